@@ -1,0 +1,37 @@
+# The two commands a newcomer needs are "make run" and "make test".
+
+GO ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.PHONY: run build test vet bench fuzz clean
+
+## run: install what is missing, build, start the server on 127.0.0.1:8080
+run: build
+	./bin/refserver serve
+
+## build: install what is missing, build bin/refserver
+build:
+	@scripts/setup.sh run
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/refserver ./cmd/refserver
+
+## test: install what is missing, then run everything, with the race detector
+test:
+	@scripts/setup.sh test
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run gofmt on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	CGO_ENABLED=0 $(GO) build ./...
+	$(GO) test -race -timeout 60m ./...
+
+## bench: measure the processors and the service, beside the tools people use today
+bench:
+	@scripts/setup.sh test
+	$(GO) test -run '^$$' -bench . -benchmem ./benchmarks/...
+
+## fuzz: run every fuzz target for FUZZTIME (default 30s)
+FUZZTIME ?= 30s
+fuzz:
+	@scripts/fuzz.sh $(FUZZTIME)
+
+clean:
+	rm -rf bin

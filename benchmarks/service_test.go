@@ -1,0 +1,170 @@
+package benchmarks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload/blob/fsblob"
+)
+
+// copying is an action that costs nothing, so that the service is measured.
+func copying() fileops.Action {
+	return fileops.Func(fileops.Spec{
+		Name: "copy", Engine: "go", Family: "copy", Summary: "Copies a file.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}},
+	}, func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
+}
+
+// durable starts a service with everything on disk.
+func durable(b *testing.B) (base string) {
+	b.Helper()
+	dir := b.TempDir()
+	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	svc, err := httpapi.New(httpapi.Config{
+		Actions: []fileops.Action{copying()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
+		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir, Limits: httpapi.Limits{Queued: 1 << 30},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	srv := httptest.NewServer(svc)
+	b.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+		srv.Close()
+		blobs.Close()
+		db.Close()
+	})
+	return srv.URL
+}
+
+func call(b *testing.B, method, url string, body io.Reader, size int64) (*http.Response, map[string]any) {
+	req, err := http.NewRequest(method, url, body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if size > 0 {
+		req.ContentLength = size
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	raw, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != 200 {
+		b.Fatalf("%s %s: %d %s %v", method, url, resp.StatusCode, raw, err)
+	}
+	var m map[string]any
+	json.Unmarshal(raw, &m)
+	return resp, m
+}
+
+func post(b *testing.B, base, path string, body any) map[string]any {
+	j, err := json.Marshal(body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, m := call(b, "POST", base+"/api/v1/"+path, bytes.NewReader(j), 0)
+	return m
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func uploadFile(b *testing.B, base, name string, size int64) string {
+	m := post(b, base, "initiate-upload", map[string]any{"file_name": name, "size": size, "mime_type": "application/octet-stream"})
+	resp, _ := call(b, "PUT", m["presigned_urls"].([]any)[0].(string), io.LimitReader(zeros{}, size), size)
+	post(b, base, "complete-upload", map[string]any{"file_key": m["file_key"], "object_name": m["object_name"], "upload_id": m["upload_id"],
+		"parts": []any{map[string]any{"part_number": 1, "etag": strings.Trim(resp.Header.Get("ETag"), `"`)}}})
+	return m["file_key"].(string)
+}
+
+// BenchmarkUpload is one durable upload over HTTP, from initiate to complete.
+func BenchmarkUpload(b *testing.B) {
+	for _, size := range []int64{100 << 10, 256 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			base := durable(b)
+			b.SetBytes(size)
+			for b.Loop() {
+				uploadFile(b, base, "data.bin", size)
+			}
+		})
+	}
+}
+
+// BenchmarkOperation is do → completed with five files and an action that costs
+// nothing, eight clients at once.
+func BenchmarkOperation(b *testing.B) {
+	base := durable(b)
+	key := uploadFile(b, base, "a.bin", 1000)
+	b.SetParallelism(4)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m := post(b, base, "do", map[string]any{"action": "copy", "file_keys": []string{key, key, key, key, key}})
+			_, st := call(b, "GET", fmt.Sprintf("%s/api/v1/status/%s?wait=60s", base, m["main_task_id"]), nil, 0)
+			if st["operation_status"] != "completed" {
+				b.Fatalf("%v", st)
+			}
+		}
+	})
+}
+
+// BenchmarkStatusPoll is one status request of a finished operation.
+func BenchmarkStatusPoll(b *testing.B) {
+	base := durable(b)
+	key := uploadFile(b, base, "a.bin", 1000)
+	m := post(b, base, "do", map[string]any{"action": "copy", "file_keys": []string{key}})
+	url := fmt.Sprintf("%s/api/v1/status/%s", base, m["main_task_id"])
+	call(b, "GET", url+"?wait=60s", nil, 0)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			call(b, "GET", url, nil, 0)
+		}
+	})
+}
+
+// BenchmarkDownload is one download of 256 MiB.
+func BenchmarkDownload(b *testing.B) {
+	base := durable(b)
+	const size = 256 << 20
+	key := uploadFile(b, base, "data.bin", size)
+	b.SetBytes(size)
+	for b.Loop() {
+		resp, err := http.Get(base + "/v1/download/" + key)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || n != size {
+			b.Fatalf("%d bytes, %v", n, err)
+		}
+	}
+}

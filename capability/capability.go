@@ -1,0 +1,127 @@
+// Package capability answers which actions, and which parameter values, are
+// valid for a file extension. The answers come from the actions that are
+// registered, hence from the engines that are present; nothing is listed twice.
+package capability
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A Query is the body of supported-operation.
+type Query struct {
+	Ext        string         // with or without its dot, in any case; a file name will do
+	Action     string         // in any case; "" asks for the actions
+	Parameters map[string]any // may be nil
+}
+
+// An Answer is the response of supported-operation.
+type Answer struct {
+	Supported bool
+	Ext       string // canonical: "jpg" for ".JPEG"
+	Action    string // canonical, "" if the query had none
+
+	// AvailableActions are the actions on the extension, sorted; only
+	// answered if the query names no action.
+	AvailableActions []string
+
+	// Parameters tells what the parameters of the action may be, see
+	// [fileops.Schema.Options]; nil if the action is not supported at all.
+	Parameters map[string]any
+
+	// Err tells why a query with an action is not supported: what
+	// [fileops.Registry.Resolve] said. It is nil if Supported is true.
+	Err error
+}
+
+// A Matrix is a read-only view of a registry. It is safe for concurrent use.
+type Matrix struct {
+	reg     *fileops.Registry
+	aliases map[string]string
+}
+
+// New returns the matrix of reg. aliases are further names of actions, such as
+// "create_zip" for "zip"; it may be nil.
+func New(reg *fileops.Registry, aliases map[string]string) *Matrix {
+	return &Matrix{reg, maps.Clone(aliases)}
+}
+
+// Canonical returns the name of an action in the spelling the registry uses:
+// lower case, aliases replaced.
+func (m *Matrix) Canonical(action string) string {
+	action = strings.ToLower(strings.TrimSpace(action))
+	if name, ok := m.aliases[action]; ok {
+		return name
+	}
+	return action
+}
+
+// Resolve finds the action for a request: it is [fileops.Registry.Resolve] for
+// any spelling of the action. Whoever creates operations must ask it, so that
+// what is advertised and what is accepted are the same.
+func (m *Matrix) Resolve(action string, inputs []format.Format, args fileops.Args) (fileops.Action, fileops.Params, error) {
+	return m.reg.Resolve(m.Canonical(action), inputs, args)
+}
+
+// Query answers q. With only an extension it lists the actions; with an action
+// it tells whether the action is supported and what its parameters may be; with
+// parameters too, it tells whether exactly that request would be accepted.
+func (m *Matrix) Query(q Query) Answer {
+	f := format.Parse(q.Ext)
+	ans := Answer{Ext: string(f), Action: m.Canonical(q.Action)}
+	if ans.Action == "" {
+		ans.AvailableActions = m.actionsFor(f)
+		ans.Supported = len(ans.AvailableActions) > 0
+		return ans
+	}
+	schema, ok := m.reg.Schema(ans.Action, f)
+	ans.Supported = ok
+	if ok {
+		ans.Parameters = schema.Options()
+	}
+	if !ok || len(q.Parameters) > 0 {
+		_, _, ans.Err = m.Resolve(ans.Action, []format.Format{f}, q.Parameters)
+		ans.Supported = ans.Err == nil
+	}
+	return ans
+}
+
+// An Entry is one cell of the matrix, for tables and tests.
+type Entry struct {
+	Action string
+	Engine string
+	Family string
+	Format format.Format // format.Any for an action that takes every file
+	Params fileops.Schema
+}
+
+// Entries yields every cell in registration order.
+func (m *Matrix) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for a := range m.reg.Actions() {
+			spec := a.Spec()
+			for _, acc := range spec.Accepts {
+				for _, f := range acc.Formats {
+					if !yield(Entry{spec.Name, spec.Engine, spec.Family, f, acc.Params}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (m *Matrix) actionsFor(f format.Format) []string {
+	seen := make(map[string]bool)
+	for e := range m.Entries() {
+		if e.Format == f || e.Format == format.Any {
+			seen[e.Action] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}

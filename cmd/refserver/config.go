@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/httpapi"
+)
+
+// envPrefix starts the name of every variable that stands for a flag.
+const envPrefix = "FILEWRIGHT_"
+
+// envName returns the variable for a flag: FILEWRIGHT_DATA_DIR for data-dir.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// flags returns a flag set whose help text is about one command.
+func (c *cli) flags(name, args, about string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // errors and help are printed by parse
+	fs.Usage = func() {
+		fmt.Fprintf(c.out, "Usage: refserver %s [flags]%s\n\n%s\n", name, args, about)
+		first := true
+		fs.VisitAll(func(f *flag.Flag) {
+			if first {
+				fmt.Fprint(c.out, "\nFlags (default in brackets):\n")
+				first = false
+			}
+			kind, text := flag.UnquoteUsage(f)
+			if kind != "" {
+				kind = " " + kind
+			}
+			def := ""
+			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+				def = " [" + f.DefValue + "]"
+			}
+			fmt.Fprintf(c.out, "  --%s%s\n        %s%s\n", f.Name, kind, text, def)
+		})
+	}
+	return fs
+}
+
+// parse reads the command line and, for flags that are not in it, the
+// environment. It wants between min and max arguments.
+func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
+	wrong := func(err error) error {
+		fmt.Fprintf(c.err, "refserver %s: %v\nrefserver %s --help tells more.\n", fs.Name(), err, fs.Name())
+		return errUsage
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return wrong(err)
+	}
+	given := make(map[string]bool)
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var bad error
+	fs.VisitAll(func(f *flag.Flag) {
+		if v, ok := c.env(envName(f.Name)); ok && !given[f.Name] && bad == nil {
+			if err := fs.Set(f.Name, v); err != nil {
+				bad = fmt.Errorf("%s: %w", envName(f.Name), err)
+			}
+		}
+	})
+	if bad != nil {
+		return wrong(bad)
+	}
+	if n := fs.NArg(); n < min || n > max {
+		return wrong(fmt.Errorf("%d arguments, expected %s", n, map[bool]string{true: strconv.Itoa(min), false: fmt.Sprintf("%d to %d", min, max)}[min == max]))
+	}
+	return nil
+}
+
+// serverConfig is everything that can be configured about a server.
+type serverConfig struct {
+	listen    string
+	dataDir   string
+	publicURL string
+	logFormat string
+	logLevel  slog.Level
+	engines   engineConfig
+	api       httpapi.Config
+}
+
+func (s *serverConfig) register(fs *flag.FlagSet) {
+	fs.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
+	registerDataDir(fs, &s.dataDir)
+	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
+	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them")
+	fs.Func("cors-origins", "web `origins` that may call from a browser, separated by commas; * for all", func(v string) error {
+		s.api.Origins = splitList(v)
+		return nil
+	})
+	fs.Func("envelope", "where responses carry their members: `dual` (at the top and under data), plain or data [dual]", func(v string) error {
+		modes := map[string]httpapi.Envelope{"dual": httpapi.EnvelopeDual, "plain": httpapi.EnvelopePlain, "data": httpapi.EnvelopeData}
+		mode, ok := modes[v]
+		if !ok {
+			return errors.New("must be dual, plain or data")
+		}
+		s.api.Envelope = mode
+		return nil
+	})
+	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "download links start with the public URL")
+	fs.BoolVar(&s.api.PrivateDownloads, "private-downloads", false, "download links work only with the owner's API key")
+	fs.Func("max-file-size", "largest `size` of an uploaded file, such as 500MB or 20GiB [5TiB]", func(v string) (err error) {
+		s.api.Limits.FileSize, err = parseSize(v)
+		return err
+	})
+	fs.IntVar(&s.api.Limits.Files, "max-files", 100, "largest `number` of files in one operation")
+	fs.DurationVar(&s.api.Limits.TaskTime, "task-time", 30*time.Minute, "longest `time` of work on one file")
+	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
+	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
+	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
+	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
+	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office image media pdf archive data [number of cores for each]", func(v string) (err error) {
+		s.api.Concurrency, err = parseConcurrency(v)
+		return err
+	})
+	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
+	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
+	s.engines.register(fs)
+}
+
+// finish checks what only makes sense together.
+func (s *serverConfig) finish() error {
+	if s.publicURL != "" {
+		u, err := url.Parse(s.publicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("--public-url must be a URL such as https://files.example.com, not %q", s.publicURL)
+		}
+		u.Path = strings.TrimSuffix(u.Path, "/") + "/"
+		s.api.BaseURL = u
+	}
+	if s.api.AbsoluteLinks && s.api.BaseURL == nil {
+		return errors.New("--absolute-links needs --public-url")
+	}
+	if s.logFormat != "text" && s.logFormat != "json" {
+		return errors.New("--log-format must be text or json")
+	}
+	return nil
+}
+
+func (s *serverConfig) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: s.logLevel}
+	if s.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+func registerDataDir(fs *flag.FlagSet, dir *string) {
+	fs.StringVar(dir, "data-dir", "data", "`directory` that holds everything the server knows; created if it is missing")
+}
+
+// engineConfig says where the engines are.
+type engineConfig struct{ standard.Options }
+
+func (e *engineConfig) register(fs *flag.FlagSet) {
+	for _, p := range []struct {
+		path *string
+		name string
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}} {
+		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
+	}
+	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")
+}
+
+func splitList(v string) []string {
+	var out []string
+	for part := range strings.SplitSeq(v, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func parseConcurrency(v string) (map[string]int, error) {
+	out := make(map[string]int)
+	for _, part := range splitList(v) {
+		family, text, ok := strings.Cut(part, "=")
+		n, err := strconv.Atoi(text)
+		if !ok || err != nil || n < 0 {
+			return nil, fmt.Errorf("%q is not of the form family=number", part)
+		}
+		out[family] = n
+	}
+	return out, nil
+}
+
+// parseSize reads a number of bytes with an optional unit: 10MB is ten million,
+// 10MiB is 10 × 2^20 (IEC 80000-13).
+func parseSize(v string) (int64, error) {
+	i := strings.IndexFunc(v, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	num, unit := v, ""
+	if i >= 0 {
+		num, unit = v[:i], strings.TrimSpace(v[i:])
+	}
+	n, err := strconv.ParseFloat(num, 64)
+	scale, ok := map[string]float64{
+		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
+		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	}[strings.ToLower(unit)]
+	if err != nil || !ok || n*scale < 1 || n*scale > 1<<62 {
+		return 0, fmt.Errorf("%q is not a size such as 500MB or 20GiB", v)
+	}
+	return int64(n * scale), nil
+}

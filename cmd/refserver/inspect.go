@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/standard"
+)
+
+// probe looks for the engines without starting any that stays.
+func probe(ctx context.Context, c *cli, e engineConfig) *standard.Set {
+	e.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return standard.Probe(ctx, &e.Options)
+}
+
+// formats prints the capability matrix of this host.
+func formats(ctx context.Context, c *cli, args []string) error {
+	var e engineConfig
+	fs := c.flags("formats", " [EXTENSION]", "Shows what can be done with which files on this host, for all formats or for one.")
+	e.register(fs)
+	if err := c.parse(fs, args, 0, 1); err != nil {
+		return err
+	}
+	set := probe(ctx, c, e)
+	defer set.Close()
+	reg, err := fileops.NewRegistry(set.Actions()...)
+	if err != nil {
+		return err
+	}
+	m := capability.New(reg, nil)
+	byFormat := make(map[format.Format]map[string]string) // format → action → values
+	for entry := range m.Entries() {
+		if fs.NArg() == 1 && entry.Format != format.Parse(fs.Arg(0)) && entry.Format != format.Any {
+			continue
+		}
+		actions := byFormat[entry.Format]
+		if actions == nil {
+			actions = make(map[string]string)
+			byFormat[entry.Format] = actions
+		}
+		actions[entry.Action] = ""
+		if a := m.Query(capability.Query{Ext: string(entry.Format), Action: entry.Action}); a.Parameters != nil {
+			if to, ok := a.Parameters["convert_to"].([]string); ok {
+				actions[entry.Action] = strings.Join(to, " ")
+			}
+		}
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FORMAT\tACTIONS\tCONVERTS TO")
+	for _, f := range slices.Sorted(maps.Keys(byFormat)) {
+		name := string(f)
+		if f == format.Any {
+			name = "any"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", name, strings.Join(slices.Sorted(maps.Keys(byFormat[f])), " "), byFormat[f]["convert"])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, e := range set.Engines() {
+		if e.Err != nil {
+			fmt.Fprintf(c.err, "%s is not available: what needs it is left out. %s\n", e.Name, e.Hint)
+		}
+	}
+	return nil
+}
+
+// doctor says which engines work and how to install those that do not. It fails
+// if one is missing, so that scripts can ask it.
+func doctor(ctx context.Context, c *cli, args []string) error {
+	var e engineConfig
+	fs := c.flags("doctor", "", "Starts each engine once and says which work here, and how to install the others.\nThe exit code is 1 if one is missing.")
+	e.register(fs)
+	if err := c.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	set := probe(ctx, c, e)
+	defer set.Close()
+	var packages []string
+	missing := 0
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, e := range set.Engines() {
+		mark, what := "ok", e.Version
+		if e.Path != "" {
+			what += "\t" + e.Path
+		} else {
+			what += "\t(built in)"
+		}
+		if e.Err != nil {
+			missing++
+			mark, what = "MISSING", "\t"+e.Purpose
+			packages = append(packages, e.Packages...)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, e.Name, what)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if missing == 0 {
+		fmt.Fprintln(c.out, "\nEverything is here.")
+		return nil
+	}
+	slices.Sort(packages)
+	if packages = slices.Compact(packages); len(packages) > 0 {
+		fmt.Fprintf(c.out, "\nTo install what is missing on Debian or Ubuntu:\n  apt-get install --no-install-recommends %s\n", strings.Join(packages, " "))
+	}
+	for _, e := range set.Engines() {
+		if e.Err != nil {
+			fmt.Fprintf(c.err, "%s: %v\n", e.Name, e.Err)
+		}
+	}
+	return fmt.Errorf("%d engines are missing", missing)
+}
+
+// convert does one conversion without a server.
+func convert(ctx context.Context, c *cli, args []string) error {
+	var e engineConfig
+	var params paramFlags
+	fs := c.flags("convert", " IN OUT", "Converts one file. The extension of OUT is the format; if the result has several\nfiles (the pages of a PDF as pictures), they are numbered.")
+	fs.Var(&params, "param", "further `NAME=VALUE` for the conversion; may be repeated")
+	e.register(fs)
+	if err := c.parse(fs, args, 2, 2); err != nil {
+		return err
+	}
+	in, out := fs.Arg(0), fs.Arg(1)
+	set := probe(ctx, c, e)
+	defer set.Close()
+	reg, err := fileops.NewRegistry(set.Actions()...)
+	if err != nil {
+		return err
+	}
+	call := fileops.Args{"convert_to": string(format.Parse(out))}
+	maps.Copy(call, fileops.Args(params))
+	action, p, err := reg.Resolve("convert", []format.Format{format.Parse(in)}, call)
+	if err != nil {
+		return err
+	}
+	// Beside the target, so that the results need not be copied.
+	dir, err := os.MkdirTemp(filepath.Dir(out), ".refserver-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var results []string
+	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
+		results = append(results, filepath.Join(dir, f.Name()))
+		return fileops.ToDir(dir).Put(ctx, f)
+	})
+	r := fileops.Runner{TempDir: dir}
+	if err := r.Do(ctx, action, p, sink, fileops.Path(in)); err != nil {
+		return errors.New(fileops.Message(err))
+	}
+	for i, path := range results {
+		to := out
+		if len(results) > 1 {
+			ext := filepath.Ext(out)
+			to = fmt.Sprintf("%s-%03d%s", strings.TrimSuffix(out, ext), i+1, ext)
+		}
+		if err := os.Rename(path, to); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, to)
+	}
+	return nil
+}
+
+// paramFlags collects --param NAME=VALUE.
+type paramFlags fileops.Args
+
+// String implements flag.Value.
+func (p *paramFlags) String() string { return "" }
+
+// Set implements flag.Value.
+func (p *paramFlags) Set(v string) error {
+	name, value, ok := strings.Cut(v, "=")
+	if !ok || name == "" {
+		return errors.New("must be NAME=VALUE")
+	}
+	if *p == nil {
+		*p = make(paramFlags)
+	}
+	(*p)[name] = fileops.Text(value)
+	return nil
+}

@@ -1,0 +1,120 @@
+// Command refserver is Filewright as a server: the packages of this module
+// wired together, with its state in one directory.
+//
+//	refserver [serve] [flags]      start the server
+//	refserver keys create|list|revoke
+//	refserver formats              what can be done with which files here
+//	refserver doctor               engines and what is missing
+//	refserver convert IN OUT       one conversion, without a server
+//
+// Every command explains itself with --help. Every flag can also be given in
+// the environment: --data-dir as FILEWRIGHT_DATA_DIR.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// version is set when the program is built.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.LookupEnv)
+	stop()
+	os.Exit(code)
+}
+
+// A command is one subcommand.
+type command struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, c *cli, args []string) error
+}
+
+// commands returns all subcommands; the first is the default.
+func commands() []command {
+	return []command{
+		{"serve", "start the server (this is what happens without a command)", serve},
+		{"keys", "create, list and revoke API keys", keys},
+		{"formats", "show what can be done with which files on this host", formats},
+		{"doctor", "look for the engines and say what is missing", doctor},
+		{"convert", "convert one file without a server", convert},
+		{"version", "print the version", func(_ context.Context, c *cli, _ []string) error {
+			fmt.Fprintln(c.out, version)
+			return nil
+		}},
+	}
+}
+
+// A cli is what commands see of the world.
+type cli struct {
+	out, err io.Writer
+	env      func(string) (string, bool)
+}
+
+// errUsage tells that the command line was wrong; what is wrong was printed.
+var errUsage = errors.New("usage")
+
+// run does what the command line says and returns the exit code: 0, 1 for a
+// failure, 2 for a wrong command line.
+func run(ctx context.Context, args []string, out, errw io.Writer, env func(string) (string, bool)) int {
+	c := &cli{out: out, err: errw, env: env}
+	cmds := commands()
+	cmd := cmds[0]
+	switch {
+	case len(args) > 0 && (args[0] == "help" || args[0] == "--help" || args[0] == "-h"):
+		c.usage(out, cmds)
+		return 0
+	case len(args) > 0 && args[0] == "--version":
+		fmt.Fprintln(out, version)
+		return 0
+	case len(args) > 0 && !strings.HasPrefix(args[0], "-"):
+		found := false
+		for _, k := range cmds {
+			if k.name == args[0] {
+				cmd, found = k, true
+			}
+		}
+		if !found {
+			fmt.Fprintf(errw, "refserver: there is no command %q\n\n", args[0])
+			c.usage(errw, cmds)
+			return 2
+		}
+		args = args[1:]
+	}
+	switch err := cmd.run(ctx, c, args); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	default:
+		fmt.Fprintf(errw, "refserver: %v\n", err)
+		return 1
+	}
+}
+
+func (c *cli) usage(w io.Writer, cmds []command) {
+	fmt.Fprint(w, `Filewright converts, compresses, merges, zips, locks and unlocks files.
+
+Usage:
+  refserver [command] [flags]
+
+Commands:
+`)
+	for _, k := range cmds {
+		fmt.Fprintf(w, "  %-9s %s\n", k.name, k.summary)
+	}
+	fmt.Fprint(w, `
+"refserver COMMAND --help" lists the flags of a command. Each flag can also be
+set in the environment: --data-dir as FILEWRIGHT_DATA_DIR.
+`)
+}

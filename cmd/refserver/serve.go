@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload/blob/fsblob"
+)
+
+// serve runs the server until it is told to stop.
+func serve(ctx context.Context, c *cli, args []string) error {
+	var cfg serverConfig
+	fs := c.flags("serve", "", "Starts the server. Everything it knows is in the data directory: accepted\noperations go on after a crash or a restart.")
+	cfg.register(fs)
+	if err := c.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if err := cfg.finish(); err != nil {
+		return err
+	}
+	log := cfg.logger(c.err)
+	app, err := open(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer app.close()
+
+	ln, err := net.Listen("tcp", cfg.listen)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{
+		Handler:           app.service,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	base := "http://" + ln.Addr().String()
+	if cfg.publicURL != "" {
+		fmt.Fprintf(c.out, "Listening on %s\n", base)
+		base = cfg.publicURL
+	}
+	key, err := app.firstKey(ctx)
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	app.welcome(c, base, key)
+
+	// Handlers are to see the service live a little longer than the
+	// listener, and work to be drained while the last answers go out.
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	worked := make(chan error, 1)
+	workCtx, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	go func() { worked <- app.service.Run(workCtx) }()
+	warmed := make(chan struct{})
+	go func() {
+		defer close(warmed)
+		if err := app.set.Warm(workCtx); err != nil && workCtx.Err() == nil {
+			log.Warn("an engine does not start", "err", err)
+		}
+	}()
+
+	var failure error
+	running := true
+	select {
+	case <-ctx.Done():
+		log.Info("stopping; running work may finish", "within", cfg.api.Limits.Drain.String())
+	case failure = <-served:
+	case failure = <-worked:
+		running = false
+		if failure == nil {
+			failure = errors.New("the background work ended")
+		}
+	}
+	stopWork()
+	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(shutdownCtx); err != nil {
+		srv.Close() // an upload that takes longer can be repeated
+	}
+	<-warmed
+	if running {
+		if err := <-worked; failure == nil {
+			failure = err
+		}
+	}
+	if errors.Is(failure, http.ErrServerClosed) {
+		failure = nil
+	}
+	log.Info("stopped")
+	return failure
+}
+
+// databaseName is the database file in the data directory.
+const databaseName = "filewright.db"
+
+// An app is the service with everything it stands on.
+type app struct {
+	service *httpapi.Service
+	db      *sqlstore.DB
+	blobs   *fsblob.Store
+	keys    *account.Keys
+	set     *standard.Set
+	dataDir string
+	log     *slog.Logger
+}
+
+// open puts the service together. Whoever gets an app must close it.
+func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err error) {
+	dir, err := filepath.Abs(cfg.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	a := &app{dataDir: dir, log: log}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	scratch := filepath.Join(dir, "scratch")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true}); err != nil {
+		return nil, err
+	}
+	// Nobody else uses the directory now: what is in the scratch space was
+	// left behind by a process that was killed.
+	if err := os.RemoveAll(scratch); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return nil, err
+	}
+	if a.blobs, err = fsblob.New(filepath.Join(dir, "blobs")); err != nil {
+		return nil, err
+	}
+	secret, err := a.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.engines.CacheDir == "" {
+		cfg.engines.CacheDir = filepath.Join(dir, "cache")
+	}
+	cfg.engines.TempDir = scratch
+	cfg.engines.Log = log
+	a.set = standard.Probe(ctx, &cfg.engines.Options)
+	a.keys = account.NewKeys(a.db.Keys(), log)
+
+	api := cfg.api
+	api.Actions = a.set.Actions()
+	api.Engines = engines(a.set)
+	api.Auth = a.keys
+	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
+	api.Secrets = [][]byte{secret}
+	api.TempDir = scratch
+	api.Log = log
+	api.Checks = map[string]func(context.Context) error{
+		"database": a.db.Ping,
+		"storage":  func(context.Context) error { return writable(scratch) },
+	}
+	a.service, err = httpapi.New(api)
+	return a, err
+}
+
+func (a *app) close() {
+	if a.set != nil {
+		a.set.Close()
+	}
+	if a.blobs != nil {
+		a.blobs.Close()
+	}
+	if a.db != nil {
+		if err := a.db.Close(); err != nil {
+			a.log.Error("database not closed", "err", err)
+		}
+	}
+}
+
+// secret returns the secret of this data directory, made when it is new.
+func (a *app) secret(ctx context.Context) ([]byte, error) {
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	return a.db.SetSettingOnce(ctx, "secret", fresh)
+}
+
+// engines tells the API about the engines of the host.
+func engines(set *standard.Set) []httpapi.Engine {
+	var out []httpapi.Engine
+	for _, e := range set.Engines() {
+		out = append(out, httpapi.Engine{Name: e.Name, Version: e.Version, Err: e.Err, Hint: e.Hint})
+	}
+	return out
+}
+
+// writable tells whether files can be made in dir.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, "ready-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte("ready"))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// firstKey creates a key if the data directory has none yet, and returns it.
+func (a *app) firstKey(ctx context.Context) (string, error) {
+	all, err := a.keys.List(ctx)
+	if err != nil || len(all) > 0 {
+		return "", err
+	}
+	raw, _, err := a.keys.Create(ctx, account.NewKey{Name: "first key"})
+	return raw, err
+}
+
+// welcome tells people where the server is and, at the very first start, how to
+// try it.
+func (a *app) welcome(c *cli, base, key string) {
+	base = strings.TrimSuffix(base, "/")
+	fmt.Fprintf(c.out, "Filewright %s is ready at %s (documentation: %s/docs)\n", version, base, base)
+	var missing []string
+	for _, e := range a.set.Engines() {
+		if e.Err != nil {
+			missing = append(missing, e.Name)
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(c.out, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
+	}
+	if key == "" {
+		return
+	}
+	fmt.Fprintf(c.out, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
+	sample := filepath.Join("examples", "files", "report.docx")
+	if _, err := os.Stat(sample); err != nil {
+		sample = "report.docx"
+	}
+	fmt.Fprintf(c.out, "\nTo try it, paste this into another terminal:\n\n%s\n", walkthrough(base, key, sample))
+}
+
+// walkthrough returns the lines that turn a document into a PDF with curl.
+func walkthrough(base, key, sample string) string {
+	return strings.NewReplacer("@BASE@", base, "@KEY@", key, "@SAMPLE@", sample, "@NAME@", filepath.Base(sample)).Replace(`API=@BASE@ KEY=@KEY@ FILE=@SAMPLE@
+get()  { grep -o "\"$1\":\[*\"[^\"]*" | head -n 1 | sed 's/.*"//'; }
+post() { curl -sS "$API/api/v1/$1" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d "$2"; }
+UP=$(post initiate-upload '{"file_name":"@NAME@","size":'$(wc -c < "$FILE")',"mime_type":"application/octet-stream"}')
+KEYNO=$(echo "$UP" | get file_key)
+ETAG=$(curl -sS -T "$FILE" -D - -o /dev/null "$(echo "$UP" | get presigned_urls)" | tr -d '"\r' | sed -n 's/^[Ee][Tt]ag: //p')
+post complete-upload '{"file_key":"'$KEYNO'","object_name":"'$(echo "$UP" | get object_name)'","upload_id":"'$(echo "$UP" | get upload_id)'","parts":[{"etag":"'$ETAG'","part_number":1}]}'
+TASK=$(post do '{"action":"convert","file_keys":["'$KEYNO'"],"parameters":{"convert_to":"pdf"}}' | get main_task_id)
+LINK=$(curl -sS "$API/api/v1/status/$TASK?wait=60s" -H "Authorization: Bearer $KEY" | get download_link)
+curl -sS -OJ -w 'saved %{filename_effective}, %{size_download} bytes\n' "$API$LINK"`)
+}

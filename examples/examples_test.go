@@ -1,0 +1,191 @@
+// Package examples holds no code of its own: its test builds the programs in
+// the directories below and runs them.
+package examples
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func build(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./"+name).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// serve starts one of the servers and returns its address.
+func serve(t *testing.T, name string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	cmd := exec.Command(build(t, name))
+	cmd.Env = append(os.Environ(), "API_KEY=secret-key", "ADDR="+addr)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for range 600 {
+		if resp, err := http.Get("http://" + addr + "/v1/download/x"); err == nil {
+			resp.Body.Close()
+			return "http://" + addr
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s does not start: %s", name, &log)
+	return ""
+}
+
+func client(t *testing.T, bin, base string, args ...string) (dir, out string) {
+	t.Helper()
+	dir = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), bin, append([]string{base}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "API_KEY=secret-key")
+	b, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("client %v: %v\n%s", args, err, b)
+	}
+	return dir, string(b)
+}
+
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("files", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The walk-through of the README, with the client against the embedded service.
+func TestEmbedAndClient(t *testing.T) {
+	t.Parallel()
+	base, bin := serve(t, "embed"), build(t, "client")
+	dir, _ := client(t, bin, base, "convert", sample(t, "report.docx"), "convert_to=pdf")
+	if out, err := exec.Command("pdftotext", filepath.Join(dir, "report.pdf"), "-").Output(); err != nil || !strings.Contains(string(out), "orchard") {
+		t.Errorf("docx to pdf: %q, %v", out, err)
+	}
+	dir, _ = client(t, bin, base, "convert", sample(t, "photo.jpg"), "convert_to=png")
+	if out, err := exec.Command("vipsheader", "-f", "width", filepath.Join(dir, "photo.png")).Output(); err != nil || strings.TrimSpace(string(out)) != "960" {
+		t.Errorf("jpg to png: %q, %v", out, err)
+	}
+	dir, _ = client(t, bin, base, "convert", sample(t, "clip.mp4"), "convert_to=mp3")
+	if out, err := exec.Command("ffprobe", "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", filepath.Join(dir, "clip.mp3")).Output(); err != nil || strings.TrimSpace(string(out)) != "mp3" {
+		t.Errorf("mp4 to mp3: %q, %v", out, err)
+	}
+	dir, _ = client(t, bin, base, "merge", sample(t, "one.pdf"), sample(t, "two.pdf"))
+	if out, err := exec.Command("qpdf", "--show-npages", filepath.Join(dir, "merged.pdf")).Output(); err != nil || strings.TrimSpace(string(out)) != "2" {
+		t.Errorf("merge: %q, %v", out, err)
+	}
+	dir, _ = client(t, bin, base, "lock", sample(t, "one.pdf"), "password=s3cret")
+	if out, err := exec.Command("qpdf", "--password=s3cret", "--check", filepath.Join(dir, "one.pdf")).CombinedOutput(); err != nil {
+		t.Errorf("lock: %s, %v", out, err)
+	}
+	locked := filepath.Join(dir, "one.pdf")
+	dir, _ = client(t, bin, base, "unlock", locked, "password=s3cret")
+	if out, err := exec.Command("qpdf", "--check", filepath.Join(dir, "one.pdf")).CombinedOutput(); err != nil {
+		t.Errorf("unlock: %s, %v", out, err)
+	}
+	// What fails is told in words.
+	cmd := exec.Command(bin, base, "unlock", locked, "password=wrong")
+	cmd.Env = append(os.Environ(), "API_KEY=secret-key")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "password") {
+		t.Errorf("wrong password: %s, %v", out, err)
+	}
+}
+
+func TestCustomAction(t *testing.T) {
+	t.Parallel()
+	base := serve(t, "customaction")
+	dir, _ := client(t, build(t, "client"), base, "grayscale", sample(t, "photo.jpg"))
+	if out, err := exec.Command("vipsheader", "-f", "bands", filepath.Join(dir, "photo.png")).Output(); err != nil || strings.TrimSpace(string(out)) != "1" {
+		t.Errorf("%q, %v", out, err)
+	}
+	req, _ := http.NewRequest("GET", base+"/api/v1/supported-operation?ext=png", nil)
+	req.Header.Set("Authorization", "Bearer secret-key")
+	if body := get(t, req, 200); !strings.Contains(body, `"grayscale"`) {
+		t.Errorf("supported-operation: %s", body)
+	}
+}
+
+func TestOwnAuth(t *testing.T) {
+	t.Parallel()
+	base := serve(t, "ownauth")
+	for cookie, want := range map[string]int{"": 401, "cookie-of-ada": 200, "cookie-of-eve": 401} {
+		req, _ := http.NewRequest("GET", base+"/api/v1/operations", nil)
+		if cookie != "" {
+			req.AddCookie(&http.Cookie{Name: "session", Value: cookie})
+		}
+		get(t, req, want)
+	}
+	req, _ := http.NewRequest("GET", base+"/", nil)
+	if body := get(t, req, 200); !strings.Contains(body, "own page") {
+		t.Errorf("the backend's own route: %s", body)
+	}
+}
+
+func get(t *testing.T, req *http.Request, want int) string {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		t.Errorf("%s: %d %s, want %d (%v)", req.URL, resp.StatusCode, b, want, err)
+	}
+	return string(b)
+}
+
+func TestSingle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := exec.Command(build(t, "single"), sample(t, "one.pdf"), dir, "s3cret").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command("qpdf", "--show-encryption", "--password=s3cret", filepath.Join(dir, "one.pdf")).Output()
+	if err != nil || !strings.Contains(string(out), "R = 6") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// The programs in the README are those that are tested here.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(filepath.Join("embed", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, ok := strings.Cut(string(src), "func main()")
+	if want := fmt.Sprintf("```go\nfunc main()%s```", body); !ok || !strings.Contains(string(readme), want) {
+		t.Errorf("the README does not show examples/embed as it is:\n%s", want)
+	}
+}

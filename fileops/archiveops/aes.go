@@ -1,0 +1,119 @@
+package archiveops
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/subtle"
+	"encoding/binary"
+	"hash"
+	"io"
+
+	"github.com/klauspost/compress/zip"
+)
+
+// Encryption is that of WinZip, version AE-2 with 256-bit keys
+// (https://www.winzip.com/en/support/aes-encryption/), which 7-Zip reads too.
+// SHA-1 and 1000 rounds are part of the format.
+const (
+	aesMethod  = 99
+	aesVersion = 51 // of the format, to extract
+	aesRounds  = 1000
+	aesKey     = 32
+	aesSalt    = aesKey / 2
+	aesCheck   = 2
+	aesMAC     = 10
+
+	// maxPassword is the length in bytes that 7-Zip accepts at most.
+	maxPassword = 99
+)
+
+// A sealer encrypts the content of one entry: what is written to it goes to w.
+type sealer struct {
+	w       io.Writer
+	head    []byte // salt and password check
+	block   cipher.Block
+	mac     hash.Hash
+	counter uint64 // of the last block in pad
+	pad     []byte // what content is combined with
+	used    int    // bytes of pad
+	buf     []byte
+}
+
+// newSealer derives the keys of an entry, which takes about a millisecond. Every
+// entry has a salt of its own: all start at the same counter.
+func newSealer(password string) (*sealer, error) {
+	salt := make([]byte, aesSalt)
+	rand.Read(salt) // never fails
+	keys, err := pbkdf2.Key(sha1.New, password, salt, aesRounds, 2*aesKey+aesCheck)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(keys[:aesKey])
+	if err != nil {
+		return nil, err
+	}
+	return &sealer{
+		head: append(salt, keys[2*aesKey:]...), block: block,
+		mac: hmac.New(sha1.New, keys[aesKey:2*aesKey]),
+	}, nil
+}
+
+// mark turns the header of an entry into that of an encrypted one. AE-2 keeps no
+// checksum of the content, which would tell what short content is.
+func (s *sealer) mark(h *zip.FileHeader) {
+	const size, ae2, strength256 = 7, 2, 3
+	le := binary.LittleEndian
+	h.Extra = le.AppendUint16(le.AppendUint16(le.AppendUint16(h.Extra, 0x9901), size), ae2)
+	h.Extra = le.AppendUint16(append(h.Extra, 'A', 'E', strength256), h.Method)
+	h.Method = aesMethod
+	h.Flags |= 1
+	h.CRC32 = 0
+	h.CompressedSize64 += aesSalt + aesCheck + aesMAC
+	h.ReaderVersion = aesVersion
+}
+
+// start begins the content of the entry.
+func (s *sealer) start(w io.Writer) error {
+	s.w = w
+	_, err := w.Write(s.head)
+	return err
+}
+
+// Write implements io.Writer. The mode is CTR with a counter that begins at 1 and
+// has its lowest byte first, other than that of crypto/cipher.
+func (s *sealer) Write(p []byte) (n int, err error) {
+	if s.pad == nil {
+		s.pad, s.buf = make([]byte, 32<<10), make([]byte, 32<<10)
+		s.used = len(s.pad)
+	}
+	for len(p) > 0 {
+		if s.used == len(s.pad) {
+			clear(s.pad)
+			for b := s.pad; len(b) > 0; b = b[aes.BlockSize:] {
+				s.counter++
+				binary.LittleEndian.PutUint64(b, s.counter)
+				s.block.Encrypt(b[:aes.BlockSize], b[:aes.BlockSize])
+			}
+			s.used = 0
+		}
+		chunk := s.buf[:subtle.XORBytes(s.buf, p, s.pad[s.used:])]
+		s.used += len(chunk)
+		s.mac.Write(chunk)
+		m, err := s.w.Write(chunk)
+		if n += m; err != nil {
+			return n, err
+		}
+		p = p[len(chunk):]
+	}
+	return n, nil
+}
+
+// finish ends the content of the entry.
+func (s *sealer) finish() error {
+	_, err := s.w.Write(s.mac.Sum(nil)[:aesMAC])
+	return err
+}

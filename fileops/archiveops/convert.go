@@ -1,0 +1,508 @@
+package archiveops
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zip"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Convert returns the action "convert" from tar, compressed tar and gzip files
+// to ZIP archives. A gz file may hold a single file, which gets the name of the
+// input without its extension, or an archive.
+//
+// Folders, times and the permission to execute are kept. Paths are made safe and
+// unique like the names of [EntryNames]; what is absolute or leads upwards is
+// made relative. A hard link becomes a copy of its file. Symbolic links, devices
+// and hard links to what is not in the archive before them are left out, and the
+// log says how many. An archive that has no end or of which nothing would be left
+// is an error.
+//
+// Sizes are those after unpacking, with the copies of hard links and the holes
+// of sparse files. Limits.Ratio holds for the input as a whole, and the
+// action fails with [fileops.ErrLimit] above any of the limits. The input is
+// unpacked twice, first to see whether it is sound. l may be nil.
+func Convert(l *Limits) fileops.Action {
+	c := &converter{limits: l.orDefault()}
+	return fileops.Func(fileops.Spec{
+		Name: "convert", Engine: engineName, Family: "archive",
+		Summary: "Converts tar and gzip archives to ZIP.",
+		Accepts: []fileops.Accept{{
+			Formats: []format.Format{format.TAR, format.TarGZ, format.GZ},
+			Params:  fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP))},
+		}},
+	}, c.do)
+}
+
+type converter struct{ limits Limits }
+
+const (
+	// convertLevel is how hard to compress: that of Zip by default.
+	convertLevel = 5
+
+	// surveyPart is the part of progress that the first pass takes.
+	surveyPart = 0.2
+
+	// maxTarget is the longest target in bytes that a hard link may have, the
+	// longest path on Linux.
+	maxTarget = 4096
+)
+
+func (c *converter) do(ctx context.Context, job *fileops.Job) error {
+	s, err := c.survey(ctx, job)
+	if err != nil {
+		return err
+	}
+	return job.Write(fileops.ResultName(job.Input(), format.ZIP), func(w io.Writer) error {
+		p := &packer{job: job, level: convertLevel, zw: zip.NewWriter(w), start: surveyPart, total: s.total}
+		e := &extraction{converter: c, survey: s, packer: p, held: make(map[string]*io.SectionReader)}
+		defer e.close()
+		err := p.run(ctx, func(emit func(*block) bool) {
+			if err := e.extract(ctx, job, emit); err != nil {
+				fail(emit, err)
+			}
+		})
+		if err == nil && e.skipped > 0 {
+			job.Log.Warn("archive entries left out", "links", e.links, "other", e.skipped-e.links)
+		}
+		return err
+	})
+}
+
+// A survey is what the first pass over the input finds.
+type survey struct {
+	single bool // one compressed file
+	time   time.Time
+	total  int64           // bytes to pack
+	wanted map[string]bool // files that hard links lead to, by their key
+}
+
+// survey reads all of the input.
+func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, error) {
+	in, err := c.open(ctx, job.Input())
+	if err != nil {
+		return nil, err
+	}
+	in.progress = func(done float64) { job.Progress(surveyPart * done) }
+	s := &survey{single: !in.isTar, time: in.time, wanted: make(map[string]bool)}
+	if s.single {
+		s.total, err = io.Copy(io.Discard, struct{ io.Reader }{in})
+		return s, in.failure(err)
+	}
+	sizes := make(map[string]int64)
+	found := false
+	add := func(n int64) error {
+		if n > c.limits.Unpacked-s.total {
+			return c.tooLarge()
+		}
+		s.total += n
+		return nil
+	}
+	err = in.walk(func(h *tar.Header, _ io.Reader) error {
+		switch kindOf(h) {
+		case aFile:
+			found = true
+			if key, ok := linkKey(h.Name); ok {
+				sizes[key] = h.Size
+			}
+			return add(h.Size)
+		case aLink:
+			target, ok := linkKey(h.Linkname)
+			if !ok {
+				break
+			}
+			n, ok := sizes[target]
+			if !ok {
+				break
+			}
+			s.wanted[target] = true
+			if key, ok := linkKey(h.Name); ok {
+				sizes[key] = n
+			}
+			return add(n)
+		case aFolder:
+			if len(safeParts(h.Name)) > 0 {
+				found = true
+			}
+		}
+		return nil
+	}, func() int64 { return s.total })
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive has no files")
+	}
+	return s, nil
+}
+
+// An extraction is the second pass over the input.
+type extraction struct {
+	*converter
+	*survey
+	packer *packer
+	paths  tree
+
+	links, skipped int
+
+	store *os.File // content that hard links need again
+	size  int64
+	held  map[string]*io.SectionReader // parts of store, by the key of the file
+}
+
+func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*block) bool) error {
+	in, err := e.open(ctx, job.Input())
+	if err != nil {
+		return err
+	}
+	pack := func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error {
+		entry := &entry{head: newHeader(path, t, mode)}
+		entry.head.UncompressedSize64 = uint64(size)
+		return e.packer.cut(entry, r, emit)
+	}
+	if e.single {
+		t := e.time
+		if t.IsZero() {
+			t = modified(job.Input(), time.Now())
+		}
+		name := EntryNames([]string{format.Base(job.Input().Name())})[0]
+		return in.failure(pack(name, t, 0o644, in, e.total))
+	}
+	return in.walk(func(h *tar.Header, r io.Reader) error {
+		mode := fs.FileMode(0o644)
+		if h.Mode&0o100 != 0 {
+			mode = 0o755
+		}
+		size := h.Size
+		key, named := linkKey(h.Name)
+		switch kindOf(h) {
+		case aFolder:
+			path, ok := e.paths.folder(h.Name)
+			if !ok {
+				return nil
+			}
+			return pack(path, h.ModTime, fs.ModeDir|0o755, r, 0)
+		case aFile:
+			if named && e.wanted[key] {
+				held, err := e.hold(job, r, size)
+				if err != nil {
+					return err
+				}
+				e.held[key] = held
+				r = io.NewSectionReader(held, 0, size)
+			}
+		case aLink:
+			target, ok := linkKey(h.Linkname)
+			held := e.held[target]
+			if !ok || held == nil {
+				e.links++
+				e.skipped++
+				return nil
+			}
+			size = held.Size()
+			if named && e.wanted[key] {
+				e.held[key] = held
+			}
+			r = io.NewSectionReader(held, 0, size)
+		case aSymlink:
+			e.links++
+			e.skipped++
+			return nil
+		case nothing:
+			return nil
+		default:
+			e.skipped++
+			return nil
+		}
+		return pack(e.paths.file(h.Name), h.ModTime, mode, r, size)
+	}, func() int64 { return 0 })
+}
+
+// hold keeps content in a file without a name.
+func (e *extraction) hold(job *fileops.Job, r io.Reader, size int64) (*io.SectionReader, error) {
+	if e.store == nil {
+		dir, err := job.Dir()
+		if err != nil {
+			return nil, err
+		}
+		if e.store, err = os.CreateTemp(dir, "links-"); err != nil {
+			return nil, err
+		}
+		if err := os.Remove(e.store.Name()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.CopyN(e.store, r, size); err != nil {
+		return nil, err
+	}
+	e.size += size
+	return io.NewSectionReader(e.store, e.size-size, size), nil
+}
+
+func (e *extraction) close() {
+	if e.store != nil {
+		e.store.Close() // it was only for reading back
+	}
+}
+
+// A kind is what becomes of an entry.
+type kind int
+
+const (
+	other kind = iota
+	nothing
+	aFile
+	aFolder
+	aLink
+	aSymlink
+)
+
+func kindOf(h *tar.Header) kind {
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
+		if strings.HasSuffix(h.Name, "/") && h.Size == 0 {
+			return aFolder // as GNU tar reads it
+		}
+		return aFile
+	case tar.TypeDir:
+		return aFolder
+	case tar.TypeLink:
+		return aLink
+	case tar.TypeSymlink:
+		return aSymlink
+	case tar.TypeXGlobalHeader:
+		return nothing
+	}
+	return other
+}
+
+// linkKey returns what is the same for a file and the hard links to it, and false
+// for names that are too long to keep.
+func linkKey(name string) (string, bool) {
+	if len(name) > maxTarget {
+		return "", false
+	}
+	return path.Clean("/" + name), true
+}
+
+// A stream reads an input, unpacked, within the limits.
+type stream struct {
+	ctx      context.Context
+	limits   Limits
+	progress func(float64) // may be nil
+
+	raw      *bufio.Reader // the input
+	size     int64         // of the input
+	consumed int64         // bytes of it, as far as read ahead
+	gz       *gzip.Reader  // nil if the input is not compressed
+	head     *bufio.Reader // what Read reads
+	unpacked int64
+
+	isTar bool
+	time  time.Time // of a compressed file; zero if not known
+	end   bool      // Read has returned io.EOF
+	at    int64     // bytes that Read has returned
+	err   error     // not the fault of the input
+}
+
+// open begins to read the input.
+func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) {
+	s := &stream{ctx: ctx, limits: c.limits, size: f.Size(), isTar: f.Format() != format.GZ}
+	s.raw = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) { return s.readInput(f.Reader(), p) }), 64<<10)
+	if f.Format() == format.TAR {
+		s.head = s.raw
+		return s, nil
+	}
+	var err error
+	if s.gz, err = gzip.NewReader(s.raw); err != nil {
+		return nil, s.failure(err)
+	}
+	s.gz.Multistream(false)
+	s.time = s.gz.ModTime
+	s.head = bufio.NewReaderSize(readerFunc(s.gunzip), 64<<10)
+	if !s.isTar {
+		first, err := s.head.Peek(512)
+		if err != nil && err != io.EOF {
+			return nil, s.failure(err)
+		}
+		s.isTar = isTarHeader(first)
+	}
+	return s, nil
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// readInput reads the input itself.
+func (s *stream) readInput(r io.ReaderAt, p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		s.err = context.Cause(s.ctx)
+		return 0, s.err
+	}
+	n, err := r.ReadAt(p, s.consumed)
+	s.consumed += int64(n)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	if s.progress != nil {
+		s.progress(float64(s.consumed) / float64(s.size))
+	}
+	return n, err
+}
+
+// gunzip unpacks a file of one or several members (RFC 1952, 2.2). Zeros after
+// the last one are padding, as on tapes.
+func (s *stream) gunzip(p []byte) (int, error) {
+	for {
+		n, err := s.gz.Read(p)
+		s.unpacked += int64(n)
+		if err == nil || n > 0 && err == io.EOF {
+			if err := s.check(s.unpacked); err != nil {
+				s.err = err
+				return 0, err
+			}
+			if n > 0 {
+				return n, nil
+			}
+		}
+		if err != io.EOF {
+			return n, err
+		}
+		b, err := s.raw.Peek(1)
+		for err == nil && b[0] == 0 {
+			s.raw.Discard(1)
+			b, err = s.raw.Peek(1)
+			if err == nil && b[0] != 0 {
+				return 0, gzip.ErrHeader
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := s.gz.Reset(s.raw); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		s.gz.Multistream(false)
+	}
+}
+
+// check compares what was unpacked with the limits. What tar adds to the content
+// of an archive does not count.
+func (s *stream) check(unpacked int64) error {
+	limit := s.limits.Unpacked
+	if s.isTar {
+		limit += 1<<20 + int64(s.limits.Entries)*(8<<10)
+	}
+	if unpacked > limit {
+		return tooLarge(s.limits)
+	}
+	// Division, since a large product could overflow.
+	if unpacked > ratioFrom && unpacked/s.limits.Ratio > s.consumed {
+		return fileops.Fail(fileops.ErrLimit, nil, "the file unpacks to more than %d times its size", s.limits.Ratio)
+	}
+	return nil
+}
+
+func (c *converter) tooLarge() error { return tooLarge(c.limits) }
+
+func tooLarge(l Limits) error {
+	return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes", l.Unpacked)
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.head.Read(p)
+	s.at += int64(n)
+	s.end = s.end || err == io.EOF
+	return n, err
+}
+
+// walk visits the entries of an archive up to its end. size returns how much is
+// to be packed so far.
+func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int64) error {
+	tr := tar.NewReader(s)
+	for n := 0; ; n++ {
+		before := s.at
+		h, err := tr.Next()
+		switch {
+		case err == io.EOF:
+			if s.end && s.at-before < 512 {
+				// Two blocks of zeros mark the end; one will do. Where
+				// content was left for Next to pass over this does not
+				// see that they are missing, but the second pass does.
+				return fileops.Fail(fileops.ErrCorruptInput, nil, "the archive has no end; it is incomplete")
+			}
+			// For its checksum, and for what should not be there.
+			_, err = io.Copy(io.Discard, struct{ io.Reader }{s})
+			if err == nil {
+				err = s.check(size())
+			}
+			return s.failure(err)
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // which we make secure
+			return s.failure(err)
+		case n >= s.limits.Entries:
+			return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries", s.limits.Entries)
+		}
+		if err := visit(h, tr); err != nil {
+			return s.failure(err)
+		}
+	}
+}
+
+// failure says whose fault an error is.
+func (s *stream) failure(err error) error {
+	var known *fileops.Failure
+	var system *fs.PathError
+	switch {
+	case err == nil, errors.Is(err, errStopped), errors.As(err, &known), errors.As(err, &system):
+		return err
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	case s.err != nil:
+		return s.err
+	}
+	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
+}
+
+// isTarHeader tells whether a block begins an archive: POSIX.1-1988 has a magic,
+// and all have a checksum, which some computed with signed bytes.
+func isTarHeader(b []byte) bool {
+	if len(b) < 512 {
+		return false
+	}
+	field := string(bytes.Trim(b[148:156], " \x00"))
+	want, err := strconv.ParseInt(field, 8, 64)
+	if err != nil {
+		return false
+	}
+	var unsigned, signed int64
+	for i, c := range b[:512] {
+		if 148 <= i && i < 156 {
+			c = ' '
+		}
+		unsigned += int64(c)
+		signed += int64(int8(c))
+	}
+	return want == unsigned || want == signed
+}

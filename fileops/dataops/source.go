@@ -1,0 +1,158 @@
+package dataops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// chunk is how many bytes are read at once.
+const chunk = 64 << 10
+
+// A source is an input whose text can be read several times.
+type source struct {
+	ctx    context.Context // of the run, which the source does not outlive
+	job    *fileops.Job
+	enc    encoding.Encoding // nil if the bytes are valid UTF-8
+	skip   int64             // bytes of a byte order mark
+	passes int               // how often the text will be read, for the progress
+	read   int64
+}
+
+// newSource finds out the encoding of the only input of job.
+func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
+	s := &source{ctx: ctx, job: job, passes: 1}
+	r := job.Input().Reader()
+	buf := make([]byte, chunk)
+	n, err := io.ReadFull(r, buf[:3])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	switch head := buf[:n]; {
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		s.enc = unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
+		return s, nil
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		s.skip = 3
+	}
+	// One broken character does not make a text of thousands of good ones
+	// Windows-1252, where hardly any two bytes happen to be UTF-8.
+	good, bad := 0, 0
+	for eof := false; !eof; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		m, err := r.Read(buf[n:])
+		if eof = errors.Is(err, io.EOF); err != nil && !eof {
+			return nil, err
+		}
+		rest := buf[:n+m]
+		if !eof {
+			// A character may go on in the next chunk.
+			rest = rest[:len(rest)-unfinished(rest)]
+		}
+		kept := bytes.Clone(buf[len(rest) : n+m])
+		if !utf8.Valid(rest) {
+			g, b := count(rest)
+			good, bad = good+g, bad+b
+		} else if bad > 0 || !ascii(rest) {
+			g, _ := count(rest)
+			good += g
+		}
+		n = copy(buf, kept)
+	}
+	switch {
+	case bad == 0:
+	case s.skip > 0 || good > bad:
+		s.enc = unicode.UTF8 // with U+FFFD for what is broken
+	default:
+		s.enc = charmap.Windows1252
+	}
+	return s, nil
+}
+
+func ascii(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// count returns the number of characters beyond ASCII and of bytes that belong
+// to none.
+func count(b []byte) (good, bad int) {
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		} else {
+			good++
+		}
+		i += n
+	}
+	return good, bad
+}
+
+// unfinished returns how many bytes at the end of b begin a character that is
+// not complete.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if utf8.FullRune(b[len(b)-n:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// text returns the text in valid UTF-8, without a byte order mark, from the
+// start.
+func (s *source) text() io.Reader {
+	r := s.job.Input().Reader()
+	if _, err := r.Seek(s.skip, io.SeekStart); err != nil {
+		return errorReader{err}
+	}
+	in := &sourceReader{s, r}
+	if s.enc == nil {
+		return in
+	}
+	return s.enc.NewDecoder().Reader(in)
+}
+
+// A sourceReader ends with the context and reports progress.
+type sourceReader struct {
+	s *source
+	r io.Reader
+}
+
+func (r *sourceReader) Read(p []byte) (int, error) {
+	if err := r.s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.r.Read(p)
+	r.s.read += int64(n)
+	if total := r.s.job.Input().Size() * int64(r.s.passes); total > 0 {
+		r.s.job.Progress(0.99 * min(1, float64(r.s.read)/float64(total)))
+	}
+	return n, err
+}
+
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }

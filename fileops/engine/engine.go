@@ -1,0 +1,303 @@
+// Package engine finds and runs the external programs that actions use.
+//
+// A program is never trusted with more than it needs: it runs in a process
+// group of its own, which is killed when the context is done; with an
+// environment that contains nothing but what is listed; in the job's scratch
+// directory; and with limits on CPU time, memory and the size of files.
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Program is an external program that was found and answers.
+type Program struct {
+	Name    string // base name, for messages and logs
+	Path    string // absolute
+	Version string // "5.1.9", "" if its answer contains no version number
+}
+
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
+
+// Find looks for the first of names that exists and starts it with
+// versionArgs, to be sure that it does run here. A name without a slash is
+// searched for in PATH. If none exists, the error matches exec.ErrNotFound.
+func Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
+	var errs []error
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // what a name with a slash gives
+			err = fmt.Errorf("%w: %w", exec.ErrNotFound, err)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p := &Program{Name: filepath.Base(name), Path: path}
+		if err := p.askVersion(ctx, versionArgs); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return p, nil
+	}
+	if len(errs) == 0 {
+		return nil, exec.ErrNotFound
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (p *Program) askVersion(ctx context.Context, args []string) error {
+	dir, err := os.MkdirTemp("", "engine-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	out := &tail{max: 16 << 10}
+	err = p.Run(ctx, Cmd{Args: args, Dir: dir, Stdout: out, OnLine: func(line string) { io.WriteString(out, line+"\n") }})
+	if err != nil {
+		return err
+	}
+	p.Version = versionNumber.FindString(out.String())
+	return nil
+}
+
+// Limits bound one run. Zero fields mean no limit; the run's wall time is
+// bounded by its context.
+type Limits struct {
+	CPU      time.Duration // of all its threads together, rounded up to seconds
+	Memory   int64         // address space, bytes
+	FileSize int64         // largest file it may write, bytes
+}
+
+// A Cmd is one run of a [Program].
+type Cmd struct {
+	Args   []string
+	Dir    string   // scratch directory: working directory, HOME and TMPDIR
+	Env    []string // "name=value", added to the empty environment
+	Stdin  io.Reader
+	Stdout io.Writer         // nil discards
+	OnLine func(line string) // each line of standard error; may be nil
+	Limits Limits
+
+	// Files are inherited by the program as descriptors 3 and up.
+	Files []*os.File
+}
+
+// Run runs c and waits for it and for all that it started. It fails with an
+// *[ExitError] if the program does, and with the context's cause if that ended
+// the run.
+func (p *Program) Run(ctx context.Context, c Cmd) error {
+	proc, err := p.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	return proc.Wait()
+}
+
+// A Process is a program that runs.
+type Process struct {
+	ctx    context.Context // the caller's: ends the process, see Start
+	name   string
+	cmd    *exec.Cmd
+	stderr *tail
+	lines  *lines
+	unhook func() bool
+	once   sync.Once
+	err    error
+
+	mu    sync.Mutex
+	ended bool // Wait is done with it: its id may be that of another process
+}
+
+// Start runs c until it ends by itself, [Process.Kill] is called or ctx is
+// done. The caller must call [Process.Wait].
+func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	proc := &Process{ctx: ctx, name: p.Name, stderr: &tail{max: 4 << 10}}
+	cmd := exec.Command(p.Path, c.Args...)
+	cmd.Dir = c.Dir
+	cmd.Env = append([]string{
+		"PATH=/usr/local/bin:/usr/bin:/bin",
+		"HOME=" + c.Dir,
+		"TMPDIR=" + c.Dir,
+		"LANG=C.UTF-8",
+		"LC_ALL=C.UTF-8",
+	}, c.Env...)
+	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = c.Stdin, c.Stdout, c.Files
+	cmd.Stderr = proc.stderr
+	if c.OnLine != nil {
+		proc.lines = &lines{each: c.OnLine}
+		cmd.Stderr = io.MultiWriter(proc.stderr, proc.lines)
+	}
+	// A grandchild that keeps a pipe open must not keep us waiting.
+	cmd.WaitDelay = 2 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started, err := startLimited(cmd, c.Limits)
+	if err != nil && !started {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	proc.cmd = cmd
+	if err != nil {
+		proc.Kill()
+		proc.Wait()
+		return nil, fmt.Errorf("limit %s: %w", p.Name, err)
+	}
+	proc.unhook = context.AfterFunc(ctx, proc.Kill)
+	return proc, nil
+}
+
+// Pid returns the process id, which is also the id of the process group.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Kill ends the process and everything in its group at once. It does not wait.
+// After [Process.Wait] it does nothing.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// Wait waits for the end and returns what [Program.Run] returns. It may be
+// called several times, also from several goroutines.
+func (p *Process) Wait() error {
+	p.once.Do(func() {
+		err := p.cmd.Wait()
+		p.Kill() // what it left behind in its group
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
+		if p.unhook != nil {
+			p.unhook()
+		}
+		if p.lines != nil {
+			p.lines.flush()
+		}
+		p.err = p.result(err)
+	})
+	return p.err
+}
+
+func (p *Process) result(err error) error {
+	if err == nil {
+		return nil
+	}
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil // it succeeded; only its pipes were still held open
+	}
+	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String()}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	e.Code = exit.ExitCode()
+	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		e.Signal = st.Signal()
+	}
+	return e
+}
+
+// An ExitError is a program's failure. Its Error text names the program and the
+// exit code only, and is safe to show; Stderr may contain paths.
+type ExitError struct {
+	Program string
+	Code    int            // -1 if a signal ended it
+	Signal  syscall.Signal // 0 if none; SIGXCPU or SIGXFSZ tell of a limit
+	Stderr  string         // the last 4 KiB
+}
+
+// Error implements error.
+func (e *ExitError) Error() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("%s was ended by a signal (%s)", e.Program, e.Signal)
+	}
+	return fmt.Sprintf("%s failed with exit code %d", e.Program, e.Code)
+}
+
+// StderrTail returns Stderr, for whoever logs errors without knowing this type.
+func (e *ExitError) StderrTail() string { return e.Stderr }
+
+// Limit tells whether the program was ended because of its [Limits] of CPU time
+// or file size.
+func (e *ExitError) Limit() bool {
+	return e.Signal == syscall.SIGXCPU || e.Signal == syscall.SIGXFSZ
+}
+
+// A tail keeps the last bytes written to it.
+type tail struct {
+	mu  sync.Mutex
+	max int
+	b   []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if n := len(t.b) - t.max; n > 0 {
+		t.b = append(t.b[:0], t.b[n:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.b), "�")
+}
+
+// lines calls each for every line written to it; "\r" ends a line too, because
+// progress displays use it. Lines longer than 64 KiB are cut.
+type lines struct {
+	each func(string)
+	b    []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.b = append(l.b, p...)
+	for {
+		i := bytes.IndexAny(l.b, "\r\n")
+		if i < 0 {
+			break
+		}
+		if i > 0 {
+			l.each(string(l.b[:i]))
+		}
+		l.b = l.b[i+1:]
+	}
+	if len(l.b) > 64<<10 {
+		l.flush()
+	}
+	return len(p), nil
+}
+
+func (l *lines) flush() {
+	if len(l.b) > 0 {
+		l.each(string(l.b))
+		l.b = nil
+	}
+}

@@ -1,0 +1,181 @@
+package fileops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Kinds of failures of a run. Test for them with errors.Is; [Code] names them
+// for programs in other languages.
+var (
+	ErrCorruptInput     = errors.New("the file is damaged")
+	ErrFormatMismatch   = errors.New("the content of the file is not what its extension says")
+	ErrUnsupportedInput = errors.New("the file has content that this operation cannot process")
+	ErrPasswordRequired = errors.New("the file is protected by a password")
+	ErrWrongPassword    = errors.New("the password is wrong")
+	ErrNotEncrypted     = errors.New("the file is not protected by a password")
+	ErrLimit            = errors.New("the file exceeds a limit")
+	ErrEngine           = errors.New("the engine could not process the file")
+	ErrUnavailable      = errors.New("the engine is not available at the moment")
+)
+
+// A Failure is an error whose message may be shown to whoever sent the file.
+type Failure struct {
+	Kind    error  // one of the kinds of this package
+	Message string // for people: what is wrong and what to do; no path, no engine output
+	Err     error  // the cause, for the log; may be nil
+}
+
+// Error implements error. It includes the cause.
+func (f *Failure) Error() string {
+	if f.Err == nil {
+		return f.Message
+	}
+	return f.Message + ": " + f.Err.Error()
+}
+
+// Unwrap makes errors.Is find both the kind and the cause.
+func (f *Failure) Unwrap() []error {
+	if f.Err == nil {
+		return []error{f.Kind}
+	}
+	return []error{f.Kind, f.Err}
+}
+
+// Fail returns a *[Failure] of a kind. An empty message stands for the text of
+// the kind. cause may be nil.
+func Fail(kind, cause error, message string, args ...any) error {
+	msg := kind.Error()
+	if message != "" {
+		msg = fmt.Sprintf(message, args...)
+	}
+	return &Failure{Kind: kind, Message: msg, Err: cause}
+}
+
+// Code returns the stable name of the kind of err, as clients of the service see
+// it: "corrupt_input", "wrong_password", …, "timeout" and "cancelled" for a
+// context that ended, and "internal_error" for anything that is not a known
+// kind.
+func Code(err error) string {
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return k.code
+		}
+	}
+	return "internal_error"
+}
+
+// kinds is in order of precedence: why a run was ended counts more than what
+// the engine said of it. It is never written to.
+var kinds = [...]struct {
+	kind error
+	code string
+}{
+	{context.DeadlineExceeded, "timeout"},
+	{context.Canceled, "cancelled"},
+	{ErrPasswordRequired, "password_required"},
+	{ErrWrongPassword, "wrong_password"},
+	{ErrNotEncrypted, "not_encrypted"},
+	{ErrFormatMismatch, "format_mismatch"},
+	{ErrLimit, "limit_exceeded"},
+	{ErrUnsupportedInput, "unsupported_input"},
+	{ErrCorruptInput, "corrupt_input"},
+	{ErrUnavailable, "engine_unavailable"},
+	{ErrEngine, "engine_failed"},
+	{errors.ErrUnsupported, "unsupported_input"},
+}
+
+// Message returns the text for people that goes with [Code]. It contains only
+// what a [Failure] was given for that purpose, never the text of other errors.
+func Message(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the operation took too long and was stopped"
+	}
+	if errors.Is(err, context.Canceled) {
+		return "the operation was cancelled"
+	}
+	var f *Failure
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	var p *ParamError
+	if errors.As(err, &p) {
+		return p.Error()
+	}
+	var u *UnsupportedError
+	if errors.As(err, &u) {
+		return u.Error()
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return k.kind.Error()
+		}
+	}
+	return "the file could not be processed because of an internal error"
+}
+
+// Retryable tells whether trying again may help: the engine was not available
+// or something went wrong that has nothing to do with the file.
+func Retryable(err error) bool {
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, syscall.ENOSPC) {
+		return true
+	}
+	return Code(err) == "internal_error"
+}
+
+// A ParamError reports a parameter that failed validation.
+type ParamError struct {
+	Param   string
+	Reason  string
+	Allowed []string // values that would be accepted, if they can be listed
+}
+
+// Error implements error.
+func (e *ParamError) Error() string { return fmt.Sprintf("parameter %q %s", e.Param, e.Reason) }
+
+// An UnsupportedError reports that no registered action fits a request. It
+// matches errors.ErrUnsupported.
+type UnsupportedError struct {
+	Action string
+	Inputs []format.Format
+}
+
+// Error implements error.
+func (e *UnsupportedError) Error() string {
+	var names []string
+	for _, f := range e.Inputs {
+		if f == "" {
+			f = "files without extension"
+		}
+		names = append(names, string(f))
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("the action %q is not supported", e.Action)
+	}
+	return fmt.Sprintf("the action %q is not supported for %s", e.Action, strings.Join(names, ", "))
+}
+
+// Is makes errors.Is(err, errors.ErrUnsupported) true.
+func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// checkInput tells whether the content of an input is what its name says.
+func checkInput(f *File) error {
+	err := format.Check(f.Format(), f.Reader(), f.Size())
+	var m *format.MismatchError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, format.ErrEncrypted):
+		return Fail(ErrPasswordRequired, err, "the document is protected by a password; remove it before uploading")
+	case errors.As(err, &m) && m.Got != "":
+		return Fail(ErrFormatMismatch, nil, "the file is named .%s, but its content is %s", m.Want, m.Got.Title())
+	case f.Size() == 0:
+		return Fail(ErrCorruptInput, nil, "the file is empty")
+	}
+	return Fail(ErrCorruptInput, err, "the file is damaged or is not a %s file", f.Format())
+}

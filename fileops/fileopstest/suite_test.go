@@ -1,0 +1,85 @@
+package fileopstest_test
+
+import (
+	"context"
+	"fmt"
+	"image/png"
+	"io"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Every sample is of the format that it is a sample of.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	for f := range format.Known() {
+		switch f {
+		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR:
+			continue // no action of this module is tested with a sample of these
+		}
+		t.Run(string(f), func(t *testing.T) {
+			s := fileopstest.Sample(t, f)
+			if err := format.Check(f, s.Reader(), s.Size()); err != nil {
+				t.Error(err)
+			}
+			got := format.Sniff(s.Reader(), s.Size())
+			switch f {
+			case format.MD, format.CSV, format.TSV, format.JSON:
+				if got != format.TXT {
+					t.Errorf("sniffed as %q, want txt", got)
+				}
+			case format.M4V, format.ThGP, format.M4A: // by brand; encoders choose it
+				if got != f && got != format.MP4 {
+					t.Errorf("sniffed as %q", got)
+				}
+			default:
+				if got != f {
+					t.Errorf("sniffed as %q", got)
+				}
+			}
+		})
+	}
+}
+
+// resize is a correct action to try the suite on.
+func copyPNG() fileops.Action {
+	spec := fileops.Spec{
+		Name: "copy", Engine: "go", Family: "image", Summary: "Decodes a picture and encodes it again.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.PNG}, Params: fileops.Schema{
+			fileops.Enum("convert_to", "Target.", "png"), fileops.Secret("password", "Not used."),
+		}}},
+	}
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		m, err := png.Decode(job.Input().Reader())
+		if err != nil {
+			return fileops.Fail(fileops.ErrCorruptInput, err, "")
+		}
+		job.Log.Info("decoded", "params", job.Params)
+		return job.Write("x.png", func(w io.Writer) error { return png.Encode(w, m) })
+	})
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	fileopstest.Run(t, fileopstest.Suite{
+		Action: copyPNG(),
+		Args:   fileops.Args{"password": "s3cret"},
+		Check:  func(*testing.T, []*fileops.File, fileops.Args, []*fileops.File) { checked++ },
+	})
+	if checked != 3 {
+		t.Errorf("Check was called %d times, want 3: once for the combination and once for each backing", checked)
+	}
+}
+
+func Example() {
+	// In a test of your own:
+	_ = func(t *testing.T) {
+		fileopstest.Run(t, fileopstest.Suite{Action: copyPNG()})
+	}
+	fmt.Println(len(fileopstest.Picture(4, 3).Pix))
+	// Output: 48
+}

@@ -1,0 +1,300 @@
+// Package format names the file formats the module knows: their extensions,
+// MIME types and families, and tells them by their content.
+//
+// It is pure data plus sniffing; it imports nothing but the standard library.
+package format
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// A Format is a canonical file extension: lower case, without the dot, after
+// aliases ("JPEG" and "jpe" are both [JPG]). It is a plain string so that it can
+// be a map key, travel as JSON and name a format this package does not know.
+type Format string
+
+// Any matches every format, including unknown ones. It names no file.
+const Any Format = "*"
+
+// Documents.
+const (
+	PDF  Format = "pdf"
+	DOC  Format = "doc"
+	DOCX Format = "docx"
+	ODT  Format = "odt"
+	FODT Format = "fodt"
+	RTF  Format = "rtf"
+	TXT  Format = "txt"
+	MD   Format = "md"
+	HTML Format = "html"
+	EPUB Format = "epub"
+	XML  Format = "xml"
+	JSON Format = "json"
+	PS   Format = "ps"
+)
+
+// Slides and sheets.
+const (
+	PPT  Format = "ppt"
+	PPTX Format = "pptx"
+	ODP  Format = "odp"
+	FODP Format = "fodp"
+	XLS  Format = "xls"
+	XLSX Format = "xlsx"
+	ODS  Format = "ods"
+	FODS Format = "fods"
+	CSV  Format = "csv"
+	TSV  Format = "tsv"
+)
+
+// Images.
+const (
+	JPG  Format = "jpg"
+	PNG  Format = "png"
+	WebP Format = "webp"
+	GIF  Format = "gif"
+	TIFF Format = "tiff"
+	BMP  Format = "bmp"
+	AVIF Format = "avif"
+	HEIC Format = "heic"
+	JXL  Format = "jxl"
+	JP2  Format = "jp2"
+	SVG  Format = "svg"
+	ICO  Format = "ico"
+	PSD  Format = "psd"
+)
+
+// Audio.
+const (
+	MP3  Format = "mp3"
+	WAV  Format = "wav"
+	FLAC Format = "flac"
+	OGG  Format = "ogg"
+	Opus Format = "opus"
+	M4A  Format = "m4a"
+	AAC  Format = "aac"
+	WMA  Format = "wma"
+	AIFF Format = "aiff"
+	AMR  Format = "amr"
+)
+
+// Video.
+const (
+	MP4  Format = "mp4"
+	MOV  Format = "mov"
+	MKV  Format = "mkv"
+	WebM Format = "webm"
+	AVI  Format = "avi"
+	WMV  Format = "wmv"
+	FLV  Format = "flv"
+	MPEG Format = "mpeg"
+	TS   Format = "ts"
+	M4V  Format = "m4v"
+	ThGP Format = "3gp"
+)
+
+// Archives.
+const (
+	ZIP      Format = "zip"
+	TAR      Format = "tar"
+	TarGZ    Format = "tar.gz"
+	GZ       Format = "gz"
+	SevenZip Format = "7z"
+	RAR      Format = "rar"
+)
+
+// A Family groups formats that people think of as the same kind of thing.
+type Family string
+
+// The families. A format this package does not know has the family Other.
+const (
+	Document Family = "document"
+	Slides   Family = "slides"
+	Sheet    Family = "sheet"
+	Image    Family = "image"
+	Audio    Family = "audio"
+	Video    Family = "video"
+	Archive  Family = "archive"
+	Other    Family = "other"
+)
+
+type info struct {
+	family  Family
+	mime    string
+	name    string
+	aliases []Format
+}
+
+// known is the table behind every method of Format. It is never written to.
+var known = map[Format]info{
+	PDF:  {Document, "application/pdf", "PDF", nil},
+	DOC:  {Document, "application/msword", "Word 97–2003 document", nil},
+	DOCX: {Document, "application/vnd.openxmlformats-officedocument.wordprocessingml.document", "Word document", nil},
+	ODT:  {Document, "application/vnd.oasis.opendocument.text", "OpenDocument text", nil},
+	FODT: {Document, "application/vnd.oasis.opendocument.text-flat-xml", "flat OpenDocument text", nil},
+	RTF:  {Document, "application/rtf", "Rich Text Format", nil},
+	TXT:  {Document, "text/plain", "plain text", []Format{"text", "log"}},
+	MD:   {Document, "text/markdown", "Markdown", []Format{"markdown", "mkd"}},
+	HTML: {Document, "text/html", "HTML", []Format{"htm", "xhtml"}},
+	EPUB: {Document, "application/epub+zip", "EPUB book", nil},
+	XML:  {Document, "application/xml", "XML", nil},
+	JSON: {Document, "application/json", "JSON", nil},
+	PS:   {Document, "application/postscript", "PostScript", []Format{"eps"}},
+
+	PPT:  {Slides, "application/vnd.ms-powerpoint", "PowerPoint 97–2003 presentation", nil},
+	PPTX: {Slides, "application/vnd.openxmlformats-officedocument.presentationml.presentation", "PowerPoint presentation", nil},
+	ODP:  {Slides, "application/vnd.oasis.opendocument.presentation", "OpenDocument presentation", nil},
+	FODP: {Slides, "application/vnd.oasis.opendocument.presentation-flat-xml", "flat OpenDocument presentation", nil},
+	XLS:  {Sheet, "application/vnd.ms-excel", "Excel 97–2003 workbook", nil},
+	XLSX: {Sheet, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "Excel workbook", nil},
+	ODS:  {Sheet, "application/vnd.oasis.opendocument.spreadsheet", "OpenDocument spreadsheet", nil},
+	FODS: {Sheet, "application/vnd.oasis.opendocument.spreadsheet-flat-xml", "flat OpenDocument spreadsheet", nil},
+	CSV:  {Sheet, "text/csv", "comma-separated values", nil},
+	TSV:  {Sheet, "text/tab-separated-values", "tab-separated values", []Format{"tab"}},
+
+	JPG:  {Image, "image/jpeg", "JPEG", []Format{"jpeg", "jpe", "jfif", "pjpeg"}},
+	PNG:  {Image, "image/png", "PNG", []Format{"apng"}},
+	WebP: {Image, "image/webp", "WebP", nil},
+	GIF:  {Image, "image/gif", "GIF", nil},
+	TIFF: {Image, "image/tiff", "TIFF", []Format{"tif"}},
+	BMP:  {Image, "image/bmp", "BMP", []Format{"dib"}},
+	AVIF: {Image, "image/avif", "AVIF", nil},
+	HEIC: {Image, "image/heic", "HEIC", []Format{"heif", "hif"}},
+	JXL:  {Image, "image/jxl", "JPEG XL", nil},
+	JP2:  {Image, "image/jp2", "JPEG 2000", []Format{"j2k", "jpx", "jpf"}},
+	SVG:  {Image, "image/svg+xml", "SVG", nil},
+	ICO:  {Image, "image/vnd.microsoft.icon", "icon", nil},
+	PSD:  {Image, "image/vnd.adobe.photoshop", "Photoshop image", nil},
+
+	MP3:  {Audio, "audio/mpeg", "MP3", nil},
+	WAV:  {Audio, "audio/wav", "WAV", []Format{"wave"}},
+	FLAC: {Audio, "audio/flac", "FLAC", nil},
+	OGG:  {Audio, "audio/ogg", "Ogg audio", []Format{"oga"}},
+	Opus: {Audio, "audio/opus", "Opus", nil},
+	M4A:  {Audio, "audio/mp4", "MPEG-4 audio", []Format{"m4b"}},
+	AAC:  {Audio, "audio/aac", "AAC", []Format{"adts"}},
+	WMA:  {Audio, "audio/x-ms-wma", "Windows Media audio", nil},
+	AIFF: {Audio, "audio/aiff", "AIFF", []Format{"aif", "aifc"}},
+	AMR:  {Audio, "audio/amr", "AMR", nil},
+
+	MP4:  {Video, "video/mp4", "MPEG-4 video", nil},
+	MOV:  {Video, "video/quicktime", "QuickTime video", []Format{"qt"}},
+	MKV:  {Video, "video/x-matroska", "Matroska video", nil},
+	WebM: {Video, "video/webm", "WebM video", nil},
+	AVI:  {Video, "video/x-msvideo", "AVI video", nil},
+	WMV:  {Video, "video/x-ms-wmv", "Windows Media video", []Format{"asf"}},
+	FLV:  {Video, "video/x-flv", "Flash video", nil},
+	MPEG: {Video, "video/mpeg", "MPEG video", []Format{"mpg", "vob"}},
+	TS:   {Video, "video/mp2t", "MPEG transport stream", []Format{"mts", "m2ts"}},
+	M4V:  {Video, "video/x-m4v", "MPEG-4 video (m4v)", nil},
+	ThGP: {Video, "video/3gpp", "3GPP video", []Format{"3g2", "3gpp"}},
+
+	ZIP:      {Archive, "application/zip", "ZIP archive", nil},
+	TAR:      {Archive, "application/x-tar", "tar archive", nil},
+	TarGZ:    {Archive, "application/gzip", "compressed tar archive", []Format{"tgz"}},
+	GZ:       {Archive, "application/gzip", "gzip file", []Format{"gzip"}},
+	SevenZip: {Archive, "application/x-7z-compressed", "7-Zip archive", nil},
+	RAR:      {Archive, "application/vnd.rar", "RAR archive", nil},
+}
+
+// byAlias is derived from known, so that nothing is listed twice.
+var byAlias = func() map[Format]Format {
+	m := make(map[Format]Format)
+	for f, i := range known {
+		for _, a := range i.aliases {
+			m[a] = f
+		}
+	}
+	return m
+}()
+
+// Parse returns the format for an extension or a file name. It never fails:
+// an unknown extension is returned lower-cased, an absent one as "".
+//
+//	Parse("report.PDF")   // PDF
+//	Parse(".jpeg")        // JPG
+//	Parse("a.tar.gz")     // TarGZ
+//	Parse("Makefile")     // "makefile", which is no known format
+func Parse(name string) Format {
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.ToLower(strings.TrimSpace(name))
+	if strings.HasSuffix(name, ".tar.gz") || name == "tar.gz" {
+		return TarGZ
+	}
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		name = name[i+1:]
+	}
+	f := Format(name)
+	if g, ok := byAlias[f]; ok {
+		return g
+	}
+	return f
+}
+
+// Known yields the formats that this package knows, in alphabetical order.
+func Known() iter.Seq[Format] {
+	return func(yield func(Format) bool) {
+		all := make([]Format, 0, len(known))
+		for f := range known {
+			all = append(all, f)
+		}
+		slices.Sort(all)
+		for _, f := range all {
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// Known tells whether this package knows f.
+func (f Format) Known() bool { _, ok := known[f]; return ok }
+
+// Aliases returns the other extensions of f, such as jpeg for jpg.
+func (f Format) Aliases() []Format { return slices.Clone(known[f].aliases) }
+
+// Family returns the family of f, or Other.
+func (f Format) Family() Family {
+	if i, ok := known[f]; ok {
+		return i.family
+	}
+	return Other
+}
+
+// MIME returns the media type of f, "application/octet-stream" if it is not
+// known. Types are those of the IANA registry where it has one.
+func (f Format) MIME() string {
+	if i, ok := known[f]; ok {
+		return i.mime
+	}
+	return "application/octet-stream"
+}
+
+// Title returns a name of f for people: "Word document". For a format this
+// package does not know it is the extension in capitals.
+func (f Format) Title() string {
+	if i, ok := known[f]; ok {
+		return i.name
+	}
+	return strings.ToUpper(string(f))
+}
+
+// Base returns the base name of a file without the extension that [Parse]
+// reads: "report" for "report.pdf", "a" for "a.tar.gz". A name that is only an
+// extension (".profile") is returned as it is.
+func Base(name string) string {
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	if n := len(name) - len(".tar.gz"); n > 0 && strings.EqualFold(name[n:], ".tar.gz") {
+		return name[:n]
+	}
+	if i := strings.LastIndexByte(name, '.'); i > 0 {
+		return name[:i]
+	}
+	return name
+}

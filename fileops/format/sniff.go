@@ -1,0 +1,459 @@
+package format
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// headSize is how much of a file's start is looked at. PDF readers accept the
+// header anywhere in the first 1024 bytes; SVG and flat XML documents may
+// begin with long comments.
+const headSize = 16 << 10
+
+// Sniff tells the format of a file by its content alone. It returns "" if it
+// recognises nothing, [TXT] for text of no particular kind. It reads a few
+// kilobytes and never more than a bounded amount, whatever the file claims.
+//
+// Formats that differ only by convention are told by their brand or stream
+// types where these are in the head: an MP4 container may come back as [MP4],
+// [MOV], [M4A], [M4V] or [ThGP]. [Check] knows which of them are compatible.
+func Sniff(r io.ReaderAt, size int64) Format {
+	f, _ := sniff(r, size)
+	return f
+}
+
+// sniff also tells whether an office file is inside an encrypted container.
+func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
+	if size <= 0 {
+		return "", false
+	}
+	head := make([]byte, min(size, headSize))
+	n, err := r.ReadAt(head, 0)
+	head = head[:n]
+	if err != nil && !errors.Is(err, io.EOF) || n == 0 {
+		return "", false
+	}
+	has := func(off int, magic string) bool {
+		return len(head) >= off+len(magic) && string(head[off:off+len(magic)]) == magic
+	}
+	switch {
+	case has(0, "\x89PNG\r\n\x1a\n"):
+		return PNG, false
+	case has(0, "\xff\xd8\xff"):
+		return JPG, false
+	case has(0, "GIF87a"), has(0, "GIF89a"):
+		return GIF, false
+	case has(0, "RIFF") && has(8, "WEBP"):
+		return WebP, false
+	case has(0, "RIFF") && has(8, "WAVE"), has(0, "RF64") && has(8, "WAVE"):
+		return WAV, false
+	case has(0, "RIFF") && has(8, "AVI "):
+		return AVI, false
+	case has(0, "II*\x00"), has(0, "MM\x00*"), has(0, "II+\x00"), has(0, "MM\x00+"):
+		return TIFF, false
+	case has(0, "BM") && len(head) >= 26 && has(6, "\x00\x00\x00\x00"):
+		return BMP, false
+	case has(0, "8BPS\x00\x01"), has(0, "8BPS\x00\x02"):
+		return PSD, false
+	case has(0, "\x00\x00\x01\x00") && len(head) > 22 && head[4] != 0 && head[5] == 0 && head[9] == 0:
+		return ICO, false
+	case has(0, "\x00\x00\x00\x0cJXL \r\n\x87\n"), has(0, "\xff\x0a"):
+		return JXL, false
+	case has(0, "\x00\x00\x00\x0cjP  \r\n\x87\n"), has(0, "\xff\x4f\xff\x51\x00"):
+		return JP2, false
+	case has(4, "ftyp"):
+		return sniffISO(head), false
+	case (has(4, "moov") || has(4, "mdat") || has(4, "wide") || has(4, "free") || has(4, "skip") || has(4, "pnot")) && isAtom(head, size):
+		return MOV, false // QuickTime from before there was a file type box
+	case has(0, "PK\x03\x04"), has(0, "PK\x05\x06"), has(0, "PK\x07\x08PK\x03\x04"):
+		return sniffZIP(r, size, head), false
+	case has(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+		return sniffOLE(r, size)
+	case has(0, "\x1a\x45\xdf\xa3"):
+		if i := bytes.Index(head[:min(len(head), 256)], []byte("webm")); i > 0 {
+			return WebM, false
+		}
+		return MKV, false
+	case has(0, "fLaC"):
+		return FLAC, false
+	case has(0, "OggS"):
+		if bytes.Contains(head[:min(len(head), 128)], []byte("OpusHead")) {
+			return Opus, false
+		}
+		return OGG, false
+	case has(0, "#!AMR"):
+		return AMR, false
+	case has(0, "FORM") && (has(8, "AIFF") || has(8, "AIFC")):
+		return AIFF, false
+	case has(0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11"):
+		if bytes.Contains(head, []byte("\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b")) {
+			return WMV, false // it has a video stream (ASF specification, 10.4)
+		}
+		return WMA, false
+	case has(0, "FLV\x01"):
+		return FLV, false
+	case has(0, "\x00\x00\x01\xba"), has(0, "\x00\x00\x01\xb3"):
+		return MPEG, false
+	case isTS(head):
+		return TS, false
+	case has(0, "ID3") && len(head) > 10 && head[3] < 0x10 && head[4] < 0x10 && head[6]|head[7]|head[8]|head[9] < 0x80:
+		return MP3, false // a tag with a version and a size, and not just three letters
+	case has(0, "7z\xbc\xaf\x27\x1c"):
+		return SevenZip, false
+	case has(0, "Rar!\x1a\x07"):
+		return RAR, false
+	case has(0, "\x1f\x8b\x08"):
+		return GZ, false
+	case has(257, "ustar"):
+		return TAR, false
+	case has(0, "%!PS"), has(0, "\xc5\xd0\xd3\xc6"):
+		return PS, false
+	case has(0, "{\\rtf"):
+		return RTF, false
+	case bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-")):
+		return PDF, false
+	}
+	if f := sniffText(head, int64(n) == size); f != "" {
+		return f, false
+	}
+	return sniffMPEGAudio(head), false
+}
+
+// sniffISO tells the kind of an ISO base media file by its brands (ISO/IEC
+// 14496-12, file type box; the brands are registered at mp4ra.org).
+func sniffISO(head []byte) Format {
+	end := min(int(binary.BigEndian.Uint32(head)), len(head), 512)
+	if end < 12 {
+		return MP4
+	}
+	major := string(head[8:12])
+	has := func(brands ...string) bool {
+		for i := 8; i+4 <= end; i += 4 {
+			if i == 12 { // minor version
+				continue
+			}
+			for _, b := range brands {
+				if string(head[i:i+4]) == b {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	switch {
+	case has("avif", "avis"):
+		return AVIF
+	case has("heic", "heix", "hevc", "hevx", "heim", "heis") || major == "mif1" || major == "msf1":
+		return HEIC
+	case major == "jxl ":
+		return JXL
+	case major == "jp2 ", major == "jpx ":
+		return JP2
+	case major == "qt  ":
+		return MOV
+	case strings.HasPrefix(major, "M4A"), strings.HasPrefix(major, "M4B"), strings.HasPrefix(major, "M4P"):
+		return M4A
+	case strings.HasPrefix(major, "M4V"):
+		return M4V
+	case strings.HasPrefix(major, "3g"):
+		return ThGP
+	}
+	return MP4
+}
+
+// isAtom tells whether the size that a QuickTime atom begins with can be true:
+// there are texts that begin with "The free".
+func isAtom(head []byte, size int64) bool {
+	n := int64(binary.BigEndian.Uint32(head))
+	return n <= 1 || n >= 8 && n <= size || head[0] < ' '
+}
+
+// isTS looks for the sync byte of MPEG transport stream packets, which are 188
+// bytes long, or 192 with a time stamp before each.
+func isTS(head []byte) bool {
+	for _, p := range [...]struct{ off, step int }{{0, 188}, {4, 192}} {
+		ok := len(head) > p.off+3*p.step
+		for i := 0; ok && i < 4; i++ {
+			ok = head[p.off+i*p.step] == 0x47
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// sniffMPEGAudio looks for two consecutive frames of MPEG audio or of AAC in
+// ADTS, because a single sync word says little. Zero bytes before the first
+// frame are padding that encoders leave.
+func sniffMPEGAudio(head []byte) Format {
+	b := bytes.TrimLeft(head, "\x00")
+	if len(b) < 8 || b[0] != 0xff || b[1] == 0xfe { // FF FE begins UTF-16, and layer 1 with a checksum, which nobody has
+		return ""
+	}
+	if b[1]&0xf6 == 0xf0 { // ADTS: layer is always 0 (ISO/IEC 13818-7, 6.2)
+		n := int(b[3]&3)<<11 | int(b[4])<<3 | int(b[5])>>5
+		if n >= 7 && (n+1 >= len(b) || b[n] == 0xff && b[n+1]&0xf6 == 0xf0) {
+			return AAC
+		}
+		return ""
+	}
+	n := mpegFrameSize(b)
+	if n > 0 && (n+1 >= len(b) || b[n] == 0xff && b[n+1]&0xe0 == 0xe0) {
+		return MP3
+	}
+	return ""
+}
+
+// mpegFrameSize returns the length in bytes of the MPEG audio frame at b, or 0
+// (ISO/IEC 11172-3, 2.4.1.3 and 13818-3).
+func mpegFrameSize(b []byte) int {
+	if b[1]&0xe0 != 0xe0 {
+		return 0
+	}
+	version, layer := b[1]>>3&3, b[1]>>1&3
+	rate, freq, pad := b[2]>>4, b[2]>>2&3, int(b[2]>>1&1)
+	if version == 1 || layer == 0 || rate == 0 || rate == 15 || freq == 3 {
+		return 0
+	}
+	var kbit [16]int
+	switch {
+	case version == 3 && layer == 3:
+		kbit = [16]int{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448}
+	case version == 3 && layer == 2:
+		kbit = [16]int{0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384}
+	case version == 3:
+		kbit = [16]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
+	case layer == 3:
+		kbit = [16]int{0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256}
+	default:
+		kbit = [16]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}
+	}
+	hz := [3]int{44100, 48000, 32000}[freq]
+	switch version {
+	case 2:
+		hz /= 2
+	case 0:
+		hz /= 4
+	}
+	if layer == 3 {
+		return (12000*kbit[rate]/hz + pad) * 4
+	}
+	samples := 144
+	if version != 3 && layer == 1 {
+		samples = 72
+	}
+	return samples*1000*kbit[rate]/hz + pad
+}
+
+// sniffText tells text from binary and names the kinds of text that begin with
+// something typical. whole tells that head is the whole file.
+func sniffText(head []byte, whole bool) Format {
+	text, ok := decodeText(head, whole)
+	if !ok {
+		return ""
+	}
+	low := strings.ToLower(strings.TrimLeft(text, "\ufeff \t\r\n"))
+	// A declaration, a document type and comments may stand before the root.
+	root := low
+	for {
+		root = strings.TrimLeft(root, " \t\r\n")
+		var end string
+		switch {
+		case strings.HasPrefix(root, "<?"):
+			end = "?>"
+		case strings.HasPrefix(root, "<!--"):
+			end = "-->"
+		case strings.HasPrefix(root, "<!doctype html"):
+			return HTML
+		case strings.HasPrefix(root, "<!doctype svg"):
+			return SVG
+		case strings.HasPrefix(root, "<!doctype"):
+			end = ">"
+			if i, j := strings.IndexByte(root, '['), strings.IndexByte(root, '>'); i >= 0 && i < j {
+				end = "]>"
+			}
+		}
+		if end == "" {
+			break
+		}
+		_, rest, found := strings.Cut(root, end)
+		if !found {
+			break
+		}
+		root = rest
+	}
+	switch {
+	case strings.HasPrefix(root, "<svg") || strings.HasPrefix(root, "<svg:svg"):
+		return SVG
+	case strings.HasPrefix(root, "<html"), strings.HasPrefix(root, "<head"), strings.HasPrefix(root, "<body"):
+		return HTML
+	case strings.HasPrefix(root, "<office:document"):
+		switch {
+		case strings.Contains(root, "opendocument.text"):
+			return FODT
+		case strings.Contains(root, "opendocument.spreadsheet"):
+			return FODS
+		case strings.Contains(root, "opendocument.presentation"):
+			return FODP
+		}
+		return XML
+	case strings.HasPrefix(low, "<?xml"):
+		return XML
+	}
+	return TXT
+}
+
+// decodeText returns head as a string if it is text: UTF-16 with a byte order
+// mark, or bytes without the control characters that no text has. Text in an
+// old 8-bit encoding is accepted too; its characters come out wrong here, but
+// what is looked for is ASCII.
+func decodeText(head []byte, whole bool) (string, bool) {
+	if len(head) >= 2 && (head[0] == 0xff && head[1] == 0xfe || head[0] == 0xfe && head[1] == 0xff) {
+		var order binary.ByteOrder = binary.LittleEndian
+		if head[0] == 0xfe {
+			order = binary.BigEndian
+		}
+		u := make([]uint16, 0, len(head)/2)
+		for i := 2; i+1 < len(head); i += 2 {
+			u = append(u, order.Uint16(head[i:]))
+		}
+		s := string(utf16.Decode(u))
+		return s, !strings.ContainsRune(s, 0) && len(head)%2 == 0
+	}
+	control, invalid := 0, 0
+	for b := head; len(b) > 0; {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			if !whole && len(b) < utf8.UTFMax {
+				break // a rune cut off by the end of head
+			}
+			invalid++
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != '\v' && r != 0x1b && r != 0x08, r == 0x7f:
+			control++
+		}
+		b = b[n:]
+	}
+	// Latin-1 or Shift-JIS text has many bytes that are not UTF-8, but no
+	// control characters; random bytes have both.
+	if control > 0 && (control*100 > len(head) || invalid > 0 || bytes.IndexByte(head, 0) >= 0) {
+		return "", false
+	}
+	return string(head), true
+}
+
+// A MismatchError tells that the content of a file is not what its name says.
+type MismatchError struct {
+	Want Format // by the name
+	Got  Format // by the content; "" if nothing was recognised
+}
+
+// Error implements error.
+func (e *MismatchError) Error() string {
+	if e.Got == "" {
+		return fmt.Sprintf("the content is not %s", e.Want.Title())
+	}
+	return fmt.Sprintf("the name says %s, but the content is %s", e.Want.Title(), e.Got.Title())
+}
+
+// ErrEncrypted tells that a file is in an encrypted container, so that nothing
+// more can be said of its content.
+var ErrEncrypted = errors.New("the file is encrypted")
+
+// Check tells whether the content of a file can be what its name says: nil, a
+// *[MismatchError], or [ErrEncrypted] for an Office file under a password.
+// Formats unknown to this package are not checked. An empty file is a mismatch
+// unless it may be text.
+func Check(want Format, r io.ReaderAt, size int64) error {
+	if !want.Known() {
+		return nil
+	}
+	if size <= 0 {
+		if isText(want) && want != SVG {
+			return nil
+		}
+		return &MismatchError{Want: want}
+	}
+	got, encrypted := sniff(r, size)
+	if encrypted {
+		switch want {
+		case DOCX, XLSX, PPTX, DOC, XLS, PPT:
+			return ErrEncrypted
+		}
+	}
+	if got == want || compatible(want, got) || isText(want) && want != SVG && mentions(got, r, size) {
+		return nil
+	}
+	if got == ZIP && inZIP(want) {
+		if _, ok := zipNames(r, size); !ok {
+			got = "" // its end is missing: nothing says what it was
+		}
+	}
+	return &MismatchError{Want: want, Got: got}
+}
+
+// mentions tells whether a file that was taken for a got is a text that only
+// has the magic of the format in it, such as a text about PDF.
+func mentions(got Format, r io.ReaderAt, size int64) bool {
+	head := make([]byte, min(size, headSize))
+	n, _ := r.ReadAt(head, 0)
+	head = head[:n]
+	if got == "" || got == RTF || got == PS || bytes.HasPrefix(head, []byte("%PDF-")) {
+		return false
+	}
+	_, ok := decodeText(head, int64(n) == size)
+	return ok
+}
+
+// inZIP tells whether files of format f are ZIP archives.
+func inZIP(f Format) bool {
+	switch f {
+	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB:
+		return true
+	}
+	return false
+}
+
+func isText(f Format) bool {
+	switch f {
+	case TXT, MD, HTML, CSV, TSV, XML, JSON, SVG:
+		return true
+	}
+	return false
+}
+
+func compatible(want, got Format) bool {
+	in := func(set ...Format) bool {
+		var w, g bool
+		for _, f := range set {
+			w, g = w || f == want, g || f == got
+		}
+		return w && g
+	}
+	switch want {
+	case TXT, MD, HTML, CSV, TSV, JSON, XML:
+		// Any text can be each of them. What has a format of its own that
+		// is not text for people (RTF, PostScript) cannot.
+		return isText(got) || got == FODT || got == FODS || got == FODP
+	case MP3, AAC, MPEG, TS:
+		// Streams without a header: they may begin in the middle of
+		// something, or with a tag of another kind. What was not
+		// recognised is left to the engine.
+		return got == "" || in(MP3, AAC) || in(MPEG, TS)
+	case ZIP:
+		// Documents that are archives inside may be taken as what they are.
+		return in(ZIP, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB)
+	case TarGZ:
+		return got == GZ
+	case GZ:
+		return got == TarGZ
+	}
+	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
+}

@@ -1,0 +1,540 @@
+package format_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A sample of every format is recognised, also by readers that return little at
+// a time and by readers that return an error at the end.
+func TestSniffSamples(t *testing.T) {
+	t.Parallel()
+	for f := range format.Known() {
+		switch f {
+		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR:
+			continue // made by hand below
+		}
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			b, err := fileopstest.Sample(t, f).ReadAll(1 << 30)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := bytes.NewReader(b)
+			if err := format.Check(f, r, r.Size()); err != nil {
+				t.Error(err)
+			}
+			// Under other names it is refused, unless the names mean the
+			// same thing.
+			got := format.Sniff(r, r.Size())
+			for other := range format.Known() {
+				err := format.Check(other, r, r.Size())
+				var m *format.MismatchError
+				if err != nil && (!errors.As(err, &m) || m.Want != other || m.Got != got) {
+					t.Errorf("named .%s: got %v, sniffed %q", other, err, got)
+				}
+				if err == nil && other.Family() != f.Family() && !related(other, f) {
+					t.Errorf("it is accepted as %s", other)
+				}
+			}
+			// Only the start is broken.
+			broken := bytes.Clone(b)
+			rng := rand.New(rand.NewPCG(1, uint64(len(b))))
+			for i := range min(len(broken), 16<<10) {
+				broken[i] = byte(rng.Uint32())
+			}
+			if f != format.TS && f != format.MPEG { // no header
+				if got := format.Sniff(bytes.NewReader(broken), int64(len(broken))); got == f {
+					t.Errorf("random bytes are taken for %s", got)
+				}
+			}
+		})
+	}
+}
+
+// related tells whether files of b may go as a although they are of another
+// family.
+func related(a, b format.Format) bool {
+	text := func(f format.Format) bool {
+		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.XML || f == format.SVG || strings.HasPrefix(string(f), "fod")
+	}
+	archive := func(f format.Format) bool {
+		return strings.Contains(f.MIME(), "openxml") || strings.Contains(f.MIME(), "opendocument") && !strings.HasPrefix(string(f), "fod") || f == format.EPUB
+	}
+	media := func(f format.Format) bool { return f.Family() == format.Audio || f.Family() == format.Video }
+	return text(a) && text(b) || a == format.ZIP && archive(b) || media(a) && media(b)
+}
+
+func be32(n int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
+
+// ftyp makes the first boxes of an ISO base media file.
+func ftyp(major string, compatible ...string) string {
+	brands := strings.Join(compatible, "")
+	return be32(16+len(brands)) + "ftyp" + major + "\x00\x00\x02\x00" + brands + be32(16) + "mdat12345678"
+}
+
+// frames makes n frames that begin with header and are size bytes long.
+func frames(header string, size, n int) string {
+	return strings.Repeat(header+strings.Repeat("\x55", size-len(header)), n)
+}
+
+// packets makes transport stream packets.
+func packets(prefix string, n int) string {
+	return strings.Repeat(prefix+"\x47\x40\x00\x10"+strings.Repeat("\xff", 184), n)
+}
+
+// archive makes a ZIP archive of pairs of name and content. flags and method
+// are those of the first entry.
+func archive(t testing.TB, method uint16, pairs ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(pairs); i += 2 {
+		m := zip.Deflate
+		if i == 0 {
+			m = method
+		}
+		// A writer that cannot seek puts the sizes behind the data.
+		w, err := z.CreateHeader(&zip.FileHeader{Name: pairs[i], Method: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, pairs[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func utf16Text(order binary.AppendByteOrder, s string) string {
+	b := order.AppendUint16(nil, 0xfeff)
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = order.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+func random(n int, seed uint64) string {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return string(b)
+}
+
+// An entry is one of a compound file; its children are given by index.
+type entry struct {
+	name               string
+	left, right, child int // 0 means none
+}
+
+// compound makes a compound file ([MS-CFB]) of a directory. The directory is in
+// the given sectors, so that it can be anywhere, also beyond what the header
+// lists of the allocation table.
+func compound(shift int, dirSectors []int, entries ...entry) string {
+	le := binary.LittleEndian
+	size := 1 << shift
+	per := size / 4
+	last := 0
+	for _, s := range dirSectors {
+		last = max(last, s)
+	}
+	tables := last/per + 1
+	// Sectors: the directory where it is wanted, then the tables, then the
+	// chain that lists those beyond 109.
+	lists := 0
+	if tables > 109 {
+		lists = (tables-109-1)/(per-1) + 1
+	}
+	b := make([]byte, (1+last+1+tables+lists)*size)
+	sector := func(n int) []byte { return b[(n+1)*size : (n+2)*size] }
+	copy(b, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+	le.PutUint16(b[24:], 0x3e)
+	le.PutUint16(b[26:], uint16(shift/4+1))
+	le.PutUint16(b[28:], 0xfffe)
+	le.PutUint16(b[30:], uint16(shift))
+	le.PutUint32(b[44:], uint32(tables))
+	le.PutUint32(b[48:], uint32(dirSectors[0]))
+	le.PutUint32(b[68:], 0xfffffffe)
+	for i := range 109 {
+		le.PutUint32(b[76+4*i:], 0xffffffff)
+	}
+	for i := range tables {
+		table := last + 1 + i
+		for j := range per {
+			le.PutUint32(sector(table)[4*j:], 0xffffffff)
+		}
+		if i < 109 {
+			le.PutUint32(b[76+4*i:], uint32(table))
+			continue
+		}
+		l := (i - 109) / (per - 1)
+		le.PutUint32(sector(last + 1 + tables + l)[4*((i-109)%(per-1)):], uint32(table))
+	}
+	for l := range lists {
+		at := last + 1 + tables + l
+		if l == 0 {
+			le.PutUint32(b[68:], uint32(at))
+		}
+		le.PutUint32(sector(at)[size-4:], uint32(at+1))
+	}
+	for i, s := range dirSectors {
+		next := uint32(0xfffffffe)
+		if i+1 < len(dirSectors) {
+			next = uint32(dirSectors[i+1])
+		}
+		le.PutUint32(sector(last + 1 + s/per)[4*(s%per):], next)
+	}
+	link := func(n int) uint32 {
+		if n == 0 {
+			return 0xffffffff
+		}
+		return uint32(n)
+	}
+	for i, e := range entries {
+		d := sector(dirSectors[i*128/size])[i*128%size:][:128]
+		u := utf16.Encode([]rune(e.name))
+		for j, c := range u {
+			le.PutUint16(d[2*j:], c)
+		}
+		le.PutUint16(d[64:], uint16(2*len(u)+2))
+		d[66] = 2
+		if i == 0 {
+			d[66] = 5
+		}
+		le.PutUint32(d[68:], link(e.left))
+		le.PutUint32(d[72:], link(e.right))
+		le.PutUint32(d[76:], link(e.child))
+	}
+	return string(b)
+}
+
+func TestSniff(t *testing.T) {
+	t.Parallel()
+	pdf := "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n"
+	// 128 kbit/s, 44100 Hz: 417 bytes a frame.
+	mp3 := frames("\xff\xfb\x90\x00", 417, 4)
+	// ADTS with a length of 256.
+	aac := frames("\xff\xf1\x50\x80\x20\x1f\xfc", 256, 4)
+	asf := "\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c" + strings.Repeat("\x00", 100)
+	asfStream := func(kind string) string {
+		return "\x91\x07\xdc\xb7\xb7\xa9\xcf\x11\x8e\xe6\x00\xc0\x0c\x20\x53\x65" + strings.Repeat("\x00", 8) + kind
+	}
+	const (
+		asfAudio = "\x40\x9e\x69\xf8\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b"
+		asfVideo = "\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b"
+		svg      = `<svg xmlns="http://www.w3.org/2000/svg"/>`
+		odtType  = "application/vnd.oasis.opendocument.text"
+	)
+	root := entry{name: "Root Entry", child: 1}
+	for _, tt := range []struct {
+		name, content string
+		want          format.Format
+		fine          []format.Format // may have this extension
+		wrong         []format.Format // may not
+	}{
+		{"nothing", "", "", []format.Format{format.TXT, format.CSV, format.MD, format.JSON, "xyz"}, []format.Format{format.PDF, format.PNG, format.SVG, format.MP3, format.ZIP}},
+		{"random", random(20000, 1), "", []format.Format{"xyz"}, []format.Format{format.PDF, format.PNG, format.TXT, format.DOCX}},
+		{"random and short", random(300, 2), "", nil, []format.Format{format.TXT, format.JPG}},
+		{"zeros", strings.Repeat("\x00", 5000), "", nil, []format.Format{format.TXT, format.BMP, format.ICO}},
+
+		{"pdf", pdf, format.PDF, []format.Format{format.PDF}, []format.Format{format.PNG, format.TXT, format.DOCX}},
+		{"pdf behind junk", "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n" + pdf, format.PDF, []format.Format{format.PDF}, nil},
+		{"pdf behind a byte order mark", "\ufeff" + pdf, format.PDF, []format.Format{format.PDF}, nil},
+		{"pdf too far behind", strings.Repeat("\x00", 1024) + pdf, "", nil, []format.Format{format.PDF}},
+		{"text about pdf", "A file that begins with %PDF-1.7 is a PDF.\n", format.PDF, []format.Format{format.TXT, format.MD, format.HTML}, []format.Format{format.SVG, format.DOCX}},
+		{"text about gif", "GIF89a is the name of the second version.\n", format.GIF, []format.Format{format.TXT, format.MD}, []format.Format{format.PNG, format.PDF}},
+		{"text that begins like an atom", "The free encyclopedia" + strings.Repeat(" is free", 20), format.TXT, []format.Format{format.TXT}, []format.Format{format.MOV, format.MP4}},
+		{"text that begins like a tag", "ID3 is a tag format of music files.\n", format.TXT, []format.Format{format.TXT}, []format.Format{format.MP3}},
+		{"postscript", "%!PS-Adobe-3.0\nshowpage\n", format.PS, []format.Format{format.PS}, []format.Format{format.TXT, format.PDF}},
+		{"eps with preview", "\xc5\xd0\xd3\xc6" + strings.Repeat("\x00", 30), format.PS, []format.Format{format.PS}, nil},
+		{"rtf", `{\rtf1 x}`, format.RTF, []format.Format{format.RTF}, []format.Format{format.TXT, format.DOCX}},
+
+		{"ascii", "hello\n", format.TXT, []format.Format{format.TXT, format.MD, format.CSV, format.TSV, format.JSON, format.HTML, format.XML}, []format.Format{format.PNG, format.PDF, format.SVG, format.MP3, format.RTF}},
+		{"utf-8", "Äpfel, 日本語, 😀\n", format.TXT, []format.Format{format.TXT}, []format.Format{format.PNG}},
+		{"utf-8 with a mark", "\ufeffname,count\n", format.TXT, []format.Format{format.CSV}, nil},
+		{"utf-16 little endian", utf16Text(binary.LittleEndian, "Grüße aus 東京\r\n"), format.TXT, []format.Format{format.TXT, format.CSV}, []format.Format{format.MP3, format.JPG}},
+		{"utf-16 big endian", utf16Text(binary.BigEndian, "Grüße aus 東京\r\n"), format.TXT, []format.Format{format.TXT}, nil},
+		{"utf-16 html", utf16Text(binary.LittleEndian, "<!DOCTYPE html><p>x"), format.HTML, []format.Format{format.HTML, format.TXT}, nil},
+		{"utf-16 with half a character", utf16Text(binary.LittleEndian, "abc") + "x", "", nil, []format.Format{format.TXT}},
+		{"latin-1", "Gr\xfc\xdfe aus M\xfcnchen, sch\xf6ne Gr\xfc\xdfe\r\n", format.TXT, []format.Format{format.TXT, format.CSV}, []format.Format{format.DOC}},
+		{"shift-jis", "\x93\xfa\x96\x7b\x8c\xea\x82\xcc\x83\x65\x83\x4c\x83\x58\x83\x67\n", format.TXT, []format.Format{format.TXT}, nil},
+		{"text with form feeds and escapes", "page one\fpage two\x1b[1mbold\x1b[0m\b\v\n", format.TXT, []format.Format{format.TXT}, nil},
+		{"log with a stray control character", strings.Repeat("all is well\n", 50) + "\x01", format.TXT, []format.Format{format.TXT}, nil},
+		{"text with a NUL", "hello\x00world", "", nil, []format.Format{format.TXT}},
+		{"character cut off at the end of the head", strings.Repeat("a", 16<<10-1) + "ä and more", format.TXT, []format.Format{format.TXT}, nil},
+		{"long text", strings.Repeat("Zeile mit Umlaut ä\n", 5000), format.TXT, []format.Format{format.TXT}, nil},
+
+		{"svg", svg, format.SVG, []format.Format{format.SVG, format.XML, format.TXT}, []format.Format{format.PNG}},
+		{"svg behind everything", "\ufeff\r\n<?xml version=\"1.0\"?>\n<!-- made by\n <html> someone -->\n<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"x.dtd\">\n" + svg, format.SVG, []format.Format{format.SVG}, nil},
+		{"svg behind a long comment", "<!--" + strings.Repeat(" long", 2000) + "-->" + svg, format.SVG, []format.Format{format.SVG}, nil},
+		{"svg with entities", "<?xml version='1.0'?><!DOCTYPE foo [<!ENTITY a \"<html>\">]>" + svg, format.SVG, []format.Format{format.SVG}, nil},
+		{"svg with a prefix", `<svg:svg xmlns:svg="http://www.w3.org/2000/svg"/>`, format.SVG, []format.Format{format.SVG}, nil},
+		{"html", "<!DOCTYPE html><title>x</title>", format.HTML, []format.Format{format.HTML, format.TXT}, []format.Format{format.SVG, format.PDF}},
+		{"html in capitals", "<!doctype HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'><HTML>", format.HTML, []format.Format{format.HTML}, nil},
+		{"html without doctype", "\n <html lang=de><body>x", format.HTML, []format.Format{format.HTML}, nil},
+		{"html that is only a body", "<!-- x --><body>" + svg, format.HTML, []format.Format{format.HTML}, []format.Format{format.SVG}},
+		{"fragment of html", "<p>Hello</p>", format.TXT, []format.Format{format.HTML}, []format.Format{format.SVG}},
+		{"xhtml", `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>`, format.HTML, []format.Format{format.HTML, format.XML}, nil},
+		{"xml", `<?xml version="1.0"?><a/>`, format.XML, []format.Format{format.XML, format.TXT}, []format.Format{format.SVG}},
+		{"comment without end", "<!-- <svg", format.TXT, []format.Format{format.HTML}, []format.Format{format.SVG}},
+		{"instruction without end", "<?xml", format.XML, nil, []format.Format{format.SVG}},
+		{"flat text", `<?xml version="1.0"?><office:document office:mimetype="application/vnd.oasis.opendocument.text">`, format.FODT, []format.Format{format.FODT, format.XML}, []format.Format{format.FODS, format.ODT}},
+		{"flat sheet", `<office:document office:mimetype="application/vnd.oasis.opendocument.spreadsheet">`, format.FODS, []format.Format{format.FODS}, nil},
+		{"flat slides", `<office:document office:mimetype="application/vnd.oasis.opendocument.presentation">`, format.FODP, []format.Format{format.FODP}, nil},
+		{"flat something", `<office:document office:mimetype="x">`, format.XML, []format.Format{format.XML}, []format.Format{format.FODT}},
+
+		{"empty archive", "PK\x05\x06" + strings.Repeat("\x00", 18), format.ZIP, []format.Format{format.ZIP}, []format.Format{format.DOCX, format.ODT, format.TXT}},
+		{"archive", archive(t, zip.Deflate, "a.txt", "x"), format.ZIP, []format.Format{format.ZIP}, []format.Format{format.DOCX, format.GZ}},
+		{"spanned archive in one piece", "PK\x07\x08" + archive(t, zip.Store, "a.txt", "x"), format.ZIP, []format.Format{format.ZIP}, nil},
+		{"archive that is cut off", archive(t, zip.Deflate, "word/document.xml", "x")[:40], format.ZIP, []format.Format{format.ZIP}, []format.Format{format.PNG}},
+		{"docx", archive(t, zip.Deflate, "[Content_Types].xml", "x", "word/document.xml", "x"), format.DOCX, []format.Format{format.DOCX, format.ZIP}, []format.Format{format.XLSX, format.ODT, format.DOC}},
+		{"docx with the document first", archive(t, zip.Deflate, "word/document.xml", "x"), format.DOCX, []format.Format{format.DOCX}, nil},
+		{"docx of the web version", archive(t, zip.Deflate, "word/document2.xml", "x"), format.DOCX, []format.Format{format.DOCX}, nil},
+		{"xlsx", archive(t, zip.Deflate, "xl/workbook.xml", "x"), format.XLSX, []format.Format{format.XLSX, format.ZIP}, []format.Format{format.DOCX}},
+		{"xlsb", archive(t, zip.Deflate, "xl/workbook.bin", "x"), format.XLSX, []format.Format{format.XLSX}, nil},
+		{"pptx", archive(t, zip.Deflate, "ppt/presentation.xml", "x"), format.PPTX, []format.Format{format.PPTX}, []format.Format{format.ODP}},
+		{"docx with a comment at the end", strings.TrimSuffix(archive(t, zip.Deflate, "word/document.xml", "x"), "\x00\x00") + "\x05\x00hello", format.DOCX, []format.Format{format.DOCX}, nil},
+		{"archive that only mentions a document", archive(t, zip.Store, "notes.txt", "word/document.xml"), format.ZIP, nil, []format.Format{format.DOCX}},
+		{"odt with sizes behind the data", archive(t, zip.Store, "mimetype", odtType, "content.xml", "x"), format.ODT, []format.Format{format.ODT, format.ZIP}, []format.Format{format.ODS, format.DOCX}},
+		{"type that only begins alike", archive(t, zip.Store, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
+		{"epub with sizes behind the data", archive(t, zip.Store, "mimetype", "application/epub+zip", "a", "x"), format.EPUB, []format.Format{format.EPUB, format.ZIP}, []format.Format{format.ODT}},
+
+		{"doc", compound(9, []int{0}, root, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS, format.DOCX}},
+		{"xls", compound(9, []int{0}, root, entry{name: "Workbook"}), format.XLS, []format.Format{format.XLS}, []format.Format{format.DOC}},
+		{"xls of 1995", compound(9, []int{0}, root, entry{name: "Book"}), format.XLS, []format.Format{format.XLS}, nil},
+		{"ppt", compound(12, []int{3}, root, entry{name: "PowerPoint Document"}), format.PPT, []format.Format{format.PPT}, nil},
+		{"doc with a sheet in it", compound(9, []int{0, 1}, root, entry{name: "1Table", left: 2, right: 4}, entry{name: "ObjectPool", child: 3}, entry{name: "Workbook"}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS}},
+		{"doc with a scattered directory", compound(9, []int{40, 2, 300}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "d", right: 5}, entry{name: "e", right: 9}, entry{}, entry{}, entry{}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
+		{"doc with its directory beyond 7 MB", compound(9, []int{14500, 30100}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
+		{"compound file with a loop", compound(9, []int{0}, root, entry{name: "a", left: 1, right: 1}), "", nil, []format.Format{format.DOC}},
+		{"compound file of something else", compound(9, []int{0}, root, entry{name: "__properties_version1.0"}), "", nil, []format.Format{format.DOC, format.ZIP}},
+		{"compound file that is cut off", compound(9, []int{0}, root, entry{name: "WordDocument"})[:512], "", nil, []format.Format{format.DOC}},
+
+		{"mp3 with a tag", "ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 10) + mp3, format.MP3, []format.Format{format.MP3, format.AAC}, []format.Format{format.WAV, format.FLAC}},
+		{"mp3 without a tag", mp3, format.MP3, []format.Format{format.MP3}, []format.Format{format.M4A, format.TXT}},
+		{"mp3 behind zeros", strings.Repeat("\x00", 1000) + mp3, format.MP3, []format.Format{format.MP3}, nil},
+		{"mp3 of one frame", mp3[:417], format.MP3, []format.Format{format.MP3}, nil},
+		{"mp3, mpeg 2, 22050 Hz", frames("\xff\xf3\x80\x00", 208, 3), format.MP3, []format.Format{format.MP3}, nil},
+		{"mp3, mpeg 2.5, 11025 Hz", frames("\xff\xe3\x80\x00", 417, 3), format.MP3, []format.Format{format.MP3}, nil},
+		{"layer 2", frames("\xff\xfd\x80\x00", 417, 3), format.MP3, []format.Format{format.MP3}, nil},
+		{"layer 1", frames("\xff\xff\x90\x00", 312, 3), format.MP3, []format.Format{format.MP3}, nil},
+		{"a sync word alone", "\xff\xfb\x90\x00" + random(600, 3), "", []format.Format{format.MP3}, []format.Format{format.WAV}},
+		{"frame of a bit rate that is not allowed", frames("\xff\xfb\xf0\x00", 417, 4), "", nil, []format.Format{format.OGG}},
+		{"aac", aac, format.AAC, []format.Format{format.AAC, format.MP3}, []format.Format{format.M4A}},
+		{"aac sync word alone", "\xff\xf1\x50\x80\x20\x1f\xfc" + random(600, 4), "", []format.Format{format.AAC}, nil},
+		{"amr", "#!AMR\n" + random(64, 5), format.AMR, []format.Format{format.AMR}, []format.Format{format.MP3}},
+		{"wav above 4 GB", "RF64\xff\xff\xff\xffWAVEds64", format.WAV, []format.Format{format.WAV}, []format.Format{format.AVI}},
+		{"aifc", "FORM\x00\x00\x00\x30AIFC", format.AIFF, []format.Format{format.AIFF}, []format.Format{format.WAV}},
+		{"riff of something else", "RIFF\x00\x00\x00\x30CDDA", "", nil, []format.Format{format.WAV, format.WebP, format.AVI}},
+		{"ts", packets("", 5), format.TS, []format.Format{format.TS, format.MPEG}, []format.Format{format.MP4}},
+		{"m2ts", packets("\x00\x00\x00\x00", 5), format.TS, []format.Format{format.TS}, []format.Format{format.MKV}},
+		{"too few packets", packets("", 2) + "\x00", "", []format.Format{format.TS}, nil},
+		{"mpeg program stream", "\x00\x00\x01\xba\x44" + random(100, 6), format.MPEG, []format.Format{format.MPEG, format.TS}, []format.Format{format.MP4}},
+		{"mpeg video", "\x00\x00\x01\xb3\x14" + random(100, 7), format.MPEG, []format.Format{format.MPEG}, nil},
+		{"flv", "FLV\x01\x05\x00\x00\x00\x09", format.FLV, []format.Format{format.FLV}, []format.Format{format.MP4}},
+		{"asf with video", asf + asfStream(asfAudio) + asfStream(asfVideo), format.WMV, []format.Format{format.WMV, format.WMA}, []format.Format{format.AVI}},
+		{"asf without video", asf + asfStream(asfAudio), format.WMA, []format.Format{format.WMA, format.WMV}, []format.Format{format.MP3}},
+		{"webm", "\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm", format.WebM, []format.Format{format.WebM, format.MKV}, []format.Format{format.MP4}},
+		{"mkv", "\x1a\x45\xdf\xa3\xa3\x42\x82\x88matroska", format.MKV, []format.Format{format.MKV, format.WebM}, nil},
+		{"opus", "OggS\x00\x02" + strings.Repeat("\x00", 22) + "OpusHead", format.Opus, []format.Format{format.Opus, format.OGG}, []format.Format{format.MP3}},
+		{"vorbis", "OggS\x00\x02" + strings.Repeat("\x00", 22) + "\x01vorbis", format.OGG, []format.Format{format.OGG, format.Opus}, []format.Format{format.FLAC}},
+
+		{"mp4", ftyp("isom", "isom", "mp41"), format.MP4, []format.Format{format.MP4, format.MOV, format.M4A, format.M4V, format.ThGP}, []format.Format{format.MKV, format.HEIC}},
+		{"m4a", ftyp("M4A ", "mp42"), format.M4A, []format.Format{format.M4A, format.MP4}, []format.Format{format.AAC}},
+		{"audiobook", ftyp("M4B "), format.M4A, []format.Format{format.M4A}, nil},
+		{"m4v", ftyp("M4V "), format.M4V, []format.Format{format.M4V}, nil},
+		{"3gp", ftyp("3gp5"), format.ThGP, []format.Format{format.ThGP}, nil},
+		{"3g2", ftyp("3g2a"), format.ThGP, []format.Format{format.ThGP}, nil},
+		{"quicktime", ftyp("qt  "), format.MOV, []format.Format{format.MOV}, nil},
+		{"file type box of a strange size", "\x00\x00\x00\x04ftypisom", format.MP4, []format.Format{format.MP4}, nil},
+		{"quicktime without ftyp", be32(40) + "moov" + strings.Repeat("\x00", 60), format.MOV, []format.Format{format.MOV, format.MP4}, []format.Format{format.AVI}},
+		{"quicktime with the data first", be32(5000) + "mdat" + random(6000, 8), format.MOV, []format.Format{format.MOV}, nil},
+		{"quicktime with a large atom", be32(1) + "mdat" + random(100, 9), format.MOV, []format.Format{format.MOV}, nil},
+		{"quicktime with free space", be32(16) + "wide\x00\x00\x00\x00\x00\x00\x00\x00" + be32(8) + "mdat", format.MOV, []format.Format{format.MOV}, nil},
+		{"avif", ftyp("avif", "avif", "mif1", "miaf"), format.AVIF, []format.Format{format.AVIF}, []format.Format{format.HEIC, format.MP4, format.JPG}},
+		{"avif with a general major brand", ftyp("mif1", "mif1", "avif", "miaf"), format.AVIF, []format.Format{format.AVIF}, []format.Format{format.HEIC}},
+		{"avif sequence", ftyp("avis", "msf1"), format.AVIF, []format.Format{format.AVIF}, nil},
+		{"heic", ftyp("heic", "mif1", "heic"), format.HEIC, []format.Format{format.HEIC}, []format.Format{format.AVIF, format.MOV}},
+		{"heic with a general major brand", ftyp("mif1", "mif1", "heic"), format.HEIC, []format.Format{format.HEIC}, []format.Format{format.AVIF}},
+		{"heif of an unknown kind", ftyp("mif1", "mif1"), format.HEIC, []format.Format{format.HEIC}, nil},
+		{"heic sequence", ftyp("hevc"), format.HEIC, []format.Format{format.HEIC}, nil},
+		{"jpeg xl codestream", "\xff\x0a\x7a\x00", format.JXL, []format.Format{format.JXL}, []format.Format{format.JPG}},
+		{"jpeg xl container", "\x00\x00\x00\x0cJXL \r\n\x87\n\x00\x00\x00\x14ftypjxl ", format.JXL, []format.Format{format.JXL}, []format.Format{format.JP2}},
+		{"jpeg 2000", "\x00\x00\x00\x0cjP  \r\n\x87\n\x00\x00\x00\x14ftypjp2 ", format.JP2, []format.Format{format.JP2}, []format.Format{format.JXL}},
+		{"jpeg 2000 codestream", "\xff\x4f\xff\x51\x00\x2f", format.JP2, []format.Format{format.JP2}, nil},
+		{"big tiff", "II+\x00\x08\x00\x00\x00", format.TIFF, []format.Format{format.TIFF}, nil},
+		{"big endian tiff", "MM\x00*\x00\x00\x00\x08", format.TIFF, []format.Format{format.TIFF}, nil},
+		{"large photoshop image", "8BPS\x00\x02" + strings.Repeat("\x00", 20), format.PSD, []format.Format{format.PSD}, nil},
+		{"text that begins with BM", "BMW makes cars and motorcycles.\n", format.TXT, []format.Format{format.TXT}, []format.Format{format.BMP}},
+		{"cursor", "\x00\x00\x02\x00\x01\x00" + strings.Repeat("\x00", 30), "", nil, []format.Format{format.ICO}},
+
+		{"tar", "a.txt" + strings.Repeat("\x00", 252) + "ustar\x0000" + strings.Repeat("\x00", 248), format.TAR, []format.Format{format.TAR}, []format.Format{format.ZIP, format.TXT}},
+		{"gzip", "\x1f\x8b\x08\x00" + strings.Repeat("\x00", 10), format.GZ, []format.Format{format.GZ, format.TarGZ}, []format.Format{format.ZIP, format.TAR}},
+		{"7z", "7z\xbc\xaf\x27\x1c\x00\x04", format.SevenZip, []format.Format{format.SevenZip}, []format.Format{format.ZIP}},
+		{"rar 4", "Rar!\x1a\x07\x00", format.RAR, []format.Format{format.RAR}, nil},
+		{"rar 5", "Rar!\x1a\x07\x01\x00", format.RAR, []format.Format{format.RAR}, []format.Format{format.ZIP}},
+
+		{"png named like another", "\x89PNG\r\n\x1a\n", format.PNG, []format.Format{format.PNG}, []format.Format{format.JPG, format.WebP, format.TXT, format.PDF}},
+		{"program", "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 100), "", []format.Format{"exe"}, []format.Format{format.TXT, format.PDF}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := strings.NewReader(tt.content)
+			if got := format.Sniff(r, r.Size()); got != tt.want {
+				t.Errorf("sniffed %q, want %q", got, tt.want)
+			}
+			for _, f := range tt.fine {
+				if err := format.Check(f, r, r.Size()); err != nil {
+					t.Errorf("named .%s: %v", f, err)
+				}
+			}
+			for _, f := range tt.wrong {
+				err := format.Check(f, r, r.Size())
+				var m *format.MismatchError
+				if !errors.As(err, &m) || m.Want != f || m.Got != tt.want {
+					t.Errorf("named .%s: got %v, want a mismatch with %q", f, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckEncrypted(t *testing.T) {
+	t.Parallel()
+	// What Office makes of a document under a password, [MS-OFFCRYPTO] 2.3.
+	r := strings.NewReader(compound(9, []int{1, 0}, entry{name: "Root Entry", child: 2}, entry{name: "EncryptedPackage"},
+		entry{name: "\x06DataSpaces", left: 4, right: 1}, entry{name: "Version"}, entry{name: "EncryptionInfo"}))
+	for _, f := range []format.Format{format.DOCX, format.XLSX, format.PPTX, format.DOC} {
+		if err := format.Check(f, r, r.Size()); !errors.Is(err, format.ErrEncrypted) {
+			t.Errorf("%s: got %v, want ErrEncrypted", f, err)
+		}
+	}
+	for _, f := range []format.Format{format.PDF, format.ODT, format.TXT, format.ZIP} {
+		var m *format.MismatchError
+		if err := format.Check(f, r, r.Size()); !errors.As(err, &m) {
+			t.Errorf("%s: got %v, want a mismatch", f, err)
+		}
+	}
+}
+
+func TestMismatchError(t *testing.T) {
+	t.Parallel()
+	r := strings.NewReader("\x89PNG\r\n\x1a\n")
+	for _, tt := range []struct {
+		f    format.Format
+		r    *strings.Reader
+		want string
+	}{
+		{format.JPG, r, "the name says JPEG, but the content is PNG"},
+		{format.PDF, strings.NewReader(random(100, 1)), "the content is not PDF"},
+	} {
+		if err := format.Check(tt.f, tt.r, tt.r.Size()); err == nil || err.Error() != tt.want {
+			t.Errorf("got %v, want %s", err, tt.want)
+		}
+	}
+}
+
+// A counter counts what is read of a file that is said to be large.
+type counter struct {
+	r io.ReaderAt
+	n int64
+}
+
+func (c *counter) ReadAt(p []byte, off int64) (int, error) {
+	c.n += int64(len(p))
+	return c.r.ReadAt(p, off)
+}
+
+// Little is read, whatever a file claims.
+func TestSniffIsBounded(t *testing.T) {
+	t.Parallel()
+	big := make([]byte, 64<<20)
+	for name, head := range map[string]string{
+		"text":     strings.Repeat("a", 1000),
+		"archive":  "PK\x03\x04",
+		"compound": compound(9, []int{0}, entry{name: "Root Entry", child: 1}, entry{name: "x"}),
+		"loop":     compound(9, []int{0, 1, 2}, entry{name: "Root Entry", child: 1}, entry{name: "x", left: 1, right: 1}),
+	} {
+		b := bytes.Clone(big)
+		copy(b, head)
+		// An end record that promises a directory of 4 GB.
+		copy(b[len(b)-22:], "PK\x05\x06\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00\x00\x00\x00")
+		c := &counter{r: bytes.NewReader(b)}
+		format.Sniff(c, int64(len(b)))
+		if c.n > 2<<20 {
+			t.Errorf("%s: %d bytes are read", name, c.n)
+		}
+	}
+}
+
+// A source that fails, or has less than it says, is not recognised but does no
+// harm either.
+func TestSniffBadReaders(t *testing.T) {
+	t.Parallel()
+	if got := format.Sniff(failing{}, 100); got != "" {
+		t.Errorf("got %q", got)
+	}
+	for _, content := range []string{"", "P", "PK\x03\x04", "%PDF-1.4", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "RIFF", "\xff\xfb\x90"} {
+		format.Sniff(strings.NewReader(content), 1<<40)
+		format.Sniff(strings.NewReader(content), -1)
+	}
+	if got := format.Sniff(strings.NewReader("%PDF-1.4"), 1<<40); got != format.PDF {
+		t.Errorf("got %q", got)
+	}
+}
+
+type failing struct{}
+
+func (failing) ReadAt([]byte, int64) (int, error) { return 0, errors.New("broken") }
+
+func ExampleSniff() {
+	r := strings.NewReader("%PDF-1.7\n…")
+	fmt.Println(format.Sniff(r, r.Size()))
+	// Output: pdf
+}
+
+func ExampleCheck() {
+	r := strings.NewReader("\x89PNG\r\n\x1a\n…")
+	fmt.Println(format.Check(format.Parse("photo.PNG"), r, r.Size()))
+	fmt.Println(format.Check(format.Parse("photo.jpeg"), r, r.Size()))
+	// Output:
+	// <nil>
+	// the name says JPEG, but the content is PNG
+}
+
+func ExampleParse() {
+	f := format.Parse("Report.JPEG")
+	fmt.Println(f, f.MIME(), f.Family(), f.Aliases())
+	fmt.Println(format.Base("backup.tar.gz"), format.Parse("backup.tar.gz"))
+	// Output:
+	// jpg image/jpeg image [jpeg jpe jfif pjpeg]
+	// backup tar.gz
+}
+
+// A document that was cut off is damaged; it is not mistaken for a plain archive.
+func TestCheckCutOffDocument(t *testing.T) {
+	t.Parallel()
+	r := strings.NewReader(archive(t, zip.Deflate, "word/document.xml", "x")[:40])
+	for _, f := range []format.Format{format.DOCX, format.ODT, format.EPUB} {
+		var m *format.MismatchError
+		if err := format.Check(f, r, r.Size()); !errors.As(err, &m) || m.Got != "" {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}

@@ -1,0 +1,381 @@
+//go:build !cgo
+
+package imageops
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math"
+
+	"golang.org/x/image/tiff"
+	"golang.org/x/image/webp"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// goCodec is the codec for programs built without cgo. It keeps the colour
+// profile between JPEG and PNG, but cannot convert colours, and drops all other
+// metadata.
+type goCodec struct{}
+
+func newCodec() (codec, error) { return goCodec{}, nil }
+
+func (goCodec) name() string { return "go" }
+
+func (goCodec) reads(f format.Format) bool {
+	switch f {
+	case format.JPG, format.PNG, format.GIF, format.TIFF, format.WebP:
+		return true
+	}
+	return false
+}
+
+func (goCodec) writes(f format.Format) bool {
+	switch f {
+	case format.JPG, format.PNG, format.GIF, format.TIFF:
+		return true
+	}
+	return false
+}
+
+func (goCodec) compresses(f format.Format) bool { return f == format.JPG || f == format.PNG }
+
+func (goCodec) stat(src source) (header, error) {
+	r := bytes.NewReader(src.data)
+	var c image.Config
+	var err error
+	h := header{pages: 1, bits: 8}
+	switch src.format {
+	case format.JPG:
+		c, err = jpeg.DecodeConfig(r)
+		h.profile = jpegProfile(src.data) != nil
+	case format.PNG:
+		c, err = png.DecodeConfig(r)
+		h.profile = pngProfile(src.data) != nil
+		switch c.ColorModel {
+		case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
+			h.bits = 16
+		}
+	case format.GIF:
+		c, err = gif.DecodeConfig(r)
+	case format.TIFF:
+		if c, err = tiff.DecodeConfig(r); err == nil && readTIFF(src.data).pages > 1 {
+			return h, fmt.Errorf("TIFF of several pages: %w", errors.ErrUnsupported)
+		}
+	case format.WebP:
+		c, err = webp.DecodeConfig(r)
+	default:
+		return h, errors.ErrUnsupported
+	}
+	h.width, h.height = c.Width, c.Height
+	var (
+		u1 jpeg.UnsupportedError
+		u2 png.UnsupportedError
+		u3 tiff.UnsupportedError
+	)
+	if errors.As(err, &u1) || errors.As(err, &u2) || errors.As(err, &u3) {
+		err = fmt.Errorf("%v: %w", err, errors.ErrUnsupported)
+	}
+	return h, err
+}
+
+func (c goCodec) decode(src source) (raster, error) {
+	r := bytes.NewReader(src.data)
+	var m raster
+	var err error
+	switch src.format {
+	case format.JPG:
+		m.img, err = jpeg.Decode(r)
+		m.profile = jpegProfile(src.data)
+	case format.PNG:
+		m.img, err = png.Decode(r)
+		m.profile = pngProfile(src.data)
+	case format.GIF:
+		m.img, err = gif.Decode(r)
+	case format.TIFF:
+		m.img, err = tiff.Decode(r)
+	case format.WebP:
+		// The decoder takes what is missing for zeros.
+		if n := len(src.data); n < 12 || int64(binary.LittleEndian.Uint32(src.data[4:])) > int64(n-8) {
+			return m, io.ErrUnexpectedEOF
+		}
+		m.img, err = webp.Decode(r)
+	default:
+		err = errors.ErrUnsupported
+	}
+	return m, err
+}
+
+func (c goCodec) transcode(ctx context.Context, src source, t plan) ([]byte, error) {
+	m, err := c.decode(src)
+	if err != nil {
+		return nil, err
+	}
+	if src.format == format.JPG && !t.upside {
+		m.img = upright(m.img, jpegOrientation(src.data))
+	}
+	return c.encode(ctx, m, t)
+}
+
+func (c goCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	m.img = fitted(m.img, t)
+	var b bytes.Buffer
+	var err error
+	switch t.to {
+	case format.JPG:
+		q := t.quality
+		if q == 0 {
+			q = 90
+		}
+		if err = jpeg.Encode(&b, onWhite(m.img), &jpeg.Options{Quality: q}); err == nil && rgbProfile(m.profile) {
+			return withJPEGProfile(b.Bytes(), m.profile), nil
+		}
+	case format.PNG:
+		img := m.img
+		switch img.(type) {
+		case *image.CMYK, *image.YCbCr: // would become 16 bits per sample
+			img = rgb(img)
+		}
+		if t.colours > 0 {
+			img = quantise(img, t.colours, t.dither > 0)
+		}
+		enc := png.Encoder{}
+		if t.small {
+			enc.CompressionLevel = png.BestCompression
+		}
+		if err = enc.Encode(&b, img); err == nil && rgbProfile(m.profile) {
+			return withPNGProfile(b.Bytes(), m.profile), nil
+		}
+	case format.GIF:
+		img := quantise(m.img, 256, true)
+		err = gif.Encode(&b, img, nil)
+	case format.TIFF:
+		err = tiff.Encode(&b, m.img, &tiff.Options{Compression: tiff.Deflate, Predictor: true})
+	default:
+		err = errors.ErrUnsupported
+	}
+	return b.Bytes(), err
+}
+
+func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	m, err := c.decode(src)
+	if err != nil {
+		return nil, err
+	}
+	if src.format == format.JPG && !t.upside {
+		m.img = upright(m.img, jpegOrientation(src.data))
+	}
+	img := fitted(m.img, t)
+	if g, ok := img.(*image.Gray); ok {
+		return g, nil
+	}
+	if t.to == format.BMP {
+		return onWhite(img), nil
+	}
+	if n, ok := img.(*image.NRGBA); ok {
+		return n, nil
+	}
+	n := image.NewNRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(n, n.Rect, img, img.Bounds().Min, draw.Src)
+	return n, nil
+}
+
+// onWhite returns m as an opaque picture.
+func onWhite(m image.Image) image.Image {
+	switch img := m.(type) {
+	case *image.Gray, *image.YCbCr:
+		return m
+	case *image.RGBA:
+		if img.Opaque() {
+			return m
+		}
+	}
+	return rgb(m)
+}
+
+func rgb(m image.Image) *image.RGBA {
+	out := image.NewRGBA(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
+	draw.Draw(out, out.Rect, image.White, image.Point{}, draw.Src)
+	draw.Draw(out, out.Rect, m, m.Bounds().Min, draw.Over)
+	return out
+}
+
+// fitted scales m down to the box of a plan.
+func fitted(m image.Image, t plan) image.Image {
+	b := m.Bounds()
+	s := fit(b.Dx(), b.Dy(), plan{width: t.width, height: t.height}, false)
+	if s >= 1 {
+		return m
+	}
+	w := max(1, int(math.Round(float64(b.Dx())*s)))
+	h := max(1, int(math.Round(float64(b.Dy())*s)))
+	if g, ok := m.(*image.Gray); ok {
+		v := average(samples{tight(g.Pix, g.Stride, b.Dx(), b.Dy()), b.Dx(), b.Dy(), 1}, w, h)
+		return &image.Gray{Pix: v.pix, Stride: w, Rect: image.Rect(0, 0, w, h)}
+	}
+	// Averages are right with premultiplied alpha only.
+	src := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
+	draw.Draw(src, src.Rect, m, b.Min, draw.Src)
+	v := average(samples{src.Pix, b.Dx(), b.Dy(), 4}, w, h)
+	return &image.RGBA{Pix: v.pix, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}
+}
+
+func tight(pix []byte, stride, w, h int) []byte {
+	if stride == w {
+		return pix
+	}
+	out := make([]byte, 0, w*h)
+	for y := range h {
+		out = append(out, pix[y*stride:y*stride+w]...)
+	}
+	return out
+}
+
+// average scales samples down; each result is the mean of the area it covers.
+func average(m samples, width, height int) samples {
+	c := m.components
+	mid := make([]float32, width*m.height*c) // first the rows, then the columns
+	for x := range width {
+		from, to := float64(x)*float64(m.width)/float64(width), float64(x+1)*float64(m.width)/float64(width)
+		for y := range m.height {
+			for k := range c {
+				var sum, weight float64
+				for i := int(from); i < m.width && float64(i) < to; i++ {
+					wt := min(float64(i+1), to) - max(float64(i), from)
+					sum, weight = sum+wt*float64(m.pix[(y*m.width+i)*c+k]), weight+wt
+				}
+				mid[(y*width+x)*c+k] = float32(sum / weight)
+			}
+		}
+	}
+	out := samples{make([]byte, width*height*c), width, height, c}
+	for y := range height {
+		from, to := float64(y)*float64(m.height)/float64(height), float64(y+1)*float64(m.height)/float64(height)
+		for x := range width * c {
+			var sum, weight float64
+			for i := int(from); i < m.height && float64(i) < to; i++ {
+				wt := min(float64(i+1), to) - max(float64(i), from)
+				sum, weight = sum+wt*float64(mid[i*width*c+x]), weight+wt
+			}
+			out.pix[y*width*c+x] = byte(sum/weight + 0.5)
+		}
+	}
+	return out
+}
+
+// upright applies an EXIF orientation (Exif 2.32, tag 274).
+func upright(m image.Image, orientation int) image.Image {
+	if orientation < 2 || orientation > 8 {
+		return m
+	}
+	b := m.Bounds()
+	w, h := b.Dx(), b.Dy()
+	ow, oh := w, h
+	if orientation >= 5 {
+		ow, oh = h, w
+	}
+	src := image.NewNRGBA(image.Rect(0, 0, w, h))
+	draw.Draw(src, src.Rect, m, b.Min, draw.Src)
+	out := image.NewNRGBA(image.Rect(0, 0, ow, oh))
+	for y := range oh {
+		for x := range ow {
+			var sx, sy int
+			switch orientation {
+			case 2:
+				sx, sy = w-1-x, y
+			case 3:
+				sx, sy = w-1-x, h-1-y
+			case 4:
+				sx, sy = x, h-1-y
+			case 5:
+				sx, sy = y, x
+			case 6:
+				sx, sy = y, h-1-x
+			case 7:
+				sx, sy = w-1-y, h-1-x
+			case 8:
+				sx, sy = w-1-y, x
+			}
+			copy(out.Pix[y*out.Stride+4*x:][:4], src.Pix[sy*src.Stride+4*sx:])
+		}
+	}
+	return out
+}
+
+func (goCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if width != m.width || height != m.height {
+		m = average(m, width, height)
+	}
+	r := image.Rect(0, 0, m.width, m.height)
+	var img image.Image
+	switch m.components {
+	case 1:
+		img = &image.Gray{Pix: m.pix, Stride: m.width, Rect: r}
+	case 3:
+		rgba := image.NewRGBA(r)
+		for i, j := 0, 0; i < len(m.pix); i, j = i+3, j+4 {
+			rgba.Pix[j], rgba.Pix[j+1], rgba.Pix[j+2], rgba.Pix[j+3] = m.pix[i], m.pix[i+1], m.pix[i+2], 255
+		}
+		img = rgba
+	default:
+		return nil, fmt.Errorf("imageops: JPEG of %d components: %w", m.components, errors.ErrUnsupported)
+	}
+	var b bytes.Buffer
+	err := jpeg.Encode(&b, img, &jpeg.Options{Quality: quality})
+	return b.Bytes(), err
+}
+
+func (goCodec) scale(ctx context.Context, m samples, width, height int) (samples, error) {
+	if ctx.Err() != nil {
+		return samples{}, context.Cause(ctx)
+	}
+	return average(m, width, height), nil
+}
+
+func (c goCodec) unpack(ctx context.Context, src source, width, height int) (samples, error) {
+	d, err := c.decode(src)
+	if err != nil {
+		return samples{}, err
+	}
+	b := d.img.Bounds()
+	m := samples{width: b.Dx(), height: b.Dy()}
+	switch img := d.img.(type) {
+	case *image.Gray:
+		m.components, m.pix = 1, tight(img.Pix, img.Stride, m.width, m.height)
+	case *image.CMYK:
+		// Go has turned the stored values into ink.
+		m.components, m.pix = 4, inverted(tight(img.Pix, img.Stride, 4*m.width, m.height))
+	default:
+		rgba := image.NewRGBA(image.Rect(0, 0, m.width, m.height))
+		draw.Draw(rgba, rgba.Rect, img, b.Min, draw.Src)
+		m.components, m.pix = 3, make([]byte, 0, 3*m.width*m.height)
+		for i := 0; i < len(rgba.Pix); i += 4 {
+			m.pix = append(m.pix, rgba.Pix[i:i+3]...)
+		}
+	}
+	if width != m.width || height != m.height {
+		return c.scale(ctx, m, width, height)
+	}
+	return m, ctx.Err()
+}
+
+var _ codec = goCodec{}

@@ -1,0 +1,597 @@
+//go:build cgo
+
+package imageops
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/davidbyttow/govips/v2/vips"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// vipsCodec is the codec of libvips.
+type vipsCodec struct {
+	version string
+	in, out map[format.Format]bool
+}
+
+// loaders and savers are the operations for each format.
+var (
+	loaders = map[format.Format]string{
+		format.JPG: "jpegload_buffer", format.PNG: "pngload_buffer", format.WebP: "webpload_buffer",
+		format.GIF: "gifload_buffer", format.TIFF: "tiffload_buffer", format.AVIF: "heifload_buffer",
+		format.HEIC: "heifload_buffer", format.JXL: "jxlload_buffer", format.JP2: "jp2kload_buffer",
+		format.SVG: "svgload_buffer",
+	}
+	savers = map[format.Format]string{
+		format.JPG: "jpegsave_buffer", format.PNG: "pngsave_buffer", format.WebP: "webpsave_buffer",
+		format.GIF: "gifsave_buffer", format.TIFF: "tiffsave_buffer", format.AVIF: "heifsave_buffer",
+		format.HEIC: "heifsave_buffer", format.JXL: "jxlsave_buffer", format.JP2: "jp2ksave_buffer",
+	}
+)
+
+// newCodec starts libvips and tries what it can do.
+func newCodec() (codec, error) {
+	if err := startVips(); err != nil {
+		return nil, err
+	}
+	probed := probeVips()
+	return &probed, nil
+}
+
+func (c *vipsCodec) name() string                { return "libvips " + c.version }
+func (c *vipsCodec) reads(f format.Format) bool  { return c.in[f] }
+func (c *vipsCodec) writes(f format.Format) bool { return c.out[f] }
+
+// compresses holds for everything that can be written with a choice of loss.
+func (c *vipsCodec) compresses(f format.Format) bool { return c.in[f] && c.out[f] }
+
+// open opens one page of src, or all pages from there on.
+func (c *vipsCodec) open(src source, page int, all, random bool, scale float64) (*picture, error) {
+	op, ok := loaders[src.format]
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	opts := []string{"fail-on=truncated"}
+	if !random {
+		opts = append(opts, "access=sequential")
+	}
+	switch src.format {
+	case format.GIF, format.WebP, format.TIFF:
+		n := 1
+		if all {
+			n = -1
+		}
+		opts = append(opts, fmt.Sprintf("page=%d,n=%d", page, n))
+	case format.SVG:
+		if scale != 1 && scale > 0 {
+			opts = append(opts, fmt.Sprintf("scale=%g", scale))
+		}
+	}
+	p, err := load(op, src.data, strings.Join(opts, ","))
+	if err != nil {
+		return nil, err
+	}
+	if !all && p.Pages() > 1 {
+		// Savers and govips' resizing take the number of pages in the file
+		// for that in the picture.
+		if err := errors.Join(p.SetPages(1), p.SetPageHeight(p.Height())); err != nil {
+			p.close()
+			return nil, cause(err)
+		}
+	}
+	return p, nil
+}
+
+func (c *vipsCodec) stat(src source) (header, error) { return c.statPage(src, 0) }
+
+func (c *vipsCodec) statPage(src source, page int) (header, error) {
+	op, ok := loaders[src.format]
+	if !ok {
+		return header{}, errors.ErrUnsupported
+	}
+	opts := "access=sequential"
+	if page > 0 {
+		opts += fmt.Sprintf(",page=%d", page)
+	}
+	p, err := load(op, src.data, opts)
+	if err != nil {
+		return header{}, err
+	}
+	defer p.close()
+	h := header{width: p.Width(), height: p.Height(), pages: max(1, p.Pages()), bits: 8, alpha: p.HasAlpha(), profile: p.HasICCProfile()}
+	switch p.BandFormat() {
+	case vips.BandFormatUshort, vips.BandFormatShort:
+		h.bits = 16
+	case vips.BandFormatUchar, vips.BandFormatChar:
+	default:
+		h.bits = 32
+	}
+	if src.format == format.TIFF {
+		h.bilevel = readTIFF(src.data).bilevel
+	}
+	return h, nil
+}
+
+// prepare opens src and applies what a plan says before encoding.
+func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
+	p, err := c.open(src, t.page, t.all, false, 1)
+	if err != nil {
+		return nil, err
+	}
+	turned := !t.upside && !t.all && p.Orientation() > 1
+	if scale := fit(p.Width(), p.PageHeight(), t, turned && p.Orientation() >= 5); src.format == format.SVG && scale != 1 {
+		p.close()
+		if p, err = c.open(src, t.page, t.all, false, scale); err != nil {
+			return nil, err
+		}
+	}
+	if turned {
+		p.close() // turning needs the lines in another order than they are read in
+		if p, err = c.open(src, t.page, t.all, true, 1); err != nil {
+			return nil, err
+		}
+		if err := p.AutoRotate(); err != nil {
+			p.close()
+			return nil, cause(err)
+		}
+	}
+	if err := finish(p, t, turned); err != nil {
+		p.close()
+		return nil, cause(err)
+	}
+	return p, nil
+}
+
+// finish changes size, colours, transparency and metadata of an upright
+// picture to what the target of a plan can hold.
+func finish(p *picture, t plan, turned bool) error {
+	if s := fit(p.Width(), p.PageHeight(), plan{width: t.width, height: t.height}, false); s < 1 {
+		// Never less than a pixel, and the same height for every frame.
+		w, h := p.Width(), p.PageHeight()
+		ws := math.Max(1, math.Round(float64(w)*s)) / float64(w)
+		hs := math.Max(1, math.Round(float64(h)*s)) / float64(h)
+		if err := p.ResizeWithVScale(ws, hs, vips.KernelLanczos3); err != nil {
+			return err
+		}
+	}
+	if err := colours(p, t); err != nil {
+		return err
+	}
+	if p.HasAlpha() && opaque(t) {
+		if err := p.Flatten(&vips.Color{R: 255, G: 255, B: 255}); err != nil {
+			return err
+		}
+	}
+	if t.meta == keepProfile {
+		return removeMetadata(p)
+	}
+	// A preview is of the picture as it was; and XMP may repeat the
+	// orientation that has just been applied.
+	wrong := []string{"jpeg-thumbnail-data"}
+	if turned {
+		wrong = append(wrong, "xmp-data")
+	}
+	return p.RemoveMetadata(slices.DeleteFunc(p.ImageFields(), func(f string) bool { return slices.Contains(wrong, f) })...)
+}
+
+// removeMetadata removes all metadata but the profile and what describes pages
+// and frames. govips sees 256 fields at a time, and each EXIF tag is one.
+func removeMetadata(p *picture) error {
+	const many = 200 // far more than what is kept
+	for range 1000 {
+		if err := p.RemoveMetadata("resolution-unit"); err != nil {
+			return err
+		}
+		if len(p.ImageFields()) < many {
+			return nil
+		}
+	}
+	return errors.New("too much metadata")
+}
+
+// opaque tells whether the target of a plan has no transparency.
+func opaque(t plan) bool {
+	return t.to == format.JPG || t.to == format.BMP || t.to == format.TIFF && t.tiff == "jpeg"
+}
+
+// colours brings p to gray or RGB, of 16 bits where source and target have
+// them, with a profile that fits the samples.
+func colours(p *picture, t plan) error {
+	deep := p.BandFormat() != vips.BandFormatUchar && t.colours == 0 && t.tiff != "jpeg" &&
+		(t.to == format.PNG || t.to == format.TIFF || t.to == format.JXL)
+	depth := 8
+	if deep {
+		depth = 16
+	}
+	space, cmyk := p.profileSpace(), p.Interpretation() == vips.InterpretationCMYK
+	gray := p.Bands() <= 2
+	noProfile := t.to == format.GIF || t.to == format.BMP || t.to == "" // "" is for pixels
+	rgbOnly := t.to == format.WebP || t.to == format.AVIF || t.to == format.HEIC
+	want := map[bool]string{true: "GRAY", false: "RGB "}[gray]
+	if cmyk {
+		want = "CMYK"
+	}
+	switch {
+	case space != "" && space != want: // it was never meant for these samples
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
+		space = ""
+	case space != "" && (cmyk || noProfile || gray && rgbOnly):
+		if err := p.toSRGB(depth); err != nil {
+			// A profile that cannot be read says nothing.
+			space = ""
+		}
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
+	}
+	if p.Interpretation() == vips.InterpretationCMYK && space == "" {
+		if err := p.toSRGB(depth); err != nil {
+			return err
+		}
+		if err := p.RemoveICCProfile(); err != nil {
+			return err
+		}
+	}
+	to := vips.InterpretationSRGB
+	switch gray = p.Bands() <= 2; {
+	case deep && gray:
+		to = vips.InterpretationGrey16
+	case deep:
+		to = vips.InterpretationRGB16
+	case gray && !rgbOnly:
+		to = vips.InterpretationBW
+	}
+	if p.Interpretation() != to || deep != (p.BandFormat() == vips.BandFormatUshort) {
+		if err := p.ToColorSpace(to); err != nil {
+			return err
+		}
+	}
+	// Conversions may leave float samples.
+	if !deep && p.BandFormat() != vips.BandFormatUchar {
+		return p.Cast(vips.BandFormatUchar)
+	}
+	return nil
+}
+
+func (c *vipsCodec) transcode(ctx context.Context, src source, t plan) ([]byte, error) {
+	p, err := c.prepare(src, t)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	return c.write(ctx, p, t)
+}
+
+func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, error) {
+	op, ok := savers[t.to]
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	b, err := p.save(ctx, op, saveOptions(p, t))
+	if t.to == format.JPG && err == nil {
+		b = withDensity(b, p.ResX()*25.4, p.ResY()*25.4)
+	}
+	return b, err
+}
+
+// withDensity adds a JFIF header with the pixels per inch to a JPEG without one
+// (ITU-T T.871, 10.1): libvips leaves it out when it strips metadata.
+func withDensity(b []byte, x, y float64) []byte {
+	if len(b) < 4 || b[3] == 0xe0 || !(x >= 1 && x < 65535 && y >= 1 && y < 65535) {
+		return b
+	}
+	be := binary.BigEndian
+	head := append(b[:2:2], "\xff\xe0\x00\x10JFIF\x00\x01\x02\x01"...)
+	head = be.AppendUint16(head, uint16(math.Round(x)))
+	head = be.AppendUint16(head, uint16(math.Round(y)))
+	head = append(head, 0, 0) // no thumbnail
+	return append(head, b[2:]...)
+}
+
+// saveOptions writes the options of a saver for a plan.
+func saveOptions(p *picture, t plan) string {
+	o := map[string]any{}
+	quality := func(def int) int {
+		if t.quality > 0 {
+			return t.quality
+		}
+		return def
+	}
+	// libvips writes an EXIF block of its own if it is not told to strip.
+	// Stripping removes the profile too, so only where there is none.
+	if t.meta == keepProfile && !p.HasICCProfile() && t.to != format.GIF {
+		o["strip"] = true
+	}
+	switch t.to {
+	case format.JPG:
+		o["Q"], o["interlace"], o["optimize-coding"] = quality(90), true, true
+		o["subsample-mode"] = cmp.Or(t.subsample, "auto")
+	case format.PNG:
+		o["compression"] = 3 // 6 takes twice the time to save 4 %
+		if t.small {
+			o["compression"] = 9
+		}
+		switch {
+		case t.colours > 0:
+			o["palette"], o["Q"], o["dither"] = true, quality(90), t.dither
+			o["bitdepth"] = bitdepth(t.colours)
+			o["effort"] = 7
+		case t.bilevel && p.Bands() == 1:
+			o["bitdepth"] = 1
+		default:
+			o["filter"] = "all"
+		}
+	case format.WebP:
+		o["Q"], o["effort"] = quality(85), 4
+		if t.lossless || t.quality == 100 {
+			o["lossless"] = true
+		}
+		if t.small && p.Pages() > 1 {
+			o["min-size"] = true
+		}
+	case format.GIF:
+		o["effort"], o["dither"] = 7, 1.0
+		if t.colours > 0 {
+			o["bitdepth"], o["dither"], o["interframe-maxerror"] = bitdepth(t.colours), t.dither, t.slack
+		}
+	case format.TIFF:
+		o["compression"] = cmp.Or(t.tiff, "deflate")
+		switch o["compression"] {
+		case "deflate":
+			o["predictor"] = "horizontal"
+		case "jpeg":
+			o["Q"] = quality(75)
+		case "ccittfax4":
+			o["bitdepth"] = 1
+		}
+	case format.AVIF:
+		// Without a bit depth 16-bit sources become 12 bits, which few show.
+		o["Q"], o["effort"], o["bitdepth"], o["compression"] = quality(63), 2, 8, "av1"
+		if t.quality == 100 {
+			o["lossless"] = true
+		}
+	case format.HEIC:
+		o["Q"], o["bitdepth"], o["compression"] = quality(60), 8, "hevc"
+	case format.JP2:
+		o["Q"], o["subsample-mode"] = quality(60), "off"
+		if t.quality == 100 {
+			o["lossless"] = true
+		}
+	case format.JXL:
+		o["Q"], o["effort"] = quality(90), 5
+		if t.quality == 100 {
+			o["lossless"] = true
+		}
+	}
+	parts := make([]string, 0, len(o))
+	for _, k := range slices.Sorted(maps.Keys(o)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", k, o[k]))
+	}
+	return strings.Join(parts, ",")
+}
+
+func bitdepth(colours int) int {
+	for d := 1; d < 8; d *= 2 {
+		if colours <= 1<<d {
+			return d
+		}
+	}
+	return 8
+}
+
+func (c *vipsCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
+	p, err := fromImage(m)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer p.close()
+	if err := finish(p, t, false); err != nil {
+		return nil, cause(err)
+	}
+	if t.dpi > 0 {
+		dots := t.dpi / 25.4 // libvips counts per millimetre
+		denser, err := p.CopyChangingResolution(dots, dots)
+		if err != nil {
+			return nil, cause(err)
+		}
+		p.Close()
+		p.ImageRef = denser
+		p.SetString("resolution-unit", "in")
+	}
+	return c.write(ctx, p, t)
+}
+
+// fromImage gives libvips a picture of Go's.
+func fromImage(m raster) (*picture, error) {
+	b := m.img.Bounds()
+	if b.Empty() {
+		return nil, errors.New("the picture is empty")
+	}
+	s := samples{width: b.Dx(), height: b.Dy()}
+	var err error
+	var p *picture
+	switch img := m.img.(type) {
+	case *image.Gray:
+		s.components, s.pix = 1, packed(img.Pix, img.Stride, b.Dx(), b.Dy())
+	case *image.CMYK:
+		s.components, s.pix = 4, packed(img.Pix, img.Stride, 4*b.Dx(), b.Dy())
+	case *image.RGBA:
+		if img.Opaque() {
+			s.components, s.pix = 3, dropAlpha(img.Pix, img.Stride, b.Dx(), b.Dy())
+		}
+	case *image.NRGBA:
+		if img.Opaque() {
+			s.components, s.pix = 3, dropAlpha(img.Pix, img.Stride, b.Dx(), b.Dy())
+		}
+	}
+	if s.components > 0 {
+		p, err = fromSamples(s)
+	} else {
+		n, ok := m.img.(*image.NRGBA)
+		if !ok || n.Rect.Min != (image.Point{}) || n.Stride != 4*b.Dx() {
+			n = image.NewNRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
+			draw.Draw(n, n.Rect, m.img, b.Min, draw.Src)
+		}
+		var ref *vips.ImageRef
+		if ref, err = vips.NewImageFromGoImage(n); err == nil {
+			p = &picture{ImageRef: ref}
+		}
+	}
+	if err == nil && m.profile != nil {
+		p.SetBlob("icc-profile-data", m.profile)
+	}
+	return p, err
+}
+
+func packed(pix []byte, stride, row, rows int) []byte {
+	if stride == row {
+		return pix[:row*rows]
+	}
+	out := make([]byte, 0, row*rows)
+	for y := range rows {
+		out = append(out, pix[y*stride:y*stride+row]...)
+	}
+	return out
+}
+
+func dropAlpha(pix []byte, stride, w, h int) []byte {
+	out := make([]byte, 3*w*h)
+	i := 0
+	for y := range h {
+		row := pix[y*stride:][:4*w]
+		for x := 0; x < len(row); x += 4 {
+			out[i], out[i+1], out[i+2] = row[x], row[x+1], row[x+2]
+			i += 3
+		}
+	}
+	return out
+}
+
+func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image, error) {
+	switch t.to {
+	case format.BMP, format.PNG:
+	default:
+		t.to = ""
+	}
+	p, err := c.prepare(src, t)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	w, h, bands := p.Width(), p.Height(), p.Bands()
+	pix, err := p.bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := image.Rect(0, 0, w, h)
+	switch bands {
+	case 1:
+		return &image.Gray{Pix: pix, Stride: w, Rect: r}, nil
+	case 2:
+		out := image.NewNRGBA(r)
+		for i, j := 0, 0; i+1 < len(pix); i, j = i+2, j+4 {
+			v := pix[i]
+			out.Pix[j], out.Pix[j+1], out.Pix[j+2], out.Pix[j+3] = v, v, v, pix[i+1]
+		}
+		return out, nil
+	case 3:
+		out := image.NewRGBA(r)
+		for i, j := 0, 0; i+2 < len(pix); i, j = i+3, j+4 {
+			out.Pix[j], out.Pix[j+1], out.Pix[j+2], out.Pix[j+3] = pix[i], pix[i+1], pix[i+2], 255
+		}
+		return out, nil
+	case 4:
+		return &image.NRGBA{Pix: pix, Stride: 4 * w, Rect: r}, nil
+	}
+	return nil, fmt.Errorf("%d components: %w", bands, errors.ErrUnsupported)
+}
+
+func (c *vipsCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {
+	if m.components == 4 {
+		m.pix = inverted(m.pix) // libvips inverts what it writes
+	}
+	p, err := fromSamples(m)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if width != m.width || height != m.height {
+		if err := p.resize(width, height); err != nil {
+			return nil, err
+		}
+	}
+	return p.save(ctx, "jpegsave_buffer", fmt.Sprintf("Q=%d,interlace=true,optimize-coding=true,strip=true", quality))
+}
+
+func (c *vipsCodec) scale(ctx context.Context, m samples, width, height int) (samples, error) {
+	p, err := fromSamples(m)
+	if err != nil {
+		return samples{}, err
+	}
+	defer p.close()
+	if err := p.resize(width, height); err != nil {
+		return samples{}, err
+	}
+	return unpacked(ctx, p)
+}
+
+func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (samples, error) {
+	h, err := c.stat(src)
+	if err != nil {
+		return samples{}, err
+	}
+	opts := "fail-on=truncated,access=sequential"
+	if src.format == format.JPG {
+		// The decoder can leave out detail, which is faster. Half of the way
+		// is left to a better filter.
+		shrink := 1
+		for shrink < 8 && h.width >= 4*shrink*width && h.height >= 4*shrink*height {
+			shrink *= 2
+		}
+		opts += fmt.Sprintf(",shrink=%d", shrink)
+	}
+	p, err := load(loaders[src.format], src.data, opts)
+	if err != nil {
+		return samples{}, err
+	}
+	defer p.close()
+	if width != p.Width() || height != p.Height() {
+		if err := p.resize(width, height); err != nil {
+			return samples{}, err
+		}
+	}
+	m, err := unpacked(ctx, p)
+	if err == nil && m.components == 4 && readJPEG(src.data).adobe {
+		m.pix = inverted(m.pix) // libvips has turned it into ink
+	}
+	return m, err
+}
+
+func unpacked(ctx context.Context, p *picture) (samples, error) {
+	if p.BandFormat() != vips.BandFormatUchar {
+		return samples{}, fmt.Errorf("more than 8 bits: %w", errors.ErrUnsupported)
+	}
+	s := samples{width: p.Width(), height: p.Height(), components: p.Bands()}
+	if s.components != 1 && s.components != 3 && s.components != 4 {
+		return samples{}, fmt.Errorf("%d components: %w", s.components, errors.ErrUnsupported)
+	}
+	var err error
+	s.pix, err = p.bytes(ctx)
+	return s, err
+}
+
+var _ codec = (*vipsCodec)(nil)

@@ -1,0 +1,183 @@
+package imageops
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Convert returns the action "convert" for pictures.
+//
+// Its parameters, besides convert_to, are quality (1 to 100; ignored by formats
+// without loss; 100 is lossless for webp, avif and jxl), width and height (a
+// box to fit into; never enlarges a picture made of pixels) and strip_metadata
+// (removes EXIF, XMP and IPTC data, among them the place where a photo was
+// taken; otherwise they are kept where the target can carry them).
+func (e *Engine) Convert() fileops.Action {
+	spec := fileops.Spec{
+		Name: "convert", Engine: e.Name(), Family: "image",
+		Summary: "Converts pictures to other formats.",
+	}
+	for _, in := range e.reads {
+		targets := slices.DeleteFunc(e.Formats(), func(f format.Format) bool { return f == in })
+		if len(targets) == 0 {
+			continue
+		}
+		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{in}, Params: convertParams(targets)})
+	}
+	return fileops.Func(spec, e.convert)
+}
+
+func convertParams(targets []format.Format) fileops.Schema {
+	to := fileops.Enum("convert_to", "The format to convert to.")
+	to.Aliases = make(map[string]string)
+	for _, f := range targets {
+		to.Enum = append(to.Enum, string(f))
+		for _, a := range f.Aliases() {
+			to.Aliases[string(a)] = string(f)
+		}
+	}
+	return fileops.Schema{
+		to,
+		{Name: "quality", Type: fileops.Integer, Min: 1, Max: 100,
+			Doc: "Quality of formats that lose detail, where 100 is the best."},
+		{Name: "width", Type: fileops.Integer, Min: 1, Max: 65535,
+			Doc: "Largest width in pixels; the proportions are kept and pictures are never enlarged."},
+		{Name: "height", Type: fileops.Integer, Min: 1, Max: 65535,
+			Doc: "Largest height in pixels; the proportions are kept and pictures are never enlarged."},
+		{Name: "strip_metadata", Type: fileops.Boolean, Default: false,
+			Doc: "Removes metadata such as the camera and the place where a photo was taken."},
+	}
+}
+
+func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	src, h, err := e.load(job)
+	if err != nil {
+		return err
+	}
+	p := plan{
+		to:    format.Format(job.Params.Get("convert_to")),
+		width: job.Params.Int("width"), height: job.Params.Int("height"),
+		quality: job.Params.Int("quality"),
+		enlarge: src.format == format.SVG,
+		bilevel: h.bilevel,
+	}
+	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling makes grays
+	// A palette with sharp edges suffers from lossy encoding and gains little.
+	p.lossless = src.format == format.GIF && p.to == format.WebP && p.quality == 0
+	if job.Params.Bool("strip_metadata") {
+		p.meta = keepProfile
+	}
+	if p.enlarge {
+		if err := e.vectorLimit(h, p); err != nil {
+			return err
+		}
+	}
+	job.Progress(0.05)
+	pages := 1
+	switch {
+	case src.format == format.TIFF:
+		pages = h.pages
+	case animated(src.format) && animated(p.to) && h.pages > 1:
+		p.all = true
+	}
+	for i := range pages {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.page = i
+		if pages > 1 && i > 0 {
+			if err := e.pageLimit(src, i); err != nil {
+				return err
+			}
+		}
+		if err := targetLimit(p, h); err != nil {
+			return err
+		}
+		b, err := e.transcode(ctx, src, p)
+		if err != nil {
+			return e.blame(ctx, src, p, err)
+		}
+		if err := job.WriteBytes(fileops.PageName(job.Input(), p.to, i+1, pages), b); err != nil {
+			return err
+		}
+		job.Progress(float64(i+1) / float64(pages))
+	}
+	return nil
+}
+
+// animated tells whether the frames of a format follow each other in time.
+func animated(f format.Format) bool { return f == format.GIF || f == format.WebP }
+
+// A pager is a codec that can tell the size of pages other than the first.
+type pager interface {
+	statPage(src source, page int) (header, error)
+}
+
+// pageLimit checks the size of a page of a TIFF: the pages need not be alike.
+func (e *Engine) pageLimit(src source, page int) error {
+	c, ok := e.codec.(pager)
+	if !ok {
+		return nil
+	}
+	h, err := c.statPage(src, page)
+	if err != nil {
+		return fileops.Fail(fileops.ErrCorruptInput, err, "page %d of the TIFF is damaged", page+1)
+	}
+	if h.pixels() > e.opts.MaxPixels {
+		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d × %d pixels, more than the limit of %s",
+			page+1, h.width, h.height, millions(e.opts.MaxPixels))
+	}
+	return nil
+}
+
+// vectorLimit checks how large an SVG will be drawn.
+func (e *Engine) vectorLimit(h header, p plan) error {
+	s := fit(h.width, h.height, p, false)
+	if float64(h.width)*s*float64(h.height)*s > float64(e.opts.MaxPixels) {
+		return fileops.Fail(fileops.ErrLimit, nil, "the drawing would have more pixels than the limit of %s", millions(e.opts.MaxPixels))
+	}
+	return nil
+}
+
+// largest is the highest width or height that a format can have. That of AVIF
+// and HEIC is not the formats' but that of their encoders.
+var largest = map[format.Format]int{
+	format.JPG: 65535, format.WebP: 16383, format.GIF: 65535, format.AVIF: 16384, format.HEIC: 16384,
+}
+
+// targetLimit tells the user in time of what an encoder would refuse.
+func targetLimit(p plan, h header) error {
+	limit, ok := largest[p.to]
+	if !ok {
+		return nil
+	}
+	s := fit(h.width, h.height, p, false)
+	if float64(max(h.width, h.height))*s > float64(limit) {
+		return fileops.Fail(fileops.ErrLimit, nil,
+			"a %s picture can be at most %d pixels wide or high and this one has %d × %d; set width or height to make it smaller",
+			p.to.Title(), limit, h.width, h.height)
+	}
+	return nil
+}
+
+// fit returns the factor by which a picture is scaled to fit the box of a plan.
+func fit(width, height int, t plan, turned bool) float64 {
+	if turned {
+		width, height = height, width
+	}
+	s := math.Inf(1)
+	if t.width > 0 {
+		s = min(s, float64(t.width)/float64(width))
+	}
+	if t.height > 0 {
+		s = min(s, float64(t.height)/float64(height))
+	}
+	if math.IsInf(s, 1) || s > 1 && !t.enlarge {
+		return 1
+	}
+	return s
+}

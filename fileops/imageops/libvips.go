@@ -1,0 +1,357 @@
+//go:build cgo
+
+package imageops
+
+/*
+#cgo pkg-config: vips
+#include <stdlib.h>
+#include <vips/vips.h>
+
+// fw_guard switches off every operation that libvips marks as unfit for
+// untrusted input, and what is not so marked but not needed either, and then
+// allows those that this package uses after looking at the content itself.
+static int fw_guard(void) {
+#if VIPS_MAJOR_VERSION > 8 || (VIPS_MAJOR_VERSION == 8 && VIPS_MINOR_VERSION >= 13)
+	vips_block_untrusted_set(TRUE);
+	vips_operation_block_set("VipsForeignLoadMatrix", TRUE);
+	vips_operation_block_set("VipsForeignLoadSvg", FALSE);
+	vips_operation_block_set("VipsForeignLoadJp2k", FALSE);
+	vips_operation_block_set("VipsForeignLoadJxl", FALSE);
+	vips_operation_block_set("VipsForeignSaveJxl", FALSE);
+	return 0;
+#else
+	return -1;
+#endif
+}
+
+static int fw_has(const char *operation) {
+	return vips_type_find("VipsOperation", operation) != 0;
+}
+
+// fw_run builds an operation that has a blob as input or output.
+static int fw_run(VipsOperation **op, const char *options) {
+	if (vips_object_set_from_string(VIPS_OBJECT(*op), options) || vips_cache_operation_buildp(op)) {
+		vips_object_unref_outputs(VIPS_OBJECT(*op));
+		g_object_unref(*op);
+		return -1;
+	}
+	return 0;
+}
+
+static int fw_load(const char *name, void *data, size_t size, const char *options, VipsImage **out) {
+	VipsOperation *op = vips_operation_new(name);
+	if (!op)
+		return -1;
+	VipsBlob *blob = vips_blob_new(NULL, data, size);
+	g_object_set(op, "buffer", blob, NULL);
+	vips_area_unref(VIPS_AREA(blob));
+	if (fw_run(&op, options))
+		return -1;
+	g_object_get(op, "out", out, NULL);
+	vips_object_unref_outputs(VIPS_OBJECT(op));
+	g_object_unref(op);
+	return 0;
+}
+
+static int fw_save(const char *name, void *in, const char *options, void **data, size_t *size) {
+	VipsOperation *op = vips_operation_new(name);
+	if (!op)
+		return -1;
+	g_object_set(op, "in", in, NULL);
+	if (fw_run(&op, options))
+		return -1;
+	VipsBlob *blob;
+	g_object_get(op, "buffer", &blob, NULL);
+	vips_object_unref_outputs(VIPS_OBJECT(op));
+	g_object_unref(op);
+	*data = VIPS_AREA(blob)->data;
+	*size = VIPS_AREA(blob)->length;
+	VIPS_AREA(blob)->free_fn = NULL; // the data is the caller's now
+	vips_area_unref(VIPS_AREA(blob));
+	return 0;
+}
+
+static VipsImage *fw_samples(const void *data, size_t size, int width, int height, int bands) {
+	VipsImage *im = vips_image_new_from_memory_copy(data, size, width, height, bands, VIPS_FORMAT_UCHAR);
+	if (im)
+		im->Type = bands == 4 ? VIPS_INTERPRETATION_CMYK : bands == 3 ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W;
+	return im;
+}
+
+static int fw_srgb(void *in, int depth, VipsImage **out) {
+	return vips_icc_transform((VipsImage *)in, out, "srgb", "embedded", TRUE, "input_profile", "cmyk",
+		"intent", VIPS_INTENT_RELATIVE, "black_point_compensation", TRUE, "depth", depth, NULL);
+}
+
+static int fw_shrink(void *in, int width, int height, VipsImage **out) {
+	VipsImage *v = in;
+	return vips_resize(v, out, (double)width / v->Xsize, "vscale", (double)height / v->Ysize, NULL);
+}
+
+static int fw_icc_space(void *in, char *space) {
+	const void *data;
+	size_t size;
+	if (!vips_image_get_typeof(in, VIPS_META_ICC_NAME))
+		return 0;
+	if (vips_image_get_blob(in, VIPS_META_ICC_NAME, &data, &size) || size < 128)
+		return -1;
+	memcpy(space, (const char *)data + 16, 4);
+	return 1;
+}
+
+static void *fw_pixels(void *in, size_t *size) { return vips_image_write_to_memory(in, size); }
+static void fw_kill(void *im) { vips_image_set_kill(im, TRUE); }
+static void fw_ref(void *im) { g_object_ref(im); }
+static void fw_unref(void *im) { g_object_unref(im); }
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/davidbyttow/govips/v2/vips"
+)
+
+// This file holds everything that libvips keeps once per process, and what
+// govips does not offer: blocking loaders, choosing a loader and all of its
+// options, savers that keep colour profiles, pixels without a file around
+// them, and stopping a computation.
+
+// startVips starts libvips. It can be started only once per process and never
+// again after it was stopped, so it is never stopped.
+var startVips = sync.OnceValue(func() error {
+	vips.LoggingSettings(func(string, vips.LogLevel, string) {}, vips.LogLevelError)
+	// No cache: inputs are not seen twice, and one tenant's pixels must not
+	// stay in memory for the next.
+	err := vips.Startup(&vips.Config{ConcurrencyLevel: min(2, runtime.NumCPU())})
+	if err != nil {
+		return errors.New("libvips does not start")
+	}
+	if C.fw_guard() != 0 {
+		return fmt.Errorf("libvips %s cannot block untrusted loaders; 8.13 or later is needed", vipsVersion())
+	}
+	// wrap and pointer depend on how govips is written inside.
+	gray := C.fw_samples(unsafe.Pointer(unsafe.StringData("ab")), 2, 2, 1, 1)
+	if gray == nil {
+		return vipsError()
+	}
+	f, ok := reflect.TypeFor[vips.ImageRef]().FieldByName("image")
+	if !ok || f.Type.Kind() != reflect.Pointer {
+		C.fw_unref(unsafe.Pointer(gray))
+		return errors.New("this version of govips is not supported")
+	}
+	ref := wrap(unsafe.Pointer(gray))
+	defer ref.Close()
+	if ref.Width() != 2 || ref.Height() != 1 || pointer(ref) != unsafe.Pointer(gray) {
+		return errors.New("this version of govips is not supported")
+	}
+	return nil
+})
+
+func vipsVersion() string {
+	return fmt.Sprintf("%d.%d.%d", vips.MajorVersion, vips.MinorVersion, vips.MicroVersion)
+}
+
+// hasOperation tells whether libvips was built with an operation. It may be
+// there and still not work, for lack of a plug-in.
+func hasOperation(name string) bool {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return C.fw_has(c) != 0
+}
+
+// imageField returns where govips keeps the libvips image of ref. There is no
+// exported way; startVips checks that this one works.
+func imageField(ref *vips.ImageRef) *unsafe.Pointer {
+	return (*unsafe.Pointer)(reflect.ValueOf(ref).Elem().FieldByName("image").Addr().UnsafePointer())
+}
+
+// wrap gives govips an image of ours, which then belongs to the result.
+func wrap(image unsafe.Pointer) *vips.ImageRef {
+	ref := new(vips.ImageRef)
+	*imageField(ref) = image
+	return ref
+}
+
+// pointer returns the libvips image of ref, which still belongs to ref.
+func pointer(ref *vips.ImageRef) unsafe.Pointer { return *imageField(ref) }
+
+// replace puts another image in the place of that of ref.
+func replace(ref *vips.ImageRef, image unsafe.Pointer) {
+	p := imageField(ref)
+	C.fw_unref(*p)
+	*p = image
+}
+
+// A picture is an image that libvips reads as it needs the pixels.
+type picture struct {
+	*vips.ImageRef
+	file unsafe.Pointer // the image as it was loaded; or nil
+	pin  runtime.Pinner // holds the encoded data in place
+}
+
+func (p *picture) close() {
+	p.Close()
+	if p.file != nil {
+		C.fw_unref(p.file)
+		p.file = nil
+	}
+	p.pin.Unpin()
+}
+
+// load opens encoded data with one loader. It reads the header only.
+func load(operation string, data []byte, options string) (*picture, error) {
+	if len(data) == 0 {
+		return nil, errors.New("no data")
+	}
+	name, opts := C.CString(operation), C.CString(options)
+	defer C.free(unsafe.Pointer(name))
+	defer C.free(unsafe.Pointer(opts))
+	p := new(picture)
+	p.pin.Pin(&data[0])
+	var out *C.VipsImage
+	if C.fw_load(name, unsafe.Pointer(&data[0]), C.size_t(len(data)), opts, &out) != 0 {
+		p.pin.Unpin()
+		return nil, vipsError()
+	}
+	p.file = unsafe.Pointer(out)
+	C.fw_ref(p.file)
+	p.ImageRef = wrap(p.file)
+	return p, nil
+}
+
+// fromSamples makes a picture of 8-bit interleaved samples, which are copied:
+// 1 component is gray, 3 are RGB, 4 are CMYK.
+func fromSamples(m samples) (*picture, error) {
+	im := C.fw_samples(unsafe.Pointer(&m.pix[0]), C.size_t(len(m.pix)), C.int(m.width), C.int(m.height), C.int(m.components))
+	if im == nil {
+		return nil, vipsError()
+	}
+	return &picture{ImageRef: wrap(unsafe.Pointer(im))}, nil
+}
+
+// compute calls fn, which makes libvips compute the pixels of p, and stops the
+// computation when ctx is done.
+func (p *picture) compute(ctx context.Context, fn func(image unsafe.Pointer) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	image, file := pointer(p.ImageRef), p.file
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		C.fw_kill(image)
+		if file != nil {
+			C.fw_kill(file)
+		}
+	})
+	err := fn(image)
+	if !stop() {
+		<-done
+	}
+	runtime.KeepAlive(p)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// save encodes p with one saver.
+func (p *picture) save(ctx context.Context, operation, options string) (b []byte, err error) {
+	name, opts := C.CString(operation), C.CString(options)
+	defer C.free(unsafe.Pointer(name))
+	defer C.free(unsafe.Pointer(opts))
+	err = p.compute(ctx, func(image unsafe.Pointer) error {
+		var data unsafe.Pointer
+		var size C.size_t
+		if C.fw_save(name, image, opts, &data, &size) != 0 {
+			return vipsError()
+		}
+		b = take(data, size)
+		return nil
+	})
+	return b, err
+}
+
+// bytes computes the pixels of p, which must be of 8 bits.
+func (p *picture) bytes(ctx context.Context) (b []byte, err error) {
+	err = p.compute(ctx, func(image unsafe.Pointer) error {
+		var size C.size_t
+		data := C.fw_pixels(image, &size)
+		if data == nil {
+			return vipsError()
+		}
+		b = take(data, size)
+		return nil
+	})
+	return b, err
+}
+
+// take copies what libvips allocated and frees it.
+func take(data unsafe.Pointer, size C.size_t) []byte {
+	b := make([]byte, int(size))
+	copy(b, unsafe.Slice((*byte)(data), int(size)))
+	C.g_free(C.gpointer(data))
+	return b
+}
+
+// toSRGB converts from the colour profile of p, or from CMYK, to sRGB of 8 or
+// 16 bits. The profile of the result is that of sRGB.
+func (p *picture) toSRGB(depth int) error {
+	var out *C.VipsImage
+	if C.fw_srgb(pointer(p.ImageRef), C.int(depth), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// resize changes the size of samples that may mean anything.
+func (p *picture) resize(width, height int) error {
+	var out *C.VipsImage
+	if C.fw_shrink(pointer(p.ImageRef), C.int(width), C.int(height), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// profileSpace returns the colour space of the ICC profile ("RGB ", "GRAY",
+// "CMYK"; ICC.1:2022, 7.2.6), "" if there is none and "?" if it is broken.
+func (p *picture) profileSpace() string {
+	var space [4]C.char
+	switch C.fw_icc_space(pointer(p.ImageRef), &space[0]) {
+	case 0:
+		return ""
+	case 1:
+		return C.GoStringN(&space[0], 4)
+	}
+	return "?"
+}
+
+// vipsError returns and clears libvips' error text. It belongs in logs only:
+// the buffer is one for all threads, so that messages of others may be in it.
+func vipsError() error {
+	s := C.GoString(C.vips_error_buffer())
+	C.vips_error_clear()
+	return errors.New("libvips: " + strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; "))
+}
+
+// cause strips the call stack that govips puts into its errors.
+func cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	text, _, found := strings.Cut(err.Error(), "\nStack:")
+	if !found {
+		return err
+	}
+	return errors.New("libvips: " + strings.TrimSpace(text))
+}

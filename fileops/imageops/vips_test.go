@@ -1,0 +1,625 @@
+//go:build cgo
+
+package imageops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/davidbyttow/govips/v2/vips"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/imageops"
+)
+
+// field returns a header field as vipsheader reads it.
+func field(t testing.TB, f *fileops.File, name string) string {
+	t.Helper()
+	return strings.TrimSpace(tool(t, "vipsheader", "-f", name, save(t, f)))
+}
+
+func TestName(t *testing.T) {
+	t.Parallel()
+	if got := engine(t).Name(); !strings.HasPrefix(got, "libvips 8.") || !strings.Contains(tool(t, "vips", "--version"), strings.TrimPrefix(got, "libvips ")) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestUntrustedLoadersAreOff goes past the actions, straight to libvips.
+func TestUntrustedLoadersAreOff(t *testing.T) {
+	engine(t)
+	dir := t.TempDir()
+	pdf := content(t, fileopstest.Sample(t, format.PDF))
+	for name, b := range map[string][]byte{
+		"magick": content(t, fileopstest.Sample(t, format.BMP)),
+		"psd":    content(t, fileopstest.Sample(t, format.PSD)),
+		"pdf":    pdf,
+	} {
+		if ref, err := vips.NewImageFromBuffer(b); err == nil {
+			ref.Close()
+			t.Errorf("%s can be loaded", name)
+		}
+	}
+	path := filepath.Join(dir, "in.pdf")
+	if err := os.WriteFile(path, pdf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ref, err := vips.NewThumbnailFromFile(path, 10, 10, vips.InterestingNone); err == nil {
+		ref.Close()
+		t.Error("a PDF can be loaded from a path")
+	}
+}
+
+func TestAnimation(t *testing.T) {
+	t.Parallel()
+	in := animation(t, 4)
+	webp := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in)
+	back := one(t, engine(t).Convert(), fileops.Args{"convert_to": "gif"}, webp)
+	small := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp", "width": 31}, in)
+	for name, f := range map[string]*fileops.File{"webp": webp, "gif": back, "smaller": small} {
+		if n := field(t, f, "n-pages"); n != "4" {
+			t.Errorf("%s has %s frames", name, n)
+		}
+		if d := field(t, f, "delay"); d != "50 60 70 80" {
+			t.Errorf("%s has delays %s", name, d)
+		}
+		if l := field(t, f, "loop"); l != field(t, in, "loop") {
+			t.Errorf("%s loops %s times", name, l)
+		}
+	}
+	if w := field(t, small, "width"); w != "31" {
+		t.Errorf("width %s", w)
+	}
+	// The last frame, drawn by ffmpeg, which is not libvips.
+	frame := content(t, made(t, "f.png", "ffmpeg", "-v", "error", "-i", save(t, back), "-vf", `select=eq(n\,3)`, "-frames:v", "1", "-pix_fmt", "rgb24", "OUT"))
+	m, err := png.Decode(strings.NewReader(string(frame)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, g, _, _ := m.At(20, 15).RGBA(); r>>8 < 180 || g>>8 > 80 {
+		t.Errorf("no square where it should be: %d %d", r>>8, g>>8)
+	}
+	for _, level := range []string{"less", "recommended", "extreme"} {
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, in)
+		if n := field(t, out, "n-pages"); n != "4" {
+			t.Errorf("%s: %s frames left", level, n)
+		}
+	}
+}
+
+func TestAnimatedPNGStaysOne(t *testing.T) {
+	t.Parallel()
+	in := made(t, "in.png", "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=64x48:d=1:r=4", "-f", "apng", "OUT")
+	out := one(t, engine(t).Compress(), fileops.Args{"compression_value": "extreme"}, in)
+	if !strings.Contains(string(content(t, out)), "acTL") {
+		t.Error("the animation is lost")
+	}
+}
+
+func TestFrameLimits(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]imageops.Options{"frames": {MaxFrames: 4}, "pixels": {MaxTotalPixels: 4 * 60 * 40}} {
+		e, err := imageops.New(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "webp"}, animation(t, 4)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "webp"}, animation(t, 5)); !errors.Is(err, fileops.ErrLimit) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// pages returns a TIFF whose pages are of the given gray and size.
+func pages(t testing.TB, sizes ...int) *fileops.File {
+	t.Helper()
+	dir := t.TempDir()
+	var files []string
+	for i, n := range sizes {
+		m := fileopstest.Picture(n, n)
+		for x := range n {
+			m.Set(x, i, color.Black)
+		}
+		p := filepath.Join(dir, fmt.Sprintf("%d.png", i))
+		if err := os.WriteFile(p, encodePNG(t, m), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, p)
+	}
+	joined := filepath.Join(dir, "all.v")
+	tool(t, "vips", "arrayjoin", strings.Join(files, " "), joined, "--across", "1")
+	return made(t, "scan.tiff", "vips", "tiffsave", joined, "OUT", "--page-height", strconv.Itoa(sizes[0]), "--compression", "none")
+}
+
+func TestPagesOfTIFF(t *testing.T) {
+	t.Parallel()
+	in := pages(t, 100, 100, 100)
+	if n := field(t, in, "n-pages"); n != "3" {
+		t.Fatalf("the input has %s pages", n)
+	}
+	for _, to := range []string{"png", "webp", "gif", "bmp"} {
+		out := mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+		if len(out) != 3 {
+			t.Fatalf("%s: %d results", to, len(out))
+		}
+		for i, f := range out {
+			if want := fmt.Sprintf("scan-%03d.%s", i+1, to); f.Name() != want {
+				t.Errorf("name %s, want %s", f.Name(), want)
+			}
+			m := decoded(t, f)
+			if m.Bounds() != image.Rect(0, 0, 100, 100) {
+				t.Fatalf("%s: %v", f.Name(), m.Bounds())
+			}
+			if v := onWhite(m.At(95, i))[1]; v > 60 {
+				t.Errorf("%s: the line of page %d is not there: %.0f", f.Name(), i+1, v)
+			}
+		}
+	}
+	last := in.Size() + 1
+	for _, level := range []string{"less", "recommended", "extreme"} {
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, in)
+		if n := field(t, out, "n-pages"); n != "3" {
+			t.Errorf("%s: %s pages left", level, n)
+		}
+		if out.Size() > last || level != "less" && out.Size() >= in.Size() {
+			t.Errorf("%s: %d bytes after %d", level, out.Size(), last)
+		}
+		last = out.Size()
+	}
+}
+
+func TestPagesOfDifferentSize(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	// libvips cannot write such a TIFF; a thumbnail as a second directory is
+	// one, and tiff pyramids are made of them.
+	src := filepath.Join(dir, "in.png")
+	if err := os.WriteFile(src, encodePNG(t, photo(600, 400)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := made(t, "scan.tiff", "vips", "tiffsave", src, "OUT", "--pyramid", "--tile", "--tile-width", "128", "--tile-height", "128")
+	out := mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg"}, in)
+	if len(out) < 2 {
+		t.Fatalf("%d results", len(out))
+	}
+	if a, b := field(t, out[0], "width"), field(t, out[1], "width"); a != "600" || b != "300" {
+		t.Errorf("widths %s and %s", a, b)
+	}
+	kept := one(t, engine(t).Compress(), nil, in)
+	if string(content(t, kept)) != string(content(t, in)) {
+		t.Error("a file that cannot be written again was changed")
+	}
+}
+
+func TestFaxStaysLossless(t *testing.T) {
+	t.Parallel()
+	m := image.NewGray(image.Rect(0, 0, 400, 300))
+	for i := range m.Pix {
+		if (i/400/20+i%400/30)%3 == 0 {
+			m.Pix[i] = 255
+		}
+	}
+	src := save(t, fileops.Bytes("src.png", encodePNG(t, m)))
+	in := made(t, "in.tiff", "vips", "tiffsave", src, "OUT", "--bitdepth", "1", "--compression", "none")
+	for _, level := range []string{"less", "extreme"} {
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, in)
+		if out.Size()*2 > in.Size() {
+			t.Errorf("%s: %d bytes of %d", level, out.Size(), in.Size())
+		}
+		if got := tags(t, out); got["EXIF:BitsPerSample"] != 1.0 {
+			t.Errorf("%s: %v bits per sample", level, got["EXIF:BitsPerSample"])
+		}
+		if d := difference(m, decoded(t, out)); d != 0 {
+			t.Errorf("%s: the picture differs by %.2f", level, d)
+		}
+	}
+}
+
+func TestCMYK(t *testing.T) {
+	t.Parallel()
+	src := save(t, fileops.Bytes("src.png", encodePNG(t, fileopstest.Picture(160, 120))))
+	dir := t.TempDir()
+	cmyk := filepath.Join(dir, "cmyk.tif")
+	tool(t, "vips", "icc_transform", src, cmyk, "cmyk", "--input-profile", "srgb")
+	with := made(t, "with.jpg", "vips", "copy", cmyk, "OUT[Q=95]")
+	without := made(t, "without.jpg", "vips", "copy", cmyk, "OUT[Q=95,strip]")
+	for _, in := range []*fileops.File{with, without} {
+		if got := tags(t, in); got["File:ColorComponents"] != 4.0 {
+			t.Fatalf("the input has %v components", got["File:ColorComponents"])
+		}
+		for _, to := range []string{"png", "webp", "tiff", "jxl", "avif"} {
+			out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+			if d := difference(fileopstest.Picture(160, 120), decoded(t, out)); d > 24 { // the gamut is smaller
+				t.Errorf("%s to %s: the picture differs by %.1f", in.Name(), to, d)
+			}
+			if f, b := field(t, out, "format"), field(t, out, "bands"); !strings.Contains(f, "UCHAR") || b != "3" {
+				t.Errorf("%s to %s: %s, %s bands", in.Name(), to, f, b)
+			}
+		}
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": "extreme"}, in)
+		if d := difference(fileopstest.Picture(160, 120), decoded(t, out)); d > 24 {
+			t.Errorf("compressed: the picture differs by %.1f", d)
+		}
+	}
+}
+
+// deep returns a PNG of 16 bits per sample.
+func deep(t testing.TB) *fileops.File {
+	m := image.NewNRGBA64(image.Rect(0, 0, 160, 120))
+	p := photo(160, 120)
+	for y := range 120 {
+		for x := range 160 {
+			r, g, b, _ := p.At(x, y).RGBA()
+			m.SetNRGBA64(x, y, color.NRGBA64{uint16(r), uint16(g), uint16(b), 0xffff})
+		}
+	}
+	return fileops.Bytes("deep.png", encodePNG(t, m))
+}
+
+func TestSixteenBits(t *testing.T) {
+	t.Parallel()
+	in := deep(t)
+	for _, to := range engine(t).Formats() {
+		if to == format.PNG {
+			continue
+		}
+		t.Run(string(to), func(t *testing.T) {
+			t.Parallel()
+			out := one(t, engine(t).Convert(), fileops.Args{"convert_to": string(to)}, in)
+			if d := difference(photo(160, 120), decoded(t, out)); d > 8 {
+				t.Errorf("the picture differs by %.1f", d)
+			}
+			if deep := strings.Contains(field(t, out, "format"), "USHORT"); deep != (to == format.TIFF || to == format.JXL) {
+				t.Errorf("format %s", field(t, out, "format"))
+			}
+		})
+	}
+	for _, level := range []string{"less", "recommended", "extreme"} {
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, in)
+		if d := difference(photo(160, 120), decoded(t, out)); d > 8 {
+			t.Errorf("%s: the picture differs by %.1f", level, d)
+		}
+		if deep := strings.Contains(field(t, out, "format"), "USHORT"); deep != (level == "less") {
+			t.Errorf("%s: %s", level, field(t, out, "format"))
+		}
+	}
+}
+
+// wideGamut returns a picture in Display P3 with its profile.
+func wideGamut(t testing.TB) *fileops.File {
+	t.Helper()
+	src := save(t, fileops.Bytes("src.png", encodePNG(t, fileopstest.Picture(160, 120))))
+	return made(t, "p3.png", "vips", "icc_transform", src, "OUT", "p3", "--input-profile", "srgb")
+}
+
+func TestColourProfile(t *testing.T) {
+	t.Parallel()
+	in := wideGamut(t)
+	// decodedSRGB applies the profile before comparing.
+	srgb := func(t *testing.T, f *fileops.File) image.Image {
+		return decoded(t, made(t, "srgb.png", "vips", "icc_transform", save(t, f), "OUT", "srgb", "--embedded", "--input-profile", "srgb", "--depth", "8"))
+	}
+	if d := difference(fileopstest.Picture(160, 120), decoded(t, in)); d < 4 {
+		t.Fatalf("the input is hardly different without its profile: %.1f", d)
+	}
+	for _, to := range engine(t).Formats() {
+		if to == format.PNG {
+			continue
+		}
+		t.Run(string(to), func(t *testing.T) {
+			t.Parallel()
+			out := one(t, engine(t).Convert(), fileops.Args{"convert_to": string(to), "strip_metadata": true}, in)
+			if d := difference(fileopstest.Picture(160, 120), srgb(t, out)); d > 8 {
+				t.Errorf("the colours differ by %.1f", d)
+			}
+			_, has := tags(t, out)["ICC_Profile:ProfileDescription"]
+			switch to {
+			case format.JPG, format.WebP, format.TIFF:
+				if !has {
+					t.Error("the profile is lost")
+				}
+			case format.GIF, format.BMP:
+				if has {
+					t.Error("a profile where there can be none")
+				}
+			}
+		})
+	}
+	for _, level := range []string{"less", "recommended", "extreme"} {
+		out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, in)
+		if d := difference(fileopstest.Picture(160, 120), srgb(t, out)); d > 8 {
+			t.Errorf("%s: the colours differ by %.1f", level, d)
+		}
+	}
+}
+
+// TestGrayProfile uses a profile that is wrong for the RGB that WebP and HEIF
+// store.
+func TestGrayProfile(t *testing.T) {
+	t.Parallel()
+	gray := image.NewGray(image.Rect(0, 0, 64, 64))
+	for i := range gray.Pix {
+		gray.Pix[i] = byte(i % 64 * 4)
+	}
+	p := save(t, fileops.Bytes("gray.png", encodePNG(t, gray)))
+	profile := filepath.Join(t.TempDir(), "gray.icc")
+	if err := os.WriteFile(profile, grayProfile(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := made(t, "gray.jpg", "vips", "jpegsave", p, "OUT", "--profile", profile, "--Q", "95")
+	if got := tags(t, in)["ICC_Profile:ColorSpaceData"]; got != "GRAY" {
+		t.Fatalf("the input has a profile for %v", got)
+	}
+	for _, to := range []string{"webp", "avif", "heic", "png", "tiff", "gif"} {
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+		got := tags(t, out)["ICC_Profile:ColorSpaceData"]
+		if rgb := to == "webp" || to == "avif" || to == "heic"; rgb && got == "GRAY" {
+			t.Errorf("%s: a gray profile in a picture that is not gray", to)
+		}
+		if m := decoded(t, out); onWhite(m.At(60, 10))[0]-onWhite(m.At(4, 10))[0] < 150 {
+			t.Errorf("%s: the picture is gone", to)
+		}
+	}
+}
+
+// grayProfile returns an ICC profile for gray with a gamma of 2.2 (ICC.1:2001-04).
+func grayProfile() []byte {
+	tag := func(sig string, off, size int) string {
+		return sig + be32(off) + be32(size)
+	}
+	desc := "desc\x00\x00\x00\x00" + be32(5) + "gray\x00" + strings.Repeat("\x00", 4+4+2+1+67)
+	for len(desc)%4 != 0 {
+		desc += "\x00"
+	}
+	wtpt := "XYZ \x00\x00\x00\x00\x00\x00\xf6\xd6\x00\x01\x00\x00\x00\x00\xd3\x2d"
+	curve := "curv\x00\x00\x00\x00" + be32(1) + "\x02\x33\x00\x00"
+	at := 128 + 4 + 3*12
+	body := be32(3) + tag("desc", at, len(desc)) + tag("wtpt", at+len(desc), len(wtpt)) + tag("kTRC", at+len(desc)+len(wtpt), len(curve)) + desc + wtpt + curve
+	head := be32(128+len(body)) + "\x00\x00\x00\x00\x02\x10\x00\x00mntrGRAYXYZ " + strings.Repeat("\x00", 12) + "acsp" + strings.Repeat("\x00", 28) +
+		"\x00\x00\xf6\xd6\x00\x01\x00\x00\x00\x00\xd3\x2d"
+	head += strings.Repeat("\x00", 128-len(head))
+	return []byte(head + body)
+}
+
+func be32(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) }
+
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	path := save(t, jpegFile(t, "in.jpg", fileopstest.Picture(160, 120), 90))
+	tool(t, "exiftool", "-n", "-Make=Maker", "-Orientation=6", "-GPSLatitude=48.1", "-GPSLatitudeRef=N", "-XMP:City=Somewhere", "-IPTC:City=Somewhere", path)
+	in := fileops.Path(path)
+	for _, to := range []string{"webp", "tiff", "png", "avif", "heic", "jxl"} {
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			kept := tags(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in))
+			// libvips writes no EXIF directory into TIFF, and none into
+			// JPEG XL before 8.15.
+			if to != "tiff" && to != "jxl" && kept["EXIF:Make"] != "Maker" {
+				t.Errorf("the camera is lost: %v", kept["EXIF:Make"])
+			}
+			if o, ok := kept["EXIF:Orientation"]; ok && o != 1.0 {
+				t.Errorf("orientation %v although it was applied", o)
+			}
+			for k, v := range tags(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": to, "strip_metadata": true}, in)) {
+				if strings.Contains(fmt.Sprint(v), "Maker") || strings.Contains(fmt.Sprint(v), "Somewhere") || strings.Contains(k, "GPS") {
+					t.Errorf("%s is still there: %v", k, v)
+				}
+			}
+		})
+	}
+	out := one(t, engine(t).Compress(), fileops.Args{"compression_value": "extreme"}, in)
+	for k, v := range tags(t, out) {
+		if strings.Contains(fmt.Sprint(v), "Maker") || strings.Contains(k, "GPS") || strings.HasPrefix(k, "XMP:") {
+			t.Errorf("compressed: %s is still there: %v", k, v)
+		}
+	}
+	if c := decoded(t, out).Bounds(); c.Dx() != 120 {
+		t.Errorf("compressed: %v, the orientation is lost", c)
+	}
+}
+
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	svg := func(s string) *fileops.File { return fileops.Bytes("in.svg", []byte(s)) }
+	small := svg(`<svg xmlns="http://www.w3.org/2000/svg" width="20" height="10"><rect width="10" height="10" fill="red"/></svg>`)
+	m := decoded(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png", "width": 400}, small))
+	if m.Bounds() != image.Rect(0, 0, 400, 200) {
+		t.Fatalf("drawn with %v", m.Bounds())
+	}
+	// Drawn, not enlarged: the edge is sharp.
+	if a, b := onWhite(m.At(198, 100)), onWhite(m.At(201, 100)); a[1] > 5 || b[1] < 250 {
+		t.Errorf("the edge is soft: %v, %v", a, b)
+	}
+	for name, in := range map[string]*fileops.File{
+		"size":     svg(`<svg xmlns="http://www.w3.org/2000/svg" width="1000000" height="1000000"><rect width="10" height="10"/></svg>`),
+		"asked":    small,
+		"view box": svg(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90000 90000"><rect width="10" height="10"/></svg>`),
+	} {
+		args := fileops.Args{"convert_to": "png"}
+		if name == "asked" {
+			args["width"] = 65535
+		}
+		if _, err := run(t.Context(), engine(t).Convert(), args, in); !errors.Is(err, fileops.ErrLimit) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestSVGReadsNoFiles(t *testing.T) {
+	t.Parallel()
+	secret := save(t, fileops.Bytes("secret.png", encodePNG(t, fileopstest.Picture(50, 50))))
+	for name, ref := range map[string]string{"url": "file://" + secret, "path": secret, "include": ""} {
+		doc := `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="50" height="50"><image xlink:href="` + ref + `" width="50" height="50"/></svg>`
+		if name == "include" {
+			doc = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xi="http://www.w3.org/2001/XInclude" width="50" height="50"><text y="20"><xi:include parse="text" href="file:///etc/hostname"/></text></svg>`
+		}
+		out, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("in.svg", []byte(doc)))
+		if err != nil {
+			continue // refused altogether
+		}
+		m := decoded(t, out[0])
+		for y := range 50 {
+			for x := range 50 {
+				if _, _, _, a := m.At(x, y).RGBA(); a != 0 {
+					t.Fatalf("%s: something was drawn", name)
+				}
+			}
+		}
+	}
+}
+
+func TestContentOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	msl := `<?xml version="1.0"?><image><read filename="x.png"/></image>`
+	for name, b := range map[string][]byte{"in.png": []byte(msl), "in.svg": []byte(msl), "in.jpg": content(t, fileopstest.Sample(t, format.PNG))} {
+		_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "webp"}, fileops.Bytes(name, b))
+		if !errors.Is(err, fileops.ErrFormatMismatch) && !errors.Is(err, fileops.ErrCorruptInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDensity(t *testing.T) {
+	t.Parallel()
+	for _, to := range []format.Format{format.JPG, format.PNG, format.TIFF} {
+		var b strings.Builder
+		if err := engine(t).Encode(t.Context(), fileopstest.Picture(40, 30), to, 80, 150, &b); err != nil {
+			t.Fatal(err)
+		}
+		f := fileops.Bytes("x."+string(to), []byte(b.String()))
+		x, err := strconv.ParseFloat(field(t, f, "xres"), 64)
+		if err != nil || x < 5.85 || x > 5.96 { // pixels per millimetre
+			t.Errorf("%s: %v, %v", to, x, err)
+		}
+	}
+}
+
+func TestCompressLevels(t *testing.T) {
+	t.Parallel()
+	src := save(t, fileops.Bytes("src.png", encodePNG(t, photo(400, 300))))
+	for _, tt := range []struct {
+		name   string
+		in     *fileops.File
+		differ bool // every level is smaller than the one before
+	}{
+		{"png", fileops.Bytes("in.png", encodePNG(t, photo(400, 300))), true},
+		{"webp", made(t, "in.webp", "vips", "copy", src, "OUT[Q=97]"), true},
+		{"lossless webp", made(t, "in.webp", "vips", "copy", src, "OUT[lossless,effort=0]"), true},
+		{"tiff", made(t, "in.tiff", "vips", "copy", src, "OUT[compression=none]"), true},
+		{"avif", made(t, "in.avif", "vips", "copy", src, "OUT[Q=90,effort=0,compression=av1]"), true},
+		{"heic", made(t, "in.heic", "vips", "copy", src, "OUT[Q=90]"), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			last := tt.in.Size() + 1
+			for _, level := range []string{"less_compression", "recommended_compression", "extreme_compression"} {
+				out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, tt.in)
+				if out.Size() >= last {
+					t.Errorf("%s: %d bytes after %d", level, out.Size(), last)
+				}
+				last = out.Size()
+				if d := difference(photo(400, 300), decoded(t, out)); d > 9 {
+					t.Errorf("%s: the picture differs by %.1f", level, d)
+				}
+			}
+		})
+	}
+}
+
+func TestTargetTooLarge(t *testing.T) {
+	t.Parallel()
+	in := fileops.Bytes("in.png", encodePNG(t, image.NewGray(image.Rect(0, 0, 20000, 4))))
+	_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in)
+	if !errors.Is(err, fileops.ErrLimit) || !strings.Contains(fileops.Message(err), "16383") {
+		t.Errorf("got %v", err)
+	}
+	mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": "webp", "width": 16000}, in)
+}
+
+// TestCancelWhileComputing cancels when the decoder is known to be at work.
+func TestCancelWhileComputing(t *testing.T) {
+	t.Parallel()
+	in := jpegFile(t, "in.jpg", photo(3000, 2000), 90)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	e := engine(t)
+	r := fileops.Runner{Progress: func(done float64) { cancel(why) }} // after the header
+	err := r.Run(ctx, e.Convert(), fileops.Args{"convert_to": "png"}, fileops.ToDir(t.TempDir()), in)
+	if !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNothingIsLeaked(t *testing.T) {
+	var before, after vips.MemoryStats
+	e, in := engine(t), fileops.Bytes("in.png", encodePNG(t, withHole()))
+	bad := content(t, fileopstest.Sample(t, format.JPG))
+	work := func() {
+		for range 20 {
+			for _, to := range []string{"jpg", "webp", "bmp", "ico"} {
+				mustRun(t, e.Convert(), fileops.Args{"convert_to": to}, in)
+			}
+			if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("in.jpg", bad[:len(bad)/2])); err == nil {
+				t.Fatal("damaged input is accepted")
+			}
+		}
+	}
+	work()
+	vips.ReadVipsMemStats(&before)
+	work()
+	vips.ReadVipsMemStats(&after)
+	if after.Allocs > before.Allocs+10 || after.Mem > before.Mem+1<<20 {
+		t.Errorf("libvips holds %d allocations of %d bytes, before %d of %d", after.Allocs, after.Mem, before.Allocs, before.Mem)
+	}
+}
+
+func TestCMYKSamples(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	var pix []byte
+	for range 64 * 64 {
+		pix = append(pix, 250, 200, 100, 30)
+	}
+	b, err := e.EncodeJPEG(t.Context(), pix, 64, 64, 4, 0, 0, 95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, _, n, err := e.DecodePixels(t.Context(), b, 8, 8)
+	if err != nil || n != 4 || len(got) != 8*8*4 {
+		t.Fatalf("%d bytes, %d components, %v", len(got), n, err)
+	}
+	for i, want := range []byte{250, 200, 100, 30} {
+		if d := int(got[i]) - int(want); d < -3 || d > 3 {
+			t.Errorf("component %d: %d, want %d", i, got[i], want)
+		}
+	}
+	// poppler shows what a PDF reader gets of the values in the file.
+	pdf := fmt.Sprintf("1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
+		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 64 64]/Resources<</XObject<</I 5 0 R>>>>/Contents 4 0 R>>endobj "+
+		"4 0 obj<</Length 20>>stream\n64 0 0 64 0 0 cm /I Do\nendstream endobj "+
+		"5 0 obj<</Type/XObject/Subtype/Image/Width 64/Height 64/BitsPerComponent 8/ColorSpace/DeviceCMYK/Filter/DCTDecode/Length %d>>stream\n%s\nendstream endobj", len(b), b)
+	path := filepath.Join(t.TempDir(), "in.pdf")
+	if err := os.WriteFile(path, []byte("%PDF-1.4\n"+pdf+"\ntrailer<</Root 1 0 R>>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "shot")
+	tool(t, "pdftoppm", "-r", "72", "-png", "-singlefile", path, root)
+	c := onWhite(decoded(t, fileops.Path(root+".png")).At(32, 32))
+	// Much cyan and magenta, some yellow, hardly any black: blue.
+	if c[2] < c[0] || c[2] < c[1] {
+		t.Errorf("the reader shows %v", c)
+	}
+}

@@ -1,0 +1,321 @@
+package fileops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// smallResult is up to how many bytes a result of [Job.Write] stays in memory.
+const smallResult = 1 << 20
+
+// A Job is one run of an [Action].
+//
+// Methods of a Job may be called from several goroutines, but not after
+// [Action.Do] has returned.
+type Job struct {
+	Inputs []*File      // at least one
+	Params Params       // validated, with defaults filled in
+	Log    *slog.Logger // never nil; carries the action and engine
+
+	progress func(float64)
+	tempDir  string
+
+	telling sync.Mutex // held while progress is called, so that it never falls
+
+	mu      sync.Mutex
+	root    string
+	spooled map[*File]string
+	results []*File
+	n       int
+	done    float64
+}
+
+// Input returns the only input of an action that is not joint.
+func (j *Job) Input() *File { return j.Inputs[0] }
+
+// Dir returns a private scratch directory, created on first use and removed
+// when the run ends. External engines are confined to it. It is on the same
+// file system as the paths that [Job.Path] returns, but does not contain them.
+func (j *Job) Dir() (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.sub("work")
+}
+
+// sub returns a directory below the root of the scratch space: "in" for inputs,
+// which engines need only read, "work" for everything else.
+func (j *Job) sub(name string) (string, error) {
+	if j.root == "" {
+		d, err := os.MkdirTemp(j.tempDir, "fileops-")
+		if err != nil {
+			return "", err
+		}
+		if d, err = filepath.Abs(d); err != nil {
+			return "", err
+		}
+		j.root = d
+	}
+	d := filepath.Join(j.root, name)
+	if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return d, nil
+}
+
+// Path returns a path with f's content and f's extension, for engines that only
+// take paths. A file on disk is hard-linked, or copied if the file system does
+// not allow that; one in memory is written out. The content must not be changed.
+// The name is the job's own and safe on any command line.
+func (j *Job) Path(f *File) (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p, ok := j.spooled[f]; ok {
+		return p, nil
+	}
+	dir, err := j.sub("in")
+	if err != nil {
+		return "", err
+	}
+	p := filepath.Join(dir, fmt.Sprintf("in-%d.%s", len(j.spooled), safeExt(f.Format())))
+	if f.path == "" {
+		err = os.WriteFile(p, f.data, 0o600)
+	} else {
+		err = f.linkTo(p)
+	}
+	if err != nil {
+		return "", err
+	}
+	if j.spooled == nil {
+		j.spooled = make(map[*File]string)
+	}
+	j.spooled[f] = p
+	return p, nil
+}
+
+// safeExt returns an extension that may stand in a path: a format that is not
+// known could be anything.
+func safeExt(f format.Format) string {
+	if f.Known() {
+		return string(f)
+	}
+	return "bin"
+}
+
+// Write adds a result produced as a stream. fn is called once; results of up to
+// 1 MiB stay in memory, larger ones go to the scratch directory.
+func (j *Job) Write(name string, fn func(w io.Writer) error) error {
+	w := &spill{create: func() (*os.File, error) {
+		path, err := j.outPath(name)
+		if err != nil {
+			return nil, err
+		}
+		return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}}
+	if err := fn(w); err != nil {
+		w.close()
+		return err
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	if w.f == nil {
+		return j.add(Bytes(name, w.buf.Bytes()))
+	}
+	return j.add(&File{name: filepath.Base(name), path: w.f.Name()})
+}
+
+// WriteBytes adds a result that is in memory already. The caller must not
+// change b afterwards.
+func (j *Job) WriteBytes(name string, b []byte) error { return j.add(Bytes(name, b)) }
+
+// WriteFile adds a result produced by an engine that only writes to paths. fn
+// must create a regular file at path, which has the extension of name and lies
+// in the scratch directory.
+func (j *Job) WriteFile(name string, fn func(path string) error) error {
+	path, err := j.outPath(name)
+	if err != nil {
+		return err
+	}
+	if err := fn(path); err != nil {
+		return err
+	}
+	return j.add(&File{name: filepath.Base(name), path: path})
+}
+
+// Keep adds f, an input, as a result: the file is as good as it can be. Its
+// content is not copied where it can be linked.
+func (j *Job) Keep(f *File) error {
+	if f.path == "" {
+		return j.add(Bytes(f.name, f.data))
+	}
+	path, err := j.outPath(f.name)
+	if err != nil {
+		return err
+	}
+	if err := f.linkTo(path); err != nil {
+		return err
+	}
+	return j.add(&File{name: f.name, path: path})
+}
+
+// Best adds a result that replaces f only if it gains something: a candidate
+// that is not smaller than f is dropped, and f is kept as it is. path is that
+// of the candidate, in the scratch directory.
+func (j *Job) Best(f *File, path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st.Size() == 0 || st.Size() >= f.Size() {
+		return j.Keep(f)
+	}
+	return j.add(&File{name: f.name, path: path})
+}
+
+// Rename gives the last result another name of the same format. An action that
+// is built from others uses it where only it knows what the result is called.
+func (j *Job) Rename(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n := len(j.results); n > 0 {
+		j.results[n-1].name = filepath.Base(name)
+	}
+}
+
+func (j *Job) outPath(name string) (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	dir, err := j.sub("work")
+	if err != nil {
+		return "", err
+	}
+	j.n++
+	return filepath.Join(dir, fmt.Sprintf("out-%d.%s", j.n, safeExt(format.Parse(name)))), nil
+}
+
+func (j *Job) add(f *File) error {
+	if f.path != "" {
+		// An engine that was taken over could leave a link to a file that
+		// is not its own, or a pipe that nobody writes to.
+		if st, err := os.Lstat(f.path); err != nil {
+			return err
+		} else if !st.Mode().IsRegular() {
+			return Fail(ErrEngine, fmt.Errorf("result %s is not a regular file", f.name), "")
+		}
+	}
+	// An engine that reports success has not always written what it should
+	// have. The file is closed again: there may be thousands.
+	err := f.during(func() error {
+		if err := format.Check(f.Format(), f.Reader(), f.Size()); err != nil {
+			return Fail(ErrEngine, fmt.Errorf("result %s: %w", f.Name(), err), "the engine did not produce a valid %s file", f.Format())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.results = append(j.results, f)
+	j.mu.Unlock()
+	return nil
+}
+
+// Progress reports how much of the run is done, from 0 to 1. It is cheap:
+// callers need not throttle. A value lower than an earlier one is ignored.
+func (j *Job) Progress(done float64) {
+	if j.progress == nil || !(done <= 1) {
+		return
+	}
+	j.telling.Lock()
+	defer j.telling.Unlock()
+	if done > j.done {
+		j.done = done
+		j.progress(done)
+	}
+}
+
+// finish hands the results over.
+func (j *Job) finish(ctx context.Context, sink Sink) error {
+	if len(j.results) == 0 {
+		return Fail(ErrEngine, errors.New("no result"), "the engine produced no result")
+	}
+	for _, f := range j.results {
+		if err := f.during(func() error { return sink.Put(ctx, f) }); err != nil {
+			return fmt.Errorf("store %s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (j *Job) cleanup() {
+	if j.root != "" {
+		if err := os.RemoveAll(j.root); err != nil {
+			j.Log.Error("scratch directory not removed", "err", err)
+		}
+	}
+}
+
+// A spill is a writer that keeps little in memory and much in a file.
+type spill struct {
+	create func() (*os.File, error)
+	buf    bytes.Buffer
+	f      *os.File
+}
+
+func (s *spill) Write(p []byte) (int, error) {
+	if s.f == nil && s.buf.Len()+len(p) > smallResult {
+		f, err := s.create()
+		if err != nil {
+			return 0, err
+		}
+		s.f = f
+		if _, err := f.Write(s.buf.Bytes()); err != nil {
+			return 0, err
+		}
+		s.buf = bytes.Buffer{}
+	}
+	if s.f != nil {
+		return s.f.Write(p)
+	}
+	return s.buf.Write(p)
+}
+
+func (s *spill) close() error {
+	if s.f == nil {
+		return nil
+	}
+	return s.f.Close()
+}
+
+// linkTo makes path another name of f's content, or a copy where that is not
+// possible.
+func (f *File) linkTo(path string) error {
+	if os.Link(f.path, path) == nil {
+		// Of a symbolic link this makes a second one, which leads elsewhere.
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return copyFile(path, f.Reader())
+}
+
+func copyFile(path string, r io.Reader) error {
+	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}

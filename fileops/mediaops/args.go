@@ -1,0 +1,106 @@
+package mediaops
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	ffmpeg "github.com/u2takey/ffmpeg-go"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// Of ffmpeg-go this package uses the graph builder and nothing else: its Run
+// logs command lines through a global, knows no limits and would read the
+// environment. Building panics on a graph that makes no sense; arguments
+// recovers from that.
+
+type (
+	node = *ffmpeg.Stream
+	opts = ffmpeg.KwArgs
+)
+
+// arguments returns the command line for out, an output node.
+func (e *Engine) arguments(out func() node, cpuSeconds int) (args []string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fileops.Fail(fileops.ErrEngine, fmt.Errorf("building the arguments: %v", p), "")
+		}
+	}()
+	args = []string{
+		"-hide_banner", "-nostdin", "-v", "error", "-nostats", "-progress", "pipe:1", "-stats_period", "0.25", "-y",
+		"-max_alloc", fmt.Sprint(maxAlloc), "-timelimit", fmt.Sprint(cpuSeconds), "-filter_threads", fmt.Sprint(e.threads),
+	}
+	return append(args, out().GetArgs()...), nil
+}
+
+// input returns the node of an input file, opened with every restriction.
+func (e *Engine) input(m *media, extra ...opts) node {
+	o := opts(m.source.options())
+	o["threads"] = e.threads
+	for _, x := range extra {
+		maps.Copy(o, x)
+	}
+	return ffmpeg.Input("file:"+m.path, o)
+}
+
+// ownInput returns the node of a file that this package itself has written.
+func ownInput(path, demuxer string) node {
+	return ffmpeg.Input("file:"+path, opts{"protocol_whitelist": "file,pipe", "format_whitelist": demuxer, "f": demuxer})
+}
+
+// output returns the node that writes streams to a path.
+func (e *Engine) output(path, muxer string, limit int64, streams []node, extra ...opts) node {
+	o := opts{"f": muxer, "fs": limit, "threads": e.threads, "dn": ""}
+	for _, x := range extra {
+		maps.Copy(o, x)
+	}
+	return ffmpeg.Output(streams, "file:"+path, o)
+}
+
+// pick returns one stream of an input.
+func pick(in node, s stream) node { return in.Get(fmt.Sprint(s.Index)) }
+
+// A step is a filter and its arguments, positional or as key=value.
+type step []string
+
+// filter appends filters to a stream.
+func filter(n node, steps ...step) node {
+	for _, s := range steps {
+		n = n.Filter(s[0], ffmpeg.Args(s[1:]))
+	}
+	return n
+}
+
+// onWhite puts a stream with transparency on a white ground. The ground is made
+// of the pictures themselves with lutrgb, because drawbox crashes on RGBA in
+// ffmpeg 5.1.
+func onWhite(n node) node {
+	split := filter(n, step{"format", "rgba"}).Split()
+	ground := filter(split.Get("0"), step{"lutrgb", "r=255", "g=255", "b=255", "a=255"})
+	return ffmpeg.Filter([]node{ground, split.Get("1")}, "overlay", ffmpeg.Args{"format=rgb"})
+}
+
+// join puts segments of v video and a audio streams each one after the other.
+func join(streams []node, v, a int) (pictures, sound node) {
+	out := ffmpeg.FilterMultiOutput(streams, "concat", ffmpeg.Args{
+		fmt.Sprintf("n=%d", len(streams)/(v+a)), fmt.Sprintf("v=%d", v), fmt.Sprintf("a=%d", a),
+	})
+	if v > 0 {
+		pictures = out.Get("0")
+	}
+	if a > 0 {
+		sound = out.Get(fmt.Sprint(v))
+	}
+	return pictures, sound
+}
+
+// withPalette draws pictures with the colours of palette.
+func withPalette(pictures, palette node) node {
+	return ffmpeg.Filter([]node{pictures, palette}, "paletteuse", ffmpeg.Args{"dither=sierra2_4a", "diff_mode=rectangle"})
+}
+
+// numbered returns the option for stream number i: "c:s:0".
+func numbered(option string, i int) string { return fmt.Sprintf("%s:%d", option, i) }
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

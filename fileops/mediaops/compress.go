@@ -1,0 +1,183 @@
+package mediaops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Compress returns the action "compress" for audio and video. Its results have
+// the format of the input and are never larger: what does not become at least
+// 3 % smaller is returned as it was. See the package documentation for what the
+// levels mean; WAV and AIFF always stay as they are.
+func (e *Engine) Compress() fileops.Action {
+	levels := fileops.Param{
+		Name: "compression_value", Doc: "How hard to compress: the smaller the result, the lower the quality.",
+		Enum:    []string{"less_compression", "recommended_compression", "extreme_compression"},
+		Default: "recommended_compression",
+		Aliases: map[string]string{
+			"low": "less_compression", "less": "less_compression", "recommended": "recommended_compression",
+			"high": "extreme_compression", "extreme": "extreme_compression",
+		},
+	}
+	spec := fileops.Spec{
+		Name: "compress", Engine: e.name(), Family: "media",
+		Summary: "Makes audio and video files smaller.",
+	}
+	var formats []format.Format
+	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
+		if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) {
+			formats = append(formats, f)
+		}
+	}
+	if len(formats) > 0 {
+		spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{levels}}}
+	}
+	return fileops.Func(spec, e.compress)
+}
+
+func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
+	in := job.Input()
+	t, ok := e.targets[in.Format()]
+	if !ok {
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", in.Format())
+	}
+	m, err := e.probe(ctx, job, in)
+	if err != nil {
+		return err
+	}
+	l := recommended
+	switch job.Params.Get("compression_value") {
+	case "less_compression":
+		l = less
+	case "extreme_compression":
+		l = extreme
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "compressed."+string(in.Format()))
+	// There is no use in going on with what will not be smaller.
+	limit := in.Size() * 97 / 100
+	var out func(plan) node
+	if t.kind == audio {
+		a, err := m.audio()
+		if err != nil {
+			return err
+		}
+		kbit := bitRateFor(l, a.Channels)
+		if t.audio == "pcm" || t.audio != "flac" && bitRateOf(m, a) <= 1.15*1000*float64(kbit) {
+			return job.Keep(in)
+		}
+		out = func(p plan) node { return e.smallerSound(m, a, t, kbit, p, path, limit) }
+	} else {
+		v, err := m.video()
+		if err != nil {
+			return err
+		}
+		if v.Tags["alpha_mode"] == "1" {
+			return job.Keep(in) // ffmpeg's own decoder would lose the transparency
+		}
+		out = func(p plan) node { return e.smallerMovie(m, v, t, l, p, path, limit) }
+	}
+	for _, p := range []plan{{copies: true}, {}, {plain: true}} {
+		err = e.run(ctx, job, pass{out: func() node { return out(p) }, path: path, limit: limit, expected: m.duration, to: 1})
+		var setup setupError
+		if !errors.As(err, &setup) || ctx.Err() != nil {
+			break
+		}
+	}
+	if errors.Is(err, errFull) && limit < e.maxOutput {
+		return job.Keep(in)
+	}
+	if err != nil {
+		return err
+	}
+	return job.Best(in, path)
+}
+
+// bitRateFor returns the bit rate of sound in kbit/s.
+func bitRateFor(l level, channels int) int {
+	kbit := [...]int{0, 160, 128, 96}[l]
+	switch {
+	case channels == 1:
+		return [...]int{0, 96, 64, 48}[l]
+	case channels > 2:
+		return kbit * 2
+	}
+	return kbit
+}
+
+// bitRateOf returns the bit rate of the sound of m, in bit/s. Where nothing
+// says it, it is that of the whole file.
+func bitRateOf(m *media, a stream) float64 {
+	if b := cmp.Or(a.bitRate(), m.bitRate); b > 0 || m.duration == 0 {
+		return b
+	}
+	return float64(m.file.Size()) * 8 / m.duration
+}
+
+func (e *Engine) smallerSound(m *media, a stream, t target, kbit int, p plan, path string, limit int64) node {
+	in := e.input(m)
+	o := opts{}
+	audioCodec(o, 0, a, t, kbit, false, p.plain)
+	if t.audio == "flac" {
+		o = opts{"c:a:0": "flac", "compression_level:a:0": 12}
+	}
+	streams := []node{pick(in, a)}
+	if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
+		streams = append(streams, pick(in, c[0]))
+		o["c:v:0"], o["disposition:v:0"] = "copy", "attached_pic"
+	}
+	if slices.Contains(m.source.demuxers, "ogg") {
+		o["map_metadata"] = "0:s:a:0"
+	}
+	return e.output(path, t.muxer, limit, streams, t.muxed, o)
+}
+
+func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, path string, limit int64) node {
+	in := e.input(m)
+	o := opts{"max_muxing_queue_size": 4096}
+	videoCodec(o, t.video, l)
+	sh := t.shape(request{})
+	if l == extreme { // 720p, lying or standing
+		if w, h := v.size(); w >= h {
+			sh.width, sh.height = 1280, 720
+		} else {
+			sh.width, sh.height = 720, 1280
+		}
+	}
+	streams := []node{e.pictures(pick(in, v), v, sh)}
+	tracks := m.audios()
+	if len(tracks) > 1 && (!t.tracks || p.plain) {
+		tracks = tracks[:1]
+	}
+	for i, a := range tracks {
+		streams = append(streams, pick(in, a))
+		kbit := bitRateFor(l, a.Channels)
+		if t.stereo {
+			kbit = bitRateFor(l, min(a.Channels, 2))
+		}
+		if b := a.bitRate(); p.copies && b > 0 && b <= 1.15*1000*float64(kbit) {
+			kbit = 0 // small enough already: copied if the format allows it
+		}
+		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
+	}
+	if !p.plain {
+		streams = append(streams, subtitles(o, m, in, t)...)
+		if t.muxer == "matroska" { // fonts, that its subtitles need
+			for _, s := range m.of("attachment", func(stream) bool { return true }) {
+				streams = append(streams, pick(in, s))
+				o["c:t"] = "copy"
+			}
+		}
+	}
+	return e.output(path, t.muxer, limit, streams, t.muxed, o)
+}

@@ -1,0 +1,427 @@
+package mediaops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// maxAnimation is how long an animated picture may be, in seconds. The encoders
+// keep much of it in memory.
+const maxAnimation = 300
+
+// Convert returns the action "convert" for audio and video.
+func (e *Engine) Convert() fileops.Action {
+	return fileops.Func(fileops.Spec{
+		Name: "convert", Engine: e.name(), Family: "media",
+		Summary: "Converts audio and video to other formats.",
+		Accepts: e.conversions(),
+	}, e.convert)
+}
+
+// conversions lists for every source the targets, in groups that take the same
+// parameters.
+func (e *Engine) conversions() []fileops.Accept {
+	bitRate := fileops.Param{Name: "audio_bitrate", Type: fileops.Integer, Min: 32, Max: 320, Doc: "Bit rate of the sound in kbit/s, within what the format allows; without it, one that suits the format."}
+	width := fileops.Param{Name: "width", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest width in pixels; larger pictures are scaled down in proportion."}
+	height := fileops.Param{Name: "height", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest height in pixels; larger pictures are scaled down in proportion."}
+	fps := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 120, Doc: "Frames per second; without it, those of the input."}
+	animFPS := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 50, Doc: "Frames per second; without it, those of the input, at most 12.5."}
+	start := fileops.Param{Name: "start", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to begin, in seconds."}
+	length := fileops.Param{Name: "duration", Type: fileops.Number, Min: 0.01, Max: 360000, Doc: "How much to take, in seconds; without it, up to the end."}
+	at := fileops.Param{Name: "time", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to take the picture, in seconds; without it, one that is typical of the video."}
+
+	groups := []struct {
+		kind   kind
+		lossy  bool
+		params fileops.Schema
+	}{
+		{video, true, fileops.Schema{bitRate, width, height, fps, start, length}},
+		{animation, false, fileops.Schema{width, height, animFPS, start, length}},
+		{still, false, fileops.Schema{width, height, at}},
+		{audio, true, fileops.Schema{bitRate, start, length}},
+		{audio, false, fileops.Schema{start, length}},
+	}
+	var all []fileops.Accept
+	for _, from := range slices.Sorted(maps.Keys(e.sources)) {
+		for _, g := range groups {
+			var to []string
+			for _, f := range slices.Sorted(maps.Keys(e.targets)) {
+				t := e.targets[f]
+				if f != from && t.kind == g.kind && (t.kind != audio || t.lossy() == g.lossy) && sensible(from, f, t) {
+					to = append(to, string(f))
+				}
+			}
+			if len(to) == 0 {
+				continue
+			}
+			params := g.params
+			if from == format.GIF {
+				params = slices.DeleteFunc(slices.Clone(params), func(p fileops.Param) bool { return p.Name == "audio_bitrate" })
+			}
+			target := fileops.Enum("convert_to", "Format of the result.", to...)
+			target.Aliases = aliases(to)
+			all = append(all, fileops.Accept{
+				Formats: []format.Format{from},
+				Params:  append(fileops.Schema{target}, params...),
+			})
+		}
+	}
+	return all
+}
+
+// sensible tells whether a conversion makes sense by the formats alone.
+func sensible(from, to format.Format, t target) bool {
+	switch from.Family() {
+	case format.Audio:
+		return t.kind == audio
+	case format.Image: // gif: other pictures are another engine's job
+		return to == format.MP4 || to == format.WebM || to == format.MOV || to == format.MKV
+	}
+	return true
+}
+
+func aliases(formats []string) map[string]string {
+	m := make(map[string]string)
+	for _, f := range formats {
+		for _, a := range format.Format(f).Aliases() {
+			m[string(a)] = f
+		}
+	}
+	return m
+}
+
+// A request is what the parameters of a conversion say.
+type request struct {
+	bitRate         int     // kbit/s, 0 if not given
+	width, height   float64 // pixels, 0 if not given
+	fps             float64 // 0 if not given
+	start, duration float64 // seconds, 0 if not given
+	time            float64 // seconds, -1 if not given
+}
+
+func requestOf(p fileops.Params) request {
+	r := request{
+		bitRate: p.Int("audio_bitrate"), width: p.Float("width"), height: p.Float("height"), fps: p.Float("fps"),
+		start: p.Float("start"), duration: p.Float("duration"), time: -1,
+	}
+	if p.Has("time") {
+		r.time = p.Float("time")
+	}
+	return r
+}
+
+// window returns the options that make ffmpeg read only the requested part.
+func (r request) window() opts {
+	o := opts{}
+	if r.start > 0 {
+		o["ss"] = seconds(r.start)
+	}
+	if r.duration > 0 {
+		o["t"] = seconds(r.duration)
+	}
+	return o
+}
+
+func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 6, 64) }
+
+// length returns how long the result will be if the source has total seconds;
+// 0 if that is not known.
+func (r request) length(total float64) float64 {
+	if total == 0 {
+		return r.duration
+	}
+	left := max(total-r.start, 0)
+	if r.duration > 0 {
+		return min(left, r.duration)
+	}
+	return left
+}
+
+func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	to := format.Format(job.Params.Get("convert_to"))
+	t, ok := e.targets[to]
+	if !ok {
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", to)
+	}
+	m, err := e.probe(ctx, job, job.Input())
+	if err != nil {
+		return err
+	}
+	r := requestOf(job.Params)
+	if from := max(r.start, r.time); m.duration > 0 && from >= m.duration {
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the recording is only %.2f seconds long", m.duration)
+	}
+	return job.WriteFile(fileops.ResultName(job.Input(), to), func(path string) error {
+		switch t.kind {
+		case animation:
+			return e.animate(ctx, job, m, to, r, path)
+		case still:
+			return e.frame(ctx, job, m, t, r, path)
+		}
+		return e.transcode(ctx, job, m, t, r, path)
+	})
+}
+
+// A plan is one way to make a result.
+type plan struct {
+	copies bool // streams are copied where the target allows it
+	plain  bool // nothing but one picture and one sound stream that every encoder takes
+}
+
+// transcode makes sound or video with sound. What can be copied is copied; if
+// that fails, because streams are not always what their container says, it is
+// encoded; and if that fails, it is done without what is not essential.
+func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t target, r request, path string) error {
+	total := m.duration
+	if t.kind == audio {
+		a, err := m.audio()
+		if err != nil {
+			return err
+		}
+		total = cmp.Or(a.seconds(), total)
+	} else if _, err := m.video(); err != nil {
+		return err
+	}
+	var err error
+	for _, p := range []plan{{copies: true}, {}, {plain: true}} {
+		out := func() node {
+			if t.kind == audio {
+				return e.sound(m, t, r, p, path)
+			}
+			return e.movie(m, t, r, p, path)
+		}
+		err = e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: r.length(total), to: 1})
+		if errors.Is(err, errFull) {
+			return e.tooLarge()
+		}
+		var setup setupError
+		if err == nil || ctx.Err() != nil || !p.copies && !errors.As(err, &setup) || errors.Is(err, fileops.ErrLimit) {
+			return err
+		}
+		job.Log.Debug("trying it another way", "err", err.Error())
+	}
+	return err
+}
+
+// sound returns the output of a conversion to audio.
+func (e *Engine) sound(m *media, t target, r request, p plan, path string) node {
+	a := m.audios()[0]
+	in := e.input(m, r.window())
+	streams := []node{pick(in, a)}
+	o := opts{}
+	audioCodec(o, 0, a, t, r.bitRate, p.copies, p.plain)
+	if c := m.covers(); t.cover && len(c) > 0 && !p.plain && len(r.window()) == 0 {
+		streams = append(streams, pick(in, c[0]))
+		o["c:v:0"], o["disposition:v:0"] = "copy", "attached_pic"
+	}
+	if slices.Contains(m.source.demuxers, "ogg") {
+		o["map_metadata"] = "0:s:a:0" // Ogg has its tags in the stream
+	}
+	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
+}
+
+// movie returns the output of a conversion to video.
+func (e *Engine) movie(m *media, t target, r request, p plan, path string) node {
+	v := m.videos()[0]
+	in := e.input(m, r.window())
+	o := opts{"max_muxing_queue_size": 4096}
+	var streams []node
+	if p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && t.mayCopy(v) {
+		streams = append(streams, pick(in, v))
+		o["c:v:0"] = "copy"
+		if v.Codec == "hevc" && t.iso {
+			o["tag:v:0"] = "hvc1" // the only one that Apple's players know
+		}
+	} else {
+		videoCodec(o, t.video, converted)
+		streams = append(streams, e.pictures(pick(in, v), v, t.shape(r)))
+	}
+	streams = append(streams, e.sideStreams(o, m, in, t, r.bitRate, p)...)
+	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
+}
+
+// mayCopy tells whether a video stream can be put into t as it is.
+func (t target) mayCopy(v stream) bool {
+	if rotated, _ := v.turned(); rotated && !t.rotates {
+		return false
+	}
+	if v.Codec == "h264" && v.PixFmt != "yuv420p" && v.PixFmt != "yuvj420p" && t.muxer != "matroska" {
+		return false // players do not know the other profiles
+	}
+	return slices.Contains(t.copyVideo, v.Codec)
+}
+
+func (t target) shape(r request) shape {
+	sh := shape{width: r.width, height: r.height, fps: r.fps, even: true, constant: t.constant, pixels: "yuv420p"}
+	switch t.video {
+	case "mpeg4", "wmv2", "mpeg2video": // the largest size that their headers hold
+		limit := func(x float64) float64 { return min(cmp.Or(x, 4080), 4080) }
+		sh.width, sh.height = limit(sh.width), limit(sh.height)
+	}
+	return sh
+}
+
+// sideStreams adds the sound tracks and subtitles of a video.
+func (e *Engine) sideStreams(o opts, m *media, in node, t target, kbit int, p plan) []node {
+	var streams []node
+	tracks := m.audios()
+	if len(tracks) > 1 && (!t.tracks || p.plain) {
+		tracks = tracks[:1]
+	}
+	for i, a := range tracks {
+		streams = append(streams, pick(in, a))
+		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
+	}
+	if p.plain {
+		return streams
+	}
+	return append(streams, subtitles(o, m, in, t)...)
+}
+
+// subtitles adds those that t has a place for.
+func subtitles(o opts, m *media, in node, t target) []node {
+	var streams []node
+	for _, s := range m.subtitles() {
+		codec := ""
+		switch s.Codec {
+		case "mov_text", "subrip", "ass", "ssa", "webvtt", "text":
+			codec = t.subs
+		}
+		if slices.Contains(t.copySubs, s.Codec) {
+			codec = "copy"
+		}
+		if codec != "" {
+			o[numbered("c:s", len(streams))] = codec
+			streams = append(streams, pick(in, s))
+		}
+	}
+	return streams
+}
+
+// animate makes an animated picture. A gif takes two passes, the first one for
+// the palette: in a single one ffmpeg would keep every picture in memory.
+func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to format.Format, r request, path string) error {
+	v, err := m.video()
+	if err != nil {
+		return err
+	}
+	t := e.targets[to]
+	length := r.length(m.duration)
+	if length > maxAnimation {
+		return fileops.Fail(fileops.ErrLimit, nil, "the video is %.0f seconds long; an animated picture can have at most %d: choose a part with start and duration", length, maxAnimation)
+	}
+	if r.duration == 0 {
+		r.duration = maxAnimation // the length may not be known
+	}
+	sh := shape{width: r.width, height: r.height, fps: r.fps, lanczos: true}
+	if sh.width == 0 && sh.height == 0 {
+		sh.width = 480
+		if to == format.WebP {
+			sh.width = 640
+		}
+	}
+	// A gif counts in hundredths of a second, and 8 of them are 12.5 per second.
+	if fps, _ := v.frameRate(); sh.fps == 0 && (fps == 0 || fps > 12.5) {
+		sh.fps = 12.5
+	}
+	p := pass{path: path, limit: e.maxOutput, expected: length, to: 1}
+	run := func(p pass) error {
+		err := e.run(ctx, job, p)
+		if errors.Is(err, errFull) {
+			return e.tooLarge()
+		}
+		return err
+	}
+	if to == format.WebP {
+		p.out = func() node {
+			o := opts{"map_metadata": -1, "c:v:0": t.video, "loop": 0, "q:v:0": 70, "compression_level": 4}
+			return e.output(path, t.muxer, e.maxOutput, []node{e.pictures(pick(e.input(m, r.window()), v), v, sh)}, o)
+		}
+		return run(p)
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	palette := filepath.Join(dir, "palette.png")
+	first := pass{path: palette, limit: 64 << 20, to: 0.4}
+	first.expected = length
+	first.out = func() node {
+		colours := filter(e.pictures(pick(e.input(m, r.window()), v), v, sh), step{"palettegen", "stats_mode=diff"})
+		return e.output(palette, "image2pipe", first.limit, []node{colours}, opts{"c:v:0": "png", "map_metadata": -1})
+	}
+	first.still = true
+	if err := run(first); err != nil {
+		return err
+	}
+	p.from = first.to
+	p.out = func() node {
+		drawn := withPalette(e.pictures(pick(e.input(m, r.window()), v), v, sh), ownInput(palette, "png_pipe"))
+		return e.output(path, t.muxer, e.maxOutput, []node{drawn}, opts{"c:v:0": t.video, "map_metadata": -1, "loop": 0})
+	}
+	return run(p)
+}
+
+// frame makes a still picture: that at the requested time, or one that is like
+// most of the video. The first one is often black.
+func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target, r request, path string) error {
+	v, err := m.video()
+	if err != nil {
+		return err
+	}
+	sh := shape{width: r.width, height: r.height}
+	if t.video == "mjpeg" {
+		sh.pixels = "yuvj420p"
+	}
+	write := func(pictures node) node {
+		return e.output(path, t.muxer, e.maxOutput, []node{pictures}, opts{"c:v:0": t.video, "q:v:0": 2, "frames:v:0": 1, "map_metadata": -1})
+	}
+	from := func(start float64) node {
+		return pick(e.input(m, request{start: start}.window()), v)
+	}
+	var tries []func() node
+	if r.time >= 0 {
+		tries = append(tries, func() node { return write(e.pictures(from(r.time), v, sh)) })
+		if r.time > 0 { // behind the start of the last picture, perhaps
+			tries = append(tries, func() node { return write(e.pictures(from(max(r.time-1, 0)), v, sh)) })
+		}
+	} else {
+		if m.duration >= 2 {
+			tries = append(tries, func() node {
+				var samples []node
+				for _, at := range [...]float64{0.1, 0.25, 0.4, 0.55, 0.7} {
+					one := filter(from(at*m.duration), step{"trim", "end_frame=1"}, step{"setpts", "PTS-STARTPTS"})
+					samples = append(samples, e.pictures(one, v, sh))
+				}
+				all, _ := join(samples, 1, 0)
+				return write(filter(all, step{"thumbnail", "5"}))
+			})
+		}
+		// As many of the first pictures as fit into some 200 MB.
+		n := max(1, min(100, 50_000_000/(v.Width*v.Height)))
+		tries = append(tries, func() node { return write(e.pictures(filter(from(0), step{"thumbnail", fmt.Sprint(n)}), v, sh)) })
+	}
+	for i, out := range tries {
+		err = e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, still: true})
+		if err == nil || ctx.Err() != nil || errors.Is(err, fileops.ErrLimit) {
+			return err
+		}
+		if i < len(tries)-1 {
+			os.Remove(path)
+		}
+	}
+	if errors.Is(err, errFull) {
+		return e.tooLarge()
+	}
+	return err
+}

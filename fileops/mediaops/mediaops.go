@@ -1,0 +1,161 @@
+// Package mediaops converts, compresses and joins audio and video with ffmpeg.
+//
+// [Find] looks at the ffmpeg and ffprobe of the host and derives from their
+// encoders, muxers and demuxers what can be read and written; what is missing
+// there appears in no Spec. The actions of the resulting [Engine] are
+//
+//   - [Engine.Convert]: audio and video into each other's formats, video to
+//     sound, to an animated gif or webp, or to a still picture;
+//   - [Engine.Compress]: the same format with fewer bytes, never with more;
+//   - [Engine.Merge]: several recordings one after the other.
+//
+// # What is kept
+//
+// Streams are copied without loss where the target allows their codecs and
+// encoded anew otherwise. Tags, chapters and, for audio, the cover picture are
+// kept where the target has a place for them. Text subtitles are kept in mp4,
+// mov, m4v, mkv and webm, every sound track in these and ts. Pictures are turned upright,
+// interlaced ones are made progressive, and pixels become square. HDR video
+// that has to be encoded is mapped to standard range if ffmpeg has the filters.
+//
+// # Compression
+//
+// Video is encoded with x264 (webm: VP9; avi, wmv and mpeg: the codec usual
+// there) at three qualities, audio with 160, 128 or 96 kbit/s in the usual
+// codec of its format. FLAC is packed harder, without loss. WAV and AIFF are
+// returned as they are: there is no smaller form of the same format that
+// sounds the same.
+//
+// # Safety
+//
+// A media file is a program for the demuxer that reads it: playlists and
+// concatenation scripts name other files and hosts. The content of every input
+// is therefore sniffed first, and ffmpeg may use only the demuxers for what was
+// found, only the file protocol, and bounded memory, pixels, streams, CPU time
+// and output.
+package mediaops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Options configure [Find]. The zero value is ready to use.
+type Options struct {
+	FFmpeg  string // path or name; "" means ffmpeg in PATH
+	FFprobe string // path or name; "" means ffprobe in PATH
+
+	// Threads is how many threads one run may use for decoding, and as many
+	// again for encoding; 0 means one per processor, at most 8.
+	Threads int
+
+	// MaxOutput is the largest result in bytes; 0 means 4 GiB.
+	MaxOutput int64
+}
+
+// An Engine is an ffmpeg that was found and asked what it can do. It is safe
+// for concurrent use.
+type Engine struct {
+	ffmpeg, ffprobe *engine.Program
+
+	threads   int
+	maxOutput int64
+	toneMap   bool // it has the filters for HDR
+
+	sources map[format.Format]source // what can be read
+	targets map[format.Format]target // what can be written
+}
+
+// Find looks for ffmpeg and ffprobe and asks them what they can do. If one of
+// them does not exist the error matches exec.ErrNotFound.
+func Find(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{threads: o.Threads, maxOutput: o.MaxOutput}
+	if e.threads <= 0 {
+		e.threads = min(runtime.GOMAXPROCS(0), 8)
+	}
+	if e.maxOutput <= 0 {
+		e.maxOutput = 4 << 30
+	}
+	var err error
+	if e.ffmpeg, err = engine.Find(ctx, []string{"-version"}, cmp.Or(o.FFmpeg, "ffmpeg")); err != nil {
+		return nil, err
+	}
+	if e.ffprobe, err = engine.Find(ctx, []string{"-version"}, cmp.Or(o.FFprobe, "ffprobe")); err != nil {
+		return nil, err
+	}
+	var has abilities
+	for _, l := range []struct {
+		flag string
+		set  *map[string]bool
+	}{
+		{"-encoders", &has.encoders}, {"-decoders", &has.decoders}, {"-filters", &has.filters},
+		{"-muxers", &has.muxers}, {"-demuxers", &has.demuxers},
+	} {
+		if *l.set, err = e.list(ctx, l.flag); err != nil {
+			return nil, err
+		}
+	}
+	if missing := has.missingFilters(); len(missing) > 0 {
+		return nil, fmt.Errorf("%s has no filter %s", e.ffmpeg.Name, strings.Join(missing, ", "))
+	}
+	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
+	e.sources, e.targets = has.sources(), has.targets()
+	if len(e.sources) == 0 || len(e.targets) == 0 {
+		return nil, errors.New(e.ffmpeg.Name + " can neither read nor write a known format")
+	}
+	return e, nil
+}
+
+// Version returns the version of ffmpeg: "5.1.9".
+func (e *Engine) Version() string { return e.ffmpeg.Version }
+
+// Path returns where ffmpeg is.
+func (e *Engine) Path() string { return e.ffmpeg.Path }
+
+// Actions returns the actions that can do something on this host, in no
+// particular order.
+func (e *Engine) Actions() []fileops.Action {
+	var all []fileops.Action
+	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge()} {
+		if len(a.Spec().Accepts) > 0 {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func (e *Engine) name() string { return strings.TrimSpace("ffmpeg " + e.ffmpeg.Version) }
+
+// list returns the names that ffmpeg prints for a flag such as -encoders.
+func (e *Engine) list(ctx context.Context, flag string) (map[string]bool, error) {
+	var out bytes.Buffer
+	err := e.ffmpeg.Run(ctx, engine.Cmd{Args: []string{"-hide_banner", "-nostdin", "-v", "error", flag}, Dir: "/", Stdout: &out})
+	if err != nil {
+		return nil, err
+	}
+	return parseList(out.String()), nil
+}
+
+// parseList reads the lists of ffmpeg: lines of flags, a name or several
+// separated by commas, and a description. A legend stands before them, which
+// has lines like "D. = Demuxing supported".
+func parseList(s string) map[string]bool {
+	m := make(map[string]bool)
+	for line := range strings.Lines(s) {
+		if f := strings.Fields(line); len(f) >= 2 && f[1] != "=" {
+			for name := range strings.SplitSeq(f[1], ",") {
+				m[name] = true
+			}
+		}
+	}
+	return m
+}

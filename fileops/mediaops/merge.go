@@ -1,0 +1,215 @@
+package mediaops
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// maxMerged is how many files can be merged: each one is open all the time.
+const maxMerged = 100
+
+// Merge returns the action "merge", which puts recordings one after the other:
+// any mixture of audio formats, or any of video formats. The first input decides
+// the format of the result and, for video, the size and frame rate of the
+// picture; others are scaled and get borders. A part without sound is silent, and
+// one with more than two channels is mixed down.
+// The result is merged.<ext>.
+func (e *Engine) Merge() fileops.Action {
+	spec := fileops.Spec{
+		Name: "merge", Engine: e.name(), Family: "media", Joint: true,
+		Summary: "Joins several audio files, or several video files, into one.",
+	}
+	var sounds, movies []format.Format
+	for _, f := range slices.Sorted(maps.Keys(e.sources)) {
+		_, ok := e.mergeTarget(f)
+		switch {
+		case ok && f.Family() == format.Audio:
+			sounds = append(sounds, f)
+		case ok && f.Family() == format.Video:
+			movies = append(movies, f)
+		}
+	}
+	for _, formats := range [][]format.Format{sounds, movies} {
+		if len(formats) > 0 {
+			spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: formats})
+		}
+	}
+	return fileops.Func(spec, e.merge)
+}
+
+// mergeTarget returns what a merge becomes whose first input is of format f:
+// the same, or m4a for what cannot be written (AMR).
+func (e *Engine) mergeTarget(f format.Format) (format.Format, bool) {
+	if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) {
+		return f, true
+	}
+	_, ok := e.targets[format.M4A]
+	return format.M4A, ok && f.Family() == format.Audio
+}
+
+func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
+	if n := len(job.Inputs); n > maxMerged {
+		return fileops.Fail(fileops.ErrLimit, nil, "%d files are too many; at most %d can be merged", n, maxMerged)
+	}
+	to, ok := e.mergeTarget(job.Input().Format())
+	if !ok {
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", job.Input().Format())
+	}
+	t := e.targets[to]
+	var parts []*media
+	total, sound := 0.0, t.kind == audio
+	for i, f := range job.Inputs {
+		m, err := e.probe(ctx, job, f)
+		if err == nil && t.kind == audio {
+			_, err = m.audio()
+		} else if err == nil {
+			_, err = m.video()
+			sound = sound || len(m.audios()) > 0
+		}
+		var fail *fileops.Failure
+		if errors.As(err, &fail) && len(job.Inputs) > 1 {
+			return fileops.Fail(fail.Kind, fail.Err, "file %d of %d: %s", i+1, len(job.Inputs), fail.Message)
+		}
+		if err != nil {
+			return err
+		}
+		parts = append(parts, m)
+		total += m.duration
+	}
+	silence := make([]string, len(parts))
+	if sound && t.kind == video {
+		dir, err := job.Dir()
+		if err != nil {
+			return err
+		}
+		for i, m := range parts {
+			if len(m.audios()) == 0 {
+				// One for each, because ffmpeg-go takes equal nodes for the same.
+				silence[i] = filepath.Join(dir, fmt.Sprintf("silence-%d.wav", i))
+				if err := writeSilence(silence[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return job.WriteFile("merged."+string(to), func(path string) error {
+		out := func() node {
+			if t.kind == audio {
+				return e.joinSound(parts, t, path)
+			}
+			return e.joinMovies(parts, t, sound, silence, path)
+		}
+		err := e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: total, to: 1})
+		if errors.Is(err, errFull) {
+			return e.tooLarge()
+		}
+		return err
+	})
+}
+
+func (e *Engine) joinSound(parts []*media, t target, path string) node {
+	best := parts[0].audios()[0] // as if all of the result were one stream of this kind
+	best.Channels = 1
+	rate := best.rate()
+	for _, m := range parts {
+		a := m.audios()[0]
+		best.Channels = max(best.Channels, min(a.Channels, 2))
+		rate = max(rate, a.rate())
+	}
+	rate = min(rate, 48000)
+	best.SampleRate = fmt.Sprint(rate)
+	var streams []node
+	for _, m := range parts {
+		streams = append(streams, e.evenSound(pick(e.input(m), m.audios()[0]), m.audios()[0].Channels, rate, best.Channels))
+	}
+	_, sound := join(streams, 0, 1)
+	o := opts{"map_metadata": -1, "map_chapters": -1}
+	audioCodec(o, 0, best, t, 0, false, false)
+	return e.output(path, t.muxer, e.maxOutput, []node{sound}, t.muxed, o)
+}
+
+func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []string, path string) node {
+	first := parts[0].videos()[0]
+	sh := t.shape(request{})
+	w, h := fit(first, sh.width, sh.height, true)
+	fps, _ := first.frameRate()
+	if fps == 0 {
+		fps = 25
+	}
+	fps = min(fps, 60)
+	var streams []node
+	for i, m := range parts {
+		v := m.videos()[0]
+		in := e.input(m)
+		each := sh
+		each.width, each.height, each.fps = float64(w), float64(h), fps
+		picture := filter(e.pictures(pick(in, v), v, each),
+			// Smaller ones grow here; the others have their size already.
+			step{"scale", fmt.Sprint(w), fmt.Sprint(h), "force_original_aspect_ratio=decrease:force_divisible_by=2"},
+			step{"pad", fmt.Sprint(w), fmt.Sprint(h), "(ow-iw)/2", "(oh-ih)/2"},
+			step{"setsar", "1"},
+		)
+		streams = append(streams, picture)
+		if !sound {
+			continue
+		}
+		if silence[i] == "" {
+			streams = append(streams, e.evenSound(pick(in, m.audios()[0]), m.audios()[0].Channels, 48000, 2))
+			continue
+		}
+		quiet := filter(ownInput(silence[i], "wav").Get("0"), step{"apad"}, step{"atrim", "duration=" + seconds(max(m.duration, 1/fps))})
+		streams = append(streams, e.evenSound(quiet, 2, 48000, 2))
+	}
+	n := 0
+	if sound {
+		n = 1
+	}
+	pictures, track := join(streams, 1, n)
+	o := opts{"map_metadata": -1, "map_chapters": -1, "max_muxing_queue_size": 4096}
+	videoCodec(o, t.video, converted)
+	outs := []node{pictures}
+	if sound {
+		outs = append(outs, track)
+		audioCodec(o, 0, stream{Channels: 2, SampleRate: "48000"}, t, 0, false, false)
+	}
+	return e.output(path, t.muxer, e.maxOutput, outs, t.muxed, o)
+}
+
+// evenSound brings sound of some channels to a common form: the concat filter
+// demands it.
+func (e *Engine) evenSound(n node, from, rate, channels int) node {
+	if from > 8 {
+		n = filter(n, step{"pan", "stereo|c0=c0|c1=c1"})
+	}
+	layout := "stereo"
+	if channels == 1 {
+		layout = "mono"
+	}
+	return filter(n,
+		step{"aresample", fmt.Sprint(rate)},
+		step{"aformat", "sample_fmts=fltp", fmt.Sprintf("sample_rates=%d", rate), "channel_layouts=" + layout},
+		step{"asetpts", "PTS-STARTPTS"},
+	)
+}
+
+// writeSilence writes a tenth of a second of silence as WAV.
+func writeSilence(path string) error {
+	const rate, n = 48000, 4800 * 4
+	le := binary.LittleEndian
+	b := le.AppendUint32([]byte("RIFF"), 36+n)
+	b = append(b, "WAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00"...)
+	b = le.AppendUint32(b, rate)
+	b = le.AppendUint32(b, rate*4)
+	b = append(b, "\x04\x00\x10\x00data"...)
+	b = le.AppendUint32(b, n)
+	return os.WriteFile(path, append(b, make([]byte, n)...), 0o600)
+}

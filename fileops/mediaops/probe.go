@@ -1,0 +1,283 @@
+package mediaops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+const (
+	maxPixels  = 100_000_000
+	maxAlloc   = 1 << 30
+	maxStreams = 32
+	memory     = 4 << 30 // address space of a process
+)
+
+// A media is an input and what ffprobe says of it.
+type media struct {
+	file   *fileops.File
+	path   string
+	source source
+
+	streams  []stream
+	duration float64 // seconds, 0 if not known
+	bitRate  float64 // bit/s of everything, 0 if not known
+}
+
+// A stream is one of the streams of a media file.
+type stream struct {
+	Index         int
+	Codec         string `json:"codec_name"`
+	Type          string `json:"codec_type"`
+	Tag           string `json:"codec_tag_string"`
+	Width, Height int
+	PixFmt        string `json:"pix_fmt"`
+	SAR           string `json:"sample_aspect_ratio"`
+	FieldOrder    string `json:"field_order"`
+	Transfer      string `json:"color_transfer"`
+	RFrameRate    string `json:"r_frame_rate"`
+	AvgFrameRate  string `json:"avg_frame_rate"`
+	SampleRate    string `json:"sample_rate"`
+	Channels      int
+	BitsPerSample int    `json:"bits_per_sample"`
+	BitsPerRaw    string `json:"bits_per_raw_sample"`
+	BitRateText   string `json:"bit_rate"`
+	DurationText  string `json:"duration"`
+	Disposition   map[string]int
+	Tags          map[string]string
+	SideData      []struct {
+		Rotation float64
+	} `json:"side_data_list"`
+}
+
+// cover tells whether s is a picture that belongs to sound, not a video.
+func (s stream) cover() bool { return s.Disposition["attached_pic"] != 0 }
+
+func (s stream) seconds() float64 { return number(s.DurationText) }
+func (s stream) rate() int        { return int(number(s.SampleRate)) }
+
+// bitRate returns bit/s, 0 if not known.
+func (s stream) bitRate() float64 {
+	if n := number(s.BitRateText); n > 0 {
+		return n
+	}
+	return number(s.Tags["BPS"]) // Matroska's statistics
+}
+
+// bits returns the resolution of s if its codec is lossless, else 0.
+func (s stream) bits() int {
+	lossless := strings.HasPrefix(s.Codec, "pcm_") && s.Codec != "pcm_alaw" && s.Codec != "pcm_mulaw"
+	switch s.Codec {
+	case "flac", "alac", "wavpack", "ape", "tta", "truehd", "wmalossless":
+		lossless = true
+	}
+	if !lossless {
+		return 0
+	}
+	if n := int(number(s.BitsPerRaw)); n > 0 {
+		return n
+	}
+	if s.BitsPerSample > 0 {
+		return s.BitsPerSample
+	}
+	return 16
+}
+
+// turned tells whether the picture is stored lying on its side or upside down.
+func (s stream) turned() (rotated, sideways bool) {
+	for _, d := range s.SideData {
+		if r := math.Mod(math.Abs(d.Rotation), 360); r != 0 {
+			return true, math.Mod(r+45, 180) >= 90
+		}
+	}
+	return false, false
+}
+
+// hdr tells whether s has the transfer function of HDR10 or HLG.
+func (s stream) hdr() bool { return s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67" }
+
+// frameRate returns the average frames per second, 0 if not known, and whether
+// that is only an average.
+func (s stream) frameRate() (fps float64, variable bool) {
+	avg, r := ratio(s.AvgFrameRate, '/'), ratio(s.RFrameRate, '/')
+	if avg <= 0 || avg > 1000 {
+		avg = r
+	}
+	return avg, avg > 0 && math.Abs(r-avg) > 0.02*avg
+}
+
+// size returns the size at which the picture is shown: upright, with square
+// pixels.
+func (s stream) size() (w, h float64) {
+	w, h = float64(s.Width), float64(s.Height)
+	if sar := ratio(s.SAR, ':'); sar > 1 && sar < 10 {
+		w *= sar
+	} else if sar > 0.1 && sar < 1 {
+		h /= sar
+	}
+	if _, sideways := s.turned(); sideways {
+		w, h = h, w
+	}
+	return w, h
+}
+
+func number(s string) float64 {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// ratio parses "30000/1001" or "4:3"; it returns 0 for anything else.
+func ratio(s string, sep byte) float64 {
+	a, b, _ := strings.Cut(s, string(sep))
+	if d := number(b); d > 0 {
+		return number(a) / d
+	}
+	return 0
+}
+
+// options returns what bounds how an input is opened. It holds for
+// ffmpeg and ffprobe alike.
+func (s source) options() map[string]any {
+	o := map[string]any{
+		"protocol_whitelist": "file,pipe",
+		"format_whitelist":   strings.Join(s.demuxers, ","),
+		"max_pixels":         maxPixels,
+		"max_streams":        maxStreams,
+	}
+	if len(s.demuxers) == 1 {
+		o["f"] = s.demuxers[0] // nothing to guess
+	}
+	return o
+}
+
+// probe asks ffprobe about an input.
+func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (*media, error) {
+	src, err := e.source(f)
+	if err != nil {
+		return nil, err
+	}
+	path, err := job.Path(f)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-hide_banner", "-v", "error", "-max_alloc", fmt.Sprint(maxAlloc)}
+	opts := src.options()
+	for _, k := range sortedKeys(opts) {
+		args = append(args, "-"+k, fmt.Sprint(opts[k]))
+	}
+	args = append(args, "-show_streams", "-show_format", "-of", "json=compact=1", "file:"+path)
+	var out bytes.Buffer
+	tooLarge := false
+	err = e.ffprobe.Run(ctx, engine.Cmd{
+		Args: args, Dir: dir, Stdout: &out,
+		// It goes on without the size of the picture then.
+		OnLine: func(line string) { tooLarge = tooLarge || strings.Contains(line, "max pixel count") },
+		Limits: engine.Limits{CPU: 2 * time.Minute, Memory: memory, FileSize: 1 << 20},
+	})
+	if err != nil {
+		return nil, e.failure(job, err, fileops.ErrCorruptInput)
+	}
+	if tooLarge {
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has more than %d megapixels", maxPixels/1_000_000)
+	}
+	var answer struct {
+		Streams []stream
+		Format  struct {
+			Duration string
+			BitRate  string `json:"bit_rate"`
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		return nil, fileops.Fail(fileops.ErrEngine, err, "")
+	}
+	m := &media{file: f, path: path, source: src, streams: answer.Streams}
+	m.duration, m.bitRate = number(answer.Format.Duration), number(answer.Format.BitRate)
+	for _, s := range m.streams {
+		if !s.cover() {
+			m.duration = max(m.duration, s.seconds())
+		}
+		if int64(s.Width)*int64(s.Height) > maxPixels {
+			return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than %d megapixels", s.Width, s.Height, maxPixels/1_000_000)
+		}
+		switch s.Tag {
+		case "encv", "enca", "drmi", "drms":
+			return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file is protected by digital rights management and cannot be converted")
+		}
+	}
+	if len(m.videos())+len(m.audios()) == 0 {
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file contains neither sound nor video")
+	}
+	return m, nil
+}
+
+func (m *media) of(kind string, ok func(stream) bool) []stream {
+	var out []stream
+	for _, s := range m.streams {
+		if s.Type == kind && ok(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// videos returns the video streams that can be decoded, the default one first.
+// Cover pictures are none.
+func (m *media) videos() []stream {
+	v := m.of("video", func(s stream) bool {
+		return !s.cover() && s.Codec != "" && s.Codec != "unknown" && s.Width > 0 && s.Height > 0
+	})
+	sortDefault(v)
+	return v
+}
+
+// audios returns the sound tracks that can be decoded, the default one first.
+func (m *media) audios() []stream {
+	a := m.of("audio", func(s stream) bool { return s.Codec != "" && s.Codec != "unknown" && s.Channels > 0 && s.rate() > 0 })
+	sortDefault(a)
+	return a
+}
+
+// covers returns pictures that can be copied into another file as its cover.
+func (m *media) covers() []stream {
+	return m.of("video", func(s stream) bool { return s.cover() && (s.Codec == "mjpeg" || s.Codec == "png") })
+}
+
+func (m *media) subtitles() []stream {
+	return m.of("subtitle", func(s stream) bool { return s.Codec != "" })
+}
+
+func sortDefault(s []stream) {
+	slices.SortStableFunc(s, func(a, b stream) int { return b.Disposition["default"] - a.Disposition["default"] })
+}
+
+// video returns the video stream to use.
+func (m *media) video() (stream, error) {
+	if v := m.videos(); len(v) > 0 {
+		return v[0], nil
+	}
+	return stream{}, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file has no video stream, only sound")
+}
+
+// audio returns the sound track to use.
+func (m *media) audio() (stream, error) {
+	if a := m.audios(); len(a) > 0 {
+		return a[0], nil
+	}
+	return stream{}, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file has no audio stream")
+}

@@ -1,0 +1,190 @@
+package mediaops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// A pass is one run of ffmpeg within a job.
+type pass struct {
+	// out is called within a recover and returns the output node.
+	out func() node
+
+	path     string  // what it writes
+	limit    int64   // how large that may get; a full file fails with errFull
+	expected float64 // seconds of output, 0 if not known
+
+	still bool // it writes one picture, so the time of its output says nothing
+
+	from, to float64 // which part of the job's progress this is
+}
+
+// errFull tells that the output reached its limit.
+var errFull = errors.New("the output reached its size limit")
+
+// setupError is a failure before anything was encoded: the combination of
+// options may be at fault, and others are worth a try.
+type setupError struct{ error }
+
+func (e setupError) Unwrap() error { return e.error }
+
+// run runs ffmpeg. Its errors are ready to be returned from an action, except
+// for errFull.
+func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	cpu := time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*p.expected)*time.Second)
+	args, err := e.arguments(p.out, int(cpu/time.Second))
+	if err != nil {
+		return err
+	}
+	var stderr complaints
+	progress := &progress{report: func(seconds float64) {
+		if p.expected > 0 {
+			job.Progress(p.from + (p.to-p.from)*min(seconds/p.expected, 1))
+		}
+	}}
+	job.Log.Debug("run ffmpeg", "args", args)
+	err = e.ffmpeg.Run(ctx, engine.Cmd{
+		Args: args, Dir: dir, Stdout: progress, OnLine: stderr.add,
+		Limits: engine.Limits{
+			CPU:    cpu + 10*time.Second,
+			Memory: memory,
+			// -fs ends a file in order, but is only looked at now and then.
+			FileSize: p.limit + 64<<20,
+		},
+	})
+	st, statErr := os.Stat(p.path)
+	switch {
+	case err != nil && ctx.Err() == nil && statErr == nil && st.Size() >= p.limit:
+		return errFull
+	case err != nil:
+		err = e.failure(job, err, fileops.ErrEngine)
+		if progress.seconds < 1 && fileops.Code(err) != "limit_exceeded" {
+			return setupError{err}
+		}
+		return err
+	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0:
+		return setupError{fileops.Fail(fileops.ErrCorruptInput, stderr.err(), "the file is damaged: nothing in it could be decoded")}
+	case statErr != nil:
+		return statErr
+	case st.Size() >= p.limit:
+		return errFull
+	}
+	if stderr.first != "" {
+		job.Log.Info("ffmpeg complained", "stderr", stderr.first, "lines", stderr.n)
+	}
+	// ffmpeg goes on after errors and reports success. What it could decode is
+	// worth having, unless it is but a part.
+	if short := p.expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, p.expected/10) {
+		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
+			"the file is damaged or incomplete: only %.1f of %.1f seconds could be read", progress.seconds, p.expected)
+	}
+	return nil
+}
+
+// failure turns an error of ffmpeg or ffprobe into one that can be shown. kind is
+// used if its output tells nothing.
+func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
+	var x *engine.ExitError
+	if !errors.As(err, &x) {
+		return err
+	}
+	job.Log.Warn("engine failed", "err", x.Error(), "stderr", x.Stderr)
+	says := func(texts ...string) bool {
+		for _, t := range texts {
+			if strings.Contains(x.Stderr, t) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("No space left on device"):
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	case x.Limit(), x.Signal == syscall.SIGKILL, says("received signal 24"): // the kernel's answer to too much CPU time
+		return fileops.Fail(fileops.ErrLimit, err, "processing the file takes too many resources")
+	case says("exceeds specified max pixel count", "exceeds max_streams", "Cannot allocate memory", "Value too large"):
+		return fileops.Fail(fileops.ErrLimit, err, "the file needs more memory than is allowed")
+	case says("Decoder (codec", "Unknown decoder", "No decoder could be found"):
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file uses a codec that cannot be read here")
+	case says("Invalid data found", "moov atom not found", "End of file", "could not find codec parameters", "parsing failed", "not in whitelist", "not on whitelist"):
+		return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged or incomplete")
+	case errors.Is(kind, fileops.ErrCorruptInput):
+		return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged or incomplete")
+	}
+	return fileops.Fail(kind, err, "")
+}
+
+// tooLarge is what errFull means to users.
+func (e *Engine) tooLarge() error {
+	return fileops.Fail(fileops.ErrLimit, errFull, "the result would have more than %d MiB", e.maxOutput>>20)
+}
+
+// complaints keeps the first line of standard error and counts the others.
+type complaints struct {
+	first string
+	n     int
+}
+
+func (c *complaints) add(line string) {
+	if c.n++; c.n == 1 {
+		c.first = line
+	}
+}
+
+func (c *complaints) err() error {
+	if c.first == "" {
+		return nil
+	}
+	return errors.New(c.first)
+}
+
+// progress reads what -progress writes: lines of key=value. out_time_us is how
+// much of the output is written, in microseconds ("N/A" before the first
+// packet; negative while an encoder fills its delay).
+type progress struct {
+	report func(seconds float64)
+
+	mu      sync.Mutex
+	line    []byte
+	seconds float64
+}
+
+// Write implements io.Writer.
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line = append(p.line, b...)
+	for {
+		line, rest, ok := bytes.Cut(p.line, []byte("\n"))
+		if !ok {
+			break
+		}
+		p.line = rest
+		if v, ok := bytes.CutPrefix(line, []byte("out_time_us=")); ok {
+			if us, err := strconv.ParseInt(strings.TrimSpace(string(v)), 10, 64); err == nil && us > 0 {
+				p.seconds = max(p.seconds, float64(us)/1e6)
+				p.report(p.seconds)
+			}
+		}
+	}
+	if len(p.line) > 4096 {
+		p.line = nil
+	}
+	return len(b), nil
+}

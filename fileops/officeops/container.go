@@ -1,0 +1,222 @@
+package officeops
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Limits of the archives that documents are. They stop what expands without
+// end; what is well inside can still be slow, which the engine's limits end.
+const (
+	maxEntries  = 10000
+	maxExpanded = 1 << 30  // bytes, of all entries
+	largeEntry  = 10 << 20 // bytes from which the ratio counts
+	maxRatio    = 200
+)
+
+// check looks at a document before an engine does. LibreOffice repairs what is
+// damaged as well as it can and says nothing: half a document is a success.
+// errMaybeProtected means that only the engine can tell.
+func check(ctx context.Context, f *fileops.File) error {
+	switch f.Format() {
+	case format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB:
+		return checkZIP(ctx, f)
+	case format.DOC, format.PPT, format.XLS:
+		return checkOLE(ctx, f)
+	case format.RTF:
+		return checkRTF(ctx, f.Reader())
+	case format.FODT, format.FODP, format.FODS:
+		return checkXML(ctx, f.Reader())
+	}
+	return nil
+}
+
+func damaged(cause error) error {
+	return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged")
+}
+
+func protected() error {
+	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; remove it before uploading")
+}
+
+func checkZIP(ctx context.Context, f *fileops.File) error {
+	z, err := zip.NewReader(f.Reader(), f.Size())
+	if err != nil {
+		return damaged(err)
+	}
+	if len(z.File) > maxEntries {
+		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d", len(z.File), maxEntries)
+	}
+	total, compressed := uint64(0), uint64(0)
+	for _, e := range z.File {
+		total += min(e.UncompressedSize64, maxExpanded+1)
+		compressed += min(e.CompressedSize64, maxExpanded+1)
+		tooDense := e.UncompressedSize64 > largeEntry && e.UncompressedSize64/max(e.CompressedSize64, 1) > maxRatio
+		if total > maxExpanded || tooDense {
+			return fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d MiB, or more than %d times its size", maxExpanded>>20, maxRatio)
+		}
+		if e.Flags&1 != 0 {
+			return protected()
+		}
+	}
+	if compressed > uint64(f.Size()) { // entries that share their data
+		return damaged(errors.New("zip: entries overlap"))
+	}
+	for _, e := range z.File {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := checkEntry(ctx, f.Format(), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEntry reads an entry, which compares its size and checksum with what the
+// archive says.
+func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
+	r, err := e.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil // the engine may know it
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	defer r.Close()
+	var keep bytes.Buffer
+	w := io.Discard
+	manifest := e.Name == "META-INF/manifest.xml" || e.Name == "META-INF/encryption.xml"
+	if manifest && e.UncompressedSize64 < 16<<20 {
+		w = &keep
+	}
+	if _, err := io.Copy(w, &ctxReader{ctx, r}); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return damaged(fmt.Errorf("%s: %w", e.Name, err))
+	}
+	switch {
+	case !manifest:
+	case f != format.EPUB && bytes.Contains(keep.Bytes(), []byte("encryption-data")): // OpenDocument 1.3 part 2, 4.4
+		return protected()
+	case f == format.EPUB && bytes.Contains(keep.Bytes(), []byte("html\"")): // fonts alone may be obfuscated
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the book is protected by digital rights management")
+	}
+	return nil
+}
+
+// checkXML tells whether flat XML is well-formed. A document type is not taken:
+// it could declare entities that expand without end.
+func checkXML(ctx context.Context, r io.Reader) error {
+	d := xml.NewDecoder(&ctxReader{ctx, r})
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	for n := 0; ; n++ {
+		t, err := d.RawToken()
+		if errors.Is(err, io.EOF) && n > 0 {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return damaged(err)
+		}
+		if dir, ok := t.(xml.Directive); ok && bytes.HasPrefix(bytes.ToUpper(dir), []byte("DOCTYPE")) {
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document has a document type declaration, which is not accepted")
+		}
+	}
+	return nil
+}
+
+// checkRTF tells whether the outermost group of the file is closed: braces not
+// preceded by a backslash, and not in binary data (Rich Text Format
+// Specification 1.9.1, "RTF Syntax").
+func checkRTF(ctx context.Context, r io.Reader) error {
+	src := &ctxReader{ctx, r}
+	buf := make([]byte, 64<<10)
+	depth := 0
+	skip := int64(0)   // bytes of binary data left
+	var control []byte // a control word being read, without its backslash
+	inControl := false // after a backslash
+	closed := false    // the outermost group ended
+	endControl := func() {
+		if n, ok := strings.CutPrefix(string(control), "bin"); ok {
+			fmt.Sscanf(n, "%d", &skip)
+		}
+		control, inControl = control[:0], false
+	}
+	for {
+		n, err := src.Read(buf)
+		for i := 0; i < n && !closed; i++ {
+			c := buf[i]
+			if skip > 0 {
+				step := min(skip, int64(n-i))
+				skip -= step
+				i += int(step) - 1
+				continue
+			}
+			if inControl {
+				letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c >= '0' && c <= '9'
+				switch {
+				case letter && len(control) < 32:
+					control = append(control, c)
+					continue
+				case len(control) == 0: // a control symbol: \{ \} \\ \'
+					inControl = false
+					continue
+				}
+				endControl()
+				if c == ' ' { // belongs to the control word
+					continue
+				}
+				if skip > 0 {
+					skip--
+					continue
+				}
+			}
+			switch c {
+			case '\\':
+				inControl = true
+			case '{':
+				depth++
+			case '}':
+				depth--
+				closed = depth == 0
+			}
+		}
+		switch {
+		case closed:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, io.EOF):
+			return damaged(errors.New("rtf: the outermost group is not closed"))
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// A ctxReader fails when its context is done. It lives no longer than the call
+// that made it.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *ctxReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(p)
+}

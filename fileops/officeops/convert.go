@@ -1,0 +1,391 @@
+package officeops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A filter is what LibreOffice calls the code for a format.
+type filter struct {
+	name    string
+	options string
+}
+
+// An app is one of the programs in LibreOffice.
+type app struct {
+	kind string
+	in   map[format.Format]filter
+	out  map[format.Format]filter
+}
+
+// apps lists what LibreOffice is used for; it is never written to. An empty
+// name of an import filter lets LibreOffice look at the content: there are
+// several versions of the old formats.
+var apps = []app{
+	{
+		kind: kindText,
+		in: map[format.Format]filter{
+			format.DOCX: {"MS Word 2007 XML", ""},
+			format.DOC:  {},
+			format.ODT:  {"writer8", ""},
+			format.FODT: {"OpenDocument Text Flat XML", ""},
+			format.RTF:  {"Rich Text Format", ""},
+			format.TXT:  {"Text (encoded)", "UTF8,LF"},
+			format.HTML: {"HTML (StarWriter)", ""},
+		},
+		out: map[format.Format]filter{
+			format.PDF:  {"writer_pdf_Export", ""},
+			format.DOCX: {"MS Word 2007 XML", ""},
+			format.DOC:  {"MS Word 97", ""},
+			format.ODT:  {"writer8", ""},
+			format.RTF:  {"Rich Text Format", ""},
+			format.TXT:  {"Text (encoded)", "UTF8,LF,,,FALSE"}, // no byte order mark
+			format.HTML: {"HTML (StarWriter)", "EmbedImages"},
+		},
+	},
+	{
+		kind: kindSlides,
+		in: map[format.Format]filter{
+			format.PPTX: {"Impress MS PowerPoint 2007 XML", ""},
+			format.PPT:  {},
+			format.ODP:  {"impress8", ""},
+			format.FODP: {"OpenDocument Presentation Flat XML", ""},
+		},
+		out: map[format.Format]filter{
+			format.PDF:  {"impress_pdf_Export", ""},
+			format.PPTX: {"Impress MS PowerPoint 2007 XML", ""},
+			format.PPT:  {"MS PowerPoint 97", ""},
+			format.ODP:  {"impress8", ""},
+		},
+	},
+	{
+		kind: kindSheet,
+		in: map[format.Format]filter{
+			format.XLSX: {"Calc MS Excel 2007 XML", ""},
+			format.XLS:  {},
+			format.ODS:  {"calc8", ""},
+			format.FODS: {"OpenDocument Spreadsheet Flat XML", ""},
+			format.CSV:  {"Text - txt - csv (StarCalc)", ""}, // options depend on the content
+			format.TSV:  {"Text - txt - csv (StarCalc)", ""},
+		},
+		out: map[format.Format]filter{
+			format.PDF:  {"calc_pdf_Export", ""},
+			format.XLSX: {"Calc MS Excel 2007 XML", ""},
+			format.XLS:  {"MS Excel 97", ""},
+			format.ODS:  {"calc8", ""},
+			format.HTML: {"HTML (StarCalc)", "EmbedImages"},
+			// Separator, quote, UTF-8, from line 1, …, values as they are shown.
+			format.CSV: {"Text - txt - csv (StarCalc)", "44,34,76,1,,0,false,true,false"},
+			format.TSV: {"Text - txt - csv (StarCalc)", "9,34,76,1,,0,false,true,false"},
+		},
+	},
+}
+
+// A tool does one step of a conversion.
+type tool int
+
+const (
+	byOffice tool = iota
+	byPandoc
+	byTable // rewrites separated values
+	byText  // decodes text, or makes HTML of it
+)
+
+// A step is a conversion by one tool.
+type step struct {
+	tool     tool
+	from, to format.Format
+}
+
+// route returns the steps from one format to another, nil if there is no way on
+// this host.
+func (e *Engine) route(from, to format.Format) []step {
+	var ways [][]step
+	way := func(steps ...step) { ways = append(ways, steps) }
+	switch {
+	case from == to:
+	case from == format.MD && to == format.EPUB:
+		way(step{byPandoc, format.MD, format.HTML}, step{byPandoc, format.HTML, format.EPUB})
+	case from == format.MD && (to == format.HTML || to == format.TXT), from == format.EPUB && to.Family() == format.Document && pandocOut[to] != "",
+		from == format.HTML && pandocOut[to] != "":
+		way(step{byPandoc, from, to})
+		way(step{byOffice, from, to}) // html to txt
+	case from == format.MD, from == format.EPUB:
+		way(step{byPandoc, from, format.HTML}, step{byOffice, format.HTML, to})
+	case from == format.TXT && (to == format.MD || to == format.HTML):
+		way(step{byText, from, to})
+	case from == format.TXT && to == format.EPUB:
+		way(step{byText, from, format.HTML}, step{byPandoc, format.HTML, to})
+	case to == format.MD || to == format.EPUB:
+		if from == format.DOCX {
+			way(step{byPandoc, from, to})
+		}
+		way(step{byOffice, from, format.DOCX}, step{byPandoc, format.DOCX, to})
+		way(step{byPandoc, from, to}) // odt; pandoc does not read all of them
+	case from == format.CSV && to == format.TSV, from == format.TSV && to == format.CSV:
+		way(step{byTable, from, to})
+	default:
+		way(step{byOffice, from, to})
+	}
+	for _, steps := range ways {
+		if !slices.ContainsFunc(steps, func(s step) bool { return !e.can(s) }) {
+			return steps
+		}
+	}
+	return nil
+}
+
+func (e *Engine) can(s step) bool {
+	switch s.tool {
+	case byOffice:
+		if e.office == nil || appFor(s) == nil {
+			return false
+		}
+		// Excel 97 holds fewer rows: what does not fit is cut off in silence.
+		// The driver checks that, and we do for text.
+		return s.to != format.XLS || e.python != nil || s.from == format.CSV || s.from == format.TSV
+	case byPandoc:
+		return e.pandoc != nil && pandocIn[s.from] != "" && pandocOut[s.to] != ""
+	}
+	return true
+}
+
+// appFor returns the program that does s, nil if none does.
+func appFor(s step) *app {
+	for i, a := range apps {
+		_, in := a.in[s.from]
+		_, out := a.out[s.to]
+		if in && out {
+			return &apps[i]
+		}
+	}
+	return nil
+}
+
+var (
+	inputs = []format.Format{
+		format.DOCX, format.DOC, format.ODT, format.FODT, format.RTF, format.TXT, format.HTML, format.MD, format.EPUB,
+		format.PPTX, format.PPT, format.ODP, format.FODP,
+		format.XLSX, format.XLS, format.ODS, format.FODS, format.CSV, format.TSV,
+	}
+	targets = []format.Format{
+		format.PDF, format.DOCX, format.DOC, format.ODT, format.RTF, format.TXT, format.HTML, format.MD, format.EPUB,
+		format.PPTX, format.PPT, format.ODP, format.XLSX, format.XLS, format.ODS, format.CSV, format.TSV,
+	}
+)
+
+// Convert returns the action "convert" with convert_to. It accepts what the
+// programs that were found can do.
+func (e *Engine) Convert() fileops.Action {
+	spec := fileops.Spec{
+		Name:    "convert",
+		Engine:  e.name(),
+		Family:  "office",
+		Summary: "Converts documents, slides and sheets to PDF and to each other.",
+	}
+	for _, from := range inputs {
+		var to []string
+		aliases := make(map[string]string)
+		for _, f := range targets {
+			if e.route(from, f) == nil {
+				continue
+			}
+			to = append(to, string(f))
+			for _, a := range f.Aliases() {
+				aliases[string(a)] = string(f)
+			}
+		}
+		if len(to) == 0 {
+			continue
+		}
+		p := fileops.Enum("convert_to", "The format to convert to.", to...)
+		p.Aliases = aliases
+		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{from}, Params: fileops.Schema{p}})
+	}
+	return fileops.Func(spec, e.convert)
+}
+
+// A task is one conversion on its way through its steps.
+type task struct {
+	*Engine
+	job   *fileops.Job
+	dir   string
+	n     int     // of intermediate files
+	first bool    // the current step reads the input
+	last  bool    // it writes the result
+	start float64 // progress when the current step began
+	share float64 // of one step
+}
+
+func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	in := job.Input()
+	to := format.Format(job.Params.Get("convert_to"))
+	steps := e.route(in.Format(), to)
+	if steps == nil {
+		return fmt.Errorf("no way from %s to %s", in.Format(), to)
+	}
+	err := check(ctx, in)
+	unsure := errors.Is(err, errMaybeProtected)
+	if err != nil && !unsure {
+		return err
+	}
+	t := &task{Engine: e, job: job, share: 1 / float64(len(steps))}
+	if t.dir, err = job.Dir(); err != nil {
+		return err
+	}
+	path, err := job.Path(in)
+	if err != nil {
+		return err
+	}
+	t.first = true
+	for _, s := range steps[:len(steps)-1] {
+		out := t.temp(s.to)
+		if err = t.do(ctx, s, path, out); err != nil {
+			break
+		}
+		path = out
+		t.first = false
+		t.start += t.share
+		job.Progress(t.start)
+	}
+	if err == nil {
+		t.last = true
+		err = job.WriteFile(fileops.ResultName(in, to), func(out string) error {
+			return t.do(ctx, steps[len(steps)-1], path, out)
+		})
+	}
+	if unsure && errors.Is(err, fileops.ErrCorruptInput) {
+		return protected()
+	}
+	return err
+}
+
+// temp returns the path of an intermediate file.
+func (t *task) temp(f format.Format) string {
+	t.n++
+	return filepath.Join(t.dir, fmt.Sprintf("step-%d.%s", t.n, f))
+}
+
+func (t *task) do(ctx context.Context, s step, in, out string) error {
+	switch s.tool {
+	case byOffice:
+		return t.byOffice(ctx, s, in, out)
+	case byPandoc:
+		return t.byPandoc(ctx, s, in, out)
+	}
+	text, err := readText(in)
+	if err != nil {
+		return err
+	}
+	if s.tool == byTable {
+		return t.rewriteTable(ctx, s, decode(text), out)
+	}
+	text = decode(text)
+	if s.to == format.HTML {
+		text = textToHTML(text, format.Base(t.job.Input().Name()))
+	}
+	return os.WriteFile(out, text, 0o600)
+}
+
+func (t *task) rewriteTable(ctx context.Context, s step, text []byte, out string) error {
+	tab, err := inspect(ctx, text, s.from)
+	if err != nil {
+		return err
+	}
+	w, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	comma := ','
+	if s.to == format.TSV {
+		comma = '\t'
+	}
+	return errors.Join(tab.rewrite(ctx, w, text, comma), w.Close())
+}
+
+func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
+	a := appFor(s)
+	r := request{
+		In: in, Out: out, Kind: a.kind,
+		InFilter: a.in[s.from].name, InOptions: a.in[s.from].options,
+		Filter: a.out[s.to].name, Options: a.out[s.to].options,
+	}
+	if s.to == format.PDF {
+		// Remarks of reviewers are not for those who get the PDF.
+		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
+		r.FitWidth = a.kind == kindSheet
+	}
+	if s.to == format.XLS {
+		r.MaxRows, r.MaxColumns = maxRowsXLS, maxColumnsXLS
+	}
+	var err error
+	switch s.from {
+	case format.TXT, format.HTML, format.CSV, format.TSV:
+		if err = t.readable(ctx, s, &r); err != nil {
+			return err
+		}
+	}
+	return t.pool.do(ctx, r, func(phase string) {
+		switch phase {
+		case "loaded":
+			t.job.Progress(t.start + 0.5*t.share)
+		case "stored":
+			t.job.Progress(t.start + 0.9*t.share)
+		}
+	})
+}
+
+// readable replaces the input of r, a text in any encoding, by one that
+// LibreOffice reads right.
+func (t *task) readable(ctx context.Context, s step, r *request) error {
+	text, err := readText(r.In)
+	if err != nil {
+		return err
+	}
+	switch s.from {
+	case format.TXT:
+		text = decode(text)
+	case format.HTML:
+		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, decodeHTML(text))
+		r.FitPictures = true
+	default:
+		text = decode(text)
+		tab, err := inspect(ctx, text, s.from)
+		if err != nil {
+			return err
+		}
+		if r.MaxRows > 0 && (tab.rows > r.MaxRows || tab.width > r.MaxColumns) {
+			return failure(reply{Error: "limit"}, *r)
+		}
+		r.InOptions = tab.options()
+		r.Widest = 8000 // 8 cm; longer text is wrapped
+		r.SheetName = sheetName(t.job.Input().Name())
+		text = text[tab.skip:]
+	}
+	r.In = t.temp(s.from)
+	return os.WriteFile(r.In, text, 0o600)
+}
+
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > maxText {
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the text has %d bytes, more than the limit of %d for this operation", st.Size(), maxText)
+	}
+	return io.ReadAll(f)
+}

@@ -1,0 +1,286 @@
+package officeops_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"fmt"
+	"image/png"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/officeops"
+)
+
+// convert runs the action and returns the content of its only result.
+func convert(ctx context.Context, e *officeops.Engine, in *fileops.File, to format.Format) ([]byte, error) {
+	var out []byte
+	n := 0
+	err := fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": string(to)}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		if want := format.Base(in.Name()) + "." + string(to); f.Name() != want {
+			return fmt.Errorf("result is named %q, want %q", f.Name(), want)
+		}
+		n++
+		var err error
+		out, err = io.ReadAll(f.Reader())
+		return err
+	}), in)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d results", n)
+	}
+	return out, err
+}
+
+// textOf returns the text of a result, read by a program other than the one
+// that wrote it where there is one.
+func textOf(t testing.TB, f format.Format, b []byte) string {
+	t.Helper()
+	path := save(t, "result."+string(f), b)
+	switch f {
+	case format.PDF:
+		return tool(t, "pdftotext", "-layout", path, "-")
+	case format.DOCX, format.ODT, format.EPUB, format.RTF:
+		return tool(t, "pandoc", "--from="+string(f), "--to=plain", "--wrap=none", path)
+	case format.HTML:
+		return tool(t, "pandoc", "--from=html", "--to=plain", "--wrap=none", path)
+	case format.TXT, format.MD, format.CSV, format.TSV:
+		return string(b)
+	case format.PPTX, format.XLSX, format.ODP, format.ODS:
+		return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(tool(t, "unzip", "-p", path, "*.xml"), " ")
+	}
+	// No other program reads the formats before 2007: LibreOffice on its own.
+	to := map[format.Format]string{format.DOC: "txt:Text (encoded):UTF8", format.XLS: "csv:Text - txt - csv (StarCalc):44,34,76", format.PPT: "pdf"}[f]
+	dir := t.TempDir()
+	tool(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to", to, "--outdir", dir, path)
+	if f == format.PPT {
+		return tool(t, "pdftotext", dir+"/result.pdf", "-")
+	}
+	return tool(t, "cat", dir+"/result."+to[:3])
+}
+
+// words are what the result of a conversion must contain.
+func words(from, to format.Format) []string {
+	switch from.Family() {
+	case format.Slides:
+		return []string{sentence}
+	case format.Sheet:
+		if from == format.FODS {
+			return []string{latin, sentence}
+		}
+		return []string{latin, cjk, cell}
+	}
+	switch from {
+	case format.FODT:
+		return []string{"A sample", sentence}
+	}
+	all := []string{"A sample", sentence, latin, cjk, item, cell, "Second part", "The end."}
+	if to != format.RTF { // pandoc does not join the two halves of such a character; see TestRTFEmoji
+		all = append(all, emoji)
+	}
+	if to != format.PDF { // pdftotext may show Arabic letters in another form
+		all = append(all, arabic)
+	}
+	return all
+}
+
+var mimeOf = map[format.Format]string{
+	format.PDF: "application/pdf", format.DOCX: format.DOCX.MIME(), format.ODT: format.ODT.MIME(), format.RTF: "text/rtf", format.HTML: "text/html",
+	format.EPUB: format.EPUB.MIME(), format.PPTX: format.PPTX.MIME(), format.XLSX: format.XLSX.MIME(), format.ODS: format.ODS.MIME(), format.ODP: format.ODP.MIME(),
+	format.DOC: "application/msword", format.XLS: "application/vnd.ms-excel", format.PPT: "application/vnd.ms-powerpoint",
+}
+
+// Every pair that is advertised works, and the result says the same.
+func TestPairs(t *testing.T) {
+	for _, acc := range office.Convert().Spec().Accepts {
+		from := acc.Formats[0]
+		for _, to := range acc.Params[0].Enum {
+			to := format.Format(to)
+			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
+				b, err := convert(t.Context(), office, fixture(t, from), to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkResult(t, from, to, b)
+			})
+		}
+	}
+}
+
+func checkResult(t *testing.T, from, to format.Format, b []byte) {
+	t.Helper()
+	text := strings.Join(strings.Fields(textOf(t, to, b)), " ")
+	for _, w := range words(from, to) {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in: %.600s", w, text)
+		}
+	}
+	path := save(t, "result."+string(to), b)
+	if want := mimeOf[to]; want != "" {
+		got := strings.TrimSpace(tool(t, "file", "--brief", "--mime-type", path))
+		if got != want && !(want == format.XLS.MIME() && got == "application/vnd.ms-office") && !(want == format.PPT.MIME() && got == "application/vnd.ms-office") {
+			t.Errorf("file says %s, want %s", got, want)
+		}
+	}
+	if to == format.HTML && regexp.MustCompile(`(?i)<img[^>]*src="[^d]`).Match(b) {
+		t.Error("a picture is not in the page itself")
+	}
+	if rich := from == format.DOCX || from == format.HTML || from == format.MD; rich {
+		switch to {
+		case format.HTML, format.MD:
+			if !bytes.Contains(b, []byte("data:image/png;base64,")) {
+				t.Error("the picture is missing")
+			}
+		case format.DOCX, format.ODT, format.EPUB:
+			if !regexp.MustCompile(`(?m)\.(png|jpe?g)\s*$`).MatchString(tool(t, "unzip", "-l", path)) {
+				t.Error("the picture is missing")
+			}
+		case format.PDF:
+			if !strings.Contains(tool(t, "pdfimages", "-list", path), "image") {
+				t.Error("the picture is missing")
+			}
+		}
+	}
+	if to == format.PDF {
+		info := tool(t, "pdfinfo", path)
+		if !regexp.MustCompile(`(?m)^Tagged: +yes`).MatchString(info) {
+			t.Error("the PDF has no structure")
+		}
+		for _, line := range strings.Split(strings.TrimSpace(tool(t, "pdffonts", path)), "\n")[2:] {
+			if f := strings.Fields(line); f[len(f)-5] != "yes" {
+				t.Errorf("font not embedded: %s", line)
+			}
+		}
+		if n := pageCount(t, b); n < 1 || n > 3 {
+			t.Errorf("%d pages", n)
+		}
+	}
+}
+
+func pageCount(t testing.TB, pdf []byte) int {
+	t.Helper()
+	m := regexp.MustCompile(`Pages:\s+(\d+)`).FindStringSubmatch(tool(t, "pdfinfo", save(t, "x.pdf", pdf)))
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+func TestSuite(t *testing.T) {
+	if err := office.Warm(t.Context()); err != nil { // so that the goroutines of the pool are there
+		t.Fatal(err)
+	}
+	fileopstest.Run(t, fileopstest.Suite{Action: office.Convert(), Concurrency: 8})
+}
+
+// RTF has characters beyond the first plane as two halves.
+func TestRTFEmoji(t *testing.T) {
+	t.Parallel()
+	b, err := convert(t.Context(), office, fixture(t, format.DOCX), format.RTF)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`\\u55357\\uc1 \\u56832`).Match(b) {
+		t.Error("the emoji is missing")
+	}
+}
+
+// The first sheet becomes the text file, whichever is shown.
+func TestSheetToCSV(t *testing.T) {
+	t.Parallel()
+	for _, from := range []format.Format{format.XLSX, format.XLS, format.ODS} {
+		b, err := convert(t.Context(), office, fixture(t, from), format.CSV)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := csv.NewReader(bytes.NewReader(b))
+		r.FieldsPerRecord = -1
+		got, err := r.ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 4 || got[0][0] != "name" || got[1][0] != latin+" "+cjk || got[1][1] != "3.5" || got[2][0] != cell+`, "quoted"` || got[2][1] != "7" {
+			t.Errorf("%s: %q", from, got)
+		}
+	}
+}
+
+// A picture that is wider than the page is shrunk to it.
+func TestLargePicture(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := png.Encode(&b, fileopstest.Picture(3000, 300)); err != nil {
+		t.Fatal(err)
+	}
+	page := `<p>x</p><img src="data:image/png;base64,` + base64.StdEncoding.EncodeToString(b.Bytes()) + `">`
+	doc, err := convert(t.Context(), office, fileops.Bytes("x.html", []byte(page)), format.DOCX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`<wp:extent cx="(\d+)" cy="(\d+)"`).FindStringSubmatch(tool(t, "unzip", "-p", save(t, "x.docx", doc), "word/document.xml"))
+	if m == nil {
+		t.Fatal("no picture")
+	}
+	w, _ := strconv.Atoi(m[1])
+	h, _ := strconv.Atoi(m[2])
+	if const17cm := 17 * 360000; w > const17cm+1000 || w < const17cm-360000 || w/h < 9 || w/h > 10 {
+		t.Errorf("%d by %d EMU", w, h)
+	}
+}
+
+// Progress has steps that mean something.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []float64
+	r := fileops.Runner{Progress: func(done float64) {
+		mu.Lock()
+		got = append(got, done)
+		mu.Unlock()
+	}}
+	discard := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+	if err := r.Run(t.Context(), office.Convert(), fileops.Args{"convert_to": "pdf"}, discard, fixture(t, format.MD)); err != nil {
+		t.Fatal(err)
+	}
+	if want := []float64{0.5, 0.75, 0.95, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The names of formats may be written in other ways.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	reg, err := fileops.NewRegistry(office.Actions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for alias, want := range map[string]string{"htm": "html", "Markdown": "md", "text": "txt", "PDF": "pdf"} {
+		_, p, err := reg.Resolve("convert", []format.Format{format.DOCX}, fileops.Args{"convert_to": alias})
+		if err != nil || p.Get("convert_to") != want {
+			t.Errorf("%s: %q, %v", alias, p.Get("convert_to"), err)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, p := range office.Programs() {
+		names = append(names, p.Name)
+		if p.Version == "" {
+			t.Errorf("%s has no version", p.Name)
+		}
+	}
+	if want := []string{"soffice.bin", "python3", "pandoc"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+	if e := office.Convert().Spec().Engine; !strings.HasPrefix(e, "libreoffice 7.") && !strings.HasPrefix(e, "libreoffice 2") {
+		t.Errorf("engine %q", e)
+	}
+}

@@ -1,0 +1,238 @@
+package officeops
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/charset"
+)
+
+// pageStyle comes before the styles of a document, which may override it.
+// LibreOffice would otherwise leave hardly any margin.
+const pageStyle = `<style>@page { size: 21cm 29.7cm; margin: 2cm }</style>`
+
+var (
+	cssURL    = regexp.MustCompile(`(?is)url\s*\([^)]*\)?`)
+	declared  = regexp.MustCompile(`(?i)charset\s*=`)
+	tagName   = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	cssImport = regexp.MustCompile(`(?is)@import[^;]*;?`)
+)
+
+// dropped are the elements that are left out: true with all that is in them.
+var dropped = map[string]bool{
+	"script": true, "iframe": true, "frame": true, "frameset": true, "object": true, "applet": true,
+	"audio": true, "video": true, "canvas": true, "template": true, "svg": true, "annotation": true,
+	"annotation-xml": true, "noframes": true, "noembed": true, "noscript": true, "portal": true,
+	"base": false, "link": false, "meta": false, "embed": false, "source": false, "track": false, "param": false,
+}
+
+// void elements have no end (HTML, 13.1.2).
+var void = map[string]bool{
+	"area": true, "base": true, "br": true, "col": true, "embed": true, "hr": true, "img": true, "input": true,
+	"link": true, "meta": true, "param": true, "source": true, "track": true, "wbr": true,
+}
+
+// A cleaner rewrites HTML so that an engine which reads it can neither fetch
+// nor run anything, and so that it is read well.
+type cleaner struct {
+	tables   bool // give tables a border that have none: for pages without a style of their own
+	pageSize bool // add pageStyle
+}
+
+// decodeHTML returns a page in UTF-8. A byte order mark decides on its
+// encoding, then what it declares itself, then what it looks like.
+func decodeHTML(b []byte) []byte {
+	head := b[:min(len(b), 1024)] // HTML, 13.2.3.2
+	if !utf8.Valid(b) && declared.Match(head) {
+		if enc, name, _ := charset.DetermineEncoding(head, ""); name != "utf-8" {
+			if d, err := enc.NewDecoder().Bytes(b); err == nil {
+				b = d
+			}
+		}
+	}
+	return decode(b)
+}
+
+// clean rewrites a page in UTF-8. The result is ASCII, so that it does not
+// matter which encoding it declares or an engine assumes. If ctx ends, so does
+// the page; whoever reads it will notice.
+func (c cleaner) clean(ctx context.Context, page []byte) []byte {
+	var b bytes.Buffer
+	b.Grow(len(page) + len(page)/8)
+	b.WriteString("<!DOCTYPE html>\n")
+	if c.pageSize {
+		b.WriteString(pageStyle + "\n")
+	}
+	z := html.NewTokenizer(&ctxReader{ctx, bytes.NewReader(page)})
+	skip, depth := "", 0 // the element being left out, and how deep we are in such
+	inStyle := false
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return b.Bytes()
+		case html.TextToken:
+			switch {
+			case depth > 0:
+			case inStyle:
+				css := strings.ReplaceAll(string(z.Raw()), `\`, "")
+				writeASCII(&b, cssImport.ReplaceAllString(cssURL.ReplaceAllString(css, "none"), ""), false)
+			default:
+				writeASCII(&b, html.EscapeString(string(z.Text())), true)
+			}
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			whole, drop := dropped[t.Data]
+			if drop || depth > 0 {
+				if t.Type == html.StartTagToken && !void[t.Data] {
+					if depth == 0 && whole {
+						skip, depth = t.Data, 1
+					} else if depth > 0 && t.Data == skip {
+						depth++
+					}
+				}
+				continue
+			}
+			if !tagName.MatchString(t.Data) {
+				continue
+			}
+			if t.Data == "input" {
+				writeCheckbox(&b, t)
+				continue
+			}
+			if t.Data == "img" && !slices.ContainsFunc(t.Attr, func(a html.Attribute) bool { return a.Key == "src" && isPicture(a.Val) }) {
+				for _, a := range t.Attr {
+					if a.Key == "alt" {
+						writeASCII(&b, html.EscapeString(a.Val), true)
+					}
+				}
+				continue
+			}
+			inStyle = t.Data == "style"
+			c.writeTag(&b, t)
+		case html.EndTagToken:
+			t := z.Token()
+			if depth > 0 {
+				if t.Data == skip {
+					depth--
+				}
+				continue
+			}
+			inStyle = false
+			if _, drop := dropped[t.Data]; !drop && t.Data != "input" && tagName.MatchString(t.Data) {
+				b.WriteString("</" + t.Data + ">")
+			}
+		}
+	}
+}
+
+func (c cleaner) writeTag(b *bytes.Buffer, t html.Token) {
+	b.WriteString("<" + t.Data)
+	border := false
+	for _, a := range t.Attr {
+		v := a.Val
+		switch key := strings.ToLower(a.Key); {
+		case strings.HasPrefix(key, "on"), strings.Contains(key, ":"), strings.Trim(key, "abcdefghijklmnopqrstuvwxyz-") != "":
+			continue
+		case key == "src":
+			if t.Data != "img" || !isPicture(v) {
+				continue
+			}
+			v = strings.Join(strings.Fields(v), "")
+		case key == "href":
+			if t.Data != "a" && t.Data != "area" || !isLink(v) {
+				continue
+			}
+		case key == "style":
+			if strings.Contains(v, `\`) {
+				continue
+			}
+			v = cssURL.ReplaceAllString(v, "none")
+		case key == "type" && t.Data == "ol" && v == "1":
+			continue // the default; LibreOffice makes bullets of it in a nested list
+		case key == "border" && t.Data == "table":
+			border = true
+		case key == "srcset", key == "background", key == "poster", key == "data", key == "action", key == "formaction",
+			key == "ping", key == "longdesc", key == "cite", key == "classid", key == "codebase", key == "dynsrc",
+			key == "lowsrc", key == "manifest", key == "archive", key == "usemap", key == "role", key == "profile":
+			continue
+		}
+		b.WriteString(" " + a.Key + `="`)
+		writeASCII(b, html.EscapeString(v), true)
+		b.WriteString(`"`)
+	}
+	if t.Data == "table" && c.tables && !border {
+		b.WriteString(` border="1" cellspacing="0" cellpadding="4"`)
+	}
+	b.WriteString(">")
+	if t.Type == html.SelfClosingTagToken && !void[t.Data] {
+		b.WriteString("</" + t.Data + ">")
+	}
+}
+
+// isPicture tells whether a URL contains a picture. SVG is not taken: it can
+// name other files.
+func isPicture(url string) bool {
+	url = strings.ToLower(strings.TrimSpace(url[:min(len(url), 64)]))
+	for _, kind := range []string{"png", "jpeg", "jpg", "gif", "bmp", "webp", "tiff"} {
+		if strings.HasPrefix(url, "data:image/"+kind+";") {
+			return true
+		}
+	}
+	return false
+}
+
+// isLink tells whether a link means the same wherever the page is.
+func isLink(url string) bool {
+	url = strings.ToLower(strings.TrimSpace(url))
+	for _, prefix := range []string{"#", "http://", "https://", "mailto:", "tel:", "ftp://"} {
+		if strings.HasPrefix(url, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeCheckbox shows what a form shows: LibreOffice would make a control of it
+// that is lost in most formats.
+func writeCheckbox(b *bytes.Buffer, t html.Token) {
+	kind, checked, value := "text", false, ""
+	for _, a := range t.Attr {
+		switch strings.ToLower(a.Key) {
+		case "type":
+			kind = strings.ToLower(a.Val)
+		case "checked":
+			checked = true
+		case "value":
+			value = a.Val
+		}
+	}
+	switch {
+	case kind == "checkbox" && checked, kind == "radio" && checked:
+		b.WriteString("&#9745; ")
+	case kind == "checkbox", kind == "radio":
+		b.WriteString("&#9744; ")
+	case kind != "hidden" && kind != "password":
+		writeASCII(b, html.EscapeString(value), true)
+	}
+}
+
+// writeASCII writes s with character references, or in CSS with escapes, for
+// what is not ASCII.
+func writeASCII(b *bytes.Buffer, s string, references bool) {
+	for _, r := range s {
+		switch {
+		case r < 0x80:
+			b.WriteByte(byte(r))
+		case references:
+			fmt.Fprintf(b, "&#%d;", r)
+		default:
+			fmt.Fprintf(b, `\%x `, r)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+// Package officeops converts office documents: text documents, slides and
+// sheets to PDF and to each other.
+//
+// Most of the work is done by LibreOffice, kept warm: a pool of processes that
+// are started when the first document comes (or by [Engine.Warm]), each with a
+// profile directory of its own. They are driven over a UNO pipe, without any
+// network port, by a small Python program that is part of this package.
+// Markdown, EPUB and what HTML is better read by go through pandoc, always
+// with --sandbox.
+//
+//	office, err := officeops.Find(ctx, officeops.Options{})
+//	...
+//	defer office.Close()
+//	err = fileops.Run(ctx, office.Convert(), fileops.Args{"convert_to": "pdf"},
+//		fileops.ToDir("out"), fileops.Path("report.docx"))
+//
+// # Processes
+//
+// A process serves one document at a time. It is replaced in the background
+// after a number of documents, when it has grown, when it crashed, and when a
+// document was cancelled or took too long: then the process is killed at once.
+// A document that makes a process crash is tried once more by a LibreOffice of
+// its own, which is also how everything works where Python has no UNO module.
+//
+// # Hostile documents
+//
+// Macros, links, updates and remote content are off in the profile, HTML is
+// stripped of everything that points outside the file, and memory and time are
+// bounded. That is not enough: LibreOffice still reads files that an RTF
+// document or an SVG picture names. Confine its processes where documents come
+// from strangers.
+//
+// # Sheets as PDF
+//
+// A sheet whose scale nobody has set is scaled so that all its columns fit on a
+// page, which is turned to landscape if the columns would otherwise shrink by
+// more than a fifth. Scale, orientation and print ranges that the author has
+// set are kept.
+package officeops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// None as the path of a program in [Options] does without it.
+const None = "none"
+
+// Options configure [Find]. The zero value is usable.
+type Options struct {
+	LibreOffice string // path of soffice; "" searches PATH, [None] does without
+	Python      string // path of a Python that can import uno; "" searches, [None] does without
+	Pandoc      string // path of pandoc; "" searches PATH, [None] does without
+
+	Workers      int           // LibreOffice processes, and pandoc processes, at once; 0 means one for each core
+	RecycleAfter int           // documents after which a process is replaced; 0 means 50
+	RecycleRSS   int64         // resident memory in bytes above which it is replaced; 0 means 600 MB
+	MemoryLimit  int64         // address space of a process in bytes; 0 means 4 GiB
+	Timeout      time.Duration // for one document, from when a process is ready; 0 means 2 minutes
+
+	TempDir string       // parent of the profile directories; "" means os.TempDir
+	Log     *slog.Logger // what happens to the processes; nil discards
+}
+
+// An Engine owns the processes. It is safe for concurrent use.
+type Engine struct {
+	office *engine.Program // soffice.bin; nil if there is none
+	python *engine.Program // nil if there is none with UNO
+	pandoc *engine.Program // nil if there is none
+	opts   Options
+
+	pool  *pool         // nil without office
+	turns chan struct{} // held while pandoc runs
+}
+
+// Find looks for the programs and starts each once, to be sure that it runs
+// here. It fails if there is neither LibreOffice nor pandoc; the error then
+// matches exec.ErrNotFound. No process is left running.
+func Find(ctx context.Context, o Options) (*Engine, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.RecycleAfter <= 0 {
+		o.RecycleAfter = 50
+	}
+	if o.RecycleRSS <= 0 {
+		o.RecycleRSS = 600e6
+	}
+	if o.MemoryLimit <= 0 {
+		o.MemoryLimit = 4 << 30
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Minute
+	}
+	if o.TempDir == "" {
+		o.TempDir = os.TempDir()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
+	var errs []error
+	find := func(configured string, search func() (*engine.Program, error)) *engine.Program {
+		if configured == None {
+			return nil
+		}
+		p, err := search()
+		if err != nil {
+			errs = append(errs, err)
+			return nil
+		}
+		return p
+	}
+	e.office = find(o.LibreOffice, func() (*engine.Program, error) { return findOffice(ctx, o.LibreOffice) })
+	if e.office != nil {
+		e.python = find(o.Python, func() (*engine.Program, error) { return findPython(ctx, o.Python, e.office) })
+		if e.python == nil {
+			o.Log.Warn("no Python with the UNO module found: every document gets a LibreOffice of its own, which is slow")
+		}
+	}
+	e.pandoc = find(o.Pandoc, func() (*engine.Program, error) {
+		return engine.Find(ctx, []string{"--version"}, orDefault(o.Pandoc, "pandoc"))
+	})
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if e.office == nil && e.pandoc == nil {
+		return nil, fmt.Errorf("officeops: neither LibreOffice nor pandoc works here: %w", errors.Join(append(errs, exec.ErrNotFound)...))
+	}
+	if e.office != nil {
+		e.pool = newPool(e.office, e.python, o)
+	}
+	return e, nil
+}
+
+// findOffice looks for soffice.bin. The soffice that is in PATH is a script
+// that starts a program that starts it: slower, and two more processes to end.
+func findOffice(ctx context.Context, configured string) (*engine.Program, error) {
+	var errs []error
+	for _, name := range []string{orDefault(configured, "soffice"), orDefault(configured, "libreoffice")} {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			path, err = filepath.EvalSymlinks(path)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p, err := engine.Find(ctx, []string{"--version"}, filepath.Join(filepath.Dir(path), "soffice.bin"))
+		if err == nil {
+			return p, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// findPython looks for a Python that can import uno: the one of the system,
+// which need not be first in PATH, or the one that LibreOffice brings along.
+func findPython(ctx context.Context, configured string, office *engine.Program) (*engine.Program, error) {
+	names := []string{configured}
+	if configured == "" {
+		names = []string{"/usr/bin/python3", "python3", filepath.Join(filepath.Dir(office.Path), "python")}
+	}
+	return engine.Find(ctx, []string{"-I", "-c", "import sys, uno; print(sys.version.split()[0])"}, names...)
+}
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// Programs returns the programs that were found: LibreOffice, the Python that
+// drives it, pandoc. It is for reports; what follows from it is in the Spec of
+// the actions.
+func (e *Engine) Programs() []*engine.Program {
+	var found []*engine.Program
+	for _, p := range []*engine.Program{e.office, e.python, e.pandoc} {
+		if p != nil {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// Actions returns the actions of the engine, for a registry.
+func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert()} }
+
+// Warm starts all processes and waits until they are ready. Without it they
+// start when they are first needed.
+func (e *Engine) Warm(ctx context.Context) error {
+	if e.pool == nil {
+		return nil
+	}
+	return e.pool.warm(ctx)
+}
+
+// Close ends all processes at once and removes their profiles. Conversions
+// that are under way fail with [fileops.ErrUnavailable].
+func (e *Engine) Close() error {
+	if e.pool == nil {
+		return nil
+	}
+	return e.pool.close()
+}
+
+// name is for Spec.Engine: "libreoffice 7.4.7.2, pandoc 2.17.1.1".
+func (e *Engine) name() string {
+	var names []string
+	for _, p := range []struct {
+		name string
+		*engine.Program
+	}{{"libreoffice", e.office}, {"pandoc", e.pandoc}} {
+		if p.Program != nil {
+			names = append(names, strings.TrimSpace(p.name+" "+p.Version))
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,267 @@
+package officeops
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// pandocIn and pandocOut are pandoc's names of formats. Markdown is that of
+// GitHub, because that is what people write: a list needs no empty line before
+// it.
+var (
+	pandocIn = map[format.Format]string{
+		format.DOCX: "docx",
+		format.ODT:  "odt",
+		format.MD:   "gfm+footnotes+tex_math_dollars+yaml_metadata_block",
+		format.HTML: "html-native_divs-native_spans",
+		format.EPUB: "epub-native_divs-native_spans",
+	}
+	pandocOut = map[format.Format]string{
+		format.MD:   "gfm",
+		format.TXT:  "plain",
+		format.HTML: "html5",
+		format.EPUB: "epub3",
+	}
+)
+
+const (
+	// bookStyle is the style of books made by pandoc.
+	bookStyle = "body { margin: 5%; }\npre { white-space: pre-wrap; }\nimg { max-width: 100%; }\n" +
+		"table { border-collapse: collapse; }\ntd, th { border: 1px solid #999; padding: 0.2em 0.4em; }\n"
+
+	// plainPage is a template of HTML that LibreOffice is going to read: it
+	// takes styles meant for a screen too seriously.
+	plainPage = "<!DOCTYPE html>\n<html$if(lang)$ lang=\"$lang$\"$endif$><head><meta charset=\"utf-8\"><title>$pagetitle$</title>" +
+		"</head><body>\n$if(heading)$$if(title)$<h1>$title$</h1>\n$endif$$endif$$body$\n</body></html>\n"
+)
+
+// byPandoc runs pandoc, which reads UTF-8 only. The result is one file.
+func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
+	work, err := os.MkdirTemp(t.dir, "pandoc-")
+	if err != nil {
+		return err
+	}
+	title := format.Base(t.job.Input().Name())
+	from := pandocIn[s.from]
+	files := make(map[string][]byte) // to be written to work
+	switch s.from {
+	case format.MD, format.HTML:
+		text, err := readText(in)
+		if err != nil {
+			return err
+		}
+		in = "in." + string(s.from)
+		switch {
+		case s.to == format.EPUB: // from HTML, see route
+			// In the sandbox pandoc takes pictures from a container only.
+			in, from = "in.epub", pandocIn[format.EPUB]
+			if text, err = bookOf(cleaner{}.clean(ctx, decodeHTML(text)), title); err != nil {
+				return err
+			}
+		case s.from == format.HTML:
+			text = decodeHTML(text)
+		default:
+			text = decode(text)
+		}
+		files[in] = text
+	}
+	args := []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.to], "--wrap=none", "--output=" + out}
+	defaults := map[string]string{}
+	media := filepath.Base(work) + "-media"
+	switch s.to {
+	case format.HTML:
+		args = append(args, "--standalone", "--no-highlight")
+		if s.from == format.EPUB {
+			args = append(args, "--self-contained") // pictures come from the book
+			defaults["title"] = title
+		} else {
+			defaults["pagetitle"] = title
+		}
+		if t.last {
+			args = append(args, "--mathml")
+		} else {
+			files["page.html"] = []byte(plainPage)
+			args = append(args, "--template=page.html")
+			if s.from == format.MD {
+				args = append(args, "--variable=heading")
+			}
+		}
+	case format.EPUB:
+		// Some builds cannot read their own data in the sandbox, only files
+		// that are named. The style is named twice: --css does not count.
+		files["style.css"] = []byte(bookStyle)
+		args = append(args, "--standalone", "--css=style.css", "--reference-doc=style.css")
+		defaults["title"] = title
+	case format.MD:
+		args = append(args, "--extract-media="+media)
+	}
+	if len(defaults) > 0 { // the document's own title comes first
+		for k, v := range defaults {
+			defaults[k] = escapeMarkdown(v)
+		}
+		if files["defaults.json"], err = json.Marshal(defaults); err != nil {
+			return err
+		}
+		args = append(args, "--metadata-file=defaults.json")
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(work, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := t.runPandoc(ctx, work, append(args, in)); err != nil {
+		return err
+	}
+	if s.to == format.MD {
+		return embedMedia(out, work, media)
+	}
+	return nil
+}
+
+func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
+	select {
+	case t.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-t.turns }()
+	limit := t.opts.Timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
+	defer cancel()
+	err := t.pandoc.Run(ctx, engine.Cmd{
+		Args:   append([]string{"+RTS", "-M2g", "-RTS"}, args...),
+		Dir:    dir,
+		Limits: engine.Limits{CPU: limit, FileSize: maxOutput},
+	})
+	var exit *engine.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	switch exit.Code { // pandoc manual, "Exit codes"
+	case 63, 64, 92:
+		return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
+	case 251: // out of the memory that -M allows
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")
+	}
+	return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+}
+
+// escapeMarkdown protects a name in metadata, where pandoc reads Markdown.
+func escapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsControl(r):
+			continue
+		case r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' ':
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+var (
+	pageTitle   = regexp.MustCompile(`(?is)<title[^>]*>\s*(.*?)\s*</title>`)
+	pagePicture = regexp.MustCompile(`src="data:image/(png|jpeg|jpg|gif|bmp|webp|tiff);base64,([A-Za-z0-9+/=]*)"`)
+)
+
+// bookOf makes an EPUB of one clean page: only a container that pandoc can read.
+func bookOf(page []byte, title string) ([]byte, error) {
+	if m := pageTitle.FindSubmatch(page); m != nil && len(m[1]) > 0 {
+		title = html.UnescapeString(string(m[1]))
+	}
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	var failed error
+	add := func(name string, method uint16, data []byte) {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		failed = errors.Join(failed, err)
+	}
+	add("mimetype", zip.Store, []byte(format.EPUB.MIME()))
+	add("META-INF/container.xml", zip.Deflate, []byte(`<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>`))
+	var items strings.Builder
+	n := 0
+	page = pagePicture.ReplaceAllFunc(page, func(src []byte) []byte {
+		m := pagePicture.FindSubmatch(src)
+		data, err := base64.StdEncoding.DecodeString(string(m[2]))
+		if err != nil {
+			return []byte(`src=""`)
+		}
+		n++
+		f := format.Parse(string(m[1]))
+		name := fmt.Sprintf("picture%d.%s", n, f)
+		add(name, zip.Store, data)
+		fmt.Fprintf(&items, `<item id="p%d" href="%s" media-type="%s"/>`, n, name, f.MIME())
+		return []byte(`src="` + name + `"`)
+	})
+	add("page.xhtml", zip.Deflate, page)
+	add("book.opf", zip.Deflate, fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="id">book</dc:identifier><dc:title>%s</dc:title><dc:language>und</dc:language></metadata><manifest><item id="page" href="page.xhtml" media-type="application/xhtml+xml"/>%s</manifest><spine><itemref idref="page"/></spine></package>`,
+		html.EscapeString(title), items.String()))
+	err := errors.Join(failed, z.Close())
+	return out.Bytes(), err
+}
+
+// embedMedia puts the pictures that pandoc has written to work/media into the
+// Markdown file at path, as data URLs. A picture of a kind that no viewer of
+// Markdown shows is left out.
+func embedMedia(path, work, media string) error {
+	type picture struct{ name, url string }
+	var pictures []picture
+	err := fs.WalkDir(os.DirFS(work), media, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		p := picture{name: name}
+		switch f := format.Parse(name); f {
+		case format.PNG, format.JPG, format.GIF, format.SVG, format.WebP:
+			b, err := os.ReadFile(filepath.Join(work, name))
+			if err != nil {
+				return err
+			}
+			p.url = "data:" + f.MIME() + ";base64," + base64.StdEncoding.EncodeToString(b)
+		}
+		pictures = append(pictures, p)
+		return nil
+	})
+	if err != nil || len(pictures) == 0 {
+		return err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var pairs []string
+	for _, p := range pictures {
+		if p.url != "" {
+			pairs = append(pairs, p.name, p.url)
+			continue
+		}
+		quoted := regexp.QuoteMeta(p.name)
+		b = regexp.MustCompile(`!\[([^\]]*)\]\(`+quoted+`[^)]*\)`).ReplaceAll(b, []byte("$1"))
+		b = regexp.MustCompile(`<img src="`+quoted+`"[^>]*>`).ReplaceAll(b, nil)
+	}
+	return os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(b))), 0o600)
+}

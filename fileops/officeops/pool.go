@@ -1,0 +1,289 @@
+package officeops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// A request is one conversion by LibreOffice. Its JSON form is read by
+// worker.py.
+type request struct {
+	In        string         `json:"in"`  // path
+	Out       string         `json:"out"` // path; must not exist
+	Kind      string         `json:"kind"`
+	InFilter  string         `json:"inFilter,omitempty"` // "" lets LibreOffice look at the content
+	InOptions string         `json:"inOptions,omitempty"`
+	Filter    string         `json:"filter"`
+	Options   string         `json:"options,omitempty"`
+	Data      map[string]any `json:"data,omitempty"` // of booleans
+
+	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
+	MaxColumns  int    `json:"maxColumns,omitempty"`
+	Widest      int    `json:"widest,omitempty"` // make columns as wide as needed, at most this many 1/100 mm; 0 leaves them
+	SheetName   string `json:"sheetName,omitempty"`
+	FitWidth    bool   `json:"fitWidth,omitempty"`
+	FitPictures bool   `json:"fitPictures,omitempty"`
+}
+
+// Kinds of documents, as worker.py calls them.
+const (
+	kindText   = "text"
+	kindSheet  = "sheet"
+	kindSlides = "slides"
+)
+
+var (
+	errClosed  = fileops.Fail(fileops.ErrUnavailable, nil, "the office engine was closed")
+	errCrashed = errors.New("the LibreOffice process ended")
+)
+
+// A pool owns the LibreOffice processes.
+type pool struct {
+	office, python *engine.Program // python may be nil: then each document gets its own process
+	opts           Options
+	log            *slog.Logger
+
+	ctx    context.Context // ends with the pool: processes outlive the call that started them
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup // everything that must have ended before close returns
+	turns  chan struct{}  // held while a document is converted
+
+	prepare sync.Mutex // guards the next two; held while the first process makes them
+	base    string     // directory of everything on disk; "" until the first process
+	ready   bool       // base is complete
+
+	mu     sync.Mutex
+	closed bool
+	free   []*slot
+}
+
+// A slot is the place of one process, which may be replaced.
+type slot struct {
+	next *future // nil if nothing was started
+}
+
+// A future is a worker that is being started.
+type future struct {
+	done chan struct{}
+	w    *worker
+	err  error
+}
+
+func newPool(office, python *engine.Program, o Options) *pool {
+	p := &pool{office: office, python: python, opts: o, log: o.Log, turns: make(chan struct{}, o.Workers)}
+	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	for range o.Workers {
+		p.free = append(p.free, new(slot))
+	}
+	return p
+}
+
+// do converts one document. onPhase is called with "loaded" and "stored".
+func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
+	if !p.enter() {
+		return errClosed
+	}
+	defer p.wg.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.turns }()
+	if p.python == nil {
+		ctx, stop := p.limit(ctx)
+		defer stop()
+		return p.oneShot(ctx, r)
+	}
+	s := p.take()
+	defer p.put(s)
+	w, err := s.wait(ctx)
+	ctx, stop := p.limit(ctx)
+	defer stop()
+	if err == nil {
+		err = w.convert(ctx, r, onPhase)
+		if reason := w.spent(ctx, err); reason != "" {
+			p.log.Info("office process replaced", "reason", reason, "documents", w.documents, "pid", w.office.Pid())
+			w.stop() // before the document's directory is removed
+			p.launch(s)
+		}
+	} else if ctx.Err() == nil {
+		p.log.Error("office process did not start", "err", err)
+		s.next = nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, errCrashed) {
+		p.log.Warn("document retried by a process of its own", "err", err)
+		if err := os.Remove(r.Out); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return p.oneShot(ctx, r)
+	}
+	return err
+}
+
+// limit starts the time that a document may take.
+func (p *pool) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, p.opts.Timeout,
+		fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", p.opts.Timeout))
+}
+
+// enter counts a call that close must wait for.
+func (p *pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.wg.Add(1)
+	}
+	return !p.closed
+}
+
+// take returns a free slot, one that has a process if possible, and starts a
+// process where there is none. There is a free slot: the caller has a turn.
+func (p *pool) take() *slot {
+	p.mu.Lock()
+	best := 0
+	for i, s := range p.free {
+		if s.rank() > p.free[best].rank() {
+			best = i
+		}
+	}
+	s := p.free[best]
+	p.free = append(p.free[:best], p.free[best+1:]...)
+	p.mu.Unlock()
+	if s.next == nil || s.broken() {
+		p.launch(s)
+	}
+	return s
+}
+
+func (p *pool) put(s *slot) {
+	p.mu.Lock()
+	p.free = append(p.free, s)
+	p.mu.Unlock()
+}
+
+func (s *slot) rank() int {
+	if s.next == nil {
+		return 0
+	}
+	select {
+	case <-s.next.done:
+		if s.broken() {
+			return 0
+		}
+		return 2
+	default:
+		return 1
+	}
+}
+
+// broken tells whether the process was started but does not run any more.
+func (s *slot) broken() bool {
+	select {
+	case <-s.next.done:
+		return s.next.err != nil || s.next.w.gone()
+	default:
+		return false
+	}
+}
+
+func (s *slot) wait(ctx context.Context) (*worker, error) {
+	f := s.next
+	select {
+	case <-f.done:
+		if f.err != nil {
+			return nil, fmt.Errorf("%w: %w", errCrashed, f.err)
+		}
+		return f.w, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// launch starts a process for s in the background. The caller owns s.
+func (p *pool) launch(s *slot) {
+	f := &future{done: make(chan struct{})}
+	s.next = f
+	if !p.enter() {
+		f.err = errClosed
+		close(f.done)
+		return
+	}
+	go func() {
+		defer p.wg.Done()
+		defer close(f.done)
+		f.w, f.err = p.start()
+		if f.err == nil {
+			p.log.Info("office process started", "pid", f.w.office.Pid())
+			p.wg.Go(func() { // whoever ends it: the pool, a document or somebody outside
+				f.w.reap()
+			})
+		}
+	}()
+}
+
+// warm starts what is not started yet and waits for all that nobody uses.
+func (p *pool) warm(ctx context.Context) error {
+	if !p.enter() {
+		return errClosed
+	}
+	defer p.wg.Done()
+	if p.python == nil {
+		_, err := p.dir()
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(errClosed) })()
+	var idle []*slot
+	for {
+		select {
+		case p.turns <- struct{}{}:
+			idle = append(idle, p.take())
+			continue
+		default: // the others are in use, so they were started
+		}
+		break
+	}
+	var err error
+	for _, s := range idle {
+		if err == nil {
+			_, err = s.wait(ctx)
+		}
+		p.put(s)
+		<-p.turns
+	}
+	if err != nil && ctx.Err() == nil {
+		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
+	}
+	return err
+}
+
+func (p *pool) close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel(errClosed)
+	p.wg.Wait()
+	p.prepare.Lock()
+	defer p.prepare.Unlock()
+	if p.base == "" {
+		return nil
+	}
+	err := os.RemoveAll(p.base)
+	p.base, p.ready = "", false
+	return err
+}

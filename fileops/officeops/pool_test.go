@@ -1,0 +1,449 @@
+package officeops_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/officeops"
+)
+
+// find returns an engine whose profiles are below dir, and its log.
+func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, log *buffer) {
+	t.Helper()
+	dir, log = t.TempDir(), new(buffer)
+	o.TempDir, o.Log = dir, slog.New(slog.NewTextHandler(log, nil))
+	e, err := officeops.Find(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e, dir, log
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// processes returns the ids of the processes that have dir in their command
+// line, by the name of their program.
+func processes(t testing.TB, dir string) map[string][]int {
+	t.Helper()
+	found := make(map[string][]int)
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		line, err := os.ReadFile(filepath.Join(d, "cmdline"))
+		if err != nil || !bytes.Contains(line, []byte(dir)) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		name, _, _ := strings.Cut(string(line), "\x00")
+		found[filepath.Base(name)] = append(found[filepath.Base(name)], pid)
+	}
+	return found
+}
+
+// eventually waits until ok, for as long as a busy machine may need.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// sockets returns the paths of the UNIX sockets that processes have open.
+func sockets(t testing.TB, pids []int) []string {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, pid := range pids {
+		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			to, _ := os.Readlink(fd)
+			inode, ok := strings.CutPrefix(to, "socket:[")
+			for line := range strings.Lines(string(table)) {
+				if f := strings.Fields(line); ok && len(f) == 8 && f[6] == strings.TrimSuffix(inode, "]") {
+					paths = append(paths, f[7])
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// Nothing runs before it is needed, and nothing is left after Close.
+func TestLife(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Workers: 2})
+	if got := processes(t, dir); len(got) != 0 {
+		t.Errorf("running before Warm: %v", got)
+	}
+	if es, _ := os.ReadDir(dir); len(es) != 0 {
+		t.Errorf("files before Warm: %v", es)
+	}
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := processes(t, dir)
+	if len(got["soffice.bin"]) != 2 {
+		t.Errorf("running after Warm: %v", got)
+	}
+	open := sockets(t, got["soffice.bin"])
+	if len(open) < 4 { // two for each process
+		t.Errorf("sockets: %v", open)
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); err != nil {
+		t.Fatal(err)
+	}
+	goroutines := runtime.NumGoroutine()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := processes(t, dir); len(got) != 0 {
+		t.Errorf("running after Close: %v", got)
+	}
+	if es, _ := os.ReadDir(dir); len(es) != 0 {
+		t.Errorf("files after Close: %v", es)
+	}
+	for _, path := range open {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("socket after Close: %s, %v", path, err)
+		}
+	}
+	if n := runtime.NumGoroutine(); n >= goroutines {
+		t.Errorf("%d goroutines after Close, %d before", n, goroutines)
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := e.Warm(t.Context()); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("Warm after Close: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// Close does not wait for a document that takes long.
+func TestCloseWhileBusy(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Workers: 1})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done := busy(t, t.Context(), e, dir)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	if got := processes(t, dir); len(got) != 0 {
+		t.Errorf("running after Close: %v", got)
+	}
+}
+
+// slow is a document that takes LibreOffice far longer than a test has time:
+// tables in tables.
+func slow() *fileops.File {
+	const n = 3000
+	open := `<w:tbl><w:tblPr><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid><w:gridCol w:w="3000"/></w:tblGrid><w:tr><w:tc><w:tcPr><w:tcW w:w="3000" w:type="dxa"/></w:tcPr>`
+	return fileops.Bytes("slow.docx", docx(strings.Repeat(open, n)+`<w:p/>`+strings.Repeat(`</w:tc></w:tr></w:tbl><w:p/>`, n)))
+}
+
+// busy starts the conversion of a slow document and returns when LibreOffice
+// works on it.
+func busy(t testing.TB, ctx context.Context, e *officeops.Engine, dir string) <-chan error {
+	t.Helper()
+	pids := processes(t, dir)["soffice.bin"]
+	ticks := func() (sum int) {
+		for _, pid := range pids {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := strings.Fields(string(b[bytes.LastIndexByte(b, ')'):]))
+			user, _ := strconv.Atoi(f[12])
+			sum += user
+		}
+		return sum
+	}
+	start := ticks()
+	done := make(chan error, 1)
+	go func() {
+		_, err := convert(ctx, e, slow(), format.PDF)
+		done <- err
+	}()
+	eventually(t, "LibreOffice works", func() bool { return ticks() > start+30 }) // 0.3 s of CPU
+	return done
+}
+
+// A cancelled document ends at once, its process with it; the next finds
+// another.
+func TestCancel(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Workers: 1})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old := processes(t, dir)["soffice.bin"]
+	ctx, cancel := context.WithCancel(t.Context())
+	done := busy(t, ctx, e, dir)
+	cancel()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+	case <-time.After(10 * time.Second): // generous: the machine may be busy
+		t.Fatal("the conversion goes on")
+	}
+	if err := syscall.Kill(old[0], 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process still runs: %v", err)
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); err != nil {
+		t.Error(err)
+	}
+}
+
+// A document that takes longer than the limit is ended too.
+func TestTimeout(t *testing.T) {
+	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 6 * time.Second})
+	_, err := convert(t.Context(), e, slow(), format.PDF)
+	if !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("got %v, want ErrLimit", err)
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.TXT), format.PDF); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that dies in the middle of a document does no harm: the document is
+// tried once more, and the next finds a new process.
+func TestCrash(t *testing.T) {
+	e, dir, log := find(t, officeops.Options{Workers: 1})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := busy(t, ctx, e, dir)
+	for _, pid := range processes(t, dir)["soffice.bin"] {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the document is retried", func() bool { return strings.Contains(log.String(), "document retried") })
+	if _, err := convertQueued(t, e, cancel, done); err != nil {
+		t.Error(err)
+	}
+
+	// While it has nothing to do.
+	for name, pids := range processes(t, dir) {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); err != nil {
+		t.Error(err)
+	}
+}
+
+// convertQueued converts a document while a slow one has the only turn, which
+// it then gives up.
+func convertQueued(t testing.TB, e *officeops.Engine, cancel context.CancelFunc, done <-chan error) ([]byte, error) {
+	t.Helper()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("slow document: %v", err)
+	}
+	return convert(t.Context(), e, fixture(t, format.DOCX), format.PDF)
+}
+
+// A crash in the middle of ordinary documents loses none of them.
+func TestCrashLosesNothing(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Workers: 2})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in := fileops.Bytes("long.docx", docx(pages(60)))
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			b, err := convert(t.Context(), e, in, format.PDF)
+			if err != nil {
+				t.Error(err)
+			} else if n := pageCount(t, b); n < 60 {
+				t.Errorf("%d pages", n)
+			}
+		})
+	}
+	for range 3 {
+		time.Sleep(200 * time.Millisecond) // somewhere in the work
+		for _, pid := range processes(t, dir)["soffice.bin"] {
+			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("--accept")) {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// A process is replaced after some documents.
+func TestRecycle(t *testing.T) {
+	for name, o := range map[string]officeops.Options{
+		"count":  {Workers: 1, RecycleAfter: 2},
+		"memory": {Workers: 1, RecycleRSS: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, dir, log := find(t, o)
+			if err := e.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first := processes(t, dir)["soffice.bin"]
+			for range 4 {
+				if _, err := convert(t.Context(), e, fixture(t, format.TXT), format.PDF); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := e.Warm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if last := processes(t, dir)["soffice.bin"]; len(last) != 1 || last[0] == first[0] {
+				t.Errorf("processes %v, then %v", first, last)
+			}
+			want := map[string]int{"count": 2, "memory": 4}[name]
+			if n := strings.Count(log.String(), "reason="+name); n != want {
+				t.Errorf("replaced %d times, want %d:\n%s", n, want, log)
+			}
+		})
+	}
+}
+
+// Many documents of all kinds at once give the same as one by one.
+func TestConcurrent(t *testing.T) {
+	e, _, _ := find(t, officeops.Options{Workers: 2, RecycleAfter: 7})
+	var wg sync.WaitGroup
+	for i, p := range [][2]format.Format{
+		{format.DOCX, format.PDF}, {format.XLSX, format.PDF}, {format.PPTX, format.PDF}, {format.ODT, format.DOCX}, {format.CSV, format.XLSX},
+		{format.TXT, format.PDF}, {format.HTML, format.PDF}, {format.MD, format.PDF}, {format.DOC, format.ODT}, {format.RTF, format.PDF},
+	} {
+		for range 2 {
+			in := fixture(t, p[0])
+			wg.Go(func() {
+				b, err := convert(t.Context(), e, in, p[1])
+				if err != nil {
+					t.Errorf("%d: %v to %v: %v", i, p[0], p[1], err)
+					return
+				}
+				checkResult(t, p[0], p[1], b)
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// Without Python every document has a process of its own.
+func TestWithoutPython(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Python: officeops.None, Workers: 1})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range [][2]format.Format{
+		{format.DOCX, format.PDF}, {format.CSV, format.XLSX}, {format.XLSX, format.CSV}, {format.TXT, format.PDF}, {format.DOCX, format.HTML}, {format.PPTX, format.ODP},
+	} {
+		b, err := convert(t.Context(), e, fixture(t, p[0]), p[1])
+		if err != nil {
+			t.Errorf("%v to %v: %v", p[0], p[1], err)
+			continue
+		}
+		checkResult(t, p[0], p[1], b)
+	}
+	if _, err := convert(t.Context(), e, fileops.Bytes("x.docx", zipOf("word/document.xml", "<a")), format.PDF); !errors.Is(err, fileops.ErrCorruptInput) {
+		t.Errorf("damaged: %v", err)
+	}
+	if got := processes(t, dir); len(got) != 0 {
+		t.Errorf("still running: %v", got)
+	}
+}
+
+// What is not installed is not advertised.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	targets := func(o officeops.Options) map[format.Format]string {
+		e, _, _ := find(t, o)
+		m := make(map[format.Format]string)
+		for _, a := range e.Convert().Spec().Accepts {
+			m[a.Formats[0]] = strings.Join(a.Params[0].Enum, " ")
+		}
+		return m
+	}
+	for _, c := range []struct {
+		name string
+		o    officeops.Options
+		from format.Format
+		want string
+	}{
+		{"all", officeops.Options{}, format.DOCX, "pdf doc odt rtf txt html md epub"},
+		{"all", officeops.Options{}, format.MD, "pdf docx doc odt rtf txt html epub"},
+		{"all", officeops.Options{}, format.XLS, "pdf html xlsx ods csv tsv"},
+		{"all", officeops.Options{}, format.PPTX, "pdf ppt odp"},
+		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.DOCX, "pdf doc odt rtf txt html"},
+		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.HTML, "pdf docx doc odt rtf txt"},
+		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.MD, ""},
+		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.EPUB, ""},
+		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.DOCX, "md epub"},
+		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.EPUB, "txt html md"},
+		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.XLSX, ""},
+		{"no Python", officeops.Options{Python: officeops.None}, format.XLSX, "pdf html ods csv tsv"},
+	} {
+		if got := targets(c.o)[c.from]; got != c.want {
+			t.Errorf("%s: %s to %q, want %q", c.name, c.from, got, c.want)
+		}
+	}
+	_, err := officeops.Find(t.Context(), officeops.Options{LibreOffice: officeops.None, Pandoc: "/does/not/exist"})
+	if !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("nothing installed: %v", err)
+	}
+}

@@ -1,0 +1,495 @@
+package officeops
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf16"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+//go:embed worker.py
+var workerPy []byte
+
+//go:embed profile.xcu
+var profileXCU []byte
+
+//go:embed fonts.conf
+var fontsConf []byte
+
+const (
+	startTimeout = time.Minute // of one process, on a busy machine; it takes about a second
+	maxOutput    = 2 << 30     // bytes in one file
+
+	// exitRestart is what soffice.bin exits with when it has set up a profile
+	// and wants to be started again.
+	exitRestart = 81
+)
+
+// A process is a program that the pool started.
+type process struct {
+	*engine.Process
+	done chan struct{} // closed when it has ended
+	err  error         // how, after done
+}
+
+// spawn starts prog. The kernel ends a process when the *thread* that started
+// it ends (PR_SET_PDEATHSIG), so that thread is kept until the process has
+// ended, and not given to a goroutine that might end it.
+func (p *pool) spawn(prog *engine.Program, c engine.Cmd) (*process, error) {
+	x := &process{done: make(chan struct{})}
+	started := make(chan error)
+	p.wg.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		x.Process, err = prog.Start(p.ctx, c)
+		started <- err
+		if err == nil {
+			x.err = x.Wait()
+			close(x.done)
+		}
+	})
+	return x, <-started
+}
+
+func (x *process) ended() bool {
+	select {
+	case <-x.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A worker is a LibreOffice process and the Python process that drives it.
+type worker struct {
+	pool      *pool
+	dir       string
+	sockets   []string
+	office    *process
+	python    *process
+	in        *os.File // to python
+	replies   chan reply
+	documents int
+	clean     sync.Once
+}
+
+// A reply is a line that worker.py writes.
+type reply struct {
+	Phase  string `json:"phase"`
+	OK     bool   `json:"ok"`
+	Clean  bool   `json:"clean"`
+	Error  string `json:"error"`
+	Detail string `json:"detail"`
+}
+
+// dir returns the directory of the pool, with a profile in it that has been
+// used once, so that copies of it start at once.
+func (p *pool) dir() (string, error) {
+	p.prepare.Lock()
+	defer p.prepare.Unlock()
+	if p.ready {
+		return p.base, nil
+	}
+	if p.base == "" {
+		d, err := os.MkdirTemp(p.opts.TempDir, "officeops-")
+		if err != nil {
+			return "", err
+		}
+		if d, err = filepath.Abs(d); err != nil {
+			return "", err
+		}
+		p.base = d
+	}
+	user := filepath.Join(p.base, "template", "user")
+	err := os.MkdirAll(user, 0o700)
+	for _, f := range []struct {
+		path string
+		data []byte
+	}{
+		{filepath.Join(user, "registrymodifications.xcu"), profileXCU},
+		{filepath.Join(p.base, "fonts.conf"), fontsConf},
+		{filepath.Join(p.base, "worker.py"), workerPy},
+	} {
+		if err == nil {
+			err = os.WriteFile(f.path, f.data, 0o600)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
+	defer cancel()
+	profile := filepath.Join(p.base, "template")
+	home, err := os.MkdirTemp(p.base, "home-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(home)
+	defer removeSockets(officeSockets(profile, ""))
+	for try := 0; ; try++ {
+		err := p.office.Run(ctx, p.command(home, profile, "--terminate_after_init"))
+		var exit *engine.ExitError
+		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("prepare profile: %w", err)
+		}
+		break
+	}
+	p.ready = true
+	return p.base, nil
+}
+
+// command returns how to start soffice.bin in the directory dir.
+func (p *pool) command(dir, profile string, args ...string) engine.Cmd {
+	c := engine.Cmd{
+		Dir: dir,
+		Env: []string{"SAL_USE_VCLPLUGIN=svp"},
+		Args: append([]string{
+			"-env:UserInstallation=" + fileURL(profile), "--headless", "--invisible", "--nodefault",
+			"--nologo", "--norestore", "--nolockcheck", "--nofirststartwizard",
+		}, args...),
+		Limits: engine.Limits{Memory: p.opts.MemoryLimit, FileSize: maxOutput},
+	}
+	if olderThan(p.office.Version, 7, 5) {
+		c.Env = append(c.Env, "FONTCONFIG_FILE="+filepath.Join(p.base, "fonts.conf"))
+	}
+	return c
+}
+
+// newProfile makes a directory with a copy of the profile in it.
+func (p *pool) newProfile() (dir, profile string, err error) {
+	base, err := p.dir()
+	if err != nil {
+		return "", "", err
+	}
+	if dir, err = os.MkdirTemp(base, "process-"); err != nil {
+		return "", "", err
+	}
+	profile = filepath.Join(dir, "profile")
+	if err = os.CopyFS(profile, os.DirFS(filepath.Join(base, "template"))); err != nil {
+		os.RemoveAll(dir)
+		return "", "", err
+	}
+	return dir, profile, nil
+}
+
+// start starts a worker and waits until it can take a document.
+func (p *pool) start() (_ *worker, err error) {
+	dir, profile, err := p.newProfile()
+	if err != nil {
+		return nil, err
+	}
+	pipe := "filewright-" + rand.Text()
+	w := &worker{pool: p, dir: dir, sockets: officeSockets(profile, pipe), replies: make(chan reply)}
+	defer func() {
+		if err != nil {
+			w.stop()
+		}
+	}()
+	w.office, err = p.spawn(p.office, p.command(dir, profile, "--accept=pipe,name="+pipe+";urp;StarOffice.ComponentContext"))
+	if err != nil {
+		w.office = nil
+		return nil, err
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer inR.Close()
+	w.in = inW
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer outW.Close()
+	w.python, err = p.spawn(p.python, engine.Cmd{
+		Dir: dir, Args: []string{"-I", "-B", filepath.Join(p.base, "worker.py"), pipe},
+		Stdin: inR, Stdout: outW, Limits: engine.Limits{Memory: 1 << 30},
+	})
+	if err != nil {
+		w.python = nil
+		outR.Close()
+		return nil, err
+	}
+	p.wg.Go(func() { w.read(outR) })
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	select {
+	case r, ok := <-w.replies:
+		if ok && r.Phase == "ready" {
+			return w, nil
+		}
+		<-w.python.done
+		return nil, fmt.Errorf("driver: %w", errors.Join(w.python.err, errors.New(r.Detail)))
+	case <-w.office.done:
+		return nil, fmt.Errorf("soffice.bin ended: %w", errors.Join(w.office.err, errCrashed))
+	case <-timeout.C:
+		return nil, fmt.Errorf("no answer within %v", startTimeout)
+	case <-p.ctx.Done():
+		return nil, context.Cause(p.ctx)
+	}
+}
+
+// read passes on what python writes, until that ends.
+func (w *worker) read(r *os.File) {
+	defer close(w.replies)
+	defer r.Close()
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var m reply
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			continue // not ours: a library that prints
+		}
+		select {
+		case w.replies <- m:
+		case <-w.python.done:
+			return
+		}
+	}
+}
+
+// convert has one document converted. If it fails with errCrashed or because
+// ctx is done, the worker is of no use any more.
+func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	w.documents++
+	if _, err := w.in.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("%w: %w", errCrashed, err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.office.done:
+			return fmt.Errorf("%w: %w", errCrashed, errors.Join(w.office.err))
+		case m, ok := <-w.replies:
+			switch {
+			case !ok || m.Error == "gone":
+				return fmt.Errorf("%w: %s", errCrashed, m.Detail)
+			case m.Phase != "":
+				onPhase(m.Phase)
+			case m.Error != "":
+				return failure(m, r)
+			case !m.Clean:
+				w.documents = w.pool.opts.RecycleAfter // a document is still open
+				return nil
+			default:
+				return nil
+			}
+		}
+	}
+}
+
+// failure returns the error that a reply reports.
+func failure(m reply, r request) error {
+	cause := fmt.Errorf("libreoffice: %s: %s", m.Error, m.Detail)
+	switch m.Error {
+	case "load":
+		return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged or cannot be read")
+	case "limit":
+		return fileops.Fail(fileops.ErrLimit, cause, "a sheet has more than %d rows or %d columns, which this format cannot hold", r.MaxRows, r.MaxColumns)
+	}
+	return fileops.Fail(fileops.ErrEngine, cause, "the document could not be converted")
+}
+
+// spent tells why the worker should be replaced after a conversion that ended
+// with err, or returns "".
+func (w *worker) spent(ctx context.Context, err error) string {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "stopped"
+	case errors.Is(err, errCrashed), w.gone():
+		return "crashed"
+	case w.documents >= w.pool.opts.RecycleAfter:
+		return "count"
+	case w.rss() > w.pool.opts.RecycleRSS:
+		return "memory"
+	}
+	return ""
+}
+
+func (w *worker) gone() bool { return w.office.ended() || w.python.ended() }
+
+// rss returns the resident memory of the LibreOffice process in bytes, 0 if it
+// is not known (proc_pid_statm(5)).
+func (w *worker) rss() int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(w.office.Pid()) + "/statm")
+	if err != nil {
+		return 0
+	}
+	var pages [2]int64
+	if _, err := fmt.Fscan(bytes.NewReader(b), &pages[0], &pages[1]); err != nil {
+		return 0
+	}
+	return pages[1] * int64(os.Getpagesize())
+}
+
+// reap waits until one of the processes has ended and ends the other.
+func (w *worker) reap() {
+	select {
+	case <-w.office.done:
+	case <-w.python.done:
+	}
+	w.stop()
+}
+
+// stop kills the processes, waits for their end and removes what they leave
+// behind. It may be called several times.
+func (w *worker) stop() {
+	w.clean.Do(func() {
+		for _, x := range []*process{w.office, w.python} {
+			if x != nil {
+				x.Kill()
+				<-x.done
+			}
+		}
+		if w.in != nil {
+			w.in.Close()
+		}
+		removeSockets(w.sockets)
+		if err := os.RemoveAll(w.dir); err != nil {
+			w.pool.log.Error("profile directory not removed", "err", err)
+		}
+	})
+}
+
+// oneShot converts a document by a process that does nothing else.
+func (p *pool) oneShot(ctx context.Context, r request) error {
+	dir, profile, err := p.newProfile()
+	if err != nil {
+		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
+	}
+	defer os.RemoveAll(dir)
+	defer removeSockets(officeSockets(profile, ""))
+	out := filepath.Join(dir, "out")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		return err
+	}
+	ext := strings.TrimPrefix(filepath.Ext(r.Out), ".")
+	to := ext + ":" + r.Filter
+	if r.Data != nil {
+		data := make(map[string]any)
+		for k, v := range r.Data {
+			data[k] = map[string]string{"type": "boolean", "value": fmt.Sprint(v)}
+		}
+		b, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
+		to += ":" + string(b)
+	} else if r.Options != "" {
+		to += ":" + r.Options
+	}
+	args := []string{"--convert-to", to, "--outdir", out}
+	if r.InFilter != "" {
+		in := r.InFilter
+		if r.InOptions != "" {
+			in += ":" + r.InOptions
+		}
+		args = append(args, "--infilter="+in)
+	}
+	c := p.command(dir, profile, append(args, r.In)...)
+	for try := 0; ; try++ {
+		err = p.office.Run(ctx, c)
+		var exit *engine.ExitError
+		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
+			continue
+		}
+		break
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+	}
+	made := filepath.Join(out, strings.TrimSuffix(filepath.Base(r.In), filepath.Ext(r.In))+"."+ext)
+	if st, err := os.Stat(made); err != nil || st.Size() == 0 { // it exits with 0 all the same
+		return fileops.Fail(fileops.ErrCorruptInput, errors.Join(err, errors.New("libreoffice: no output")), "the document is damaged or cannot be read")
+	}
+	return move(made, r.Out)
+}
+
+// move renames a file, or copies it to another file system.
+func move(from, to string) error {
+	if os.Rename(from, to) == nil {
+		return nil
+	}
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
+
+// officeSockets returns where LibreOffice puts its UNIX sockets: one that
+// stands for the profile, named by the MD5 sum of its URL in UTF-16, bytes
+// without leading zeros, and the UNO pipe. A killed process leaves them behind.
+func officeSockets(profile, pipe string) []string {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(fileURL(profile))) {
+		b = append(b, byte(u), byte(u>>8))
+	}
+	name := "SingleOfficeIPC_"
+	for _, c := range md5.Sum(b) {
+		name += strconv.FormatUint(uint64(c), 16)
+	}
+	var paths []string
+	for _, dir := range []string{"/tmp", "/var/tmp"} { // the second if it may not write to the first
+		prefix := filepath.Join(dir, "OSL_PIPE_"+strconv.Itoa(os.Getuid())+"_")
+		paths = append(paths, prefix+name)
+		if pipe != "" {
+			paths = append(paths, prefix+pipe)
+		}
+	}
+	return paths
+}
+
+func removeSockets(paths []string) {
+	for _, path := range paths {
+		if st, err := os.Lstat(path); err == nil && st.Mode()&os.ModeSocket != 0 {
+			os.Remove(path)
+		}
+	}
+}
+
+func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+// olderThan tells whether a version such as "7.4.7.2" is known to be lower than
+// major.minor.
+func olderThan(version string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &a, &b); n < 2 {
+		return false
+	}
+	return a < major || a == major && b < minor
+}

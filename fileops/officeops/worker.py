@@ -1,0 +1,211 @@
+"""Drives one LibreOffice process over a UNO pipe.
+
+Reads one JSON request per line on standard input and writes JSON lines to
+standard output: {"phase": ...} while it works, then {"ok": true} or
+{"error": kind, "detail": ...}. The only argument is the name of the pipe.
+"""
+
+import json
+import sys
+import time
+
+import uno
+from com.sun.star.beans import PropertyValue
+
+SERVICES = {
+    "text": "com.sun.star.text.TextDocument",
+    "sheet": "com.sun.star.sheet.SpreadsheetDocument",
+    "slides": "com.sun.star.presentation.PresentationDocument",
+}
+
+
+class Failure(Exception):
+    def __init__(self, kind, detail):
+        super().__init__(detail)
+        self.kind = kind
+
+
+def say(**message):
+    print(json.dumps(message), flush=True)
+
+
+def properties(values):
+    return tuple(PropertyValue(Name=k, Value=v) for k, v in values.items())
+
+
+def connect(pipe):
+    local = uno.getComponentContext()
+    resolver = local.ServiceManager.createInstanceWithContext(
+        "com.sun.star.bridge.UnoUrlResolver", local)
+    url = "uno:pipe,name=%s;urp;StarOffice.ComponentContext" % pipe
+    while True:  # the caller ends us if it takes too long
+        try:
+            remote = resolver.resolve(url)
+            break
+        except Exception:
+            time.sleep(0.02)
+    return remote.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", remote)
+
+
+def load(desktop, request):
+    values = {
+        "Hidden": True,
+        "ReadOnly": not request.get("widest"),  # a sheet of our own making is changed
+        "UpdateDocMode": 0,  # com.sun.star.document.UpdateDocMode.NO_UPDATE
+        "MacroExecutionMode": 0,  # com.sun.star.document.MacroExecMode.NEVER_EXECUTE
+    }
+    if request.get("inFilter"):
+        values["FilterName"] = request["inFilter"]
+    if request.get("inOptions"):
+        values["FilterOptions"] = request["inOptions"]
+    try:
+        document = desktop.loadComponentFromURL(
+            uno.systemPathToFileUrl(request["in"]), "_blank", 0, properties(values))
+    except Exception as e:
+        raise Failure("load", repr(e))
+    if document is None:
+        raise Failure("load", "no document")
+    return document
+
+
+def used(sheet):
+    """Returns the last column and row with content, -1, -1 if there is none."""
+    cursor = sheet.createCursor()
+    cursor.gotoEndOfUsedArea(False)
+    a = cursor.RangeAddress
+    if a.EndColumn == 0 and a.EndRow == 0 and sheet.getCellByPosition(0, 0).Formula == "":
+        return -1, -1
+    return a.EndColumn, a.EndRow
+
+
+def check_size(document, columns, rows):
+    for sheet in document.Sheets:
+        column, row = used(sheet)
+        if column >= columns or row >= rows:
+            raise Failure("limit", "%d,%d" % (column + 1, row + 1))
+
+
+def dress(document, name, widest):
+    """Makes a sheet of an imported text file: it has only values.
+
+    Columns become as wide as their content, and at most so wide that it is
+    wrapped. The header that shows the name of the sheet is of no use.
+    """
+    sheet = document.Sheets.getByIndex(0)
+    if name:
+        sheet.Name = name
+    document.StyleFamilies.getByName("PageStyles").getByName(sheet.PageStyle).HeaderIsOn = False
+    last, _ = used(sheet)
+    columns = sheet.Columns
+    for i in range(min(last + 1, 1024)):
+        column = columns.getByIndex(i)
+        column.OptimalWidth = True
+        if column.Width > widest:
+            column.Width = widest
+            column.IsTextWrapped = True
+
+
+def fit_width(document):
+    """Keeps the columns of a sheet together on one page.
+
+    Only page styles whose scale nobody has changed are touched. A sheet that
+    would have to shrink much is turned to landscape.
+    """
+    styles = document.StyleFamilies.getByName("PageStyles")
+    widths = {}
+    for sheet in document.Sheets:
+        if sheet.IsVisible:
+            last, _ = used(sheet)
+            areas = sheet.PrintAreas
+            width = 0
+            if areas:
+                for a in areas:
+                    width = max(width, sheet.getCellRangeByPosition(
+                        a.StartColumn, a.StartRow, a.EndColumn, a.StartRow).Size.Width)
+            elif last >= 0:
+                width = sheet.getCellRangeByPosition(0, 0, last, 0).Size.Width
+            widths[sheet.PageStyle] = max(width, widths.get(sheet.PageStyle, 0))
+    for name, width in widths.items():
+        style = styles.getByName(name)
+        if style.PageScale != 100 or style.ScaleToPages or style.ScaleToPagesX or style.ScaleToPagesY:
+            continue
+        room = style.Width - style.LeftMargin - style.RightMargin
+        if width > room * 1.25 and not style.IsLandscape and style.Height > style.Width:
+            style.IsLandscape = True
+            style.Width, style.Height = style.Height, style.Width
+        style.ScaleToPagesX = 1
+        style.ScaleToPagesY = 0
+
+
+def fit_pictures(document):
+    """Shrinks pictures that are wider than the text."""
+    styles = document.StyleFamilies.getByName("PageStyles")
+    for picture in document.GraphicObjects:
+        name = picture.Anchor.PageStyleName or "Standard"
+        style = styles.getByName(name)
+        room = style.Width - style.LeftMargin - style.RightMargin
+        size = picture.Size
+        if size.Width > room > 0:
+            size.Height = max(1, size.Height * room // size.Width)
+            size.Width = room
+            picture.Size = size
+
+
+def alive(desktop):
+    try:
+        desktop.getComponents()
+        return True
+    except Exception:
+        return False
+
+
+def convert(desktop, request):
+    document = load(desktop, request)
+    clean = True
+    try:
+        if not document.supportsService(SERVICES[request["kind"]]):
+            raise Failure("load", "another kind of document")
+        if request.get("maxRows"):
+            check_size(document, request["maxColumns"], request["maxRows"])
+        if request.get("widest"):
+            dress(document, request.get("sheetName"), request["widest"])
+        if request.get("fitWidth"):
+            fit_width(document)
+        if request.get("fitPictures"):
+            fit_pictures(document)
+        if request["kind"] == "sheet":  # a text file gets the sheet that is shown
+            document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
+        say(phase="loaded")
+        values = {"FilterName": request["filter"], "Overwrite": True}
+        if request.get("options"):
+            values["FilterOptions"] = request["options"]
+        arguments = properties(values)
+        if request.get("data"):
+            data = uno.Any("[]com.sun.star.beans.PropertyValue", properties(request["data"]))
+            arguments += (PropertyValue(Name="FilterData", Value=data),)
+        try:
+            document.storeToURL(uno.systemPathToFileUrl(request["out"]), arguments)
+        except Exception as e:
+            raise Failure("store", repr(e))
+        say(phase="stored")
+    finally:
+        try:
+            document.close(True)
+        except Exception:
+            clean = False
+    return clean
+
+
+def main():
+    desktop = connect(sys.argv[1])
+    say(phase="ready")
+    for line in sys.stdin:
+        try:
+            clean = convert(desktop, json.loads(line))
+            say(ok=True, clean=clean)
+        except Exception as e:
+            kind = getattr(e, "kind", "internal") if alive(desktop) else "gone"
+            say(error=kind, detail=repr(e)[:500])
+
+
+main()

@@ -1,0 +1,259 @@
+package pdfops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// parallel is how many pictures are worked on at once.
+const parallel = 2
+
+// Compress returns the action "compress" for PDF files.
+//
+// Pictures are scaled down to the resolution of the level (220, 150 or 96 dpi at
+// the size they are drawn in) and encoded as JPEG of its quality (85, 70 or 45),
+// where that gains enough; everything is stored as tightly as possible, equal
+// objects once, and unused ones not at all. Text, links, bookmarks, forms, tags,
+// annotations, page labels, attachments and the marks of PDF/A stay. Pictures of
+// one bit, and those masked by colour, stay as they are.
+//
+// A signed file is returned as it is, because any change breaks the signature,
+// and so is one that would not become 3 % smaller.
+func (t Tools) Compress() fileops.Action {
+	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{{
+		Name: "compression_value", Doc: "How much quality may be given up for a smaller file.",
+		Enum:    []string{"less_compression", "recommended_compression", "extreme_compression"},
+		Default: "recommended_compression",
+		Aliases: map[string]string{
+			"low": "less_compression", "less": "less_compression",
+			"recommended": "recommended_compression", "medium": "recommended_compression",
+			"high": "extreme_compression", "extreme": "extreme_compression",
+		},
+	}})
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		f := job.Input()
+		d, err := t.load(ctx, job, f, "the file")
+		if err != nil {
+			return err
+		}
+		job.Progress(0.1)
+		if d.signed() {
+			job.Log.Info("signed file kept as it is")
+			return job.Keep(f)
+		}
+		pages, err := d.pages()
+		if err != nil {
+			return err
+		}
+		if err := t.compress(ctx, job, d, pages, levelOf(job.Params.Get("compression_value"))); err != nil {
+			return err
+		}
+		return finishCompress(ctx, job, d, len(pages))
+	})
+}
+
+func levelOf(name string) level {
+	switch name {
+	case "less_compression":
+		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99}
+	case "extreme_compression":
+		return level{dpi: 96, excess: 1.3, quality: 45, similar: leastSimilarity, private: true}
+	}
+	return level{dpi: 150, excess: 1.4, quality: 70, similar: 0.9, private: true}
+}
+
+func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, pages []page, lv level) error {
+	w := newWalker(d)
+	for i, p := range pages {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.page(ctx, p); err != nil {
+			return err
+		}
+		job.Progress(0.1 + 0.1*float64(i+1)/float64(len(pages)))
+	}
+	if !w.complete() {
+		job.Log.Info("content is too complex or damaged; pictures are not scaled")
+	}
+	r := &recoder{
+		doc: d, codec: t.Images, level: lv, scale: w.complete(),
+		logErr: func(nr int, err error) { job.Log.Debug("picture kept as it is", "object", nr, "err", err) },
+	}
+	if r.codec == nil {
+		r.codec = goCodec{}
+	}
+	tasks := d.pictures(w.sizes)
+	err := inParallel(ctx, len(tasks), func(i int) error {
+		k := tasks[i]
+		return r.picture(ctx, k.nr, k.stream, k.size, k.mask)
+	}, func(done float64) { job.Progress(0.2 + 0.5*done) })
+	if err != nil {
+		return err
+	}
+	d.strip(pages, lv)
+	var streams []*types.StreamDict
+	for _, nr := range d.reachable() {
+		if s, ok := d.objects[nr].(*types.StreamDict); ok {
+			streams = append(streams, s)
+		}
+	}
+	err = inParallel(ctx, len(streams), func(i int) error {
+		repack(streams[i])
+		return nil
+	}, func(done float64) { job.Progress(0.7 + 0.2*done) })
+	if err != nil {
+		return err
+	}
+	d.mergeEqual(ctx)
+	return nil
+}
+
+// A pictureTask is a picture to re-encode.
+type pictureTask struct {
+	nr     int
+	stream *types.StreamDict
+	size   drawn
+	mask   bool
+}
+
+// pictures returns the pictures that are drawn, and their soft masks, in a fixed
+// order.
+func (d *document) pictures(sizes map[int]drawn) []pictureTask {
+	masks := make(map[int]drawn)
+	var tasks []pictureTask
+	for _, nr := range slices.Sorted(maps.Keys(sizes)) {
+		s := d.stream(refTo(nr))
+		if s == nil {
+			continue
+		}
+		if mask := d.stream(s.Dict["SMask"]); mask != nil {
+			if mask.Dict["Matte"] != nil {
+				continue // the colours depend on the mask, pixel by pixel
+			}
+			if ref, ok := s.Dict["SMask"].(types.IndirectRef); ok {
+				m := masks[ref.ObjectNumber.Value()]
+				masks[ref.ObjectNumber.Value()] = drawn{max(m.width, sizes[nr].width), max(m.height, sizes[nr].height)}
+			}
+		}
+		tasks = append(tasks, pictureTask{nr: nr, stream: s, size: sizes[nr]})
+	}
+	for _, nr := range slices.Sorted(maps.Keys(masks)) {
+		if _, drawnToo := sizes[nr]; !drawnToo {
+			tasks = append(tasks, pictureTask{nr: nr, stream: d.stream(refTo(nr)), size: masks[nr], mask: true})
+		}
+	}
+	return tasks
+}
+
+// inParallel calls f for 0 to n-1, a few at a time, until one fails or ctx is
+// done. A panic in f is turned into an error.
+func inParallel(ctx context.Context, n int, f func(int) error, progress func(float64)) error {
+	var (
+		next, done atomic.Int64
+		wg         sync.WaitGroup
+		once       sync.Once
+		first      error
+	)
+	fail := func(err error) {
+		once.Do(func() { first = err })
+		next.Store(int64(n))
+	}
+	for range min(parallel, n) {
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					fail(fileops.Fail(fileops.ErrCorruptInput, fmt.Errorf("panic: %v", p), "the file is damaged"))
+				}
+			}()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if ctx.Err() != nil {
+					fail(context.Cause(ctx))
+					return
+				}
+				if err := f(i); err != nil {
+					fail(err)
+					return
+				}
+				progress(float64(done.Add(1)) / float64(n))
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// strip removes what no viewer shows: thumbnails, which every viewer makes
+// itself, and private data of the producing application. Output intents say how
+// a press is to print the file; PDF/A and PDF/X need them.
+func (d *document) strip(pages []page, lv level) {
+	catalog := d.catalog()
+	for _, p := range pages {
+		delete(p.dict, "Thumb")
+		if lv.private {
+			delete(p.dict, "PieceInfo")
+		}
+	}
+	if !lv.private {
+		return
+	}
+	delete(catalog, "PieceInfo")
+	info := d.dict(refTo(d.info))
+	_, pdfx := info["GTS_PDFXVersion"]
+	if !pdfx && !d.claims("pdfaid:part", "pdfxid:GTS_PDFXVersion", "pdfx:GTS_PDFXVersion", "pdfe:ISO_PDFEVersion") {
+		delete(catalog, "OutputIntents")
+	}
+}
+
+// finishCompress writes the document, if it is worth it.
+func finishCompress(ctx context.Context, job *fileops.Job, d *document, pages int) error {
+	f := job.Input()
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(dir, "compressed-*.pdf")
+	if err != nil {
+		return err
+	}
+	err = d.write(out, d.isPDFA1(), nil)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	job.Progress(0.95)
+	b, err := os.ReadFile(out.Name())
+	if err != nil {
+		return err
+	}
+	if float64(len(b)) >= 0.97*float64(f.Size()) {
+		return job.Keep(f)
+	}
+	// What was written must be read again: better no gain than a loss.
+	again, err := parseComplete(ctx, b)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil {
+		if p, _ := again.pages(); len(p) != pages {
+			err = fmt.Errorf("%d pages instead of %d", len(p), pages)
+		}
+	}
+	if err != nil && !(errors.Is(err, errIncomplete) && d.incomplete()) {
+		job.Log.Error("compressed file could not be read again", "err", err)
+		return job.Keep(f)
+	}
+	return job.Best(f, out.Name())
+}

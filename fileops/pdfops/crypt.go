@@ -1,0 +1,516 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/md5"
+	"crypto/rand"
+	"crypto/rc4"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxPassword is how many bytes of a password count (ISO 32000-2, 7.6.4.3.3).
+const maxPassword = 127
+
+// permissions are the bits of /P (ISO 32000-2, table 22): 1 allows.
+type permissions uint32
+
+const (
+	permitPrint permissions = 1 << (iota + 2)
+	permitModify
+	permitCopy
+	permitAnnotate
+	_
+	_
+	permitFill
+	permitAccess
+	permitAssemble
+	permitPrintWell
+
+	permitAll permissions = 0xfffffffc // the two lowest bits are 0
+	// permitKnown are the bits with a meaning; permitAccess has none any
+	// more, readers must always allow it.
+	permitKnown = permitPrint | permitModify | permitCopy | permitAnnotate | permitFill | permitAssemble | permitPrintWell
+)
+
+// restricted tells whether anything is forbidden.
+func (p permissions) restricted() bool { return p&permitKnown != permitKnown }
+
+// saslprep prepares a password as the standard security handler of revision 6
+// demands (RFC 4013, stored strings), without rejecting anything: what is
+// prohibited there would otherwise lock people out of files that exist.
+func saslprep(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == 0xad, r == 0x34f, r == 0x1806, r >= 0x180b && r <= 0x180d,
+			r >= 0x200b && r <= 0x200d, r == 0x2060, r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff:
+			return -1 // commonly mapped to nothing (RFC 3454, B.1)
+		case r != ' ' && unicode.Is(unicode.Zs, r):
+			return ' '
+		}
+		return r
+	}, s)
+	return norm.NFKC.String(s)
+}
+
+// candidates returns the byte strings that a password can stand for: as it is,
+// prepared as revision 6 demands, and in the encodings that programs used before.
+func candidates(password string) [][]byte {
+	var out [][]byte
+	add := func(b []byte) {
+		for _, c := range out {
+			if bytes.Equal(b, c) {
+				return
+			}
+		}
+		out = append(out, b)
+	}
+	for _, s := range []string{password, saslprep(password), norm.NFC.String(password)} {
+		add([]byte(s))
+	}
+	nfc := norm.NFC.String(password)
+	if b, ok := docEncoding(nfc); ok {
+		add(b)
+	}
+	for _, cm := range []*charmap.Charmap{charmap.ISO8859_1, charmap.Windows1252, charmap.Macintosh} {
+		if b, err := cm.NewEncoder().Bytes([]byte(nfc)); err == nil {
+			add(b)
+		}
+	}
+	return out
+}
+
+// docEncoding encodes s in PDFDocEncoding (ISO 32000-2, annex D.2).
+func docEncoding(s string) ([]byte, bool) {
+	const (
+		from18 = "˘ˇˆ˙˝˛˚˜"
+		from80 = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™\ufb01\ufb02ŁŒŠŸŽıłœšž\u0000€"
+	)
+	var out []byte
+	for _, r := range s {
+		i18 := strings.IndexRune(from18, r)
+		i80 := strings.IndexRune(from80, r)
+		switch {
+		case r >= 0x20 && r < 0x7f, r >= 0xa1 && r <= 0xff, r == '\t', r == '\n', r == '\r':
+			out = append(out, byte(r))
+		case i18 >= 0:
+			out = append(out, 0x18+byte(len([]rune(from18[:i18]))))
+		case r != 0 && i80 >= 0:
+			out = append(out, 0x80+byte(len([]rune(from80[:i80]))))
+		default:
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// stored returns what a new password is written as, and the owner password that
+// goes with it if none was given. Where preparing changes the password, programs
+// that do not prepare what is typed could not open the file: for them it serves,
+// unprepared, as the owner password.
+func stored(user, owner string) (u, o []byte) {
+	u = []byte(saslprep(user))
+	switch {
+	case owner != "":
+		o = []byte(saslprep(owner))
+	case string(u) != user:
+		o = []byte(user)
+	default:
+		o = []byte(rand.Text() + rand.Text())
+	}
+	return cut(u), cut(o)
+}
+
+func cut(b []byte) []byte { return b[:min(len(b), maxPassword)] }
+
+// An encryption encrypts a document with AES-256 by the standard security
+// handler of revision 6 (ISO 32000-2, 7.6.4).
+type encryption struct {
+	key  []byte
+	dict types.Dict
+}
+
+func newEncryption(user, owner []byte, perm permissions) *encryption {
+	key := random(32)
+	e := &encryption{key: key}
+	u, ue := wrapKey(user, nil, key)
+	o, oe := wrapKey(owner, u, key)
+	perm |= permitAccess | ^permissions(0xf3f)&^3 // bits without a meaning are 1
+	e.dict = types.Dict{
+		"Filter": types.Name("Standard"), "V": types.Integer(5), "R": types.Integer(6), "Length": types.Integer(256),
+		"CF": types.Dict{"StdCF": types.Dict{
+			"CFM": types.Name("AESV3"), "AuthEvent": types.Name("DocOpen"), "Length": types.Integer(32),
+		}},
+		"StmF": types.Name("StdCF"), "StrF": types.Name("StdCF"),
+		"P": types.Integer(int32(perm)),
+		"U": types.NewHexLiteral(u), "UE": types.NewHexLiteral(ue),
+		"O": types.NewHexLiteral(o), "OE": types.NewHexLiteral(oe),
+		"Perms": types.NewHexLiteral(permsEntry(key, perm)),
+	}
+	return e
+}
+
+// wrapKey returns the entries U and UE, or O and OE if u is given, for a
+// password (algorithms 8 and 9).
+func wrapKey(password, u, key []byte) (verifier, wrapped []byte) {
+	salts := random(16)
+	verifier = append(hash6(password, salts[:8], u), salts...)
+	return verifier, cbc(hash6(password, salts[8:], u), make([]byte, 16), key, true)
+}
+
+// permsEntry is algorithm 10.
+func permsEntry(key []byte, perm permissions) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(perm))
+	b = append(b, 0xff, 0xff, 0xff, 0xff, 'T', 'a', 'd', 'b')
+	b = append(b, random(4)...)
+	c := newAES(key)
+	c.Encrypt(b, b)
+	return b
+}
+
+// seal encrypts a string or a stream.
+func (e *encryption) seal(b []byte) []byte {
+	pad := 16 - len(b)%16
+	padded := append(bytes.Clone(b), bytes.Repeat([]byte{byte(pad)}, pad)...)
+	iv := random(16)
+	return append(iv, cbc(e.key, iv, padded, true)...)
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return b
+}
+
+func newAES(key []byte) cipher.Block {
+	c, err := aes.NewCipher(key)
+	if err != nil { // keys have a fixed length
+		panic(err)
+	}
+	return c
+}
+
+func cbc(key, iv, b []byte, encrypt bool) []byte {
+	out := make([]byte, len(b))
+	if encrypt {
+		cipher.NewCBCEncrypter(newAES(key), iv).CryptBlocks(out, b)
+	} else {
+		cipher.NewCBCDecrypter(newAES(key), iv).CryptBlocks(out, b)
+	}
+	return out
+}
+
+// hash6 is algorithm 2.B.
+func hash6(password, salt, u []byte) []byte {
+	first := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
+	k := first[:]
+	for i, last := 0, 0; i < 64 || last > i-32; i++ {
+		e := cbc(k[:16], k[16:32], bytes.Repeat(bytes.Join([][]byte{password, k, u}, nil), 64), true)
+		sum := 0
+		for _, c := range e[:16] {
+			sum += int(c)
+		}
+		switch sum % 3 { // 256 is 1 modulo 3
+		case 0:
+			h := sha256.Sum256(e)
+			k = h[:]
+		case 1:
+			h := sha512.Sum384(e)
+			k = h[:]
+		default:
+			h := sha512.Sum512(e)
+			k = h[:]
+		}
+		last = int(e[len(e)-1])
+	}
+	return k[:32]
+}
+
+// hash5 is what revision 5, an extension by Adobe, has in its place.
+func hash5(password, salt, u []byte) []byte {
+	h := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
+	return h[:]
+}
+
+// A security is the encryption of an existing file, as its trailer says.
+type security struct {
+	dict     types.Dict
+	trailer  types.Dict
+	v, r     int
+	length   int // bytes of the key
+	p        permissions
+	o, u     []byte
+	oe, ue   []byte
+	id       []byte
+	metadata bool // is encrypted too
+}
+
+var errHandler = errors.New("the security handler is not the standard one")
+
+var trailerStart = regexp.MustCompile(`trailer\s*<<|/Type\s*/XRef\b`)
+
+// findSecurity looks for an encryption dictionary. It returns nil if the file is
+// not encrypted.
+//
+// It works on the raw bytes, because pdfcpu gives nothing of a file that it
+// cannot decrypt, and takes one whose encryption dictionary is not an indirect
+// object for plain.
+func findSecurity(data []byte) (*security, error) {
+	if !bytes.Contains(data, []byte("/Encrypt")) {
+		return nil, nil
+	}
+	var sec *security
+	for _, at := range trailerStart.FindAllIndex(data, -1) {
+		var start int
+		if data[at[0]] == 't' {
+			start = at[0] + len("trailer")
+		} else if start = dictBefore(data, at[0]); start < 0 {
+			continue
+		}
+		o, err := parseObject(context.Background(), string(data[start:min(len(data), start+16<<10)]))
+		dict, ok := o.(types.Dict)
+		if err != nil || !ok || dict["Encrypt"] == nil || dict["Root"] == nil {
+			continue
+		}
+		if sec, err = newSecurity(data, dict); err != nil {
+			return sec, err
+		}
+	}
+	return sec, nil
+}
+
+// dictBefore returns where the dictionary of the indirect object starts that
+// contains offset at.
+func dictBefore(data []byte, at int) int {
+	from := max(0, at-8<<10)
+	obj := bytes.LastIndex(data[from:at], []byte(" obj"))
+	if obj < 0 {
+		return -1
+	}
+	i := bytes.Index(data[from+obj:at], []byte("<<"))
+	if i < 0 {
+		return -1
+	}
+	return from + obj + i
+}
+
+func newSecurity(data []byte, trailer types.Dict) (*security, error) {
+	// Strings of this dictionary and of the trailer are never encrypted, and
+	// it is never in an object stream.
+	var d document
+	dict := d.dict(trailer["Encrypt"])
+	if ref, ok := trailer["Encrypt"].(types.IndirectRef); ok {
+		head := regexp.MustCompile(fmt.Sprintf(`(?:^|[^0-9])%d\s+%d\s+obj`, ref.ObjectNumber, ref.GenerationNumber))
+		for _, at := range head.FindAllIndex(data, -1) {
+			o, err := parseObject(context.Background(), string(data[at[1]:min(len(data), at[1]+16<<10)]))
+			if v, ok := o.(types.Dict); ok && err == nil && v["Filter"] != nil {
+				dict = v
+			}
+		}
+	}
+	if dict == nil {
+		return nil, errors.New("no encryption dictionary")
+	}
+	s := &security{
+		dict: dict, trailer: trailer,
+		v: d.integer(dict["V"]), r: d.integer(dict["R"]), p: permissions(int32(d.integer(dict["P"]))),
+		o: d.text(dict["O"]), u: d.text(dict["U"]), oe: d.text(dict["OE"]), ue: d.text(dict["UE"]),
+		length: 5, metadata: true,
+	}
+	if d.name(dict["Filter"]) != "Standard" {
+		return s, errHandler
+	}
+	if n := d.integer(dict["Length"]); n >= 40 && n <= 128 && s.v > 1 {
+		s.length = n / 8
+	}
+	if s.v == 4 {
+		s.length = 16
+	}
+	if m, ok := dict["EncryptMetadata"].(types.Boolean); ok {
+		s.metadata = bool(m)
+	}
+	if id := d.array(trailer["ID"]); len(id) > 0 {
+		s.id = d.text(id[0])
+	}
+	least := 32
+	if s.r >= 5 {
+		least = 48
+		if len(s.oe) < 32 || len(s.ue) < 32 {
+			least = 1 << 20
+		}
+	}
+	if s.r < 2 || s.r > 6 || len(s.o) < least || len(s.u) < least {
+		return s, errors.New("the encryption dictionary is damaged")
+	}
+	return s, nil
+}
+
+// open tells whether password is the user's or the owner's. It returns the key
+// of the file (from revision 5 on) or the user password (before).
+func (s *security) open(password []byte) (secret []byte, ok bool) {
+	if s.r >= 5 {
+		hash := hash6
+		if s.r == 5 {
+			hash = hash5
+		}
+		password = cut(password)
+		u := s.u[:48]
+		zero := make([]byte, 16)
+		if bytes.Equal(hash(password, s.u[32:40], nil), s.u[:32]) {
+			return cbc(hash(password, s.u[40:48], nil), zero, s.ue[:32], false), true
+		}
+		if bytes.Equal(hash(password, s.o[32:40], u), s.o[:32]) {
+			return cbc(hash(password, s.o[40:48], u), zero, s.oe[:32], false), true
+		}
+		return nil, false
+	}
+	if s.isUser(password) {
+		return password, true
+	}
+	if user := s.userPassword(password); s.isUser(user) {
+		return user, true
+	}
+	return nil, false
+}
+
+// padding fills passwords up to 32 bytes (ISO 32000-2, algorithm 2).
+const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
+
+func padded(password []byte) []byte {
+	return append(bytes.Clone(password), padding...)[:32]
+}
+
+// fileKey is algorithm 2.
+func (s *security) fileKey(password []byte) []byte {
+	h := md5.New()
+	h.Write(padded(password))
+	h.Write(s.o[:32])
+	h.Write(binary.LittleEndian.AppendUint32(nil, uint32(s.p)))
+	h.Write(s.id)
+	if s.r >= 4 && !s.metadata {
+		h.Write([]byte{0xff, 0xff, 0xff, 0xff})
+	}
+	k := h.Sum(nil)
+	if s.r >= 3 {
+		for range 50 {
+			sum := md5.Sum(k[:s.length])
+			k = sum[:]
+		}
+	}
+	return k[:s.length]
+}
+
+// isUser is algorithm 6.
+func (s *security) isUser(password []byte) bool {
+	k := s.fileKey(password)
+	if s.r == 2 {
+		return bytes.Equal(arc4(k, []byte(padding)), s.u[:32])
+	}
+	sum := md5.Sum(append([]byte(padding), s.id...))
+	return bytes.Equal(arc4Rounds(k, sum[:], false), s.u[:16])
+}
+
+// userPassword is algorithm 7.
+func (s *security) userPassword(owner []byte) []byte {
+	sum := md5.Sum(padded(owner))
+	k := sum[:]
+	if s.r >= 3 {
+		for range 50 {
+			sum = md5.Sum(k)
+			k = sum[:]
+		}
+	}
+	k = k[:s.length]
+	if s.r == 2 {
+		return arc4(k, s.o[:32])
+	}
+	return arc4Rounds(k, s.o[:32], true)
+}
+
+func arc4(key, b []byte) []byte {
+	out := make([]byte, len(b))
+	c, err := rc4.NewCipher(key)
+	if err != nil { // keys have 5 to 16 bytes
+		panic(err)
+	}
+	c.XORKeyStream(out, b)
+	return out
+}
+
+func arc4Rounds(key, b []byte, down bool) []byte {
+	for i := range 20 {
+		if down {
+			i = 19 - i
+		}
+		k := bytes.Clone(key)
+		for j := range k {
+			k[j] ^= byte(i)
+		}
+		b = arc4(k, b)
+	}
+	return b
+}
+
+var startxref = regexp.MustCompile(`startxref\s+(\d+)`)
+
+// forPDFCPU returns the file in a form whose password pdfcpu accepts: with an
+// update appended in which the encryption dictionary is an indirect object and,
+// from revision 5 on, the key of the file is wrapped under a plain password.
+// Otherwise pdfcpu refuses passwords with a space or a letter that is not in
+// its normal form.
+func (s *security) forPDFCPU(data, secret []byte) (update []byte, password string, err error) {
+	at := startxref.FindAllSubmatch(data, -1)
+	if len(at) == 0 {
+		return nil, "", errors.New("no startxref")
+	}
+	dict := s.dict.Clone().(types.Dict)
+	password = string(secret)
+	if s.r >= 5 {
+		password = "filewright"
+		u, ue := wrapKey([]byte(password), nil, secret)
+		o, oe := wrapKey(random(16), u, secret)
+		dict["R"] = types.Integer(6)
+		for k, v := range map[string][]byte{"U": u, "UE": ue, "O": o, "OE": oe} {
+			dict[k] = types.NewHexLiteral(v)
+		}
+	}
+	var d document
+	// pdfcpu believes the oldest trailer that has a reference: then the object
+	// must keep its number.
+	nr := d.integer(s.trailer["Size"]) + 1
+	if ref, ok := s.trailer["Encrypt"].(types.IndirectRef); ok {
+		nr = ref.ObjectNumber.Value()
+	}
+	same := func(nr int) (int, bool) { return nr, true }
+	update = bytes.Clone(data)
+	update = append(update, '\n')
+	object := len(update)
+	update = fmt.Appendf(update, "%d 0 obj\n", nr)
+	update = appendObject(update, dict, same, nil)
+	update = append(update, "\nendobj\n"...)
+	table := len(update)
+	trailer := types.Dict{"Size": types.Integer(max(nr+1, d.integer(s.trailer["Size"]))), "Root": s.trailer["Root"], "Encrypt": refTo(nr)}
+	for _, k := range []string{"ID", "Info"} {
+		if v := s.trailer[k]; v != nil {
+			trailer[k] = v
+		}
+	}
+	update = fmt.Appendf(update, "xref\n%d 1\n%010d 00000 n \ntrailer\n", nr, object)
+	text := appendObject(nil, trailer, same, nil)
+	update = append(update, text[:len(text)-2]...)
+	update = fmt.Appendf(update, "/Prev %s>>\nstartxref\n%d\n%%%%EOF\n", at[len(at)-1][1], table)
+	return update, password, nil
+}

@@ -1,0 +1,262 @@
+package pdfops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// FromImages returns the action "convert" from jpg and png to pdf: each picture
+// becomes a PDF file of one page.
+//
+// JPEG files, and PNG files without an alpha channel, are put in as they are,
+// with their colour profile. The orientation in EXIF data is followed.
+//
+// With page_size "auto" the page is as large as the picture at its density. A
+// density of up to 96 dpi, or none, says little: then it counts as 96 dpi where
+// there is none, and the page is made no longer than A4 is high (842 points), so
+// that a camera's 4,000 pixels are not a metre of paper. With any other page_size
+// the picture is in the middle of the page, and smaller than at its density if it
+// has to be.
+func (t Tools) FromImages() fileops.Action {
+	return fileops.Func(t.imageSpec(false), fromImages)
+}
+
+// ImagesToPDF returns [Tools.FromImages] as a joint action: all pictures become
+// one PDF file, in their order, named after the first.
+func (t Tools) ImagesToPDF() fileops.Action {
+	return fileops.Func(t.imageSpec(true), fromImages)
+}
+
+func (t Tools) imageSpec(joint bool) fileops.Spec {
+	return fileops.Spec{
+		Name: "convert", Engine: "go", Family: "pdf", Joint: joint,
+		Summary: "Makes a PDF file of pictures.",
+		Accepts: []fileops.Accept{{
+			Formats: []format.Format{format.JPG, format.PNG},
+			Params: fileops.Schema{
+				fileops.Enum("convert_to", "Format of the result.", string(format.PDF)),
+				{
+					Name: "page_size", Doc: "Size of the page; auto makes it as large as the picture.",
+					Enum: []string{"auto", "a4", "letter"}, Default: "auto",
+				},
+				{
+					Name: "orientation", Doc: "Orientation of a page of given size; auto takes that of the picture.",
+					Enum: []string{"auto", "portrait", "landscape"}, Default: "auto",
+				},
+				{Name: "margin", Doc: "Margin on each side in points (1/72 inch).", Type: fileops.Number, Default: 0, Max: 200},
+			},
+		}},
+	}
+}
+
+func fromImages(ctx context.Context, job *fileops.Job) error {
+	d := newDocument()
+	d.version = "1.7"
+	root := d.add(types.Dict{"Type": types.Name("Catalog")})
+	d.root = root.ObjectNumber.Value()
+	m := &merger{out: d}
+	if len(job.Inputs) > maxPages {
+		return fileops.Fail(fileops.ErrLimit, nil, "there are %d pictures, more than the limit of %d", len(job.Inputs), maxPages)
+	}
+	total := int64(0)
+	for i, f := range job.Inputs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if total += f.Size(); total > maxFile {
+			return fileops.Fail(fileops.ErrLimit, nil, "the pictures have more than %d bytes together", int64(maxFile))
+		}
+		p, err := loadPicture(d, f)
+		if err != nil {
+			return err
+		}
+		m.pages = append(m.pages, addPicturePage(d, p, job.Params))
+		job.Progress(0.9 * float64(i+1) / float64(len(job.Inputs)))
+	}
+	d.catalog()["Pages"] = m.pageTree()
+	name := fileops.ResultName(job.Input(), format.PDF)
+	return job.Write(name, func(w io.Writer) error { return d.write(w, false, nil) })
+}
+
+// A picture is an image in a document, and how it is meant to be seen.
+type picture struct {
+	image         types.IndirectRef
+	width, height int     // in pixels, as stored
+	density       density // along the stored axes
+	orientation   int     // 1 to 8 (Exif 2.3, table 5)
+}
+
+func loadPicture(d *document, f *fileops.File) (picture, error) {
+	b, err := f.ReadAll(maxFile)
+	if err != nil {
+		return picture{}, err
+	}
+	var p picture
+	if f.Format() == format.PNG {
+		p, err = pngPicture(d, b)
+	} else {
+		p, err = jpegPicture(d, b)
+	}
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.Is(err, fileops.ErrLimit):
+		return picture{}, err
+	case errors.Is(err, errors.ErrUnsupported):
+		return picture{}, fileops.Fail(fileops.ErrUnsupportedInput, err, "%s is a kind of picture that cannot be in a PDF file; convert it to png first", f.Name())
+	}
+	return picture{}, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged", f.Name())
+}
+
+func checkPixels(width, height int) error {
+	if width > maxPixels/height {
+		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %d megapixels", width, height, maxPixels/1_000_000)
+	}
+	return nil
+}
+
+// jpegPicture puts a JPEG file into the document, byte for byte.
+func jpegPicture(d *document, b []byte) (picture, error) {
+	info, err := parseJPEG(b)
+	if err != nil {
+		return picture{}, err
+	}
+	if err := checkPixels(info.width, info.height); err != nil {
+		return picture{}, err
+	}
+	if !info.complete {
+		return picture{}, errors.New("the end of the picture is missing")
+	}
+	// DCTDecode knows baseline, extended and progressive, with Huffman codes.
+	if info.sof > 0xc2 || info.components != 1 && info.components != 3 && info.components != 4 {
+		return picture{}, fmt.Errorf("JPEG process %#x with %d components: %w", info.sof, info.components, errors.ErrUnsupported)
+	}
+	dict := imageDict(info.width, info.height, 8)
+	dict["Filter"] = types.Name("DCTDecode")
+	dict["ColorSpace"] = pictureSpace(d, info.profile, info.components)
+	if info.components == 4 && info.adobe {
+		// Adobe's programs store CMYK the other way round.
+		dict["Decode"] = types.NewIntegerArray(1, 0, 1, 0, 1, 0, 1, 0)
+	}
+	return picture{
+		image: d.addStream(dict, b), width: info.width, height: info.height,
+		density: info.density, orientation: max(1, info.orientation),
+	}, nil
+}
+
+func imageDict(width, height, bits int) types.Dict {
+	return types.Dict{
+		"Type": types.Name("XObject"), "Subtype": types.Name("Image"),
+		"Width": types.Integer(width), "Height": types.Integer(height), "BitsPerComponent": types.Integer(bits),
+	}
+}
+
+// pictureSpace returns the colour space for n components: that of the profile,
+// if it is one for as many, else that of the device, which viewers take for sRGB.
+func pictureSpace(d *document, profile []byte, n int) types.Object {
+	device := deviceSpace(n)
+	want := map[int]string{1: "GRAY", 3: "RGB ", 4: "CMYK"}[n]
+	// ICC.1:2010, 7.2: signature "acsp" at 36, colour space at 16.
+	if len(profile) < 128 || string(profile[36:40]) != "acsp" || string(profile[16:20]) != want {
+		return device
+	}
+	return types.Array{types.Name("ICCBased"), d.addStream(types.Dict{
+		"N": types.Integer(n), "Alternate": device, "Filter": types.Name("FlateDecode"),
+	}, deflate(profile))}
+}
+
+const (
+	placeholder = 96    // dpi: a density up to this may be none
+	longestPage = 842   // points: a page of such a picture
+	maxSide     = 14400 // points: of any page (ISO 32000-2, annex C)
+)
+
+// size returns the size of a picture in points, as it is to be seen.
+func (p picture) size() (width, height float64) {
+	dx, dy := p.density.x, p.density.y
+	if !(dx >= 1 && dy >= 1) || math.IsInf(dx, 0) || math.IsInf(dy, 0) {
+		dx, dy = placeholder, placeholder
+	}
+	width, height = float64(p.width)*72/dx, float64(p.height)*72/dy
+	longest := float64(maxSide)
+	if dx <= placeholder || dy <= placeholder {
+		longest = longestPage
+	}
+	if f := longest / max(width, height); f < 1 {
+		width, height = width*f, height*f
+	}
+	if p.orientation >= 5 {
+		width, height = height, width
+	}
+	return max(width, 1), max(height, 1)
+}
+
+// upright returns the transformation that puts the unit square, in which an
+// image is drawn, into itself so that the picture is upright.
+func upright(orientation int) matrix {
+	switch orientation {
+	case 2: // mirrored
+		return matrix{-1, 0, 0, 1, 1, 0}
+	case 3: // upside down
+		return matrix{-1, 0, 0, -1, 1, 1}
+	case 4: // mirrored top to bottom
+		return matrix{1, 0, 0, -1, 0, 1}
+	case 5: // mirrored along the diagonal from the top left
+		return matrix{0, -1, -1, 0, 1, 1}
+	case 6: // to be turned clockwise
+		return matrix{0, -1, 1, 0, 0, 1}
+	case 7: // mirrored along the other diagonal
+		return matrix{0, 1, 1, 0, 0, 0}
+	case 8: // to be turned counter-clockwise
+		return matrix{0, 1, -1, 0, 1, 0}
+	}
+	return identityMatrix()
+}
+
+// addPicturePage adds a page with a picture on it.
+func addPicturePage(d *document, p picture, params fileops.Params) types.IndirectRef {
+	width, height := p.size()
+	margin := params.Float("margin")
+	pageWidth, pageHeight := width+2*margin, height+2*margin
+	if w, h, ok := paper(params.Get("page_size")); ok {
+		landscape := params.Get("orientation") == "landscape" || params.Get("orientation") != "portrait" && width > height
+		if landscape {
+			w, h = h, w
+		}
+		pageWidth, pageHeight = w, h
+		if f := min((w-2*margin)/width, (h-2*margin)/height); f < 1 {
+			width, height = width*f, height*f
+		}
+	}
+	x, y := (pageWidth-width)/2, (pageHeight-height)/2
+	m := upright(p.orientation).times(matrix{width, 0, 0, height, x, y})
+	content := []byte("q ")
+	for _, v := range m {
+		content = append(appendFloat(content, math.Round(v*1e4)/1e4), ' ')
+	}
+	content = append(content, "cm /Im Do Q\n"...)
+	return d.add(types.Dict{
+		"Type":      types.Name("Page"),
+		"MediaBox":  types.Array{types.Integer(0), types.Integer(0), types.Float(math.Round(pageWidth*1e3) / 1e3), types.Float(math.Round(pageHeight*1e3) / 1e3)},
+		"Resources": types.Dict{"XObject": types.Dict{"Im": p.image}},
+		"Contents":  d.addStream(types.Dict{}, content),
+	})
+}
+
+// paper returns the size of a sheet in points.
+func paper(name string) (width, height float64, ok bool) {
+	switch name {
+	case "a4":
+		return 595.276, 841.89, true
+	case "letter":
+		return 612, 792, true
+	}
+	return 0, 0, false
+}

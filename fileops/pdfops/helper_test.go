@@ -1,0 +1,264 @@
+package pdfops_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/pdfops"
+)
+
+// variants are the tools that every action is tested with.
+func variants(t testing.TB) map[string]pdfops.Tools {
+	t.Helper()
+	return map[string]pdfops.Tools{"pure": {}, "qpdf": {QPDF: findQPDF(t)}}
+}
+
+func findQPDF(t testing.TB) *engine.Program {
+	t.Helper()
+	p, err := engine.Find(t.Context(), []string{"--version"}, "qpdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// try runs an action and returns its results in memory.
+func try(ctx context.Context, t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) ([]*fileops.File, error) {
+	t.Helper()
+	var out []*fileops.File
+	r := fileops.Runner{TempDir: t.TempDir()}
+	err := r.Run(ctx, a, args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		b, err := io.ReadAll(f.Reader())
+		out = append(out, fileops.Bytes(f.Name(), b))
+		return err
+	}), in...)
+	return out, err
+}
+
+// run runs an action that must give one result.
+func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) *fileops.File {
+	t.Helper()
+	out, err := try(t.Context(), t, a, args, in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) != 1 {
+		t.Fatalf("%d results", len(out))
+	}
+	return out[0]
+}
+
+// fails runs an action that must fail with an error of a kind, and returns the
+// message for people.
+func fails(t testing.TB, kind error, a fileops.Action, args fileops.Args, in ...*fileops.File) string {
+	t.Helper()
+	out, err := try(t.Context(), t, a, args, in...)
+	if !errors.Is(err, kind) {
+		t.Fatalf("error is %v, want %v; %d results", err, kind, len(out))
+	}
+	return fileops.Message(err)
+}
+
+func pdf(name string, b []byte) *fileops.File { return fileops.Bytes(name, b) }
+
+func content(t testing.TB, f *fileops.File) []byte {
+	t.Helper()
+	b, ok := f.Bytes()
+	if !ok {
+		t.Fatal("file is not in memory")
+	}
+	return b
+}
+
+// save writes a file to disk, for other programs.
+func save(t testing.TB, f *fileops.File) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), "f"+filepath.Ext(f.Name()))
+	if err := os.WriteFile(p, content(t, f), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// shell runs a program that must succeed and returns its standard output.
+func shell(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := output(t, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	return out
+}
+
+func output(t testing.TB, name string, args ...string) (string, error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Dir = t.TempDir()
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%w: %s", err, errs.String())
+	}
+	return out.String(), nil
+}
+
+// encrypted encrypts a file with qpdf.
+func encrypted(t testing.TB, plain []byte, args ...string) []byte {
+	t.Helper()
+	in := save(t, pdf("in.pdf", plain))
+	out := filepath.Join(t.TempDir(), "out.pdf")
+	all := append([]string{"--allow-weak-crypto", "--encrypt"}, args...)
+	shell(t, "qpdf", append(all, "--", in, out)...)
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// sound checks a PDF file with qpdf.
+func sound(t testing.TB, f *fileops.File) {
+	t.Helper()
+	p := save(t, f)
+	shell(t, "qpdf", "--check", p)
+}
+
+// summary is what a PDF file contains, as qpdf sees it.
+type summary struct {
+	Pages, Outlines, Links, Widgets, Fields, Attachments, Labels int
+	Tagged                                                       bool
+	Version                                                      string
+}
+
+func summarize(t testing.TB, f *fileops.File) summary {
+	t.Helper()
+	p := save(t, f)
+	var v struct {
+		Pages []struct {
+			Object string
+			Images []any
+		}
+		Outlines    []any
+		Pagelabels  []any
+		Attachments map[string]any
+		Acroform    struct{ Fields []any }
+		Qpdf        []map[string]any
+	}
+	if err := json.Unmarshal([]byte(shell(t, "qpdf", "--json=2", p)), &v); err != nil {
+		t.Fatal(err)
+	}
+	var s summary
+	s.Pages, s.Fields, s.Attachments, s.Labels = len(v.Pages), len(v.Acroform.Fields), len(v.Attachments), len(v.Pagelabels)
+	var count func([]any)
+	count = func(items []any) {
+		for _, i := range items {
+			s.Outlines++
+			if m, ok := i.(map[string]any); ok {
+				kids, _ := m["kids"].([]any)
+				count(kids)
+			}
+		}
+	}
+	count(v.Outlines)
+	var walk func(any)
+	walk = func(o any) {
+		switch v := o.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			switch v["/Subtype"] {
+			case "/Link":
+				s.Links++
+			case "/Widget":
+				s.Widgets++
+			}
+			if v["/StructTreeRoot"] != nil {
+				s.Tagged = true
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	for _, objects := range v.Qpdf {
+		for _, o := range objects {
+			walk(o)
+		}
+	}
+	return s
+}
+
+// handmade builds a PDF file of objects 1, 2, …; the first is the catalog.
+func handmade(version string, objects ...string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%%PDF-%s\n%%\xe2\xe3\xcf\xd3\n", version)
+	offsets := make([]int, len(objects))
+	for i, o := range objects {
+		offsets[i] = b.Len()
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	start := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for _, o := range offsets {
+		fmt.Fprintf(&b, "%010d 00000 n \n", o)
+	}
+	fmt.Fprintf(&b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, start)
+	return b.Bytes()
+}
+
+func stream(dict, data string) string {
+	return fmt.Sprintf("<<%s/Length %d>>\nstream\n%s\nendstream", dict, len(data), data)
+}
+
+// simple returns a document of one page with a text.
+func simple(text string) []byte {
+	return handmade("1.4",
+		"<</Type/Catalog/Pages 2 0 R>>",
+		"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+		stream("", "BT /F 24 Tf 20 100 Td ("+text+") Tj ET"),
+		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+}
+
+// rich returns a document of two pages with bookmarks, a link to a named
+// destination, form fields, page labels, an attachment, a layer and tags, all
+// with the same names every time.
+func rich(text string) []byte {
+	return handmade("1.7",
+		`<</Type/Catalog/Pages 2 0 R/Outlines 6 0 R/Names<</Dests 9 0 R/EmbeddedFiles 10 0 R>>/Dests<</old[4 0 R/Fit]>>`+
+			`/AcroForm<</Fields[13 0 R]/DA(/F 12 Tf 0 g)/DR<</Font<</F 5 0 R>>>>>>/PageLabels<</Nums[0<</S/r>>]>>`+
+			`/StructTreeRoot 17 0 R/MarkInfo<</Marked true>>/OCProperties<</OCGs[16 0 R]/D<</OFF[16 0 R]/Order[16 0 R]>>>>/AF[11 0 R]>>`,
+		`<</Type/Pages/Kids[3 0 R 4 0 R]/Count 2/MediaBox[0 0 300 200]/Resources<</Font<</F 5 0 R>>/Properties<</L 16 0 R>>>>>>`,
+		`<</Type/Page/Parent 2 0 R/Contents 14 0 R/Annots[13 0 R 15 0 R]/StructParents 0>>`,
+		`<</Type/Page/Parent 2 0 R/Contents 18 0 R/Annots[19 0 R]>>`,
+		`<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>`,
+		`<</Type/Outlines/First 7 0 R/Last 8 0 R/Count 2>>`,
+		`<</Title(One)/Parent 6 0 R/Next 8 0 R/Dest(two)>>`,
+		`<</Title(Two)/Parent 6 0 R/Prev 7 0 R/A<</S/GoTo/D(two)>>>>`,
+		`<</Names[(two)[4 0 R/XYZ 0 200 null]]>>`,
+		`<</Names[(note.txt)11 0 R]>>`,
+		`<</Type/Filespec/F(note.txt)/UF(note.txt)/EF<</F 12 0 R>>/AFRelationship/Data>>`,
+		stream("/Type/EmbeddedFile", "note of "+text),
+		`<</Type/Annot/Subtype/Widget/FT/Tx/T(field)/V(`+text+`)/Rect[10 10 100 30]/P 3 0 R/F 4>>`,
+		stream("", "/P<</MCID 0>>BDC BT /F 24 Tf 20 100 Td ("+text+") Tj ET EMC /OC/L BDC BT /F 24 Tf 20 60 Td (hidden) Tj ET EMC"),
+		`<</Type/Annot/Subtype/Link/Rect[10 150 100 170]/Border[0 0 1]/Dest(two)>>`,
+		`<</Type/OCG/Name(Layer)>>`,
+		`<</Type/StructTreeRoot/K 20 0 R/ParentTree<</Nums[0[20 0 R]]>>>>`,
+		stream("", "BT /F 24 Tf 20 100 Td (second "+text+") Tj ET"),
+		`<</Type/Annot/Subtype/Link/Rect[10 150 100 170]/Dest/old>>`,
+		`<</Type/StructElem/S/P/P 17 0 R/Pg 3 0 R/K 0>>`,
+	)
+}

@@ -1,0 +1,169 @@
+package pdfops
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// A token of a content stream.
+type token struct {
+	kind tokenKind
+	text string  // of a name or an operator
+	num  float64 // of a number
+}
+
+type tokenKind int
+
+const (
+	tokenEnd tokenKind = iota
+	tokenNumber
+	tokenName
+	tokenOperator
+	tokenOther // strings and delimiters, whose value is of no interest here
+)
+
+// A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
+// never fails: what makes no sense comes out as something or other.
+type lexer struct {
+	b   []byte
+	pos int
+}
+
+func isSpace(c byte) bool {
+	switch c {
+	case 0, '\t', '\n', '\f', '\r', ' ':
+		return true
+	}
+	return false
+}
+
+func isDelimiter(c byte) bool {
+	switch c {
+	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
+		return true
+	}
+	return false
+}
+
+func (l *lexer) next() token {
+	l.skipSpace()
+	if l.pos >= len(l.b) {
+		return token{}
+	}
+	start := l.pos
+	c := l.b[start]
+	switch {
+	case c == '(':
+		l.skipString()
+		return token{kind: tokenOther}
+	case c == '<' && !(start+1 < len(l.b) && l.b[start+1] == '<'):
+		if i := bytes.IndexByte(l.b[start:], '>'); i >= 0 {
+			l.pos += i + 1
+		} else {
+			l.pos = len(l.b)
+		}
+		return token{kind: tokenOther}
+	case c == '/':
+		l.pos++
+		return token{kind: tokenName, text: unescapeName(l.word())}
+	case isDelimiter(c):
+		l.pos++
+		return token{kind: tokenOther}
+	}
+	w := l.word()
+	if c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' {
+		f, _ := strconv.ParseFloat(string(w), 64) // 0 for what is none
+		return token{kind: tokenNumber, num: f}
+	}
+	return token{kind: tokenOperator, text: string(w)}
+}
+
+func (l *lexer) word() []byte {
+	start := l.pos
+	for l.pos < len(l.b) && !isSpace(l.b[l.pos]) && !isDelimiter(l.b[l.pos]) {
+		l.pos++
+	}
+	return l.b[start:l.pos]
+}
+
+func (l *lexer) skipSpace() {
+	for l.pos < len(l.b) {
+		switch c := l.b[l.pos]; {
+		case isSpace(c):
+			l.pos++
+		case c == '%':
+			for l.pos < len(l.b) && l.b[l.pos] != '\n' && l.b[l.pos] != '\r' {
+				l.pos++
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (l *lexer) skipString() {
+	depth := 0
+	for l.pos < len(l.b) {
+		c := l.b[l.pos]
+		l.pos++
+		switch c {
+		case '\\':
+			l.pos++
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// skipInlineImage is called after the operator ID: it goes on to behind EI. The
+// data have no length; EI must stand between white space, and what follows must
+// look like content again.
+func (l *lexer) skipInlineImage() {
+	for from := l.pos; ; {
+		i := bytes.Index(l.b[from:], []byte("EI"))
+		if i < 0 {
+			l.pos = len(l.b)
+			return
+		}
+		at := from + i
+		from = at + 2
+		before := at > 0 && isSpace(l.b[at-1])
+		after := from >= len(l.b) || isSpace(l.b[from])
+		if before && after && legible(l.b[from:min(len(l.b), from+16)]) {
+			l.pos = from
+			return
+		}
+	}
+}
+
+func legible(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x7f || c < ' ' && !isSpace(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func unescapeName(b []byte) string {
+	if bytes.IndexByte(b, '#') < 0 {
+		return string(b)
+	}
+	var out []byte
+	for i := 0; i < len(b); i++ {
+		if b[i] == '#' && i+2 < len(b) {
+			if n, err := strconv.ParseUint(string(b[i+1:i+3]), 16, 8); err == nil {
+				out = append(out, byte(n))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, b[i])
+	}
+	return string(out)
+}

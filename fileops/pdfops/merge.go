@@ -1,0 +1,460 @@
+package pdfops
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// Merge returns the joint action "merge": it makes one PDF file, merged.pdf, of
+// all inputs, in their order. Files that are not PDF are made so by the first of
+// the convert actions that accepts convert_to=pdf for their format; Merge
+// accepts the formats for which there is one.
+//
+// Each input gets a bookmark with its name, above its own bookmarks. Links, named
+// destinations, form fields, page labels, attachments and layers stay; names that
+// are taken already get a number. The structure for accessibility, the metadata
+// and the settings for viewing are those of the first input. A single PDF file
+// comes out as it is.
+func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
+	spec := t.spec("merge", "Makes one PDF file of several files.", nil)
+	spec.Joint = true
+	by := make(map[format.Format]fileops.Action)
+	for _, a := range convert {
+		for _, f := range convertible(a) {
+			if by[f] == nil && f != format.PDF {
+				by[f] = a
+				spec.Accepts[0].Formats = append(spec.Accepts[0].Formats, f)
+			}
+		}
+	}
+	slices.Sort(spec.Accepts[0].Formats[1:])
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		if len(job.Inputs) == 1 && job.Input().Format() == format.PDF {
+			if _, err := t.load(ctx, job, job.Input(), job.Input().Name()); err != nil {
+				return err
+			}
+			return job.Keep(job.Input().Named(mergedName))
+		}
+		m := newMerger()
+		for i, f := range job.Inputs {
+			parts, err := t.asPDF(ctx, job, by, f)
+			if err != nil {
+				return err
+			}
+			for _, part := range parts {
+				d, err := t.load(ctx, job, part, f.Name())
+				if err != nil {
+					return err
+				}
+				if err := m.add(d, f.Name()); err != nil {
+					return err
+				}
+			}
+			job.Progress(0.9 * float64(i+1) / float64(len(job.Inputs)))
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		d, err := m.finish()
+		if err != nil {
+			return err
+		}
+		return job.Write(mergedName, func(w io.Writer) error { return d.write(w, false, nil) })
+	})
+}
+
+const mergedName = "merged.pdf"
+
+// convertible returns the formats that a converts to PDF.
+func convertible(a fileops.Action) []format.Format {
+	reg, err := fileops.NewRegistry(a)
+	if err != nil {
+		return nil
+	}
+	var out []format.Format
+	for _, acc := range a.Spec().Accepts {
+		for _, f := range acc.Formats {
+			if f == format.Any {
+				continue
+			}
+			if _, _, err := reg.Resolve(a.Spec().Name, []format.Format{f}, toPDF()); err == nil {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+func toPDF() fileops.Args { return fileops.Args{"convert_to": "pdf"} }
+
+// asPDF converts an input, if it has to be. The results are in memory.
+func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action, f *fileops.File) ([]*fileops.File, error) {
+	if f.Format() == format.PDF {
+		return []*fileops.File{f}, nil
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return nil, err
+	}
+	a := by[f.Format()]
+	if a == nil {
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be made a PDF file", f.Name())
+	}
+	var out []*fileops.File
+	sink := fileops.SinkFunc(func(_ context.Context, r *fileops.File) error {
+		if r.Size() > maxFile {
+			return fileops.Fail(fileops.ErrLimit, nil, "%s is too large as a PDF file", f.Name())
+		}
+		b, err := io.ReadAll(r.Reader())
+		out = append(out, fileops.Bytes(r.Name(), b))
+		return err
+	})
+	r := fileops.Runner{TempDir: dir, Log: job.Log}
+	if err := r.Run(ctx, a, toPDF(), sink, f); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return out, nil
+}
+
+// A merger puts documents together.
+type merger struct {
+	out     *document
+	pages   []types.IndirectRef
+	outline []types.IndirectRef // one item per file
+	labels  []labelled
+	names   map[string]*nameTree // by kind
+	dests   types.Dict           // destinations whose names are PDF names
+	form    *mergedForm
+	layers  *mergedLayers
+	arrays  map[string]types.Array // of the catalog, joined
+	inputs  int
+}
+
+func newMerger() *merger {
+	return &merger{
+		out: newDocument(), names: make(map[string]*nameTree), dests: types.Dict{},
+		form: newMergedForm(), layers: newMergedLayers(), arrays: make(map[string]types.Array),
+	}
+}
+
+// add adds the objects and pages of d, which is used up by that.
+func (m *merger) add(d *document, title string) error {
+	m.inputs++
+	first := m.inputs == 1
+	shift := m.out.last
+	move := func(nr int) int { return nr + shift }
+	kept := make(map[int]types.Object)
+	for _, nr := range d.reachable() {
+		kept[nr] = d.objects[nr]
+	}
+	for nr, o := range kept {
+		m.out.objects[move(nr)] = replace(o, move)
+	}
+	m.out.last = shift + d.last
+	moved := document{objects: m.out.objects, root: move(d.root)}
+	pages, err := moved.pages()
+	if err != nil {
+		return fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", title)
+	}
+	if len(m.pages)+len(pages) > maxPages {
+		return fileops.Fail(fileops.ErrLimit, nil, "the files have more than %d pages together", maxPages)
+	}
+	catalog := m.out.dict(refTo(move(d.root)))
+	if first {
+		m.out.root, m.out.id = move(d.root), d.id
+		if d.info != 0 {
+			m.out.info = move(d.info)
+		}
+	}
+	m.out.version = max(m.out.version, d.version)
+
+	renamed := m.addNames(catalog)
+	if len(renamed) > 0 {
+		m.renameDests(kept, renamed)
+	}
+	from := len(m.pages)
+	m.addPages(pages)
+	m.labels = append(m.labels, labelled{from: from, tree: catalog["PageLabels"]})
+	m.addOutline(catalog, title, m.pages[from])
+	m.form.add(m.out, m.out.dict(catalog["AcroForm"]))
+	m.layers.add(m.out, m.out.dict(catalog["OCProperties"]))
+	for _, key := range []string{"AF", "Threads"} {
+		m.arrays[key] = append(m.arrays[key], m.out.array(catalog[key])...)
+	}
+	if !first {
+		m.untag(kept)
+	}
+	return nil
+}
+
+// addPages makes pages leaves of the new tree, with all that they inherited.
+func (m *merger) addPages(pages []page) {
+	seen := make(map[int]bool)
+	for _, p := range pages {
+		for key, v := range p.inherited {
+			if p.dict[key] == nil {
+				p.dict[key] = v
+			}
+		}
+		nr := p.ref.ObjectNumber.Value()
+		if nr == 0 || seen[nr] {
+			// A direct page, or one that stands in the tree twice.
+			p.ref = m.out.add(maps.Clone(p.dict))
+			nr = p.ref.ObjectNumber.Value()
+		}
+		seen[nr] = true
+		m.pages = append(m.pages, p.ref)
+	}
+}
+
+// untag removes the links of content into the structure tree of its document,
+// which is not carried over: they would point into that of the first.
+func (m *merger) untag(kept map[int]types.Object) {
+	for _, o := range kept {
+		eachDict(o, func(v types.Dict) {
+			delete(v, "StructParent")
+			delete(v, "StructParents")
+		})
+	}
+}
+
+// eachDict calls f for o and the dictionaries directly in it.
+func eachDict(o types.Object, f func(types.Dict)) {
+	switch v := o.(type) {
+	case types.Dict:
+		f(v)
+		for _, e := range v {
+			eachDict(e, f)
+		}
+	case types.Array:
+		for _, e := range v {
+			eachDict(e, f)
+		}
+	case *types.StreamDict:
+		eachDict(v.Dict, f)
+	}
+}
+
+// finish builds the catalog.
+func (m *merger) finish() (*document, error) {
+	d := m.out
+	catalog := d.catalog()
+	if catalog == nil {
+		return nil, fmt.Errorf("merge: no catalog")
+	}
+	catalog["Pages"] = m.pageTree()
+	for key, value := range map[string]types.Object{
+		"Outlines":     m.outlines(),
+		"PageLabels":   m.pageLabels(),
+		"Names":        m.nameTrees(),
+		"Dests":        orNil(m.dests),
+		"AcroForm":     m.form.dict(m.inputs > 1),
+		"OCProperties": m.layers.dict(),
+	} {
+		delete(catalog, key)
+		if value != nil {
+			catalog[key] = value
+		}
+	}
+	for key, a := range m.arrays {
+		delete(catalog, key)
+		if len(a) > 0 {
+			catalog[key] = a
+		}
+	}
+	if m.inputs > 1 {
+		// What is true of one file only: signatures and permissions, a
+		// portfolio's view of attachments, the conditions of printing,
+		// private data, and the claim to conform to a standard.
+		for _, key := range []string{"Perms", "DSS", "Legal", "Collection", "OutputIntents", "PieceInfo", "Requirements"} {
+			delete(catalog, key)
+		}
+		if d.claims("pdfaid:part", "pdfxid:", "pdfuaid:part", "pdfe:") {
+			delete(catalog, "Metadata")
+		}
+	}
+	delete(catalog, "Version")
+	return d, nil
+}
+
+func orNil(d types.Dict) types.Object {
+	if len(d) == 0 {
+		return nil
+	}
+	return d
+}
+
+// pageTree builds a tree with at most 32 children per node.
+func (m *merger) pageTree() types.IndirectRef {
+	const width = 32
+	d := m.out
+	type node struct {
+		ref   types.IndirectRef
+		count int
+	}
+	var level []node
+	for _, p := range m.pages {
+		level = append(level, node{p, 1})
+	}
+	for {
+		var above []node
+		for part := range slices.Chunk(level, width) {
+			dict := types.Dict{"Type": types.Name("Pages")}
+			ref := d.add(dict)
+			var kids types.Array
+			count := 0
+			for _, n := range part {
+				d.dict(n.ref)["Parent"] = ref
+				kids = append(kids, n.ref)
+				count += n.count
+			}
+			dict["Kids"], dict["Count"] = kids, types.Integer(count)
+			above = append(above, node{ref, count})
+		}
+		if len(above) == 1 {
+			return above[0].ref
+		}
+		level = above
+	}
+}
+
+// addOutline adds a bookmark for a file, with the bookmarks of the file below it.
+func (m *merger) addOutline(catalog types.Dict, title string, first types.IndirectRef) {
+	d := m.out
+	item := types.Dict{
+		"Title": textString(title),
+		"Dest":  types.Array{first, types.Name("XYZ"), nil, nil, nil},
+	}
+	ref := d.add(item)
+	m.outline = append(m.outline, ref)
+	var kids []types.IndirectRef
+	seen := make(map[int]bool)
+	next := d.dict(catalog["Outlines"])["First"]
+	for {
+		kid, ok := next.(types.IndirectRef)
+		dict := d.dict(kid)
+		if !ok || dict == nil || seen[kid.ObjectNumber.Value()] {
+			break
+		}
+		seen[kid.ObjectNumber.Value()] = true
+		kids = append(kids, kid)
+		next = dict["Next"]
+	}
+	if len(kids) == 0 {
+		return
+	}
+	count := m.chain(kids, ref)
+	item["First"], item["Last"] = kids[0], kids[len(kids)-1]
+	item["Count"] = types.Integer(-count) // closed
+}
+
+// chain links bookmarks to each other and to their parent. It returns how many
+// are visible once the parent is open.
+func (m *merger) chain(items []types.IndirectRef, parent types.IndirectRef) int {
+	visible := 0
+	for i, ref := range items {
+		dict := m.out.dict(ref)
+		dict["Parent"] = parent
+		delete(dict, "Prev")
+		delete(dict, "Next")
+		if i > 0 {
+			dict["Prev"] = items[i-1]
+		}
+		if i+1 < len(items) {
+			dict["Next"] = items[i+1]
+		}
+		visible += 1 + max(0, m.out.integer(dict["Count"]))
+	}
+	return visible
+}
+
+func (m *merger) outlines() types.Object {
+	root := types.Dict{"Type": types.Name("Outlines")}
+	ref := m.out.add(root)
+	root["Count"] = types.Integer(m.chain(m.outline, ref))
+	root["First"], root["Last"] = m.outline[0], m.outline[len(m.outline)-1]
+	return ref
+}
+
+// labelled are the page labels of an input, whose pages start at index from.
+type labelled struct {
+	from int
+	tree types.Object
+}
+
+// pageLabels joins the page labels. Pages of a file without any are numbered by
+// their place in the whole, as a viewer would.
+func (m *merger) pageLabels() types.Object {
+	var nums types.Array
+	given := false
+	for i, l := range m.labels {
+		end := len(m.pages)
+		if i+1 < len(m.labels) {
+			end = m.labels[i+1].from
+		}
+		entries := m.out.numberTree(l.tree)
+		given = given || len(entries) > 0
+		if len(entries) == 0 || entries[0].key > 0 {
+			nums = append(nums, types.Integer(l.from), types.Dict{"S": types.Name("D"), "St": types.Integer(l.from + 1)})
+		}
+		for _, e := range entries {
+			if at := l.from + e.key; e.key >= 0 && at < end {
+				nums = append(nums, types.Integer(at), e.value)
+			}
+		}
+	}
+	if !given {
+		return nil
+	}
+	return m.out.add(types.Dict{"Nums": nums})
+}
+
+type numbered struct {
+	key   int
+	value types.Object
+}
+
+// numberTree returns the entries of a number tree (ISO 32000-2, 7.9.7), sorted.
+func (d *document) numberTree(o types.Object) []numbered {
+	var out []numbered
+	d.treeLeaves(o, "Nums", func(key, value types.Object) {
+		if n, ok := d.resolve(key).(types.Integer); ok {
+			out = append(out, numbered{int(n), value})
+		}
+	})
+	slices.SortStableFunc(out, func(a, b numbered) int { return a.key - b.key })
+	return slices.CompactFunc(out, func(a, b numbered) bool { return a.key == b.key })
+}
+
+// treeLeaves calls f for the pairs in the leaves of a name or number tree.
+func (d *document) treeLeaves(o types.Object, key string, f func(key, value types.Object)) {
+	seen := make(map[int]bool)
+	var walk func(o types.Object, depth int)
+	walk = func(o types.Object, depth int) {
+		if ref, ok := o.(types.IndirectRef); ok {
+			if seen[ref.ObjectNumber.Value()] {
+				return
+			}
+			seen[ref.ObjectNumber.Value()] = true
+		}
+		node := d.dict(o)
+		if node == nil || depth > 64 {
+			return
+		}
+		leaf := d.array(node[key])
+		for i := 0; i+1 < len(leaf); i += 2 {
+			f(leaf[i], leaf[i+1])
+		}
+		for _, kid := range d.array(node["Kids"]) {
+			walk(kid, depth+1)
+		}
+	}
+	walk(o, 0)
+}

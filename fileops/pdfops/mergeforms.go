@@ -1,0 +1,194 @@
+package pdfops
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// A mergedForm is the interactive form of all documents (ISO 32000-2, 12.7.3).
+type mergedForm struct {
+	forms     int
+	base      types.Dict // that of the first document with a form
+	fields    types.Array
+	order     types.Array // of calculation
+	resources types.Dict
+	titles    map[string]bool // of fields at the top
+	appear    bool
+	signed    bool
+}
+
+func newMergedForm() *mergedForm {
+	return &mergedForm{resources: types.Dict{}, titles: make(map[string]bool)}
+}
+
+func (f *mergedForm) add(d *document, form types.Dict) {
+	fields := d.array(form["Fields"])
+	if form == nil {
+		return
+	}
+	if f.forms++; f.base == nil {
+		f.base = form
+	}
+	f.appear = f.appear || d.boolean(form["NeedAppearances"])
+	f.signed = f.signed || d.integer(form["SigFlags"])&1 != 0
+	f.order = append(f.order, d.array(form["CO"])...)
+	own := make(map[string]bool)
+	for _, o := range fields {
+		own[string(d.text(d.dict(o)["T"]))] = true
+	}
+	renamed := make(map[string]string)
+	for _, o := range fields {
+		field := d.dict(o)
+		if field == nil {
+			continue
+		}
+		f.fields = append(f.fields, o)
+		// Two fields of one name would have one value.
+		name := string(d.text(field["T"]))
+		if name != "" && f.titles[name] {
+			to, ok := renamed[name]
+			if !ok {
+				to = unique(name, func(s string) bool { return f.titles[s] || own[s] })
+				renamed[name] = to
+			}
+			field["T"] = types.NewHexLiteral(encodeLike(name, to))
+		}
+		// What the form says for all its fields is now said by each.
+		for _, key := range []string{"DA", "Q"} {
+			if v := form[key]; v != nil && field[key] == nil {
+				field[key] = v
+			}
+		}
+	}
+	for name := range own {
+		if to, ok := renamed[name]; ok {
+			name = to
+		}
+		f.titles[name] = true
+	}
+	f.addResources(d, d.dict(form["DR"]))
+}
+
+// encodeLike returns to, which is from with something in ASCII behind it, in the
+// encoding of from: UTF-16 if it starts with a byte order mark.
+func encodeLike(from, to string) []byte {
+	if len(from) < 2 || from[:2] != "\xfe\xff" {
+		return []byte(to)
+	}
+	out := []byte(from)
+	for _, c := range []byte(to[len(from):]) {
+		out = append(out, 0, c)
+	}
+	return out
+}
+
+// addResources adds the default resources that have no namesake yet.
+func (f *mergedForm) addResources(d *document, resources types.Dict) {
+	for _, kind := range slices.Sorted(maps.Keys(resources)) {
+		switch v := d.resolve(resources[kind]).(type) {
+		case types.Dict:
+			own, _ := f.resources[kind].(types.Dict)
+			if own == nil {
+				own = types.Dict{}
+				f.resources[kind] = own
+			}
+			for name, r := range v {
+				if own[name] == nil {
+					own[name] = r
+				}
+			}
+		default:
+			if f.resources[kind] == nil {
+				f.resources[kind] = v
+			}
+		}
+	}
+}
+
+// dict returns the form. In several documents together signatures are void and
+// an XFA form, which describes one of them, would hide the fields of the others.
+func (f *mergedForm) dict(several bool) types.Object {
+	if f.forms == 0 {
+		return nil
+	}
+	form := maps.Clone(f.base)
+	form["Fields"] = f.fields
+	for _, key := range []string{"CO", "DR", "NeedAppearances"} {
+		delete(form, key)
+	}
+	if len(f.order) > 0 {
+		form["CO"] = f.order
+	}
+	if len(f.resources) > 0 {
+		form["DR"] = f.resources
+	}
+	if f.appear {
+		form["NeedAppearances"] = types.Boolean(true)
+	}
+	if several {
+		delete(form, "XFA")
+		delete(form, "SigFlags")
+		if f.signed {
+			form["SigFlags"] = types.Integer(1) // there are fields for signatures
+		}
+	}
+	return form
+}
+
+// mergedLayers are the optional content groups of all documents
+// (ISO 32000-2, 8.11.4). Without them, what is hidden would be shown.
+type mergedLayers struct {
+	groups types.Array
+	lists  map[string]types.Array // of the default configuration
+	base   types.Dict
+}
+
+func newMergedLayers() *mergedLayers { return &mergedLayers{lists: make(map[string]types.Array)} }
+
+func (l *mergedLayers) add(d *document, properties types.Dict) {
+	groups := d.array(properties["OCGs"])
+	if len(groups) == 0 {
+		return
+	}
+	l.groups = append(l.groups, groups...)
+	config := d.dict(properties["D"])
+	if l.base == nil {
+		l.base = types.Dict{}
+		for _, key := range []string{"Name", "Creator", "ListMode"} {
+			if v := config[key]; v != nil {
+				l.base[key] = v
+			}
+		}
+	}
+	for _, key := range []string{"ON", "OFF", "Order", "RBGroups", "Locked", "AS"} {
+		l.lists[key] = append(l.lists[key], d.array(config[key])...)
+	}
+	// "Everything is off but …" of one document is said one by one.
+	if d.name(config["BaseState"]) == "OFF" {
+		on := make(map[types.Object]bool)
+		for _, g := range d.array(config["ON"]) {
+			if ref, ok := g.(types.IndirectRef); ok {
+				on[ref] = true
+			}
+		}
+		for _, g := range groups {
+			if ref, ok := g.(types.IndirectRef); ok && !on[ref] {
+				l.lists["OFF"] = append(l.lists["OFF"], ref)
+			}
+		}
+	}
+}
+
+func (l *mergedLayers) dict() types.Object {
+	if len(l.groups) == 0 {
+		return nil
+	}
+	for key, a := range l.lists {
+		if len(a) > 0 {
+			l.base[key] = a
+		}
+	}
+	return types.Dict{"OCGs": l.groups, "D": l.base}
+}

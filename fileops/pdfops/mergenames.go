@@ -1,0 +1,132 @@
+package pdfops
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// A nameTree collects the entries of one kind of name tree (ISO 32000-2, 7.9.6).
+type nameTree struct {
+	entries map[string]types.Object
+}
+
+// unique returns name, or name with the first number that makes it new.
+func unique(name string, taken func(string) bool) string {
+	free := name
+	for i := 2; taken(free); i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
+	return free
+}
+
+// addNames takes over the name trees of a document. It returns the destinations
+// that had to be renamed.
+func (m *merger) addNames(catalog types.Dict) map[string]string {
+	d := m.out
+	renamed := make(map[string]string)
+	trees := d.dict(catalog["Names"])
+	for _, kind := range slices.Sorted(maps.Keys(trees)) {
+		tree := m.names[kind]
+		if tree == nil {
+			tree = &nameTree{entries: make(map[string]types.Object)}
+			m.names[kind] = tree
+		}
+		own := make(map[string]types.Object)
+		d.treeLeaves(trees[kind], "Names", func(key, value types.Object) {
+			if name := d.text(key); name != nil {
+				if _, twice := own[string(name)]; !twice {
+					own[string(name)] = value
+				}
+			}
+		})
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			to := name
+			if _, taken := tree.entries[name]; taken {
+				to = unique(name, func(s string) bool {
+					_, a := tree.entries[s]
+					_, b := own[s]
+					return a || b
+				})
+			}
+			tree.entries[to] = own[name]
+			if kind == "Dests" && to != name {
+				renamed[name] = to
+			}
+		}
+	}
+	own := d.dict(catalog["Dests"])
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		to := name
+		if _, taken := m.dests[name]; taken {
+			to = unique(name, func(s string) bool { return m.dests[s] != nil || own[s] != nil })
+			renamed["/"+name] = to
+		}
+		m.dests[to] = own[name]
+	}
+	return renamed
+}
+
+// renameDests changes the references to renamed destinations: those of
+// annotations and bookmarks, and those of actions that stay in the file.
+func (m *merger) renameDests(kept map[int]types.Object, renamed map[string]string) {
+	rename := func(v types.Dict, key string) {
+		switch o := m.out.resolve(v[key]).(type) {
+		case types.Name:
+			if to, ok := renamed["/"+string(o)]; ok {
+				v[key] = types.Name(to)
+			}
+		case types.StringLiteral, types.HexLiteral:
+			if to, ok := renamed[string(m.out.text(o))]; ok {
+				v[key] = types.NewHexLiteral([]byte(to))
+			}
+		}
+	}
+	for _, o := range kept {
+		eachDict(o, func(v types.Dict) {
+			rename(v, "Dest")
+			if m.out.name(v["S"]) == "GoTo" {
+				rename(v, "D")
+			}
+		})
+	}
+	// Of an /OpenAction only that of the first document is kept, and in the
+	// first document nothing is ever renamed.
+}
+
+// nameTrees writes all name trees.
+func (m *merger) nameTrees() types.Object {
+	out := types.Dict{}
+	for kind, tree := range m.names {
+		if len(tree.entries) > 0 {
+			out[kind] = m.writeTree(tree)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return m.out.add(out)
+}
+
+// writeTree writes a tree of two levels.
+func (m *merger) writeTree(t *nameTree) types.IndirectRef {
+	keys := slices.SortedFunc(maps.Keys(t.entries), func(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) })
+	var kids types.Array
+	for part := range slices.Chunk(keys, 64) {
+		var names types.Array
+		for _, k := range part {
+			names = append(names, types.NewHexLiteral([]byte(k)), t.entries[k])
+		}
+		if len(keys) == len(part) {
+			return m.out.add(types.Dict{"Names": names})
+		}
+		kids = append(kids, m.out.add(types.Dict{
+			"Names":  names,
+			"Limits": types.Array{names[0], names[len(names)-2]},
+		}))
+	}
+	return m.out.add(types.Dict{"Kids": kids})
+}

@@ -1,0 +1,215 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"github.com/pdfcpu/pdfcpu/pkg/api"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// This file fences what pdfcpu keeps per process. Its first default
+// configuration creates a directory in the user's home and fills a global that
+// nothing guards, unless that was switched off before; and what it reads with a
+// configuration writes into it, so that none may be shared.
+
+var configDir sync.Once
+
+func newConfiguration(password string) *model.Configuration {
+	configDir.Do(api.DisableConfigDir)
+	conf := model.NewDefaultConfiguration()
+	conf.Cmd = model.LISTINFO // needs no permission
+	conf.ValidationMode = model.ValidationRelaxed
+	conf.Offline = true
+	conf.Optimize = false
+	conf.OptimizeBeforeWriting = false
+	conf.OptimizeResourceDicts = false // loses fonts of some files
+	conf.UserPW = password
+	conf.Limits.MaxStreamBytes = maxFile
+	conf.Limits.MaxDecodeBytes = maxDecoded
+	conf.Limits.MaxObjectCount = maxObjects
+	conf.Limits.MaxXRefEntries = maxObjects
+	return conf
+}
+
+const (
+	maxFile    = 512 << 20 // bytes of a file that is read into memory
+	maxDecoded = 256 << 20 // bytes of a stream without its filters
+	maxObjects = 8388607   // indirect objects (ISO 19005-1, 6.1.12)
+	maxPages   = 5000
+)
+
+var (
+	errEncrypted = errors.New("the file is encrypted")
+	errTooLarge  = errors.New("the file has an object number that is too large")
+)
+
+// hasHugeNumber tells whether a number above maxObjects stands where the file
+// names an object or the size of its table: pdfcpu fills the gap below it, which
+// takes minutes and cannot be interrupted.
+func hasHugeNumber(data []byte) bool {
+	for _, key := range []string{" obj", "\nobj", "\robj"} {
+		for rest := data; ; {
+			i := bytes.Index(rest, []byte(key))
+			if i < 0 {
+				break
+			}
+			// Back over the generation and to the number.
+			head := bytes.TrimRight(rest[max(0, i-40):i], " \t\r\n")
+			head = bytes.TrimRight(head, "0123456789")
+			if tooLarge(lastDigits(bytes.TrimRight(head, " \t\r\n"))) {
+				return true
+			}
+			rest = rest[i+len(key):]
+		}
+	}
+	for _, key := range []string{"/Size", "xref"} {
+		for rest := data; ; {
+			i := bytes.Index(rest, []byte(key))
+			if i < 0 {
+				break
+			}
+			start := key == "xref" && i >= 5 && string(rest[i-5:i]) == "start"
+			rest = rest[i+len(key):]
+			if !start && tooLarge(firstDigits(bytes.TrimLeft(rest[:min(len(rest), 40)], " \t\r\n"))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func firstDigits(b []byte) []byte { return b[:len(b)-len(bytes.TrimLeft(b, "0123456789"))] }
+
+func lastDigits(b []byte) []byte { return b[len(bytes.TrimRight(b, "0123456789")):] }
+
+func tooLarge(digits []byte) bool {
+	digits = bytes.TrimLeft(digits, "0")
+	if len(digits) == 0 {
+		return false
+	}
+	n, err := strconv.Atoi(string(digits))
+	return err != nil || n > maxObjects
+}
+
+// parse reads a document into memory. A file under a password is decrypted with
+// it; without one it fails with errEncrypted.
+//
+// pdfcpu looks at ctx between objects. What it does within one (inflating an
+// object stream, for instance) is bounded by the limits above, but cannot be
+// interrupted.
+func parse(ctx context.Context, data []byte, password *string) (d *document, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
+		}
+	}()
+	if hasHugeNumber(data) {
+		return nil, errTooLarge
+	}
+	pw := ""
+	if password != nil {
+		pw = *password
+	} else if sec, err := findSecurity(data); err != nil || sec != nil {
+		return nil, errors.Join(errEncrypted, err)
+	}
+	c, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(data), newConfiguration(pw))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, pdfcpu.ErrWrongPassword) {
+		return nil, errors.Join(errEncrypted, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if password == nil && c.Encrypt != nil {
+		return nil, errEncrypted
+	}
+	return fromPDFCPU(ctx, c)
+}
+
+// fromPDFCPU takes over what was read. Streams become pointers, so that they
+// can be changed in place.
+func fromPDFCPU(ctx context.Context, c *model.Context) (*document, error) {
+	if c.Root == nil {
+		return nil, errors.New("no document catalog")
+	}
+	d := &document{
+		objects: make(map[int]types.Object, len(c.Table)),
+		root:    c.Root.ObjectNumber.Value(),
+		version: c.XRefTable.VersionString(),
+		skipped: make(map[int]bool),
+	}
+	if c.Info != nil {
+		d.info = c.Info.ObjectNumber.Value()
+	}
+	if len(c.ID) > 0 {
+		d.id = d.text(c.ID[0])
+	}
+	for nr, e := range c.Table {
+		if e == nil || e.Free || c.Encrypt != nil && nr == c.Encrypt.ObjectNumber.Value() {
+			continue
+		}
+		o := e.Object
+		if lazy, ok := o.(types.LazyObjectStreamObject); ok {
+			var err error
+			if o, err = lazy.DecodedObject(ctx); err != nil {
+				o = nil
+				d.skipped[nr] = true
+			}
+		}
+		switch v := o.(type) {
+		case nil:
+			// Null, or something that could not be parsed.
+			if e.Offset != nil && *e.Offset > 0 && !isNull(c.Read.RS, *e.Offset) {
+				d.skipped[nr] = true
+			}
+			continue
+		case types.ObjectStreamDict, types.XRefStreamDict:
+			continue
+		case types.StreamDict:
+			if v.HasSoleFilterNamed("Crypt") {
+				delete(v.Dict, "Filter")
+				delete(v.Dict, "DecodeParms")
+				v.FilterPipeline = nil
+			}
+			o = &v
+		}
+		d.objects[nr] = o
+		d.last = max(d.last, nr)
+	}
+	if d.dict(types.IndirectRef{ObjectNumber: types.Integer(d.root)}) == nil {
+		return nil, errors.New("no document catalog")
+	}
+	return d, nil
+}
+
+var nullObject = regexp.MustCompile(`^\s*\d+\s+\d+\s+obj\s*(null\s*)?endobj`)
+
+func isNull(rs io.ReadSeeker, offset int64) bool {
+	head := make([]byte, 64)
+	if _, err := rs.Seek(offset, io.SeekStart); err != nil {
+		return false
+	}
+	n, _ := io.ReadFull(rs, head)
+	return nullObject.Match(head[:n])
+}
+
+// parseObject parses one direct object at the start of s.
+func parseObject(ctx context.Context, s string) (o types.Object, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			o, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
+		}
+	}()
+	return model.ParseObjectContext(ctx, &s, 0)
+}

@@ -1,0 +1,178 @@
+// Package pdfops has the actions on PDF files: lock, unlock, reset_password,
+// merge, compress, and convert from pictures.
+//
+// Everything works in pure Go, with pdfcpu as the parser. With qpdf at hand
+// (see [Tools]) passwords are set and removed by it, and files that pdfcpu cannot
+// read are repaired by it first.
+//
+//	tools := pdfops.Tools{}
+//	if qpdf, err := engine.Find(ctx, []string{"--version"}, "qpdf"); err == nil {
+//		tools.QPDF = qpdf
+//	}
+//	err := fileops.Run(ctx, tools.Lock(), fileops.Args{"password": "s3cret"},
+//		fileops.ToDir("out"), fileops.Path("report.pdf"))
+//
+// # Limits
+//
+// Documents that are read into memory (by every action but lock, unlock and
+// reset_password with qpdf) may have 512 MiB and 5,000 pages, pictures 100
+// megapixels. pdfcpu watches the context between objects only; parsing one
+// hostile object cannot be interrupted. Where files come from strangers, run
+// the actions in processes that can be killed.
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Tools are what the actions may use beyond pure Go. The zero value is ready to
+// use.
+type Tools struct {
+	// QPDF is qpdf, version 10 or later. nil means pure Go.
+	QPDF *engine.Program
+
+	// Images decodes and encodes pictures for Compress. nil means pure Go,
+	// which leaves CMYK JPEG and JPEG 2000 pictures as they are.
+	Images ImageCodec
+}
+
+// Lock is [Tools.Lock] in pure Go.
+func Lock() fileops.Action { return Tools{}.Lock() }
+
+// Unlock is [Tools.Unlock] in pure Go.
+func Unlock() fileops.Action { return Tools{}.Unlock() }
+
+// ResetPassword is [Tools.ResetPassword] in pure Go.
+func ResetPassword() fileops.Action { return Tools{}.ResetPassword() }
+
+// Compress is [Tools.Compress] in pure Go.
+func Compress() fileops.Action { return Tools{}.Compress() }
+
+// Merge is [Tools.Merge] in pure Go.
+func Merge(convert ...fileops.Action) fileops.Action { return Tools{}.Merge(convert...) }
+
+// FromImages is [Tools.FromImages] in pure Go.
+func FromImages() fileops.Action { return Tools{}.FromImages() }
+
+// ImagesToPDF is [Tools.ImagesToPDF] in pure Go.
+func ImagesToPDF() fileops.Action { return Tools{}.ImagesToPDF() }
+
+// spec returns a Spec for PDF files.
+func (t Tools) spec(name, summary string, params fileops.Schema) fileops.Spec {
+	return fileops.Spec{
+		Name: name, Engine: "pdfcpu", Family: "pdf", Summary: summary,
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.PDF}, Params: params}},
+	}
+}
+
+// load reads a PDF file into memory. What pdfcpu cannot read, or not completely,
+// is rewritten by qpdf first. who stands for the file in messages: "the file", or
+// its name where there are several.
+func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who string) (*document, error) {
+	data, err := f.ReadAll(maxFile)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parseComplete(ctx, data)
+	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errManyPages) || ctx.Err() != nil
+	if t.QPDF != nil && !final {
+		repaired, rerr := t.rewrite(ctx, job, f)
+		if rerr == nil {
+			job.Log.Debug("file repaired by qpdf", "err", err)
+			if again, err2 := parseComplete(ctx, repaired); again != nil || d == nil {
+				d, err = again, errors.Join(err2, err)
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, errEncrypted):
+		return nil, fileops.Fail(fileops.ErrPasswordRequired, err, "%s is protected by a password; unlock it first", who)
+	case errors.Is(err, errManyPages):
+		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than %d pages", who, maxPages)
+	case d == nil:
+		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
+	}
+	return d, nil // with what could be read of it, as a viewer would show it
+}
+
+var errIncomplete = errors.New("some objects could not be parsed")
+
+// parseComplete reads a document and its page tree. With errIncomplete, and only
+// then, it returns a document too.
+func parseComplete(ctx context.Context, data []byte) (*document, error) {
+	d, err := parse(ctx, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.pages(); err != nil {
+		return nil, err
+	}
+	if d.incomplete() {
+		return d, errIncomplete
+	}
+	return d, nil
+}
+
+// rewrite lets qpdf read a file, damaged or not, and returns what it makes of it.
+func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File) ([]byte, error) {
+	in, err := job.Path(f)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.CreateTemp(dir, "repaired-*.pdf")
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	defer os.Remove(out.Name())
+	if err := t.qpdf(ctx, job, "--object-streams=disable", in, out.Name()); err != nil {
+		return nil, err
+	}
+	st, err := os.Stat(out.Name())
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > maxFile {
+		return nil, errors.New("the repaired file is too large")
+	}
+	return os.ReadFile(out.Name())
+}
+
+// isPDFA1 tells whether a document claims to conform to PDF/A-1, which allows
+// neither object nor cross-reference streams.
+func (d *document) isPDFA1() bool {
+	return d.claims(`pdfaid:part>1<`, `pdfaid:part="1"`, `pdfaid:part='1'`)
+}
+
+// claims tells whether the metadata of the document contain one of the texts.
+func (d *document) claims(texts ...string) bool {
+	s := d.stream(d.catalog()["Metadata"])
+	if s == nil {
+		return false
+	}
+	b, err := decodeStream(s)
+	if err != nil {
+		return false
+	}
+	for _, t := range texts {
+		if bytes.Contains(b, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// qpdf runs qpdf. All arguments travel on its standard input, where no other
+// process can see them; warnings about the file are no failure.
+func (t Tools) qpdf(ctx context.Context, job *fileops.Job, args ...string) error {
+	return t.qpdfOut(ctx, job, nil, args...)
+}
+
+func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer, args ...string) error {
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	cmd := engine.Cmd{
+		Args:  []string{"@-"},
+		Dir:   dir,
+		Stdin: strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
+		Limits: engine.Limits{
+			CPU: time.Minute, Memory: 4 << 30, FileSize: 2*job.Input().Size() + maxFile,
+		},
+	}
+	if out != nil {
+		cmd.Stdout = out
+	}
+	return t.QPDF.Run(ctx, cmd)
+}
+
+// password returns qpdf's argument for a password. It is in hexadecimal, so
+// that any byte may be in it and none is interpreted.
+func password(b []byte) []string {
+	return []string{"--password-mode=hex-bytes", "--password=" + hex.EncodeToString(b)}
+}
+
+// A lockState is what qpdf says of a file and a password.
+type lockState int
+
+const (
+	lockClosed lockState = iota // encrypted, and the password does not open it
+	lockOpen                    // encrypted, and the password opens it
+	lockNone                    // not encrypted
+)
+
+// probe tries a password on a file.
+func (t Tools) probe(ctx context.Context, job *fileops.Job, in string, pw []byte) (lockState, error) {
+	err := t.qpdf(ctx, job, append(password(pw), "--requires-password", in)...)
+	var exit *engine.ExitError
+	switch {
+	case err == nil:
+		return lockClosed, nil
+	case !errors.As(err, &exit):
+		return 0, err
+	case exit.Code == 3:
+		return lockOpen, nil
+	case exit.Code != 2:
+		return 0, failed(err)
+	}
+	// Not encrypted, or not to be read at all.
+	if err := t.qpdf(ctx, job, "--show-npages", in); err != nil {
+		return 0, failed(err)
+	}
+	return lockNone, nil
+}
+
+// failed turns an error of qpdf into one that blames the file.
+func failed(err error) error {
+	var exit *engine.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if exit.Signal != 0 {
+		return fileops.Fail(fileops.ErrLimit, err, "the file takes more time or memory than is allowed")
+	}
+	return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
+}
+
+// permissions returns what a file allows.
+func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw []byte) (permissions, error) {
+	var out bytes.Buffer
+	err := t.qpdfOut(ctx, job, &out, append(password(pw), "--json", "--json-key=encrypt", in)...)
+	if err != nil {
+		return 0, failed(err)
+	}
+	var v struct {
+		Encrypt struct {
+			Parameters struct {
+				P int64
+				R int
+			}
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		return 0, err
+	}
+	return (&security{r: v.Encrypt.Parameters.R, p: permissions(v.Encrypt.Parameters.P)}).allowed(), nil
+}
+
+// encryptArgs returns the arguments that encrypt the output.
+func encryptArgs(user, owner []byte, perm permissions) []string {
+	yes := func(p permissions) string {
+		if perm&p == p {
+			return "y"
+		}
+		return "n"
+	}
+	print := "none"
+	if perm&permitPrint != 0 {
+		if print = "low"; perm&permitPrintWell != 0 {
+			print = "full"
+		}
+	}
+	return []string{
+		"--password-mode=hex-bytes", "--encrypt", hex.EncodeToString(user), hex.EncodeToString(owner), "256",
+		"--print=" + print, "--extract=" + yes(permitCopy), "--annotate=" + yes(permitAnnotate),
+		"--assemble=" + yes(permitAssemble), "--form=" + yes(permitFill), "--modify-other=" + yes(permitModify), "--",
+	}
+}

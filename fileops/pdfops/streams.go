@@ -1,0 +1,250 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/klauspost/compress/zlib"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// decodeStream returns the content of a stream without its filters. The stream
+// stays as it is. Picture formats are no filters here: they fail.
+func decodeStream(s *types.StreamDict) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
+		}
+	}()
+	for _, f := range s.FilterPipeline {
+		switch f.Name {
+		case "FlateDecode", "LZWDecode", "ASCII85Decode", "ASCIIHexDecode", "RunLengthDecode":
+		default:
+			return nil, fmt.Errorf("filter %s: %w", f.Name, errors.ErrUnsupported)
+		}
+	}
+	if s.Dict["F"] != nil { // the content is in another file
+		return nil, errors.ErrUnsupported
+	}
+	if len(s.FilterPipeline) == 0 {
+		return s.Raw, nil
+	}
+	copied := *s
+	copied.Content = nil
+	if err := copied.DecodeWithLimit(maxDecoded); err != nil {
+		return nil, err
+	}
+	return copied.Content, nil
+}
+
+// setContent replaces the encoded content of a stream and its filters.
+func setContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
+	s.Raw, s.Content = raw, nil
+	n := int64(len(raw))
+	s.StreamLength, s.StreamLengthObjNr = &n, nil
+	s.FilterPipeline = filters
+	delete(s.Dict, "Filter")
+	delete(s.Dict, "DecodeParms")
+	var names, parms types.Array
+	given := false
+	for _, f := range filters {
+		names = append(names, types.Name(f.Name))
+		if f.DecodeParms == nil {
+			parms = append(parms, nil)
+		} else {
+			parms = append(parms, f.DecodeParms)
+			given = true
+		}
+	}
+	switch len(names) {
+	case 0:
+		return
+	case 1:
+		s.Dict["Filter"] = names[0]
+		if given {
+			s.Dict["DecodeParms"] = parms[0]
+		}
+	default:
+		s.Dict["Filter"] = names
+		if given {
+			s.Dict["DecodeParms"] = parms
+		}
+	}
+}
+
+// repack compresses a stream better, if that is possible without a change of
+// what it decodes to.
+func repack(s *types.StreamDict) {
+	if s.Dict["F"] != nil || identity(s) || len(s.Raw) < 64 {
+		return
+	}
+	filters := s.FilterPipeline
+	if len(filters) == 0 {
+		// Metadata stay legible for programs that search for them
+		// without knowing PDF; PDF/A-1 demands that.
+		if t, _ := s.Dict["Type"].(types.Name); t == "Metadata" {
+			return
+		}
+	}
+	switch {
+	case len(filters) == 1 && filters[0].Name == "FlateDecode":
+		// Keep a predictor: only the compression is done again.
+		b, err := inflate(s.Raw)
+		if err != nil {
+			return
+		}
+		shrink(s, b, filters[0])
+	case len(filters) > 1 && pictureFilter(filters[len(filters)-1].Name):
+		// A JPEG file within another filter gains little from it, and
+		// every viewer has to undo it.
+		last := filters[len(filters)-1]
+		outer := *s
+		outer.FilterPipeline = filters[:len(filters)-1]
+		b, err := decodeStream(&outer)
+		if err == nil && len(b) <= len(s.Raw)*102/100 {
+			setContent(s, b, last)
+		}
+	default:
+		b, err := decodeStream(s)
+		if err != nil {
+			return
+		}
+		shrink(s, b, types.PDFFilter{Name: "FlateDecode"})
+	}
+}
+
+func shrink(s *types.StreamDict, b []byte, f types.PDFFilter) {
+	if z := deflate(b); len(z) < len(s.Raw) {
+		setContent(s, z, f)
+	}
+}
+
+func pictureFilter(name string) bool {
+	switch name {
+	case "DCTDecode", "JPXDecode", "CCITTFaxDecode", "JBIG2Decode":
+		return true
+	}
+	return false
+}
+
+func inflate(b []byte) ([]byte, error) {
+	r, err := zlib.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	out, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
+	if err == nil && len(out) > maxDecoded {
+		err = errors.New("the content is too large")
+	}
+	return out, err
+}
+
+// mergeEqual makes one object of those that are equal, and then of those that
+// have become equal by that. It touches only streams and objects that are plain
+// values: a page, an annotation or a form field is itself, whatever it looks
+// like.
+func (d *document) mergeEqual(ctx context.Context) {
+	order := d.reachable()
+	var values []int
+	for _, nr := range order {
+		if d.isValue(d.objects[nr]) {
+			values = append(values, nr)
+		}
+	}
+	// The content of streams is hashed once.
+	sums := make(map[int][32]byte)
+	for _, nr := range values {
+		if s, ok := d.objects[nr].(*types.StreamDict); ok {
+			if ctx.Err() != nil {
+				return
+			}
+			sums[nr] = sha256.Sum256(s.Raw)
+		}
+	}
+	same := func(nr int) (int, bool) { return nr, true }
+	for range 8 {
+		first := make(map[[32]byte]int)
+		to := make(map[int]int)
+		for _, nr := range values {
+			o := d.objects[nr]
+			var text []byte
+			if s, ok := o.(*types.StreamDict); ok {
+				dict := maps.Clone(s.Dict)
+				delete(dict, "Length")
+				sum := sums[nr]
+				text = append(appendObject(nil, dict, same, nil), sum[:]...)
+			} else {
+				text = appendObject(nil, o, same, nil)
+			}
+			key := sha256.Sum256(text)
+			if keep, ok := first[key]; ok {
+				to[nr] = keep
+			} else {
+				first[key] = nr
+			}
+		}
+		if len(to) == 0 || ctx.Err() != nil {
+			return
+		}
+		for _, nr := range order {
+			if _, gone := to[nr]; !gone {
+				replace(d.objects[nr], func(nr int) int {
+					if keep, ok := to[nr]; ok {
+						return keep
+					}
+					return nr
+				})
+			}
+		}
+		values = slices.DeleteFunc(values, func(nr int) bool { _, gone := to[nr]; return gone })
+		order = slices.DeleteFunc(order, func(nr int) bool { _, gone := to[nr]; return gone })
+	}
+}
+
+// isValue tells whether an object has no identity of its own.
+func (d *document) isValue(o types.Object) bool {
+	switch v := o.(type) {
+	case *types.StreamDict:
+		switch d.name(v.Dict["Type"]) {
+		case "Metadata", "EmbeddedFile":
+			return false
+		}
+		// The structure tree refers to content in a form by its stream.
+		_, tagged := v.Dict["StructParents"]
+		_, tagged2 := v.Dict["StructParent"]
+		return !tagged && !tagged2
+	case types.Dict:
+		switch d.name(v["Type"]) {
+		case "Font", "FontDescriptor", "ExtGState", "Encoding":
+			return true
+		}
+	case types.Array:
+		// A colour space, or widths of glyphs.
+		if len(v) == 0 {
+			return false
+		}
+		if _, ok := v[0].(types.Name); ok {
+			switch v[0].(types.Name) {
+			case "ICCBased", "Indexed", "Separation", "DeviceN", "CalRGB", "CalGray", "Lab":
+				return true
+			}
+			return false
+		}
+		for _, e := range v {
+			switch e.(type) {
+			case types.Integer, types.Float:
+			default:
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

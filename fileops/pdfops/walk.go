@@ -1,0 +1,279 @@
+package pdfops
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// A matrix is a transformation [a b c d e f] (ISO 32000-2, 8.3.4).
+type matrix [6]float64
+
+func identityMatrix() matrix { return matrix{1, 0, 0, 1, 0, 0} }
+
+// times returns the transformation that applies m and then n.
+func (m matrix) times(n matrix) matrix {
+	return matrix{
+		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
+		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
+		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
+	}
+}
+
+// drawn is the largest size in which a picture appears, in points.
+type drawn struct{ width, height float64 }
+
+// A walker finds out how large pictures are drawn, by following the content of
+// pages into forms, tiling patterns, soft masks, glyphs and annotations.
+type walker struct {
+	doc   *document
+	sizes map[int]drawn   // by object number of the picture
+	seen  map[string]bool // forms by number and matrix
+	// steps is how many operators may still be looked at: forms within
+	// forms can stand for billions of them. When it is used up, sizes may
+	// be too small and nothing may be scaled down.
+	steps int
+}
+
+const maxSteps = 20_000_000
+
+func newWalker(d *document) *walker {
+	return &walker{doc: d, sizes: make(map[int]drawn), seen: make(map[string]bool), steps: maxSteps}
+}
+
+// complete tells whether all content was seen.
+func (w *walker) complete() bool { return w.steps > 0 }
+
+// page follows the content of a page and of its annotations.
+func (w *walker) page(ctx context.Context, p page) error {
+	m := identityMatrix()
+	if u, ok := w.doc.number(p.dict["UserUnit"]); ok && u > 0 {
+		m[0], m[3] = u, u
+	}
+	resources := w.doc.dict(p.attr("Resources"))
+	if err := w.content(ctx, w.pageContent(p), resources, m, 0); err != nil {
+		return err
+	}
+	for _, a := range w.doc.array(p.dict["Annots"]) {
+		annot := w.doc.dict(a)
+		if annot == nil {
+			continue
+		}
+		for _, state := range w.doc.dict(annot["AP"]) {
+			if w.doc.stream(state) != nil {
+				state = types.Dict{"": state}
+			}
+			for _, form := range w.doc.dict(state) {
+				if err := w.appearance(ctx, annot, form, m); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// pageContent joins the content streams of a page; a token may not span two of
+// them (ISO 32000-2, 7.8.2).
+func (w *walker) pageContent(p page) []byte {
+	parts := w.doc.array(p.dict["Contents"])
+	if parts == nil {
+		parts = types.Array{p.dict["Contents"]}
+	}
+	var all []byte
+	for _, part := range parts {
+		s := w.doc.stream(part)
+		if s == nil {
+			continue
+		}
+		b, err := decodeStream(s)
+		if err != nil || len(all)+len(b) > maxDecoded {
+			w.steps = 0
+			continue
+		}
+		all = append(append(all, b...), '\n')
+	}
+	return all
+}
+
+// appearance follows an appearance stream, which is scaled from its bounding box
+// to the rectangle of the annotation (ISO 32000-2, 12.5.5).
+func (w *walker) appearance(ctx context.Context, annot types.Dict, form types.Object, m matrix) error {
+	s := w.doc.stream(form)
+	if s == nil {
+		return nil
+	}
+	rect, ok := w.doc.numbers(annot["Rect"], 4)
+	box, ok2 := w.doc.numbers(s.Dict["BBox"], 4)
+	if ok && ok2 {
+		fm := w.formMatrix(s)
+		scale := func(from, to float64) float64 {
+			if from == 0 || to == 0 {
+				return 1
+			}
+			return math.Abs(to / from)
+		}
+		bw, bh := math.Abs(box[2]-box[0]), math.Abs(box[3]-box[1])
+		tw := bw*math.Abs(fm[0]) + bh*math.Abs(fm[2])
+		th := bw*math.Abs(fm[1]) + bh*math.Abs(fm[3])
+		m = matrix{scale(tw, rect[2]-rect[0]), 0, 0, scale(th, rect[3]-rect[1]), 0, 0}.times(m)
+	}
+	return w.form(ctx, form, nil, m, 0)
+}
+
+func (w *walker) formMatrix(s *types.StreamDict) matrix {
+	m := identityMatrix()
+	if v, ok := w.doc.numbers(s.Dict["Matrix"], 6); ok {
+		copy(m[:], v)
+	}
+	return m
+}
+
+// form follows a form, a pattern or a soft mask; resources are those of what
+// contains it, which count if it has none.
+func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict, m matrix, depth int) error {
+	s := w.doc.stream(o)
+	if s == nil {
+		return nil
+	}
+	m = w.formMatrix(s).times(m)
+	if ref, ok := o.(types.IndirectRef); ok {
+		// Position is of no interest, and a difference of 1/1000 neither.
+		key := fmt.Sprintf("%d %.3g %.3g %.3g %.3g", ref.ObjectNumber, m[0], m[1], m[2], m[3])
+		if w.seen[key] {
+			return nil
+		}
+		w.seen[key] = true
+	}
+	b, err := decodeStream(s)
+	if err != nil {
+		w.steps = 0
+		return nil
+	}
+	if r := w.doc.dict(s.Dict["Resources"]); r != nil {
+		resources = r
+	}
+	return w.content(ctx, b, resources, m, depth+1)
+}
+
+// content follows a content stream. ctm is the transformation to points.
+func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ctm matrix, depth int) error {
+	if depth > 12 {
+		w.steps = 0
+		return nil
+	}
+	sub := func(kind, name string) types.Object { return w.doc.dict(resources[kind])[name] }
+	base := ctm
+	var (
+		l     = lexer{b: b}
+		stack []matrix
+		nums  []float64
+		name  string
+	)
+	for {
+		t := l.next()
+		switch t.kind {
+		case tokenEnd:
+			return nil
+		case tokenNumber:
+			nums = append(nums, t.num)
+			continue
+		case tokenName:
+			name = t.text
+			continue
+		case tokenOther:
+			continue
+		}
+		if w.steps--; w.steps <= 0 {
+			w.steps = 0
+			return nil
+		}
+		if w.steps%4096 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var err error
+		switch t.text {
+		case "q":
+			stack = append(stack, ctm)
+		case "Q":
+			if n := len(stack); n > 0 {
+				ctm, stack = stack[n-1], stack[:n-1]
+			}
+		case "cm":
+			if n := len(nums); n >= 6 {
+				ctm = matrix(nums[n-6:]).times(ctm)
+			}
+		case "ID":
+			l.skipInlineImage()
+		case "scn", "SCN":
+			// A pattern's space is that of the content it is used in,
+			// not of the moment (ISO 32000-2, 8.7.3.1).
+			if o := sub("Pattern", name); o != nil && w.doc.integer(w.doc.dict(o)["PatternType"]) == 1 {
+				err = w.form(ctx, o, resources, base, depth)
+			}
+		case "gs":
+			mask := w.doc.dict(w.doc.dict(sub("ExtGState", name))["SMask"])
+			if mask["G"] != nil {
+				err = w.form(ctx, mask["G"], resources, ctm, depth)
+			}
+		case "Tf":
+			err = w.glyphs(ctx, sub("Font", name), resources, ctm, nums, depth)
+		case "Do":
+			err = w.object(ctx, sub("XObject", name), resources, ctm, depth)
+		}
+		if err != nil {
+			return err
+		}
+		nums, name = nums[:0], ""
+	}
+}
+
+// glyphs follows the glyphs of a Type 3 font.
+func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dict, ctm matrix, nums []float64, depth int) error {
+	font := w.doc.dict(o)
+	if w.doc.name(font["Subtype"]) != "Type3" {
+		return nil
+	}
+	// The text matrix is not followed: that glyphs with pictures in colour
+	// are set in more than ten times their nominal size is ruled out here.
+	size := 1.0
+	if len(nums) > 0 && nums[len(nums)-1] != 0 {
+		size = math.Max(1, math.Abs(nums[len(nums)-1])) * 10
+	}
+	m := matrix{size, 0, 0, size, 0, 0}.times(ctm)
+	if v, ok := w.doc.numbers(font["FontMatrix"], 6); ok {
+		m = matrix(v).times(m)
+	}
+	if r := w.doc.dict(font["Resources"]); r != nil {
+		resources = r
+	}
+	for _, proc := range w.doc.dict(font["CharProcs"]) {
+		if err := w.form(ctx, proc, resources, m, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) object(ctx context.Context, o types.Object, resources types.Dict, ctm matrix, depth int) error {
+	s := w.doc.stream(o)
+	if s == nil {
+		return nil
+	}
+	switch w.doc.name(s.Dict["Subtype"]) {
+	case "Form":
+		return w.form(ctx, o, resources, ctm, depth)
+	case "Image":
+		ref, ok := o.(types.IndirectRef)
+		if !ok {
+			return nil
+		}
+		size := w.sizes[ref.ObjectNumber.Value()]
+		size.width = math.Max(size.width, math.Hypot(ctm[0], ctm[1]))
+		size.height = math.Max(size.height, math.Hypot(ctm[2], ctm[3]))
+		w.sizes[ref.ObjectNumber.Value()] = size
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package renderops_test
+
+import (
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/renderops"
+)
+
+func TestConformance(t *testing.T) {
+	e := newEngine(t, renderops.Options{Encoder: tiffEncoder{}})
+	fileopstest.Run(t, fileopstest.Suite{
+		Action: e.Convert(),
+		Args:   fileops.Args{"dpi": 72.0},
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	e, err := renderops.New(t.Context(), renderops.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil { // never started
+		t.Fatal(err)
+	}
+	if _, err := convert(t.Context(), t, e, fileops.Args{"convert_to": "png"}, fileops.Bytes("in.pdf", fixtures()["text"])); fileops.Code(err) != "engine_unavailable" {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := renderops.New(t.Context(), renderops.Options{CacheDir: write(t, "file", nil)}); err == nil {
+		t.Error("a file is accepted as the directory of the cache")
+	}
+}
+
+func BenchmarkConvert(b *testing.B) {
+	e := newEngine(b, renderops.Options{})
+	var ps []pdfPage
+	for range 10 {
+		content, _ := columns(2, 50, 740)
+		ps = append(ps, pdfPage{content: content})
+	}
+	pdf := pages(ps...)
+	mustConvert(b, e, fileops.Args{"convert_to": "txt"}, pdf) // compiles
+	for _, to := range []string{"png", "jpg", "txt", "docx"} {
+		b.Run(to, func(b *testing.B) {
+			b.SetBytes(int64(len(pdf)))
+			for b.Loop() {
+				mustConvert(b, e, fileops.Args{"convert_to": to}, pdf)
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(10*b.N), "ms/page")
+		})
+	}
+}

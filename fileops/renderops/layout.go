@@ -1,0 +1,719 @@
+package renderops
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An item is what a page is divided by: a piece of a line, a picture or a table.
+type item struct {
+	rect
+	words   []*word // of a piece of a line
+	size    float64
+	base    float64
+	chars   int
+	turned  bool
+	picture *picture
+	table   *table
+}
+
+func (it *item) text() bool { return len(it.words) > 0 }
+
+// pieces joins words to pieces of lines: words on one base line with no more
+// than the width of a letter between them. bars are rules that separate.
+func pieces(words []*word, bars []*rule) []*item {
+	var out []*item
+	var level []*word
+	for _, w := range words {
+		if w.turn != 0 {
+			out = append(out, &item{rect: w.rect, words: []*word{w}, size: w.size, base: w.b, chars: utf8.RuneCountInString(w.text()), turned: true})
+			continue
+		}
+		level = append(level, w)
+	}
+	out = joinTurned(out)
+	for _, row := range rows(level) {
+		sortStable(row, func(a, b *word) bool { return a.l < b.l })
+		for i := 0; i < len(row); {
+			j := i + 1
+			right := row[i].r
+			for j < len(row) && !apart(row[j-1], row[j], right, bars) {
+				right = max(right, row[j].r)
+				j++
+			}
+			out = append(out, newPiece(row[i:j:j]))
+			i = j
+		}
+	}
+	return out
+}
+
+func newPiece(words []*word) *item {
+	l := newLine(words)
+	it := &item{rect: l.rect, words: words, size: l.size, base: l.base}
+	for _, w := range words {
+		it.chars += utf8.RuneCountInString(w.text()) + 1
+	}
+	return it
+}
+
+// apart tells whether b, to the right of a, starts a new piece.
+func apart(a, b *word, right float64, bars []*rule) bool {
+	if b.glued {
+		return false
+	}
+	gap := b.l - right
+	if gap > 0.85*max(min(a.size, b.size), 4) {
+		return true
+	}
+	if gap < 1 {
+		return false
+	}
+	for _, r := range bars {
+		if !r.horizontal && r.pos > right-1 && r.pos < b.l+1 && r.from < b.cy() && r.to > b.cy() {
+			return true
+		}
+	}
+	return false
+}
+
+// joinTurned joins words that run up or down to lines of their own.
+func joinTurned(in []*item) []*item {
+	var out []*item
+	for _, it := range in {
+		if k := len(out) - 1; k >= 0 {
+			last := out[k]
+			a, b := last.words[len(last.words)-1], it.words[0]
+			near := a.grow(0.6 * a.size).overlaps(b.rect)
+			if near && a.turn == b.turn && (a.turn == askew || math.Abs(a.base-b.base) < 0.3*a.size) {
+				last.words = append(last.words, b)
+				last.rect = last.union(it.rect)
+				last.chars += it.chars + 1
+				continue
+			}
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+// rows groups words that stand on the same base line, from top to bottom.
+func rows(words []*word) [][]*word {
+	ws := slices.Clone(words)
+	sortStable(ws, func(a, b *word) bool { return a.base < b.base })
+	var out [][]*word
+	for i := 0; i < len(ws); {
+		j := i + 1
+		for j < len(ws) && ws[j].base-ws[i].base <= 0.22*min(max(ws[i].size, 4), max(ws[j].size, 4)) {
+			j++
+		}
+		out = append(out, ws[i:j:j])
+		i = j
+	}
+	return out
+}
+
+// A group is a part of a page in reading order: one column, or several side by
+// side. A column consists of parts, one below the other, each with items.
+type group struct {
+	columns [][][]*item
+}
+
+// divide finds the columns of a page. Everything that is not part of columns
+// is above or below them.
+func divide(items []*item, depth int) []group {
+	if len(items) == 0 {
+		return nil
+	}
+	g, ok := findGutter(items)
+	if !ok || depth > 12 {
+		return []group{{[][][]*item{{items}}}}
+	}
+	var top, left, right, bottom []*item
+	for _, it := range items {
+		switch {
+		case it.cy() < g.t:
+			top = append(top, it)
+		case it.cy() > g.b:
+			bottom = append(bottom, it)
+		case it.cx() < g.cx():
+			left = append(left, it)
+		default:
+			right = append(right, it)
+		}
+	}
+	out := divide(top, depth+1)
+	var columns [][][]*item
+	for _, side := range [][]*item{left, right} {
+		sub := divide(side, depth+1)
+		if len(sub) == 1 {
+			columns = append(columns, sub[0].columns...)
+			continue
+		}
+		// Columns in a part of a column cannot be kept, but their order can.
+		var parts [][]*item
+		for _, s := range sub {
+			for _, c := range s.columns {
+				parts = append(parts, c...)
+			}
+		}
+		columns = append(columns, parts)
+	}
+	out = append(out, group{columns})
+	return append(out, divide(bottom, depth+1)...)
+}
+
+// findGutter returns the white rectangle that divides the most text into a left
+// and a right part.
+func findGutter(items []*item) (best rect, found bool) {
+	var sizes, lefts []float64
+	for _, it := range items {
+		if it.text() && !it.turned {
+			sizes = append(sizes, it.size)
+		}
+		lefts = append(lefts, it.l)
+	}
+	if len(sizes) < 6 {
+		return rect{}, false
+	}
+	size := median(sizes)
+	least := max(5, 0.75*size)
+	byTop := slices.Clone(items)
+	sortStable(byTop, func(a, b *item) bool { return a.t < b.t })
+	page := nothing()
+	for _, it := range items {
+		page = page.union(it.rect)
+	}
+	score := 0.0
+	for _, x := range cluster(lefts, 1.5) {
+		right := x - 1
+		left := right - least
+		if left < page.l+0.08*page.w() || right > page.r-0.08*page.w() {
+			continue
+		}
+		try := func(t, b float64) {
+			if g, s := judgeGutter(byTop, rect{left, t, right, b}, size); s > score {
+				best, score, found = g, s, true
+			}
+		}
+		from := page.t - 1
+		for _, it := range byTop {
+			if it.l < right && it.r > left+0.01 {
+				if it.t-from > 2*size {
+					try(from, it.t)
+				}
+				from = max(from, it.b)
+			}
+		}
+		if page.b+1-from > 2*size {
+			try(from, page.b+1)
+		}
+	}
+	return best, found
+}
+
+// judgeGutter tells how good a gutter is, 0 for not at all, and where it really
+// begins and ends. What stands left and right of it must look like columns of
+// text, not like those of a table.
+func judgeGutter(items []*item, g rect, size float64) (rect, float64) {
+	type side struct {
+		box     rect
+		lines   int
+		chars   []float64
+		letters int // lines that begin with a letter
+		digits  int // lines that do not
+		widths  []float64
+		bases   []float64
+		objects float64 // height of pictures and tables
+	}
+	var l, r side
+	for _, it := range items {
+		if it.cy() <= g.t || it.cy() >= g.b {
+			continue
+		}
+		s := &l
+		if it.cx() > g.cx() {
+			s = &r
+		}
+		if s.box.r == 0 && s.box.l == 0 && s.lines == 0 && s.objects == 0 {
+			s.box = nothing()
+		}
+		s.box = s.box.union(it.rect)
+		if it.text() {
+			s.lines++
+			s.chars = append(s.chars, float64(it.chars))
+			s.widths = append(s.widths, it.w())
+			s.bases = append(s.bases, it.base)
+			if r, _ := utf8.DecodeRuneInString(it.words[0].text()); unicode.IsLetter(r) {
+				s.letters++
+			} else {
+				s.digits++
+			}
+		} else {
+			s.objects += it.h()
+		}
+	}
+	enough := func(s *side) bool { return s.lines >= 3 || s.objects > 4*size }
+	if !enough(&l) || !enough(&r) || l.lines+r.lines < 4 || l.box.w() < 40 || r.box.w() < 40 {
+		return g, 0
+	}
+	overlap := min(l.box.b, r.box.b) - max(l.box.t, r.box.t)
+	if overlap < 2*size || overlap < 0.25*min(l.box.h(), r.box.h()) {
+		return g, 0
+	}
+	// How many lines of the shorter side stand level with one of the other?
+	level := 0
+	slices.Sort(r.bases)
+	for _, b := range l.bases {
+		if len(r.bases) > 0 && math.Abs(r.bases[nearest(r.bases, b)]-b) < 0.15*size {
+			level++
+		}
+	}
+	aligned := float64(level) / float64(max(1, min(l.lines, r.lines)))
+	full := func(s *side) bool {
+		if s.lines < 3 {
+			return true
+		}
+		if s.lines >= 15 && median(s.chars) >= 9 && s.box.w() >= 8*size && s.letters > s.digits {
+			return true // an index
+		}
+		return median(s.chars) >= 16 && median(s.widths) >= 0.55*s.box.w()
+	}
+	if aligned > 0.5 && (!full(&l) || !full(&r)) {
+		return g, 0
+	}
+	if !full(&l) && !full(&r) && min(l.lines, r.lines) < 4 {
+		return g, 0
+	}
+	// Some lines that end early on the left make a wide gap; only one that is
+	// free over its whole height counts, so width says little. Height and
+	// text on both sides do.
+	g = rect{max(g.l, l.box.r), min(l.box.t, r.box.t) - 0.5, min(g.r+1, r.box.l), max(l.box.b, r.box.b) + 0.5}
+	if g.l > g.r {
+		g.l, g.r = g.r, g.l
+	}
+	balance := min(l.box.w(), r.box.w()) / max(l.box.w(), r.box.w())
+	return g, overlap * (0.5 + balance) * float64(min(l.lines, r.lines)+2)
+}
+
+// A layouter lays out the pages of one document.
+type layouter struct {
+	tables bool // find tables; otherwise their text is text in lines
+}
+
+// leaf lays out a page. Words in taken are left out: they are in the header or
+// footer.
+func (y *layouter) leaf(s *sheet, taken map[*word]bool) *leaf {
+	out := &leaf{number: s.number, w: s.w, h: s.h, links: s.links}
+	var words []*word
+	for _, w := range s.words {
+		if !taken[w] {
+			words = append(words, w)
+		}
+	}
+	var items []*item
+	var ts []*table
+	if y.tables {
+		decorate(words, s.rules)
+		ts, words = findTables(s, words)
+	}
+	ps := pieces(words, s.rules)
+	if y.tables {
+		// Tables without vertical rules are found by their white space.
+		var framed []*table
+		framed, ps = findFramedTables(s, ps)
+		for _, t := range append(ts, framed...) {
+			items = append(items, &item{rect: t.rect, table: t})
+		}
+	}
+	items = append(items, ps...)
+	for _, p := range s.pictures {
+		if p.media == nil {
+			continue
+		}
+		items = append(items, &item{rect: p.rect, picture: p})
+	}
+	out.content = nothing()
+	for _, g := range divide(items, 0) {
+		b := band{rect: nothing()}
+		for _, c := range g.columns {
+			col := y.column(c)
+			for _, bl := range col.blocks {
+				bl.page = s.number
+			}
+			b.rect = b.union(col.rect)
+			b.columns = append(b.columns, col)
+		}
+		out.content = out.content.union(b.rect)
+		out.bands = append(out.bands, b)
+	}
+	return out
+}
+
+// column makes blocks of the parts of a column.
+func (y *layouter) column(parts [][]*item) column {
+	col := column{rect: nothing()}
+	for _, items := range parts {
+		box := nothing()
+		for _, it := range items {
+			box = box.union(it.rect)
+		}
+		col.rect = col.union(box)
+		if y.tables {
+			var ts []*table
+			ts, items = findOpenTables(items)
+			for _, t := range ts {
+				items = append(items, &item{rect: t.rect, table: t})
+			}
+		}
+		col.blocks = append(col.blocks, blocks(items, box)...)
+	}
+	return col
+}
+
+// blocks makes blocks of items one below the other.
+func blocks(items []*item, box rect) []*block {
+	col := column{rect: box}
+	var words []*word
+	var others []*item
+	for _, it := range items {
+		if it.text() && !it.turned {
+			words = append(words, it.words...)
+		} else {
+			others = append(others, it)
+		}
+	}
+	var lines []*line
+	for _, row := range rows(words) {
+		lines = append(lines, newLine(row))
+	}
+	sortStable(others, func(a, b *item) bool { return a.t < b.t })
+
+	// Pictures and turned lines go between the lines they stand between.
+	i := 0
+	var pending []*line
+	flush := func() {
+		col.blocks = append(col.blocks, paragraphs(pending, col.rect)...)
+		pending = nil
+	}
+	place := func(it *item) {
+		flush()
+		switch {
+		case it.table != nil:
+			col.blocks = append(col.blocks, &block{rect: it.rect, kind: tableBlock, table: it.table, region: col.rect})
+		case it.picture != nil:
+			if k := len(col.blocks) - 1; k >= 0 && col.blocks[k].kind == pictureBlock {
+				last := col.blocks[k]
+				if it.t < last.b-0.5*min(it.h(), last.h()) && it.l >= last.r-2 { // side by side
+					last.pictures = append(last.pictures, it.picture)
+					last.rect = last.union(it.rect)
+					return
+				}
+			}
+			col.blocks = append(col.blocks, &block{rect: it.rect, kind: pictureBlock, pictures: []*picture{it.picture}, region: col.rect})
+		default:
+			l := &line{rect: it.rect, words: it.words, base: it.b, size: it.size}
+			col.blocks = append(col.blocks, &block{rect: it.rect, lines: []*line{l}, region: col.rect})
+		}
+	}
+	for _, l := range lines {
+		for i < len(others) && others[i].cy() < l.cy() {
+			place(others[i])
+			i++
+		}
+		pending = append(pending, l)
+	}
+	for ; i < len(others); i++ {
+		place(others[i])
+	}
+	flush()
+	spacing(col.blocks)
+	return col.blocks
+}
+
+// spacing sets the space above blocks.
+func spacing(bs []*block) {
+	for i, b := range bs {
+		if i == 0 {
+			continue
+		}
+		p := bs[i-1]
+		if b.kind == paragraphBlock && p.kind == paragraphBlock && len(p.lines) > 0 && len(b.lines) > 0 {
+			pitch := b.pitch
+			if pitch == 0 {
+				pitch = 1.2 * b.lines[0].size
+			}
+			b.before = b.lines[0].base - p.lines[len(p.lines)-1].base - pitch
+		} else {
+			b.before = b.t - p.b
+		}
+		b.before = min(max(0, b.before), 150)
+	}
+}
+
+// paragraphs joins lines of a column to paragraphs.
+func paragraphs(lines []*line, col rect) []*block {
+	var out []*block
+	for _, run := range runs(lines) {
+		out = append(out, splitRun(run, col)...)
+	}
+	return out
+}
+
+// runs divides lines where there is more space between them than usual, or the
+// size or the weight changes.
+func runs(lines []*line) [][]*line {
+	pitches := make(map[float64][]float64)
+	for i := 1; i < len(lines); i++ {
+		a, b := lines[i-1], lines[i]
+		if d := b.base - a.base; a.size == b.size && d > 0.7*b.size && d < 2.5*b.size {
+			pitches[b.size] = append(pitches[b.size], d)
+		}
+	}
+	usual := make(map[float64]float64)
+	for size, ds := range pitches {
+		slices.Sort(ds)
+		usual[size] = ds[len(ds)/3] // paragraphs may be short, and the space between them larger
+	}
+	var out [][]*line
+	var cur []*line
+	for i, l := range lines {
+		if i > 0 {
+			p := lines[i-1]
+			pitch := usual[l.size]
+			if len(cur) > 1 {
+				pitch = cur[1].base - cur[0].base
+			}
+			if pitch == 0 {
+				pitch = 1.35 * l.size
+			}
+			d := l.base - p.base
+			if d > pitch+0.22*l.size || d <= 0 || math.Abs(l.size-p.size) > 0.09*max(l.size, p.size) ||
+				weight(l) != weight(p) && weight(l) >= 0 && weight(p) >= 0 {
+				out = append(out, cur)
+				cur = nil
+			}
+		}
+		cur = append(cur, l)
+	}
+	if len(cur) > 0 {
+		out = append(out, cur)
+	}
+	return out
+}
+
+// weight returns 1 for a line that is all bold, 0 for one that is not bold at
+// all, and -1 for a mixed one.
+func weight(l *line) int {
+	bold := func(s style) bool { return s.font != nil && s.font.bold }
+	switch {
+	case l.all(bold):
+		return 1
+	case l.all(func(s style) bool { return !bold(s) }):
+		return 0
+	}
+	return -1
+}
+
+// splitRun divides lines of one size and distance into paragraphs by their
+// indents and by where they end.
+func splitRun(run []*line, col rect) []*block {
+	right, left := math.Inf(-1), math.Inf(1)
+	for _, l := range run {
+		right, left = max(right, l.r), min(left, l.l)
+	}
+	if len(run) < 3 {
+		right = max(right, col.r-0.12*col.w())
+		if right > col.r {
+			right = col.r
+		}
+	}
+	centred := len(run) > 1 && isCentred(run, col)
+	var out []*block
+	var cur []*line
+	flush := func() {
+		if len(cur) > 0 {
+			out = append(out, newParagraph(cur, col, left, right))
+			cur = nil
+		}
+	}
+	for i, l := range run {
+		if i > 0 && len(cur) > 0 && breaksBefore(cur, l, left, right, centred) {
+			flush()
+		}
+		cur = append(cur, l)
+	}
+	flush()
+	return out
+}
+
+// breaksBefore tells whether l starts a new paragraph after cur.
+func breaksBefore(cur []*line, l *line, left, right float64, centred bool) bool {
+	p := cur[len(cur)-1]
+	if _, ok := marker(l); ok {
+		return true
+	}
+	if centred {
+		return false
+	}
+	rtl := l.words[0].rtl && p.words[0].rtl
+	start, end := l.l, right-p.r // where the line starts, and what is free at the end of the last
+	first, edge := cur[0].l, left
+	prev := p.l
+	if rtl {
+		start, end, first, edge, prev = -l.r, p.l-left, -cur[0].r, -right, -p.r
+	}
+	fits := l.words[0].w() + 0.3*l.size
+	short := end > fits+0.02*(right-left)
+	if short {
+		return true
+	}
+	in := 0.7 * l.size
+	switch {
+	case len(cur) == 1:
+		if start > first+in { // a hanging indent, or a new paragraph with an indent
+			_, listed := marker(cur[0])
+			return !listed && prev <= edge+1 && !hangs(cur[0], l)
+		}
+		return false
+	default:
+		body := cur[1].l
+		if rtl {
+			body = -cur[1].r
+		}
+		return math.Abs(start-body) > in
+	}
+}
+
+// hangs tells whether b goes on with a although it is indented: references
+// begin with a name or a number in brackets and hang.
+func hangs(a, b *line) bool {
+	t := a.text()
+	return strings.HasPrefix(t, "[") || !endsSentence(t) && startsLower(b.text())
+}
+
+func endsSentence(s string) bool {
+	s = strings.TrimRight(s, "\"'”’»)]")
+	return s == "" || strings.ContainsRune(".!?:;。！？", lastRune(s))
+}
+
+func lastRune(s string) rune { r, _ := utf8.DecodeLastRuneInString(s); return r }
+
+func startsLower(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLower(r)
+}
+
+func isCentred(ls []*line, col rect) bool {
+	ragged := false
+	for _, l := range ls {
+		if math.Abs(l.cx()-col.cx()) > 0.015*col.w()+1.5 {
+			return false
+		}
+		if l.l > col.l+0.04*col.w() && l.r < col.r-0.04*col.w() {
+			ragged = true
+		}
+	}
+	return ragged
+}
+
+// newParagraph makes a block of lines and finds out how it is set.
+func newParagraph(ls []*line, col rect, left, right float64) *block {
+	b := &block{rect: nothing(), lines: ls, region: col}
+	for _, l := range ls {
+		b.rect = b.union(l.rect)
+	}
+	if n := len(ls); n > 1 {
+		b.pitch = (ls[n-1].base - ls[0].base) / float64(n-1)
+	}
+	full := 0
+	for _, l := range ls[:len(ls)-1] {
+		if l.r > right-2 && l.l < left+2+max(0, ls[0].l-left) {
+			full++
+		}
+	}
+	last := ls[len(ls)-1]
+	rtl := ls[0].words[0].rtl
+	switch {
+	case isCentred(ls, col):
+		b.align = alignCentre
+		return b
+	case len(ls) > 1 && full == len(ls)-1 && (len(ls) > 2 || last.r < right-2):
+		b.align = alignJustify
+	case rtl && b.r > col.r-3:
+		b.align = alignRight
+	case !rtl && b.r > col.r-1.5 && b.l > col.l+0.3*col.w() && len(ls) == 1:
+		b.align = alignRight
+		return b
+	}
+	if rtl {
+		b.right = max(0, col.r-b.r)
+		return b
+	}
+	body := ls[0].l
+	if len(ls) > 1 {
+		body = math.Inf(1)
+		for _, l := range ls[1:] {
+			body = min(body, l.l)
+		}
+		b.first = ls[0].l - body
+	}
+	b.left = max(0, body-col.l)
+	if math.Abs(b.first) < 1.5 {
+		b.first = 0
+	}
+	if b.left < 1.5 {
+		b.left = 0
+	}
+	// A narrow paragraph keeps its width if it is clearly meant so.
+	if free := col.r - right; len(ls) > 2 && free > 12 {
+		b.right = free
+	}
+	return b
+}
+
+// decorate marks words that have a rule right below or through them.
+func decorate(words []*word, rules []*rule) {
+	for _, r := range rules {
+		if !r.horizontal || r.width > 2.5 {
+			continue
+		}
+		var under, through []*word
+		covered := 0.0
+		for _, w := range words {
+			if w.turn != 0 || w.r < r.from-1 || w.l > r.to+1 {
+				continue
+			}
+			inside := min(w.r, r.to) - max(w.l, r.from)
+			if inside < 0.8*w.w() {
+				continue
+			}
+			switch d := (r.pos - w.base) / w.size; {
+			case d > -0.02 && d < 0.27:
+				under = append(under, w)
+				covered += inside
+			case d > -0.42 && d < -0.18:
+				through = append(through, w)
+				covered += inside
+			}
+		}
+		if covered < 0.75*(r.to-r.from) {
+			continue // a border or a line to write on
+		}
+		for _, w := range under {
+			for i := range w.spans {
+				w.spans[i].underline = true
+			}
+			r.used = true
+		}
+		for _, w := range through {
+			for i := range w.spans {
+				w.spans[i].strike = true
+			}
+			r.used = true
+		}
+	}
+}

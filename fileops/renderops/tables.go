@@ -1,0 +1,779 @@
+package renderops
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// A table is a grid with text in its cells.
+type table struct {
+	rect
+	xs, ys []float64 // borders of columns and rows
+	cells  []*cell   // from left to right, from top to bottom
+	ruled  bool      // it has visible borders
+	colour uint32    // of the borders
+	width  float64   // of the borders, points
+}
+
+// A cell is a part of a table, of one or more fields of the grid.
+type cell struct {
+	rect
+	row, col   int
+	rows, cols int
+	blocks     []*block
+	shaded     bool
+	shade      uint32
+}
+
+const (
+	maxGrid = 4000 // fields of one grid
+	reach   = 3.0  // how far apart rules may end that meet, points
+)
+
+// findTables finds the tables that rules or filled rectangles draw. It returns
+// the words that are in none.
+func findTables(s *sheet, words []*word) ([]*table, []*word) {
+	lines := slices.DeleteFunc(slices.Clone(s.rules), func(r *rule) bool { return r.used })
+	soft := make(map[*rule]bool) // borders of filled rectangles, which are not drawn
+	for _, f := range s.fills {
+		if f.area() > 0.5*s.w*s.h || f.w() < 8 || f.h() < 6 || len(s.fills) > 3000 {
+			continue
+		}
+		for _, r := range []*rule{
+			{horizontal: true, pos: f.t, from: f.l, to: f.r}, {horizontal: true, pos: f.b, from: f.l, to: f.r},
+			{pos: f.l, from: f.t, to: f.b}, {pos: f.r, from: f.t, to: f.b},
+		} {
+			soft[r] = true
+			lines = append(lines, r)
+		}
+	}
+	if len(lines) > 6000 {
+		return nil, words
+	}
+	var out []*table
+	for _, g := range meeting(lines) {
+		if t := newTable(s, g, soft); t != nil {
+			out = append(out, t)
+		}
+	}
+	// The largest first, and none in another.
+	sortStable(out, func(a, b *table) bool { return a.area() > b.area() })
+	var kept []*table
+	for _, t := range out {
+		if slices.ContainsFunc(kept, func(k *table) bool { return k.intersect(t.rect).area() > 0.5*t.area() }) {
+			continue
+		}
+		var in, rest []*word
+		for _, w := range words {
+			if t.grow(1).contains(w.cx(), w.cy()) {
+				in = append(in, w)
+			} else {
+				rest = append(rest, w)
+			}
+		}
+		if t.fillWords(in, s) {
+			kept = append(kept, t)
+			words = rest
+		}
+	}
+	sortStable(kept, func(a, b *table) bool { return a.t < b.t })
+	return kept, words
+}
+
+// meeting groups rules that touch or cross.
+func meeting(lines []*rule) [][]*rule {
+	var h, v []*rule
+	for _, r := range lines {
+		if r.horizontal {
+			h = append(h, r)
+		} else {
+			v = append(v, r)
+		}
+	}
+	parent := make(map[*rule]*rule)
+	var find func(r *rule) *rule
+	find = func(r *rule) *rule {
+		p, ok := parent[r]
+		if !ok || p == r {
+			return r
+		}
+		root := find(p)
+		parent[r] = root
+		return root
+	}
+	sortStable(v, func(a, b *rule) bool { return a.pos < b.pos })
+	for _, a := range h {
+		for _, b := range v {
+			if b.pos < a.from-reach {
+				continue
+			}
+			if b.pos > a.to+reach {
+				break
+			}
+			if a.pos >= b.from-reach && a.pos <= b.to+reach {
+				if ra, rb := find(a), find(b); ra != rb {
+					parent[ra] = rb
+				}
+			}
+		}
+	}
+	index := make(map[*rule]int)
+	var out [][]*rule
+	for _, r := range append(h, v...) {
+		root := find(r)
+		i, ok := index[root]
+		if !ok {
+			i = len(out)
+			index[root] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+// newTable makes a grid of rules that meet, or returns nil.
+func newTable(s *sheet, rules []*rule, soft map[*rule]bool) *table {
+	var xs, ys []float64
+	box := nothing()
+	drawn := 0
+	for _, r := range rules {
+		box = box.union(r.rect())
+		if r.horizontal {
+			ys = append(ys, r.pos)
+		} else {
+			xs = append(xs, r.pos)
+		}
+		if !soft[r] {
+			drawn++
+		}
+	}
+	if len(ys) < 2 || len(xs) < 1 {
+		return nil
+	}
+	t := &table{xs: cluster(xs, 2.5), ys: cluster(ys, 2.5), ruled: drawn > 0}
+	// A table need not have borders at its sides.
+	if t.xs[0]-box.l > 12 {
+		t.xs = append([]float64{box.l}, t.xs...)
+	}
+	if box.r-t.xs[len(t.xs)-1] > 12 {
+		t.xs = append(t.xs, box.r)
+	}
+	if t.ys[0]-box.t > 8 {
+		t.ys = append([]float64{box.t}, t.ys...)
+	}
+	if box.b-t.ys[len(t.ys)-1] > 8 {
+		t.ys = append(t.ys, box.b)
+	}
+	t.xs, t.ys = spread(t.xs, 4), spread(t.ys, 4)
+	nx, ny := len(t.xs)-1, len(t.ys)-1
+	if nx < 1 || ny < 1 || nx*ny < 2 || nx*ny > maxGrid || nx > 60 {
+		return nil
+	}
+	t.rect = rect{t.xs[0], t.ys[0], t.xs[nx], t.ys[ny]}
+	for _, r := range rules {
+		if !soft[r] && (t.width == 0 || r.width < t.width) {
+			t.width, t.colour = r.width, r.colour
+		}
+	}
+	edge := func(horizontal bool, pos, from, to float64) bool {
+		covered := 0.0
+		for _, r := range rules {
+			if r.horizontal == horizontal && math.Abs(r.pos-pos) <= 2.5 {
+				covered += max(0, min(to, r.to)-max(from, r.from))
+			}
+		}
+		return covered >= 0.5*(to-from)
+	}
+	t.merge(
+		func(row, x int) bool { return edge(false, t.xs[x], t.ys[row], t.ys[row+1]) },
+		func(y, col int) bool { return edge(true, t.ys[y], t.xs[col], t.xs[col+1]) })
+	return t
+}
+
+// spread drops values that are closer than least to the one before.
+func spread(v []float64, least float64) []float64 {
+	out := v[:1]
+	for _, x := range v[1:] {
+		if x-out[len(out)-1] >= least {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// merge makes cells of the fields of the grid that have no border between them.
+// vertical tells whether there is one at the left of column x in a row,
+// horizontal whether there is one at the top of row y in a column.
+func (t *table) merge(vertical func(row, x int) bool, horizontal func(y, col int) bool) {
+	nx, ny := len(t.xs)-1, len(t.ys)-1
+	taken := make([]bool, nx*ny)
+	for row := range ny {
+		for col := range nx {
+			if taken[row*nx+col] {
+				continue
+			}
+			c := &cell{row: row, col: col, rows: 1, cols: 1}
+			for x := col + 1; x < nx && !taken[row*nx+x] && !vertical(row, x); x++ {
+				c.cols++
+			}
+			for y := row + 1; y < ny; y++ {
+				open := true
+				for x := col; x < col+c.cols && open; x++ {
+					open = !taken[y*nx+x] && !horizontal(y, x) && (x == col || !vertical(y, x))
+				}
+				// The cell must end there too, or it is no rectangle.
+				if !open || col+c.cols < nx && !vertical(y, col+c.cols) {
+					break
+				}
+				c.rows++
+			}
+			for y := row; y < row+c.rows; y++ {
+				for x := col; x < col+c.cols; x++ {
+					taken[y*nx+x] = true
+				}
+			}
+			c.rect = rect{t.xs[col], t.ys[row], t.xs[col+c.cols], t.ys[row+c.rows]}
+			t.cells = append(t.cells, c)
+		}
+	}
+}
+
+// fillWords puts words into cells. It returns false if that does not look like
+// a table: a frame, a chart, a box to tick.
+func (t *table) fillWords(words []*word, s *sheet) bool {
+	in := make(map[*cell][]*word)
+	for _, w := range words {
+		if c := t.at(w.cx(), w.cy()); c != nil {
+			in[c] = append(in[c], w)
+		}
+	}
+	if len(in) < 2 || len(t.cells) < 2 {
+		return false
+	}
+	if len(t.cells) > 60 && len(in)*12 < len(t.cells) {
+		return false
+	}
+	// One column of boxes with much text is a frame around parts of a page.
+	if len(t.xs) == 2 && t.h() > 0.6*s.h {
+		return false
+	}
+	t.splitRows(in)
+	for _, c := range t.cells {
+		c.blocks = cellBlocks(in[c], c.rect)
+		for _, f := range s.fills {
+			if f.contains(c.cx(), c.cy()) && f.intersect(c.rect).area() > 0.6*c.area() && f.area() < 0.5*s.w*s.h {
+				c.shaded, c.shade = f.colour != 0xffffff, f.colour // the last one is on top
+			}
+		}
+	}
+	return true
+}
+
+func (t *table) at(x, y float64) *cell {
+	for _, c := range t.cells {
+		if x >= c.l-0.5 && x < c.r+0.5 && y >= c.t-0.5 && y < c.b+0.5 {
+			return c
+		}
+	}
+	return nil
+}
+
+func cellBlocks(words []*word, box rect) []*block {
+	if len(words) == 0 {
+		return nil
+	}
+	var level, turned []*word
+	for _, w := range words {
+		if w.turn == 0 {
+			level = append(level, w)
+		} else {
+			turned = append(turned, w)
+		}
+	}
+	var lines []*line
+	for _, row := range rows(level) {
+		lines = append(lines, newLine(row))
+	}
+	inner := nothing()
+	for _, l := range lines {
+		inner = inner.union(l.rect)
+	}
+	// Text in a cell is as wide as the cell, less equal margins.
+	margin := 0.0
+	if len(lines) > 0 {
+		margin = max(0, min(inner.l-box.l, box.r-inner.r, 8))
+	}
+	col := rect{box.l + margin, box.t, box.r - margin, box.b}
+	bs := paragraphs(lines, col)
+	if len(turned) > 0 {
+		bs = append(bs, newParagraph([]*line{{rect: box, words: turned, size: turned[0].size, base: box.b}}, col, col.l, col.r))
+	}
+	spacing(bs)
+	return bs
+}
+
+// splitRows divides rows that have no rules between them but whose text stands
+// in lines, each with something in the first column.
+func (t *table) splitRows(in map[*cell][]*word) {
+	if len(t.xs) < 3 {
+		return
+	}
+	nx := len(t.xs) - 1
+	for row := len(t.ys) - 2; row >= 0; row-- {
+		var cs []*cell
+		for _, c := range t.cells {
+			if c.row == row && c.rows == 1 {
+				cs = append(cs, c)
+			}
+		}
+		if len(cs) != nx || slices.ContainsFunc(cs, func(c *cell) bool { return c.cols != 1 }) {
+			continue
+		}
+		first := rows(in[cs[0]])
+		if len(first) < 3 {
+			continue
+		}
+		ok := true
+		var bases []float64
+		for _, r := range first {
+			bases = append(bases, r[0].base)
+		}
+		for _, c := range cs[1:] {
+			other := rows(in[c])
+			if len(other) != len(first) {
+				ok = false
+				break
+			}
+			for i, r := range other {
+				ok = ok && math.Abs(r[0].base-bases[i]) < 0.2*r[0].size
+			}
+		}
+		if !ok {
+			continue
+		}
+		var cuts []float64
+		for i := 1; i < len(first); i++ {
+			bottom, top := math.Inf(-1), math.Inf(1)
+			for _, w := range first[i-1] {
+				bottom = max(bottom, w.base+0.2*w.size)
+			}
+			for _, w := range first[i] {
+				top = min(top, w.base-0.8*w.size)
+			}
+			cuts = append(cuts, (bottom+top)/2)
+		}
+		t.cut(row, cuts, in)
+	}
+}
+
+// cut divides a row of single cells.
+func (t *table) cut(row int, cuts []float64, in map[*cell][]*word) {
+	n := len(cuts)
+	var cells []*cell
+	for _, c := range t.cells {
+		switch {
+		case c.row > row:
+			c.row += n
+		case c.row == row:
+			words := in[c]
+			delete(in, c)
+			for k := 0; k <= n; k++ {
+				part := &cell{rect: c.rect, row: row + k, col: c.col, rows: 1, cols: 1}
+				if k > 0 {
+					part.t = cuts[k-1]
+				}
+				if k < n {
+					part.b = cuts[k]
+				}
+				for _, w := range words {
+					if mid := w.base - 0.3*w.size; mid >= part.t && mid < part.b {
+						in[part] = append(in[part], w)
+					}
+				}
+				cells = append(cells, part)
+			}
+			continue
+		case c.row+c.rows > row:
+			c.rows += n
+		}
+		cells = append(cells, c)
+	}
+	sortStable(cells, func(a, b *cell) bool {
+		if a.row != b.row {
+			return a.row < b.row
+		}
+		return a.col < b.col
+	})
+	t.cells = cells
+	t.ys = slices.Insert(slices.Clone(t.ys), row+1, cuts...)
+}
+
+// findFramedTables finds tables that have horizontal rules only, as books have
+// them. It returns the items that are in none.
+func findFramedTables(s *sheet, items []*item) ([]*table, []*item) {
+	var out []*table
+	for _, frame := range ruledFrames(s) {
+		var rs []*row
+		for _, r := range itemRows(items) {
+			part := &row{base: r.base, rect: nothing()}
+			for _, it := range r.items {
+				if it.cx() > frame.l-3 && it.cx() < frame.r+3 && it.base > frame.t && it.base < frame.b {
+					part.items = append(part.items, it)
+					part.rect = part.union(it.rect)
+				}
+			}
+			if len(part.items) > 0 {
+				rs = append(rs, part)
+			}
+		}
+		if t := openTable(rs, 2, frame); t != nil {
+			out = append(out, t)
+			items = without(items, rs)
+		}
+	}
+	return out, items
+}
+
+// findOpenTables finds tables without any rules in a column of text: rows of at
+// least three short pieces, with white space that goes down between them.
+func findOpenTables(items []*item) ([]*table, []*item) {
+	var out []*table
+	for len(out) < 50 {
+		t, rs := nextOpenTable(itemRows(items))
+		if t == nil {
+			break
+		}
+		out = append(out, t)
+		items = without(items, rs)
+	}
+	return out, items
+}
+
+// without returns the items that are not in rows.
+func without(items []*item, rs []*row) []*item {
+	in := make(map[*item]bool)
+	for _, r := range rs {
+		for _, it := range r.items {
+			in[it] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return in[it] })
+}
+
+type row struct {
+	rect
+	items []*item
+	base  float64
+}
+
+func itemRows(items []*item) []*row {
+	var level []*item
+	for _, it := range items {
+		if it.text() && !it.turned {
+			level = append(level, it)
+		}
+	}
+	sortStable(level, func(a, b *item) bool { return a.base < b.base })
+	var out []*row
+	for _, it := range level {
+		if k := len(out) - 1; k >= 0 && it.base-out[k].base <= 0.25*max(it.size, 4) {
+			out[k].items = append(out[k].items, it)
+			out[k].rect = out[k].union(it.rect)
+			continue
+		}
+		out = append(out, &row{rect: it.rect, items: []*item{it}, base: it.base})
+	}
+	for _, r := range out {
+		sortStable(r.items, func(a, b *item) bool { return a.l < b.l })
+	}
+	return out
+}
+
+func nextOpenTable(all []*row) (*table, []*row) {
+	for i := range all {
+		if len(all[i].items) < 3 {
+			continue
+		}
+		j := i + 1
+		for j < len(all) && all[j].t-all[j-1].b < 1.6*all[j].items[0].size && (len(all[j].items) >= 2 || j+1 < len(all) && len(all[j+1].items) >= 3) {
+			j++
+		}
+		// The last rows of a run may be something else.
+		for tries := 0; j-i >= 3 && tries < 12; j, tries = j-1, tries+1 {
+			if len(all[j-1].items) < 2 {
+				continue
+			}
+			if t := openTable(all[i:j], 3, rect{}); t != nil {
+				return t, all[i:j]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ruledFrames returns the areas between horizontal rules of the same width,
+// one below the other, as tables in books have them: at least three, or two
+// with white space at both sides of what is between.
+func ruledFrames(s *sheet) []rect {
+	var h []*rule
+	for _, r := range s.rules {
+		if r.horizontal && !r.used && r.to-r.from > 60 {
+			h = append(h, r)
+		}
+	}
+	if len(h) > 300 {
+		return nil
+	}
+	sortStable(h, func(a, b *rule) bool { return a.pos < b.pos })
+	var out []rect
+	seen := make(map[*rule]bool)
+	for i, a := range h {
+		if seen[a] {
+			continue
+		}
+		n, last := 1, a
+		for _, b := range h[i+1:] {
+			if math.Abs(a.from-b.from) < 4 && math.Abs(a.to-b.to) < 4 {
+				if b.pos-last.pos > 0.5*s.h {
+					break
+				}
+				n++
+				last = b
+				seen[b] = true
+			}
+		}
+		if n >= 3 {
+			out = append(out, rect{a.from, a.pos, a.to, last.pos})
+		}
+	}
+	return out
+}
+
+// openTable makes a table of rows if white space divides them into at least
+// least columns.
+func openTable(rs []*row, least int, frame rect) *table {
+	if len(rs) < 2 {
+		return nil
+	}
+	box := nothing()
+	var size float64
+	pieces := 0
+	for _, r := range rs {
+		box = box.union(r.rect)
+		size = max(size, r.items[0].size)
+		pieces += len(r.items)
+	}
+	// What no piece covers, from left to right. Headings over several
+	// columns would close the gaps; rows with few pieces do not count.
+	type interval struct{ a, b float64 }
+	var cover []interval
+	counted := 0
+	for _, r := range rs {
+		if len(r.items) < least && len(rs) > 2 {
+			continue
+		}
+		counted++
+		for _, it := range r.items {
+			cover = append(cover, interval{it.l, it.r})
+		}
+	}
+	if counted < 2 || counted*3 < len(rs) {
+		return nil
+	}
+	slices.SortStableFunc(cover, func(a, b interval) int {
+		switch {
+		case a.a < b.a:
+			return -1
+		case a.a > b.a:
+			return 1
+		}
+		return 0
+	})
+	var xs []float64
+	right := cover[0].b
+	for _, c := range cover[1:] {
+		if c.a-right > max(3, 0.35*size) {
+			xs = append(xs, (right+c.a)/2)
+		}
+		right = max(right, c.b)
+	}
+	n := len(xs) + 1
+	if n < least || n < 2 {
+		return nil
+	}
+	// Most rows must use most columns, and none must be crossed much.
+	crossed, used := 0, 0
+	for _, r := range rs {
+		cols := make(map[int]bool)
+		for _, it := range r.items {
+			k := columnOf(xs, it.cx())
+			cols[k] = true
+			for _, x := range xs {
+				if it.l < x-1 && it.r > x+1 {
+					crossed++
+					break
+				}
+			}
+		}
+		used += len(cols)
+	}
+	if crossed > len(rs)/4 || float64(used) < 0.5*float64(n*len(rs)) {
+		return nil
+	}
+	if frame == (rect{}) {
+		// Without any rule, it must look very much like a table: short
+		// pieces, at least three rows.
+		var chars []float64
+		for _, r := range rs {
+			for _, it := range r.items {
+				chars = append(chars, float64(it.chars))
+			}
+		}
+		if counted < 3 || median(chars) > 22 || leaders(rs) || !columnsAlign(rs, xs) {
+			return nil
+		}
+		frame = box.grow(2)
+	}
+	t := &table{rect: frame}
+	t.xs = append(append([]float64{min(frame.l, box.l-1)}, xs...), max(frame.r, box.r+1))
+	t.ys = []float64{frame.t}
+	for i := 1; i < len(rs); i++ {
+		t.ys = append(t.ys, (rs[i-1].b+rs[i].t)/2)
+	}
+	t.ys = append(t.ys, max(frame.b, rs[len(rs)-1].b))
+	for i := 1; i < len(t.ys); i++ {
+		t.ys[i] = max(t.ys[i], t.ys[i-1]+1)
+	}
+	t.rect = rect{t.xs[0], t.ys[0], t.xs[n], t.ys[len(t.ys)-1]}
+	for y, r := range rs {
+		t.openRow(y, r, xs)
+	}
+	return t
+}
+
+// columnsAlign tells whether the pieces in each column, but for the odd one,
+// begin, end or have their middle at the same place. Words of justified lines,
+// which also have wide gaps between them, do not.
+func columnsAlign(rs []*row, xs []float64) bool {
+	n := len(xs) + 1
+	good := 0
+	for k := range n {
+		var l, c, r []float64
+		var size float64
+		for _, row := range rs {
+			for _, it := range row.items {
+				if columnOf(xs, it.cx()) == k {
+					l, c, r = append(l, it.l), append(c, it.cx()), append(r, it.r)
+					size = max(size, it.size)
+				}
+			}
+		}
+		for _, v := range [][]float64{l, c, r} {
+			mid, near := median(v), 0
+			for _, x := range v {
+				if math.Abs(x-mid) < 0.25*size {
+					near++
+				}
+			}
+			if near*4 >= len(v)*3 {
+				good++
+				break
+			}
+		}
+	}
+	return good*4 >= n*3
+}
+
+func columnOf(xs []float64, x float64) int {
+	k := 0
+	for k < len(xs) && x > xs[k] {
+		k++
+	}
+	return k
+}
+
+// openRow makes the cells of a row. A piece over several columns is in a cell
+// over these.
+func (t *table) openRow(y int, r *row, xs []float64) {
+	n := len(xs) + 1
+	words := make([][]*word, n)
+	span := make([]int, n) // last column of a piece that starts here
+	for i := range span {
+		span[i] = i
+	}
+	for _, it := range r.items {
+		a, b := columnOf(xs, it.l+1), columnOf(xs, it.r-1)
+		if b < a {
+			b = a
+		}
+		for a > 0 { // within a span that began before?
+			start := -1
+			for k := range a {
+				if span[k] >= a {
+					start = k
+				}
+			}
+			if start < 0 {
+				break
+			}
+			a = start
+		}
+		words[a] = append(words[a], it.words...)
+		span[a] = max(span[a], b)
+	}
+	for col := 0; col < n; {
+		end := span[col]
+		for k := col; k <= end; k++ {
+			if k > col && len(words[k]) > 0 {
+				words[col] = append(words[col], words[k]...)
+			}
+			end = max(end, span[k])
+		}
+		c := &cell{row: y, col: col, rows: 1, cols: end - col + 1, rect: rect{t.xs[col], t.ys[y], t.xs[end+1], t.ys[y+1]}}
+		c.blocks = cellBlocks(words[col], c.rect)
+		t.cells = append(t.cells, c)
+		col = end + 1
+	}
+}
+
+// leaders tells whether rows look like those of a table of contents.
+func leaders(rs []*row) bool {
+	n := 0
+	for _, r := range rs {
+		for _, it := range r.items {
+			for _, w := range it.words {
+				if t := w.text(); strings.Contains(t, "....") || strings.Contains(t, "…") || strings.Trim(t, ".") == "" {
+					n++
+				}
+			}
+		}
+	}
+	return n >= len(rs)
+}
+
+// follow adds the rows of u, the part of t on the next page.
+func (t *table) follow(u *table) {
+	ny, end := len(t.ys)-1, t.ys[len(t.ys)-1]
+	for _, y := range u.ys[1:] {
+		t.ys = append(t.ys, end+y-u.ys[0])
+	}
+	for _, c := range u.cells {
+		c.row += ny
+		t.cells = append(t.cells, c)
+	}
+}
+
+// continues tells whether u has the same columns as t.
+func (t *table) continues(u *table) bool {
+	if len(t.xs) != len(u.xs) || t.ruled != u.ruled || t.colour != u.colour {
+		return false
+	}
+	for i := range t.xs {
+		if math.Abs(t.xs[i]-u.xs[i]) > 3 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,350 @@
+package fileops
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Schema lists the parameters of an action. It has three readers, which
+// therefore cannot disagree: [Schema.Parse] validates a request,
+// [Schema.Options] answers supported-operation, and [Schema.JSONSchema] goes
+// into the OpenAPI document.
+type Schema []Param
+
+// A Param describes one parameter.
+type Param struct {
+	Name     string
+	Doc      string // one sentence
+	Type     Type   // default String
+	Required bool
+	Default  any               // used when absent; nil means no default
+	Enum     []string          // allowed values of a String, canonical spelling
+	Aliases  map[string]string // accepted spelling, in lower case, to canonical value
+	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means none
+	Pattern  string            // regular expression that the whole of a String must match; "" means any
+	Secret   bool              // never logged, never kept after the run
+}
+
+// A Type is a JSON scalar type.
+type Type int
+
+// The parameter types.
+const (
+	String Type = iota
+	Integer
+	Number
+	Boolean
+)
+
+// Enum returns a required String parameter with the given values.
+func Enum(name, doc string, values ...string) Param {
+	return Param{Name: name, Doc: doc, Required: true, Enum: values}
+}
+
+// Secret returns a required, non-empty String parameter that is kept out of
+// logs and of the task store.
+func Secret(name, doc string) Param {
+	return Param{Name: name, Doc: doc, Required: true, Min: 1, Max: 1024, Secret: true}
+}
+
+// check tells whether a schema makes sense, for [NewRegistry].
+func (s Schema) check() error {
+	seen := make(map[string]bool)
+	for _, d := range s {
+		if d.Name == "" || seen[d.Name] {
+			return fmt.Errorf("parameter %q has no name or is listed twice", d.Name)
+		}
+		seen[d.Name] = true
+		if d.Type != String && (len(d.Enum) > 0 || d.Pattern != "" || d.Secret) {
+			return fmt.Errorf("parameter %q: only a string can have listed values, a pattern or be secret", d.Name)
+		}
+		if _, err := regexp.Compile(d.Pattern); err != nil {
+			return fmt.Errorf("parameter %q: %w", d.Name, err)
+		}
+		if d.Min > d.Max {
+			return fmt.Errorf("parameter %q: its minimum is above its maximum", d.Name)
+		}
+		if d.Default != nil {
+			if _, err := d.parse(d.Default); err != nil {
+				return fmt.Errorf("default: %w", err)
+			}
+		}
+		for alias, v := range d.Aliases {
+			if alias != strings.ToLower(alias) || !slices.Contains(d.Enum, v) {
+				return fmt.Errorf("parameter %q: alias %q must be lower case and stand for a listed value", d.Name, alias)
+			}
+		}
+	}
+	return nil
+}
+
+// Parse validates args. Its errors are *[ParamError].
+func (s Schema) Parse(args Args) (Params, error) {
+	p := Params{schema: s, m: make(map[string]any, len(s))}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if args[name] != nil && !slices.ContainsFunc(s, func(d Param) bool { return d.Name == name }) {
+			e := &ParamError{Param: name, Reason: "is not known here; this operation takes no parameters"}
+			if len(s) > 0 {
+				for _, d := range s {
+					e.Allowed = append(e.Allowed, d.Name)
+				}
+				e.Reason = "is not known here; known are: " + strings.Join(e.Allowed, ", ")
+			}
+			return Params{}, e
+		}
+	}
+	for _, d := range s {
+		v := args[d.Name]
+		if v == nil {
+			if d.Required {
+				return Params{}, &ParamError{Param: d.Name, Reason: "is required", Allowed: d.Enum}
+			}
+			if v = d.Default; v == nil {
+				continue
+			}
+		}
+		v, err := d.parse(v)
+		if err != nil {
+			return Params{}, err
+		}
+		p.m[d.Name] = v
+	}
+	return p, nil
+}
+
+func (d Param) parse(v any) (any, error) {
+	bad := func(format string, a ...any) (any, error) {
+		return nil, &ParamError{Param: d.Name, Reason: fmt.Sprintf(format, a...), Allowed: d.Enum}
+	}
+	if text, ok := v.(Text); ok {
+		v = d.read(string(text))
+	}
+	switch d.Type {
+	case String:
+		s, ok := v.(string)
+		if !ok || !utf8.ValidString(s) {
+			return bad("must be a string")
+		}
+		if len(d.Enum) > 0 {
+			if c, ok := d.Aliases[strings.ToLower(s)]; ok {
+				s = c
+			}
+			i := slices.IndexFunc(d.Enum, func(e string) bool { return strings.EqualFold(e, s) })
+			if i < 0 {
+				return bad("must be one of: %s", strings.Join(d.Enum, ", "))
+			}
+			return d.Enum[i], nil
+		}
+		if n := float64(len(s)); d.Max > 0 && (n < d.Min || n > d.Max) {
+			return bad("must be %v to %v bytes long", d.Min, d.Max)
+		}
+		if d.Pattern != "" && !regexp.MustCompile(`^(?:`+d.Pattern+`)$`).MatchString(s) {
+			return bad("must have the form %s", d.Pattern)
+		}
+		return s, nil
+	case Boolean:
+		if _, ok := v.(bool); !ok {
+			return bad("must be true or false")
+		}
+		return v, nil
+	default:
+		n, ok := number(v)
+		if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
+			return bad("must be a number")
+		}
+		if d.Type == Integer && (n != math.Trunc(n) || math.Abs(n) > 1<<53) {
+			return bad("must be a whole number")
+		}
+		if (d.Min != 0 || d.Max != 0) && (n < d.Min || n > d.Max) {
+			return bad("must be from %v to %v", d.Min, d.Max)
+		}
+		return n, nil
+	}
+}
+
+// read returns text as a value of the parameter's type, or as it is if it is
+// not one.
+func (d Param) read(text string) any {
+	switch d.Type {
+	case Integer, Number:
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return n
+		}
+	case Boolean:
+		if b, err := strconv.ParseBool(text); err == nil {
+			return b
+		}
+	}
+	return text
+}
+
+func number(v any) (float64, bool) {
+	if n, ok := v.(json.Number); ok {
+		f, err := n.Float64()
+		return f, err == nil
+	}
+	switch r := reflect.ValueOf(v); {
+	case r.CanFloat():
+		return r.Float(), true
+	case r.CanInt():
+		return float64(r.Int()), true
+	case r.CanUint():
+		return float64(r.Uint()), true
+	}
+	return 0, false
+}
+
+// Options returns the metadata that supported-operation shows: for a parameter
+// with an Enum its values, for any other an object that describes it.
+func (s Schema) Options() map[string]any {
+	out := make(map[string]any, len(s))
+	for _, d := range s {
+		if len(d.Enum) > 0 {
+			out[d.Name] = d.Enum
+			continue
+		}
+		m := d.jsonSchema()
+		m["required"] = d.Required
+		out[d.Name] = m
+	}
+	return out
+}
+
+// JSONSchema returns a JSON Schema (2020-12) object for OpenAPI 3.1.
+func (s Schema) JSONSchema() map[string]any {
+	props, required := map[string]any{}, []string{}
+	for _, d := range s {
+		props[d.Name] = d.jsonSchema()
+		if d.Required {
+			required = append(required, d.Name)
+		}
+	}
+	return map[string]any{"type": "object", "properties": props, "required": required, "additionalProperties": false}
+}
+
+func (d Param) jsonSchema() map[string]any {
+	m := map[string]any{"type": [...]string{"string", "integer", "number", "boolean"}[d.Type], "description": d.Doc}
+	if len(d.Enum) > 0 {
+		m["enum"] = d.Enum
+	}
+	if d.Default != nil {
+		m["default"] = d.Default
+	}
+	if d.Secret {
+		m["format"], m["writeOnly"] = "password", true
+	}
+	if d.Pattern != "" {
+		m["pattern"] = "^(?:" + d.Pattern + ")$"
+	}
+	if d.Min != 0 || d.Max != 0 {
+		lo, hi := "minimum", "maximum"
+		if d.Type == String {
+			lo, hi = "minLength", "maxLength"
+		}
+		m[lo], m[hi] = d.Min, d.Max
+	}
+	return m
+}
+
+// Merge returns the union of schemas: parameters of the same name accept the
+// values of either. A parameter is required if every schema requires it.
+func Merge(schemas ...Schema) Schema {
+	var out Schema
+	count := make(map[string]int)
+	for _, s := range schemas {
+		for _, d := range s {
+			count[d.Name]++
+			i := slices.IndexFunc(out, func(o Param) bool { return o.Name == d.Name })
+			if i < 0 {
+				out = append(out, d)
+				continue
+			}
+			o := &out[i]
+			if len(o.Enum) == 0 || len(d.Enum) == 0 {
+				o.Enum, o.Aliases = nil, nil // one of them takes any value
+			} else {
+				o.Enum = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Enum, d.Enum))))
+			}
+			if len(d.Aliases) > 0 && len(o.Enum) > 0 {
+				o.Aliases = maps.Clone(o.Aliases)
+				if o.Aliases == nil {
+					o.Aliases = make(map[string]string)
+				}
+				maps.Copy(o.Aliases, d.Aliases)
+			}
+			o.Required = o.Required && d.Required
+			o.Secret = o.Secret || d.Secret
+			switch {
+			case o.Min == 0 && o.Max == 0, d.Min == 0 && d.Max == 0:
+				o.Min, o.Max = 0, 0 // one of them has no bounds
+			default:
+				o.Min, o.Max = min(o.Min, d.Min), max(o.Max, d.Max)
+			}
+			switch {
+			case o.Pattern == "" || d.Pattern == "":
+				o.Pattern = ""
+			case o.Pattern != d.Pattern:
+				o.Pattern = o.Pattern + "|" + d.Pattern // as a whole in a group where it is used
+			}
+		}
+	}
+	for i := range out {
+		out[i].Required = out[i].Required && count[out[i].Name] == len(schemas)
+	}
+	return out
+}
+
+// Params are validated parameters.
+type Params struct {
+	schema Schema
+	m      map[string]any
+}
+
+// Get returns a String parameter, or "".
+func (p Params) Get(name string) string { s, _ := p.m[name].(string); return s }
+
+// Int returns an Integer parameter, or 0.
+func (p Params) Int(name string) int { return int(p.Float(name)) }
+
+// Float returns a Number or Integer parameter, or 0.
+func (p Params) Float(name string) float64 { n, _ := p.m[name].(float64); return n }
+
+// Bool returns a Boolean parameter, or false.
+func (p Params) Bool(name string) bool { b, _ := p.m[name].(bool); return b }
+
+// Has tells whether a parameter was given or has a default.
+func (p Params) Has(name string) bool { _, ok := p.m[name]; return ok }
+
+// Args returns the parameters as arguments again, secrets included.
+func (p Params) Args() Args { return maps.Clone(Args(p.m)) }
+
+// LogValue hides secret parameters. It implements [slog.LogValuer].
+func (p Params) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, d := range p.schema {
+		v, ok := p.m[d.Name]
+		if !ok {
+			continue
+		}
+		if d.Secret {
+			v = "REDACTED"
+		}
+		attrs = append(attrs, slog.Any(d.Name, v))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// String hides secret parameters too, so that a stray %v leaks nothing.
+func (p Params) String() string { return p.LogValue().String() }
+
+// GoString hides them from %#v.
+func (p Params) GoString() string { return p.String() }

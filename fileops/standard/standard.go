@@ -1,0 +1,415 @@
+// Package standard collects the actions of this module that work on this host.
+//
+// Importing it links every engine binding. Programs that need only some import
+// pdfops, imageops, mediaops, officeops, renderops or archiveops instead.
+//
+//	set := standard.Probe(ctx, nil)
+//	defer set.Close()
+//	reg, err := fileops.NewRegistry(set.Actions()...)
+package standard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/fileops/renderops"
+)
+
+// None as the path of a program in [Options] does without it.
+const None = "none"
+
+// Options configure [Probe]. The zero value is usable.
+type Options struct {
+	// Paths of programs; "" searches PATH, [None] does without.
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF string
+
+	// OfficeWorkers is how many LibreOffice processes are kept; 0 means one
+	// for each core.
+	OfficeWorkers int
+
+	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
+	TempDir  string       // for the profiles of LibreOffice; "" means os.TempDir
+	Log      *slog.Logger // nil discards
+}
+
+// An Engine is something actions are built on.
+type Engine struct {
+	Name    string
+	Version string
+	Path    string // "" if linked in
+	Purpose string // what needs it, for people
+
+	Err      error    // why it cannot be used; nil if it can
+	Hint     string   // what to do about Err, for people
+	Packages []string // that contain it in Debian and Ubuntu
+}
+
+// A Set is what a host can do.
+type Set struct {
+	actions []fileops.Action
+	engines []Engine
+	closers []io.Closer
+	warmers []interface{ Warm(context.Context) error }
+}
+
+// Probe starts each external engine once, to learn its version and codecs. It
+// does not fail: an engine that is missing leaves its actions out. No process is
+// left running. The caller must close the set when its actions are not used any
+// more. o may be nil.
+func Probe(ctx context.Context, o *Options) *Set {
+	if o == nil {
+		o = new(Options)
+	}
+	p := &prober{opts: *o}
+	if p.opts.Log == nil {
+		p.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	// Each of them waits for processes, mostly.
+	var wg sync.WaitGroup
+	for _, f := range []func(context.Context){p.findImages, p.findMedia, p.findOffice, p.findQPDF} {
+		wg.Go(func() { f(ctx) })
+	}
+	wg.Wait()
+	p.findRenderer(ctx) // takes the picture encoders into account
+	return p.set()
+}
+
+// Actions returns the actions that work, in order of preference.
+func (s *Set) Actions() []fileops.Action { return slices.Clone(s.actions) }
+
+// Engines reports all engines, also those that are missing.
+func (s *Set) Engines() []Engine { return slices.Clone(s.engines) }
+
+// Warm starts what takes time to start (LibreOffice, the compiler of pdfium), so
+// that the first operation need not wait for it. A server calls it in the
+// background. What it starts runs until Close.
+func (s *Set) Warm(ctx context.Context) error {
+	var errs []error
+	for _, w := range s.warmers {
+		errs = append(errs, w.Warm(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends what the actions have started. None may be running.
+func (s *Set) Close() error {
+	var errs []error
+	for _, c := range s.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type prober struct {
+	opts   Options
+	images *imageops.Engine
+	media  *mediaops.Engine
+	office *officeops.Engine
+	render *renderops.Engine
+	qpdf   *engine.Program
+
+	imagesErr, mediaErr, officeErr, renderErr, qpdfErr error
+}
+
+var errDisabled = errors.New("switched off by configuration")
+
+func (p *prober) findImages(context.Context) { p.images, p.imagesErr = imageops.New(nil) }
+
+func (p *prober) findMedia(ctx context.Context) {
+	if p.opts.FFmpeg == None || p.opts.FFprobe == None {
+		p.mediaErr = errDisabled
+		return
+	}
+	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe})
+}
+
+func (p *prober) findOffice(ctx context.Context) {
+	p.office, p.officeErr = officeops.Find(ctx, officeops.Options{
+		LibreOffice: p.opts.LibreOffice, Python: p.opts.Python, Pandoc: p.opts.Pandoc,
+		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log,
+	})
+}
+
+func (p *prober) findQPDF(ctx context.Context) {
+	switch p.opts.QPDF {
+	case None:
+		p.qpdfErr = errDisabled
+	case "":
+		p.qpdf, p.qpdfErr = engine.Find(ctx, []string{"--version"}, "qpdf")
+	default:
+		p.qpdf, p.qpdfErr = engine.Find(ctx, []string{"--version"}, p.opts.QPDF)
+	}
+}
+
+func (p *prober) findRenderer(ctx context.Context) {
+	o := renderops.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log}
+	if p.images != nil {
+		o.Encoder = encoder{p.images}
+	}
+	p.render, p.renderErr = renderops.New(ctx, o)
+}
+
+// An encoder lets package renderops write with package imageops.
+type encoder struct{ *imageops.Engine }
+
+// Formats lists what is worth offering for a page.
+func (e encoder) Formats() []format.Format {
+	return slices.DeleteFunc(e.Engine.Formats(), func(f format.Format) bool {
+		return f != format.JPG && f != format.WebP && f != format.TIFF && f != format.AVIF
+	})
+}
+
+// A pictureCodec lets package pdfops work on the pictures in a PDF with package
+// imageops.
+type pictureCodec struct{ images *imageops.Engine }
+
+// Decode implements pdfops.ImageCodec.
+func (c pictureCodec) Decode(ctx context.Context, p pdfops.EncodedImage, width, height int) (pdfops.Samples, error) {
+	if p.Format == pdfops.PlainSamples {
+		s := p.Plain
+		pix, err := c.images.ScalePixels(ctx, s.Pix, s.Width, s.Height, s.Components, width, height)
+		return pdfops.Samples{Width: min(s.Width, width), Height: min(s.Height, height), Components: s.Components, Pix: pix}, err
+	}
+	pix, w, h, n, err := c.images.DecodePixels(ctx, p.Data, width, height)
+	return pdfops.Samples{Width: w, Height: h, Components: n, Pix: pix}, err
+}
+
+// Encode implements pdfops.ImageCodec.
+func (c pictureCodec) Encode(ctx context.Context, s pdfops.Samples, quality int) ([]byte, error) {
+	return c.images.EncodeJPEG(ctx, s.Pix, s.Width, s.Height, s.Components, 0, 0, quality)
+}
+
+// set puts everything together. The order decides: what does a pair directly
+// stands before what does it in steps.
+func (p *prober) set() *Set {
+	s := &Set{}
+	add := func(all ...fileops.Action) {
+		for _, a := range all {
+			if a != nil && len(a.Spec().Accepts) > 0 {
+				s.actions = append(s.actions, a)
+			}
+		}
+	}
+	tools := pdfops.Tools{QPDF: p.qpdf}
+	var imageConvert, officeConvert, renderConvert fileops.Action
+	if p.images != nil {
+		tools.Images = pictureCodec{p.images}
+		imageConvert = p.images.Convert()
+		add(imageConvert, p.images.Compress())
+	}
+	if p.media != nil {
+		add(p.media.Actions()...)
+	}
+	if p.office != nil {
+		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
+		add(p.office.Actions()...)
+		officeConvert = p.office.Convert()
+	}
+	if p.render != nil {
+		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
+		renderConvert = p.render.Convert()
+		add(renderConvert)
+	}
+	dataConvert := dataops.Convert()
+	add(dataConvert, archiveops.Convert(nil))
+	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
+
+	direct := slices.Clone(s.actions)
+	add(
+		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
+		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
+		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
+		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
+		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
+	)
+	add(tools.Merge(toPDF(s.actions)...))
+	add(archiveops.Zip(), archiveops.Compress(nil))
+	s.engines = p.report()
+	return s
+}
+
+// officeToPages says which results of a rendered document are worth having:
+// pictures of everything, and the text of slides.
+func officeToPages(from, to format.Format) bool {
+	return to.Family() == format.Image || to == format.TXT && from.Family() == format.Slides
+}
+
+// pdfToText says what a PDF can become by way of an editable document.
+func pdfToText(from, to format.Format) bool {
+	return to.Family() == format.Document && to != format.FODT
+}
+
+// dataToSheet says what records can become by way of a table.
+func dataToSheet(from, to format.Format) bool {
+	return from == format.JSON && (to.Family() == format.Sheet || to == format.PDF)
+}
+
+// sheetToData says what the first sheet of a workbook can become.
+func sheetToData(from, to format.Format) bool {
+	return from.Family() == format.Sheet && from != format.CSV && from != format.TSV && to == format.JSON
+}
+
+// imagesToPDF returns the action for pictures that cannot go into a PDF as they
+// are. All pages of a picture go into one document.
+func (p *prober) imagesToPDF(convert, pages fileops.Action, direct []fileops.Action) fileops.Action {
+	if convert == nil {
+		return nil
+	}
+	var known []format.Format
+	for _, a := range direct {
+		known = append(known, inputs(a, format.PDF)...)
+	}
+	one := convert.Spec()
+	spec := fileops.Spec{
+		Name: "convert", Engine: one.Engine + " + " + pages.Spec().Engine, Family: one.Family,
+		Summary: "Puts a picture into a PDF, a page for each of its pages.",
+	}
+	var formats []format.Format
+	for _, f := range inputs(convert, format.PNG) {
+		if !slices.Contains(known, f) {
+			formats = append(formats, f)
+		}
+	}
+	if len(formats) == 0 {
+		return nil
+	}
+	spec.Accepts = []fileops.Accept{{Formats: formats, Params: pages.Spec().Accepts[0].Params}}
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		// A photograph stays lossy: as PNG it would be many times its size.
+		mid := format.PNG
+		if f := job.Input().Format(); f == format.HEIC || f == format.AVIF {
+			mid = format.JPG
+		}
+		name := fileops.ResultName(job.Input(), format.PDF)
+		chain := fileops.Chain(spec,
+			fileops.Step{Action: convert, Args: func(fileops.Params) fileops.Args {
+				a := fileops.Args{convertTo: string(mid)}
+				if mid == format.JPG {
+					a["quality"] = 92
+				}
+				return a
+			}},
+			fileops.Step{Action: renamed(pages, name), Args: passOn})
+		return chain.Do(ctx, job)
+	})
+}
+
+// renamed returns a with a result of another name, because a joint action
+// cannot know what its result should be called here.
+func renamed(a fileops.Action, name string) fileops.Action {
+	return fileops.Wrap(a, func(ctx context.Context, job *fileops.Job, do func(context.Context, *fileops.Job) error) error {
+		err := do(ctx, job)
+		job.Rename(name)
+		return err
+	})
+}
+
+// toPDF returns the actions that make a PDF of something.
+func toPDF(all []fileops.Action) []fileops.Action {
+	var out []fileops.Action
+	for _, a := range all {
+		if spec := a.Spec(); spec.Name == "convert" && !spec.Joint && len(inputs(a, format.PDF)) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// report lists the engines in the order in which people look for them.
+func (p *prober) report() []Engine {
+	var out []Engine
+	add := func(e Engine, err error) {
+		e.Err = err
+		if err != nil && e.Hint == "" {
+			e.Hint = "install the package " + strings.Join(e.Packages, ", ")
+			if errors.Is(err, errDisabled) {
+				e.Hint = "it is switched off by the configuration"
+			}
+		}
+		out = append(out, e)
+	}
+	images := Engine{Name: "libvips", Purpose: "pictures", Hint: "install libvips-dev and build with cgo"}
+	if p.images != nil {
+		images.Name, images.Version, _ = strings.Cut(p.images.Name(), " ")
+		if images.Name != "libvips" {
+			add(Engine{Name: "libvips", Purpose: "pictures beyond jpg, png, gif, bmp, tiff", Hint: "install libvips-dev and build with cgo", Packages: []string{"libvips-dev"}},
+				fmt.Errorf("built without it: %w", exec.ErrNotFound))
+		}
+	}
+	add(images, p.imagesErr)
+	media := Engine{Name: "ffmpeg", Purpose: "audio and video", Packages: []string{"ffmpeg"}}
+	if p.media != nil {
+		media.Version, media.Path = p.media.Version(), p.media.Path()
+	}
+	add(media, p.mediaErr)
+	programs := make(map[string]*engine.Program)
+	if p.office != nil {
+		for _, prog := range p.office.Programs() {
+			switch {
+			case strings.HasPrefix(prog.Name, "soffice"):
+				programs["libreoffice"] = prog
+			case strings.HasPrefix(prog.Name, "python"):
+				programs["python3-uno"] = prog
+			default:
+				programs[prog.Name] = prog
+			}
+		}
+	}
+	for _, e := range []Engine{
+		{Name: "libreoffice", Purpose: "documents, sheets and slides", Packages: []string{"libreoffice-writer", "libreoffice-calc", "libreoffice-impress", "libreoffice-draw", "libreoffice-math"}},
+		{Name: "python3-uno", Purpose: "keeping LibreOffice warm: without it each document takes a second more", Packages: []string{"python3-uno"}},
+		{Name: "pandoc", Purpose: "Markdown and EPUB", Packages: []string{"pandoc"}},
+	} {
+		prog := programs[e.Name]
+		if prog == nil {
+			err := p.officeErr
+			if err == nil {
+				err = fmt.Errorf("%s: %w", e.Name, exec.ErrNotFound)
+			}
+			add(e, err)
+			continue
+		}
+		e.Version, e.Path = prog.Version, prog.Path
+		add(e, nil)
+	}
+	qpdf := Engine{Name: "qpdf", Purpose: "passwords of every kind of PDF; repair of damaged ones", Packages: []string{"qpdf"}}
+	if p.qpdf != nil {
+		qpdf.Version, qpdf.Path = p.qpdf.Version, p.qpdf.Path
+	}
+	add(qpdf, p.qpdfErr)
+	add(Engine{Name: "pdfium", Version: moduleVersion("github.com/klippa-app/go-pdfium"), Purpose: "pages of PDFs"}, p.renderErr)
+	add(Engine{Name: "pdfcpu", Version: moduleVersion("github.com/pdfcpu/pdfcpu"), Purpose: "PDFs"}, nil)
+	return out
+}
+
+// moduleVersion returns the version of a module that is linked in, or "" where
+// the program was built without that information.
+func moduleVersion(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
+}

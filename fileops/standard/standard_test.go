@@ -1,0 +1,255 @@
+package standard_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/standard"
+)
+
+// set is shared by the tests, because an office process for each of them would
+// be many.
+var set *standard.Set
+
+func TestMain(m *testing.M) {
+	cache, err := os.MkdirTemp("", "standard-")
+	if err != nil {
+		panic(err)
+	}
+	set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache})
+	code := m.Run()
+	if err := set.Close(); err != nil {
+		fmt.Println(err)
+		code = 1
+	}
+	os.RemoveAll(cache)
+	os.Exit(code)
+}
+
+func registry(t testing.TB, s *standard.Set) *fileops.Registry {
+	t.Helper()
+	reg, err := fileops.NewRegistry(s.Actions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestEverythingIsFound(t *testing.T) {
+	t.Parallel()
+	for _, e := range set.Engines() {
+		if e.Err != nil || e.Version == "" && e.Path != "" {
+			t.Errorf("%s %s: %v (%s)", e.Name, e.Version, e.Err, e.Hint)
+		}
+	}
+	if got, want := registry(t, set).Names(), []string{"compress", "convert", "lock", "merge", "reset_password", "unlock", "zip"}; !slices.Equal(got, want) {
+		t.Errorf("actions %v, want %v", got, want)
+	}
+}
+
+// No action offers to convert a format to itself, and every target is a format
+// that this module knows.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	m := capability.New(registry(t, set), nil)
+	for e := range m.Entries() {
+		for _, p := range e.Params {
+			if p.Name != "convert_to" {
+				continue
+			}
+			for _, v := range p.Enum {
+				if format.Format(v) == e.Format || !format.Format(v).Known() {
+					t.Errorf("%s converts %s to %s", e.Engine, e.Format, v)
+				}
+			}
+		}
+	}
+}
+
+// What takes several steps has the right name and content.
+func TestChains(t *testing.T) {
+	t.Parallel()
+	reg := registry(t, set)
+	for _, tt := range []struct {
+		from    format.Format
+		args    fileops.Args
+		results int
+		check   func(t *testing.T, path string)
+	}{
+		{format.DOCX, fileops.Args{"convert_to": "png", "dpi": 72}, 1, width("596")},
+		{format.TXT, fileops.Args{"convert_to": "jpeg"}, 1, nil},
+		{format.PPTX, fileops.Args{"convert_to": "webp"}, 1, nil},
+		{format.PPTX, fileops.Args{"convert_to": "txt"}, 1, contains(fileopstest.Text)},
+		{format.XLSX, fileops.Args{"convert_to": "png"}, 1, nil},
+		{format.PDF, fileops.Args{"convert_to": "png"}, 2, width("1240")},
+		{format.PDF, fileops.Args{"convert_to": "odt"}, 1, nil},
+		{format.PDF, fileops.Args{"convert_to": "rtf"}, 1, nil},
+		{format.PDF, fileops.Args{"convert_to": "md"}, 1, contains("quick brown fox")},
+		{format.JSON, fileops.Args{"convert_to": "xlsx"}, 1, nil},
+		{format.JSON, fileops.Args{"convert_to": "csv"}, 1, contains("Äpfel")},
+		{format.XLSX, fileops.Args{"convert_to": "json"}, 1, contains("Äpfel")},
+		{format.WebP, fileops.Args{"convert_to": "pdf"}, 1, pages("1")},
+		{format.HEIC, fileops.Args{"convert_to": "pdf", "page_size": "a4"}, 1, pages("1")},
+		{format.SVG, fileops.Args{"convert_to": "pdf"}, 1, pages("1")},
+	} {
+		t.Run(fmt.Sprintf("%s %v", tt.from, tt.args["convert_to"]), func(t *testing.T) {
+			t.Parallel()
+			in := fileopstest.Sample(t, tt.from)
+			a, params, err := reg.Resolve("convert", []format.Format{tt.from}, tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, out := t.TempDir(), t.TempDir()
+			var names []string
+			r := fileops.Runner{TempDir: dir}
+			err = r.Do(t.Context(), a, params, fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
+				names = append(names, f.Name())
+				return fileops.ToDir(out).Put(ctx, f)
+			}), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(names) != tt.results {
+				t.Fatalf("results %v, want %d", names, tt.results)
+			}
+			for _, n := range names {
+				if !strings.HasPrefix(n, "sample") || format.Parse(n) != format.Parse(fmt.Sprint(tt.args["convert_to"])) {
+					t.Errorf("result name %q", n)
+				}
+			}
+			if tt.check != nil {
+				tt.check(t, filepath.Join(out, names[0]))
+			}
+			if left, _ := os.ReadDir(dir); len(left) > 0 {
+				t.Errorf("scratch left: %v", left)
+			}
+		})
+	}
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	b, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func width(want string) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		if got := output(t, "vipsheader", "-f", "width", path); got != want {
+			t.Errorf("width %s, want %s", got, want)
+		}
+	}
+}
+
+func pages(want string) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		if got := output(t, "qpdf", "--show-npages", path); got != want {
+			t.Errorf("%s pages, want %s", got, want)
+		}
+	}
+}
+
+func contains(want string) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(b)), " "), want) {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+}
+
+// A picture with several pages becomes one document.
+func TestPagesOfATIFF(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	png := filepath.Join(dir, "a.png")
+	b, _ := fileopstest.Sample(t, format.PNG).Bytes()
+	if err := os.WriteFile(png, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "bash", "-c", fmt.Sprintf("cd %s && vips arrayjoin 'a.png a.png a.png' j.png --across 1 && vips tiffsave j.png three.tiff --page-height 120", dir))
+	a, params, err := registry(t, set).Resolve("convert", []format.Format{format.TIFF}, fileops.Args{"convert_to": "pdf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Path(filepath.Join(dir, "three.tiff"))); err != nil {
+		t.Fatal(err)
+	}
+	pages("3")(t, filepath.Join(dir, "three.pdf"))
+}
+
+// Merge takes everything that becomes a PDF, mixed.
+func TestMergeMixed(t *testing.T) {
+	t.Parallel()
+	kinds := []format.Format{format.PDF, format.DOCX, format.WebP, format.JPG, format.TXT}
+	var in []*fileops.File
+	for _, k := range kinds {
+		in = append(in, fileopstest.Sample(t, k))
+	}
+	a, params, err := registry(t, set).Resolve("merge", kinds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), in...); err != nil {
+		t.Fatal(err)
+	}
+	pages("6")(t, filepath.Join(dir, "merged.pdf"))
+}
+
+// What is switched off is neither found nor offered, and nothing else is lost.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, QPDF: standard.None})
+	defer s.Close()
+	missing := map[string]bool{}
+	for _, e := range s.Engines() {
+		if e.Err != nil {
+			missing[e.Name] = true
+			if e.Hint == "" || e.Purpose == "" {
+				t.Errorf("%s is missing without a word: %+v", e.Name, e)
+			}
+		}
+	}
+	for _, name := range []string{"ffmpeg", "libreoffice", "pandoc", "qpdf"} {
+		if !missing[name] {
+			t.Errorf("%s is not missing", name)
+		}
+	}
+	m := capability.New(registry(t, s), nil)
+	for _, ext := range []string{"docx", "mp4", "md"} {
+		if a := m.Query(capability.Query{Ext: ext}); !slices.Equal(a.AvailableActions, []string{"zip"}) {
+			t.Errorf("%s: %v", ext, a.AvailableActions)
+		}
+	}
+	// Passwords go on with what is built in.
+	if a := m.Query(capability.Query{Ext: "pdf", Action: "lock", Parameters: map[string]any{"password": "x"}}); !a.Supported {
+		t.Errorf("lock without qpdf: %v", a.Err)
+	}
+}
+
+func Example() {
+	ctx := context.Background()
+	set := standard.Probe(ctx, nil)
+	defer set.Close()
+	reg, err := fileops.NewRegistry(set.Actions()...)
+	if err != nil {
+		panic(err)
+	}
+	_, _, err = reg.Resolve("convert", []format.Format{format.JPG}, fileops.Args{"convert_to": "png"})
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// supportedOperation answers POST and GET /supported-operation. A GET may send
+// its question in the query string or, as a POST, in a body.
+func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
+	var req capabilityRequest
+	if _, err := s.decode(w, r, &req, r.Method == http.MethodGet); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if r.Method == http.MethodGet {
+		if err := req.fromQuery(r); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+	}
+	ext := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(req.Ext), "."))
+	if ext == "" {
+		s.fail(w, r, invalid("ext", "ext is required: the extension of a file, such as pdf"))
+		return
+	}
+	a := s.matrix.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
+	resp := capabilityResponse{
+		Supported: a.Supported, Ext: ext, Action: a.Action,
+		AvailableActions: a.AvailableActions, AvailableActionsAlias: a.AvailableActions,
+		Parameters: a.Parameters,
+	}
+	if a.Err != nil {
+		resp.Reason = fileops.Message(a.Err)
+	}
+	s.reply(w, resp)
+}
+
+// fromQuery fills in what the body did not say. Parameters are written as one
+// JSON object, or one by one: parameters[convert_to]=pdf.
+func (req *capabilityRequest) fromQuery(r *http.Request) error {
+	q := r.URL.Query()
+	if req.Ext == "" {
+		req.Ext = q.Get("ext")
+	}
+	if req.Action == "" {
+		req.Action = q.Get("action")
+	}
+	if text := q.Get("parameters"); text != "" && req.Parameters == nil {
+		if err := json.Unmarshal([]byte(text), &req.Parameters); err != nil {
+			return invalid("parameters", "parameters must be a JSON object")
+		}
+	}
+	for name, values := range q {
+		inner, ok := strings.CutPrefix(name, "parameters[")
+		if inner, closed := strings.CutSuffix(inner, "]"); ok && closed {
+			if req.Parameters == nil {
+				req.Parameters = make(map[string]any)
+			}
+			req.Parameters[inner] = fileops.Text(values[0])
+		}
+	}
+	return nil
+}
+
+// formats answers GET /formats: the whole capability matrix.
+func (s *Service) formats(w http.ResponseWriter, r *http.Request) {
+	s.reply(w, s.formatTable)
+}
+
+// describeFormats is done once: the matrix does not change while the service
+// lives.
+func describeFormats(m *capability.Matrix, engines []Engine) formatsResponse {
+	byExt := make(map[format.Format]*formatEntry)
+	for e := range m.Entries() {
+		fe := byExt[e.Format]
+		if fe == nil {
+			fe = &formatEntry{Ext: string(e.Format), Title: e.Format.Title(), Family: string(e.Format.Family()), MIME: e.Format.MIME(), Actions: make(map[string]actionEntry)}
+			if e.Format == format.Any {
+				fe.Title, fe.Family = "any file", "any"
+			}
+			for _, a := range e.Format.Aliases() {
+				fe.Aliases = append(fe.Aliases, string(a))
+			}
+			byExt[e.Format] = fe
+		}
+		a := fe.Actions[e.Action]
+		if !slices.Contains(a.Engines, e.Engine) {
+			a.Engines = append(a.Engines, e.Engine)
+		}
+		if a.Parameters == nil && e.Format != format.Any {
+			a.Parameters = m.Query(capability.Query{Ext: string(e.Format), Action: e.Action}).Parameters
+		}
+		if a.Parameters == nil {
+			a.Parameters = e.Params.Options()
+		}
+		fe.Actions[e.Action] = a
+	}
+	resp := formatsResponse{Formats: []formatEntry{}, Engines: []engineEntry{}}
+	for _, f := range slices.Sorted(maps.Keys(byExt)) {
+		resp.Formats = append(resp.Formats, *byExt[f])
+	}
+	for _, e := range engines {
+		resp.Engines = append(resp.Engines, e.entry())
+	}
+	return resp
+}
+
+func (e Engine) entry() engineEntry {
+	out := engineEntry{Name: e.Name, Version: e.Version, Available: e.Err == nil}
+	if e.Err != nil {
+		out.Problem = "not usable on this host"
+		if e.Hint != "" {
+			out.Problem = e.Hint
+		}
+	}
+	return out
+}

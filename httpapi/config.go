@@ -1,0 +1,178 @@
+// Package httpapi is the file-processing service as an http.Handler.
+//
+// [New] wires actions, storage and a task tracker into the endpoints under
+// /api/v1 and /v1. It links no engine: what the service can do is what is
+// passed in Config.Actions.
+//
+//	svc, err := httpapi.New(httpapi.Config{
+//		Actions: standard.Probe(ctx, nil).Actions(),
+//		Auth:    httpapi.StaticKeys(key),
+//	})
+//	go svc.Run(ctx)
+//	http.ListenAndServe("127.0.0.1:8080", svc)
+//
+// # Endpoints
+//
+// initiate-upload, the presigned PUT, complete-upload, do, supported-operation,
+// status and download are those of the interface; long poll, events,
+// cancelling, listing, formats, deletion, health and metrics are additions. The
+// OpenAPI document at /openapi.json describes them all.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// Config configures a [Service]. Only Auth is required; every other field has
+// a default that works for one process without persistence.
+type Config struct {
+	Actions []fileops.Action // what the service can do, in order of preference
+	Auth    Authenticator    // required; see StaticKeys and AllowAll
+
+	Blobs      blob.Store        // nil: in memory
+	Files      upload.Store      // nil: in memory
+	Operations status.Store      // nil: in memory
+	Dispatcher status.Dispatcher // nil: in this process
+
+	// Shared says that other processes work on the items of Operations too.
+	// Otherwise what an earlier process left running goes on at once.
+	Shared bool
+
+	// BaseURL is the public address, for upload URLs; nil takes that of each
+	// request, believing X-Forwarded-Proto and X-Forwarded-Host only if
+	// TrustProxy is set.
+	BaseURL    *url.URL
+	TrustProxy bool
+
+	// Secrets sign upload URLs and seal the parameters of waiting
+	// operations: the first is used, all are accepted. nil: one random
+	// secret, so that both do not survive a restart. Each needs 16 bytes at
+	// least.
+	Secrets [][]byte
+
+	Envelope         Envelope // where responses carry their members
+	AbsoluteLinks    bool     // download links start with BaseURL, which is required then
+	PrivateDownloads bool     // download links work only with the owner's key
+
+	Origins []string // web origins that may call from a browser, "*" for all; nil: none
+	TempDir string   // scratch space; on the same file system as Blobs it saves copies
+
+	// Concurrency is how many items of a family of actions ("office",
+	// "image", …) are worked on at once; a family that is not listed gets
+	// GOMAXPROCS. A family with 0 is not worked on in this process. Empty,
+	// not nil, makes a process that only accepts.
+	Concurrency map[string]int
+
+	Limits    Limits
+	Retention Retention
+	Quota     Quota // nil: none
+
+	// Engines are shown by formats and readyz, also those that are missing.
+	Engines []Engine
+
+	// Checks are asked by readyz, by name; a failure makes the service not
+	// ready.
+	Checks map[string]func(context.Context) error
+
+	OnFinal func(context.Context, *status.Operation) // called once an operation is final; may be nil
+	Log     *slog.Logger                             // nil: slog.Default()
+}
+
+// Limits bound what one client can ask for. Zero fields mean the default.
+type Limits struct {
+	FileSize    int64         // bytes of one file; 5 TiB
+	Parts       int           // of one upload; 10000
+	Files       int           // per operation; 100
+	Queued      int           // items that wait, of one account; 10000
+	BodyBytes   int64         // of a JSON request; 1 MiB
+	TaskTime    time.Duration // work on one item; 30 minutes
+	QueueTime   time.Duration // waiting of one item; 24 hours
+	MaxAttempts int           // starts of one item; 3
+	Drain       time.Duration // time for running items when stopping; 30 seconds
+	BodyPause   time.Duration // an upload that sends nothing for so long is given up; 60 seconds
+	LongPoll    time.Duration // longest wait of a status request; 60 seconds
+}
+
+// Retention says how long things are kept. Zero fields mean the default.
+type Retention struct {
+	URLs       time.Duration // upload URLs; 1 hour, at most 7 days
+	Files      time.Duration // uploads and results; 24 hours, negative: for ever
+	Operations time.Duration // after they are final; 7 days, negative: for ever
+	Sweep      time.Duration // between two rounds of deletion; 1 minute
+}
+
+// An Engine is something that actions are built on.
+type Engine struct {
+	Name    string
+	Version string
+	Err     error  // why it cannot be used; nil if it can
+	Hint    string // what to do about it, for people
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Auth == nil {
+		return c, errors.New("httpapi: Config.Auth is required; see StaticKeys and AllowAll")
+	}
+	if c.AbsoluteLinks && c.BaseURL == nil {
+		return c, errors.New("httpapi: Config.AbsoluteLinks needs Config.BaseURL")
+	}
+	for _, s := range c.Secrets {
+		if len(s) < 16 {
+			return c, errors.New("httpapi: a secret in Config.Secrets has less than 16 bytes")
+		}
+	}
+	def(&c.Limits.FileSize, 5<<40)
+	def(&c.Limits.Parts, 10000)
+	def(&c.Limits.Files, 100)
+	def(&c.Limits.Queued, 10000)
+	def(&c.Limits.BodyBytes, 1<<20)
+	def(&c.Limits.TaskTime, 30*time.Minute)
+	def(&c.Limits.QueueTime, 24*time.Hour)
+	def(&c.Limits.MaxAttempts, 3)
+	def(&c.Limits.Drain, 30*time.Second)
+	def(&c.Limits.BodyPause, time.Minute)
+	def(&c.Limits.LongPoll, time.Minute)
+	def(&c.Retention.URLs, time.Hour)
+	def(&c.Retention.Files, 24*time.Hour)
+	def(&c.Retention.Operations, 7*24*time.Hour)
+	def(&c.Retention.Sweep, time.Minute)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c, nil
+}
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// concurrency returns the limits of all families of the actions.
+func (c Config) concurrency() map[string]int {
+	limits := make(map[string]int)
+	for _, a := range c.Actions {
+		f := a.Spec().Family
+		n, ok := c.Concurrency[f]
+		switch {
+		case ok && n > 0:
+			limits[f] = n
+		case ok, c.Concurrency != nil && len(c.Concurrency) == 0:
+			limits[f] = -1 // what status calls not at all
+		default:
+			limits[f] = runtime.GOMAXPROCS(0)
+		}
+	}
+	return limits
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A Problem is the body of an error response (RFC 9457), with the members that
+// existing clients read. It implements error: an [Authenticator] or a [Quota]
+// may return one to decide the response itself.
+type Problem struct {
+	Type      string   `json:"type"`
+	Title     string   `json:"title"`
+	Status    int      `json:"status"`
+	Detail    string   `json:"detail"`
+	Slug      string   `json:"error"`             // stable name for programs
+	Message   string   `json:"message"`           // equal to Detail
+	Code      int      `json:"code"`              // equal to Status
+	RequestID string   `json:"request_id"`        // filled in when it is sent
+	Param     string   `json:"param,omitempty"`   // the member of the request it is about
+	Allowed   []string `json:"allowed,omitempty"` // values that would be accepted
+
+	// RetryAfter is sent as the header of that name, in whole seconds; 0
+	// sends none.
+	RetryAfter time.Duration `json:"-"`
+
+	// Authenticate is sent as WWW-Authenticate.
+	Authenticate string `json:"-"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Slug + ": " + p.Detail }
+
+func problem(code int, slug, detail string, args ...any) *Problem {
+	return &Problem{Status: code, Slug: slug, Detail: fmt.Sprintf(detail, args...)}
+}
+
+func invalid(param, detail string, args ...any) *Problem {
+	p := problem(http.StatusBadRequest, "invalid_request", detail, args...)
+	p.Param = param
+	return p
+}
+
+// asProblem decides how an error is told to the client. Whatever is not listed
+// is an internal error, whose text goes to the log only.
+func asProblem(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		c := *p
+		return &c
+	}
+	var param *fileops.ParamError
+	if errors.As(err, &param) {
+		p := problem(http.StatusBadRequest, "unsupported_operation", "%s", param.Error())
+		p.Param, p.Allowed = "parameters."+param.Param, param.Allowed
+		return p
+	}
+	for _, m := range errorMap {
+		if errors.Is(err, m.err) {
+			detail := m.detail
+			var told *upload.Error
+			switch {
+			case errors.As(err, &told):
+				detail = told.Message
+			case detail == "":
+				detail = err.Error()
+			}
+			return &Problem{Status: m.status, Slug: m.slug, Detail: detail, Param: m.param, RetryAfter: m.retry}
+		}
+	}
+	return problem(http.StatusInternalServerError, "internal_error", "something went wrong on the server; the request id helps to find out what")
+}
+
+// errorMap is searched in order. An empty detail shows the error's own text:
+// only for errors whose text is made for clients. It is never written to.
+var errorMap = []struct {
+	err    error
+	status int
+	slug   string
+	detail string
+	param  string
+	retry  time.Duration
+}{
+	{ErrUnauthenticated, 401, "unauthorized", "the API key is missing or not valid; send it as Authorization: Bearer <key>", "", 0},
+	{ErrForbidden, 403, "forbidden", "the API key does not allow this", "", 0},
+	{ErrQuota, 429, "quota_exceeded", "", "", time.Minute},
+	{status.ErrQueueFull, 429, "queue_full", "too many operations are waiting; try again later", "", 5 * time.Second},
+	{upload.ErrURLExpired, 403, "url_expired", "the upload URL has expired; initiate the upload again", "", 0},
+	{upload.ErrSignature, 403, "invalid_signature", "the upload URL is not one that this service has signed for this request", "", 0},
+	{upload.ErrMissingPart, 400, "missing_part", "", "parts", 0},
+	{upload.ErrPartOrder, 400, "part_order", "", "parts", 0},
+	{upload.ErrPartETag, 400, "part_etag", "", "parts", 0},
+	{upload.ErrSizeMismatch, 400, "size_mismatch", "", "", 0},
+	{upload.ErrTooLarge, 413, "too_large", "", "", 0},
+	{errIdempotency, 409, "conflict", "the Idempotency-Key was used for another request", "Idempotency-Key", 0},
+	{upload.ErrConflict, 409, "conflict", "", "", 0},
+	{upload.ErrDigest, 400, "invalid_request", "", "Content-MD5", 0},
+	{upload.ErrIncomplete, 409, "upload_incomplete", "", "", 0},
+	{upload.ErrExpired, 410, "expired", "the file or upload has expired and was deleted", "", 0},
+	{upload.ErrInvalid, 400, "invalid_request", "", "", 0},
+	{blob.ErrPart, 400, "missing_part", "", "parts", 0},
+	{errors.ErrUnsupported, 400, "unsupported_operation", "", "action", 0},
+	{fs.ErrNotExist, 404, "not_found", "there is nothing under this name, or it belongs to someone else", "", 0},
+	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
+	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
+}
+
+// fail answers a request with an error.
+func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := asProblem(err)
+	log := s.log.With("request", requestID(r), "error", p.Slug)
+	switch {
+	case p.Status >= 500:
+		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	default:
+		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+	}
+	p.Type = "/docs#error-" + p.Slug
+	p.Title = http.StatusText(p.Status)
+	p.Message, p.Code, p.RequestID = p.Detail, p.Status, requestID(r)
+	if p.Authenticate == "" && p.Status == http.StatusUnauthorized {
+		p.Authenticate = `Bearer realm="filewright"`
+	}
+	if p.Authenticate != "" {
+		w.Header().Set("WWW-Authenticate", p.Authenticate)
+	}
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	}
+	b, err := marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	writeJSON(w, p.Status, "application/problem+json", b)
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+type requestIDKey struct{}
+
+// requestID returns the id of a request that went through ServeHTTP.
+func requestID(r *http.Request) string {
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	return id
+}
+
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// ServeHTTP serves the API.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("X-Request-Id")
+	if !validRequestID.MatchString(id) {
+		id = uuid.NewString()
+	}
+	w.Header().Set("X-Request-Id", id)
+	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	rec := &recorder{ResponseWriter: w}
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.log.Error("handler panicked", "request", id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			if rec.status != 0 {
+				panic(http.ErrAbortHandler) // too late for an answer: break the connection
+			}
+			s.fail(rec, r, fmt.Errorf("panic: %v", p))
+		}
+		s.metrics.request(r, rec, time.Since(start))
+	}()
+	if s.cors(rec, r) {
+		return
+	}
+	s.router.ServeHTTP(rec, r)
+}
+
+// cors answers a preflight request and marks other responses. It returns true
+// if the request is answered.
+func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	if origin == "" || len(s.cfg.Origins) == 0 {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	switch {
+	case slices.Contains(s.cfg.Origins, "*"):
+		h.Set("Access-Control-Allow-Origin", "*")
+	case slices.Contains(s.cfg.Origins, origin):
+		h.Set("Access-Control-Allow-Origin", origin)
+	default:
+		return false
+	}
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, Content-Disposition, Location")
+	if !preflight {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-MD5, Idempotency-Key, X-D3-API-Key, X-Request-Id, Range")
+	h.Set("Access-Control-Max-Age", "7200")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// A recorder remembers what was answered. It passes ReadFrom on, so that files
+// still go out by sendfile.
+type recorder struct {
+	http.ResponseWriter
+	route  string
+	status int
+	bytes  int64
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 && status >= 200 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+func (r *recorder) ReadFrom(src io.Reader) (int64, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := io.Copy(r.ResponseWriter, src)
+	r.bytes += n
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// A patientReader extends the deadline of the connection with every read, so
+// that a large body may take as long as it needs while one that stands still is
+// given up.
+type patientReader struct {
+	io.ReadCloser
+	rc      *http.ResponseController
+	timeout time.Duration
+	until   time.Time
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	if now := time.Now(); p.until.Sub(now) < p.timeout/2 { // not at every read: it is a system call in effect
+		p.until = now.Add(p.timeout)
+		p.rc.SetReadDeadline(p.until) // not every connection has deadlines; then there is none
+	}
+	return p.ReadCloser.Read(b)
+}

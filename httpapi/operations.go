@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+)
+
+// Bounds of the notes of an operation.
+const (
+	maxNotes     = 50
+	maxNoteBytes = 16 << 10 // all keys and values together
+)
+
+// do answers POST /do.
+func (s *Service) do(w http.ResponseWriter, r *http.Request) {
+	var req doRequest
+	body, err := s.decode(w, r, &req, false)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	op, err := s.submit(r, &req, fingerprint(body))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, doResponse{MainTaskID: op.ID})
+}
+
+func (s *Service) submit(r *http.Request, req *doRequest, fingerprint string) (*status.Operation, error) {
+	who := principal(r)
+	idem, err := idempotencyKey(r)
+	if err != nil {
+		return nil, err
+	}
+	if idem != "" {
+		// Asked before the files are looked at: they may be gone since.
+		for op, err := range s.tracker.List(r.Context(), status.Query{Owner: who.Account, IdempotencyKey: idem, Limit: 1}) {
+			if err != nil {
+				return nil, err
+			}
+			if time.Since(op.Created) < 24*time.Hour {
+				return sameRequest(op, fingerprint)
+			}
+		}
+	}
+	if err := req.check(s.cfg.Limits.Files); err != nil {
+		return nil, err
+	}
+	action := s.matrix.Canonical(req.Action)
+	files := make([]*upload.File, len(req.FileKeys))
+	formats := make([]format.Format, len(req.FileKeys))
+	for i, key := range req.FileKeys {
+		f, err := s.uploads.Ready(r.Context(), who.Account, key)
+		if err != nil {
+			p := asProblem(err)
+			p.Param = fmt.Sprintf("file_keys[%d]", i)
+			if p.Status == http.StatusNotFound {
+				p.Detail = fmt.Sprintf("file_keys[%d] is not a file of yours", i)
+			}
+			return nil, p
+		}
+		files[i], formats[i] = f, format.Parse(f.Name)
+	}
+	op := &status.Operation{
+		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
+		IdempotencyKey: idem, Fingerprint: fingerprint, Created: time.Now(),
+	}
+	if err := s.plan(op, files, formats, req.Parameters); err != nil {
+		return nil, err
+	}
+	args, err := json.Marshal(req.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	op.Args = s.sealer.seal(args, op.ID)
+	if s.cfg.Quota != nil {
+		if err := s.cfg.Quota.Use(r.Context(), who, 1, 0); err != nil {
+			return nil, err
+		}
+	}
+	stored, err := s.tracker.Submit(r.Context(), *op)
+	if err != nil {
+		return nil, err
+	}
+	return sameRequest(stored, fingerprint)
+}
+
+var errIdempotency = errors.New("idempotency key used twice")
+
+// sameRequest refuses an operation that was created by another request under
+// the same idempotency key.
+func sameRequest(op *status.Operation, fingerprint string) (*status.Operation, error) {
+	if op.Fingerprint != fingerprint {
+		return nil, errIdempotency
+	}
+	return op, nil
+}
+
+// plan makes the items of an operation: one for all files if the action is
+// joint, else one for each. Every one of them must be possible; what is not is
+// refused here, before anything is queued.
+func (s *Service) plan(op *status.Operation, files []*upload.File, formats []format.Format, args map[string]any) error {
+	item := func(a fileops.Action, files ...*upload.File) status.Item {
+		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
+		for _, f := range files {
+			it.Inputs = append(it.Inputs, statusFile(f))
+		}
+		return it
+	}
+	for i, f := range files {
+		a, _, err := s.matrix.Resolve(op.Action, formats[i:i+1], args)
+		if err != nil {
+			return err
+		}
+		if !a.Spec().Joint {
+			op.Items = append(op.Items, item(a, f))
+			continue
+		}
+		a, _, err = s.matrix.Resolve(op.Action, formats, args)
+		if err != nil {
+			return err
+		}
+		op.Items = []status.Item{item(a, files...)}
+		return nil
+	}
+	return nil
+}
+
+func statusFile(f *upload.File) status.File {
+	return status.File{Key: f.Key, Name: f.Name, ContentType: f.ContentType, Size: f.Size, Expires: f.Expires}
+}
+
+func (req *doRequest) check(maxFiles int) error {
+	switch {
+	case strings.TrimSpace(req.Action) == "":
+		return invalid("action", "action is required, such as convert")
+	case len(req.FileKeys) == 0:
+		return invalid("file_keys", "file_keys is required: the keys of one or more uploaded files")
+	case len(req.FileKeys) > maxFiles:
+		return invalid("file_keys", "an operation takes at most %d files", maxFiles)
+	case len(req.Notes) > maxNotes:
+		return invalid("notes", "notes may have at most %d entries", maxNotes)
+	}
+	n := 0
+	for k, v := range req.Notes {
+		n += len(k) + len(v)
+	}
+	if n > maxNoteBytes {
+		return invalid("notes", "notes may have at most %d bytes in all", maxNoteBytes)
+	}
+	return nil
+}

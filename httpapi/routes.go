@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+)
+
+// A route is one endpoint of the API. The OpenAPI document is checked against
+// the list of them.
+type route struct {
+	method, path string
+	handler      http.HandlerFunc
+	open         bool // no API key
+	noAlias      bool // only under its own path
+}
+
+// prefixes are the ways in which clients address the API. The first is the one
+// in the documents.
+var prefixes = [...]string{"/api/v1", "/v1/biz", "/v1/external"}
+
+func (s *Service) routes() []route {
+	return []route{
+		{method: "POST", path: "/api/v1/initiate-upload", handler: s.initiateUpload},
+		{method: "POST", path: "/api/v1/complete-upload", handler: s.completeUpload},
+		{method: "POST", path: "/api/v1/do", handler: s.do},
+		{method: "POST", path: "/api/v1/supported-operation", handler: s.supportedOperation},
+		{method: "GET", path: "/api/v1/supported-operation", handler: s.supportedOperation},
+		{method: "GET", path: "/api/v1/status/:main_task_id", handler: s.operationStatus},
+		{method: "DELETE", path: "/api/v1/status/:main_task_id", handler: s.cancel},
+		{method: "GET", path: "/api/v1/status/:main_task_id/:file_key", handler: s.fileStatus},
+		{method: "GET", path: "/api/v1/operations", handler: s.listOperations},
+		{method: "GET", path: "/api/v1/formats", handler: s.formats},
+		{method: "DELETE", path: "/api/v1/files/:file_key", handler: s.deleteFile},
+		{method: "GET", path: "/api/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
+
+		{method: "POST", path: "/v1/external/upload", handler: s.initiateUpload, noAlias: true},
+		{method: "GET", path: "/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
+		{method: "PUT", path: uploadPath + "*part", handler: s.putPart, open: true, noAlias: true},
+
+		{method: "GET", path: "/healthz", handler: s.healthz, open: true, noAlias: true},
+		{method: "GET", path: "/readyz", handler: s.readyz, open: true, noAlias: true},
+		{method: "GET", path: "/metrics", handler: s.metrics.handler().ServeHTTP, open: true, noAlias: true},
+		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
+		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
+		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
+	}
+}
+
+// uploadPath is where upload URLs lead.
+const uploadPath = "/v1/upload/"
+
+func (s *Service) newRouter() *httprouter.Router {
+	router := httprouter.New()
+	// A redirect would make clients repeat a PUT of gigabytes, or drop it.
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+	})
+	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
+	})
+	for _, rt := range s.routes() {
+		for i, prefix := range prefixes {
+			path := rt.path
+			if i > 0 {
+				if rt.noAlias {
+					break
+				}
+				path = prefix + strings.TrimPrefix(path, prefixes[0])
+			}
+			s.handle(router, rt, path)
+		}
+	}
+	return router
+}
+
+func (s *Service) handle(router *httprouter.Router, rt route, path string) {
+	h := rt.handler
+	if !rt.open {
+		h = s.authenticated(h)
+	}
+	adapter := func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
+		for _, p := range params {
+			r.SetPathValue(p.Key, p.Value)
+		}
+		if rec, ok := w.(*recorder); ok {
+			rec.route = rt.path
+		}
+		h(w, r)
+	}
+	router.Handle(rt.method, path, adapter)
+	if rt.method == http.MethodGet && rt.open { // what is behind a key is JSON, which nobody asks for by HEAD
+		router.Handle(http.MethodHead, path, adapter)
+	}
+}
+
+func (s *Service) healthz(w http.ResponseWriter, r *http.Request) {
+	s.reply(w, struct {
+		Status string `json:"status"`
+	}{"ok"})
+}
+
+// readyz answers whether the service can take work: every check by name, and
+// the engines, of which some may be missing.
+func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
+	resp := readyResponse{Status: "ok", Checks: map[string]string{}, Engines: s.formatTable.Engines}
+	for name, check := range s.cfg.Checks {
+		resp.Checks[name] = "ok"
+		if err := check(r.Context()); err != nil {
+			s.log.Error("readiness check failed", "check", name, "err", err)
+			resp.Status, resp.Checks[name] = "unavailable", "failed"
+		}
+	}
+	if resp.Status != "ok" {
+		var failed []string
+		for name, state := range resp.Checks {
+			if state != "ok" {
+				failed = append(failed, name)
+			}
+		}
+		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: %s", strings.Join(failed, ", "))
+		s.fail(w, r, p)
+		return
+	}
+	s.reply(w, resp)
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// A Service is the whole service. It implements http.Handler; [Service.Run]
+// does the background work.
+type Service struct {
+	cfg         Config
+	log         *slog.Logger
+	matrix      *capability.Matrix
+	uploads     *upload.Manager
+	tracker     *status.Tracker
+	sealer      *sealer
+	metrics     *metrics
+	router      *httprouter.Router
+	formatTable formatsResponse
+	openAPI     openAPI
+
+	// closing is done when Run is told to stop. It belongs to the service,
+	// not to a call: whoever waits for an operation is answered then.
+	closing context.Context
+	close   context.CancelFunc
+}
+
+// aliases are other names of actions that clients use.
+var aliases = map[string]string{"create_zip": "zip"}
+
+// New checks cfg and returns a service. It starts nothing.
+func New(cfg Config) (*Service, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	reg, err := fileops.NewRegistry(cfg.Actions...)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = [][]byte{randomSecret()}
+	}
+	s := &Service{cfg: cfg, log: cfg.Log, matrix: capability.New(reg, aliases)}
+	s.closing, s.close = context.WithCancel(context.Background())
+	if s.sealer, err = newSealer(cfg.Secrets); err != nil {
+		return nil, err
+	}
+	blobs := cfg.Blobs
+	if blobs == nil {
+		blobs = memblob.New()
+	}
+	s.uploads, err = upload.NewManager(blobs, &upload.Options{
+		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
+		URLTTL: cfg.Retention.URLs, FileTTL: cfg.Retention.Files,
+		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.tracker, err = status.New(status.Config{
+		Store: cfg.Operations, Dispatcher: cfg.Dispatcher, Handler: worker{s},
+		Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts, MaxQueuedPerOwner: cfg.Limits.Queued,
+		QueueTimeout: cfg.Limits.QueueTime,
+		WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
+		Retention:    cfg.Retention.Operations,
+		Exclusive:    !cfg.Shared,
+		Discard:      s.discard, OnFinal: cfg.OnFinal, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines)
+	s.formatTable = describeFormats(s.matrix, cfg.Engines)
+	if s.openAPI, err = describeAPI(reg, cfg.Envelope); err != nil {
+		return nil, err
+	}
+	s.router = s.newRouter()
+	return s, nil
+}
+
+// Run does the background work until ctx is done: it repairs what a crash left
+// behind, works on items and removes what has expired. When ctx is done, running
+// items get Limits.Drain to finish; what is not finished then is given back and
+// goes on at the next start. It must be called once.
+func (s *Service) Run(ctx context.Context) error {
+	if n, err := s.uploads.Recover(ctx); err != nil {
+		return fmt.Errorf("recover uploads: %w", err)
+	} else if n > 0 {
+		s.log.Info("interrupted uploads repaired", "count", n)
+	}
+	defer context.AfterFunc(ctx, s.close)()
+	sweepCtx, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.sweep(sweepCtx)
+	}()
+	err := s.tracker.Run(ctx, s.cfg.Limits.Drain)
+	stop()
+	<-done
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was told to stop, and did
+	}
+	return err
+}
+
+// sweep removes what has expired, from time to time.
+func (s *Service) sweep(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.Retention.Sweep)
+	defer ticker.Stop()
+	for {
+		if n, err := s.uploads.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("sweep of files failed", "err", err)
+		} else if n > 0 {
+			s.log.Info("expired files removed", "count", n)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Uploads returns the part of the service that keeps files, for programs that
+// use it from Go as well.
+func (s *Service) Uploads() *upload.Manager { return s.uploads }
+
+// Operations returns the part that keeps and runs operations.
+func (s *Service) Operations() *status.Tracker { return s.tracker }
+
+// Capabilities returns what the service can do.
+func (s *Service) Capabilities() *capability.Matrix { return s.matrix }
+
+var _ http.Handler = (*Service)(nil)

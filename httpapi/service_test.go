@@ -1,0 +1,392 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// shout is an action for tests: it writes text in capitals. With a password it
+// checks that the secret gets there and nowhere else.
+func shout() fileops.Action {
+	spec := fileops.Spec{
+		Name: "convert", Engine: "go", Family: "text", Summary: "Writes text in capitals.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
+			fileops.Enum("convert_to", "Target.", "md"),
+			{Name: "password", Doc: "Not needed.", Secret: true},
+			{Name: "mode", Doc: "What to do.", Enum: []string{"work", "panic", "hang", "unavailable"}, Default: "work"},
+		}}},
+	}
+	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		b, err := job.Input().ReadAll(1 << 20)
+		if err != nil {
+			return err
+		}
+		switch job.Params.Get("mode") {
+		case "panic":
+			panic("as asked")
+		case "hang":
+			<-ctx.Done()
+			return ctx.Err()
+		case "unavailable":
+			return fileops.Fail(fileops.ErrUnavailable, nil, "")
+		}
+		return job.WriteBytes(fileops.ResultName(job.Input(), format.MD), bytes.ToUpper(b))
+	})
+}
+
+// api is a service under test. Every answer is checked against its own OpenAPI
+// document.
+type api struct {
+	*httptest.Server
+	svc   *httpapi.Service
+	check *apicheck.Checker
+	log   *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func serve(t *testing.T, cfg httpapi.Config) *api {
+	t.Helper()
+	a := &api{log: &lockedBuffer{}}
+	cfg.Log = slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.TempDir = t.TempDir()
+	if cfg.Actions == nil {
+		cfg.Actions = []fileops.Action{shout()}
+	}
+	if cfg.Auth == nil {
+		cfg.Auth = httpapi.StaticKeys("key-a", "key-b")
+	}
+	svc, err := httpapi.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.svc = svc
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	a.Server = httptest.NewServer(svc)
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		a.Close()
+	})
+	resp, err := http.Get(a.URL + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.check, err = apicheck.New(doc); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *api) call(t *testing.T, key, method, path, body string) (int, map[string]any) {
+	t.Helper()
+	if !strings.HasPrefix(path, "http") {
+		path = a.URL + path
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.check.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
+		t.Errorf("%s %s: %v\n%s", method, req.URL.Path, err, raw)
+	}
+	var m map[string]any
+	json.Unmarshal(raw, &m)
+	if m == nil {
+		m = map[string]any{"raw": string(raw), "etag": resp.Header.Get("ETag")}
+	}
+	return resp.StatusCode, m
+}
+
+func (a *api) upload(t *testing.T, key, name, content string) string {
+	t.Helper()
+	st, m := a.call(t, key, "POST", "/api/v1/initiate-upload", fmt.Sprintf(`{"file_name":%q,"size":%d,"mime_type":"text/plain"}`, name, len(content)))
+	if st != 200 {
+		t.Fatalf("initiate: %d %v", st, m)
+	}
+	st, put := a.call(t, "", "PUT", m["presigned_urls"].([]any)[0].(string), content)
+	if st != 200 {
+		t.Fatalf("put: %d %v", st, put)
+	}
+	st, done := a.call(t, key, "POST", "/api/v1/complete-upload", fmt.Sprintf(`{"file_key":%q,"object_name":%q,"upload_id":%q,"parts":[{"part_number":1,"etag":%s}]}`,
+		m["file_key"], m["object_name"], m["upload_id"], put["etag"]))
+	if st != 200 {
+		t.Fatalf("complete: %d %v", st, done)
+	}
+	return m["file_key"].(string)
+}
+
+func (a *api) convert(t *testing.T, key, params string) map[string]any {
+	t.Helper()
+	file := a.upload(t, key, "a.txt", "hello")
+	st, m := a.call(t, key, "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":%s}`, file, params))
+	if st != 200 {
+		t.Fatalf("do: %d %v", st, m)
+	}
+	_, m = a.call(t, key, "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", m["main_task_id"]), "")
+	return m
+}
+
+func first(m map[string]any) map[string]any { return m["files_data"].([]any)[0].(map[string]any) }
+
+func TestFlowInMemory(t *testing.T) {
+	t.Parallel()
+	var final []*status.Operation
+	var mu sync.Mutex
+	a := serve(t, httpapi.Config{OnFinal: func(_ context.Context, op *status.Operation) {
+		mu.Lock()
+		defer mu.Unlock()
+		final = append(final, op)
+	}})
+	m := a.convert(t, "key-a", `{"convert_to":"md","password":"very secret"}`)
+	if m["operation_status"] != "completed" {
+		t.Fatalf("%v", m)
+	}
+	if _, d := a.call(t, "", "GET", first(m)["download_link"].(string), ""); d["raw"] != "HELLO" {
+		t.Errorf("result %v", d)
+	}
+	if strings.Contains(a.log.String(), "very secret") {
+		t.Error("the password is in the log")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(final) != 1 || final[0].ID != m["main_task_id"] || final[0].Args != nil {
+		t.Errorf("OnFinal saw %+v", final)
+	}
+}
+
+// While an operation waits its parameters are sealed in the store.
+func TestSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	store := status.NewMemStore()
+	a := serve(t, httpapi.Config{Operations: store, Concurrency: map[string]int{}})
+	file := a.upload(t, "key-a", "a.txt", "hello")
+	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md","password":"very secret"}}`, file))
+	op, err := store.Get(t.Context(), m["main_task_id"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(op.Args) == 0 || bytes.Contains(op.Args, []byte("secret")) || bytes.Contains(op.Args, []byte("convert_to")) {
+		t.Errorf("stored parameters %q", op.Args)
+	}
+	if op.State != status.Queued {
+		t.Errorf("a process without workers works: %v", op.State)
+	}
+}
+
+func TestFailingActions(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Limits: httpapi.Limits{TaskTime: 300 * time.Millisecond, MaxAttempts: 1}})
+	for mode, want := range map[string]string{"panic": "engine_failed", "hang": "timeout", "unavailable": "engine_unavailable"} {
+		m := a.convert(t, "key-a", fmt.Sprintf(`{"convert_to":"md","mode":%q}`, mode))
+		if f := first(m); m["operation_status"] != "failed" || f["error_code"] != want || strings.Contains(fmt.Sprint(f["error_message"]), "asked") {
+			t.Errorf("%s: %v", mode, m)
+		}
+	}
+	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" {
+		t.Errorf("after the failures: %v", m)
+	}
+}
+
+func TestInputGone(t *testing.T) {
+	t.Parallel()
+	store := status.NewMemStore()
+	blobs := memblob.New()
+	a := serve(t, httpapi.Config{Operations: store, Blobs: blobs, Concurrency: map[string]int{"text": 1}})
+	hang := a.upload(t, "key-a", "h.txt", "x")
+	st, h := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md","mode":"hang"}}`, hang))
+	if st != 200 {
+		t.Fatal(h)
+	}
+	file := a.upload(t, "key-a", "a.txt", "hello")
+	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file))
+	a.call(t, "key-a", "DELETE", "/api/v1/files/"+file, "")
+	a.call(t, "key-a", "DELETE", "/api/v1/status/"+h["main_task_id"].(string), "")
+	_, m = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", m["main_task_id"]), "")
+	if first(m)["error_code"] != "input_expired" {
+		t.Errorf("%v", m)
+	}
+}
+
+type quota struct{ left int64 }
+
+func (q *quota) Use(_ context.Context, p httpapi.Principal, operations int, bytes int64) error {
+	if q.left -= bytes; q.left < 0 {
+		return fmt.Errorf("%w: bytes per day", httpapi.ErrQuota)
+	}
+	return nil
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Quota: &quota{left: 10}})
+	a.upload(t, "key-a", "a.txt", "hello")
+	st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`)
+	if st != 429 || m["error"] != "quota_exceeded" || !strings.Contains(fmt.Sprint(m["detail"]), "bytes per day") {
+		t.Errorf("%d %v", st, m)
+	}
+}
+
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Concurrency: map[string]int{}, Limits: httpapi.Limits{Queued: 2}})
+	file := a.upload(t, "key-a", "a.txt", "hello")
+	body := fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file)
+	for range 2 {
+		if st, m := a.call(t, "key-a", "POST", "/api/v1/do", body); st != 200 {
+			t.Fatal(m)
+		}
+	}
+	if st, m := a.call(t, "key-a", "POST", "/api/v1/do", body); st != 429 || m["error"] != "queue_full" {
+		t.Errorf("%d %v", st, m)
+	}
+	// Another account is not concerned.
+	file = a.upload(t, "key-b", "a.txt", "hello")
+	if st, m := a.call(t, "key-b", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file)); st != 200 {
+		t.Errorf("%d %v", st, m)
+	}
+}
+
+// brokenStore is a blob store on a disk that is full.
+type brokenStore struct{ blob.Store }
+
+func (brokenStore) Put(context.Context, string, io.Reader, int64) error {
+	return fmt.Errorf("write: %w", syscall.ENOSPC)
+}
+
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Blobs: brokenStore{memblob.New()}})
+	_, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":5,"mime_type":"text/plain"}`)
+	st, m := a.call(t, "", "PUT", m["presigned_urls"].([]any)[0].(string), "hello")
+	if st != 507 || m["error"] != "insufficient_storage" {
+		t.Errorf("%d %v", st, m)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{
+		Checks:  map[string]func(context.Context) error{"database": func(context.Context) error { return errors.New("down at /var/lib/x") }},
+		Engines: []httpapi.Engine{{Name: "ffmpeg", Err: errors.New("not found"), Hint: "install ffmpeg"}},
+	})
+	st, m := a.call(t, "", "GET", "/readyz", "")
+	if st != 503 || m["error"] != "unavailable" || !strings.Contains(fmt.Sprint(m["detail"]), "database") || strings.Contains(fmt.Sprint(m), "/var/lib") {
+		t.Errorf("%d %v", st, m)
+	}
+	_, m = a.call(t, "key-a", "GET", "/api/v1/formats", "")
+	if e := m["engines"].([]any)[0].(map[string]any); e["available"] != false || e["problem"] != "install ffmpeg" {
+		t.Errorf("%v", e)
+	}
+}
+
+func TestAuthenticators(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Auth: httpapi.AuthFunc(func(r *http.Request) (httpapi.Principal, error) {
+		switch httpapi.Key(r) {
+		case "forbidden":
+			return httpapi.Principal{}, httpapi.ErrForbidden
+		case "own":
+			return httpapi.Principal{}, &httpapi.Problem{Status: 429, Slug: "rate_limit_exceeded", Detail: "slow down", RetryAfter: time.Second}
+		case "nobody":
+			return httpapi.Principal{}, nil
+		}
+		return httpapi.Principal{Account: "x"}, nil
+	})})
+	for key, want := range map[string]int{"forbidden": 403, "own": 429, "nobody": 401, "x": 200} {
+		if st, m := a.call(t, key, "GET", "/api/v1/formats", ""); st != want {
+			t.Errorf("%s: %d %v", key, st, m)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]httpapi.Config{
+		"no authenticator":       {},
+		"short secret":           {Auth: httpapi.AllowAll(), Secrets: [][]byte{[]byte("short")}},
+		"absolute links to what": {Auth: httpapi.AllowAll(), AbsoluteLinks: true},
+		"bad action":             {Auth: httpapi.AllowAll(), Actions: []fileops.Action{fileops.Func(fileops.Spec{Name: "No"}, nil)}},
+	} {
+		if _, err := httpapi.New(cfg); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func Example() {
+	svc, err := httpapi.New(httpapi.Config{
+		Actions: []fileops.Action{shout()},
+		Auth:    httpapi.AllowAll(),
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go svc.Run(ctx)
+
+	rec := httptest.NewRecorder()
+	svc.ServeHTTP(rec, httptest.NewRequest("GET", "/api/v1/supported-operation?ext=txt", nil))
+	var answer struct {
+		Actions []string `json:"available_actions"`
+	}
+	json.Unmarshal(rec.Body.Bytes(), &answer)
+	fmt.Println(rec.Code, answer.Actions)
+	// Output: 200 [convert]
+}

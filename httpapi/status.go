@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// operationStatus answers GET /status/<main_task_id>, with ?wait=30s as a long
+// poll.
+func (s *Service) operationStatus(w http.ResponseWriter, r *http.Request) {
+	op, err := s.wait(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, s.describe(op))
+}
+
+// wait returns the operation of a request, not before it is final or the time
+// that the request allows is up.
+func (s *Service) wait(r *http.Request) (*status.Operation, error) {
+	owner, id := principal(r).Account, r.PathValue("main_task_id")
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return s.tracker.Get(r.Context(), owner, id)
+	}
+	d, err := time.ParseDuration(text)
+	if sec, aerr := strconv.Atoi(text); aerr == nil {
+		d, err = time.Duration(sec)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return nil, invalid("wait", "wait must be a time such as 30s")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), min(d, s.cfg.Limits.LongPoll))
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	var last *status.Operation
+	for op, err := range s.tracker.Watch(ctx, owner, id) {
+		if err != nil {
+			if last != nil && ctx.Err() != nil {
+				break
+			}
+			return nil, err
+		}
+		last = op
+	}
+	if last == nil {
+		return s.tracker.Get(r.Context(), owner, id)
+	}
+	return last, nil
+}
+
+// fileStatus answers GET /status/<main_task_id>/<file_key>, where the key is
+// that of an input or of a result. The router knows no fixed segment beside a
+// variable one, so the event stream comes here too.
+func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
+	key := r.PathValue("file_key")
+	if key == "events" {
+		s.events(w, r)
+		return
+	}
+	op, err := s.wait(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	resp := s.describe(op)
+	all := resp.FilesData
+	resp.FilesData = []fileData{}
+	for _, fd := range all {
+		match := fd.FileKey == key || fd.InputFileKey == key
+		for _, in := range fd.InputFileKeys {
+			match = match || in == key
+		}
+		if match {
+			resp.FilesData = append(resp.FilesData, fd)
+		}
+	}
+	if len(resp.FilesData) == 0 {
+		s.fail(w, r, problem(http.StatusNotFound, "not_found", "the operation has no such file"))
+		return
+	}
+	s.reply(w, resp)
+}
+
+// events answers GET /status/<main_task_id>/events with server-sent events: the
+// status at every change, the final one last.
+func (s *Service) events(w http.ResponseWriter, r *http.Request) {
+	rc := http.NewResponseController(w)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	started := false
+	for op, err := range s.tracker.Watch(ctx, principal(r).Account, r.PathValue("main_task_id")) {
+		if err != nil {
+			if !started {
+				s.fail(w, r, err)
+			}
+			return
+		}
+		if !started {
+			started = true
+			rc.SetWriteDeadline(time.Time{}) // a stream has no end that could be known
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
+			w.WriteHeader(http.StatusOK)
+		}
+		b, err := s.encode(s.describe(op))
+		if err != nil {
+			return
+		}
+		if _, err := fmt.Fprintf(w, "event: status\ndata: %s\n\n", b); err != nil {
+			return
+		}
+		if err := rc.Flush(); err != nil {
+			return
+		}
+	}
+}
+
+// cancel answers DELETE /status/<main_task_id>.
+func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
+	op, err := s.tracker.Cancel(r.Context(), principal(r).Account, r.PathValue("main_task_id"))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.reply(w, s.describe(op))
+}
+
+// listOperations answers GET /operations.
+func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	query := status.Query{Owner: principal(r).Account, State: status.State(q.Get("status")), Before: q.Get("cursor"), Limit: 50}
+	switch query.State {
+	case "", status.Queued, status.Running, status.Completed, status.Failed:
+	default:
+		p := invalid("status", "status must be queued, running, completed or failed")
+		p.Allowed = []string{"queued", "running", "completed", "failed"}
+		s.fail(w, r, p)
+		return
+	}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 200 {
+			s.fail(w, r, invalid("limit", "limit must be from 1 to 200"))
+			return
+		}
+		query.Limit = n
+	}
+	limit := query.Limit
+	query.Limit++ // one more tells whether there is a next page
+	resp := listResponse{Operations: []statusResponse{}}
+	for op, err := range s.tracker.List(r.Context(), query) {
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if len(resp.Operations) == limit {
+			resp.NextCursor = resp.Operations[limit-1].MainTaskID
+			break
+		}
+		resp.Operations = append(resp.Operations, s.describe(op))
+	}
+	s.reply(w, resp)
+}
+
+// describe tells the state of an operation.
+func (s *Service) describe(op *status.Operation) statusResponse {
+	resp := statusResponse{
+		OperationStatus: string(op.State), MainTaskID: op.ID, Action: op.Action, Notes: op.Notes,
+		CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []fileData{},
+	}
+	total := 0.0
+	for _, it := range op.Items {
+		resp.FilesData = append(resp.FilesData, s.describeItem(it)...)
+		if it.State.Final() {
+			total++
+		} else {
+			total += it.Progress
+		}
+	}
+	if n := len(op.Items); n > 0 {
+		resp.Progress = int(100 * total / float64(n))
+	}
+	return resp
+}
+
+// describeItem returns an element for each result, or one if there is none.
+func (s *Service) describeItem(it status.Item) []fileData {
+	fd := fileData{Status: string(it.State), Progress: int(100 * it.Progress)}
+	if len(it.Inputs) > 0 {
+		fd.InputFileKey = it.Inputs[0].Key
+	}
+	if len(it.Inputs) > 1 {
+		for _, in := range it.Inputs {
+			fd.InputFileKeys = append(fd.InputFileKeys, in.Key)
+		}
+	}
+	if it.State == status.Completed && len(it.Results) > 0 {
+		var all []fileData
+		for _, res := range it.Results {
+			one := fd
+			one.Progress = 100
+			one.describeFile(res)
+			one.DownloadLink = s.downloadLink(res.Key)
+			all = append(all, one)
+		}
+		return all
+	}
+	if len(it.Inputs) > 0 {
+		fd.describeFile(it.Inputs[0])
+	}
+	if it.State == status.Failed && it.Error != nil {
+		fd.ErrorCode, fd.ErrorMessage = it.Error.Code, it.Error.Message
+	}
+	return []fileData{fd}
+}
+
+func (fd *fileData) describeFile(f status.File) {
+	fd.FileKey, fd.FileName, fd.MimeType, fd.Size = f.Key, f.Name, f.ContentType, &f.Size
+	fd.ExpiresAt = stamp(f.Expires)
+}
+
+func (s *Service) downloadLink(key string) string {
+	link := "/v1/download/" + key
+	if s.cfg.AbsoluteLinks {
+		return s.cfg.BaseURL.JoinPath(link).String()
+	}
+	return link
+}
+
+// stamp is how times are shown: UTC, whole milliseconds.
+func stamp(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}

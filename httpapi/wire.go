@@ -1,0 +1,256 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The bodies of requests and responses. Absent members are left out, never
+// null; a null in a request is the same as an absent member, which
+// encoding/json does by leaving the field alone.
+
+type initiateRequest struct {
+	FileName string `json:"file_name"`
+	Size     *int64 `json:"size"`
+	MimeType string `json:"mime_type"`
+	Parts    int    `json:"parts"`
+}
+
+type initiateResponse struct {
+	FileKey       string    `json:"file_key"`
+	ObjectName    string    `json:"object_name"`
+	UploadID      string    `json:"upload_id"`
+	PresignedURLs []string  `json:"presigned_urls"`
+	ExpiresAt     time.Time `json:"expires_at,omitzero"`
+}
+
+type completeRequest struct {
+	FileKey    string      `json:"file_key"`
+	ObjectName string      `json:"object_name"`
+	UploadID   string      `json:"upload_id"`
+	Parts      []partEntry `json:"parts"`
+}
+
+type partEntry struct {
+	ETag       string `json:"etag"`
+	PartNumber int    `json:"part_number"`
+}
+
+type messageResponse struct {
+	Message string `json:"message"`
+	FileKey string `json:"file_key"`
+}
+
+type doRequest struct {
+	Action     string            `json:"action"`
+	FileKeys   []string          `json:"file_keys"`
+	Parameters map[string]any    `json:"parameters"`
+	Notes      map[string]string `json:"notes"`
+}
+
+type doResponse struct {
+	MainTaskID string `json:"main_task_id"`
+}
+
+type capabilityRequest struct {
+	Ext        string         `json:"ext"`
+	Action     string         `json:"action"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+type capabilityResponse struct {
+	Supported        bool     `json:"supported"`
+	Ext              string   `json:"ext"`
+	Action           string   `json:"action,omitempty"`
+	AvailableActions []string `json:"available_actions,omitempty"`
+	// Published clients read this spelling.
+	AvailableActionsAlias []string       `json:"availableActions,omitempty"`
+	Parameters            map[string]any `json:"parameters,omitempty"`
+	Reason                string         `json:"reason,omitempty"`
+}
+
+type statusResponse struct {
+	OperationStatus string            `json:"operation_status"`
+	MainTaskID      string            `json:"main_task_id"`
+	Action          string            `json:"action"`
+	Progress        int               `json:"progress"`
+	Notes           map[string]string `json:"notes,omitempty"`
+	CreatedAt       time.Time         `json:"created_at"`
+	FinishedAt      time.Time         `json:"finished_at,omitzero"`
+	FilesData       []fileData        `json:"files_data"`
+}
+
+type fileData struct {
+	FileKey       string    `json:"file_key"`
+	InputFileKey  string    `json:"input_file_key"`
+	InputFileKeys []string  `json:"input_file_keys,omitempty"` // of a joint action
+	Status        string    `json:"status"`
+	Progress      int       `json:"progress"`
+	DownloadLink  string    `json:"download_link,omitempty"`
+	FileName      string    `json:"file_name,omitempty"`
+	Size          *int64    `json:"size,omitempty"`
+	MimeType      string    `json:"mime_type,omitempty"`
+	ExpiresAt     time.Time `json:"expires_at,omitzero"`
+	ErrorCode     string    `json:"error_code,omitempty"`
+	ErrorMessage  string    `json:"error_message,omitempty"`
+}
+
+type listResponse struct {
+	Operations []statusResponse `json:"operations"`
+	NextCursor string           `json:"next_cursor,omitempty"`
+}
+
+type formatsResponse struct {
+	Formats []formatEntry `json:"formats"`
+	Engines []engineEntry `json:"engines"`
+}
+
+type formatEntry struct {
+	Ext     string                 `json:"ext"`
+	Title   string                 `json:"title"`
+	Family  string                 `json:"family"`
+	MIME    string                 `json:"mime_type"`
+	Aliases []string               `json:"aliases,omitempty"`
+	Actions map[string]actionEntry `json:"actions"`
+}
+
+type actionEntry struct {
+	Engines    []string       `json:"engines"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+type engineEntry struct {
+	Name      string `json:"name"`
+	Version   string `json:"version,omitempty"`
+	Available bool   `json:"available"`
+	Problem   string `json:"problem,omitempty"`
+}
+
+type readyResponse struct {
+	Status  string            `json:"status"`
+	Checks  map[string]string `json:"checks"`
+	Engines []engineEntry     `json:"engines"`
+}
+
+// An Envelope is where a successful response carries its members.
+type Envelope int
+
+// Published clients read the members of a response under a "data" object, the
+// interface shows them at the top.
+const (
+	EnvelopeDual  Envelope = iota // both
+	EnvelopePlain                 // at the top only
+	EnvelopeData                  // under "data" only
+)
+
+// reply writes v, a struct, as the body of a successful response.
+func (s *Service) reply(w http.ResponseWriter, v any) {
+	b, err := s.encode(v)
+	if err != nil { // only a type that cannot be JSON; a bug
+		panic(err)
+	}
+	writeJSON(w, http.StatusOK, "application/json", b)
+}
+
+func (s *Service) encode(v any) ([]byte, error) {
+	b, err := marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	switch s.cfg.Envelope {
+	case EnvelopePlain:
+		return b, nil
+	case EnvelopeData:
+		return fmt.Appendf(nil, `{"data":%s}`, b), nil
+	}
+	if len(b) == 2 { // {}
+		return []byte(`{"data":{}}`), nil
+	}
+	return fmt.Appendf(nil, `%s,"data":%s}`, b[:len(b)-1], b), nil
+}
+
+// marshal is json.Marshal without escaping for HTML: upload URLs contain "&",
+// and should be usable as they stand.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+func writeJSON(w http.ResponseWriter, status int, contentType string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", fmt.Sprint(len(body)+1))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// decode reads the JSON body of a request into v, a pointer to a struct. It
+// returns the raw body, which identifies the request. A body that is missing
+// altogether is an error unless optional is set.
+func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional bool) ([]byte, error) {
+	if ct := r.Header.Get("Content-Type"); ct != "" {
+		mt, params, err := mime.ParseMediaType(ct)
+		utf8 := err == nil && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
+		if err != nil || !utf8 || mt != "application/json" && !strings.HasSuffix(mt, "+json") {
+			return nil, problem(http.StatusUnsupportedMediaType, "unsupported_media_type",
+				"the body must be JSON; send it with the header Content-Type: application/json")
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.Limits.BodyBytes))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has more than %d bytes", tooLarge.Limit)
+		}
+		return nil, problem(http.StatusBadRequest, "invalid_request", "the body of the request could not be read")
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		if optional {
+			return nil, nil
+		}
+		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is empty; a JSON object is expected")
+	}
+	if c := bytes.TrimSpace(body)[0]; c != '{' {
+		// null would decode silently, an array with an error that tells little.
+		return nil, problem(http.StatusBadRequest, "invalid_request", "the body must be a JSON object")
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		var wrongType *json.UnmarshalTypeError
+		if errors.As(err, &wrongType) {
+			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), wrongType.Value)
+			p.Param = wrongType.Field
+			return nil, p
+		}
+		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is not valid JSON: %s", err)
+	}
+	return body, nil
+}
+
+// jsonType names a Go kind in the words of JSON.
+func jsonType(kind string) string {
+	switch {
+	case kind == "string":
+		return "a string"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice":
+		return "an array"
+	case kind == "map", kind == "struct":
+		return "an object"
+	case strings.HasPrefix(kind, "int"):
+		return "a whole number"
+	}
+	return "a number"
+}

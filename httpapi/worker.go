@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A worker does the items of operations: it fetches the inputs, runs the action
+// and registers the results. It is the only place where files and operations
+// meet.
+type worker struct{ *Service }
+
+// Handle implements [status.Handler].
+func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
+	start := time.Now()
+	log := w.log.With("operation", c.Operation, "item", c.Index, "action", c.Op.Action)
+	engine, results, err := w.run(ctx, c, log, progress)
+	code := ""
+	if err != nil {
+		code = errorCode(err)
+	}
+	w.metrics.item(c.Op.Action, engine, code, time.Since(start))
+	if err == nil {
+		log.Info("item completed", "engine", engine, "results", len(results), "duration", time.Since(start))
+		return status.Outcome{Results: results}
+	}
+	for _, f := range results {
+		w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key) // what it had before it failed
+	}
+	level := slog.LevelInfo // the input's fault
+	if code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" {
+		level = slog.LevelError
+	}
+	if ctx.Err() == nil { // else the tracker knows why it was ended
+		attrs := []slog.Attr{slog.String("engine", engine), slog.String("code", code), slog.Any("err", err)}
+		var exit interface{ StderrTail() string }
+		if errors.As(err, &exit) {
+			attrs = append(attrs, slog.String("stderr", exit.StderrTail()))
+		}
+		log.LogAttrs(ctx, level, "item failed", attrs...)
+	}
+	return status.Outcome{
+		Error: &status.Error{Code: code, Message: fileops.Message(err)},
+		Retry: fileops.Retryable(err) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, errSealed),
+	}
+}
+
+var errInputGone = errors.New("an input file has expired or was deleted")
+
+// errorCode names a failure for the status of a file.
+func errorCode(err error) string {
+	if errors.Is(err, errInputGone) {
+		return "input_expired"
+	}
+	return fileops.Code(err)
+}
+
+func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, err error) {
+	args, err := w.args(c.Op)
+	if err != nil {
+		return "", nil, err
+	}
+	var (
+		inputs  []*fileops.File
+		formats []format.Format
+	)
+	dir := &spoolDir{parent: w.cfg.TempDir}
+	defer dir.remove()
+	for _, in := range c.Item.Inputs {
+		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
+			return "", nil, &fileops.Failure{Kind: errInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		defer obj.Close()
+		f, err := dir.file(rec.Name, obj)
+		if err != nil {
+			return "", nil, err
+		}
+		inputs = append(inputs, f)
+		formats = append(formats, f.Format())
+	}
+	action, params, err := w.matrix.Resolve(c.Op.Action, formats, args)
+	if err != nil {
+		// It was possible when the operation was accepted: an engine is gone.
+		return "", nil, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
+	}
+	engine = action.Spec().Engine
+	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
+		path, _ := f.Path()
+		rec, err := w.uploads.Add(ctx, upload.File{
+			Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+		}, f.Reader(), path)
+		if err == nil {
+			results = append(results, statusFile(rec))
+		}
+		return err
+	})
+	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, Progress: progress}
+	return engine, results, r.Do(ctx, action, params, sink, inputs...)
+}
+
+func (s *Service) args(op *status.Operation) (fileops.Args, error) {
+	plain, err := s.sealer.open(op.Args, op.ID)
+	if err != nil {
+		return nil, err
+	}
+	var args fileops.Args
+	return args, json.Unmarshal(plain, &args)
+}
+
+// discard removes results that nobody will ever be told of, because the claim
+// under which they were made was lost.
+func (s *Service) discard(ctx context.Context, files []status.File) {
+	for _, f := range files {
+		if err := s.uploads.Delete(ctx, "", f.Key); err != nil {
+			s.log.Warn("dropped result not deleted", "err", err)
+		}
+	}
+}
+
+// A spoolDir makes local files of objects that are neither on the disk nor in
+// memory.
+type spoolDir struct {
+	parent, path string
+	n            int
+}
+
+func (d *spoolDir) file(name string, obj blob.Object) (*fileops.File, error) {
+	if path, ok := localPath(obj); ok {
+		return fileops.Path(path).Named(name), nil
+	}
+	if m, ok := obj.(interface{ Bytes() []byte }); ok {
+		return fileops.Bytes(name, m.Bytes()), nil
+	}
+	if d.path == "" {
+		p, err := os.MkdirTemp(d.parent, "spool-")
+		if err != nil {
+			return nil, err
+		}
+		d.path = p
+	}
+	d.n++
+	path := filepath.Join(d.path, fmt.Sprint(d.n))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(f, io.NewSectionReader(obj, 0, obj.Info().Size))
+	return fileops.Path(path).Named(name), errors.Join(err, f.Close())
+}
+
+// localPath returns the path of an object that is a file on this host.
+func localPath(obj blob.Object) (path string, ok bool) {
+	if l, is := obj.(interface{ LocalPath() string }); is {
+		path = l.LocalPath()
+	}
+	return path, path != ""
+}
+
+func (d *spoolDir) remove() {
+	if d.path != "" {
+		os.RemoveAll(d.path)
+	}
+}

@@ -1,0 +1,163 @@
+// Package arch holds no code: its test is the drawing of the arrows between
+// packages, and fails where an import is not in it. docs/design.md says why
+// they are as they are.
+package arch_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/filewright/filewright"
+
+// arrows lists what each package may import of this module, outside its tests.
+// A package that is not listed may import nothing of it.
+var arrows = map[string][]string{
+	// core
+	"fileops/format": {},
+	"fileops/engine": {},
+	"fileops":        {"fileops/format"},
+
+	// engines: leaves beside each other
+	"fileops/pdfops":     {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/imageops":   {"fileops", "fileops/format"},
+	"fileops/renderops":  {"fileops", "fileops/format"},
+	"fileops/mediaops":   {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/officeops":  {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/archiveops": {"fileops", "fileops/format"},
+	"fileops/dataops":    {"fileops", "fileops/format"},
+	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
+		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/archiveops", "fileops/dataops"},
+	"fileops/fileopstest": {"fileops", "fileops/format"},
+
+	// domain
+	"capability":           {"fileops", "fileops/format"},
+	"upload/blob":          {},
+	"upload/blob/memblob":  {"upload/blob"},
+	"upload/blob/fsblob":   {"upload/blob"},
+	"upload/blob/blobtest": {"upload/blob"},
+	"upload":               {"upload/blob", "upload/blob/memblob"},
+	"upload/uploadtest":    {"upload", "upload/blob"},
+	"status":               {},
+	"status/sqlstore":      {"status", "upload", "upload/blob"},
+	"status/statustest":    {"status"},
+
+	// service
+	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
+	"httpapi/account": {"httpapi", "status/sqlstore"},
+}
+
+// programs may import every package but those for tests.
+func program(pkg string) bool {
+	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "examples/") || pkg == "benchmarks" || strings.HasPrefix(pkg, "internal/")
+}
+
+func testPackage(pkg string) bool {
+	base := path.Base(pkg)
+	return strings.HasSuffix(base, "test") || base == "apicheck"
+}
+
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	seen := make(map[string]bool)
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); p != root && (strings.HasPrefix(n, ".") || n == "testdata" || n == "bin" || n == "data") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(p))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		src, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, src, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		seen[pkg] = true
+		for _, imp := range file.Imports {
+			target, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			target, ours := strings.CutPrefix(target, module+"/")
+			if !ours {
+				if target == module {
+					t.Errorf("%s imports the root of the module", p)
+				}
+				continue
+			}
+			isTest := strings.HasSuffix(p, "_test.go")
+			switch {
+			case isTest:
+			case testPackage(target) && !testPackage(pkg):
+				t.Errorf("%s: code that is not a test imports %s", p, target)
+			case program(pkg) || slices.Contains(arrows[pkg], target):
+			default:
+				t.Errorf("%s: the arrow %s → %s is not in the drawing", p, pkg, target)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, targets := range arrows {
+		if !seen[pkg] {
+			t.Errorf("the drawing has %s, the tree has not", pkg)
+		}
+		for _, target := range targets {
+			if _, ok := arrows[target]; !ok {
+				t.Errorf("the drawing has no package %s", target)
+			}
+		}
+	}
+}
+
+// The core and the seams import nothing but the standard library, so that using
+// them costs nothing.
+func TestStandardLibraryOnly(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range []string{"fileops", "fileops/format", "capability", "upload/blob", "status"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pkg), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files (%v)", pkg, err)
+		}
+		for _, p := range files {
+			if strings.HasSuffix(p, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, imp := range file.Imports {
+				target, _ := strconv.Unquote(imp.Path.Value)
+				if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") && !strings.HasPrefix(target, module) {
+					t.Errorf("%s imports %s", p, target)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,491 @@
+// Package e2e drives the built refserver over HTTP, with real engines and real
+// files, and lets outside tools judge the results. Every response is checked
+// against the OpenAPI document that the server itself serves.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/internal/apicheck"
+)
+
+var (
+	binary  string // the built refserver
+	shared  *server
+	checker *apicheck.Checker
+)
+
+// TestMain builds the server and starts the one that most tests share.
+func TestMain(m *testing.M) {
+	os.Exit(func() (code int) {
+		dir, err := os.MkdirTemp("", "e2e-")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "refserver")
+		build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, "../../cmd/refserver")...)
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			log.Fatal("build: ", err)
+		}
+		shared, err = launch(filepath.Join(dir, "data"), "--cors-origins", "https://app.example.com", "--log-level", "debug")
+		if err != nil {
+			log.Fatal("start: ", err)
+		}
+		defer func() {
+			if err := shared.stop(); err != nil {
+				log.Print("the shared server ends with ", err)
+				code = 1
+			}
+			if strings.Contains(shared.err.String(), "DATA RACE") {
+				log.Print(shared.err)
+				code = 1
+			}
+		}()
+		resp, err := http.Get(shared.url + "/openapi.json")
+		if err != nil {
+			log.Fatal(err)
+		}
+		doc, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			log.Fatal(err)
+		}
+		if checker, err = apicheck.New(doc); err != nil {
+			log.Fatal("openapi document: ", err)
+		}
+		code = m.Run()
+		// What the document describes should have been seen, at least the
+		// endpoints; states such as a full disk are for other tests.
+		if all := flag.Lookup("test.run").Value.String() == ""; all {
+			for _, u := range checker.Unseen() {
+				if !strings.ContainsAny(u[len(u)-3:], "0123456789") {
+					log.Print("documented, but never called: ", u)
+					code = 1
+				}
+			}
+		}
+		return code
+	}())
+}
+
+// A server is a running refserver.
+type server struct {
+	cmd      *exec.Cmd
+	dir      string
+	url, key string
+	banner   string // what it printed when it was ready
+	out      *lockedBuffer
+	err      *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var (
+	readyLine = regexp.MustCompile(`is ready at (https?://\S+) `)
+	addrLine  = regexp.MustCompile(`Listening on (http://\S+)`) // before it, if there is a public URL
+	keyLine   = regexp.MustCompile(`API key, shown only this once: (\S+)`)
+)
+
+// launch starts a server on a port of its own and waits until it is ready.
+func launch(dir string, flags ...string) (*server, error) {
+	s := &server{dir: dir, out: &lockedBuffer{}, err: &lockedBuffer{}}
+	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
+	s.cmd.Stderr = s.err
+	// If the tests are killed the server must not stay.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	ready := make(chan struct{})
+	go func() {
+		sc := bufio.NewScanner(stdout)
+		for sc.Scan() {
+			fmt.Fprintln(s.out, sc.Text())
+			if m := addrLine.FindStringSubmatch(sc.Text()); m != nil {
+				s.url = m[1]
+			}
+			if m := readyLine.FindStringSubmatch(sc.Text()); m != nil {
+				if s.url == "" {
+					s.url = m[1]
+				}
+				// The rest of the banner is printed at once.
+				time.AfterFunc(200*time.Millisecond, func() { close(ready) })
+			}
+		}
+	}()
+	select {
+	case <-ready:
+	case <-time.After(60 * time.Second):
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		return nil, fmt.Errorf("not ready: %s%s", s.out, s.err)
+	}
+	s.banner = s.out.String()
+	if m := keyLine.FindStringSubmatch(s.banner); m != nil {
+		s.key = m[1]
+	}
+	return s, nil
+}
+
+// start is launch for a test: the server is stopped at its end.
+func start(t *testing.T, dir string, flags ...string) *server {
+	t.Helper()
+	s, err := launch(dir, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.kill()
+		if strings.Contains(s.err.String(), "DATA RACE") {
+			t.Error("the server has a data race")
+		}
+		if t.Failed() {
+			t.Logf("log of the server:\n%s", tail(s.err.String(), 8000))
+		}
+	})
+	return s
+}
+
+func tail(s string, n int) string {
+	if len(s) > n {
+		return "…" + s[len(s)-n:]
+	}
+	return s
+}
+
+// stop ends the server as an operator would, and returns how it ended.
+func (s *server) stop() error {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	done := make(chan error, 1)
+	go func() { done <- s.cmd.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(60 * time.Second):
+		s.cmd.Process.Kill()
+		<-done
+		return fmt.Errorf("it did not stop")
+	}
+}
+
+// kill ends the server without any notice.
+func (s *server) kill() {
+	if s.cmd.ProcessState == nil {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+	}
+}
+
+// A response is an answer that was read and checked.
+type response struct {
+	status int
+	header http.Header
+	raw    []byte
+	body   map[string]any // of JSON
+}
+
+func (r *response) str(name string) string { s, _ := r.body[name].(string); return s }
+
+// request sends a request with the server's key. body may be nil, a string or
+// []byte to send as it is, or anything else to send as JSON. headers are pairs;
+// an empty value removes one.
+func (s *server) request(t testing.TB, method, path string, body any, headers ...string) *response {
+	t.Helper()
+	r, err := s.try(t.Context(), method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (s *server) try(ctx context.Context, method, path string, body any, headers ...string) (*response, error) {
+	var rd io.Reader
+	contentType := "application/json"
+	switch b := body.(type) {
+	case nil:
+		contentType = ""
+	case string:
+		rd = strings.NewReader(b)
+	case []byte:
+		rd = bytes.NewReader(b)
+	default:
+		j, err := json.Marshal(b)
+		if err != nil {
+			return nil, err
+		}
+		rd = bytes.NewReader(j)
+	}
+	url := path
+	if strings.HasPrefix(path, "/") {
+		url = s.url + path
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, rd)
+	if err != nil {
+		return nil, err
+	}
+	if s.key != "" && strings.HasPrefix(path, "/") {
+		req.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	r := &response{status: resp.StatusCode, header: resp.Header, raw: raw}
+	content := strings.Contains(req.URL.Path, "/download/") && resp.StatusCode < 400 // what it is, is the file's business
+	if strings.Contains(resp.Header.Get("Content-Type"), "json") && !content {
+		if err := json.Unmarshal(raw, &r.body); err != nil {
+			return nil, fmt.Errorf("%s %s: %w: %s", method, path, err, raw)
+		}
+	}
+	if checker != nil {
+		if err := checker.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
+			return nil, fmt.Errorf("%s %s answers %d with something that the OpenAPI document does not describe: %w\n%s", method, path, resp.StatusCode, err, tail(string(raw), 2000))
+		}
+	}
+	return r, nil
+}
+
+// want sends a request and expects a status and, for an error, a slug.
+func (s *server) want(t testing.TB, status int, slug, method, path string, body any, headers ...string) *response {
+	t.Helper()
+	r := s.request(t, method, path, body, headers...)
+	if r.status != status || slug != "" && r.str("error") != slug {
+		t.Fatalf("%s %s: %d %s, want %d %s", method, path, r.status, r.raw, status, slug)
+	}
+	if slug != "" {
+		if r.header.Get("Content-Type") != "application/problem+json" || r.str("message") != r.str("detail") || r.body["code"] != float64(status) ||
+			r.str("request_id") == "" || r.str("request_id") != r.header.Get("X-Request-Id") {
+			t.Errorf("%s %s: bad problem: %s", method, path, r.raw)
+		}
+	}
+	return r
+}
+
+// A session is an upload that was initiated.
+type session struct {
+	key, object, id string
+	urls            []string
+}
+
+func (s *server) initiate(t testing.TB, name string, size, parts int) session {
+	t.Helper()
+	r := s.want(t, 200, "", "POST", "/api/v1/initiate-upload", map[string]any{"file_name": name, "size": size, "mime_type": "application/octet-stream", "parts": parts})
+	up := session{key: r.str("file_key"), object: r.str("object_name"), id: r.str("upload_id")}
+	for _, u := range r.body["presigned_urls"].([]any) {
+		up.urls = append(up.urls, u.(string))
+	}
+	if up.key == "" || up.object == "" || up.id == "" || len(up.urls) != max(parts, 1) {
+		t.Fatalf("bad session: %s", r.raw)
+	}
+	return up
+}
+
+// put sends one part and returns its ETag.
+func (s *server) put(t testing.TB, url string, b []byte) string {
+	t.Helper()
+	r := s.want(t, 200, "", "PUT", url, b, "Content-Type", "application/octet-stream")
+	sum := md5.Sum(b)
+	etag := strings.Trim(r.header.Get("ETag"), `"`)
+	if etag != hex.EncodeToString(sum[:]) {
+		t.Fatalf("ETag %s, want the MD5 %x", etag, sum)
+	}
+	return etag
+}
+
+// upload uploads b in parts and returns its file key.
+func (s *server) upload(t testing.TB, name string, b []byte, parts int) string {
+	t.Helper()
+	up := s.initiate(t, name, len(b), parts)
+	chunk := (len(b) + len(up.urls) - 1) / len(up.urls)
+	var list []map[string]any
+	for i, u := range up.urls {
+		list = append(list, map[string]any{"part_number": i + 1, "etag": s.put(t, u, b[min(i*chunk, len(b)):min((i+1)*chunk, len(b))])})
+	}
+	r := s.want(t, 200, "", "POST", "/api/v1/complete-upload", map[string]any{"file_key": up.key, "object_name": up.object, "upload_id": up.id, "parts": list})
+	if r.str("file_key") != up.key || !strings.Contains(r.str("message"), "ETag") {
+		t.Fatalf("complete-upload: %s", r.raw)
+	}
+	return up.key
+}
+
+// A file is an input or a result.
+type file struct {
+	name string
+	b    []byte
+}
+
+// begin uploads files and starts an operation on them.
+func (s *server) begin(t testing.TB, action string, params map[string]any, files ...file) string {
+	t.Helper()
+	var keys []string
+	for _, f := range files {
+		keys = append(keys, s.upload(t, f.name, f.b, 1))
+	}
+	return s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": action, "file_keys": keys, "parameters": params}).str("main_task_id")
+}
+
+// await waits for the end of an operation.
+func (s *server) await(t testing.TB, task string) *response {
+	t.Helper()
+	for range 40 {
+		r := s.want(t, 200, "", "GET", "/api/v1/status/"+task+"?wait=30s", nil)
+		if st := r.str("operation_status"); st == "completed" || st == "failed" {
+			return r
+		}
+	}
+	t.Fatal("the operation does not end")
+	return nil
+}
+
+// elements returns files_data.
+func (r *response) elements() []map[string]any {
+	var out []map[string]any
+	for _, e := range r.body["files_data"].([]any) {
+		out = append(out, e.(map[string]any))
+	}
+	return out
+}
+
+// run does an operation that must succeed, and downloads the results.
+func (s *server) run(t testing.TB, action string, params map[string]any, files ...file) []file {
+	t.Helper()
+	r := s.await(t, s.begin(t, action, params, files...))
+	if r.str("operation_status") != "completed" {
+		t.Fatalf("%s %v: %s", action, params, r.raw)
+	}
+	var out []file
+	for _, e := range r.elements() {
+		if e["status"] != "completed" || e["progress"] != 100.0 {
+			t.Fatalf("%s %v: %v", action, params, e)
+		}
+		link := e["download_link"].(string)
+		if link != "/v1/download/"+e["file_key"].(string) {
+			t.Errorf("download_link %q", link)
+		}
+		d := s.want(t, 200, "", "GET", link, nil, "Authorization", "")
+		if float64(len(d.raw)) != e["size"] {
+			t.Errorf("%v has %d bytes, status says %v", e["file_name"], len(d.raw), e["size"])
+		}
+		out = append(out, file{e["file_name"].(string), d.raw})
+	}
+	return out
+}
+
+// one is run for an operation with one result.
+func (s *server) one(t testing.TB, action string, params map[string]any, files ...file) file {
+	t.Helper()
+	out := s.run(t, action, params, files...)
+	if len(out) != 1 {
+		t.Fatalf("%s %v: %d results, want 1", action, params, len(out))
+	}
+	return out[0]
+}
+
+// fails does an operation on one file that must fail, and checks the code.
+func (s *server) fails(t testing.TB, code, action string, params map[string]any, f file) string {
+	t.Helper()
+	r := s.await(t, s.begin(t, action, params, f))
+	e := r.elements()[0]
+	if r.str("operation_status") != "failed" || e["status"] != "failed" || e["error_code"] != code {
+		t.Fatalf("%s %s: %s, want %s", action, f.name, r.raw, code)
+	}
+	msg, _ := e["error_message"].(string)
+	for _, leak := range []string{s.dir, "/tmp", "/usr", ".go:", "exit status"} {
+		if msg == "" || strings.Contains(msg, leak) {
+			t.Errorf("%s %s: message %q is empty or tells too much", action, f.name, msg)
+		}
+	}
+	return msg
+}
+
+// save writes a file where outside tools can read it.
+func (f file) save(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), f.name)
+	if err := os.WriteFile(path, f.b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// tool runs an outside program and returns what it prints.
+func tool(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+// make runs a program in a new directory and returns a file that it wrote.
+func makeFile(t testing.TB, name string, stdin string, argv ...string) file {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file{name, b}
+}

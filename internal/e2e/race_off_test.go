@@ -1,0 +1,6 @@
+//go:build !race
+
+package e2e
+
+// buildFlags makes the server report data races if the tests do.
+var buildFlags []string

@@ -1,0 +1,164 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A gauge knows how many items wait without asking the store every time: it counts
+// what this process does between two looks. The zero value is ready for use.
+type gauge struct {
+	mu       sync.Mutex
+	loads    []Load
+	at       time.Time // of loads; zero if they must be read again
+	took     time.Duration
+	total    int
+	owners   map[string]int
+	reserved map[string]int // by Submit calls that are not done yet
+	pledged  int            // sum of reserved
+}
+
+// Ages of what the gauge knows.
+const (
+	gaugeFresh = 250 * time.Millisecond // new enough to refuse an operation
+	gaugeStale = 5 * time.Second        // too old for anything
+)
+
+// read looks at the store if the last look is older than age. A look that takes
+// long is not repeated soon. g.mu is held.
+func (g *gauge) read(ctx context.Context, s Store, age time.Duration) error {
+	start := time.Now()
+	if !g.at.IsZero() && start.Sub(g.at) < max(age, 20*g.took) {
+		return nil
+	}
+	loads, err := s.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("count waiting items: %w", err)
+	}
+	g.loads, g.at, g.took = loads, start, time.Since(start)
+	g.total, g.owners = 0, make(map[string]int)
+	for _, l := range loads {
+		g.total += l.Queued
+		g.owners[l.Owner] += l.Queued
+	}
+	return nil
+}
+
+// count adds n to the items of an owner that wait. g.mu is held.
+func (g *gauge) count(owner string, n int) {
+	if g.owners == nil {
+		return // nothing known yet, the first look will tell
+	}
+	g.total = max(0, g.total+n)
+	if g.owners[owner] = max(0, g.owners[owner]+n); g.owners[owner] == 0 {
+		delete(g.owners, owner)
+	}
+}
+
+func (g *gauge) add(owner string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count(owner, n)
+}
+
+func (g *gauge) started(owner string)  { g.add(owner, -1) }
+func (g *gauge) requeued(owner string) { g.add(owner, 1) }
+
+// forget has the store looked at again.
+func (g *gauge) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.at = time.Time{}
+}
+
+// release ends a reservation.
+func (g *gauge) release(owner string, n int, stored bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reserved == nil {
+		return // there are no bounds
+	}
+	g.pledged -= n
+	if g.reserved[owner] -= n; g.reserved[owner] == 0 {
+		delete(g.reserved, owner)
+	}
+	if stored {
+		g.count(owner, n)
+	}
+}
+
+// reserve makes sure that n items more of an owner may wait.
+func (t *Tracker) reserve(ctx context.Context, owner string, n int) error {
+	if t.cfg.MaxQueued == 0 && t.cfg.MaxQueuedPerOwner == 0 {
+		return nil
+	}
+	g := &t.gauge
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	full := func() bool {
+		return t.cfg.MaxQueued > 0 && g.total+g.pledged+n > t.cfg.MaxQueued ||
+			t.cfg.MaxQueuedPerOwner > 0 && g.owners[owner]+g.reserved[owner]+n > t.cfg.MaxQueuedPerOwner
+	}
+	if err := g.read(ctx, t.cfg.Store, gaugeStale); err != nil {
+		return err
+	}
+	if full() {
+		if err := g.read(ctx, t.cfg.Store, gaugeFresh); err != nil {
+			return err
+		}
+		if full() {
+			return ErrQueueFull
+		}
+	}
+	if g.reserved == nil {
+		g.reserved = make(map[string]int)
+	}
+	g.pledged += n
+	g.reserved[owner] += n
+	return nil
+}
+
+// QueueStats tells how much a queue has to do.
+type QueueStats struct {
+	Queue   string
+	Queued  int           // items that wait
+	Running int           // items that are worked on, by any process
+	Oldest  time.Duration // since the oldest operation with a waiting item was submitted; 0 if none waits
+}
+
+// Stats returns figures of all queues that are not empty, by name. It is cheap
+// enough to be asked often: the store is not read more than once a second.
+func (t *Tracker) Stats(ctx context.Context) ([]QueueStats, error) {
+	g := &t.gauge
+	g.mu.Lock()
+	err := g.read(ctx, t.cfg.Store, time.Second)
+	loads := g.loads
+	g.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	queues := make(map[string]*QueueStats)
+	for _, l := range loads {
+		q := queues[l.Queue]
+		if q == nil {
+			q = &QueueStats{Queue: l.Queue}
+			queues[l.Queue] = q
+		}
+		q.Queued += l.Queued
+		q.Running += l.Running
+		if l.Queued > 0 {
+			q.Oldest = max(q.Oldest, now.Sub(l.Oldest))
+		}
+	}
+	all := make([]QueueStats, 0, len(queues))
+	for _, q := range queues {
+		all = append(all, *q)
+	}
+	slices.SortFunc(all, func(a, b QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })
+	return all, nil
+}

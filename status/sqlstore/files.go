@@ -1,0 +1,211 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+)
+
+// Files is an [upload.Store] in a database.
+type Files struct{ db *DB }
+
+// Files returns the file records of the database.
+func (db *DB) Files() *Files { return &Files{db} }
+
+const fileColumns = `file_key, owner, name, content_type, size, state, object, upload_id, parts, etag, task,
+	idempotency_key, fingerprint, created_ms, expires_ms`
+
+func fileArgs(f *upload.File) []any {
+	return []any{
+		f.Key, f.Owner, f.Name, f.ContentType, f.Size, string(f.State), f.Object, f.UploadID, f.Parts, f.ETag, f.Task,
+		textOrNull(f.IdempotencyKey), f.Fingerprint, millis(f.Created), millisOrNull(f.Expires),
+	}
+}
+
+func scanFile(row scanner) (*upload.File, error) {
+	var f upload.File
+	var key sql.NullString
+	var created int64
+	var expires sql.NullInt64
+	if err := row.Scan(&f.Key, &f.Owner, &f.Name, &f.ContentType, &f.Size, &f.State, &f.Object, &f.UploadID,
+		&f.Parts, &f.ETag, &f.Task, &key, &f.Fingerprint, &created, &expires); err != nil {
+		return nil, err
+	}
+	f.IdempotencyKey, f.Created, f.Expires = key.String, timeOf(created), timeOrZero(expires)
+	return &f, nil
+}
+
+func getFile(ctx context.Context, t *tx, key string) (*upload.File, error) {
+	f, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files WHERE file_key = $1`, key))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing("file", key)
+	}
+	return f, err
+}
+
+// Create implements [upload.Store].
+func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error) {
+	if f.Key == "" {
+		return nil, errors.New("file without key")
+	}
+	copied := *f
+	created := &copied
+	err := s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		if f.IdempotencyKey != "" {
+			if _, err := t.exec(ctx, `UPDATE files SET idempotency_key = NULL
+				WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
+				f.Owner, f.IdempotencyKey, millis(f.Created.Add(-idempotencyTTL))); err != nil {
+				return err
+			}
+			old, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files
+				WHERE owner = $1 AND idempotency_key = $2`, f.Owner, f.IdempotencyKey))
+			if !errors.Is(err, sql.ErrNoRows) {
+				created = old
+				return err
+			}
+		}
+		args := fileArgs(f)
+		n, err := t.exec(ctx, `INSERT INTO files (`+fileColumns+`) VALUES `+values(1, len(args))+`
+			ON CONFLICT (file_key) DO NOTHING`, args...)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("file %q: %w", f.Key, fs.ErrExist)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return created, nil
+}
+
+// Get implements [upload.Store].
+func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+		f, err = getFile(ctx, t, key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Update implements [upload.Store].
+func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) error) (f *upload.File, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		if f, err = getFile(ctx, t, key); err != nil {
+			return err
+		}
+		if err := fn(f); err != nil {
+			return err
+		}
+		f.Key = key
+		_, err := t.exec(ctx, `UPDATE files SET owner = $2, name = $3, content_type = $4, size = $5, state = $6,
+				object = $7, upload_id = $8, parts = $9, etag = $10, task = $11, idempotency_key = $12,
+				fingerprint = $13, created_ms = $14, expires_ms = $15
+			WHERE file_key = $1`, fileArgs(f)...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Delete implements [upload.Store].
+func (s *Files) Delete(ctx context.Context, key string) error {
+	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, `DELETE FROM files WHERE file_key = $1`, key)
+		return err
+	})
+}
+
+// AddPart implements [upload.Store].
+func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
+	staged := 0
+	if p.Staged {
+		staged = 1
+	}
+	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		// Selected from files, so that nothing is inserted if there is none.
+		// WHERE also tells SQLite where ON CONFLICT belongs.
+		n, err := t.exec(ctx, `INSERT INTO parts (file_key, number, etag, size, staged)
+			SELECT file_key, $2, $3, $4, $5 FROM files WHERE file_key = $1
+			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged`,
+			key, p.Number, p.ETag, p.Size, staged)
+		if err == nil && n == 0 {
+			err = missing("file", key)
+		}
+		return err
+	})
+}
+
+// DropPart implements [upload.Store].
+func (s *Files) DropPart(ctx context.Context, key string, number int) error {
+	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, `DELETE FROM parts WHERE file_key = $1 AND number = $2`, key, number)
+		return err
+	})
+}
+
+// Parts implements [upload.Store].
+func (s *Files) Parts(ctx context.Context, key string) (parts []upload.Part, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+		if _, err := getFile(ctx, t, key); err != nil {
+			return err
+		}
+		return t.each(ctx, func(row scanner) error {
+			var p upload.Part
+			err := row.Scan(&p.Number, &p.ETag, &p.Size, &p.Staged)
+			parts = append(parts, p)
+			return err
+		}, `SELECT number, etag, size, staged FROM parts WHERE file_key = $1 ORDER BY number`, key)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parts, nil
+}
+
+// ExpiredBefore implements [upload.Store].
+func (s *Files) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) {
+		const n = 100
+		expires, key := int64(-1<<62), ""
+		for {
+			page, err := s.expired(ctx, t, expires, key, n)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, f := range page {
+				if !yield(f, nil) {
+					return
+				}
+				expires, key = millis(f.Expires), f.Key
+			}
+			if len(page) < n {
+				return
+			}
+		}
+	}
+}
+
+func (s *Files) expired(ctx context.Context, t time.Time, expires int64, key string, n int) (page []*upload.File, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		f, err := scanFile(row)
+		page = append(page, f)
+		return err
+	}, `SELECT `+fileColumns+` FROM files
+		WHERE expires_ms IS NOT NULL AND expires_ms < $1 AND (expires_ms, file_key) > ($2, $3)
+		ORDER BY expires_ms, file_key LIMIT $4`, millis(t), expires, key, n)
+	return page, err
+}
+
+var _ upload.Store = (*Files)(nil)

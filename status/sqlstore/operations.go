@@ -1,0 +1,587 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// idempotencyTTL is how long an idempotency key holds.
+const idempotencyTTL = 24 * time.Hour
+
+// Operations is a [status.Store] in a database.
+type Operations struct{ db *DB }
+
+// Operations returns the operations of the database.
+func (db *DB) Operations() *Operations { return &Operations{db} }
+
+func missing(what, id string) error { return fmt.Errorf("%s %q: %w", what, id, fs.ErrNotExist) }
+
+// toJSON encodes v, or NULL if empty.
+func toJSON(v any, empty bool) (sql.NullString, error) {
+	if empty {
+		return sql.NullString{}, nil
+	}
+	b, err := json.Marshal(v)
+	return sql.NullString{String: string(b), Valid: true}, err
+}
+
+func fromJSON(s sql.NullString, v any) error {
+	if !s.Valid {
+		return nil
+	}
+	return json.Unmarshal([]byte(s.String), v)
+}
+
+// values returns the placeholders of rows rows of n columns each.
+func values(rows, n int) string {
+	var b strings.Builder
+	for i := range rows * n {
+		switch {
+		case i == 0:
+			b.WriteString("($")
+		case i%n == 0:
+			b.WriteString("), ($")
+		default:
+			b.WriteString(", $")
+		}
+		b.WriteString(strconv.Itoa(i + 1))
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
+// Create implements [status.Store].
+func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.Operation, error) {
+	if op.ID == "" || len(op.Items) == 0 {
+		return nil, errors.New("operation without ID or items")
+	}
+	created := op.Clone()
+	created.State, created.Cancelled, created.Finished = status.Queued, false, time.Time{}
+	for i, it := range created.Items {
+		created.Items[i] = status.Item{Queue: it.Queue, Inputs: it.Inputs, State: status.Queued}
+	}
+	notes, err := toJSON(op.Notes, op.Notes == nil)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		if op.IdempotencyKey != "" {
+			if _, err := t.exec(ctx, `UPDATE operations SET idempotency_key = NULL
+				WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
+				op.Owner, op.IdempotencyKey, millis(op.Created.Add(-idempotencyTTL))); err != nil {
+				return err
+			}
+			var id string
+			err := t.row(ctx, `SELECT id FROM operations WHERE owner = $1 AND idempotency_key = $2`,
+				op.Owner, op.IdempotencyKey).Scan(&id)
+			if err == nil {
+				created, err = get(ctx, t, id)
+				return err
+			}
+			if !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+		}
+		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
+				open_items, completed_items, idempotency_key, fingerprint, created_ms)
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9) ON CONFLICT (id) DO NOTHING`,
+			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
+			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
+		}
+		return insertItems(ctx, t, op)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return created, nil
+}
+
+func insertItems(ctx context.Context, t *tx, op *status.Operation) error {
+	const chunk = 100 // SQLite and PostgreSQL limit the number of placeholders
+	for first := 0; first < len(op.Items); first += chunk {
+		items := op.Items[first:min(first+chunk, len(op.Items))]
+		var args []any
+		for i, it := range items {
+			inputs, err := toJSON(it.Inputs, len(it.Inputs) == 0)
+			if err != nil {
+				return err
+			}
+			args = append(args, op.ID, first+i, it.Queue, op.Owner, millis(op.Created), "queued", 0, 0,
+				millis(op.Created), 0.0, inputs)
+		}
+		if _, err := t.exec(ctx, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
+				due_ms, progress, inputs) VALUES `+values(len(items), len(args)/len(items)), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms`
+
+func scanOperation(row scanner) (*status.Operation, error) {
+	var op status.Operation
+	var notes, key sql.NullString
+	var created int64
+	var finished sql.NullInt64
+	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, &op.Cancelled,
+		&key, &op.Fingerprint, &created, &finished); err != nil {
+		return nil, err
+	}
+	op.IdempotencyKey, op.Created, op.Finished = key.String, timeOf(created), timeOrZero(finished)
+	return &op, fromJSON(notes, &op.Notes)
+}
+
+// getOnly reads an operation without its items.
+func getOnly(ctx context.Context, t *tx, id string) (*status.Operation, error) {
+	op, err := scanOperation(t.row(ctx, `SELECT `+operationColumns+` FROM operations WHERE id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing("operation", id)
+	}
+	return op, err
+}
+
+const itemColumns = `queue, inputs, results, state, attempt, progress, error, started_ms, finished_ms`
+
+func scanItem(row scanner) (it status.Item, err error) {
+	var inputs, results, failure sql.NullString
+	var started, finished sql.NullInt64
+	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Progress, &failure,
+		&started, &finished); err != nil {
+		return it, err
+	}
+	it.Started, it.Finished = timeOrZero(started), timeOrZero(finished)
+	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(failure, &it.Error))
+}
+
+func getItems(ctx context.Context, t *tx, op *status.Operation) error {
+	return t.each(ctx, func(row scanner) error {
+		it, err := scanItem(row)
+		op.Items = append(op.Items, it)
+		return err
+	}, `SELECT `+itemColumns+` FROM items WHERE operation = $1 ORDER BY idx`, op.ID)
+}
+
+func get(ctx context.Context, t *tx, id string) (*status.Operation, error) {
+	op, err := getOnly(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	return op, getItems(ctx, t, op)
+}
+
+// Get implements [status.Store].
+func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+		op, err = get(ctx, t, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// List implements [status.Store].
+func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status.Operation, error] {
+	return func(yield func(*status.Operation, error) bool) {
+		left := q.Limit
+		if left <= 0 {
+			left = 50
+		}
+		created, id := int64(1)<<62, ""
+		if q.Before != "" {
+			id = q.Before
+			err := s.db.view(ctx, func(ctx context.Context, t *tx) error {
+				return t.row(ctx, `SELECT created_ms FROM operations WHERE id = $1 AND owner = $2`, id, q.Owner).Scan(&created)
+			})
+			if errors.Is(err, sql.ErrNoRows) {
+				err = missing("operation", id)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		for left > 0 {
+			n := min(left, 50)
+			ops, err := s.page(ctx, q, created, id, n)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, op := range ops {
+				if !yield(op, nil) {
+					return
+				}
+				created, id = millis(op.Created), op.ID
+			}
+			if len(ops) < n {
+				return
+			}
+			left -= n
+		}
+	}
+}
+
+// page returns the n newest operations before the given one that q selects.
+func (s *Operations) page(ctx context.Context, q status.Query, created int64, id string, n int) (ops []*status.Operation, err error) {
+	where, args := "", []any{q.Owner, created, id, string(q.State), n}
+	if q.IdempotencyKey != "" { // a text of its own, so that the index is used
+		where, args = " AND idempotency_key = $6", append(args, q.IdempotencyKey)
+	}
+	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.each(ctx, func(row scanner) error {
+			op, err := scanOperation(row)
+			ops = append(ops, op)
+			return err
+		}, `SELECT `+operationColumns+` FROM operations
+			WHERE owner = $1 AND (created_ms, id) < ($2, $3) AND ($4 = '' OR state = $4)`+where+`
+			ORDER BY created_ms DESC, id DESC LIMIT $5`, args...); err != nil {
+			return err
+		}
+		for _, op := range ops {
+			if err := getItems(ctx, t, op); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ops, err
+}
+
+// startable is the condition for an item to be claimed at the time $1.
+const startable = `state IN ('queued', 'running') AND due_ms <= $1`
+
+// Claim implements [status.Store].
+func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+	c := &status.Claim{Ref: ref}
+	err := s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		now := time.Now()
+		err := t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
+				worker = $2, due_ms = $3, started_ms = $1
+			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token`,
+			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index).Scan(&c.Token)
+		if errors.Is(err, sql.ErrNoRows) {
+			var n int
+			if err := t.row(ctx, `SELECT count(*) FROM items WHERE operation = $1 AND idx = $2`,
+				ref.Operation, ref.Index).Scan(&n); err != nil {
+				return err
+			}
+			if n == 0 {
+				return missing("operation", ref.Operation)
+			}
+			return status.ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if c.Item, err = scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items WHERE operation = $1 AND idx = $2`,
+			ref.Operation, ref.Index)); err != nil {
+			return err
+		}
+		if c.Op, err = getOnly(ctx, t, ref.Operation); err != nil {
+			return err
+		}
+		if c.Op.State == status.Queued {
+			c.Op.State = status.Running
+			_, err = t.exec(ctx, `UPDATE operations SET state = 'running' WHERE id = $1`, ref.Operation)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Beat implements [status.Store].
+func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
+	held := make(map[status.Ref]bool)
+	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		now := time.Now()
+		if _, err := t.exec(ctx, `UPDATE items SET due_ms = $2
+			WHERE worker = $3 AND state = 'running' AND due_ms > $1`,
+			millis(now), millis(now.Add(lease)), worker); err != nil {
+			return err
+		}
+		risen := make(map[status.Ref]float64)
+		if err := t.each(ctx, func(row scanner) error {
+			var ref status.Ref
+			var old float64
+			var cancelled bool
+			if err := row.Scan(&ref.Operation, &ref.Index, &old, &cancelled); err != nil {
+				return err
+			}
+			held[ref] = !cancelled
+			if p := progress[ref]; p > old {
+				risen[ref] = p
+			}
+			return nil
+		}, `SELECT i.operation, i.idx, i.progress, o.cancelled
+			FROM items i JOIN operations o ON o.id = i.operation
+			WHERE i.worker = $2 AND i.state = 'running' AND i.due_ms > $1`, millis(now), worker); err != nil {
+			return err
+		}
+		for ref, p := range risen {
+			if _, err := t.exec(ctx, `UPDATE items SET progress = $1 WHERE operation = $2 AND idx = $3`,
+				p, ref.Operation, ref.Index); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for ref := range progress {
+		if !held[ref] {
+			stop = append(stop, ref)
+		}
+	}
+	return stop, nil
+}
+
+// Finish implements [status.Store].
+func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (op *status.Operation, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		now := time.Now()
+		it, err := scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items
+			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
+			millis(now), c.Operation, c.Index, c.Token))
+		if errors.Is(err, sql.ErrNoRows) {
+			return status.ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if op, err = getOnly(ctx, t, c.Operation); err != nil {
+			return err
+		}
+		it.Progress = max(it.Progress, c.Item.Progress)
+		it, due := o.Apply(it, op.Cancelled, now)
+		if err := putItem(ctx, t, c.Ref, it, due); err != nil {
+			return err
+		}
+		if !it.State.Final() {
+			return nil
+		}
+		completed := 0
+		if it.State == status.Completed {
+			completed = 1
+		}
+		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil || !op.State.Final() {
+			return err
+		}
+		op, err = get(ctx, t, c.Operation)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// putItem stores an item that is not running any more.
+func putItem(ctx context.Context, t *tx, ref status.Ref, it status.Item, due time.Time) error {
+	results, err := toJSON(it.Results, len(it.Results) == 0)
+	if err != nil {
+		return err
+	}
+	failure, err := toJSON(it.Error, it.Error == nil)
+	if err != nil {
+		return err
+	}
+	dueMS := int64(0)
+	if !due.IsZero() {
+		dueMS = millis(due)
+	}
+	_, err = t.exec(ctx, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
+			worker = NULL, due_ms = $6, finished_ms = $7
+		WHERE operation = $8 AND idx = $9`,
+		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index)
+	return err
+}
+
+// settle counts items that have become final and brings the operation's state up
+// to that, as status.Rollup says. It returns that state.
+func settle(ctx context.Context, t *tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
+	err = t.row(ctx, `UPDATE operations SET
+			open_items = open_items - $1,
+			completed_items = completed_items + $2,
+			state = CASE WHEN open_items > $1 THEN 'running'
+				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
+			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE $3 END,
+			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
+		WHERE id = $4 RETURNING state`, ended, completed, millis(now), id).Scan(&state)
+	return state, err
+}
+
+// Cancel implements [status.Store].
+func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.Operation, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		if op, err = get(ctx, t, id); err != nil {
+			return err
+		}
+		if op.Owner != owner {
+			return missing("operation", id)
+		}
+		if op.State.Final() {
+			return nil
+		}
+		if _, err := t.exec(ctx, `UPDATE operations SET cancelled = 1 WHERE id = $1`, id); err != nil {
+			return err
+		}
+		now := time.Now()
+		ended := 0
+		for i, it := range op.Items {
+			if it.State != status.Queued {
+				continue
+			}
+			it, due := status.Outcome{}.Apply(it, true, now)
+			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, it, due); err != nil {
+				return err
+			}
+			ended++
+		}
+		if ended > 0 {
+			if _, err := settle(ctx, t, id, ended, 0, now); err != nil {
+				return err
+			}
+		}
+		op, err = get(ctx, t, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// Pending implements [status.Store].
+func (s *Operations) Pending(ctx context.Context, q status.PendingQuery) iter.Seq2[status.PendingItem, error] {
+	return func(yield func(status.PendingItem, error) bool) {
+		last := pendingRow{created: -1 << 62}
+		for n := 40; ; n = min(2*n, 640) {
+			page, err := s.pending(ctx, q, last, n)
+			if err != nil {
+				yield(status.PendingItem{}, err)
+				return
+			}
+			for _, p := range page {
+				if !yield(p.PendingItem, nil) {
+					return
+				}
+			}
+			if len(page) < n {
+				return
+			}
+			last = page[n-1]
+		}
+	}
+}
+
+type pendingRow struct {
+	status.PendingItem
+	created int64
+}
+
+// pending returns the next n items after the given one.
+func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after pendingRow, n int) (page []pendingRow, err error) {
+	args := []any{millis(time.Now()), after.created, after.Operation, after.Index, n}
+	// Items of one owner in one queue have an index of their own. Otherwise
+	// unfinished operations are walked in order; CROSS JOIN keeps SQLite
+	// from doing it the other way round.
+	text := `SELECT i.operation, i.idx, i.queue, i.owner, i.created_ms, i.due_ms
+		FROM items i
+		WHERE i.finished_ms IS NULL AND i.queue = $6 AND i.owner = $7
+			AND (i.created_ms, i.operation, i.idx) > ($2, $3, $4)
+			AND i.state IN ('queued', 'running') AND i.due_ms <= $1
+		ORDER BY i.created_ms, i.operation, i.idx LIMIT $5`
+	if q.Queue == "" || q.Owner == "" {
+		text = `SELECT i.operation, i.idx, i.queue, i.owner, i.created_ms, i.due_ms
+			FROM operations o CROSS JOIN items i
+			WHERE o.finished_ms IS NULL AND i.operation = o.id
+				AND ($6 = '' OR i.queue = $6) AND ($7 = '' OR o.owner = $7)
+				AND (o.created_ms, o.id) >= ($2, $3) AND (o.created_ms > $2 OR o.id > $3 OR i.idx > $4)
+				AND i.state IN ('queued', 'running') AND i.due_ms <= $1
+			ORDER BY o.created_ms, o.id, i.idx LIMIT $5`
+	}
+	err = s.db.each(ctx, func(row scanner) error {
+		var p pendingRow
+		var since int64
+		if err := row.Scan(&p.Operation, &p.Index, &p.Queue, &p.Owner, &p.created, &since); err != nil {
+			return err
+		}
+		p.Created, p.Since = timeOf(p.created), timeOf(since)
+		page = append(page, p)
+		return nil
+	}, text, append(args, q.Queue, q.Owner)...)
+	return page, err
+}
+
+// Load implements [status.Store].
+func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		var l status.Load
+		var oldest sql.NullInt64
+		if err := row.Scan(&l.Queue, &l.Owner, &l.Queued, &l.Running, &oldest); err != nil {
+			return err
+		}
+		l.Oldest = timeOrZero(oldest)
+		loads = append(loads, l)
+		return nil
+	}, `SELECT queue, owner,
+			sum(CASE WHEN state = 'queued' THEN 1 ELSE 0 END),
+			sum(CASE WHEN state = 'running' THEN 1 ELSE 0 END),
+			min(CASE WHEN state = 'queued' THEN created_ms END)
+		FROM items WHERE finished_ms IS NULL GROUP BY queue, owner`)
+	return loads, err
+}
+
+// Recover implements [status.Store].
+func (s *Operations) Recover(ctx context.Context, worker string) error {
+	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, `UPDATE items SET state = 'queued', worker = NULL, due_ms = $1
+			WHERE worker IS NOT NULL AND worker <> $2`, millis(time.Now()), worker)
+		return err
+	})
+}
+
+// DeleteFinished implements [status.Store]. It also empties the write-ahead log.
+func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, err error) {
+	const chunk = 100 // so that other writers need not wait long
+	for {
+		var some int64
+		err := s.db.tx(ctx, func(ctx context.Context, tx *tx) error {
+			some, err = tx.exec(ctx, `DELETE FROM operations WHERE id IN (
+				SELECT id FROM operations WHERE finished_ms IS NOT NULL AND finished_ms < $1 LIMIT $2)`,
+				millis(t), chunk)
+			return err
+		})
+		n += int(some)
+		if err != nil {
+			return n, err
+		}
+		if some < chunk {
+			return n, s.db.checkpoint(ctx)
+		}
+	}
+}
+
+var _ status.Store = (*Operations)(nil)

@@ -1,0 +1,185 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// A pool is a fixed number of connections that keep their prepared statements.
+// Not having to parse SQL makes short transactions about twice as fast. The pool of
+// database/sql cannot prepare a statement on its only connection while that is in
+// a transaction.
+type pool struct {
+	db    *sql.DB
+	slots chan *tx // nil: not opened yet
+}
+
+func newPool(n int, dsn string) (*pool, error) {
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	p := &pool{db: db, slots: make(chan *tx, n)}
+	for range n {
+		p.slots <- nil
+	}
+	return p, nil
+}
+
+// get takes a connection, which must be put back.
+func (p *pool) get(ctx context.Context) (*tx, error) {
+	var t *tx
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case t = <-p.slots:
+	}
+	if t != nil {
+		return t, nil
+	}
+	c, err := p.db.Conn(ctx)
+	if err != nil {
+		p.slots <- nil
+		return nil, err
+	}
+	return &tx{Conn: c, stmts: make(map[string]*sql.Stmt)}, nil
+}
+
+// put gives a connection back; one that is broken is replaced.
+func (p *pool) put(t *tx) {
+	if t.broken {
+		_ = t.close()
+		t = nil
+	}
+	p.slots <- t
+}
+
+// close waits for all connections.
+func (p *pool) close() error {
+	var errs []error
+	for range cap(p.slots) {
+		if t := <-p.slots; t != nil {
+			errs = append(errs, t.close())
+		}
+	}
+	errs = append(errs, p.db.Close())
+	for range cap(p.slots) {
+		p.slots <- nil // get fails from now on
+	}
+	return errors.Join(errs...)
+}
+
+// run runs f in a transaction that only reads.
+func (p *pool) run(ctx context.Context, f func(context.Context, *tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t, err := p.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.put(t)
+	// Reading is short; being ready for an interruption costs more.
+	ctx = context.WithoutCancel(ctx)
+	if _, err := t.exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer t.rollback(ctx)
+	return f(ctx, t)
+}
+
+// A tx is a connection in a transaction.
+type tx struct {
+	*sql.Conn
+	stmts  map[string]*sql.Stmt
+	broken bool
+}
+
+func (t *tx) close() error {
+	var errs []error
+	for _, s := range t.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, t.Conn.Close())...)
+}
+
+// maxStmts bounds the prepared statements of a connection. There are not so many,
+// except for the number of rows that one inserts.
+const maxStmts = 200
+
+func (t *tx) rollback(ctx context.Context) {
+	if _, err := t.exec(ctx, "ROLLBACK"); err != nil {
+		t.broken = true // SQLite may have rolled back already, but who knows
+	}
+}
+
+func (t *tx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	s := t.stmts[text]
+	if s != nil {
+		return s, nil
+	}
+	s, err := t.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.stmts) >= maxStmts {
+		for other, s := range t.stmts {
+			delete(t.stmts, other)
+			_ = s.Close()
+			break
+		}
+	}
+	t.stmts[text] = s
+	return s, nil
+}
+
+// each runs a query and has f scan every row.
+func (t *tx) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
+	s, err := t.stmt(ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// row runs a query whose first row is scanned.
+func (t *tx) row(ctx context.Context, text string, args ...any) scanner {
+	s, err := t.stmt(ctx, text)
+	if err != nil {
+		return failed{err}
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+// exec returns the number of rows that were changed.
+func (t *tx) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	s, err := t.stmt(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+type scanner interface{ Scan(...any) error }
+
+// failed is a row that could not be read.
+type failed struct{ error }
+
+func (f failed) Scan(...any) error { return f.error }

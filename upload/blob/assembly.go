@@ -1,0 +1,139 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// An Assembly puts one object together from parts that arrive in any order. In
+// a [Stager] a part is written to its place in the object at once, and finishing
+// moves no bytes. In any other store parts are objects "parts/<ID>/<number>",
+// which are joined in the end by [Compose].
+//
+// The client chooses the sizes of the parts, so that only the usual layout can
+// be known in advance: Parts equal ones, the last of which may be shorter, and
+// any after it empty. A part that is larger than its slot in this layout is an
+// object of its own in every store. One that is smaller is moved in the end.
+//
+// An Assembly is only a name for what is in the store: a copy of it, made by
+// another process later, is as good. Different parts may be written
+// concurrently. It is up to the caller not to write a part twice at the same
+// time, nor to write while the object is being finished.
+type Assembly struct {
+	Store Store
+	ID    string // one element of a valid key
+	Size  int64  // of the object in bytes
+	Parts int    // number of parts, at least 1
+}
+
+// An AssembledPart says where a part is.
+type AssembledPart struct {
+	Number int
+	Size   int64 // bytes
+	Staged bool  // in the staging area; else an object of its own
+}
+
+// Slot returns the place of part n in the usual layout. size is 0 if the object
+// ends before it.
+func (a *Assembly) Slot(n int) (off, size int64) {
+	parts := int64(a.Parts)
+	chunk := a.Size / parts
+	if a.Size%parts != 0 {
+		chunk++
+	}
+	if chunk == 0 || int64(n-1) > a.Size/chunk {
+		return a.Size, 0
+	}
+	off = int64(n-1) * chunk
+	return off, min(chunk, a.Size-off)
+}
+
+// Begin reserves room for the object if the store can. It may be repeated.
+func (a *Assembly) Begin(ctx context.Context) error {
+	if s, ok := a.Store.(Stager); ok {
+		return s.Stage(ctx, a.ID, a.Size)
+	}
+	return nil
+}
+
+// WritePart stores part n, which replaces an earlier one. It reads no more than
+// size bytes of r; a size of -1 means that it is not known, and then no more
+// than the part's slot. What it returns is durable. If r ends early then either
+// the part is smaller or there is an error that matches io.ErrUnexpectedEOF.
+func (a *Assembly) WritePart(ctx context.Context, n int, r io.Reader, size int64) (AssembledPart, error) {
+	p := AssembledPart{Number: n, Size: size}
+	off, slot := a.Slot(n)
+	if size < 0 {
+		p.Size = slot
+	}
+	s, ok := a.Store.(Stager)
+	if !ok || p.Size > slot {
+		return p, a.Store.Put(ctx, a.object(n), r, p.Size)
+	}
+	p.Staged = true
+	var err error
+	p.Size, err = s.WriteStaged(ctx, a.ID, off, r, p.Size)
+	return p, err
+}
+
+// DropPart removes what [Assembly.WritePart] has stored of part n outside of
+// the staging area. It is not an error if there is nothing.
+func (a *Assembly) DropPart(ctx context.Context, n int) error {
+	return a.Store.Delete(ctx, a.object(n))
+}
+
+// Commit makes the object of parts, which must be in order, and removes
+// everything else of the assembly. The object appears as a whole and durably,
+// or not at all, and then Commit can be repeated.
+func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart) error {
+	if s, ok := a.Store.(Stager); ok {
+		pieces := make([]Piece, len(parts))
+		for i, p := range parts {
+			pieces[i] = Piece{Size: p.Size}
+			if p.Staged {
+				pieces[i].Off, _ = a.Slot(p.Number)
+			} else {
+				pieces[i].Key = a.object(p.Number)
+			}
+		}
+		return s.CommitStaged(ctx, a.ID, key, pieces)
+	}
+	keys := make([]string, len(parts))
+	for i, p := range parts {
+		if p.Staged {
+			return fmt.Errorf("part %d is staged, but the store has no staging area: %w", p.Number, errors.ErrUnsupported)
+		}
+		keys[i] = a.object(p.Number)
+	}
+	return Compose(ctx, a.Store, key, keys)
+}
+
+// Abort removes everything that is in the store of the assembly, but not the
+// object if it has been committed.
+func (a *Assembly) Abort(ctx context.Context) error {
+	var errs []error
+	if s, ok := a.Store.(Stager); ok {
+		errs = append(errs, s.AbortStaged(ctx, a.ID))
+	}
+	var keys []string
+	for i, err := range a.Store.List(ctx, PartsPrefix+a.ID+"/") {
+		if err != nil {
+			errs = append(errs, err)
+			break
+		}
+		keys = append(keys, i.Key)
+	}
+	for _, k := range keys {
+		errs = append(errs, a.Store.Delete(ctx, k))
+	}
+	return errors.Join(errs...)
+}
+
+// PartsPrefix begins the keys of the objects that are parts of assemblies; the
+// next element of the key is the ID.
+const PartsPrefix = "parts/"
+
+func (a *Assembly) object(n int) string { return PartsPrefix + a.ID + "/" + strconv.Itoa(n) }

@@ -1,0 +1,19 @@
+package blobtest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/blobtest"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// The test of a backend is a call of Run.
+func Example() {
+	TestStore := func(t *testing.T) {
+		blobtest.Run(t, func(*testing.T) blob.Store { return memblob.New() })
+	}
+	fmt.Printf("%T\n", TestStore)
+	// Output: func(*testing.T)
+}

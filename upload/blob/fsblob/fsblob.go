@@ -1,0 +1,672 @@
+// Package fsblob keeps blobs as files in a directory, for one process at a time.
+//
+// # Layout
+//
+//	obj/     the objects
+//	stage/   one file for each staging area
+//	tmp/     files that are being written, and links to open objects
+//
+// An object with the key "a/b/name" is the file obj/=a/=b/-na/name: "=" marks an
+// element of the key, "-" the first two characters of the last element. They
+// spread objects with random names over many directories, keep objects in key
+// order, and allow for "a" and "a/b" to be objects both. An element of a key is
+// at most 250 bytes long.
+//
+// # Durability
+//
+// An object is written to a temporary file, which is synced, renamed into place,
+// and then its directory is synced. So an object is there as a whole or not at
+// all after any crash, and what was acknowledged is there. All directories must
+// be on one file system. Files have mode 0600, directories 0700.
+//
+// Errors name keys, not paths.
+package fsblob
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+const (
+	objDir   = "obj"
+	stageDir = "stage"
+	tmpDir   = "tmp"
+
+	fileMode = 0o600
+	dirMode  = 0o700
+
+	bufSize    = 512 << 10 // of a copy; larger ones measure no better
+	maxElement = 250       // NAME_MAX is 255, and an element gets a mark
+)
+
+// A Store keeps blobs in a directory. It must be made by [New].
+type Store struct {
+	dir  string   // absolute
+	root *os.Root // of dir; names from outside only reach the disk through it
+	bufs sync.Pool
+
+	// dirs lets renames into object directories run side by side, but not
+	// together with the making and removing of directories: a directory that
+	// a rename finds is already durable, and is not removed before it.
+	dirs  sync.RWMutex
+	known map[string]bool // object directories that exist durably
+}
+
+// New returns the store in a directory, which it makes if there is none.
+// [Store.Close] releases it.
+func New(dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		dir:   dir,
+		root:  root,
+		bufs:  sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
+		known: make(map[string]bool),
+	}
+	if err := s.prepare(); err != nil {
+		root.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) prepare() error {
+	made := false
+	for _, d := range []string{objDir, stageDir, tmpDir} {
+		err := s.root.Mkdir(d, dirMode)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		made = made || err == nil
+	}
+	if made {
+		return s.syncDir(".")
+	}
+	// A predecessor may have been killed between a rename and the sync of
+	// the directory. What is visible now must not go away later.
+	f, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return syncAll(f)
+}
+
+// Close releases the store. Objects that are open stay so.
+func (s *Store) Close() error { return s.root.Close() }
+
+// place returns the directory and the name of the file of an object.
+func place(key string) (dir, name string) {
+	elems := strings.Split(key, "/")
+	name = elems[len(elems)-1]
+	var b strings.Builder
+	b.WriteString(objDir)
+	for _, e := range elems[:len(elems)-1] {
+		b.WriteString("/=")
+		b.WriteString(e)
+	}
+	b.WriteString("/-")
+	b.WriteString(shard(name))
+	return b.String(), name
+}
+
+// shard returns the first two characters of s.
+func shard(s string) string {
+	n := 0
+	for i := range s {
+		if n == 2 {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+func check(ctx context.Context, op, key string) error {
+	ok := blob.ValidKey(key)
+	for e := range strings.SplitSeq(key, "/") {
+		ok = ok && len(e) <= maxElement
+	}
+	if !ok {
+		return fmt.Errorf("%s %q: %w", op, key, fs.ErrInvalid)
+	}
+	return ctx.Err()
+}
+
+func checkID(ctx context.Context, op, id string) error {
+	if strings.Contains(id, "/") {
+		return fmt.Errorf("%s %q: %w", op, id, fs.ErrInvalid)
+	}
+	return check(ctx, op, id)
+}
+
+// fail describes an error by the key instead of the path.
+func fail(op, key string, err error) error {
+	switch e := err.(type) { // only our own: a reader's error stays whole
+	case *fs.PathError:
+		err = e.Err
+	case *os.LinkError:
+		err = e.Err
+	}
+	return fmt.Errorf("%s %s: %w", op, key, err)
+}
+
+// A temp is a new file that is removed unless it becomes an object.
+type temp struct {
+	*os.File
+	s    *Store
+	name string // in the root
+}
+
+func (s *Store) temp() (*temp, error) {
+	name := tempName()
+	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	return &temp{f, s, name}, nil
+}
+
+// tempName begins with the time, because a link has the time of its file.
+func tempName() string {
+	return tmpDir + "/" + strconv.FormatInt(time.Now().Unix(), 10) + "-" + rand.Text()
+}
+
+func (t *temp) discard() {
+	t.Close()
+	t.s.root.Remove(t.name)
+}
+
+// publish syncs the file and makes it the object key. t must not be used after.
+func (t *temp) publish(key string) error {
+	err := t.Sync()
+	if err == nil {
+		err = t.s.rename(t.name, key)
+	}
+	if err != nil {
+		t.discard()
+		return err
+	}
+	return t.Close()
+}
+
+// rename makes a file of the root an object, durably.
+func (s *Store) rename(name, key string) error {
+	dir, base := place(key)
+	for {
+		s.dirs.RLock()
+		ok := s.known[dir]
+		var err error
+		if ok {
+			err = s.root.Rename(name, dir+"/"+base)
+		}
+		s.dirs.RUnlock()
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		if err := s.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	// No directory means that the object has been deleted already.
+	if err := s.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// makeDir makes an object directory and the ones above it, durably.
+func (s *Store) makeDir(dir string) error {
+	s.dirs.Lock()
+	defer s.dirs.Unlock()
+	parent := objDir
+	for e := range strings.SplitSeq(strings.TrimPrefix(dir, objDir+"/"), "/") {
+		d := parent + "/" + e
+		if !s.known[d] {
+			err := s.root.Mkdir(d, dirMode)
+			if err == nil {
+				err = s.syncDir(parent)
+			}
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			s.known[d] = true
+		}
+		parent = d
+	}
+	return nil
+}
+
+// prune removes the directory of a deleted object, and those above, if they are
+// empty. It leaves the first level of keys alone, whose directories will be
+// used again.
+func (s *Store) prune(dir string) {
+	if strings.Count(dir, "/") <= 2 { // obj/=a/-na
+		return
+	}
+	s.dirs.Lock()
+	defer s.dirs.Unlock()
+	for ; strings.Count(dir, "/") > 1; dir = path.Dir(dir) {
+		if s.root.Remove(dir) != nil {
+			return
+		}
+		delete(s.known, dir)
+	}
+}
+
+func (s *Store) syncDir(name string) error {
+	d, err := s.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// copy writes at most n bytes of r to w.
+func (s *Store) copy(ctx context.Context, w io.Writer, r io.Reader, n int64) (int64, error) {
+	buf := s.bufs.Get().(*[]byte)
+	defer s.bufs.Put(buf)
+	return blob.Copy(ctx, w, r, n, *buf)
+}
+
+// Put implements blob.Store. Room on the disk is reserved before r is read.
+func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if err := check(ctx, "put", key); err != nil {
+		return err
+	}
+	if size < 0 {
+		return fmt.Errorf("put %s: size %d: %w", key, size, fs.ErrInvalid)
+	}
+	t, err := s.temp()
+	if err != nil {
+		return fail("put", key, err)
+	}
+	n, err := int64(0), reserve(t.File, 0, size)
+	if err == nil {
+		n, err = s.copy(ctx, t, r, size)
+	}
+	if err == nil && n < size {
+		err = fmt.Errorf("%d of %d bytes: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		t.discard()
+		return fail("put", key, err)
+	}
+	if err := t.publish(key); err != nil {
+		return fail("put", key, err)
+	}
+	return nil
+}
+
+// PutFile implements blob.FilePutter. It moves the file if that is possible:
+// not from another file system, nor if the file has other names, because then
+// it could still be written to by them. In these cases the file is copied.
+func (s *Store) PutFile(ctx context.Context, key, path string) error {
+	if err := check(ctx, "put", key); err != nil {
+		return err
+	}
+	f, err := blob.OpenRegular(path)
+	if err != nil {
+		return fail("put", key, err)
+	}
+	defer f.Close()
+	if err := s.putFile(ctx, key, path, f); err != nil {
+		return fail("put", key, err)
+	}
+	return nil
+}
+
+func (s *Store) putFile(ctx context.Context, key, path string, f *os.File) error {
+	if name := tempName(); s.takeOver(f, path, name) {
+		err := s.finishTaken(f, name, key)
+		if err != nil {
+			s.root.Remove(name)
+			return err
+		}
+		os.Remove(path) // has become a second name, or is gone
+		return nil
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	t, err := s.temp()
+	if err != nil {
+		return err
+	}
+	if err := s.copyRange(ctx, t.File, 0, f, 0, st.Size()); err != nil {
+		t.discard()
+		return err
+	}
+	return t.publish(key)
+}
+
+// finishTaken makes a file that was written elsewhere an object.
+func (s *Store) finishTaken(f *os.File, name, key string) error {
+	if err := f.Chmod(fileMode); err != nil {
+		return err
+	}
+	// The time of an object is that at which it was stored.
+	if err := s.root.Chtimes(name, time.Time{}, time.Now()); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return s.rename(name, key)
+}
+
+// Compose implements blob.Composer.
+func (s *Store) Compose(ctx context.Context, key string, from []string) error {
+	if err := check(ctx, "compose", key); err != nil {
+		return err
+	}
+	t, err := s.temp()
+	if err != nil {
+		return fail("compose", key, err)
+	}
+	var off int64
+	for _, k := range from {
+		n, err := s.appendObject(ctx, t.File, off, k, -1)
+		if err != nil {
+			t.discard()
+			return fail("compose", key, err)
+		}
+		off += n
+	}
+	if err := t.publish(key); err != nil {
+		return fail("compose", key, err)
+	}
+	for _, k := range from {
+		s.Delete(ctx, k)
+	}
+	return nil
+}
+
+// appendObject copies an object into a file. It is an error if its size is not
+// the given one; -1 stands for any.
+func (s *Store) appendObject(ctx context.Context, dst *os.File, off int64, key string, size int64) (int64, error) {
+	o, err := s.open(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	defer o.Close()
+	n := o.info.Size
+	if size >= 0 && size != n {
+		return 0, fmt.Errorf("%s has %d bytes instead of %d: %w", key, n, size, fs.ErrInvalid)
+	}
+	return n, s.copyRange(ctx, dst, off, o.f, 0, n)
+}
+
+// copyPortably copies n bytes through memory.
+func (s *Store) copyPortably(ctx context.Context, dst *os.File, dstOff int64, src *os.File, srcOff, n int64) error {
+	k, err := s.copy(ctx, io.NewOffsetWriter(dst, dstOff), io.NewSectionReader(src, srcOff, n), n)
+	if err == nil && k < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Delete implements blob.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := check(ctx, "delete", key); err != nil {
+		return err
+	}
+	dir, name := place(key)
+	err := s.root.Remove(dir + "/" + name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail("delete", key, err)
+	}
+	if err == nil {
+		s.prune(dir)
+	}
+	return nil
+}
+
+// Open implements blob.Store. The object also has the methods LocalPath and
+// File.
+func (s *Store) Open(ctx context.Context, key string) (blob.Object, error) {
+	if err := check(ctx, "open", key); err != nil {
+		return nil, err
+	}
+	o, err := s.open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (s *Store) open(ctx context.Context, key string) (*object, error) {
+	if err := check(ctx, "open", key); err != nil {
+		return nil, err
+	}
+	dir, name := place(key)
+	f, err := s.root.Open(dir + "/" + name)
+	if err != nil {
+		return nil, fail("open", key, err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fail("open", key, err)
+	}
+	return &object{ctx: ctx, s: s, f: f, info: blob.Info{Key: key, Size: st.Size(), ModTime: st.ModTime()}}, nil
+}
+
+type object struct {
+	ctx  context.Context // of Open, as blob.Object demands
+	s    *Store
+	f    *os.File
+	info blob.Info
+
+	mu     sync.Mutex
+	link   string // name in the root, if there is one
+	closed bool
+}
+
+func (o *object) Info() blob.Info { return o.info }
+
+// File returns the open file, which is the object's own: it may be read and
+// seeked, so that it can be sent to the network by the kernel, but neither
+// changed nor closed. It does not observe the context.
+func (o *object) File() *os.File { return o.f }
+
+func (o *object) ReadAt(b []byte, off int64) (int, error) {
+	if err := o.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return o.f.ReadAt(b, off)
+}
+
+// LocalPath returns a path of the content that is valid until Close, also if
+// the object is deleted or replaced meanwhile: it is a link made for it. It is
+// "" after Close.
+func (o *object) LocalPath() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return ""
+	}
+	if o.link == "" {
+		name := tempName()
+		if !o.s.linkOpen(o.f, name) {
+			return o.fallbackPath()
+		}
+		o.link = name
+	}
+	return filepath.Join(o.s.dir, filepath.FromSlash(o.link))
+}
+
+func (o *object) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.link != "" {
+		o.s.root.Remove(o.link) // what is left is swept
+		o.link = ""
+	}
+	o.closed = true
+	return o.f.Close()
+}
+
+// List implements blob.Store. Objects that come or go meanwhile may be missing.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
+	return func(yield func(blob.Info, error) bool) {
+		if err := s.list(ctx, objDir, "", prefix, yield); err != nil && err != errStop {
+			yield(blob.Info{}, fail("list", prefix, err))
+		}
+	}
+}
+
+var errStop = errors.New("stop")
+
+// list yields what is in the directory whose keys begin with base, in order.
+// Directories of elements and of objects whose names begin alike must be
+// merged: "ab" < "ab-c" < "ab/d" < "abc".
+func (s *Store) list(ctx context.Context, dir, base, prefix string, yield func(blob.Info, error) bool) error {
+	names, err := s.readDir(dir)
+	if err != nil {
+		return err
+	}
+	groups := make(map[string][]string) // shard → directories in it
+	for _, n := range names {
+		switch n[0] {
+		case '=':
+			g := shard(n[1:] + "/")
+			groups[g] = append(groups[g], n[1:]+"/")
+		case '-':
+			groups[n[1:]] = append(groups[n[1:]], "")
+		}
+	}
+	shards := make([]string, 0, len(groups))
+	for g := range groups {
+		if related(base+g, prefix) {
+			shards = append(shards, g)
+		}
+	}
+	slices.Sort(shards)
+	for _, g := range shards {
+		var entries []string // objects, and elements with a slash behind
+		for _, e := range groups[g] {
+			if e != "" {
+				entries = append(entries, e)
+				continue
+			}
+			files, err := s.readDir(dir + "/-" + g)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, files...)
+		}
+		slices.Sort(entries)
+		for _, e := range entries {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			key := base + e
+			if elem, ok := strings.CutSuffix(e, "/"); ok {
+				if related(key, prefix) {
+					if err := s.list(ctx, dir+"/="+elem, key, prefix, yield); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			if !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			st, err := s.root.Lstat(dir + "/-" + g + "/" + e)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !yield(blob.Info{Key: key, Size: st.Size(), ModTime: st.ModTime()}, nil) {
+				return errStop
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// related tells whether keys that begin with a can begin with b.
+func related(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// readDir returns the names in a directory, of which there may be none.
+func (s *Store) readDir(dir string) ([]string, error) {
+	d, err := s.root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) { // removed just now
+		return nil, nil
+	}
+	return names, err
+}
+
+// Sweep implements blob.Sweeper.
+func (s *Store) Sweep(ctx context.Context, t time.Time) (int, error) {
+	names, err := s.readDir(tmpDir)
+	if err != nil {
+		return 0, fail("sweep", tmpDir, err)
+	}
+	removed := 0
+	for _, n := range names {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		stamp, _, _ := strings.Cut(n, "-")
+		sec, err := strconv.ParseInt(stamp, 10, 64)
+		if err != nil || !time.Unix(sec, 0).Before(t) {
+			continue
+		}
+		switch err := s.root.Remove(tmpDir + "/" + n); {
+		case err == nil:
+			removed++
+		case !errors.Is(err, fs.ErrNotExist):
+			return removed, fail("sweep", tmpDir, err)
+		}
+	}
+	return removed, nil
+}
+
+var (
+	_ blob.Store      = (*Store)(nil)
+	_ blob.Composer   = (*Store)(nil)
+	_ blob.FilePutter = (*Store)(nil)
+	_ blob.Stager     = (*Store)(nil)
+	_ blob.Sweeper    = (*Store)(nil)
+)

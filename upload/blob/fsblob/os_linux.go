@@ -1,0 +1,114 @@
+package fsblob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncAll makes everything on the file system of f durable.
+func syncAll(f *os.File) error { return unix.Syncfs(int(f.Fd())) }
+
+// syncData makes the content of f durable, without its times.
+func syncData(f *os.File) error {
+	return retry(func() error { return unix.Fdatasync(int(f.Fd())) })
+}
+
+// Less than this is not worth a system call to reserve.
+const minReserve = 1 << 20
+
+// reserve takes room on the disk for a range of f, so that it is known before
+// the bytes are sent whether there is any. It asks first: fallocate may take
+// all the room there is before it finds that it is not enough, and for that
+// moment everybody else's disk is full.
+func reserve(f *os.File, off, n int64) error {
+	if n < minReserve {
+		return nil
+	}
+	if err := checkRoom(f, n); err != nil {
+		return err
+	}
+	err := retry(func() error { return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n) })
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	return err
+}
+
+// checkRoom fails with ENOSPC if there are less than n bytes left.
+func checkRoom(f *os.File, n int64) error {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
+		return err
+	}
+	if free := st.Bavail * uint64(st.Bsize); free < uint64(n) {
+		return unix.ENOSPC
+	}
+	return nil
+}
+
+// copyRange copies n bytes between files: by sharing the blocks if the file
+// system can and the range is aligned, else within the kernel, else through
+// memory.
+func (s *Store) copyRange(ctx context.Context, dst *os.File, dstOff int64, src *os.File, srcOff, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	if unix.IoctlFileCloneRange(int(dst.Fd()), &unix.FileCloneRange{
+		Src_fd: int64(src.Fd()), Src_offset: uint64(srcOff), Src_length: uint64(n), Dest_offset: uint64(dstOff),
+	}) == nil {
+		return nil
+	}
+	const step = 64 << 20 // between two looks at ctx
+	for n > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k, err := unix.CopyFileRange(int(src.Fd()), &srcOff, int(dst.Fd()), &dstOff, int(min(n, step)), 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EFBIG), errors.Is(err, unix.EIO):
+			return err
+		case err != nil: // not between these two: EXDEV, EOPNOTSUPP, ENOSYS, EINVAL …
+			return s.copyPortably(ctx, dst, dstOff, src, srcOff, n)
+		case k == 0:
+			return io.ErrUnexpectedEOF
+		}
+		n -= int64(max(k, 0))
+	}
+	return nil
+}
+
+// linkOpen gives an open file a name in the root. Unlike a link by name it
+// cannot hit another file.
+func (s *Store) linkOpen(f *os.File, name string) bool {
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW) == nil
+}
+
+// takeOver gives the file f at path a name in the root, if it has no other one
+// but path.
+func (s *Store) takeOver(f *os.File, _, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 1 && s.linkOpen(f, name)
+}
+
+// fallbackPath is for an object that has been deleted before its path was asked
+// for.
+func (o *object) fallbackPath() string {
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), o.f.Fd())
+}
+
+// retry repeats a call that a signal interrupts.
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

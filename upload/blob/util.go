@@ -1,0 +1,81 @@
+package blob
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// MaxKey is the length of the longest valid key, in bytes.
+const MaxKey = 1024
+
+// ValidKey tells whether key may name an object: it satisfies fs.ValidPath, is
+// not ".", has no NUL and is not longer than [MaxKey]. A store refuses other
+// keys with an error that matches fs.ErrInvalid.
+func ValidKey(key string) bool {
+	return fs.ValidPath(key) && key != "." && len(key) <= MaxKey && !strings.Contains(key, "\x00")
+}
+
+// Stat returns the Info of an object, by opening it.
+func Stat(ctx context.Context, s Store, key string) (Info, error) {
+	o, err := s.Open(ctx, key)
+	if err != nil {
+		return Info{}, err
+	}
+	defer o.Close()
+	return o.Info(), nil
+}
+
+// NewReader returns a reader of the whole of o, from its beginning. Readers of
+// the same object are independent of each other.
+func NewReader(o Object) *io.SectionReader {
+	return io.NewSectionReader(o, 0, o.Info().Size)
+}
+
+// Copy copies from r to w until r ends, but at most n bytes, of which it reads
+// no more. It checks ctx before each read and uses buf, which must not be
+// empty, and no other memory. It is what most of a backend's Put is made of.
+func Copy(ctx context.Context, w io.Writer, r io.Reader, n int64, buf []byte) (int64, error) {
+	var done int64
+	for done < n {
+		// Network readers yield a few KiB at a time; filling the buffer
+		// before it is written saves most of the write calls.
+		k, rerr := fill(ctx, r, buf[:min(int64(len(buf)), n-done)])
+		if k > 0 {
+			if _, err := w.Write(buf[:k]); err != nil {
+				return done, err
+			}
+			done += int64(k)
+		}
+		if rerr == io.EOF {
+			return done, nil
+		}
+		if rerr != nil {
+			return done, rerr
+		}
+	}
+	return done, nil
+}
+
+// fill reads until b is full or there is an error. Unlike io.ReadFull it
+// leaves the reader's own error alone.
+func fill(ctx context.Context, r io.Reader, b []byte) (n int, err error) {
+	for empty := 0; n < len(b) && err == nil; {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		var k int
+		k, err = r.Read(b[n:])
+		n += k
+		if empty++; k > 0 {
+			empty = 0
+		} else if empty == 100 && err == nil {
+			err = io.ErrNoProgress
+		}
+	}
+	if n == len(b) && err == io.EOF {
+		err = nil // the caller asks again if it wants more
+	}
+	return n, err
+}

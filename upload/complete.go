@@ -1,0 +1,150 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// Complete finishes a session, so that it becomes a Ready file. again tells that
+// it was finished before, which is not an error; then the list of parts is not
+// looked at. objectName and uploadID may be empty; else they must be the
+// session's. For owner see [Manager.Get].
+//
+// parts must list all parts of the session in order, with the ETags that PutPart
+// returned, in the form described at [blob.Part.Sum]. If anything is wrong with
+// it the session stays open, and can be completed later.
+func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID string, parts []blob.Part) (f *File, again bool, err error) {
+	unlock, err := m.locks.lock(ctx, key)
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	if f, err = m.get(ctx, owner, key); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case m.expired(f):
+		return nil, false, errExpired("upload")
+	case f.UploadID == "":
+		return nil, false, errNotFound() // a result, not an upload
+	case objectName != "" && objectName != f.Object:
+		return nil, false, &Error{Kind: ErrInvalid, Message: "object_name is not the one of this upload"}
+	case uploadID != "" && uploadID != f.UploadID:
+		return nil, false, &Error{Kind: ErrInvalid, Message: "upload_id is not the one of this upload"}
+	}
+	if f, err = m.settle(ctx, f); err != nil {
+		return nil, false, err
+	}
+	if f.State == Ready {
+		return f, true, nil
+	}
+
+	stored, err := m.store.Parts(ctx, key)
+	if err != nil {
+		return nil, false, fmt.Errorf("part records: %w", err)
+	}
+	if err := checkParts(f, parts, stored); err != nil {
+		return nil, false, err
+	}
+	list := make([]blob.AssembledPart, len(stored))
+	for i, p := range stored {
+		list[i] = blob.AssembledPart{Number: p.Number, Size: p.Size, Staged: p.Staged}
+	}
+	if err := m.assembly(f).Commit(ctx, f.Object, list); err != nil {
+		return nil, false, fmt.Errorf("complete upload: %w", err)
+	}
+	f, err = m.markReady(ctx, f, stored)
+	return f, false, err
+}
+
+// checkParts compares the list that the client sent with the parts that are
+// there.
+func checkParts(f *File, listed []blob.Part, stored []Part) error {
+	fault := func(kind error, part int, format string, args ...any) error {
+		return &Error{Kind: kind, Part: part, Message: fmt.Sprintf(format, args...)}
+	}
+	last := 0
+	for _, p := range listed {
+		if p.Number <= last {
+			if last == 0 {
+				return fault(ErrPartOrder, p.Number, "part number %d: the first one is 1", p.Number)
+			}
+			return fault(ErrPartOrder, p.Number, "part %d is listed after part %d; the numbers must ascend", p.Number, last)
+		}
+		last = p.Number
+	}
+	if last > f.Parts {
+		return fault(ErrMissingPart, last, "part %d is listed, but the upload has %d", last, f.Parts)
+	}
+	// The numbers ascend from 1 to at most f.Parts, so a gap shows as a number
+	// that is not at its index.
+	for i := range f.Parts {
+		if i >= len(listed) || listed[i].Number != i+1 {
+			return fault(ErrMissingPart, i+1, "part %d of %d is not listed", i+1, f.Parts)
+		}
+		if i >= len(stored) || stored[i].Number != i+1 {
+			return fault(ErrMissingPart, i+1, "part %d of %d has not been uploaded", i+1, f.Parts)
+		}
+	}
+	var size int64
+	for i, p := range stored {
+		got, err := listed[i].Sum()
+		if err != nil {
+			return fault(ErrPartETag, p.Number, "the etag of part %d is not the hex form of an MD5", p.Number)
+		}
+		if want, err := (blob.Part{Number: p.Number, ETag: p.ETag}).Sum(); err != nil || got != want {
+			return fault(ErrPartETag, p.Number, "the etag of part %d is not the one of what was uploaded last", p.Number)
+		}
+		size += p.Size
+	}
+	if size != f.Size {
+		return fault(ErrSizeMismatch, 0, "the parts have %d bytes; the declared size is %d", size, f.Size)
+	}
+	return nil
+}
+
+// markReady records that the object of a session is there.
+func (m *Manager) markReady(ctx context.Context, f *File, stored []Part) (*File, error) {
+	list := make([]blob.Part, len(stored))
+	for i, p := range stored {
+		list[i] = blob.Part{Number: p.Number, ETag: p.ETag}
+	}
+	etag, err := blob.ETag(list)
+	if err != nil {
+		return nil, fmt.Errorf("part records: %w", err)
+	}
+	now := m.now()
+	ready, err := m.store.Update(ctx, f.Key, func(f *File) error {
+		f.State, f.ETag, f.Expires = Ready, etag, m.fileExpires(now)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record completion: %w", err)
+	}
+	return ready, nil
+}
+
+// settle finishes an Open session whose completion was interrupted after its
+// object had been made. The lock of the session must be held.
+func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
+	if f.State != Open {
+		return f, nil
+	}
+	_, err := blob.Stat(ctx, m.blobs, f.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for content: %w", err)
+	}
+	stored, err := m.store.Parts(ctx, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("part records: %w", err)
+	}
+	m.log.Info("interrupted completion of an upload finished")
+	return m.markReady(ctx, f, stored)
+}

@@ -1,0 +1,225 @@
+package upload_test
+
+import (
+	"bytes"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/fsblob"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// A clock is moved by hand.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// An env is a Manager with what is below it.
+type env struct {
+	*upload.Manager
+	t     testing.TB
+	blobs blob.Store
+	store upload.Store
+	clock *clock
+	opts  upload.Options
+}
+
+func newFS(t testing.TB, dir string) *fsblob.Store {
+	t.Helper()
+	s, err := fsblob.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// backends are the kinds of store that a Manager must work alike on.
+var backends = []struct {
+	name string
+	open func(t testing.TB) blob.Store
+}{
+	{"memory", func(testing.TB) blob.Store { return memblob.New() }},
+	{"files", func(t testing.TB) blob.Store { return newFS(t, t.TempDir()) }},
+	{"files without extras", func(t testing.TB) blob.Store { return struct{ blob.Store }{newFS(t, t.TempDir())} }},
+}
+
+func newEnv(t testing.TB, b blob.Store, o upload.Options) *env {
+	t.Helper()
+	e := &env{t: t, blobs: b, store: o.Store, clock: &clock{t: time.Now()}}
+	if e.store == nil {
+		e.store = new(upload.MemStore)
+	}
+	o.Store = e.store
+	o.SetClock(e.clock.now)
+	m, err := upload.NewManager(b, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Manager, e.opts = m, o
+	t.Cleanup(func() {
+		if !m.Idle() {
+			t.Error("a lock is still held")
+		}
+	})
+	return e
+}
+
+// each runs a test on every kind of store.
+func each(t *testing.T, o upload.Options, f func(t *testing.T, e *env)) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, newEnv(t, b.open(t), o))
+		})
+	}
+}
+
+func (e *env) start(size int64, parts int) (*upload.File, []*url.URL) {
+	e.t.Helper()
+	f, urls, err := e.Start(e.t.Context(), upload.Request{Owner: "alice", Name: "a.pdf", ContentType: "application/pdf", Size: size, Parts: parts})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if len(urls) != max(parts, 1) {
+		e.t.Fatalf("%d URLs for %d parts", len(urls), parts)
+	}
+	return f, urls
+}
+
+func (e *env) put(u *url.URL, data []byte) string {
+	e.t.Helper()
+	etag, err := e.PutPart(e.t.Context(), http.MethodPut, u, bytes.NewReader(data), upload.PutOptions{Size: int64(len(data))})
+	if err != nil {
+		e.t.Fatalf("PutPart = %v", err)
+	}
+	return etag
+}
+
+func (e *env) content(f *upload.File) []byte {
+	e.t.Helper()
+	_, o, err := e.Open(e.t.Context(), f.Owner, f.Key)
+	if err != nil {
+		e.t.Fatalf("Open = %v", err)
+	}
+	defer o.Close()
+	b, err := io.ReadAll(blob.NewReader(o))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return b
+}
+
+// objects returns how many objects and staging areas there are.
+func (e *env) objects() (n int) {
+	e.t.Helper()
+	for _, err := range e.blobs.List(e.t.Context(), "") {
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		n++
+	}
+	if s, ok := e.blobs.(blob.Stager); ok {
+		for _, err := range s.ListStaged(e.t.Context()) {
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			n++
+		}
+	}
+	return n
+}
+
+func wantKind(t testing.TB, what string, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s = %v, want kind %q", what, err, kind)
+		return
+	}
+	var e *upload.Error
+	if !errors.As(err, &e) || e.Message == "" {
+		t.Errorf("%s = %v, not made for the client", what, err)
+	}
+}
+
+func list(etags ...string) (l []blob.Part) {
+	for i, e := range etags {
+		l = append(l, blob.Part{Number: i + 1, ETag: e})
+	}
+	return l
+}
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	var seed [32]byte
+	seed[0], seed[1], seed[2] = byte(n), byte(n>>8), byte(n>>16)
+	rand.NewChaCha8(seed).Read(b)
+	return b
+}
+
+// etagOf computes the ETag of a file without our code.
+func etagOf(parts [][]byte) string {
+	if len(parts) == 1 {
+		return fmt.Sprintf("%x", md5.Sum(parts[0]))
+	}
+	var sums []byte
+	for _, p := range parts {
+		s := md5.Sum(p)
+		sums = append(sums, s[:]...)
+	}
+	return fmt.Sprintf("%x-%d", md5.Sum(sums), len(parts))
+}
+
+// cut cuts data as clients do: equal chunks, the last shorter, then empty ones.
+func cut(data []byte, parts int) [][]byte {
+	chunk := (len(data) + parts - 1) / parts
+	var out [][]byte
+	for i := range parts {
+		out = append(out, data[min(i*chunk, len(data)):min((i+1)*chunk, len(data))])
+	}
+	return out
+}
+
+func sizes(data []byte, sizes ...int) (out [][]byte) {
+	for _, n := range sizes {
+		out, data = append(out, data[:n]), data[n:]
+	}
+	return out
+}
+
+// unread is a body that must not be read.
+type unread struct{ t testing.TB }
+
+func (r unread) Read([]byte) (int, error) {
+	r.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+var errStore = errors.New("store is down")

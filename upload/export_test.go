@@ -1,0 +1,24 @@
+package upload
+
+import (
+	"io"
+	"time"
+)
+
+// SetClock makes a Manager take the time from now.
+func (o *Options) SetClock(now func() time.Time) { o.now = now }
+
+// SetRand makes a Manager take its randomness from r.
+func (o *Options) SetRand(r io.Reader) { o.rand = r }
+
+// Idle tells whether no lock is held and no part is arriving.
+func (m *Manager) Idle() bool {
+	m.locks.mu.Lock()
+	defer m.locks.mu.Unlock()
+	m.arriving.mu.Lock()
+	defer m.arriving.mu.Unlock()
+	return len(m.locks.m) == 0 && len(m.arriving.m) == 0
+}
+
+// IsID tells whether s looks like an id.
+var IsID = isID

@@ -1,0 +1,174 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, memblob.New(), upload.Options{})
+	ctx := t.Context()
+	f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "r.txt", Size: 5, Task: "t1"}, strings.NewReader("hello"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, owner := range []string{"alice", ""} {
+		if got, err := e.Get(ctx, owner, f.Key); err != nil || got.Task != "t1" {
+			t.Errorf("Get(%q) = %+v, %v", owner, got, err)
+		}
+		if got, o, err := e.Open(ctx, owner, f.Key); err != nil || got.Key != f.Key || o.Close() != nil {
+			t.Errorf("Open(%q) = %+v, %v", owner, got, err)
+		}
+	}
+	_, err = e.Get(ctx, "bob", f.Key)
+	wantKind(t, "Get", err, fs.ErrNotExist)
+	_, unknown := e.Get(ctx, "bob", strings.Repeat("a", 26))
+	if err.Error() != unknown.Error() {
+		t.Errorf("a foreign file (%v) can be told from one that is not there (%v)", err, unknown)
+	}
+	_, _, err = e.Open(ctx, "bob", f.Key)
+	wantKind(t, "Open", err, fs.ErrNotExist)
+	wantKind(t, "Delete", e.Delete(ctx, "bob", f.Key), fs.ErrNotExist)
+	wantKind(t, "Complete of a result", second(e.Complete(ctx, "alice", f.Key, "", "", nil)), fs.ErrNotExist)
+	if err := e.Delete(ctx, "alice", f.Key); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, "Delete again", e.Delete(ctx, "alice", f.Key), fs.ErrNotExist)
+	if n := e.objects(); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{FileTTL: 2 * time.Hour}, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "../r\x00.txt", ContentType: "text/plain; Charset=UTF-8", Size: 5, Task: "t1"}, strings.NewReader("hello, cut"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.State != upload.Ready || f.Name != "r.txt" || f.ContentType != "text/plain; charset=UTF-8" || f.Size != 5 ||
+			f.ETag != "5d41402abc4b2a76b9719d911017c592" || f.Task != "t1" || !f.Expires.Equal(f.Created.Add(2*time.Hour)) || !upload.IsID(f.Key) {
+			t.Errorf("Add = %+v", f)
+		}
+		if got := e.content(f); string(got) != "hello" {
+			t.Errorf("content is %q", got)
+		}
+
+		path := filepath.Join(t.TempDir(), "out")
+		if err := os.WriteFile(path, noise(100_000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		expires := e.clock.now().UTC().Truncate(time.Millisecond).Add(time.Minute)
+		g, err := e.Add(ctx, upload.File{Owner: "alice", Name: "x", Expires: expires}, nil, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Size != 100_000 || g.ETag == "" || g.ETag == f.ETag || !g.Expires.Equal(expires) || g.ContentType != "application/octet-stream" {
+			t.Errorf("Add = %+v", g)
+		}
+		if !bytes.Equal(e.content(g), noise(100_000)) {
+			t.Error("content differs")
+		}
+
+		_, err = e.Add(ctx, upload.File{Size: -1}, strings.NewReader(""), "")
+		wantKind(t, "negative size", err, upload.ErrInvalid)
+		if _, err = e.Add(ctx, upload.File{Size: 9}, strings.NewReader("short"), ""); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("short Add = %v", err)
+		}
+		if _, err = e.Add(ctx, upload.File{}, nil, path+"-none"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Add of no file = %v", err)
+		}
+		if n := e.objects(); n != 2 {
+			t.Errorf("%d objects, want 2", n)
+		}
+
+		// No record, no content.
+		broken := newEnv(t, e.blobs, upload.Options{Store: failingStore{e.store}})
+		if _, err = broken.Add(ctx, upload.File{Size: 5}, strings.NewReader("hello"), ""); !errors.Is(err, errStore) {
+			t.Errorf("Add = %v", err)
+		}
+		if n := e.objects(); n != 2 {
+			t.Errorf("%d objects, want 2", n)
+		}
+	})
+}
+
+type failingStore struct{ upload.Store }
+
+func (failingStore) Create(context.Context, *upload.File) (*upload.File, error) {
+	return nil, errStore
+}
+
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, &memblob.Store{Limit: 10}, upload.Options{})
+	_, urls := e.start(20, 2)
+	e.put(urls[0], noise(10))
+	_, err := e.PutPart(t.Context(), "PUT", urls[1], bytes.NewReader(noise(10)), upload.PutOptions{Size: 10})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("PutPart = %v", err)
+	}
+	if _, err := e.Add(t.Context(), upload.File{Size: 10}, bytes.NewReader(noise(10)), ""); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Add = %v", err)
+	}
+
+	dir := t.TempDir()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	e = newEnv(t, newFS(t, dir), upload.Options{MaxSize: 1 << 60, MaxParts: 1 << 20})
+	size := int64(st.Bavail)*int64(st.Bsize) + 1<<40
+	_, _, err = e.Start(t.Context(), upload.Request{Size: size, Parts: int(size/upload.MaxPart) + 1})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Start = %v", err)
+	}
+	if n := len(expiredKeys(t, e)); n != 0 || e.objects() != 0 {
+		t.Errorf("%d records and %d objects are left", n, e.objects())
+	}
+	if err != nil && strings.Contains(err.Error(), dir) {
+		t.Errorf("the path is told: %v", err)
+	}
+}
+
+func expiredKeys(t testing.TB, e *env) (keys []string) {
+	t.Helper()
+	for f, err := range e.store.ExpiredBefore(t.Context(), e.clock.now().Add(1e5*time.Hour)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// Content that is gone must not look like a file that was never there.
+func TestContentMissing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, memblob.New(), upload.Options{})
+	f, err := e.Add(t.Context(), upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.blobs.Delete(t.Context(), f.Object); err != nil {
+		t.Fatal(err)
+	}
+	var told *upload.Error
+	if _, _, err := e.Open(t.Context(), "alice", f.Key); err == nil || errors.Is(err, fs.ErrNotExist) || errors.As(err, &told) {
+		t.Errorf("Open = %v", err)
+	}
+}

@@ -1,0 +1,507 @@
+// Package upload manages upload sessions and the files that come out of them.
+//
+// A [Manager] makes presigned, multipart upload sessions out of any blob.Store:
+//
+//   - [Manager.Start] opens a session and returns one signed URL for each part;
+//   - [Manager.PutPart] stores a body that was sent to one of them;
+//   - [Manager.Complete] checks the list of parts and makes them a file;
+//   - [Manager.Open] opens it for reading, [Manager.Add] registers files that
+//     come from elsewhere, as results of operations do;
+//   - [Manager.Sweep], to be called from time to time, ends what has expired.
+//
+// To the client it looks like S3: the ETag of a part is the hex MD5 of its bytes,
+// that of the file is defined by blob.ETag.
+//
+// # Durability
+//
+// A part is recorded when its bytes are durable, and PutPart returns after that.
+// A part that is sent again first loses its record, because it is overwritten
+// in place: if that is interrupted the part is missing and must be sent again.
+//
+// Complete makes the object first, in one atomic step, and then marks the record
+// Ready. An Open session that has an object was therefore interrupted between
+// the two, after all checks had passed, and is marked Ready by whoever meets it.
+// [Manager.Recover] looks for such sessions.
+//
+// One process at a time may use a Manager on the same stores for uploads, because
+// what may not happen at the same time is kept apart in memory. All others may
+// read.
+package upload
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// MaxPart is the size of the largest part in bytes.
+const MaxPart = 5 << 30
+
+// MaxURLTTL is the longest lifetime of an upload URL.
+const MaxURLTTL = 7 * 24 * time.Hour
+
+// MinSecret is the length of the shortest secret in bytes.
+const MinSecret = 16
+
+// objectPrefix begins the keys of all objects of a Manager that are complete.
+// The rest is the key of the file, so that the record of an object can be found.
+const objectPrefix = "files/"
+
+// Options configure a [Manager]. The zero value is usable.
+type Options struct {
+	// Store keeps the records. nil means a new [MemStore].
+	Store Store
+
+	// Secrets sign upload URLs: the first one new URLs, and all of them are
+	// accepted, so that they can be replaced one after the other. Each has at
+	// least MinSecret random bytes. nil means a random one: then URLs do not
+	// survive the process.
+	Secrets [][]byte
+
+	// URLPath begins the path of upload URLs. "" means "/v1/upload/".
+	URLPath string
+
+	URLTTL     time.Duration // lifetime of upload URLs; 0: 1 hour; at most MaxURLTTL
+	SessionTTL time.Duration // lifetime of sessions that are not completed; 0: 24 hours
+	FileTTL    time.Duration // lifetime of files, from completion; 0: 24 hours, <0: for ever
+
+	// KeepExpired is how long the record of an expired file is kept, so that
+	// clients are told that it has expired. 0 means 7 days, <0 not at all.
+	KeepExpired time.Duration
+
+	// Grace is the age from which Sweep removes content that no record knows.
+	// It must be longer than the longest single transfer. 0 means 24 hours.
+	Grace time.Duration
+
+	MaxSize  int64 // of a file in bytes; 0: 5 TiB
+	MaxParts int   // of a session; 0: 10000
+
+	Log *slog.Logger // nil discards
+
+	now  func() time.Time // nil: time.Now
+	rand io.Reader        // nil: crypto/rand
+}
+
+// A Manager runs upload sessions and keeps files. It must be made by
+// [NewManager]. Its methods may be called concurrently.
+type Manager struct {
+	opts     Options
+	blobs    blob.Store
+	store    Store
+	signer   signer
+	log      *slog.Logger
+	locks    locks // of sessions by file key, and of parts by file key and number
+	arriving arrivals
+
+	mu          sync.Mutex
+	orphansNext time.Time // when Sweep looks for orphans again
+}
+
+// NewManager returns a Manager that keeps content in b.
+func NewManager(b blob.Store, o *Options) (*Manager, error) {
+	m := &Manager{blobs: b}
+	if o != nil {
+		m.opts = *o
+	}
+	opts := &m.opts
+	def(&opts.Store, Store(new(MemStore)), opts.Store == nil)
+	def(&opts.URLPath, "/v1/upload/", opts.URLPath == "")
+	def(&opts.URLTTL, time.Hour, opts.URLTTL == 0)
+	def(&opts.SessionTTL, 24*time.Hour, opts.SessionTTL == 0)
+	def(&opts.FileTTL, 24*time.Hour, opts.FileTTL == 0)
+	def(&opts.KeepExpired, 7*24*time.Hour, opts.KeepExpired == 0)
+	def(&opts.Grace, 24*time.Hour, opts.Grace == 0)
+	def(&opts.MaxSize, 5<<40, opts.MaxSize == 0)
+	def(&opts.MaxParts, 10_000, opts.MaxParts == 0)
+	def(&opts.Log, slog.New(slog.DiscardHandler), opts.Log == nil)
+	def(&opts.now, time.Now, opts.now == nil)
+	def(&opts.rand, rand.Reader, opts.rand == nil)
+	switch {
+	case opts.URLTTL < time.Second || opts.URLTTL > MaxURLTTL:
+		return nil, fmt.Errorf("URLTTL is %v: not between 1s and %v", opts.URLTTL, MaxURLTTL)
+	case opts.SessionTTL < 0 || opts.Grace < 0 || opts.MaxSize < 0 || opts.MaxParts < 0:
+		return nil, errors.New("negative SessionTTL, Grace, MaxSize or MaxParts")
+	case !strings.HasPrefix(opts.URLPath, "/") || !strings.HasSuffix(opts.URLPath, "/"):
+		return nil, fmt.Errorf("URLPath %q does not begin and end with a slash", opts.URLPath)
+	}
+	secrets := opts.Secrets
+	if len(secrets) == 0 {
+		key := make([]byte, 32)
+		if _, err := io.ReadFull(opts.rand, key); err != nil {
+			return nil, err
+		}
+		secrets = [][]byte{key}
+	}
+	m.signer.prefix = opts.URLPath
+	for i, s := range secrets {
+		if len(s) < MinSecret {
+			return nil, fmt.Errorf("secret %d has %d bytes: less than %d", i, len(s), MinSecret)
+		}
+		m.signer.secrets = append(m.signer.secrets, newSecret(s))
+	}
+	m.store, m.log = opts.Store, opts.Log
+	return m, nil
+}
+
+func def[T any](p *T, v T, unset bool) {
+	if unset {
+		*p = v
+	}
+}
+
+// now is in milliseconds, which is what every Store can keep.
+func (m *Manager) now() time.Time { return m.opts.now().UTC().Truncate(time.Millisecond) }
+
+// Ids have 128 random bits in 26 characters that need no escaping anywhere, and
+// look the same on file systems that do not know upper case.
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func (m *Manager) newID() (string, error) {
+	b := make([]byte, 16)
+	if _, err := io.ReadFull(m.opts.rand, b); err != nil {
+		return "", fmt.Errorf("random id: %w", err)
+	}
+	return idEncoding.EncodeToString(b), nil
+}
+
+func isID(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return len(s) == 26
+}
+
+// A Request says what is going to be uploaded.
+type Request struct {
+	Owner       string // account that the file belongs to
+	Name        string // see [CleanName]
+	ContentType string // MIME type; what is none becomes application/octet-stream
+	Size        int64  // bytes
+	Parts       int    // 0 means 1
+
+	// IdempotencyKey, if not empty, makes the same request of the same owner
+	// within 24 hours return the same session. Fingerprint tells whether it
+	// is the same request; "" means one made of the fields above.
+	IdempotencyKey string
+	Fingerprint    string
+}
+
+func (r *Request) fingerprint() string {
+	if r.Fingerprint != "" {
+		return r.Fingerprint
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", r.Name, r.ContentType, r.Size, max(r.Parts, 1)))
+	return hex.EncodeToString(sum[:])
+}
+
+// check tells whether a request can be fulfilled.
+func (m *Manager) check(r Request) error {
+	invalid := func(kind error, format string, args ...any) error {
+		return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case r.Size < 0:
+		return invalid(ErrInvalid, "size is negative")
+	case r.Size > m.opts.MaxSize:
+		return invalid(ErrTooLarge, "size is %d bytes; the limit is %d", r.Size, m.opts.MaxSize)
+	case r.Parts < 0:
+		return invalid(ErrInvalid, "number of parts is negative")
+	case r.Parts > m.opts.MaxParts:
+		return invalid(ErrInvalid, "%d parts; the limit is %d", r.Parts, m.opts.MaxParts)
+	}
+	if need := (r.Size + MaxPart - 1) / MaxPart; need > int64(max(r.Parts, 1)) {
+		return invalid(ErrInvalid, "a part holds at most %d bytes, so that this size needs at least %d parts", int64(MaxPart), need)
+	}
+	return nil
+}
+
+// Start opens a session. It returns one URL for each part, in order; they have
+// neither scheme nor host and are to be resolved against wherever PutPart is
+// served.
+//
+// A request that is repeated (see [Request]) returns the session that there is,
+// in whatever state, with fresh URLs. If the key was used for another request
+// the error matches [ErrConflict].
+func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, error) {
+	if err := m.check(r); err != nil {
+		return nil, nil, err
+	}
+	key, err := m.newID()
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := m.newID()
+	if err != nil {
+		return nil, nil, err
+	}
+	now := m.now()
+	want := &File{
+		Key:            key,
+		Owner:          r.Owner,
+		Name:           CleanName(r.Name),
+		ContentType:    cleanType(r.ContentType),
+		Size:           r.Size,
+		State:          Open,
+		Object:         objectPrefix + key,
+		UploadID:       id,
+		Parts:          max(r.Parts, 1),
+		IdempotencyKey: r.IdempotencyKey,
+		Created:        now,
+		Expires:        now.Add(m.opts.SessionTTL),
+	}
+	if r.IdempotencyKey != "" {
+		want.Fingerprint = r.fingerprint()
+	}
+	f, err := m.store.Create(ctx, want)
+	if err != nil {
+		return nil, nil, fmt.Errorf("start upload: %w", err)
+	}
+	if f.Key != want.Key {
+		if f.Fingerprint != want.Fingerprint {
+			return nil, nil, &Error{Kind: ErrConflict, Message: "the idempotency key was used for another request"}
+		}
+		if m.expired(f) {
+			return nil, nil, errExpired("upload")
+		}
+	}
+	if f.State == Open {
+		if err := m.assembly(f).Begin(ctx); err != nil {
+			if f.Key == want.Key {
+				m.forget(ctx, f.Key)
+			}
+			return nil, nil, fmt.Errorf("start upload: %w", err)
+		}
+	}
+	return f, m.urls(f, now), nil
+}
+
+// forget removes the record of a file that could not be made.
+func (m *Manager) forget(ctx context.Context, key string) {
+	if err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
+		m.log.Warn("file record not removed", "error", err)
+	}
+}
+
+func (m *Manager) urls(f *File, now time.Time) []*url.URL {
+	expires := now.Add(m.opts.URLTTL)
+	if f.State == Open && f.Expires.Before(expires) {
+		expires = f.Expires
+	}
+	urls := make([]*url.URL, f.Parts)
+	for i := range urls {
+		urls[i] = m.signer.url(ticket{f.Key, f.UploadID, i + 1, min(f.Size, MaxPart), expires.Unix()})
+	}
+	return urls
+}
+
+func (m *Manager) assembly(f *File) *blob.Assembly {
+	return &blob.Assembly{Store: m.blobs, ID: f.Key, Size: f.Size, Parts: f.Parts}
+}
+
+// expired tells whether a file has expired, swept or not.
+func (m *Manager) expired(f *File) bool {
+	return f.State == Expired || !f.Expires.IsZero() && !m.now().Before(f.Expires)
+}
+
+func errExpired(what string) error {
+	return &Error{Kind: ErrExpired, Message: "the " + what + " has expired"}
+}
+
+func errNotFound() error {
+	return &Error{Kind: fs.ErrNotExist, Message: "there is no such file"}
+}
+
+// get returns the record of an owner. What belongs to somebody else is not
+// there.
+func (m *Manager) get(ctx context.Context, owner, key string) (*File, error) {
+	if !isID(key) {
+		return nil, errNotFound()
+	}
+	f, err := m.store.Get(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNotFound()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("file record: %w", err)
+	}
+	if owner != "" && f.Owner != owner {
+		return nil, errNotFound()
+	}
+	return f, nil
+}
+
+// Get returns the record of a file, with the State that it has now. An owner of
+// "" may see every file: that is for links that are a capability by themselves.
+// A file that is not there, or belongs to another owner, matches fs.ErrNotExist.
+func (m *Manager) Get(ctx context.Context, owner, key string) (*File, error) {
+	f, err := m.get(ctx, owner, key)
+	if err != nil {
+		return nil, err
+	}
+	if m.expired(f) {
+		f.State = Expired
+	}
+	return f, nil
+}
+
+// Ready returns the record of a file that can be opened. Else the error matches
+// [ErrIncomplete], [ErrExpired] or fs.ErrNotExist. For owner see [Manager.Get].
+func (m *Manager) Ready(ctx context.Context, owner, key string) (*File, error) {
+	f, err := m.Get(ctx, owner, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.State == Expired:
+		return nil, errExpired("file")
+	case f.State != Ready:
+		return nil, &Error{Kind: ErrIncomplete, Message: "the upload of the file is not complete"}
+	}
+	return f, nil
+}
+
+// Open opens a file for reading. For the errors see [Manager.Ready], for owner
+// see [Manager.Get].
+func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Object, error) {
+	f, err := m.Ready(ctx, owner, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := m.blobs.Open(ctx, f.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Deleted or expired a moment ago?
+		if _, err := m.Ready(ctx, owner, key); err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, errors.New("the content of a file is missing") // not matching fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open content: %w", err)
+	}
+	return f, o, nil
+}
+
+// Delete removes a file or session and its content now. For owner see
+// [Manager.Get].
+func (m *Manager) Delete(ctx context.Context, owner, key string) error {
+	unlock, err := m.locks.lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, err := m.get(ctx, owner, key)
+	if err != nil {
+		return err
+	}
+	// The record goes first: nobody may see a file without content. What is
+	// left of the content if we are interrupted has no record and is swept.
+	if err := m.store.Delete(ctx, key); err != nil {
+		return fmt.Errorf("delete file record: %w", err)
+	}
+	return m.deleteContent(ctx, f)
+}
+
+func (m *Manager) deleteContent(ctx context.Context, f *File) error {
+	var errs []error
+	if f.State == Open {
+		errs = append(errs, m.assembly(f).Abort(ctx))
+	}
+	errs = append(errs, m.blobs.Delete(ctx, f.Object))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete content: %w", err)
+	}
+	return nil
+}
+
+// Add registers a file that does not come from a client, as the result of an
+// operation. The content is f.Size bytes of r or, if path is not "", the regular
+// file at path, which is moved into the store if that is possible; then f.Size
+// is ignored.
+//
+// Of the fields of f, Owner, Name, ContentType and Task are used. So is Expires
+// unless it is zero, and ETag unless it is empty; the ETag is otherwise the hex
+// MD5 of what was read from r, or unique if the file was moved.
+func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
+	key, err := m.newID()
+	if err != nil {
+		return nil, err
+	}
+	if path == "" && f.Size < 0 {
+		return nil, &Error{Kind: ErrInvalid, Message: "size is negative"}
+	}
+	now := m.now()
+	added := &File{
+		Key:         key,
+		Owner:       f.Owner,
+		Name:        CleanName(f.Name),
+		ContentType: cleanType(f.ContentType),
+		Size:        f.Size,
+		State:       Ready,
+		Object:      objectPrefix + key,
+		ETag:        f.ETag,
+		Task:        f.Task,
+		Created:     now,
+		Expires:     f.Expires,
+	}
+	if added.Expires.IsZero() {
+		added.Expires = m.fileExpires(now)
+	}
+	etag, err := m.addContent(ctx, added, r, path)
+	if err != nil {
+		return nil, fmt.Errorf("store content: %w", err)
+	}
+	if added.ETag == "" {
+		added.ETag = etag
+	}
+	stored, err := m.store.Create(ctx, added)
+	if err != nil {
+		// If even this fails Sweep will find it.
+		if err := m.blobs.Delete(context.WithoutCancel(ctx), added.Object); err != nil {
+			m.log.Warn("content without record not removed", "error", err)
+		}
+		return nil, fmt.Errorf("record file: %w", err)
+	}
+	return stored, nil
+}
+
+// addContent stores the content of a new file, and sets its size.
+func (m *Manager) addContent(ctx context.Context, f *File, r io.Reader, path string) (etag string, err error) {
+	if path == "" {
+		body := newBody(r)
+		err = m.blobs.Put(ctx, f.Object, body, f.Size)
+		return body.etag(), err
+	}
+	if err := blob.PutFile(ctx, m.blobs, f.Object, path); err != nil {
+		return "", err
+	}
+	i, err := blob.Stat(ctx, m.blobs, f.Object)
+	if err != nil {
+		return "", err
+	}
+	f.Size = i.Size
+	// Reading the file only for this would cost more than moving it. The
+	// content of a key never changes, so any value made of it will do.
+	sum := sha256.Sum256([]byte("filewright etag\n" + f.Key))
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+func (m *Manager) fileExpires(now time.Time) time.Time {
+	if m.opts.FileTTL < 0 {
+		return time.Time{}
+	}
+	return now.Add(m.opts.FileTTL)
+}

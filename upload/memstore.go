@@ -1,0 +1,189 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A MemStore is a [Store] in memory. Its zero value is empty and ready to use.
+type MemStore struct {
+	mu    sync.Mutex
+	files map[string]*memFile
+	idem  map[idemKey]string // → key of the file
+}
+
+type memFile struct {
+	File
+	parts map[int]Part
+}
+
+type idemKey struct{ owner, key string }
+
+// idemWindow is how long an idempotency key is good for.
+const idemWindow = 24 * time.Hour
+
+func (s *MemStore) get(key string) (*memFile, error) {
+	if f := s.files[key]; f != nil {
+		return f, nil
+	}
+	return nil, fmt.Errorf("file record: %w", fs.ErrNotExist)
+}
+
+// set changes a record and keeps the index of idempotency keys up to date.
+func (s *MemStore) set(f *memFile, change func(*File)) {
+	if f.IdempotencyKey != "" {
+		delete(s.idem, idemKey{f.Owner, f.IdempotencyKey})
+	}
+	change(&f.File)
+	if f.IdempotencyKey != "" {
+		s.idem[idemKey{f.Owner, f.IdempotencyKey}] = f.Key
+	}
+}
+
+// Create implements [Store].
+func (s *MemStore) Create(ctx context.Context, f *File) (*File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil {
+		s.files, s.idem = make(map[string]*memFile), make(map[idemKey]string)
+	}
+	id := idemKey{f.Owner, f.IdempotencyKey}
+	if old := s.files[s.idem[id]]; f.IdempotencyKey != "" && old != nil {
+		if old.Created.After(f.Created.Add(-idemWindow)) {
+			c := old.File
+			return &c, nil
+		}
+		s.set(old, func(f *File) { f.IdempotencyKey = "" })
+	}
+	if s.files[f.Key] != nil {
+		return nil, fmt.Errorf("file record: %w", fs.ErrExist)
+	}
+	m := new(memFile)
+	s.files[f.Key] = m
+	s.set(m, func(m *File) { *m = *f })
+	c := *f
+	return &c, nil
+}
+
+// Get implements [Store].
+func (s *MemStore) Get(ctx context.Context, key string) (*File, error) {
+	return s.Update(ctx, key, func(*File) error { return nil })
+}
+
+// Update implements [Store].
+func (s *MemStore) Update(ctx context.Context, key string, fn func(*File) error) (*File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := s.get(key)
+	if err != nil {
+		return nil, err
+	}
+	c := f.File
+	if err := fn(&c); err != nil {
+		return nil, err
+	}
+	c.Key = key
+	s.set(f, func(f *File) { *f = c })
+	return &c, nil
+}
+
+// Delete implements [Store].
+func (s *MemStore) Delete(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.files[key]; f != nil {
+		s.set(f, func(f *File) { f.IdempotencyKey = "" })
+		delete(s.files, key)
+	}
+	return nil
+}
+
+// AddPart implements [Store].
+func (s *MemStore) AddPart(ctx context.Context, key string, p Part) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := s.get(key)
+	if err != nil {
+		return err
+	}
+	if f.parts == nil {
+		f.parts = make(map[int]Part)
+	}
+	f.parts[p.Number] = p
+	return nil
+}
+
+// DropPart implements [Store].
+func (s *MemStore) DropPart(ctx context.Context, key string, number int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.files[key]; f != nil {
+		delete(f.parts, number)
+	}
+	return nil
+}
+
+// Parts implements [Store].
+func (s *MemStore) Parts(ctx context.Context, key string) ([]Part, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := s.get(key)
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(f.parts), func(a, b Part) int { return cmp.Compare(a.Number, b.Number) }), nil
+}
+
+// ExpiredBefore implements [Store].
+func (s *MemStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*File, error] {
+	return func(yield func(*File, error) bool) {
+		s.mu.Lock()
+		var expired []*File
+		for _, f := range s.files {
+			if !f.Expires.IsZero() && f.Expires.Before(t) {
+				c := f.File
+				expired = append(expired, &c)
+			}
+		}
+		s.mu.Unlock()
+		slices.SortFunc(expired, func(a, b *File) int {
+			return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
+		})
+		for _, f := range expired {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+var _ Store = (*MemStore)(nil)

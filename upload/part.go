@@ -1,0 +1,254 @@
+package upload
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"maps"
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// PutOptions tell of a body what the request headers say.
+type PutOptions struct {
+	Size       int64  // Content-Length; -1 if it is not known
+	ContentMD5 string // value of the header Content-MD5; "" if there is none
+}
+
+// PutPart stores a body that was sent to a URL from Start, and returns its ETag
+// without quotes. Nothing of the body is read before the URL, the size and the
+// state of the session are found to be right.
+//
+// A part may be sent again until the session is completed; the last one counts.
+// Two bodies for the same part are stored one after the other.
+func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.Reader, o PutOptions) (etag string, err error) {
+	t, err := m.signer.verify(method, u, m.now())
+	if err != nil {
+		return "", err
+	}
+	digest, err := parseDigest(o.ContentMD5, t.part)
+	if err != nil {
+		return "", err
+	}
+	if o.Size > t.max {
+		return "", errPartTooLarge(t.part, o.Size, t.max)
+	}
+	unlock, err := m.locks.lock(ctx, t.key+"/"+strconv.Itoa(t.part))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	f, old, err := m.beginPart(ctx, t, o.Size)
+	if err != nil {
+		return "", err
+	}
+	defer m.arriving.remove(t.key, t.part)
+
+	b := newBody(r)
+	a := m.assembly(f)
+	p, err := a.WritePart(ctx, t.part, b, o.Size)
+	if err := b.check(ctx, t.part, o.Size, p.Size, err); err != nil {
+		return "", err
+	}
+	if err != nil {
+		return "", fmt.Errorf("store part %d: %w", t.part, err)
+	}
+	if digest != nil && *digest != b.sum() {
+		return "", &Error{Kind: ErrDigest, Part: t.part, Message: fmt.Sprintf("part %d is not what Content-MD5 says", t.part)}
+	}
+
+	etag = b.etag()
+	err = m.store.AddPart(ctx, f.Key, Part{Number: t.part, ETag: etag, Size: p.Size, Staged: p.Staged})
+	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+		m.dropPart(ctx, a, t.part, !p.Staged)
+		return "", errNotFound()
+	}
+	if err != nil {
+		return "", fmt.Errorf("record part %d: %w", t.part, err)
+	}
+	m.dropPart(ctx, a, t.part, p.Staged && old != nil && !old.Staged)
+	return etag, nil
+}
+
+// dropPart removes the object of a part that is not needed.
+func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, n int, needed bool) {
+	if !needed {
+		return
+	}
+	if err := a.DropPart(context.WithoutCancel(ctx), n); err != nil {
+		m.log.Warn("content of a part not removed", "error", err)
+	}
+}
+
+// beginPart checks whether a part may be written, and forgets the one that will
+// be overwritten. old is that one, or nil.
+func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File, old *Part, err error) {
+	// Until the record of the old part is gone the session must not be
+	// completed. After that it cannot be.
+	unlock, err := m.locks.lock(ctx, t.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	if f, err = m.get(ctx, "", t.key); err != nil {
+		return nil, nil, err
+	}
+	if f.UploadID != t.upload || t.part > f.Parts {
+		return nil, nil, errNotFound()
+	}
+	if m.expired(f) {
+		return nil, nil, errExpired("upload")
+	}
+	if f, err = m.settle(ctx, f); err != nil {
+		return nil, nil, err
+	}
+	if f.State != Open {
+		return nil, nil, &Error{Kind: ErrConflict, Part: t.part, Message: "the upload is already complete"}
+	}
+	parts, err := m.store.Parts(ctx, f.Key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("part records: %w", err)
+	}
+	sizes := m.arriving.sizes(t.key)
+	for i, p := range parts {
+		sizes[p.Number] = p.Size
+		if p.Number == t.part {
+			old = &parts[i]
+		}
+	}
+	left := f.Size
+	for n, size := range sizes {
+		if n != t.part {
+			left -= size
+		}
+	}
+	if size > max(left, 0) {
+		return nil, nil, errPartTooLarge(t.part, size, max(left, 0))
+	}
+	if old != nil {
+		if err := m.store.DropPart(ctx, f.Key, t.part); err != nil {
+			return nil, nil, fmt.Errorf("drop part record: %w", err)
+		}
+	}
+	m.arriving.add(t.key, t.part, max(size, 0))
+	return f, old, nil
+}
+
+// Arrivals are the sizes of the parts that are being sent, by file key and number.
+// Without them, many parts that are too large could be sent at the same time.
+type arrivals struct {
+	mu sync.Mutex
+	m  map[string]map[int]int64
+}
+
+func (a *arrivals) add(key string, part int, size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.m == nil {
+		a.m = make(map[string]map[int]int64)
+	}
+	if a.m[key] == nil {
+		a.m[key] = make(map[int]int64)
+	}
+	a.m[key][part] = size
+}
+
+func (a *arrivals) remove(key string, part int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.m[key], part); len(a.m[key]) == 0 {
+		delete(a.m, key)
+	}
+}
+
+// sizes returns a copy.
+func (a *arrivals) sizes(key string) map[int]int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sizes := make(map[int]int64, len(a.m[key]))
+	maps.Copy(sizes, a.m[key])
+	return sizes
+}
+
+func errPartTooLarge(part int, size, limit int64) error {
+	return &Error{Kind: ErrTooLarge, Part: part, Message: fmt.Sprintf("part %d has %d bytes; at most %d are left", part, size, limit)}
+}
+
+func parseDigest(s string, part int) (*[md5.Size]byte, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil || len(b) != md5.Size {
+		return nil, &Error{Kind: ErrDigest, Part: part, Message: "Content-MD5 is not the base64 form of an MD5"}
+	}
+	return (*[md5.Size]byte)(b), nil
+}
+
+// A body computes the MD5 of what is read through it, and remembers whether it
+// was the reader that failed.
+type body struct {
+	r   io.Reader
+	md5 hash.Hash
+	n   int64
+	err error // other than io.EOF
+}
+
+func newBody(r io.Reader) *body { return &body{r: r, md5: md5.New()} }
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.md5.Write(p[:n])
+	b.n += int64(n)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *body) sum() (sum [md5.Size]byte) {
+	b.md5.Sum(sum[:0])
+	return sum
+}
+
+func (b *body) etag() string {
+	sum := b.sum()
+	return hex.EncodeToString(sum[:])
+}
+
+// check returns the error that is the fault of who sent the body, if any. err
+// is what the store says, stored how much it took.
+func (b *body) check(ctx context.Context, part int, size, stored int64, err error) error {
+	fault := func(cause error, format string, args ...any) error {
+		return &Error{Kind: ErrInvalid, Part: part, Cause: cause, Message: fmt.Sprintf("part %d: ", part) + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case b.err != nil:
+		return fault(b.err, "the body could not be read after %d bytes", b.n)
+	case size >= 0 && b.n < size && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
+		return fault(io.ErrUnexpectedEOF, "the body has %d bytes instead of %d", b.n, size)
+	case size < 0 && errors.Is(err, io.ErrUnexpectedEOF):
+		return fault(err, "the body needs a Content-Length")
+	case size < 0 && err == nil:
+		// The store has read no more than the usual size of the part. The
+		// body must have ended there.
+		var one [1]byte
+		if n, rerr := io.ReadFull(b.r, one[:]); n > 0 {
+			return fault(nil, "the body is longer than %d bytes and needs a Content-Length", stored)
+		} else if rerr != io.EOF {
+			return fault(rerr, "the body could not be read after %d bytes", b.n)
+		}
+	}
+	return nil
+}

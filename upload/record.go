@@ -1,0 +1,86 @@
+package upload
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// A State is the state of a [File].
+type State string
+
+// A file is Open until its upload is completed, then Ready. When its time is
+// over it is Expired: the content is gone, and only the record remains for a
+// while, so that the owner is told why.
+const (
+	Open    State = "open"
+	Ready   State = "ready"
+	Expired State = "expired"
+)
+
+// A File is the record of an uploaded or produced file. While it is Open it is
+// an upload session.
+type File struct {
+	Key         string // file_key: random, unguessable
+	Owner       string // account that may use it
+	Name        string // cleaned base name; never part of a path in the store
+	ContentType string
+	Size        int64 // bytes; declared while Open, actual when Ready
+	State       State
+	Object      string // object_name: key in the blob store
+	UploadID    string // of the session; never empty for an uploaded file
+	Parts       int    // number of parts of the session
+	ETag        string // when Ready, without quotes
+	Task        string // the operation that produced it, "" for an upload
+
+	// IdempotencyKey makes initiating the upload repeatable: see
+	// [Store.Create]. Fingerprint identifies the request it belongs to.
+	IdempotencyKey string
+	Fingerprint    string
+
+	Created time.Time
+
+	// Expires is when the session or the content ends. Of an Expired file it
+	// is when the record ends. Zero means never.
+	Expires time.Time
+}
+
+// A Part records one part that has arrived.
+type Part struct {
+	Number int    // from 1
+	ETag   string // hex MD5 of the bytes, without quotes
+	Size   int64  // bytes
+	Staged bool   // in place in the staging area (see blob.Stager); else an object of its own
+}
+
+// A Store keeps the records. Implementations must be safe for concurrent use.
+// A missing record matches fs.ErrNotExist.
+type Store interface {
+	// Create stores a record. If f.IdempotencyKey is not empty and f.Owner
+	// has a record with the same one, created after f.Created minus 24 hours,
+	// nothing is stored and that record is returned; an older one loses the
+	// key. Otherwise the returned record equals f.
+	Create(ctx context.Context, f *File) (*File, error)
+	Get(ctx context.Context, key string) (*File, error)
+
+	// Update applies fn to the current record and stores the result, as one
+	// atomic step. If fn fails nothing changes and its error is returned.
+	// fn must not call the store.
+	Update(ctx context.Context, key string, fn func(*File) error) (*File, error)
+
+	// Delete removes a record and its parts. It is not an error if there is
+	// none.
+	Delete(ctx context.Context, key string) error
+
+	// AddPart records a part that has arrived, replacing one of the same
+	// number. DropPart forgets a part; it is not an error if there is none.
+	// Parts returns them by number.
+	AddPart(ctx context.Context, key string, p Part) error
+	DropPart(ctx context.Context, key string, number int) error
+	Parts(ctx context.Context, key string) ([]Part, error)
+
+	// ExpiredBefore yields the records whose Expires is set and before t, in
+	// any state, oldest first. The caller may change the store between two
+	// of them.
+	ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*File, error]
+}

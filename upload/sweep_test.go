@@ -1,0 +1,206 @@
+package upload_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	o := upload.Options{SessionTTL: 2 * time.Hour, FileTTL: 3 * time.Hour, KeepExpired: 48 * time.Hour, URLTTL: 4 * time.Hour}
+	each(t, o, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		sweep := func(want int) {
+			t.Helper()
+			if n, err := e.Sweep(ctx); n != want || err != nil {
+				t.Errorf("Sweep = %d, %v, want %d", n, err, want)
+			}
+		}
+		open, urls := e.start(10, 2)
+		e.put(urls[0], noise(9))
+		e1 := e.put(urls[0], noise(5))
+		big, bigURLs := e.start(10, 2)
+		e.put(bigURLs[1], noise(9))
+		done, doneURLs := e.start(4, 1)
+		etag := e.put(doneURLs[0], noise(4))
+		forever, err := e.Add(ctx, upload.File{Owner: "alice", Expires: e.clock.now().Add(1e4 * time.Hour)}, strings.NewReader(""), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweep(0)
+		e.clock.advance(time.Hour)
+		if done, _, err = e.Complete(ctx, "alice", done.Key, "", "", list(etag)); err != nil {
+			t.Fatal(err)
+		}
+		e.clock.advance(time.Hour)
+
+		// The time counts, not the sweep.
+		for range 2 {
+			_, err = e.PutPart(ctx, "PUT", urls[1], unread{t}, upload.PutOptions{Size: 5})
+			wantKind(t, "URL that ends with its session", err, upload.ErrURLExpired)
+			wantKind(t, "Complete", second(e.Complete(ctx, "alice", open.Key, "", "", list(e1, e1))), upload.ErrExpired)
+			_, err = e.Ready(ctx, "alice", big.Key)
+			wantKind(t, "Ready", err, upload.ErrExpired)
+			if f, err := e.Get(ctx, "alice", open.Key); err != nil || f.State != upload.Expired {
+				t.Errorf("Get = %+v, %v", f, err)
+			}
+			if n, err := e.Sweep(ctx); err != nil || n != 0 && n != 2 {
+				t.Errorf("Sweep = %d, %v", n, err)
+			}
+		}
+		if n := e.objects(); n != 2 {
+			t.Errorf("%d objects or staging areas, want 2", n)
+		}
+		if len(e.content(done)) != 4 {
+			t.Error("the completed file is gone")
+		}
+		e.clock.advance(2 * time.Hour)
+		_, _, err = e.Open(ctx, "", done.Key)
+		wantKind(t, "Open", err, upload.ErrExpired)
+		_, err = e.Get(ctx, "bob", done.Key)
+		wantKind(t, "Get of another's expired file", err, fs.ErrNotExist)
+		sweep(1)
+		_, _, err = e.Open(ctx, "", done.Key)
+		wantKind(t, "Open", err, upload.ErrExpired)
+		sweep(0)
+		e.clock.advance(48 * time.Hour)
+		sweep(0) // removes records, no content
+		for _, f := range []*upload.File{open, big, done} {
+			_, err = e.Get(ctx, "alice", f.Key)
+			wantKind(t, "Get", err, fs.ErrNotExist)
+		}
+		e.content(forever)
+		if n := e.objects(); n != 1 {
+			t.Errorf("%d objects, want 1", n)
+		}
+	})
+}
+
+func TestSweepOrphans(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{Grace: 10 * time.Hour, KeepExpired: -1, SessionTTL: 1e3 * time.Hour, FileTTL: -1}, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		put := func(key string) {
+			t.Helper()
+			if err := e.blobs.Put(ctx, key, strings.NewReader("x"), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exists := func(key string) bool {
+			t.Helper()
+			_, err := blob.Stat(ctx, e.blobs, key)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return err == nil
+		}
+		open, urls := e.start(10, 2)
+		e1 := e.put(urls[0], noise(3))
+		e2 := e.put(urls[1], noise(7))
+		ready, err := e.Add(ctx, upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
+		if err != nil || !ready.Expires.IsZero() {
+			t.Fatal(ready, err)
+		}
+		nobody := strings.Repeat("z", 26)
+		ended := strings.Repeat("y", 26)
+		if _, err := e.store.Create(ctx, &upload.File{Key: ended, State: upload.Expired, Object: "files/" + ended}); err != nil {
+			t.Fatal(err)
+		}
+		orphans := []string{"files/" + nobody, "files/" + ended, "files/strange", "files/" + ready.Key + "/x", "parts/" + nobody + "/1", "parts/" + ready.Key + "/1"}
+		for _, key := range append(orphans, "other/"+nobody) {
+			put(key)
+		}
+		area := blob.Assembly{Store: e.blobs, ID: nobody, Size: 10, Parts: 1}
+		if err := area.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		before := e.objects()
+		sweep := func() {
+			t.Helper()
+			if n, err := e.Sweep(ctx); n != 0 || err != nil {
+				t.Fatalf("Sweep = %d, %v", n, err)
+			}
+		}
+		sweep()
+		if n := e.objects(); n != before {
+			t.Errorf("Sweep has removed %d young objects", before-n)
+		}
+		e.clock.advance(11 * time.Hour)
+		sweep()
+		for _, key := range orphans {
+			if exists(key) {
+				t.Errorf("%s is left", key)
+			}
+		}
+		if !exists("other/" + nobody) {
+			t.Error("what is none of our business was removed")
+		}
+		want := before - len(orphans)
+		if _, ok := e.blobs.(blob.Stager); ok {
+			want--
+		}
+		if n := e.objects(); n != want {
+			t.Errorf("%d objects and staging areas, want %d", n, want)
+		}
+
+		// What has a record is still whole.
+		done, _, err := e.Complete(ctx, "alice", open.Key, "", "", list(e1, e2))
+		if err != nil || !bytes.Equal(e.content(done), append(noise(3), noise(7)...)) {
+			t.Errorf("%+v, %v", done, err)
+		}
+		e.content(ready)
+	})
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	e := newEnv(t, memblob.New(), upload.Options{})
+	open, _ := e.start(5, 1)
+	f, urls := e.start(5, 1)
+	if _, _, err := e.Start(ctx, upload.Request{Size: 1, Parts: 10_001}); !errors.Is(err, upload.ErrInvalid) {
+		t.Errorf("10001 parts: %v", err)
+	}
+	if _, _, err := e.Start(ctx, upload.Request{Size: 5<<40 + 1, Parts: 10_000}); !errors.Is(err, upload.ErrTooLarge) {
+		t.Errorf("above 5 TiB: %v", err)
+	}
+	etag := e.put(urls[0], noise(5))
+	e.clock.advance(12 * time.Hour)
+	if _, _, err := e.Complete(ctx, "alice", f.Key, "", "", list(etag)); err != nil {
+		t.Fatal(err)
+	}
+	at := e.clock.now()
+	for _, tt := range []struct {
+		after      time.Duration
+		open, file upload.State // "" is unknown
+	}{
+		{12*time.Hour - time.Second, upload.Open, upload.Ready},
+		{12 * time.Hour, upload.Expired, upload.Ready},
+		{24*time.Hour - time.Second, upload.Expired, upload.Ready},
+		{24 * time.Hour, upload.Expired, upload.Expired},
+		{(12+7*24)*time.Hour - time.Second, upload.Expired, upload.Expired},
+		{(12 + 7*24) * time.Hour, "", upload.Expired},
+		{(24 + 7*24) * time.Hour, "", ""},
+	} {
+		e.clock.advance(at.Add(tt.after).Sub(e.clock.now()))
+		if _, err := e.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]upload.State{open.Key: tt.open, f.Key: tt.file} {
+			switch got, err := e.Get(ctx, "alice", key); {
+			case want == "":
+				wantKind(t, "Get", err, fs.ErrNotExist)
+			case err != nil || got.State != want:
+				t.Errorf("after %v: %+v, %v, want %s", tt.after, got, err, want)
+			}
+		}
+	}
+}

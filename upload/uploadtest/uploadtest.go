@@ -1,0 +1,537 @@
+// Package uploadtest checks that a store of file records keeps the promises of
+// upload.Store.
+package uploadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+)
+
+// Run tests a store. open returns an empty one, which is used by one test only;
+// what is to be released after it goes into t.Cleanup. Times need no more than
+// milliseconds to be kept of them.
+func Run(t *testing.T, open func(t *testing.T) upload.Store) {
+	for _, tt := range []struct {
+		name string
+		f    func(t *testing.T, s upload.Store)
+	}{
+		{"CreateGet", testCreateGet},
+		{"Missing", testMissing},
+		{"Copies", testCopies},
+		{"Update", testUpdate},
+		{"UpdateFails", testUpdateFails},
+		{"UpdateConcurrent", testUpdateConcurrent},
+		{"Delete", testDelete},
+		{"Idempotency", testIdempotency},
+		{"IdempotencyWindow", testIdempotencyWindow},
+		{"IdempotencyConcurrent", testIdempotencyConcurrent},
+		{"Parts", testParts},
+		{"PartsConcurrent", testPartsConcurrent},
+		{"ExpiredBefore", testExpiredBefore},
+		{"ExpiredBeforeWithChanges", testExpiredBeforeWithChanges},
+		{"Context", testContext},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.f(t, open(t))
+		})
+	}
+}
+
+var start = time.Date(2025, 2, 28, 23, 59, 58, 123e6, time.UTC)
+
+func file(key string) *upload.File {
+	return &upload.File{
+		Key:         key,
+		Owner:       "owner",
+		Name:        "Täst \"名前\".pdf",
+		ContentType: "application/pdf",
+		Size:        5 << 40,
+		State:       upload.Open,
+		Object:      "files/" + key,
+		UploadID:    "upload-" + key,
+		Parts:       10_000,
+		Fingerprint: "fp",
+		Created:     start,
+		Expires:     start.Add(time.Hour),
+	}
+}
+
+func create(t *testing.T, s upload.Store, f *upload.File) {
+	t.Helper()
+	got, err := s.Create(t.Context(), f)
+	if err != nil {
+		t.Fatalf("Create(%s) = %v", f.Key, err)
+	}
+	if got.Key != f.Key {
+		t.Fatalf("Create(%s) = %s", f.Key, got.Key)
+	}
+}
+
+// same compares records, but times only by the instant.
+func same(a, b *upload.File) bool {
+	if a == nil || b == nil || !a.Created.Equal(b.Created) || !a.Expires.Equal(b.Expires) || a.Expires.IsZero() != b.Expires.IsZero() {
+		return false
+	}
+	x, y := *a, *b
+	x.Created, x.Expires, y.Created, y.Expires = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	return x == y
+}
+
+func want(t *testing.T, s upload.Store, f *upload.File) {
+	t.Helper()
+	if got, err := s.Get(t.Context(), f.Key); err != nil || !same(got, f) {
+		t.Errorf("Get(%s) = %+v, %v\nwant %+v", f.Key, got, err, f)
+	}
+}
+
+func wantErr(t *testing.T, what string, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%s = %v, want %v", what, err, target)
+	}
+}
+
+func testCreateGet(t *testing.T, s upload.Store) {
+	full := file("full")
+	full.State, full.ETag, full.Task, full.IdempotencyKey = upload.Ready, "etag-2", "task", "idem"
+	forever := file("forever")
+	forever.Expires = time.Time{}
+	empty := &upload.File{Key: "empty", State: upload.Expired, Created: start}
+	for _, f := range []*upload.File{full, forever, empty} {
+		got, err := s.Create(t.Context(), f)
+		if err != nil || !same(got, f) {
+			t.Fatalf("Create = %+v, %v\nwant %+v", got, err, f)
+		}
+	}
+	for _, f := range []*upload.File{full, forever, empty} {
+		want(t, s, f)
+	}
+	_, err := s.Create(t.Context(), file("full"))
+	wantErr(t, "Create with a key that there is", err, fs.ErrExist)
+	want(t, s, full)
+}
+
+func testMissing(t *testing.T, s upload.Store) {
+	create(t, s, file("other"))
+	for _, key := range []string{"none", "", "othe", "other2", "OTHER", "o%", "a'b"} {
+		_, err := s.Get(t.Context(), key)
+		wantErr(t, "Get", err, fs.ErrNotExist)
+		_, err = s.Update(t.Context(), key, func(*upload.File) error {
+			t.Error("fn is called without a record")
+			return nil
+		})
+		wantErr(t, "Update", err, fs.ErrNotExist)
+		wantErr(t, "AddPart", s.AddPart(t.Context(), key, upload.Part{Number: 1}), fs.ErrNotExist)
+		_, err = s.Parts(t.Context(), key)
+		wantErr(t, "Parts", err, fs.ErrNotExist)
+		if err := s.DropPart(t.Context(), key, 1); err != nil {
+			t.Errorf("DropPart = %v", err)
+		}
+		if err := s.Delete(t.Context(), key); err != nil {
+			t.Errorf("Delete = %v", err)
+		}
+	}
+	want(t, s, file("other"))
+}
+
+// What goes in and comes out is the caller's.
+func testCopies(t *testing.T, s upload.Store) {
+	f := file("a")
+	created, err := s.Create(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Name, created.Name = "changed", "changed"
+	var kept *upload.File
+	updated, err := s.Update(t.Context(), "a", func(f *upload.File) error {
+		kept = f
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	updated.Name, kept.Name, got.Name = "changed", "changed", "changed"
+	for f, err := range s.ExpiredBefore(t.Context(), start.Add(2*time.Hour)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Name = "changed"
+	}
+	want(t, s, file("a"))
+}
+
+func testUpdate(t *testing.T, s upload.Store) {
+	create(t, s, file("a"))
+	create(t, s, file("b"))
+	changed := file("a")
+	changed.State, changed.ETag, changed.Size, changed.Name = upload.Ready, "e", 7, ""
+	changed.Expires = time.Time{}
+	got, err := s.Update(t.Context(), "a", func(f *upload.File) error {
+		if !same(f, file("a")) {
+			t.Errorf("fn gets %+v", f)
+		}
+		f.State, f.ETag, f.Size, f.Name, f.Expires = upload.Ready, "e", 7, "", time.Time{}
+		return nil
+	})
+	if err != nil || !same(got, changed) {
+		t.Errorf("Update = %+v, %v", got, err)
+	}
+	want(t, s, changed)
+	want(t, s, file("b"))
+}
+
+func testUpdateFails(t *testing.T, s upload.Store) {
+	create(t, s, file("a"))
+	broken := errors.New("broken")
+	got, err := s.Update(t.Context(), "a", func(f *upload.File) error {
+		f.State = upload.Ready
+		return fmt.Errorf("outer: %w", broken)
+	})
+	wantErr(t, "Update", err, broken)
+	if got != nil {
+		t.Errorf("Update = %+v with an error", got)
+	}
+	want(t, s, file("a"))
+}
+
+func testUpdateConcurrent(t *testing.T, s upload.Store) {
+	f := file("a")
+	f.Size = 0
+	create(t, s, f)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				if _, err := s.Update(t.Context(), "a", func(f *upload.File) error {
+					f.Size++
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f.Size = 80
+	want(t, s, f)
+}
+
+func testDelete(t *testing.T, s upload.Store) {
+	f := file("a")
+	f.IdempotencyKey = "idem"
+	create(t, s, f)
+	create(t, s, file("b"))
+	for _, key := range []string{"a", "b"} {
+		if err := s.AddPart(t.Context(), key, upload.Part{Number: 1, ETag: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Get(t.Context(), "a")
+	wantErr(t, "Get after Delete", err, fs.ErrNotExist)
+	want(t, s, file("b"))
+
+	// Neither the parts nor the idempotency key come back.
+	f.Created = start.Add(time.Second)
+	create(t, s, f)
+	want(t, s, f)
+	wantParts(t, s, "a")
+	wantParts(t, s, "b", upload.Part{Number: 1, ETag: "b"})
+}
+
+func testIdempotency(t *testing.T, s upload.Store) {
+	first := file("first")
+	first.IdempotencyKey = "idem"
+	create(t, s, first)
+
+	again := file("again")
+	again.IdempotencyKey, again.Fingerprint, again.Created = "idem", "other", start.Add(time.Hour)
+	got, err := s.Create(t.Context(), again)
+	if err != nil || !same(got, first) {
+		t.Fatalf("Create with the same idempotency key = %+v, %v", got, err)
+	}
+	_, err = s.Get(t.Context(), "again")
+	wantErr(t, "Get of what was not stored", err, fs.ErrNotExist)
+
+	// What it is now counts, whatever its state.
+	first.State, first.ETag = upload.Ready, "e"
+	if _, err := s.Update(t.Context(), "first", func(f *upload.File) error {
+		f.State, f.ETag = upload.Ready, "e"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Create(t.Context(), again); err != nil || !same(got, first) {
+		t.Errorf("Create with the same idempotency key = %+v, %v", got, err)
+	}
+
+	// Keys belong to owners, and the empty key to nobody.
+	other := file("other")
+	other.Owner, other.IdempotencyKey = "other", "idem"
+	create(t, s, other)
+	nobody := file("nobody")
+	nobody.Owner, nobody.IdempotencyKey = "", "idem"
+	create(t, s, nobody)
+	another := file("another")
+	another.IdempotencyKey = "IDEM"
+	create(t, s, another)
+	create(t, s, file("no1"))
+	create(t, s, file("no2"))
+}
+
+func testIdempotencyWindow(t *testing.T, s upload.Store) {
+	old := file("old")
+	old.IdempotencyKey = "idem"
+	create(t, s, old)
+	at := func(key string, d time.Duration) *upload.File {
+		f := file(key)
+		f.IdempotencyKey, f.Created = "idem", start.Add(d)
+		return f
+	}
+	if got, err := s.Create(t.Context(), at("within", 24*time.Hour-time.Millisecond)); err != nil || !same(got, old) {
+		t.Fatalf("Create within 24 hours = %+v, %v", got, err)
+	}
+	fresh := at("fresh", 24*time.Hour)
+	create(t, s, fresh)
+	want(t, s, fresh)
+	old.IdempotencyKey = ""
+	want(t, s, old)
+	if got, err := s.Create(t.Context(), at("within", 25*time.Hour)); err != nil || !same(got, fresh) {
+		t.Errorf("Create after the key has a new owner = %+v, %v", got, err)
+	}
+	// Losing the key did not hurt the old record.
+	if err := s.Delete(t.Context(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Create(t.Context(), at("within", 25*time.Hour)); err != nil || !same(got, fresh) {
+		t.Errorf("Create after the old record was deleted = %+v, %v", got, err)
+	}
+}
+
+func testIdempotencyConcurrent(t *testing.T, s upload.Store) {
+	var wg sync.WaitGroup
+	keys := make([]string, 16)
+	for i := range keys {
+		wg.Go(func() {
+			f := file(fmt.Sprint("k", i))
+			f.IdempotencyKey = "idem"
+			got, err := s.Create(t.Context(), f)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			keys[i] = got.Key
+		})
+	}
+	wg.Wait()
+	slices.Sort(keys)
+	if winners := slices.Compact(keys); len(winners) != 1 {
+		t.Errorf("the same idempotency key has made %q", winners)
+	}
+	n := 0
+	for range s.ExpiredBefore(t.Context(), start.Add(2*time.Hour)) {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d records are stored", n)
+	}
+}
+
+func wantParts(t *testing.T, s upload.Store, key string, want ...upload.Part) {
+	t.Helper()
+	got, err := s.Parts(t.Context(), key)
+	if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		t.Errorf("Parts(%s) = %+v, %v\nwant %+v", key, got, err, want)
+	}
+}
+
+func testParts(t *testing.T, s upload.Store) {
+	create(t, s, file("a"))
+	create(t, s, file("b"))
+	wantParts(t, s, "a")
+	var all []upload.Part
+	for _, n := range []int{10, 2, 10_000, 1, 9, 100} {
+		p := upload.Part{Number: n, ETag: fmt.Sprintf("%032x", n), Size: int64(n) << 33, Staged: n%2 == 0}
+		all = append(all, p)
+		if err := s.AddPart(t.Context(), "a", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.SortFunc(all, func(a, b upload.Part) int { return a.Number - b.Number })
+	wantParts(t, s, "a", all...)
+	wantParts(t, s, "b")
+
+	// Replacing changes everything about a part, and nothing about others.
+	all[1] = upload.Part{Number: 2, ETag: "new", Size: 0, Staged: false}
+	all[2] = upload.Part{Number: 9, ETag: "new", Size: 1, Staged: true}
+	for _, p := range all[1:3] {
+		if err := s.AddPart(t.Context(), "a", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantParts(t, s, "a", all...)
+	for range 2 {
+		if err := s.DropPart(t.Context(), "a", 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantParts(t, s, "a", slices.Delete(all, 1, 2)...)
+	want(t, s, file("a"))
+}
+
+func testPartsConcurrent(t *testing.T, s upload.Store) {
+	create(t, s, file("a"))
+	var wg sync.WaitGroup
+	var all []upload.Part
+	for n := 1; n <= 40; n++ {
+		p := upload.Part{Number: n, ETag: "e", Size: int64(n)}
+		all = append(all, p)
+		wg.Go(func() {
+			if err := errors.Join(
+				s.AddPart(t.Context(), "a", upload.Part{Number: n, ETag: "old"}),
+				s.DropPart(t.Context(), "a", n),
+				s.AddPart(t.Context(), "a", p),
+			); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	wantParts(t, s, "a", all...)
+}
+
+func expired(t *testing.T, s upload.Store, at time.Time) (keys []string) {
+	t.Helper()
+	for f, err := range s.ExpiredBefore(t.Context(), at) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+func testExpiredBefore(t *testing.T, s upload.Store) {
+	if got := expired(t, s, start.Add(1e6*time.Hour)); got != nil {
+		t.Errorf("an empty store has %q", got)
+	}
+	for i, state := range []upload.State{upload.Open, upload.Ready, upload.Expired, upload.Ready} {
+		f := file(fmt.Sprint("f", i))
+		f.State, f.Expires = state, start.Add(time.Duration(10-i)*time.Minute)
+		create(t, s, f)
+	}
+	forever := file("forever")
+	forever.Expires = time.Time{}
+	create(t, s, forever)
+
+	for _, tt := range []struct {
+		at   time.Duration
+		want []string
+	}{
+		{7 * time.Minute, nil},
+		{7*time.Minute + time.Millisecond, []string{"f3"}},
+		{9 * time.Minute, []string{"f3", "f2"}},
+		{time.Hour, []string{"f3", "f2", "f1", "f0"}},
+		{100_000 * time.Hour, []string{"f3", "f2", "f1", "f0"}},
+	} {
+		if got := expired(t, s, start.Add(tt.at)); !slices.Equal(got, tt.want) {
+			t.Errorf("expired after %v: %q, want %q", tt.at, got, tt.want)
+		}
+	}
+	for f, err := range s.ExpiredBefore(t.Context(), start.Add(8*time.Minute)) {
+		w := file("f3")
+		w.State, w.Expires = upload.Ready, start.Add(7*time.Minute)
+		if err != nil || !same(f, w) {
+			t.Errorf("ExpiredBefore yields %+v, %v\nwant %+v", f, err, w)
+		}
+	}
+	for range s.ExpiredBefore(t.Context(), start.Add(time.Hour)) {
+		break
+	}
+	if got := expired(t, s, start.Add(time.Hour)); len(got) != 4 {
+		t.Errorf("after an iteration that was left there are %q", got)
+	}
+}
+
+// As Manager.Sweep does it, with so many that a store may read them in pages.
+func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
+	const n = 250
+	for i := range n {
+		f := file(fmt.Sprintf("f%03d", i))
+		f.Expires = start.Add(time.Duration(i/50) * time.Minute) // many at the same time
+		create(t, s, f)
+	}
+	seen := make(map[string]int)
+	at := start.Add(time.Hour)
+	for f, err := range s.ExpiredBefore(t.Context(), at) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[f.Key]++
+		switch len(seen) % 3 {
+		case 0:
+			err = s.Delete(t.Context(), f.Key)
+		case 1:
+			_, err = s.Update(t.Context(), f.Key, func(f *upload.File) error {
+				f.State, f.Expires = upload.Expired, at.Add(24*time.Hour)
+				return nil
+			})
+		case 2:
+			_, err = s.Get(t.Context(), f.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d records are seen", len(seen), n)
+	}
+	for key, times := range seen {
+		if times != 1 {
+			t.Errorf("%s is seen %d times", key, times)
+		}
+	}
+	if got := expired(t, s, at); len(got) != (n+1)/3 {
+		t.Errorf("%d records are left, want %d", len(got), (n+1)/3)
+	}
+}
+
+func testContext(t *testing.T, s upload.Store) {
+	create(t, s, file("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Create(ctx, file("b"))
+	wantErr(t, "Create", err, context.Canceled)
+	_, err = s.Get(ctx, "a")
+	wantErr(t, "Get", err, context.Canceled)
+	_, err = s.Update(ctx, "a", func(f *upload.File) error { f.Size = 1; return nil })
+	wantErr(t, "Update", err, context.Canceled)
+	wantErr(t, "Delete", s.Delete(ctx, "a"), context.Canceled)
+	wantErr(t, "AddPart", s.AddPart(ctx, "a", upload.Part{Number: 1}), context.Canceled)
+	wantErr(t, "DropPart", s.DropPart(ctx, "a", 1), context.Canceled)
+	_, err = s.Parts(ctx, "a")
+	wantErr(t, "Parts", err, context.Canceled)
+	last := errors.New("nothing")
+	for _, err := range s.ExpiredBefore(ctx, start.Add(2*time.Hour)) {
+		last = err
+	}
+	wantErr(t, "ExpiredBefore", last, context.Canceled)
+	want(t, s, file("a"))
+	wantParts(t, s, "a")
+}
