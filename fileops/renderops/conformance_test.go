@@ -1,6 +1,8 @@
 package renderops_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -30,6 +32,27 @@ func TestClose(t *testing.T) {
 	}
 	if _, err := renderops.New(t.Context(), renderops.Options{CacheDir: write(t, "file", nil)}); err == nil {
 		t.Error("a file is accepted as the directory of the cache")
+	}
+}
+
+// Whoever stops at once does not wait for the compiler, which may take a minute
+// on a busy machine.
+func TestCloseStopsTheCompiler(t *testing.T) {
+	t.Parallel()
+	e, err := renderops.New(t.Context(), renderops.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Warm(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Warm with a context that is done: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e.Compiled() {
+		t.Error("Close waited until pdfium was compiled")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 	"unicode/utf16"
@@ -47,7 +48,7 @@ type library struct {
 }
 
 // newLibrary compiles pdfium, which takes seconds, or takes it from cache,
-// which may be nil.
+// which may be nil. It gives up soon after ctx is done.
 //
 // The runtime is not told to watch the context (WithCloseOnContextDone): the
 // checks that it then puts into every loop make rendering five times slower.
@@ -59,13 +60,15 @@ func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, e
 	}
 	l := &library{runtime: wazero.NewRuntimeWithConfig(ctx, cfg)}
 	fail := func(err error) (*library, error) {
-		return nil, errors.Join(fmt.Errorf("start pdfium: %w", err), l.runtime.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("start pdfium: %w", err), l.close())
 	}
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, l.runtime); err != nil {
 		return fail(err)
 	}
+	// wazero looks at the context only if it compiles with several workers.
+	workers := experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
 	var err error
-	if l.module, err = l.runtime.CompileModule(ctx, pdfiumWasm); err != nil {
+	if l.module, err = l.runtime.CompileModule(workers, pdfiumWasm); err != nil {
 		return fail(err)
 	}
 	if _, err := imports.Instantiate(ctx, l.runtime, l.module); err != nil {
@@ -307,6 +310,9 @@ type starter struct {
 	cache wazero.CompilationCache
 	log   *slog.Logger
 
+	ctx    context.Context // ends compiling: it outlives the call that began it
+	cancel context.CancelCauseFunc
+
 	once  sync.Once
 	ready chan struct{} // closed when lib and err are set
 	lib   *library
@@ -315,6 +321,7 @@ type starter struct {
 
 func newStarter(cacheDir string, log *slog.Logger) (*starter, error) {
 	s := &starter{ready: make(chan struct{}), log: log}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if cacheDir != "" {
 		var err error
 		if s.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
@@ -331,7 +338,7 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 		go func() {
 			defer close(s.ready)
 			begin := time.Now()
-			s.lib, s.err = newLibrary(context.Background(), s.cache)
+			s.lib, s.err = newLibrary(s.ctx, s.cache)
 			s.log.Debug("pdfium started", "duration", time.Since(begin), "err", s.err)
 		}()
 	})
@@ -343,9 +350,10 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 	}
 }
 
-// close waits for the compiler, if it runs, and releases everything. The
-// library cannot be started any more.
+// close stops the compiler, if it runs, and releases everything. The library
+// cannot be started any more.
 func (s *starter) close() error {
+	s.cancel(errClosed)
 	s.once.Do(func() {
 		s.err = errClosed
 		close(s.ready)

@@ -180,7 +180,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, dir, "--drain", "300ms")
+	// With a cache of its own it is still compiling when it is told to stop.
+	s := start(t, dir, "--drain", "300ms", "--cache-dir", filepath.Join(dir, "cache"))
 	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=8",
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
 	task := s.begin(t, "compress", nil, long)

@@ -122,10 +122,13 @@ var (
 	keyLine   = regexp.MustCompile(`API key, shown only this once: (\S+)`)
 )
 
-// launch starts a server on a port of its own and waits until it is ready.
+// launch starts a server on a port of its own and waits until it is ready. What
+// is compiled once is shared by all servers of the tests, unless flags say
+// otherwise.
 func launch(dir string, flags ...string) (*server, error) {
 	s := &server{dir: dir, out: &lockedBuffer{}, err: &lockedBuffer{}}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
+	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir,
+		"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
 	s.cmd.Stderr = s.err
 	// If the tests are killed the server must not stay.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
