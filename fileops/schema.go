@@ -3,6 +3,7 @@ package fileops
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
@@ -346,5 +347,12 @@ func (p Params) LogValue() slog.Value {
 // String hides secret parameters too, so that a stray %v leaks nothing.
 func (p Params) String() string { return p.LogValue().String() }
 
-// GoString hides them from %#v.
-func (p Params) GoString() string { return p.String() }
+// Format hides them whatever the verb, also from %d and %#v. It implements
+// [fmt.Formatter].
+func (p Params) Format(w fmt.State, verb rune) {
+	if verb == 'q' {
+		fmt.Fprintf(w, "%q", p.String())
+		return
+	}
+	io.WriteString(w, p.String())
+}

@@ -208,8 +208,8 @@ func TestParamsHideSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outs := map[string]string{"String": p.String(), "GoString": p.GoString(), "LogValue": p.LogValue().String(), "log": log.String(), "JSON": string(asJSON)}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+	outs := map[string]string{"String": p.String(), "LogValue": p.LogValue().String(), "log": log.String(), "JSON": string(asJSON)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		outs[verb] = fmt.Sprintf(verb, p)
 		outs[verb+" of a pointer"] = fmt.Sprintf(verb, &p)
 		outs[verb+" in a struct"] = fmt.Sprintf(verb, holder{"x", p})

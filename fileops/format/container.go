@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"compress/flate"
 	"encoding/binary"
 	"io"
 	"strings"
@@ -12,21 +13,16 @@ import (
 // their entries. It reads the central directory rather than the local headers,
 // because that is what every consumer of the file believes.
 func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
-	// OpenDocument and EPUB put their media type first, uncompressed
-	// (OpenDocument 1.3 part 2, 3.3; EPUB OCF 3.3, 4.3).
 	if len(head) > 38 && string(head[30:38]) == "mimetype" {
-		for mime, f := range map[string]Format{
-			"application/epub+zip":                            EPUB,
-			"application/vnd.oasis.opendocument.text":         ODT,
-			"application/vnd.oasis.opendocument.spreadsheet":  ODS,
-			"application/vnd.oasis.opendocument.presentation": ODP,
-		} {
-			i := 38 + int(binary.LittleEndian.Uint16(head[28:]))
-			n := int(binary.LittleEndian.Uint32(head[18:])) // 0 if it follows the data
-			if i+len(mime) <= len(head) && string(head[i:i+len(mime)]) == mime &&
-				(n == len(mime) || n == 0 && bytes.HasPrefix(head[i+len(mime):], []byte("PK"))) {
-				return f
-			}
+		switch mediaType(head) {
+		case "application/epub+zip":
+			return EPUB
+		case "application/vnd.oasis.opendocument.text":
+			return ODT
+		case "application/vnd.oasis.opendocument.spreadsheet":
+			return ODS
+		case "application/vnd.oasis.opendocument.presentation":
+			return ODP
 		}
 	}
 	names, _ := zipNames(r, size)
@@ -41,6 +37,35 @@ func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 		}
 	}
 	return ZIP
+}
+
+// mediaType returns the content of the first entry of an archive, as far as it
+// can be a media type, or "". OpenDocument and EPUB put it there, and want it
+// uncompressed (OpenDocument 1.3 part 2, 3.3; EPUB OCF 3.3, 4.3); some programs
+// compress it all the same, and everybody opens their files.
+func mediaType(head []byte) string {
+	start := 38 + int(binary.LittleEndian.Uint16(head[28:]))
+	if start > len(head) {
+		return ""
+	}
+	data := head[start:]
+	switch n := int(binary.LittleEndian.Uint32(head[18:])); binary.LittleEndian.Uint16(head[8:]) {
+	case 0:
+		if n == 0 { // the size follows the data
+			n = max(bytes.Index(data, []byte("PK")), 0)
+		}
+		if n > len(data) {
+			return ""
+		}
+		return strings.TrimRight(string(data[:n]), "\r\n")
+	case 8:
+		b, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), 100))
+		if err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(b), "\r\n")
+	}
+	return ""
 }
 
 // zipNames returns the names in the central directory of an archive, as many as

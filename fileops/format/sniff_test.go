@@ -312,6 +312,8 @@ func TestSniff(t *testing.T) {
 		{"docx with a comment at the end", strings.TrimSuffix(archive(t, zip.Deflate, "word/document.xml", "x"), "\x00\x00") + "\x05\x00hello", format.DOCX, []format.Format{format.DOCX}, nil},
 		{"archive that only mentions a document", archive(t, zip.Store, "notes.txt", "word/document.xml"), format.ZIP, nil, []format.Format{format.DOCX}},
 		{"odt with sizes behind the data", archive(t, zip.Store, "mimetype", odtType, "content.xml", "x"), format.ODT, []format.Format{format.ODT, format.ZIP}, []format.Format{format.ODS, format.DOCX}},
+		{"odt with a compressed type", archive(t, zip.Deflate, "mimetype", odtType, "content.xml", "x"), format.ODT, []format.Format{format.ODT, format.ZIP}, []format.Format{format.ODS}},
+		{"type that only begins alike, compressed", archive(t, zip.Deflate, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
 		{"type that only begins alike", archive(t, zip.Store, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
 		{"epub with sizes behind the data", archive(t, zip.Store, "mimetype", "application/epub+zip", "a", "x"), format.EPUB, []format.Format{format.EPUB, format.ZIP}, []format.Format{format.ODT}},
 
