@@ -196,6 +196,14 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 	return n, nil
 }
 
+func (c goCodec) luma(ctx context.Context, src source, _ int, backdrop uint8) (*image.Gray, error) {
+	m, err := c.pixels(ctx, src, plan{to: format.PNG})
+	if err != nil {
+		return nil, err
+	}
+	return lumaOn(m, uint32(backdrop)), nil
+}
+
 // onWhite returns m as an opaque picture.
 func onWhite(m image.Image) image.Image {
 	switch img := m.(type) {

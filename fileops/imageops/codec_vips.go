@@ -520,6 +520,33 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 	return nil, fmt.Errorf("%d components: %w", bands, errors.ErrUnsupported)
 }
 
+func (c *vipsCodec) luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error) {
+	// As for a palette in PNG: of 8 bits, in the colour space that it has.
+	t := plan{to: format.PNG, colours: 256, all: pages > 1}
+	if src.format == format.SVG {
+		t.width, t.height, t.enlarge = drawn, drawn, true
+	}
+	p, err := c.prepare(src, t)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.HasAlpha() {
+		if err := p.Flatten(&vips.Color{R: backdrop, G: backdrop, B: backdrop}); err != nil {
+			return nil, cause(err)
+		}
+	}
+	if err := p.toLuma(); err != nil {
+		return nil, err
+	}
+	w, h := p.Width(), p.Height()
+	pix, err := p.bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}, nil
+}
+
 func (c *vipsCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {
 	if m.components == 4 {
 		m.pix = inverted(m.pix) // libvips inverts what it writes

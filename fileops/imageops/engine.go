@@ -146,6 +146,12 @@ type codec interface {
 	// any other target they become sRGB, for BMP without transparency.
 	pixels(ctx context.Context, src source, p plan) (image.Image, error)
 
+	// luma returns the luminance of the first page or, if there are several
+	// pages to see, of all, one below the other,
+	// upright and laid on a gray backdrop. Drawings are made drawn pixels
+	// large.
+	luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error)
+
 	// jpeg makes a JPEG of samples; see [Engine.EncodeJPEG].
 	jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error)
 

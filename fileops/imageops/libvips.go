@@ -88,6 +88,28 @@ static int fw_shrink(void *in, int width, int height, VipsImage **out) {
 	return vips_resize(v, out, (double)width / v->Xsize, "vscale", (double)height / v->Ysize, NULL);
 }
 
+// fw_luma makes one band of 8 bits of one or three, by the weights of ITU-R
+// BT.601 and not those of linear light, which libvips uses.
+static int fw_luma(void *in, VipsImage **out) {
+	VipsImage *v = in, *w, *m, *t;
+	if (v->Bands != 3)
+		return vips_extract_band(v, out, 0, NULL);
+	double weights[] = { 0.299, 0.587, 0.114 };
+	if (!(m = vips_image_new_matrix_from_array(3, 1, weights, 3)))
+		return -1;
+	if (vips_recomb(v, &w, m, NULL)) {
+		g_object_unref(m);
+		return -1;
+	}
+	g_object_unref(m);
+	int failed = vips_linear1(w, &t, 1.0, 0.5, "uchar", TRUE, NULL);
+	g_object_unref(w);
+	if (failed)
+		return -1;
+	*out = t;
+	return 0;
+}
+
 static int fw_icc_space(void *in, char *space) {
 	const void *data;
 	size_t size;
@@ -307,6 +329,16 @@ func take(data unsafe.Pointer, size C.size_t) []byte {
 func (p *picture) toSRGB(depth int) error {
 	var out *C.VipsImage
 	if C.fw_srgb(pointer(p.ImageRef), C.int(depth), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// toLuma reduces gray or RGB of 8 bits to the luminance.
+func (p *picture) toLuma() error {
+	var out *C.VipsImage
+	if C.fw_luma(pointer(p.ImageRef), &out) != 0 {
 		return vipsError()
 	}
 	replace(p.ImageRef, unsafe.Pointer(out))

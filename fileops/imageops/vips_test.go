@@ -513,9 +513,9 @@ func TestCompressLevels(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		in     *fileops.File
-		differ bool // every level is smaller than the one before
+		differ bool // every level is smaller than the one before, and not just as small
 	}{
-		{"png", fileops.Bytes("in.png", encodePNG(t, photo(400, 300))), true},
+		{"png", fileops.Bytes("in.png", encodePNG(t, photo(400, 300))), false},
 		{"webp", made(t, "in.webp", "vips", "copy", src, "OUT[Q=97]"), true},
 		{"lossless webp", made(t, "in.webp", "vips", "copy", src, "OUT[lossless,effort=0]"), true},
 		{"tiff", made(t, "in.tiff", "vips", "copy", src, "OUT[compression=none]"), true},
@@ -527,7 +527,7 @@ func TestCompressLevels(t *testing.T) {
 			last := tt.in.Size() + 1
 			for _, level := range []string{"less_compression", "recommended_compression", "extreme_compression"} {
 				out := one(t, engine(t).Compress(), fileops.Args{"compression_value": level}, tt.in)
-				if out.Size() >= last {
+				if out.Size() > last || tt.differ && out.Size() == last {
 					t.Errorf("%s: %d bytes after %d", level, out.Size(), last)
 				}
 				last = out.Size()
