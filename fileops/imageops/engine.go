@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"io"
 	"slices"
 
@@ -206,12 +207,17 @@ type plan struct {
 	// ones alone; it is for SVG.
 	width, height int
 	enlarge       bool
+	fit           string // how to use the box: one of the values of fit, "" for inside
+
+	// background is laid behind transparency, nil for white where the target
+	// has no transparency and for nothing elsewhere.
+	background *color.NRGBA
 
 	meta   meta
 	upside bool // leave the noted orientation alone
 
 	quality   int     // 1 to 100, 0 for the default of the format
-	dpi       float64 // 0 for that of the source
+	dpi       float64 // 0 for that of the source; a drawing is drawn at it
 	lossless  bool
 	bilevel   bool   // the source is black and white only
 	subsample string // of JPEG colours: "on", "off", "" for the codec's choice

@@ -47,6 +47,35 @@ func svgDecimals(data []byte, part float64) int {
 	return min(8, max(0, int(math.Ceil(math.Log10(part/side)))))
 }
 
+// svgUnits returns the size in pixels of what libvips takes for one: where a
+// drawing measures itself in inches or the like an inch is 72 pixels to libvips
+// and 96 to everyone else (CSS Values 3, 5.2).
+func svgUnits(data []byte) float64 {
+	dec := xml.NewDecoder(bytes.NewReader(data))
+	dec.Strict = false
+	for {
+		t, err := dec.RawToken()
+		if err != nil {
+			return 1
+		}
+		root, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		for _, a := range root.Attr {
+			if a.Name.Local != "width" {
+				continue
+			}
+			for _, unit := range []string{"in", "mm", "cm", "pt", "pc"} {
+				if strings.HasSuffix(strings.TrimSpace(a.Value), unit) {
+					return 96. / 72
+				}
+			}
+		}
+		return 1
+	}
+}
+
 // A numberReader reads the numbers of paths and lists of points (SVG 2, 9.3.9).
 type numberReader struct {
 	b  []byte
