@@ -2,7 +2,6 @@ package archiveops
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,16 +13,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zip"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Convert returns the action "convert" from tar, compressed tar and gzip files
-// to ZIP archives. A gz file may hold a single file, which gets the name of the
-// input without its extension, or an archive.
+// Convert returns the action "convert" from tar, 7z and rar archives and from
+// files compressed by gzip, bzip2, xz and Zstandard to ZIP archives. A
+// compressed file may hold a single file, which gets the name of the input without
+// its extension, or a tar archive. The parameter password opens encrypted 7z and
+// rar archives; without it they fail with [fileops.ErrPasswordRequired].
 //
 // Folders, times and the permission to execute are kept. Paths are made safe and
 // unique like the names of [EntryNames]; what is absolute or leads upwards is
@@ -35,15 +35,23 @@ import (
 // Sizes are those after unpacking, with the copies of hard links and the holes
 // of sparse files. Limits.Ratio holds for the input as a whole, and the
 // action fails with [fileops.ErrLimit] above any of the limits. The input is
-// unpacked twice, first to see whether it is sound. l may be nil.
+// unpacked twice, first to see whether it is sound; 7z and rar, which have a list
+// of what is in them, once. l may be nil.
 func Convert(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
 	return fileops.Func(fileops.Spec{
 		Name: "convert", Engine: engineName, Family: "archive",
-		Summary: "Converts tar and gzip archives to ZIP.",
+		Summary: "Converts archives of other kinds and compressed files to ZIP.",
 		Accepts: []fileops.Accept{{
-			Formats: []format.Format{format.TAR, format.TarGZ, format.GZ},
-			Params:  fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP))},
+			Formats: []format.Format{
+				format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.GZ, format.BZ2, format.XZ, format.Zst,
+			},
+			Params: fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP))},
+		}, {
+			Formats: []format.Format{format.SevenZip, format.RAR},
+			Params: fileops.Schema{fileops.Enum("convert_to", "Format of the result.", string(format.ZIP)), {
+				Name: "password", Doc: "Opens an encrypted archive.", Min: 1, Max: 1024, Secret: true,
+			}},
 		}},
 	}, c.do)
 }
@@ -91,18 +99,35 @@ type survey struct {
 	wanted map[string]bool // files that hard links lead to, by their key
 }
 
-// survey reads all of the input.
+// An archive is an input that holds entries. They are described as in tar.
+type archive interface {
+	// walk visits the entries up to the end. size returns how much is to be
+	// packed so far.
+	walk(visit func(*tar.Header, io.Reader) error, size func() int64) error
+}
+
+// survey reads all of the input, or the list of what is in it.
 func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, error) {
+	s := &survey{wanted: make(map[string]bool)}
+	if listed := c.listed(ctx, job); listed != nil {
+		listed.headersOnly = true
+		return s, c.count(s, listed)
+	}
 	in, err := c.open(ctx, job.Input())
 	if err != nil {
 		return nil, err
 	}
 	in.progress = func(done float64) { job.Progress(surveyPart * done) }
-	s := &survey{single: !in.isTar, time: in.time, wanted: make(map[string]bool)}
+	s.single, s.time = !in.isTar, in.time
 	if s.single {
 		s.total, err = io.Copy(io.Discard, struct{ io.Reader }{in})
 		return s, in.failure(err)
 	}
+	return s, c.count(s, in)
+}
+
+// count adds up what is in an archive.
+func (c *converter) count(s *survey, in archive) error {
 	sizes := make(map[string]int64)
 	found := false
 	add := func(n int64) error {
@@ -112,7 +137,7 @@ func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, erro
 		s.total += n
 		return nil
 	}
-	err = in.walk(func(h *tar.Header, _ io.Reader) error {
+	err := in.walk(func(h *tar.Header, _ io.Reader) error {
 		switch kindOf(h) {
 		case aFile:
 			found = true
@@ -142,12 +167,12 @@ func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, erro
 		return nil
 	}, func() int64 { return s.total })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !found {
-		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive has no files")
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive has no files")
 	}
-	return s, nil
+	return nil
 }
 
 // An extraction is the second pass over the input.
@@ -165,14 +190,17 @@ type extraction struct {
 }
 
 func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*block) bool) error {
-	in, err := e.open(ctx, job.Input())
-	if err != nil {
-		return err
-	}
 	pack := func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error {
 		entry := &entry{head: newHeader(path, t, mode)}
 		entry.head.UncompressedSize64 = uint64(size)
 		return e.packer.cut(entry, r, emit)
+	}
+	if listed := e.listed(ctx, job); listed != nil {
+		return e.pack(job, listed, pack)
+	}
+	in, err := e.open(ctx, job.Input())
+	if err != nil {
+		return err
 	}
 	if e.single {
 		t := e.time
@@ -182,6 +210,11 @@ func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*b
 		name := EntryNames([]string{format.Base(job.Input().Name())})[0]
 		return in.failure(pack(name, t, 0o644, in, e.total))
 	}
+	return e.pack(job, in, pack)
+}
+
+// pack gives every entry of an archive to add.
+func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error) error {
 	return in.walk(func(h *tar.Header, r io.Reader) error {
 		mode := fs.FileMode(0o644)
 		if h.Mode&0o100 != 0 {
@@ -195,7 +228,7 @@ func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*b
 			if !ok {
 				return nil
 			}
-			return pack(path, h.ModTime, fs.ModeDir|0o755, r, 0)
+			return add(path, h.ModTime, fs.ModeDir|0o755, r, 0)
 		case aFile:
 			if named && e.wanted[key] {
 				held, err := e.hold(job, r, size)
@@ -228,7 +261,7 @@ func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*b
 			e.skipped++
 			return nil
 		}
-		return pack(e.paths.file(h.Name), h.ModTime, mode, r, size)
+		return add(e.paths.file(h.Name), h.ModTime, mode, r, size)
 	}, func() int64 { return 0 })
 }
 
@@ -299,51 +332,6 @@ func linkKey(name string) (string, bool) {
 	return path.Clean("/" + name), true
 }
 
-// A stream reads an input, unpacked, within the limits.
-type stream struct {
-	ctx      context.Context
-	limits   Limits
-	progress func(float64) // may be nil
-
-	raw      *bufio.Reader // the input
-	size     int64         // of the input
-	consumed int64         // bytes of it, as far as read ahead
-	gz       *gzip.Reader  // nil if the input is not compressed
-	head     *bufio.Reader // what Read reads
-	unpacked int64
-
-	isTar bool
-	time  time.Time // of a compressed file; zero if not known
-	end   bool      // Read has returned io.EOF
-	at    int64     // bytes that Read has returned
-	err   error     // not the fault of the input
-}
-
-// open begins to read the input.
-func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) {
-	s := &stream{ctx: ctx, limits: c.limits, size: f.Size(), isTar: f.Format() != format.GZ}
-	s.raw = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) { return s.readInput(f.Reader(), p) }), 64<<10)
-	if f.Format() == format.TAR {
-		s.head = s.raw
-		return s, nil
-	}
-	var err error
-	if s.gz, err = gzip.NewReader(s.raw); err != nil {
-		return nil, s.failure(err)
-	}
-	s.gz.Multistream(false)
-	s.time = s.gz.ModTime
-	s.head = bufio.NewReaderSize(readerFunc(s.gunzip), 64<<10)
-	if !s.isTar {
-		first, err := s.head.Peek(512)
-		if err != nil && err != io.EOF {
-			return nil, s.failure(err)
-		}
-		s.isTar = isTarHeader(first)
-	}
-	return s, nil
-}
-
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
@@ -366,45 +354,6 @@ func (s *stream) readInput(r io.ReaderAt, p []byte) (int, error) {
 		s.progress(float64(s.consumed) / float64(s.size))
 	}
 	return n, err
-}
-
-// gunzip unpacks a file of one or several members (RFC 1952, 2.2). Zeros after
-// the last one are padding, as on tapes.
-func (s *stream) gunzip(p []byte) (int, error) {
-	for {
-		n, err := s.gz.Read(p)
-		s.unpacked += int64(n)
-		if err == nil || n > 0 && err == io.EOF {
-			if err := s.check(s.unpacked); err != nil {
-				s.err = err
-				return 0, err
-			}
-			if n > 0 {
-				return n, nil
-			}
-		}
-		if err != io.EOF {
-			return n, err
-		}
-		b, err := s.raw.Peek(1)
-		for err == nil && b[0] == 0 {
-			s.raw.Discard(1)
-			b, err = s.raw.Peek(1)
-			if err == nil && b[0] != 0 {
-				return 0, gzip.ErrHeader
-			}
-		}
-		if err != nil {
-			return 0, err
-		}
-		if err := s.gz.Reset(s.raw); err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return 0, err
-		}
-		s.gz.Multistream(false)
-	}
 }
 
 // check compares what was unpacked with the limits. What tar adds to the content

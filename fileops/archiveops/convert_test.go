@@ -111,14 +111,24 @@ func TestConvertConformance(t *testing.T) {
 	fileopstest.Run(t, fileopstest.Suite{
 		Action: archiveops.Convert(nil),
 		Fixture: func(t testing.TB, f format.Format) *fileops.File {
-			if f == format.GZ {
+			switch f {
+			case format.GZ:
 				return fileops.Bytes("notes.txt.gz", compressed(t, files["a/b.txt"]))
+			case format.BZ2, format.XZ, format.Zst:
+				return filtered(t, "notes.txt."+string(f), files["a/b.txt"])
+			case format.TarBZ2, format.TarXZ, format.TarZst:
+				return filtered(t, "in."+string(f), mustBytes(t, gnuTar(t, "in.tar", tree(t, files))))
+			case format.SevenZip:
+				return sevenZip(t, tree(t, files))
+			case format.RAR:
+				return fileops.Bytes("in.rar", rar(files))
 			}
 			return gnuTar(t, "in."+string(f), tree(t, files))
 		},
 		Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			want := files
-			if in[0].Format() == format.GZ {
+			switch in[0].Format() {
+			case format.GZ, format.BZ2, format.XZ, format.Zst:
 				want = map[string][]byte{"notes.txt": files["a/b.txt"]}
 			}
 			same(t, unpacked(t, out[0]), want)

@@ -5,8 +5,12 @@
 // memory. What does not compress is stored as it is. Names are made safe and
 // unique; see [EntryNames]. With a password the content is encrypted.
 //
-// [Convert] makes ZIP archives from tar and gzip files, entry by entry, without
-// unpacking them to disk.
+// [Convert] makes ZIP archives from tar, 7z and rar archives and from compressed
+// files, entry by entry, without unpacking them to disk.
+//
+// [Lock], [Unlock] and [ResetPassword] change how the entries of an archive are
+// encrypted. They write WinZip's AES-256 and also read its shorter keys and the
+// traditional encryption of PKZIP. Nothing is compressed anew.
 //
 // [Compress] compresses the entries of an archive anew with the strongest
 // setting and touches nothing else.

@@ -323,14 +323,23 @@ func (p *packer) write(ctx context.Context, b *block) error {
 	return nil
 }
 
-// create begins an entry. An entry of known size that needs 64 bits says so in
-// its local header too (APPNOTE 4.5.3); the library does that only in the
-// directory at the end.
+// create begins an entry.
 func (p *packer) create(e *entry) (io.Writer, error) {
 	h := &e.head
 	if e.seal != nil {
 		e.seal.mark(h)
 	}
+	w, err := createRaw(p.zw, h)
+	if err != nil || e.seal == nil {
+		return w, err
+	}
+	return e.seal, e.seal.start(w)
+}
+
+// createRaw begins an entry whose content is compressed already. One of known size
+// that needs 64 bits says so in its local header too (APPNOTE 4.5.3); the library
+// does that only in the directory at the end. h must stay as it is until then.
+func createRaw(zw *zip.Writer, h *zip.FileHeader) (io.Writer, error) {
 	extra := h.Extra
 	if h.Flags&8 == 0 && max(h.UncompressedSize64, h.CompressedSize64) >= math.MaxUint32 {
 		le := binary.LittleEndian
@@ -341,12 +350,9 @@ func (p *packer) create(e *entry) (io.Writer, error) {
 	if max(h.UncompressedSize64, h.CompressedSize64) >= math.MaxUint32 {
 		h.ReaderVersion = max(h.ReaderVersion, 45)
 	}
-	w, err := p.zw.CreateRaw(h)
+	w, err := zw.CreateRaw(h)
 	h.Extra = extra
-	if err != nil || e.seal == nil {
-		return w, err
-	}
-	return e.seal, e.seal.start(w)
+	return w, err
 }
 
 // finish ends the content of an entry. The archive keeps the header until its

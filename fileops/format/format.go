@@ -100,7 +100,13 @@ const (
 	ZIP      Format = "zip"
 	TAR      Format = "tar"
 	TarGZ    Format = "tar.gz"
+	TarBZ2   Format = "tar.bz2"
+	TarXZ    Format = "tar.xz"
+	TarZst   Format = "tar.zst"
 	GZ       Format = "gz"
+	BZ2      Format = "bz2"
+	XZ       Format = "xz"
+	Zst      Format = "zst"
 	SevenZip Format = "7z"
 	RAR      Format = "rar"
 )
@@ -194,7 +200,13 @@ var known = map[Format]info{
 	ZIP:      {Archive, "application/zip", "ZIP archive", nil},
 	TAR:      {Archive, "application/x-tar", "tar archive", nil},
 	TarGZ:    {Archive, "application/gzip", "compressed tar archive", []Format{"tgz"}},
+	TarBZ2:   {Archive, "application/x-bzip2", "compressed tar archive (bzip2)", []Format{"tbz2", "tbz"}},
+	TarXZ:    {Archive, "application/x-xz", "compressed tar archive (xz)", []Format{"txz"}},
+	TarZst:   {Archive, "application/zstd", "compressed tar archive (Zstandard)", []Format{"tzst"}},
 	GZ:       {Archive, "application/gzip", "gzip file", []Format{"gzip"}},
+	BZ2:      {Archive, "application/x-bzip2", "bzip2 file", nil},
+	XZ:       {Archive, "application/x-xz", "xz file", nil},
+	Zst:      {Archive, "application/zstd", "Zstandard file", nil},
 	SevenZip: {Archive, "application/x-7z-compressed", "7-Zip archive", nil},
 	RAR:      {Archive, "application/vnd.rar", "RAR archive", nil},
 }
@@ -210,6 +222,9 @@ var byAlias = func() map[Format]Format {
 	return m
 }()
 
+// compound are the extensions of two parts.
+var compound = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
+
 // Parse returns the format for an extension or a file name. It never fails:
 // an unknown extension is returned lower-cased, an absent one as "".
 //
@@ -222,8 +237,10 @@ func Parse(name string) Format {
 		name = name[i+1:]
 	}
 	name = strings.ToLower(strings.TrimSpace(name))
-	if strings.HasSuffix(name, ".tar.gz") || name == "tar.gz" {
-		return TarGZ
+	for _, f := range compound {
+		if strings.HasSuffix(name, "."+string(f)) || name == string(f) {
+			return f
+		}
 	}
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]
@@ -290,8 +307,10 @@ func Base(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
-	if n := len(name) - len(".tar.gz"); n > 0 && strings.EqualFold(name[n:], ".tar.gz") {
-		return name[:n]
+	for _, f := range compound {
+		if n := len(name) - len(f) - 1; n > 0 && name[n] == '.' && strings.EqualFold(name[n+1:], string(f)) {
+			return name[:n]
+		}
 	}
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		return name[:i]

@@ -110,6 +110,13 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 		return RAR, false
 	case has(0, "\x1f\x8b\x08"):
 		return GZ, false
+	case has(0, "BZh") && len(head) > 9 && '1' <= head[3] && head[3] <= '9' &&
+		(has(4, "\x31\x41\x59\x26\x53\x59") || has(4, "\x17\x72\x45\x38\x50\x90")): // a block or the end
+		return BZ2, false
+	case has(0, "\xfd7zXZ\x00"):
+		return XZ, false
+	case has(0, "\x28\xb5\x2f\xfd"):
+		return Zst, false
 	case has(257, "ustar"):
 		return TAR, false
 	case has(0, "%!PS"), has(0, "\xc5\xd0\xd3\xc6"):
@@ -454,6 +461,12 @@ func compatible(want, got Format) bool {
 		return got == GZ
 	case GZ:
 		return got == TarGZ
+	case TarBZ2:
+		return got == BZ2
+	case TarXZ:
+		return got == XZ
+	case TarZst:
+		return got == Zst
 	}
 	return in(MP4, MOV, M4V, ThGP, M4A) || in(MKV, WebM) || in(WMV, WMA) || in(OGG, Opus)
 }

@@ -22,7 +22,8 @@ func TestSniffSamples(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
 		switch f {
-		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR:
+		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR,
+			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst:
 			continue // made by hand below
 		}
 		t.Run(string(f), func(t *testing.T) {
@@ -388,6 +389,11 @@ func TestSniff(t *testing.T) {
 
 		{"tar", "a.txt" + strings.Repeat("\x00", 252) + "ustar\x0000" + strings.Repeat("\x00", 248), format.TAR, []format.Format{format.TAR}, []format.Format{format.ZIP, format.TXT}},
 		{"gzip", "\x1f\x8b\x08\x00" + strings.Repeat("\x00", 10), format.GZ, []format.Format{format.GZ, format.TarGZ}, []format.Format{format.ZIP, format.TAR}},
+		{"bz2", "BZh91AY&SY\x01\x02\x03\x04", format.BZ2, []format.Format{format.BZ2, format.TarBZ2}, []format.Format{format.GZ, format.TarXZ}},
+		{"empty bz2", "BZh9\x17\x72\x45\x38\x50\x90\x00\x00\x00\x00", format.BZ2, []format.Format{format.BZ2}, nil},
+		{"text like bz2", "BZh9 is the beginning of a bzip2 file", format.TXT, nil, []format.Format{format.BZ2}},
+		{"xz", "\xfd7zXZ\x00\x00\x04", format.XZ, []format.Format{format.XZ, format.TarXZ}, []format.Format{format.SevenZip}},
+		{"zst", "\x28\xb5\x2f\xfd\x04\x00", format.Zst, []format.Format{format.Zst, format.TarZst}, []format.Format{format.TarGZ}},
 		{"7z", "7z\xbc\xaf\x27\x1c\x00\x04", format.SevenZip, []format.Format{format.SevenZip}, []format.Format{format.ZIP}},
 		{"rar 4", "Rar!\x1a\x07\x00", format.RAR, []format.Format{format.RAR}, nil},
 		{"rar 5", "Rar!\x1a\x07\x01\x00", format.RAR, []format.Format{format.RAR}, []format.Format{format.ZIP}},

@@ -15,8 +15,8 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
-	"math"
 
+	xdraw "golang.org/x/image/draw"
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 
@@ -140,14 +140,14 @@ func (c goCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
 		if q == 0 {
 			q = 90
 		}
-		if err = jpeg.Encode(&b, onWhite(m.img), &jpeg.Options{Quality: q}); err == nil && rgbProfile(m.profile) {
+		if err = jpeg.Encode(&b, laidOn(m.img, t.backdrop()), &jpeg.Options{Quality: q}); err == nil && rgbProfile(m.profile) {
 			return withJPEGProfile(b.Bytes(), m.profile), nil
 		}
 	case format.PNG:
 		img := m.img
 		switch img.(type) {
 		case *image.CMYK, *image.YCbCr: // would become 16 bits per sample
-			img = rgb(img)
+			img = rgb(img, t.backdrop())
 		}
 		if t.colours > 0 {
 			img = quantise(img, t.colours, t.dither > 0)
@@ -186,7 +186,7 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 		return g, nil
 	}
 	if t.to == format.BMP {
-		return onWhite(img), nil
+		return laidOn(img, t.backdrop()), nil
 	}
 	if n, ok := img.(*image.NRGBA); ok {
 		return n, nil
@@ -196,8 +196,16 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 	return n, nil
 }
 
-// onWhite returns m as an opaque picture.
-func onWhite(m image.Image) image.Image {
+func (c goCodec) luma(ctx context.Context, src source, _ int, backdrop uint8) (*image.Gray, error) {
+	m, err := c.pixels(ctx, src, plan{to: format.PNG})
+	if err != nil {
+		return nil, err
+	}
+	return lumaOn(m, uint32(backdrop)), nil
+}
+
+// laidOn returns m as an opaque picture on a backdrop.
+func laidOn(m image.Image, c color.NRGBA) image.Image {
 	switch img := m.(type) {
 	case *image.Gray, *image.YCbCr:
 		return m
@@ -206,25 +214,50 @@ func onWhite(m image.Image) image.Image {
 			return m
 		}
 	}
-	return rgb(m)
+	return rgb(m, c)
 }
 
-func rgb(m image.Image) *image.RGBA {
+func rgb(m image.Image, c color.NRGBA) *image.RGBA {
 	out := image.NewRGBA(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
-	draw.Draw(out, out.Rect, image.White, image.Point{}, draw.Src)
+	draw.Draw(out, out.Rect, image.NewUniform(c), image.Point{}, draw.Src)
 	draw.Draw(out, out.Rect, m, m.Bounds().Min, draw.Over)
 	return out
 }
 
-// fitted scales m down to the box of a plan.
+// fitted lays m out as a plan says.
 func fitted(m image.Image, t plan) image.Image {
 	b := m.Bounds()
-	s := fit(b.Dx(), b.Dy(), plan{width: t.width, height: t.height}, false)
-	if s >= 1 {
+	t.enlarge = false
+	l := t.layout(b.Dx(), b.Dy())
+	m = scaled(m, l.width, l.height)
+	pad := l.outW > l.width || l.outH > l.height
+	if t.background != nil {
+		m = laidOn(m, *t.background)
+	}
+	if l.outW == l.width && l.outH == l.height {
 		return m
 	}
-	w := max(1, int(math.Round(float64(b.Dx())*s)))
-	h := max(1, int(math.Round(float64(b.Dy())*s)))
+	out := image.NewNRGBA(image.Rect(0, 0, l.outW, l.outH))
+	at := image.Rect(-l.cropX, -l.cropY, l.width-l.cropX, l.height-l.cropY)
+	if pad {
+		draw.Draw(out, out.Rect, image.NewUniform(t.padding()), image.Point{}, draw.Src)
+		at = image.Rect(l.padX, l.padY, l.padX+l.width, l.padY+l.height)
+	}
+	draw.Draw(out, at, m, m.Bounds().Min, draw.Src)
+	return out
+}
+
+// scaled returns m at another size.
+func scaled(m image.Image, w, h int) image.Image {
+	b := m.Bounds()
+	switch {
+	case w == b.Dx() && h == b.Dy():
+		return m
+	case w > b.Dx() || h > b.Dy():
+		out := image.NewRGBA(image.Rect(0, 0, w, h))
+		xdraw.CatmullRom.Scale(out, out.Rect, m, b, xdraw.Src, nil)
+		return out
+	}
 	if g, ok := m.(*image.Gray); ok {
 		v := average(samples{tight(g.Pix, g.Stride, b.Dx(), b.Dy()), b.Dx(), b.Dy(), 1}, w, h)
 		return &image.Gray{Pix: v.pix, Stride: w, Rect: image.Rect(0, 0, w, h)}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/draw"
 	"maps"
 	"math"
@@ -75,9 +76,7 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64) 
 		}
 		opts = append(opts, fmt.Sprintf("page=%d,n=%d", page, n))
 	case format.SVG:
-		if scale != 1 && scale > 0 {
-			opts = append(opts, fmt.Sprintf("scale=%g", scale))
-		}
+		opts = append(opts, fmt.Sprintf("scale=%g", scale*svgUnits(src.data)))
 	}
 	p, err := load(op, src.data, strings.Join(opts, ","))
 	if err != nil {
@@ -105,6 +104,9 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 	if page > 0 {
 		opts += fmt.Sprintf(",page=%d", page)
 	}
+	if src.format == format.SVG {
+		opts += fmt.Sprintf(",scale=%g", svgUnits(src.data))
+	}
 	p, err := load(op, src.data, opts)
 	if err != nil {
 		return header{}, err
@@ -131,7 +133,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 		return nil, err
 	}
 	turned := !t.upside && !t.all && p.Orientation() > 1
-	if scale := fit(p.Width(), p.PageHeight(), t, turned && p.Orientation() >= 5); src.format == format.SVG && scale != 1 {
+	if scale := drawingScale(p.Width(), p.PageHeight(), t); src.format == format.SVG && scale != 1 {
 		p.close()
 		if p, err = c.open(src, t.page, t.all, false, scale); err != nil {
 			return nil, err
@@ -157,22 +159,27 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 // finish changes size, colours, transparency and metadata of an upright
 // picture to what the target of a plan can hold.
 func finish(p *picture, t plan, turned bool) error {
-	if s := fit(p.Width(), p.PageHeight(), plan{width: t.width, height: t.height}, false); s < 1 {
-		// Never less than a pixel, and the same height for every frame.
-		w, h := p.Width(), p.PageHeight()
-		ws := math.Max(1, math.Round(float64(w)*s)) / float64(w)
-		hs := math.Max(1, math.Round(float64(h)*s)) / float64(h)
+	w, h := p.Width(), p.PageHeight()
+	boxed := t
+	boxed.enlarge = false // a drawing has been drawn as large as it should be
+	l := boxed.layout(w, h)
+	if l.width != w || l.height != h {
+		// The same height for every frame.
+		ws, hs := float64(l.width)/float64(w), float64(l.height)/float64(h)
 		if err := p.ResizeWithVScale(ws, hs, vips.KernelLanczos3); err != nil {
+			return err
+		}
+	}
+	if l.outW < l.width || l.outH < l.height {
+		if err := p.ExtractArea(l.cropX, l.cropY, l.outW, l.outH); err != nil {
 			return err
 		}
 	}
 	if err := colours(p, t); err != nil {
 		return err
 	}
-	if p.HasAlpha() && opaque(t) {
-		if err := p.Flatten(&vips.Color{R: 255, G: 255, B: 255}); err != nil {
-			return err
-		}
+	if err := ground(p, t, l); err != nil {
+		return err
 	}
 	if t.meta == keepProfile {
 		return removeMetadata(p)
@@ -184,6 +191,58 @@ func finish(p *picture, t plan, turned bool) error {
 		wrong = append(wrong, "xmp-data")
 	}
 	return p.RemoveMetadata(slices.DeleteFunc(p.ImageFields(), func(f string) bool { return slices.Contains(wrong, f) })...)
+}
+
+// ground lays p on its background and puts that around it.
+func ground(p *picture, t plan, l layout) error {
+	flatten := p.HasAlpha() && (opaque(t) || t.background != nil)
+	pad := l.outW > l.width || l.outH > l.height
+	if !flatten && !pad {
+		return nil
+	}
+	back, around := t.backdrop(), t.padding()
+	if p.Bands() <= 2 && (back.R != back.G || back.G != back.B) { // gray, but not for long
+		to := vips.InterpretationSRGB
+		if p.BandFormat() == vips.BandFormatUshort {
+			to = vips.InterpretationRGB16
+		}
+		if err := errors.Join(p.ToColorSpace(to), p.RemoveICCProfile()); err != nil {
+			return err
+		}
+	}
+	if flatten {
+		if err := p.flatten(back); err != nil {
+			return err
+		}
+	}
+	if !pad {
+		return nil
+	}
+	if around.A == 0 && !p.HasAlpha() {
+		if err := p.AddAlpha(); err != nil {
+			return err
+		}
+	}
+	if p.Height() > p.PageHeight() { // each frame by itself; these are of 8 bits
+		return p.EmbedBackgroundRGBA(l.padX, l.padY, l.outW, l.outH, &vips.ColorRGBA{R: around.R, G: around.G, B: around.B, A: around.A})
+	}
+	return p.embed(l, around)
+}
+
+// drawingScale returns how much larger than it says a drawing is to be drawn.
+func drawingScale(w, h int, t plan) float64 {
+	base := 1.0
+	if t.dpi > 0 {
+		base = t.dpi / 96
+	}
+	switch {
+	case t.exact() && t.fit == fitContain, t.width > 0 && !t.exact(), t.height > 0 && !t.exact():
+		t.enlarge = true
+		return fit(w, h, t, false)
+	case t.exact():
+		return max(float64(t.width)/float64(w), float64(t.height)/float64(h))
+	}
+	return base
 }
 
 // removeMetadata removes all metadata but the profile and what describes pages
@@ -199,11 +258,6 @@ func removeMetadata(p *picture) error {
 		}
 	}
 	return errors.New("too much metadata")
-}
-
-// opaque tells whether the target of a plan has no transparency.
-func opaque(t plan) bool {
-	return t.to == format.JPG || t.to == format.BMP || t.to == format.TIFF && t.tiff == "jpeg"
 }
 
 // colours brings p to gray or RGB, of 16 bits where source and target have
@@ -273,7 +327,26 @@ func (c *vipsCodec) transcode(ctx context.Context, src source, t plan) ([]byte, 
 		return nil, err
 	}
 	defer p.close()
+	if err := p.density(t.dpi); err != nil {
+		return nil, err
+	}
 	return c.write(ctx, p, t)
+}
+
+// density notes pixels per inch, if dpi is not 0.
+func (p *picture) density(dpi float64) error {
+	if dpi == 0 {
+		return nil
+	}
+	dots := dpi / 25.4 // libvips counts per millimetre
+	denser, err := p.CopyChangingResolution(dots, dots)
+	if err != nil {
+		return cause(err)
+	}
+	p.Close()
+	p.ImageRef = denser
+	p.SetString("resolution-unit", "in")
+	return nil
 }
 
 func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, error) {
@@ -402,15 +475,8 @@ func (c *vipsCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error
 	if err := finish(p, t, false); err != nil {
 		return nil, cause(err)
 	}
-	if t.dpi > 0 {
-		dots := t.dpi / 25.4 // libvips counts per millimetre
-		denser, err := p.CopyChangingResolution(dots, dots)
-		if err != nil {
-			return nil, cause(err)
-		}
-		p.Close()
-		p.ImageRef = denser
-		p.SetString("resolution-unit", "in")
+	if err := p.density(t.dpi); err != nil {
+		return nil, err
 	}
 	return c.write(ctx, p, t)
 }
@@ -518,6 +584,33 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 		return &image.NRGBA{Pix: pix, Stride: 4 * w, Rect: r}, nil
 	}
 	return nil, fmt.Errorf("%d components: %w", bands, errors.ErrUnsupported)
+}
+
+func (c *vipsCodec) luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error) {
+	// As for a palette in PNG: of 8 bits, in the colour space that it has.
+	t := plan{to: format.PNG, colours: 256, all: pages > 1}
+	if src.format == format.SVG {
+		t.width, t.height, t.enlarge = drawn, drawn, true
+	}
+	p, err := c.prepare(src, t)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.HasAlpha() {
+		if err := p.flatten(color.NRGBA{backdrop, backdrop, backdrop, 255}); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.toLuma(); err != nil {
+		return nil, err
+	}
+	w, h := p.Width(), p.Height()
+	pix, err := p.bytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}, nil
 }
 
 func (c *vipsCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {

@@ -3,7 +3,6 @@ package imageops
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"image"
 	"math"
 	"slices"
@@ -12,20 +11,34 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Levels of compress, as they are on the wire.
-const (
-	less        = "less_compression"
-	recommended = "recommended_compression"
-	extreme     = "extreme_compression"
-)
-
-// compressible are the formats of compress: those with something to gain.
-var compressible = []format.Format{format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.AVIF, format.HEIC}
-
 // Compress returns the action "compress" for pictures. The result has the format,
 // dimensions, frames and colour profile of the input; other metadata are
-// dropped. If nothing is gained, or what came out does not look like the input,
-// the input itself is the result.
+// dropped. If less than 3 % is gained, the input itself is the result.
+//
+// The quality to begin with depends on the level:
+//
+//	        less              recommended        extreme
+//	jpg     85                75                 50
+//	png     lossless          256 colours        256 coarser colours
+//	webp    85 or lossless    75                 50
+//	gif     256 colours       128 colours        64 colours
+//	tiff    lossless          JPEG 75 inside     JPEG 55 inside
+//	avif    65                50                 35
+//	heic    60                45                 35
+//	jxl     90                80                 65
+//	jp2     48                38                 30
+//	bmp     lossless, at any level: a palette, no unused bytes
+//	svg     comments and data of editors removed, coordinates rounded to
+//	        1/100000, 1/20000 or 1/2000 of the drawing
+//	SSIM    ≥ 0.99            ≥ 0.95             ≥ 0.90
+//
+// The last line is a promise for every picture: the result is decoded and
+// compared with the input, and encoded again at higher quality, twice at most, if
+// it is less similar. If that does not help either, the input is the result. The
+// measure is the mean structural similarity of the luminance in blocks of 8 by 8
+// pixels, of the worst frame of an animation and, for pictures with
+// transparency, of the worse of a white and a black backdrop. A JPEG is never
+// encoded with more than the quality that it has.
 func (e *Engine) Compress() fileops.Action {
 	spec := fileops.Spec{
 		Name: "compress", Engine: e.Name(), Family: "image",
@@ -33,14 +46,14 @@ func (e *Engine) Compress() fileops.Action {
 	}
 	var formats []format.Format
 	for _, f := range compressible {
-		if slices.Contains(e.reads, f) && e.codec.compresses(f) {
+		if slices.Contains(e.reads, f) && (f == format.SVG || f == format.BMP || e.codec.compresses(f)) {
 			formats = append(formats, f)
 		}
 	}
 	spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{{
 		Name: "compression_value", Doc: "How much detail may be lost to save space.",
 		Default: recommended,
-		Enum:    []string{less, recommended, extreme},
+		Enum:    levels,
 		Aliases: map[string]string{"low": less, "less": less, "recommended": recommended, "high": extreme, "extreme": extreme},
 	}}}}
 	return fileops.Func(spec, e.compress)
@@ -49,9 +62,6 @@ func (e *Engine) Compress() fileops.Action {
 // worthwhile is the largest part of the input's size that a result may have to
 // be worth any change of the picture.
 const worthwhile = 0.97
-
-// similar is the structural similarity below which a result is thrown away.
-const similar = 0.85
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	src, h, err := e.load(job)
@@ -63,56 +73,159 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		job.Log.Info("kept as it is", "reason", reason)
 		return e.keep(ctx, job, src)
 	}
-	var before image.Image
-	steps := stepsFor(src, h, job.Params.Get("compression_value"))
+	level := max(0, slices.Index(levels, job.Params.Get("compression_value")))
+	c := &compression{Engine: e, src: src, header: h, bound: bounds[level] + margin, limit: worthwhile * float64(len(src.data))}
+	if src.format == format.SVG {
+		c.bound = bounds[0] // what is left out of a drawing is not to be seen
+	}
+	steps := stepsFor(src, h, level)
 	for i, candidates := range steps {
-		b, err := e.smallest(ctx, src, candidates)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && src.format == format.TIFF && h.pages > 1:
-			// Pages of different sizes cannot be written as one TIFF.
-			job.Log.Info("kept as it is", "reason", "the pages cannot be written together")
-			return e.keep(ctx, job, src)
-		case err != nil:
-			return e.blame(ctx, src, candidates[0], err)
-		}
-		job.Progress(0.1 + 0.7*float64(i+1)/float64(len(steps)))
-		if float64(len(b)) >= worthwhile*float64(len(src.data)) {
-			if src.format == format.PNG {
-				continue // without loss it may be smaller
-			}
-			break // what keeps more is larger still
-		}
-		if before == nil {
-			if before, err = e.preview(ctx, src); err != nil {
-				return e.blame(ctx, src, candidates[0], err)
-			}
-		}
-		if err := e.verify(ctx, source{b, src.format}, h, before); err != nil {
-			if ctx.Err() != nil {
+		for k, p := range candidates {
+			err := c.try(ctx, p)
+			switch {
+			case ctx.Err() != nil:
 				return context.Cause(ctx)
+			case err != nil && src.format == format.TIFF && h.pages > 1:
+				// Pages of different sizes cannot be written as one TIFF.
+				job.Log.Info("kept as it is", "reason", "the pages cannot be written together")
+				return e.keep(ctx, job, src)
+			case err != nil:
+				return e.blame(ctx, src, p, err)
 			}
-			job.Log.Warn("compressed picture rejected", "err", err)
-			continue
+			done := float64(i) + float64(k+1)/float64(len(candidates))
+			job.Progress(0.05 + 0.9*done/float64(len(steps)))
 		}
-		return job.WriteBytes(job.Input().Name(), b)
+		if c.best != nil {
+			return job.WriteBytes(job.Input().Name(), c.best)
+		}
 	}
 	return e.keep(ctx, job, src)
 }
 
-// smallest encodes a picture in several ways and returns the smallest result.
-func (e *Engine) smallest(ctx context.Context, src source, candidates []plan) (best []byte, err error) {
-	for _, p := range candidates {
-		b, err := e.recompress(ctx, src, p)
-		if err != nil {
-			return nil, err
-		}
-		if b != nil && (best == nil || len(b) < len(best)) {
-			best = b
+// A compression looks for the smallest form of a picture that is like it.
+type compression struct {
+	*Engine
+	src    source
+	header header
+	bound  float64 // least structural similarity
+	limit  float64 // bytes that a result must stay below
+
+	before *sight // what the input looks like; nil until it is needed
+	best   []byte // the smallest result so far that meets the bound
+}
+
+// tries is how often a picture of header h is encoded with one plan at most.
+func tries(h header) int {
+	if h.pixels()*int64(h.pages) > 4e6 {
+		return 3 // each takes seconds with some encoders
+	}
+	return 5
+}
+
+// try encodes the picture as p says, and at higher quality if it is not similar
+// enough. A result that is smaller than the best one so far takes its place.
+func (c *compression) try(ctx context.Context, p plan) error {
+	search := search{quality: p.quality, highest: 97, mayLose: 1 - c.bound}
+	if c.src.format == format.JPG {
+		// The quality of the input loses next to nothing, for its steps are
+		// the same; more would only add bytes.
+		if known := readJPEG(c.src.data).quality; known > 0 {
+			search.highest = max(known, p.quality)
 		}
 	}
-	return best, nil
+	for n := 1; ; n++ {
+		b, err := c.recompress(ctx, c.src, p)
+		if err != nil || b == nil {
+			return err
+		}
+		similar := 1.0 // too large: what is less like the input may be smaller
+		if fits := float64(len(b)) < c.limit && (c.best == nil || len(b) < len(c.best)); fits {
+			if similar, err = c.compare(ctx, source{b, c.src.format}); err != nil {
+				return err
+			}
+			if similar >= c.bound {
+				c.best = b
+			}
+		}
+		again := similar > 0 && p.quality > 0 && p.colours == 0 && !p.lossless
+		if n == tries(c.header) || !again {
+			return nil
+		}
+		if c.src.format == format.SVG {
+			if p.quality--; similar >= c.bound || p.quality == 0 {
+				return nil
+			}
+			continue
+		}
+		if !search.next(1 - similar) {
+			return nil
+		}
+		p.quality = search.quality
+	}
+}
+
+// A search looks for the lowest quality, from that of its beginning on, that
+// loses no more than it may. What is lost is one minus the similarity.
+type search struct {
+	quality int // to try
+	highest int
+	mayLose float64
+
+	failed, passed int     // the nearest qualities that did and did not lose too much; 0 for none
+	lost, kept     float64 // what these lost
+}
+
+// next takes what the present quality lost and chooses another one. It returns
+// false if there is none worth trying.
+func (s *search) next(lost float64) bool {
+	const (
+		near   = 2    // steps of quality that make little difference
+		safety = 0.95 // of what may be lost, to be aimed at
+	)
+	if lost <= s.mayLose {
+		s.passed, s.kept = s.quality, lost
+		if s.failed == 0 || s.passed-s.failed <= near || lost > 0.9*s.mayLose {
+			return false // the level asks for no less, or it cannot be much less
+		}
+	} else {
+		s.failed, s.lost = s.quality, lost
+	}
+	// What is lost grows like a power of the distance from the best quality:
+	// 1.25 for most encoders, and what two points say after that.
+	power := 1.25
+	if s.passed > 0 && s.kept > 0 {
+		power = math.Log(s.lost/s.kept) / math.Log(float64(101-s.failed)/float64(101-s.passed))
+	}
+	next := 101 - int(float64(101-s.failed)*math.Pow(s.mayLose/s.lost*safety, 1/power))
+	if s.passed == 0 {
+		s.quality = min(s.highest, max(next, s.failed+1))
+	} else {
+		s.quality = min(s.passed-1, max(next, s.failed+1))
+	}
+	return s.quality > s.failed
+}
+
+// compare returns how similar a result is to the picture: 0 if it has other
+// dimensions or pages.
+func (c *compression) compare(ctx context.Context, src source) (float64, error) {
+	h, err := c.Engine.stat(src)
+	if err != nil {
+		return 0, err
+	}
+	want := c.header
+	if h.width != want.width && h.width != want.height || h.pixels() != want.pixels() || h.pages != want.pages {
+		return 0, nil
+	}
+	if c.before == nil {
+		if c.before, err = c.see(ctx, c.src, want); err != nil {
+			return 0, err
+		}
+	}
+	after, err := c.see(ctx, src, want)
+	if err != nil {
+		return 0, err
+	}
+	return c.before.similarity(after), nil
 }
 
 // keep returns the input, provided that it is whole: a damaged picture must not
@@ -153,92 +266,16 @@ func irreplaceable(src source, h header) string {
 	return ""
 }
 
-// stepsFor returns how to compress a picture: each step is a set of plans of
-// which the smallest result counts, and the next step is taken if that does not
-// look like the original. The numbers are from comparing size and similarity of
-// photos, scans, logos and page images.
-func stepsFor(src source, h header, level string) (steps [][]plan) {
-	for i := max(0, slices.Index([]string{less, recommended, extreme}, level)); i >= 0; i-- {
-		steps = append(steps, plansFor(src, h, i))
-	}
-	return steps
-}
-
-// plansFor returns the plans of one level, from 0 for the least loss to 2.
-func plansFor(src source, h header, i int) []plan {
-	at := func(v ...int) int { return v[i] }
-	p := plan{to: src.format, meta: keepProfile, small: true}
-	switch src.format {
-	case format.JPG:
-		info := readJPEG(src.data)
-		p.quality = at(85, 75, 50)
-		if info.quality > 0 {
-			p.quality = min(p.quality, info.quality) // more would only add bytes
-		}
-		p.subsample = "on"
-		if info.fullColour && i == 0 {
-			p.subsample = "off"
-		}
-	case format.PNG:
-		exact := p
-		exact.lossless = true
-		if i == 0 {
-			return []plan{exact}
-		}
-		exact.colours = 256 // or not at all
-		p.colours, p.quality, p.dither = 256, at(0, 90, 50), []float64{0, 1, 0.6}[i]
-		return []plan{p, exact}
-	case format.WebP:
-		p.all = h.pages > 1
-		p.quality = at(85, 75, 50)
-		p.lossless = i == 0 && losslessWebP(src.data)
-	case format.GIF:
-		p.all = h.pages > 1
-		p.colours = at(256, 128, 64)
-		p.dither = []float64{1, 0.7, 0.3}[i]
-		p.slack = []float64{0, 8, 20}[i]
-	case format.TIFF:
-		p.all, p.upside, p.tiff = h.pages > 1, true, "deflate"
-		switch {
-		case h.bilevel:
-			p.tiff = "ccittfax4" // lossless, and nothing lossy is smaller
-		case i > 0 && !h.alpha:
-			q := p
-			q.tiff, q.quality = "jpeg", at(0, 75, 55)
-			return []plan{q, p} // drawings are smaller without loss
-		}
-	case format.AVIF:
-		p.quality = at(65, 50, 35)
-	case format.HEIC:
-		p.quality = at(60, 45, 35)
-	}
-	return []plan{p}
-}
-
-// losslessWebP tells whether a still WebP has the lossless kind of data (WebP
-// container specification).
-func losslessWebP(b []byte) bool {
-	for i := 12; i+8 <= len(b); {
-		switch string(b[i : i+4]) {
-		case "VP8L":
-			return true
-		case "VP8 ":
-			return false
-		}
-		n := int64(binary.LittleEndian.Uint32(b[i+4:]))
-		if n > int64(len(b)) {
-			return false
-		}
-		i += 8 + int(n+n&1)
-	}
-	return false
-}
-
 // recompress encodes a picture as p says. For a lossless PNG it also tries a
 // palette of exactly its colours, which libvips does not make; with a limit of
 // colours in p it tries nothing else, and the result is nil if there are more.
 func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, err error) {
-	if p.to != format.PNG || !p.lossless {
+	switch {
+	case p.to == format.BMP:
+		return repackBMP(src.data)
+	case p.to == format.SVG:
+		return minifySVG(src.data, p.quality)
+	case p.to != format.PNG || !p.lossless:
 		return e.codec.transcode(ctx, src, p)
 	}
 	if p.colours == 0 {
@@ -256,29 +293,13 @@ func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, 
 	return b, nil
 }
 
-// verify tells whether a compressed picture is one that can be shown in the
-// place of the original, of which before is a preview.
-func (e *Engine) verify(ctx context.Context, src source, want header, before image.Image) error {
-	h, err := e.codec.stat(src)
-	if err != nil {
-		return err
-	}
-	if h.width != want.width && h.width != want.height || h.pixels() != want.pixels() || h.pages != want.pages {
-		return fmt.Errorf("%d×%d with %d pages became %d×%d with %d", want.width, want.height, want.pages, h.width, h.height, h.pages)
-	}
-	after, err := e.preview(ctx, src)
-	if err != nil {
-		return err
-	}
-	if s := similarity(before, after); s < similar {
-		return fmt.Errorf("similarity %.3f", s)
-	}
-	return nil
-}
-
 // preview decodes the first frame, reduced so much that noise is averaged away:
 // lossy formats drop it, and that is no damage.
 func (e *Engine) preview(ctx context.Context, src source) (image.Image, error) {
+	if decode := ownDecoder(src.format); decode != nil {
+		m, err := decode(src.data)
+		return m.img, err
+	}
 	return e.codec.pixels(ctx, src, plan{width: 192, height: 192})
 }
 
@@ -293,50 +314,4 @@ func pngChunks(b []byte) func(yield func(string, int) bool) {
 			i += 12 + int(n)
 		}
 	}
-}
-
-// similarity returns the mean structural similarity of two pictures of the same
-// size (Wang et al., 2004) in blocks of 8 by 8 of their luminance over white, 1
-// for equal ones and 0 for pictures of different size.
-func similarity(a, b image.Image) float64 {
-	if a.Bounds().Size() != b.Bounds().Size() {
-		return 0
-	}
-	ga, gb := luma(a), luma(b)
-	const block, c1, c2 = 8, 6.5025, 58.5225 // (0.01 × 255)² and (0.03 × 255)²
-	w, h := ga.Rect.Dx(), ga.Rect.Dy()
-	sum, n := 0.0, 0
-	for y := 0; y < h; y += block {
-		for x := 0; x < w; x += block {
-			var sa, sb, saa, sbb, sab, k float64
-			for j := y; j < min(h, y+block); j++ {
-				for i := x; i < min(w, x+block); i++ {
-					p, q := float64(ga.Pix[j*ga.Stride+i]), float64(gb.Pix[j*gb.Stride+i])
-					sa, sb, saa, sbb, sab, k = sa+p, sb+q, saa+p*p, sbb+q*q, sab+p*q, k+1
-				}
-			}
-			ma, mb := sa/k, sb/k
-			va, vb, cov := math.Max(0, saa/k-ma*ma), math.Max(0, sbb/k-mb*mb), sab/k-ma*mb
-			sum += (2*ma*mb + c1) * (2*cov + c2) / ((ma*ma + mb*mb + c1) * (va + vb + c2))
-			n++
-		}
-	}
-	return sum / float64(n)
-}
-
-// luma returns m in gray, laid on white.
-func luma(m image.Image) *image.Gray {
-	if g, ok := m.(*image.Gray); ok {
-		return g
-	}
-	b := m.Bounds()
-	out := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
-	for y := range b.Dy() {
-		for x := range b.Dx() {
-			r, g, bl, a := m.At(b.Min.X+x, b.Min.Y+y).RGBA()
-			v := (19595*r + 38470*g + 7471*bl + 1<<15) >> 16
-			out.Pix[y*out.Stride+x] = byte((v + 0xffff - a) >> 8)
-		}
-	}
-	return out
 }

@@ -13,7 +13,10 @@ import (
 //
 // Its parameters, besides convert_to, are quality (1 to 100; ignored by formats
 // without loss; 100 is lossless for webp, avif and jxl), width and height (a
-// box to fit into; never enlarges a picture made of pixels) and strip_metadata
+// box), fit (how to use the box: inside, the default, never enlarges a picture
+// made of pixels; cover, contain and fill give exactly this size), background (a
+// colour behind transparent parts), for svg dpi (pixels per inch, where an inch
+// is 96 units; width and height have precedence) and strip_metadata
 // (removes EXIF, XMP and IPTC data, among them the place where a photo was
 // taken; otherwise they are kept where the target can carry them).
 func (e *Engine) Convert() fileops.Action {
@@ -26,12 +29,12 @@ func (e *Engine) Convert() fileops.Action {
 		if len(targets) == 0 {
 			continue
 		}
-		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{in}, Params: convertParams(targets)})
+		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{in}, Params: convertParams(in, targets)})
 	}
 	return fileops.Func(spec, e.convert)
 }
 
-func convertParams(targets []format.Format) fileops.Schema {
+func convertParams(in format.Format, targets []format.Format) fileops.Schema {
 	to := fileops.Enum("convert_to", "The format to convert to.")
 	to.Aliases = make(map[string]string)
 	for _, f := range targets {
@@ -40,7 +43,7 @@ func convertParams(targets []format.Format) fileops.Schema {
 			to.Aliases[string(a)] = string(f)
 		}
 	}
-	return fileops.Schema{
+	s := fileops.Schema{
 		to,
 		{Name: "quality", Type: fileops.Integer, Min: 1, Max: 100,
 			Doc: "Quality of formats that lose detail, where 100 is the best."},
@@ -50,7 +53,15 @@ func convertParams(targets []format.Format) fileops.Schema {
 			Doc: "Largest height in pixels; the proportions are kept and pictures are never enlarged."},
 		{Name: "strip_metadata", Type: fileops.Boolean, Default: false,
 			Doc: "Removes metadata such as the camera and the place where a photo was taken."},
+		{Name: "fit", Default: fitInside, Enum: []string{fitInside, fitCover, fitContain, fitFill}, Aliases: map[string]string{"exact": fitFill, "crop": fitCover, "pad": fitContain},
+			Doc: "What width and height mean together: the largest size (inside), or exactly this size, by cutting off (cover), with background around (contain) or out of proportion (fill)."},
+		backgroundParam(),
 	}
+	if in == format.SVG {
+		s = append(s, fileops.Param{Name: "dpi", Type: fileops.Integer, Min: 10, Max: 2400,
+			Doc: "Pixels per inch at which the drawing is drawn; without it 96, one pixel for each unit."})
+	}
+	return s
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
@@ -64,6 +75,8 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		quality: job.Params.Int("quality"),
 		enlarge: src.format == format.SVG,
 		bilevel: h.bilevel,
+		fit:     job.Params.Get("fit"), background: parseColour(job.Params.Get("background")),
+		dpi: job.Params.Float("dpi"),
 	}
 	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling makes grays
 	// A palette with sharp edges suffers from lossy encoding and gains little.
@@ -71,10 +84,8 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if job.Params.Bool("strip_metadata") {
 		p.meta = keepProfile
 	}
-	if p.enlarge {
-		if err := e.vectorLimit(h, p); err != nil {
-			return err
-		}
+	if err := e.sizeLimit(h, p); err != nil {
+		return err
 	}
 	job.Progress(0.05)
 	pages := 1
@@ -134,11 +145,23 @@ func (e *Engine) pageLimit(src source, page int) error {
 	return nil
 }
 
-// vectorLimit checks how large an SVG will be drawn.
-func (e *Engine) vectorLimit(h header, p plan) error {
+// outSize returns the size of the result for a picture.
+func outSize(h header, p plan) (w, height float64) {
+	if p.exact() {
+		return float64(p.width), float64(p.height)
+	}
 	s := fit(h.width, h.height, p, false)
-	if float64(h.width)*s*float64(h.height)*s > float64(e.opts.MaxPixels) {
-		return fileops.Fail(fileops.ErrLimit, nil, "the drawing would have more pixels than the limit of %s", millions(e.opts.MaxPixels))
+	if p.enlarge && p.width == 0 && p.height == 0 && p.dpi > 0 {
+		s = p.dpi / 96
+	}
+	return float64(h.width) * s, float64(h.height) * s
+}
+
+// sizeLimit checks how large a result will be that may be larger than its input.
+func (e *Engine) sizeLimit(h header, p plan) error {
+	w, ht := outSize(h, p)
+	if n := w * ht; n > float64(e.opts.MaxPixels) || n*float64(h.pages) > float64(e.opts.MaxTotalPixels) {
+		return fileops.Fail(fileops.ErrLimit, nil, "the result would have more pixels than the limit of %s", millions(e.opts.MaxPixels))
 	}
 	return nil
 }
@@ -155,8 +178,7 @@ func targetLimit(p plan, h header) error {
 	if !ok {
 		return nil
 	}
-	s := fit(h.width, h.height, p, false)
-	if float64(max(h.width, h.height))*s > float64(limit) {
+	if w, ht := outSize(h, p); max(w, ht) > float64(limit) {
 		return fileops.Fail(fileops.ErrLimit, nil,
 			"a %s picture can be at most %d pixels wide or high and this one has %d × %d; set width or height to make it smaller",
 			p.to.Title(), limit, h.width, h.height)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"io"
 	"slices"
 
@@ -146,6 +147,12 @@ type codec interface {
 	// any other target they become sRGB, for BMP without transparency.
 	pixels(ctx context.Context, src source, p plan) (image.Image, error)
 
+	// luma returns the luminance of the first page or, if there are several
+	// pages to see, of all, one below the other,
+	// upright and laid on a gray backdrop. Drawings are made drawn pixels
+	// large.
+	luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error)
+
 	// jpeg makes a JPEG of samples; see [Engine.EncodeJPEG].
 	jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error)
 
@@ -200,12 +207,17 @@ type plan struct {
 	// ones alone; it is for SVG.
 	width, height int
 	enlarge       bool
+	fit           string // how to use the box: one of the values of fit, "" for inside
+
+	// background is laid behind transparency, nil for white where the target
+	// has no transparency and for nothing elsewhere.
+	background *color.NRGBA
 
 	meta   meta
 	upside bool // leave the noted orientation alone
 
 	quality   int     // 1 to 100, 0 for the default of the format
-	dpi       float64 // 0 for that of the source
+	dpi       float64 // 0 for that of the source; a drawing is drawn at it
 	lossless  bool
 	bilevel   bool   // the source is black and white only
 	subsample string // of JPEG colours: "on", "off", "" for the codec's choice

@@ -37,3 +37,27 @@ func FuzzOwnDecoders(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDrawing gives damaged drawings to the compression of SVG.
+func FuzzDrawing(f *testing.F) {
+	e, err := imageops.New(&imageops.Options{MaxPixels: 1 << 20})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{
+		`<svg width="9" height="9"><!-- c --><path d="m1.2345678,2.3456789a1 1 0 01.5.5h-3V2z"/></svg>`,
+		`<!DOCTYPE svg [<!ENTITY a "b">]><svg viewBox='0 0 1e3 1e3'><text> a <tspan>&a;</tspan></text><style>.a{}</style></svg>`,
+		`<svg><g style="-inkscape-x:'a';fill:red" points="1,2 3,4.5e-7"/><metadata><a/></metadata></svg>`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := run(ctx, e.Compress(), nil, fileops.Bytes("in.svg", data))
+		var param *fileops.ParamError
+		if err != nil && fileops.Code(err) == "internal_error" && !errors.As(err, &param) {
+			t.Error(err)
+		}
+	})
+}

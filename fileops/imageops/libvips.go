@@ -88,6 +88,51 @@ static int fw_shrink(void *in, int width, int height, VipsImage **out) {
 	return vips_resize(v, out, (double)width / v->Xsize, "vscale", (double)height / v->Ysize, NULL);
 }
 
+// fw_ink returns a colour of 8 bits as the samples of an image of n bands.
+static VipsArrayDouble *fw_ink(VipsImage *v, int n, int r, int g, int b, int a) {
+	double s = v->BandFmt == VIPS_FORMAT_USHORT ? 257 : 1;
+	double rgba[] = { r * s, g * s, b * s, a * s }, gray[] = { g * s, a * s };
+	return vips_array_double_new(n <= 2 ? gray : rgba, n);
+}
+
+static int fw_flatten(void *in, int r, int g, int b, VipsImage **out) {
+	VipsImage *v = in;
+	VipsArrayDouble *ink = fw_ink(v, v->Bands - 1, r, g, b, 255);
+	int failed = vips_flatten(v, out, "background", ink, "max_alpha", v->BandFmt == VIPS_FORMAT_USHORT ? 65535.0 : 255.0, NULL);
+	vips_area_unref(VIPS_AREA(ink));
+	return failed;
+}
+
+static int fw_embed(void *in, int x, int y, int width, int height, int r, int g, int b, int a, VipsImage **out) {
+	VipsImage *v = in;
+	VipsArrayDouble *ink = fw_ink(v, v->Bands, r, g, b, a);
+	int failed = vips_embed(v, out, x, y, width, height, "extend", VIPS_EXTEND_BACKGROUND, "background", ink, NULL);
+	vips_area_unref(VIPS_AREA(ink));
+	return failed;
+}
+
+// fw_luma makes one band of 8 bits of one or three, by the weights of ITU-R
+// BT.601 and not those of linear light, which libvips uses.
+static int fw_luma(void *in, VipsImage **out) {
+	VipsImage *v = in, *w, *m, *t;
+	if (v->Bands != 3)
+		return vips_extract_band(v, out, 0, NULL);
+	double weights[] = { 0.299, 0.587, 0.114 };
+	if (!(m = vips_image_new_matrix_from_array(3, 1, weights, 3)))
+		return -1;
+	if (vips_recomb(v, &w, m, NULL)) {
+		g_object_unref(m);
+		return -1;
+	}
+	g_object_unref(m);
+	int failed = vips_linear1(w, &t, 1.0, 0.5, "uchar", TRUE, NULL);
+	g_object_unref(w);
+	if (failed)
+		return -1;
+	*out = t;
+	return 0;
+}
+
 static int fw_icc_space(void *in, char *space) {
 	const void *data;
 	size_t size;
@@ -110,6 +155,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"reflect"
 	"runtime"
 	"strings"
@@ -311,6 +357,37 @@ func (p *picture) toSRGB(depth int) error {
 	}
 	replace(p.ImageRef, unsafe.Pointer(out))
 	return nil
+}
+
+// toLuma reduces gray or RGB of 8 bits to the luminance.
+func (p *picture) toLuma() error {
+	var out *C.VipsImage
+	if C.fw_luma(pointer(p.ImageRef), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// flatten lays p, which must be transparent, on a colour.
+func (p *picture) flatten(c color.NRGBA) error {
+	var out *C.VipsImage
+	if C.fw_flatten(pointer(p.ImageRef), C.int(c.R), C.int(c.G), C.int(c.B), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// embed puts p, of a single page, on a canvas of a colour.
+func (p *picture) embed(l layout, c color.NRGBA) error {
+	var out *C.VipsImage
+	if C.fw_embed(pointer(p.ImageRef), C.int(l.padX), C.int(l.padY), C.int(l.outW), C.int(l.outH),
+		C.int(c.R), C.int(c.G), C.int(c.B), C.int(c.A), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return p.SetPageHeight(p.Height())
 }
 
 // resize changes the size of samples that may mean anything.

@@ -240,7 +240,7 @@ func (p *prober) set() *Set {
 		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
 	)
 	add(tools.Merge(toPDF(s.actions)...))
-	add(archiveops.Zip(), archiveops.Compress(nil))
+	add(archiveops.Zip(), archiveops.Compress(nil), archiveops.Lock(nil), archiveops.Unlock(nil), archiveops.ResetPassword(nil))
 	s.engines = p.report()
 	return s
 }

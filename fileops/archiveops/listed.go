@@ -1,0 +1,257 @@
+package archiveops
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/bodgit/sevenzip"
+	"github.com/nwaples/rardecode/v2"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A listed is an archive of a kind whose headers say what is in it: 7z or rar.
+type listed struct {
+	ctx      context.Context
+	limits   Limits
+	in       *fileops.File
+	password string
+
+	headersOnly bool // do not unpack
+	packed      int64
+}
+
+// listed returns the input as such an archive, nil if it is none.
+func (c *converter) listed(ctx context.Context, job *fileops.Job) *listed {
+	switch in := job.Input(); in.Format() {
+	case format.SevenZip, format.RAR:
+		return &listed{ctx: ctx, limits: c.limits, in: in, password: job.Params.Get("password")}
+	}
+	return nil
+}
+
+// walk implements archive.
+func (l *listed) walk(visit func(*tar.Header, io.Reader) error, _ func() int64) (err error) {
+	defer func() {
+		// The libraries are given what may be damaged on purpose.
+		if v := recover(); v != nil {
+			err = l.failure(fmt.Errorf("decoder: %v", v))
+		}
+	}()
+	if l.in.Format() == format.RAR {
+		return l.failure(l.rar(visit))
+	}
+	return l.failure(l.sevenZip(visit))
+}
+
+// entry visits one entry after a look at the limits. What it has more or less
+// content than it says is damaged.
+func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), visit func(*tar.Header, io.Reader) error) error {
+	switch {
+	case l.ctx.Err() != nil:
+		return context.Cause(l.ctx)
+	case n >= l.limits.Entries:
+		return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries", l.limits.Entries)
+	case h.Size < 0 || h.Size > l.limits.Unpacked-l.packed:
+		return tooLarge(l.limits)
+	}
+	if l.packed += h.Size; l.packed > ratioFrom && l.packed/l.limits.Ratio > l.in.Size() {
+		return fileops.Fail(fileops.ErrLimit, nil, "the file unpacks to more than %d times its size", l.limits.Ratio)
+	}
+	if l.headersOnly {
+		return visit(h, nil)
+	}
+	r, err := open()
+	if err != nil {
+		return err
+	}
+	r = &sized{ctx: l.ctx, r: r, left: h.Size}
+	if err := visit(h, r); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, struct{ io.Reader }{r}) // for its checksum
+	return err
+}
+
+// A sized reads exactly as much as it should.
+type sized struct {
+	ctx  context.Context
+	r    io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (s *sized) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	n, err := s.r.Read(p)
+	s.left -= int64(n)
+	switch {
+	case s.left < 0:
+		return 0, errTooMany
+	case err == io.EOF && s.left > 0:
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
+	zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), l.password)
+	if err != nil {
+		return err
+	}
+	for n, f := range zr.File {
+		h := &tar.Header{Name: f.Name, Size: int64(min(f.UncompressedSize, 1<<62)), ModTime: f.Modified, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}
+		if h.Typeflag == tar.TypeDir {
+			h.Size = 0
+		}
+		var rc io.ReadCloser
+		err := l.entry(n, h, func() (io.Reader, error) {
+			if h.Size == 0 {
+				return eof{}, nil
+			}
+			var err error
+			if rc, err = f.Open(); err != nil {
+				return nil, err
+			}
+			return &summed{r: rc, want: f.CRC32, sum: crc32.NewIEEE()}, nil
+		}, visit)
+		if rc != nil {
+			err = errors.Join(err, rc.Close())
+		}
+		if errors.Is(err, errDamaged) && l.secret(n) {
+			err = &sevenzip.ReadError{Encrypted: true, Err: err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// secret tells whether an entry of a 7z archive is encrypted: its content then
+// depends on the password.
+func (l *listed) secret(n int) bool {
+	first := func(password string) []byte {
+		zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), password)
+		if err != nil || n >= len(zr.File) {
+			return nil
+		}
+		rc, err := zr.File[n].Open()
+		if err != nil {
+			return nil
+		}
+		defer rc.Close()
+		b, _ := io.ReadAll(io.LimitReader(rc, 64))
+		return b
+	}
+	return !bytes.Equal(first(l.password), first(l.password+"?"))
+}
+
+// A summed compares content with its checksum, which the library does not do.
+type summed struct {
+	r    io.Reader
+	want uint32
+	sum  hash.Hash32
+}
+
+// Read implements io.Reader.
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	if err == io.EOF && s.want != 0 && s.sum.Sum32() != s.want {
+		err = errDamaged
+	}
+	return n, err
+}
+
+func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
+	opts := []rardecode.Option{rardecode.MaxDictionarySize(maxDictionary)}
+	if l.password != "" {
+		opts = append(opts, rardecode.Password(l.password))
+	}
+	rr, err := rardecode.NewReader(l.in.Reader(), opts...)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		f, err := rr.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.Encrypted && l.password == "" {
+			return rardecode.ErrArchivedFileEncrypted
+		}
+		h := &tar.Header{Name: f.Name, Size: f.UnPackedSize, ModTime: f.ModificationTime, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}
+		switch {
+		case f.UnKnownSize:
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive does not say how large its files are")
+		case f.LinkType == rardecode.LinkTypeHardLink || f.LinkType == rardecode.LinkTypeFileCopy:
+			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, f.LinkTarget, 0
+		case f.LinkType != rardecode.LinkTypeNone:
+			h.Typeflag, h.Size = tar.TypeSymlink, 0
+		case f.IsDir:
+			h.Typeflag, h.Size = tar.TypeDir, 0
+		}
+		open := func() (io.Reader, error) { return rr, nil }
+		if h.Size == 0 {
+			open = func() (io.Reader, error) { return eof{}, nil }
+		}
+		if err := l.entry(n, h, open, visit); err != nil {
+			return err
+		}
+	}
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+// typeFlag returns the kind of an entry as tar writes it.
+func typeFlag(m fs.FileMode) byte {
+	switch {
+	case m.IsDir():
+		return tar.TypeDir
+	case m&fs.ModeSymlink != 0:
+		return tar.TypeSymlink
+	case m.IsRegular():
+		return tar.TypeReg
+	}
+	return tar.TypeFifo
+}
+
+// failure says whose fault an error is.
+func (l *listed) failure(err error) error {
+	var known *fileops.Failure
+	var system *fs.PathError
+	var broken *sevenzip.ReadError
+	if err == nil || errors.Is(err, errStopped) || errors.As(err, &known) || errors.As(err, &system) {
+		return err
+	}
+	encrypted := errors.As(err, &broken) && broken.Encrypted
+	switch {
+	case l.ctx.Err() != nil:
+		return context.Cause(l.ctx)
+	case errors.Is(err, rardecode.ErrArchiveEncrypted), errors.Is(err, rardecode.ErrArchivedFileEncrypted), encrypted && l.password == "":
+		return fileops.Fail(fileops.ErrPasswordRequired, err, "the archive is protected by a password")
+	case errors.Is(err, rardecode.ErrBadPassword), encrypted:
+		return fileops.Fail(fileops.ErrWrongPassword, err, "the password is not that of the archive")
+	case errors.Is(err, rardecode.ErrMultiVolume), errors.Is(err, rardecode.ErrBadVolumeNumber):
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the archive is one of several parts; join them first")
+	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
+		return fileops.Fail(fileops.ErrLimit, err, "the file needs more than the limit of %d MiB of memory to be unpacked", maxDictionary>>20)
+	}
+	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
+}

@@ -1,0 +1,184 @@
+package archiveops
+
+import (
+	"bufio"
+	"compress/bzip2"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A stream reads an input, unpacked, within the limits.
+type stream struct {
+	ctx      context.Context
+	limits   Limits
+	progress func(float64) // may be nil
+
+	raw      *bufio.Reader // the input
+	size     int64         // of the input
+	consumed int64         // bytes of it, as far as read ahead
+	packed   io.Reader     // what unpacks raw; nil if the input is not compressed
+	head     *bufio.Reader // what Read reads
+	unpacked int64
+
+	isTar bool
+	time  time.Time // of a compressed file; zero if not known
+	end   bool      // Read has returned io.EOF
+	at    int64     // bytes that Read has returned
+	err   error     // not the fault of the input
+}
+
+// maxDictionary is how much of what was unpacked an input may refer back to, and
+// so how much memory unpacking takes. It is that of xz -9 and zstd --ultra -22.
+const maxDictionary = 128 << 20
+
+// open begins to read the input.
+func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) {
+	s := &stream{ctx: ctx, limits: c.limits, size: f.Size()}
+	s.raw = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) { return s.readInput(f.Reader(), p) }), 64<<10)
+	var err error
+	switch f.Format() {
+	case format.TAR:
+		s.head, s.isTar = s.raw, true
+		return s, nil
+	case format.TarBZ2, format.BZ2:
+		s.packed = bzip2.NewReader(s.raw)
+	case format.TarXZ, format.XZ:
+		s.packed, err = newXZ(s.raw)
+	case format.TarZst, format.Zst:
+		var d *zstd.Decoder
+		// With one goroutine nothing is left running that must be closed.
+		d, err = zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderLowmem(true))
+		s.packed = d
+	default:
+		var gz *gzip.Reader
+		if gz, err = gzip.NewReader(s.raw); err == nil {
+			gz.Multistream(false)
+			s.time = gz.ModTime
+			s.packed = &gunzip{gz, s.raw}
+		}
+	}
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	s.head = bufio.NewReaderSize(readerFunc(s.unpack), 64<<10)
+	switch f.Format() {
+	case format.GZ, format.BZ2, format.XZ, format.Zst:
+		first, err := s.head.Peek(512)
+		if err != nil && err != io.EOF {
+			return nil, s.failure(err)
+		}
+		s.isTar = isTarHeader(first)
+	default:
+		s.isTar = true
+	}
+	return s, nil
+}
+
+// unpack reads what is unpacked and counts it.
+func (s *stream) unpack(p []byte) (int, error) {
+	n, err := s.packed.Read(p)
+	s.unpacked += int64(n)
+	if n > 0 {
+		if err := s.check(s.unpacked); err != nil {
+			s.err = err
+			return 0, err
+		}
+	}
+	return n, err
+}
+
+// A gunzip reads a file of one or several members (RFC 1952, 2.2). Zeros after
+// the last one are padding, as on tapes.
+type gunzip struct {
+	gz  *gzip.Reader
+	raw *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (g *gunzip) Read(p []byte) (int, error) {
+	for {
+		n, err := g.gz.Read(p)
+		if n > 0 && err == io.EOF {
+			err = nil
+		}
+		if n > 0 || err != io.EOF {
+			return n, err
+		}
+		b, err := g.raw.Peek(1)
+		for err == nil && b[0] == 0 {
+			g.raw.Discard(1)
+			b, err = g.raw.Peek(1)
+			if err == nil && b[0] != 0 {
+				return 0, gzip.ErrHeader
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := g.gz.Reset(g.raw); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		g.gz.Multistream(false)
+	}
+}
+
+// newXZ reads xz, after a look at how much memory its first block asks for (The
+// .xz File Format 1.1, 3.1 and 5.3.1). Later blocks of a file have the same
+// filters in practice.
+func newXZ(r *bufio.Reader) (io.Reader, error) {
+	head, err := r.Peek(12 + 24)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if len(head) > 14 && head[12] != 0 {
+		flags, at := head[13], 14
+		for _, present := range []bool{flags&0x40 != 0, flags&0x80 != 0} {
+			for present && at < len(head) { // sizes, which are of variable length
+				at++
+				present = head[at-1]&0x80 != 0
+			}
+		}
+		const lzma2 = 0x21
+		for at+2 < len(head) && head[at] != lzma2 {
+			at += 2 + int(head[at+1]) // filters before it
+		}
+		if at+2 < len(head) {
+			if bits := int(head[at+2] & 0x3f); bits > 40 || (2|uint64(bits)&1)<<(bits/2+11) > maxDictionary {
+				return nil, fileops.Fail(fileops.ErrLimit, nil, "the file needs more than the limit of %d MiB of memory to be unpacked", maxDictionary>>20)
+			}
+		}
+	}
+	z, err := xz.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	return noPanic{z}, nil
+}
+
+// noPanic turns a panic of a decoder into an error: they are given what may be
+// damaged on purpose.
+type noPanic struct{ r io.Reader }
+
+func (p noPanic) Read(b []byte) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = 0, fmt.Errorf("decoder: %v", v)
+		}
+	}()
+	return p.r.Read(b)
+}
+
+var errTooMany = errors.New("more content than the archive says")
