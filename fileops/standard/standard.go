@@ -241,7 +241,7 @@ func (p *prober) set() *Set {
 	dataConvert := dataops.Convert()
 	add(dataConvert, archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
-	add(packageops.Compress(pictures))
+	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
 
 	direct := slices.Clone(s.actions)
 	add(
