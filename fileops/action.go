@@ -59,6 +59,10 @@ type Spec struct {
 	// Otherwise every input is a run of its own, with its own status.
 	Joint bool
 
+	// Encrypted is set if the action takes documents that are encrypted as a
+	// whole (unlock). All others get only those that can be looked into.
+	Encrypted bool
+
 	// Accepts lists what the action can do, most specific first.
 	Accepts []Accept
 }

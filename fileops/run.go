@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+
+	"github.com/filewright/filewright/fileops/format"
 )
 
 // Args are parameters as a caller gives them, before validation. The values
@@ -124,7 +126,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		}
 		defer g.close()
 		if spec.names(g.Format()) {
-			if err := checkInput(&g); err != nil {
+			if err := checkInput(&g); err != nil && !(spec.Encrypted && errors.Is(err, format.ErrEncrypted)) {
 				return fmt.Errorf("%s: %w", spec.Name, err)
 			}
 		}

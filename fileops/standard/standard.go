@@ -28,6 +28,7 @@ import (
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/renderops"
 )
@@ -196,6 +197,15 @@ func (c pictureCodec) Encode(ctx context.Context, s pdfops.Samples, quality int)
 	return c.images.EncodeJPEG(ctx, s.Pix, s.Width, s.Height, s.Components, 0, 0, quality)
 }
 
+// A reducer lets package packageops work on the pictures in documents with
+// package imageops.
+type reducer struct{ images *imageops.Engine }
+
+// Reduce implements packageops.PictureCodec.
+func (r reducer) Reduce(ctx context.Context, data []byte, how packageops.Reduction) ([]byte, error) {
+	return r.images.Reduce(ctx, data, imageops.Reduction(how))
+}
+
 // set puts everything together. The order decides: what does a pair directly
 // stands before what does it in steps.
 func (p *prober) set() *Set {
@@ -209,8 +219,9 @@ func (p *prober) set() *Set {
 	}
 	tools := pdfops.Tools{QPDF: p.qpdf}
 	var imageConvert, officeConvert, renderConvert fileops.Action
+	var pictures packageops.PictureCodec
 	if p.images != nil {
-		tools.Images = pictureCodec{p.images}
+		tools.Images, pictures = pictureCodec{p.images}, reducer{p.images}
 		imageConvert = p.images.Convert()
 		add(imageConvert, p.images.Compress())
 	}
@@ -230,6 +241,7 @@ func (p *prober) set() *Set {
 	dataConvert := dataops.Convert()
 	add(dataConvert, archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
+	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
 
 	direct := slices.Clone(s.actions)
 	add(
