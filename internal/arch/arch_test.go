@@ -32,10 +32,11 @@ var arrows = map[string][]string{
 	"fileops/renderops":  {"fileops", "fileops/format"},
 	"fileops/mediaops":   {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/officeops":  {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/ocrops":     {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/archiveops": {"fileops", "fileops/format"},
 	"fileops/dataops":    {"fileops", "fileops/format"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
-		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/archiveops", "fileops/dataops"},
+		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/ocrops", "fileops/archiveops", "fileops/dataops"},
 	"fileops/fileopstest": {"fileops", "fileops/format"},
 
 	// domain
