@@ -162,7 +162,7 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
-	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX), pages}
+	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX, format.HTML, format.MD), pages}
 	if e.recognizer != nil {
 		text = append(text, e.recognizer.Language())
 	}
@@ -181,6 +181,10 @@ func (e *Engine) Convert() fileops.Action {
 			return e.toText(ctx, job)
 		case format.DOCX:
 			return e.toDocx(ctx, job)
+		case format.HTML:
+			return e.toHTML(ctx, job)
+		case format.MD:
+			return e.toMarkdown(ctx, job)
 		default:
 			return e.toPictures(ctx, job, f)
 		}
