@@ -162,7 +162,7 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
-	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX, format.HTML, format.MD), pages}
+	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
 	if e.recognizer != nil {
 		text = append(text, e.recognizer.Language())
 	}
@@ -185,6 +185,10 @@ func (e *Engine) Convert() fileops.Action {
 			return e.toHTML(ctx, job)
 		case format.MD:
 			return e.toMarkdown(ctx, job)
+		case format.XLSX:
+			return e.toXLSX(ctx, job)
+		case format.CSV:
+			return e.toCSV(ctx, job)
 		default:
 			return e.toPictures(ctx, job, f)
 		}
