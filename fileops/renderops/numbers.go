@@ -199,7 +199,7 @@ func cellValue(s string, c convention, code, header bool) value {
 	useComma := false
 	switch {
 	case plainDigits.MatchString(n.digits):
-		if code || len(n.digits) > 1 && n.digits[0] == '0' {
+		if !point || code || len(n.digits) > 1 && n.digits[0] == '0' {
 			return text
 		}
 	case point && comma: // 1,234 or 1.234, or 1 234

@@ -87,8 +87,8 @@ func (x *extractor) scan(p *page, s *sheet) *scan {
 		switch { // pictures are best read as they are
 		case native >= 150 && native <= 450:
 			dpi = native
-		case native < 150:
-			dpi = min(dpi, 3*native)
+		case native < 150: // more than three times as many gain nothing
+			dpi = min(dpi, max(3*native, 150))
 		}
 	}
 	dpi = min(dpi, 72*math.Sqrt(scanPixels/(p.w*p.h)))
