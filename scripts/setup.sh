@@ -23,6 +23,9 @@ want libvips-dev pkg-config --exists 'vips >= 8.10'
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
 want pandoc command -v pandoc
+# Character recognition: English, and finding out which side of a page is up.
+# Other languages are packages of their own, such as tesseract-ocr-fra.
+packages tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd
 # The plain packages, not those ending in -nogui: without the user interface
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
@@ -30,6 +33,7 @@ packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-dra
 packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
 
 if [ "${1:-run}" = test ]; then
+	packages tesseract-ocr-deu
 	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader

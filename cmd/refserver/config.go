@@ -169,7 +169,7 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}} {
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Tesseract, "tesseract"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
 	}
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")

@@ -83,6 +83,9 @@ func (e *Engine) requireOpaque(ctx context.Context, src source) error {
 	return nil
 }
 
+// alike is the similarity below which something went wrong while encoding.
+const alike = 0.85
+
 // resembles fails if the second picture does not look like the first. Pictures
 // whose previews differ in size, by rounding, are compared in the part that both
 // have.
@@ -99,7 +102,7 @@ func (e *Engine) resembles(ctx context.Context, a, b source) error {
 		return err
 	}
 	both := before.Bounds().Intersect(after.Bounds())
-	if s := similarity(crop(before, both), crop(after, both)); s < similar {
+	if s := similarity(luma(crop(before, both)), luma(crop(after, both))); s < alike {
 		return fmt.Errorf("imageops: similarity %.3f", s)
 	}
 	return nil

@@ -3,19 +3,29 @@ package renderops_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/renderops"
 )
 
 func TestConformance(t *testing.T) {
 	e := newEngine(t, renderops.Options{Encoder: tiffEncoder{}})
 	fileopstest.Run(t, fileopstest.Suite{
-		Action: e.Convert(),
-		Args:   fileops.Args{"dpi": 72.0},
+		Action:  e.Convert(),
+		Fixture: func(testing.TB, format.Format) *fileops.File { return fileops.Bytes("paper.pdf", paper()) },
+		Args:    fileops.Args{"dpi": 72.0},
 	})
+}
+
+// paper has text and a table on two pages.
+func paper() []byte {
+	return pages(
+		pdfPage{content: lines("F1", 14, 72, 760, 20, strings.Split(prose(1, 60), " ")[:20]...)},
+		pdfPage{content: ruledTable(72, 700, 120, 20, [][]string{{"Name", "Amount"}, {"first", "1.50"}, {"second", "22.75"}})})
 }
 
 func TestClose(t *testing.T) {

@@ -15,51 +15,16 @@ import (
 // toDocx makes a Word document. All pages are read before the first is written,
 // because what is a heading, a list or a header shows only in the whole.
 func (e *Engine) toDocx(ctx context.Context, job *fileops.Job) error {
-	dir, err := job.Dir()
+	r, err := e.read(ctx, job, 0.85)
 	if err != nil {
 		return err
 	}
-	store := newMediaStore(dir)
-	var sheets []*sheet
-	var marks []bookmark
-	var info docInfo
-	err = e.run(ctx, func(in *instance) error {
-		doc, err := e.open(in, job)
-		if err != nil {
-			return err
-		}
-		pages, err := parsePages(job.Params.Get("pages"), doc.pages)
-		if err != nil {
-			return err
-		}
-		info = docInfo{title: doc.metaText("Title"), author: doc.metaText("Author"), subject: doc.metaText("Subject")}
-		marks = doc.outline()
-		x := newExtractor(doc, store)
-		for i, index := range pages {
-			if err := cancelled(ctx); err != nil {
-				return err
-			}
-			s, err := e.sheet(x, index, job)
-			if err != nil {
-				return err
-			}
-			sheets = append(sheets, s)
-			job.Progress(0.85 * float64(i+1) / float64(len(pages)))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(sheets, func(s *sheet) bool { return len(s.words) > 0 }) {
-		return errNoText
-	}
-	d := layOut(ctx, sheets, marks)
+	d := layOut(ctx, r.sheets, r.marks)
 	if err := cancelled(ctx); err != nil {
 		return err
 	}
 	job.Progress(0.92)
-	d.info, d.media = info, store.all
+	d.info, d.media = r.info, r.media.all
 	return job.Write(fileops.ResultName(job.Input(), format.DOCX), func(w io.Writer) error {
 		return writeDocx(ctx, w, d)
 	})

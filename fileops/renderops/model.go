@@ -228,6 +228,7 @@ type sheet struct {
 	fills    []fill
 	drawings []rect // what path objects cover that are neither rules nor fills
 	links    []link
+	scan     *scan // if its text has to be recognised; nil for most
 }
 
 // Kinds of blocks.

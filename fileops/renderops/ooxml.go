@@ -610,7 +610,7 @@ func (x *docxWriter) text(lines []*line, b *block, base style, stops []tabStop) 
 				}
 				t := sp.text
 				if i == len(words)-1 && k == len(w.spans)-1 && li+1 < len(lines) {
-					t = x.unhyphen(w, t, lines[li+1])
+					t = x.d.unhyphen(w, t, lines[li+1])
 				}
 				put(t, st)
 				last = st
@@ -665,7 +665,7 @@ func withoutSpaces(r rune) bool {
 // unhyphen takes the hyphen from a word that was divided at the end of a line.
 // It stays if it belongs to the word: if the document has the word with it
 // elsewhere, or a capital or a digit follows.
-func (x *docxWriter) unhyphen(w *word, text string, next *line) string {
+func (d *doc) unhyphen(w *word, text string, next *line) string {
 	if !hyphenated(text) || len(next.words) == 0 {
 		return text
 	}
@@ -678,7 +678,7 @@ func (x *docxWriter) unhyphen(w *word, text string, next *line) string {
 		return text
 	}
 	whole := strings.TrimRight(w.text(), "-\u00ad\u2010") + "-" + rest
-	if x.d.hyphens[hyphenKey(whole)] {
+	if d.hyphens[hyphenKey(whole)] {
 		return stem + "-"
 	}
 	return stem

@@ -264,7 +264,7 @@ func TestEncoder(t *testing.T) {
 	}
 	schema, _ := reg.Schema("convert", format.PDF)
 	i := slices.IndexFunc(schema, func(p fileops.Param) bool { return p.Name == "convert_to" })
-	if got := strings.Join(schema[i].Enum, " "); got != "docx jpg png tiff txt" {
+	if got := strings.Join(schema[i].Enum, " "); got != "csv docx html jpg md png tiff txt xlsx" {
 		t.Errorf("convert_to is one of %s", got)
 	}
 }

@@ -22,8 +22,16 @@
 //
 // Both come from the same analysis of a page: characters become words and
 // lines, white space and rules divide the page into columns, tables and
-// paragraphs. Files that only contain scanned pages are refused, because there
-// is no text to be had without character recognition.
+// paragraphs.
+//
+// # Scanned pages
+//
+// A page without text of its own, with text in codes that mean nothing, or with
+// no more than a stamp on a picture that covers it, is drawn and given to
+// [Options.Recognizer]; the words it finds are laid out like any others. Without
+// a recognizer, or where it finds nothing, such a page is a picture in a Word
+// document and empty in a text; a document of nothing else is refused with
+// [fileops.ErrUnsupportedInput]. At most 500 pages of one document are recognised.
 package renderops
 
 import (
@@ -70,6 +78,9 @@ type Options struct {
 	// it has one. It may be nil.
 	Encoder Encoder
 
+	// Recognizer reads scanned pages. Without one they have no text.
+	Recognizer Recognizer
+
 	// PageTimeout is how long pdfium may work on one page; 0 means a minute.
 	PageTimeout time.Duration
 
@@ -90,6 +101,8 @@ type Engine struct {
 	encoder Encoder
 	timeout time.Duration
 	log     *slog.Logger
+
+	recognizer Recognizer // nil if there is none
 }
 
 // New returns an engine. pdfium is compiled when the first job needs it.
@@ -109,7 +122,7 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	}
 	return &Engine{
 		starter: s, slots: make(chan struct{}, o.Instances),
-		encoder: o.Encoder, timeout: o.PageTimeout, log: o.Log,
+		encoder: o.Encoder, timeout: o.PageTimeout, log: o.Log, recognizer: o.Recognizer,
 	}, nil
 }
 
@@ -149,6 +162,10 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
+	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
+	if e.recognizer != nil {
+		text = append(text, e.recognizer.Language())
+	}
 	in := []format.Format{format.PDF}
 	return fileops.Func(fileops.Spec{
 		Name: "convert", Engine: "pdfium", Family: "pdf",
@@ -156,7 +173,7 @@ func (e *Engine) Convert() fileops.Action {
 		Accepts: []fileops.Accept{
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages}},
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages}},
-			{Formats: in, Params: fileops.Schema{to("Format of the result.", format.TXT, format.DOCX), pages}},
+			{Formats: in, Params: text},
 		},
 	}, func(ctx context.Context, job *fileops.Job) error {
 		switch f := format.Parse(job.Params.Get("convert_to")); f {
@@ -164,6 +181,14 @@ func (e *Engine) Convert() fileops.Action {
 			return e.toText(ctx, job)
 		case format.DOCX:
 			return e.toDocx(ctx, job)
+		case format.HTML:
+			return e.toHTML(ctx, job)
+		case format.MD:
+			return e.toMarkdown(ctx, job)
+		case format.XLSX:
+			return e.toXLSX(ctx, job)
+		case format.CSV:
+			return e.toCSV(ctx, job)
 		default:
 			return e.toPictures(ctx, job, f)
 		}

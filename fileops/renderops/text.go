@@ -21,9 +21,27 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 			return err
 		}
 		x, y := newExtractor(doc, nil), &layouter{}
+		scans := e.newRecognition(ctx, job)
+		defer scans.stop()
 		found := false
 		return job.Write(fileops.ResultName(job.Input(), format.TXT), func(w io.Writer) error {
 			out := bufio.NewWriter(w)
+			var waiting []*sheet // pages read, but not written
+			flush := func(most int) error {
+				for len(waiting) > 0 && (waiting[0].scan == nil || len(waiting) > most) {
+					if scans != nil {
+						if err := scans.wait(waiting[0]); err != nil {
+							return err
+						}
+					}
+					if writeText(out, y.leaf(waiting[0], nil)) {
+						found = true
+					}
+					out.WriteByte('\f')
+					waiting = waiting[1:]
+				}
+				return nil
+			}
 			for i, index := range pages {
 				if err := cancelled(ctx); err != nil {
 					return err
@@ -32,23 +50,31 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 				if err != nil {
 					return err
 				}
-				if writeText(out, y.leaf(s, nil)) {
-					found = true
+				if scans != nil {
+					if err := scans.add(s); err != nil {
+						return err
+					}
 				}
-				out.WriteByte('\f')
+				waiting = append(waiting, s)
+				if err := flush(waitingPages); err != nil {
+					return err
+				}
 				job.Progress(float64(i+1) / float64(len(pages)+1))
 			}
+			if err := flush(0); err != nil {
+				return err
+			}
 			if !found {
-				return errNoText
+				return e.errNoText()
 			}
 			return out.Flush()
 		})
 	})
 }
 
-// errNoText tells that a document consists of pictures.
-var errNoText = fileops.Fail(fileops.ErrUnsupportedInput, nil,
-	"the document has no text layer: it seems to be scanned; character recognition is not available")
+// waitingPages is how many pages are kept until a scanned one among them is
+// recognised.
+const waitingPages = 32
 
 // sheet reads a page. One that is damaged counts as empty, as long as pdfium
 // works.
@@ -63,6 +89,9 @@ func (e *Engine) sheet(x *extractor, index int, job *fileops.Job) (*sheet, error
 	}
 	defer p.close()
 	s := x.sheet(p)
+	if e.recognizer != nil && x.in.err == nil {
+		s.scan = x.scan(p, s)
+	}
 	return s, x.in.err
 }
 

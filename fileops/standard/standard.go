@@ -27,6 +27,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
 	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
@@ -39,7 +40,7 @@ const None = "none"
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
 	// Paths of programs; "" searches PATH, [None] does without.
-	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF string
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Tesseract string
 
 	// OfficeWorkers is how many LibreOffice processes are kept; 0 means one
 	// for each core.
@@ -84,7 +85,7 @@ func Probe(ctx context.Context, o *Options) *Set {
 	}
 	// Each of them waits for processes, mostly.
 	var wg sync.WaitGroup
-	for _, f := range []func(context.Context){p.findImages, p.findMedia, p.findOffice, p.findQPDF} {
+	for _, f := range []func(context.Context){p.findImages, p.findMedia, p.findOffice, p.findQPDF, p.findOCR} {
 		wg.Go(func() { f(ctx) })
 	}
 	wg.Wait()
@@ -125,8 +126,9 @@ type prober struct {
 	office *officeops.Engine
 	render *renderops.Engine
 	qpdf   *engine.Program
+	ocr    *ocrops.Engine
 
-	imagesErr, mediaErr, officeErr, renderErr, qpdfErr error
+	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, ocrErr error
 }
 
 var errDisabled = errors.New("switched off by configuration")
@@ -163,6 +165,9 @@ func (p *prober) findRenderer(ctx context.Context) {
 	o := renderops.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log}
 	if p.images != nil {
 		o.Encoder = encoder{p.images}
+	}
+	if p.ocr != nil {
+		o.Recognizer = recognizer{p.ocr}
 	}
 	p.render, p.renderErr = renderops.New(ctx, o)
 }
@@ -238,6 +243,11 @@ func (p *prober) set() *Set {
 		renderConvert = p.render.Convert()
 		add(renderConvert)
 	}
+	var ocrConvert fileops.Action
+	if p.ocr != nil {
+		ocrConvert = p.ocr.Convert()
+		add(ocrConvert)
+	}
 	dataConvert := dataops.Convert()
 	add(dataConvert, archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
@@ -247,6 +257,7 @@ func (p *prober) set() *Set {
 	add(
 		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
+		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
 		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
@@ -406,6 +417,7 @@ func (p *prober) report() []Engine {
 		qpdf.Version, qpdf.Path = p.qpdf.Version, p.qpdf.Path
 	}
 	add(qpdf, p.qpdfErr)
+	add(p.reportOCR(), p.ocrErr)
 	add(Engine{Name: "pdfium", Version: moduleVersion("github.com/klippa-app/go-pdfium"), Purpose: "pages of PDFs"}, p.renderErr)
 	add(Engine{Name: "pdfcpu", Version: moduleVersion("github.com/pdfcpu/pdfcpu"), Purpose: "PDFs"}, nil)
 	return out

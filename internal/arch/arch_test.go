@@ -33,10 +33,12 @@ var arrows = map[string][]string{
 	"fileops/mediaops":   {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/officeops":  {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/packageops": {"fileops", "fileops/format"},
+	"fileops/ocrops":     {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/archiveops": {"fileops", "fileops/format"},
 	"fileops/dataops":    {"fileops", "fileops/format"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
-		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/archiveops", "fileops/dataops"},
+		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/ocrops",
+		"fileops/archiveops", "fileops/dataops"},
 	"fileops/fileopstest": {"fileops", "fileops/format"},
 
 	// domain

@@ -1,0 +1,122 @@
+package ocrops
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// languageParam is the parameter for the language of a text.
+const languageParam = "ocr_language"
+
+// LanguageParam returns the parameter with which a caller says in which language
+// the text of a picture is, one of languages; the first is the default. Two-letter
+// codes (ISO 639-1) of common languages are accepted too.
+func LanguageParam(languages []string) fileops.Param {
+	p := fileops.Param{
+		Name: languageParam, Default: languages[0], Enum: languages, Aliases: make(map[string]string),
+		Doc: "Language of the text in pictures and scanned pages, as Tesseract names it; deu+eng stands for both.",
+	}
+	for _, l := range languages {
+		if short, ok := shortNames[l]; ok {
+			p.Aliases[short] = l
+		}
+	}
+	return p
+}
+
+// shortNames are the codes of ISO 639-1 for those of ISO 639-2 that Tesseract
+// uses.
+var shortNames = map[string]string{
+	"ara": "ar", "bul": "bg", "ces": "cs", "dan": "da", "deu": "de", "ell": "el", "eng": "en", "est": "et", "fin": "fi", "fra": "fr",
+	"heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko", "lav": "lv", "lit": "lt",
+	"nld": "nl", "nor": "no", "pol": "pl", "por": "pt", "ron": "ro", "rus": "ru", "slk": "sk", "slv": "sl", "spa": "es", "srp": "sr",
+	"swe": "sv", "tha": "th", "tur": "tr", "ukr": "uk", "vie": "vi", "chi_sim": "zh",
+}
+
+// Convert returns the action that converts pictures to plain text: lines as they
+// are in the picture, an empty one between paragraphs, and a form feed after each
+// page. All pages of a TIFF file are read; of an animation the first picture is.
+// The orientation in EXIF data is not looked at, only the text itself.
+//
+// A picture without any text fails with [fileops.ErrUnsupportedInput].
+func (e *Engine) Convert() fileops.Action {
+	target := fileops.Enum("convert_to", "Format of the result.", string(format.TXT))
+	target.Aliases = make(map[string]string)
+	for _, a := range format.TXT.Aliases() {
+		target.Aliases[string(a)] = string(format.TXT)
+	}
+	return fileops.Func(fileops.Spec{
+		Name: "convert", Engine: e.name(), Family: "image",
+		Summary: "Reads the text in a picture.",
+		Accepts: []fileops.Accept{{
+			Formats: []format.Format{format.PNG, format.JPG, format.TIFF, format.WebP, format.BMP, format.GIF},
+			Params:  fileops.Schema{target, LanguageParam(e.Languages())},
+		}},
+	}, e.convert)
+}
+
+func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	in := job.Input()
+	if in.Size() > maxInput {
+		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d bytes, more than the limit of %d", in.Size(), int64(maxInput))
+	}
+	sizes, err := pictureSizes(in)
+	if err != nil {
+		return err
+	}
+	for _, s := range sizes {
+		if err := checkSize(s.X, s.Y); err != nil {
+			return err
+		}
+	}
+	job.Progress(0.1)
+	found, err := e.read(ctx, in.Reader(), 0, job.Params.Get(languageParam), e.upright, len(sizes))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	any := false
+	for _, p := range found {
+		// Lines in any direction are text here, where only their order counts.
+		for _, l := range p.lines {
+			l.angle = 0
+		}
+		if page := p.page(); len(page.Lines) > 0 {
+			any = true
+			writeText(&out, page)
+		}
+		out.WriteByte('\f')
+	}
+	if !any {
+		return errNoText
+	}
+	return job.Write(fileops.ResultName(in, format.TXT), func(w io.Writer) error {
+		_, err := out.WriteTo(w)
+		return err
+	})
+}
+
+var errNoText = fileops.Fail(fileops.ErrUnsupportedInput, nil, "no text was found in the picture")
+
+// writeText writes a page in the order in which Tesseract reads it.
+func writeText(w io.Writer, p *Page) {
+	b := bufio.NewWriter(w)
+	for i, l := range p.Lines {
+		if i > 0 && l.Paragraph != p.Lines[i-1].Paragraph {
+			b.WriteByte('\n')
+		}
+		words := make([]string, len(l.Words))
+		for k, word := range l.Words {
+			words[k] = word.Text
+		}
+		b.WriteString(strings.Join(words, " "))
+		b.WriteByte('\n')
+	}
+	b.Flush()
+}

@@ -1,0 +1,309 @@
+package ocrops
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// This file reads hOCR 1.2, the form in which Tesseract tells what it has
+// found: XHTML whose elements have a class and, in title, properties.
+
+// Limits of what one file of hOCR may contain.
+const maxWords = 500_000
+
+// An hocrPage is a page as Tesseract sees it.
+type hocrPage struct {
+	w, h  float64
+	lines []*hocrLine
+}
+
+type hocrLine struct {
+	box        [4]float64 // left, top, right, bottom
+	slope      float64    // of the base line: dy/dx
+	offset     float64    // of it at the left edge, against the bottom
+	size       float64    // from the ascenders to the descenders
+	angle      int        // of the text in degrees, counterclockwise
+	paragraph  int
+	words      []Word
+	confidence float64 // mean, 0 to 1
+}
+
+// parseHOCR reads all pages.
+func parseHOCR(r io.Reader) ([]*hocrPage, error) {
+	d := xml.NewDecoder(r)
+	d.Strict = false
+	d.Entity = xml.HTMLEntity
+	var pages []*hocrPage
+	var line *hocrLine
+	var text *strings.Builder // of the word that is open
+	var open Word
+	paragraph, words := 0, 0
+	var stack []string // classes of the elements that are open
+	for {
+		tok, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("hocr: %w", err)
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			class, title := attributes(t)
+			stack = append(stack, class)
+			if len(stack) > 64 {
+				return nil, errors.New("hocr: elements are nested too deeply")
+			}
+			p := properties(title)
+			switch class {
+			case "ocr_page":
+				if len(pages) >= maxPages {
+					return nil, errors.New("hocr: too many pages")
+				}
+				b := p.box()
+				pages = append(pages, &hocrPage{w: b[2], h: b[3]})
+			case "ocr_par":
+				paragraph++
+			case "ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat":
+				if len(pages) == 0 {
+					return nil, errors.New("hocr: a line outside a page")
+				}
+				line = &hocrLine{box: p.box(), paragraph: paragraph, size: p.number("x_size", 0), angle: int(p.number("textangle", 0))}
+				line.slope, line.offset = p.number("baseline", 0), p.number("baseline", 1)
+				last := pages[len(pages)-1]
+				last.lines = append(last.lines, line)
+			case "ocrx_word":
+				if words++; words > maxWords {
+					return nil, errors.New("hocr: too many words")
+				}
+				b := p.box()
+				open = Word{Left: b[0], Top: b[1], Right: b[2], Bottom: b[3], Confidence: min(max(p.number("x_wconf", 0)/100, 0), 1)}
+				text = new(strings.Builder)
+			}
+		case xml.CharData:
+			if text != nil {
+				text.Write(t)
+			}
+		case xml.EndElement:
+			if len(stack) == 0 {
+				continue
+			}
+			class := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if class == "ocrx_word" && text != nil {
+				open.Text = strings.Join(strings.Fields(text.String()), "")
+				text = nil
+				if line != nil && open.Text != "" && open.Right > open.Left && open.Bottom > open.Top {
+					line.words = append(line.words, open)
+				}
+			}
+		}
+	}
+	if len(pages) == 0 {
+		return nil, errors.New("hocr: no page")
+	}
+	return pages, nil
+}
+
+func attributes(t xml.StartElement) (class, title string) {
+	for _, a := range t.Attr {
+		switch a.Name.Local {
+		case "class":
+			class = a.Value
+		case "title":
+			title = a.Value
+		}
+	}
+	return class, title
+}
+
+// props are the properties of an element: name and values.
+type props map[string][]string
+
+// properties reads "bbox 1 2 3 4; x_wconf 95".
+func properties(title string) props {
+	p := make(props)
+	for part := range strings.SplitSeq(title, ";") {
+		if f := strings.Fields(part); len(f) > 1 {
+			p[f[0]] = f[1:]
+		}
+	}
+	return p
+}
+
+// number returns the i-th value of a property, 0 if there is none.
+func (p props) number(name string, i int) float64 {
+	if i >= len(p[name]) {
+		return 0
+	}
+	v, err := strconv.ParseFloat(p[name][i], 64)
+	if err != nil || math.IsNaN(v) || math.Abs(v) > 1e6 {
+		return 0
+	}
+	return v
+}
+
+func (p props) box() (b [4]float64) {
+	for i := range b {
+		b[i] = p.number("bbox", i)
+	}
+	return b
+}
+
+// turn returns by how many quarter turns counterclockwise most of the page has
+// to be turned to be upright.
+func (p *hocrPage) turn() int {
+	var votes [4]int
+	for _, l := range p.lines {
+		// Text at 90 degrees runs upwards: three turns more and it is level.
+		votes[(4-(l.angle/90)%4)%4] += len(l.words)
+	}
+	best := 0
+	for i, n := range votes {
+		if n > votes[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// What is left out, because it is more likely dirt than text. Confidence is
+// that of Tesseract, which for real text is nearly always above 0.7.
+const (
+	leastLine   = 0.35 // mean confidence of a line
+	leastWord   = 0.10
+	leastSign   = 0.50 // of a word without letters and digits
+	fontPerSize = 1.1  // 1 em, measured from the ascenders to the descenders of usual fonts
+)
+
+// page makes sense of what was found: without dirt, straight, and with one size
+// for lines that are alike.
+func (p *hocrPage) page() *Page {
+	out := &Page{Width: int(p.w), Height: int(p.h)}
+	for _, l := range p.lines {
+		l.words = slices.DeleteFunc(l.words, func(w Word) bool {
+			return w.Confidence < leastWord || w.Confidence < leastSign && !strings.ContainsFunc(w.Text, isText)
+		})
+		sum := 0.0
+		for _, w := range l.words {
+			sum += w.Confidence
+		}
+		l.confidence = sum / float64(max(1, len(l.words)))
+	}
+	p.lines = slices.DeleteFunc(p.lines, func(l *hocrLine) bool {
+		return len(l.words) == 0 || l.confidence < leastLine || l.angle%360 != 0
+	})
+	slope := p.slope()
+	sin, cos := math.Sincos(math.Atan(slope))
+	at := func(x, y float64) (float64, float64) {
+		x, y = x-p.w/2, y-p.h/2
+		return p.w/2 + x*cos + y*sin, p.h/2 - x*sin + y*cos
+	}
+	for _, l := range p.lines {
+		line := Line{Size: max(l.size, 4) * fontPerSize, Paragraph: l.paragraph}
+		middle := (l.box[0] + l.box[2]) / 2
+		base := func(x float64) float64 { return l.box[3] + l.offset + l.slope*(x-l.box[0]) }
+		_, line.Base = at(middle, base(middle))
+		for _, w := range l.words {
+			x, b := (w.Left+w.Right)/2, base((w.Left+w.Right)/2)
+			moved, _ := at(x, b)
+			half := (w.Right - w.Left) / 2
+			lean := min(math.Abs(slope)*half, (w.Bottom-w.Top)/4) // what the box got higher by leaning
+			w.Left, w.Right = moved-half, moved+half
+			w.Top, w.Bottom = w.Top+line.Base-b+lean, w.Bottom+line.Base-b-lean
+			line.Words = append(line.Words, w)
+		}
+		out.Lines = append(out.Lines, line)
+	}
+	evenSizes(out.Lines)
+	return out
+}
+
+func isText(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// slope returns that of the page: the median of its lines, weighted by length.
+func (p *hocrPage) slope() float64 {
+	type weighted struct{ slope, width float64 }
+	var all []weighted
+	total := 0.0
+	for _, l := range p.lines {
+		if w := l.box[2] - l.box[0]; w > 5*l.size && math.Abs(l.slope) < 0.3 {
+			all = append(all, weighted{l.slope, w})
+			total += w
+		}
+	}
+	slices.SortFunc(all, func(a, b weighted) int {
+		switch {
+		case a.slope < b.slope:
+			return -1
+		case a.slope > b.slope:
+			return 1
+		}
+		return 0
+	})
+	sum := 0.0
+	for _, v := range all {
+		if sum += v.width; 2*sum >= total {
+			return v.slope
+		}
+	}
+	return 0
+}
+
+// evenSizes gives lines of about the same size exactly the same: what Tesseract
+// measures depends on which letters a line has.
+func evenSizes(lines []Line) {
+	const alike = 0.13
+	weight := make([]float64, len(lines))
+	rest := make(map[int]bool)
+	for i, l := range lines {
+		for _, w := range l.Words {
+			weight[i] += float64(len(w.Text))
+		}
+		rest[i] = true
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= alike*max(a, b) }
+	for rounds := 0; len(rest) > 0 && rounds < 12; rounds++ {
+		// The size that has the most text around it.
+		steps := make(map[int]float64) // per hundredth of a factor of e
+		for i := range rest {
+			steps[int(math.Round(100*math.Log(lines[i].Size)))] += weight[i]
+		}
+		best, most := 0, 0.0
+		for s := range steps {
+			sum := 0.0
+			for d := -6; d <= 6; d++ {
+				sum += steps[s+d]
+			}
+			if sum > most || sum == most && s < best {
+				best, most = s, sum
+			}
+		}
+		centre := math.Exp(float64(best) / 100)
+		sum, total := 0.0, 0.0
+		var group []int
+		for i := range rest {
+			if near(lines[i].Size, centre) {
+				group = append(group, i)
+			}
+		}
+		slices.Sort(group) // so that sums are always the same
+		for _, i := range group {
+			sum, total = sum+weight[i]*lines[i].Size, total+weight[i]
+		}
+		if total == 0 {
+			return
+		}
+		for _, i := range group {
+			lines[i].Size = sum / total
+			delete(rest, i)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+// Package ocrops reads the text in pictures with Tesseract (Debian package
+// tesseract-ocr, version 4 or later).
+//
+//	ocr, err := ocrops.Find(ctx, ocrops.Options{})
+//	…
+//	err = fileops.Run(ctx, ocr.Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "deu"},
+//		fileops.ToDir("out"), fileops.Path("letter.jpg"))
+//
+// [Engine.Recognize] gives words with their places, for packages that make
+// documents of scanned pages.
+//
+// # Languages
+//
+// A language has to be installed (tesseract-ocr-deu, tesseract-ocr-fra …) and to
+// be named: with the wrong one Tesseract guesses letters that the text does not
+// have. The default is English, or the first language there is.
+//
+// # Pages that are not straight
+//
+// A page that lies on its side or its head is turned, if the data for finding
+// that out (tesseract-ocr-osd) is installed and there is enough text; a page
+// that is a few degrees off is straightened. What Tesseract itself is not sure
+// of, as it finds it in photographs, is left out.
+//
+// # Safety
+//
+// Tesseract gets a picture on its standard input and writes to its standard
+// output; no name that somebody else has chosen is in its arguments. The size of
+// a picture is read from its header and checked first; memory, CPU time and the
+// length of the output are bounded.
+package ocrops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// Options configure [Find]. The zero value is usable.
+type Options struct {
+	Tesseract string // path or name; "" means tesseract in PATH
+
+	Workers int           // processes at once, for all jobs together; 0 means GOMAXPROCS
+	Timeout time.Duration // of CPU time for one page; 0 means 2 minutes
+
+	TempDir string       // parent of the empty directories that processes run in; "" means os.TempDir
+	Log     *slog.Logger // nil discards
+}
+
+// Limits of what is processed.
+const (
+	maxPixels = 100e6     // of one page
+	maxSide   = 32_767    // what Tesseract can address
+	maxPages  = 500       // of one file
+	maxInput  = 512 << 20 // bytes
+	maxOutput = 64 << 20  // bytes of hOCR
+	maxMemory = 3 << 30   // address space of a process
+)
+
+// An Engine is a Tesseract that was found and asked for its languages. It is
+// safe for concurrent use.
+type Engine struct {
+	tesseract *engine.Program
+	languages []string
+	upright   bool // it can find out which side of a page is up
+	opts      Options
+	turns     chan struct{} // held while a process runs
+}
+
+var languageName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{1,31}$`)
+
+// Find looks for Tesseract and asks for its languages. If it does not exist the
+// error matches exec.ErrNotFound.
+func Find(ctx context.Context, o Options) (*Engine, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
+	var err error
+	if e.tesseract, err = engine.Find(ctx, []string{"--version"}, cmp.Or(o.Tesseract, "tesseract")); err != nil {
+		return nil, err
+	}
+	major, _, _ := strings.Cut(e.tesseract.Version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 4 {
+		return nil, fmt.Errorf("tesseract %s is too old: version 4 or later is needed", e.tesseract.Version)
+	}
+	var out strings.Builder
+	if err := e.run(ctx, engine.Cmd{Args: []string{"--list-langs"}, Stdout: &out}); err != nil {
+		return nil, err
+	}
+	e.languages, e.upright = parseLanguages(out.String())
+	if len(e.languages) == 0 {
+		return nil, errors.New("tesseract has no language: install one, such as tesseract-ocr-eng")
+	}
+	return e, nil
+}
+
+// parseLanguages reads the answer to --list-langs: a line of text and then a
+// name in each. English comes first, the others are sorted.
+func parseLanguages(s string) (names []string, osd bool) {
+	_, s, _ = strings.Cut(s, "\n")
+	for name := range strings.Lines(s) {
+		switch name = strings.TrimSpace(name); {
+		case name == "osd":
+			osd = true
+		case name == "equ" || name == "snum": // no languages
+		case languageName.MatchString(name):
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if i := slices.Index(names, "eng"); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, "eng")
+	}
+	return names, osd
+}
+
+// Languages returns what a text may be in, as Tesseract names it: "eng", "deu",
+// and "deu+eng" for one that has both. The first is the default.
+func (e *Engine) Languages() []string {
+	out := slices.Clone(e.languages)
+	if e.languages[0] == "eng" {
+		for _, l := range e.languages[1:] {
+			out = append(out, l+"+eng")
+		}
+	}
+	return out
+}
+
+// Version returns the version of Tesseract: "5.3.0".
+func (e *Engine) Version() string { return e.tesseract.Version }
+
+// Path returns where Tesseract is.
+func (e *Engine) Path() string { return e.tesseract.Path }
+
+func (e *Engine) name() string { return strings.TrimSpace("tesseract " + e.tesseract.Version) }
+
+// run runs Tesseract when there is a turn for it, in an empty directory.
+func (e *Engine) run(ctx context.Context, c engine.Cmd) error {
+	select {
+	case e.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-e.turns }()
+	dir, err := os.MkdirTemp(e.opts.TempDir, "ocr-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c.Dir = dir
+	// Several processes with one thread each do more than one with several.
+	c.Env = []string{"OMP_THREAD_LIMIT=1"}
+	c.Limits.Memory = maxMemory
+	c.Limits.FileSize = 1 << 20 // it has nothing to write there
+	return e.tesseract.Run(ctx, c)
+}

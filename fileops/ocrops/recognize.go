@@ -1,0 +1,199 @@
+package ocrops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// A Page is the text of a picture. Places are in pixels from the top left corner
+// of the picture once it is turned upright and straightened.
+type Page struct {
+	Width, Height int
+	Turn          int // quarter turns counterclockwise that make the picture upright
+	Lines         []Line
+}
+
+// A Line is words side by side, from left to right.
+type Line struct {
+	Words     []Word
+	Base      float64 // y of the base line
+	Size      float64 // of the font (1 em), pixels; the same for lines that are alike
+	Paragraph int     // lines of one paragraph have the same number
+}
+
+// A Word is text without space.
+type Word struct {
+	Text                     string
+	Left, Top, Right, Bottom float64
+	Confidence               float64 // 0 to 1
+}
+
+// Recognize reads the text of img, which has dpi dots per inch, in a language of
+// [Engine.Languages]; "" means the first. A picture without text is no error.
+//
+// It fails with [fileops.ErrLimit] if the picture is too large or takes too
+// long, and with the cause of ctx if that is done.
+func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*Page, error) {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	if err := checkSize(w, h); err != nil {
+		return nil, err
+	}
+	if blank(img) {
+		return &Page{Width: w, Height: h}, nil
+	}
+	pages, err := e.read(ctx, netpbm(img), dpi, language, e.upright, 1)
+	if err != nil {
+		return nil, err
+	}
+	p := pages[0]
+	turn := p.turn()
+	if turn != 0 { // base lines are known for upright text only
+		img = turned(img, turn)
+		if pages, err = e.read(ctx, netpbm(img), dpi, language, false, 1); err != nil {
+			return nil, err
+		}
+		p = pages[0]
+	}
+	out := p.page()
+	out.Width, out.Height, out.Turn = img.Rect.Dx(), img.Rect.Dy(), turn
+	return out, nil
+}
+
+func checkSize(w, h int) error {
+	if w < 1 || h < 1 {
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "the picture has no pixels")
+	}
+	if w > maxSide || h > maxSide || float64(w)*float64(h) > maxPixels {
+		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d x %d pixels, more than the limit of %d megapixels for character recognition", w, h, int(maxPixels/1e6))
+	}
+	return nil
+}
+
+// read runs Tesseract on a picture file of so many pages.
+func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language string, upright bool, pages int) ([]*hocrPage, error) {
+	if language == "" {
+		language = e.languages[0]
+	}
+	if !slices.Contains(e.Languages(), language) {
+		return nil, fmt.Errorf("ocrops: language %q is not installed", language)
+	}
+	mode := "3" // find text in any arrangement
+	if upright {
+		mode = "1" // the same, in any direction
+	}
+	args := []string{"stdin", "stdout", "-l", language, "--psm", mode}
+	if dpi > 0 {
+		args = append(args, "--dpi", strconv.Itoa(min(max(int(dpi+0.5), 70), 2400)))
+	}
+	limit := time.Duration(pages) * e.opts.Timeout
+	tooLong := fileops.Fail(fileops.ErrLimit, nil, "the picture takes longer to read than the limit of %v", limit)
+	// Wall time counts from here; it is a multiple, because of other work on
+	// the machine.
+	ctx, cancel := context.WithTimeoutCause(ctx, 4*limit+time.Minute, tooLong)
+	defer cancel()
+	var out bytes.Buffer
+	err := e.run(ctx, engine.Cmd{
+		Args: append(args, "-c", "tessedit_create_hocr=1"), Stdin: file, Stdout: &limitedWriter{w: &out, left: maxOutput},
+		Limits: engine.Limits{CPU: limit},
+	})
+	var exit *engine.ExitError
+	switch {
+	case err == nil:
+	case errors.Is(err, errOutput):
+		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more text than can be processed")
+	case errors.As(err, &exit) && (exit.Limit() || exit.Signal == syscall.SIGKILL):
+		return nil, tooLong
+	case errors.As(err, &exit) && exit.Signal == 0:
+		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the picture is damaged or of a kind that cannot be read")
+	case errors.As(err, &exit):
+		return nil, fileops.Fail(fileops.ErrEngine, err, "the text of the picture could not be read")
+	default:
+		return nil, err
+	}
+	found, err := parseHOCR(&out)
+	if err != nil {
+		return nil, fileops.Fail(fileops.ErrEngine, err, "")
+	}
+	return found, nil
+}
+
+// netpbm returns img as a PGM file.
+func netpbm(img *image.Gray) io.Reader {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	head := fmt.Sprintf("P5 %d %d 255\n", w, h)
+	if img.Stride == w {
+		return io.MultiReader(bytes.NewReader([]byte(head)), bytes.NewReader(img.Pix[:w*h]))
+	}
+	rows := []io.Reader{bytes.NewReader([]byte(head))}
+	for y := range h {
+		rows = append(rows, bytes.NewReader(img.Pix[y*img.Stride:][:w]))
+	}
+	return io.MultiReader(rows...)
+}
+
+// blank tells whether there is next to no contrast in a picture.
+func blank(img *image.Gray) bool {
+	lo, hi := byte(255), byte(0)
+	w := img.Rect.Dx()
+	for y := range img.Rect.Dy() {
+		for _, v := range img.Pix[y*img.Stride:][:w] {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+		if hi >= lo && hi-lo > 24 {
+			return false
+		}
+	}
+	return true
+}
+
+// turned returns img turned counterclockwise by quarter turns.
+func turned(img *image.Gray, turn int) *image.Gray {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	at := func(x, y int) int { return y*img.Stride + x }
+	ow, oh := w, h
+	if turn%2 == 1 {
+		ow, oh = h, w
+	}
+	out := image.NewGray(image.Rect(0, 0, ow, oh))
+	for y := range oh {
+		row := out.Pix[y*out.Stride:][:ow]
+		for x := range row {
+			switch turn {
+			case 1:
+				row[x] = img.Pix[at(w-1-y, x)]
+			case 2:
+				row[x] = img.Pix[at(w-1-x, h-1-y)]
+			default:
+				row[x] = img.Pix[at(y, h-1-x)]
+			}
+		}
+	}
+	return out
+}
+
+var errOutput = errors.New("too much output")
+
+// A limitedWriter fails when it gets more than is left.
+type limitedWriter struct {
+	w    io.Writer
+	left int
+}
+
+func (l *limitedWriter) Write(p []byte) (int, error) {
+	if len(p) > l.left {
+		return 0, errOutput
+	}
+	l.left -= len(p)
+	return l.w.Write(p)
+}

@@ -1,0 +1,245 @@
+package ocrops_test
+
+import (
+	"context"
+	"errors"
+	"image"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/ocrops"
+)
+
+func TestRecognize(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	eng := page(t, english, 300)
+	for _, tt := range []struct {
+		name     string
+		img      *image.Gray
+		language string
+		text     string
+		least    float64
+		turn     int
+	}{
+		{"clean", eng, "", english, 0.98, 0},
+		{"skewed", skewed(eng, 1.5), "eng", english, 0.97, 0},
+		{"noisy", noisy(skewed(eng, -0.7), 60), "eng", english, 0.95, 0},
+		{"on its side", quarter(eng), "eng", english, 0.98, 1},
+		{"on its head", quarter(quarter(eng)), "eng", english, 0.98, 2},
+		{"on its other side", quarter(quarter(quarter(eng))), "eng", english, 0.98, 3},
+		{"German", page(t, german, 300), "deu", german, 0.98, 0},
+		{"German by both", page(t, german, 300), "deu+eng", german, 0.95, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			const dpi = 300
+			p, err := e.Recognize(t.Context(), tt.img, dpi, tt.language)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for i, l := range p.Lines {
+				for _, w := range l.Words {
+					got.WriteString(w.Text + " ")
+					if w.Left < 0 || w.Right > float64(p.Width) || w.Bottom <= w.Top || w.Bottom < l.Base-3 || w.Top > l.Base {
+						t.Errorf("word %+v on base line %v is not where it can be", w, l.Base)
+					}
+				}
+				if i > 0 && l.Size != p.Lines[0].Size {
+					t.Errorf("size %v of line %d, %v of the first", l.Size, i, p.Lines[0].Size)
+				}
+				// 10 points of Times
+				if pt := l.Size / dpi * 72; math.Abs(pt-10) > 0.8 {
+					t.Errorf("size %.2f pt", pt)
+				}
+				if i > 0 {
+					if pitch := (l.Base - p.Lines[i-1].Base) / dpi * 72; math.Abs(pitch-14) > 0.7 {
+						t.Errorf("line %d is %.2f pt below the one before, want 14", i, pitch)
+					}
+					if d := (l.Words[0].Left - p.Lines[0].Words[0].Left) / dpi * 72; math.Abs(d) > 1.5 {
+						t.Errorf("line %d begins %.2f pt from the margin", i, d)
+					}
+				}
+			}
+			if r := recall(tt.text, got.String()); r < tt.least {
+				t.Errorf("recall %.3f: %s", r, got.String())
+			}
+			if p.Turn != tt.turn {
+				t.Errorf("turn %d, want %d", p.Turn, tt.turn)
+			}
+		})
+	}
+}
+
+func TestRecognizeNothing(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	white := image.NewGray(image.Rect(0, 0, 800, 600))
+	for i := range white.Pix {
+		white.Pix[i] = 250
+	}
+	for name, img := range map[string]*image.Gray{"white": white, "noise": noisy(white, 100)} {
+		if p, err := e.Recognize(t.Context(), img, 300, ""); err != nil || len(p.Lines) > 1 {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	if _, err := e.Recognize(t.Context(), image.NewGray(image.Rect(0, 0, 40_000, 10)), 300, ""); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("a picture that is too wide: %v", err)
+	}
+	if _, err := e.Recognize(t.Context(), &image.Gray{}, 300, ""); !errors.Is(err, fileops.ErrCorruptInput) {
+		t.Errorf("a picture without pixels: %v", err)
+	}
+	if _, err := e.Recognize(t.Context(), page(t, english, 100), 100, "--help"); err == nil {
+		t.Error("a language that is not installed is accepted")
+	}
+}
+
+func TestRecognizeLimits(t *testing.T) {
+	t.Parallel()
+	img := page(t, english, 300)
+	slow, err := ocrops.Find(t.Context(), ocrops.Options{Timeout: time.Millisecond}) // rounded up to a second
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Noise keeps it busy.
+	big := image.NewGray(image.Rect(0, 0, 6000, 6000))
+	for i := range big.Pix {
+		big.Pix[i] = img.Pix[i%len(img.Pix)]
+	}
+	if _, err := slow.Recognize(t.Context(), noisy(big, 120), 300, ""); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("more CPU time than allowed: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := engine(t).Recognize(ctx, img, 300, ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a context that is done: %v", err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	// A few lines are enough.
+	img := page(t, strings.Join(strings.Split(english, "\n")[:3], "\n"), 150).SubImage(image.Rect(0, 60, 875, 240)).(*image.Gray)
+	small := image.NewGray(image.Rect(0, 0, img.Rect.Dx(), img.Rect.Dy()))
+	for y := range small.Rect.Dy() {
+		copy(small.Pix[y*small.Stride:][:small.Stride], img.Pix[y*img.Stride:])
+	}
+	fileopstest.Run(t, fileopstest.Suite{
+		Action: engine(t).Convert(),
+		Fixture: func(t testing.TB, f format.Format) *fileops.File {
+			return fileops.Bytes("scan."+string(f), encode(t, small, f))
+		},
+		Args:        fileops.Args{"ocr_language": "eng"},
+		Concurrency: 4,
+		Check: func(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
+			b, _ := out[0].Bytes()
+			pages := 1
+			if in[0].Format() == format.TIFF {
+				pages = 2
+			}
+			if n := strings.Count(string(b), "\f"); n != pages || strings.Count(string(b), "lighthouse") > pages {
+				t.Errorf("%d pages, want %d", n, pages)
+			}
+			if n := strings.Count(string(b), "fishermen"); n != pages {
+				t.Errorf("%d of %d pages read: %q", n, pages, b)
+			}
+		},
+	})
+}
+
+func TestConvertErrors(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	white := image.NewGray(image.Rect(0, 0, 300, 200))
+	bomb := tiff(white)
+	copy(bomb[len(bomb)-4-9*12+8:], "\xff\xff\xff\x7f") // its width
+	loop := tiff(white)
+	copy(loop[len(loop)-4:], loop[4:8])
+	for _, tt := range []struct {
+		name string
+		in   *fileops.File
+		kind error
+	}{
+		{"no text", fileops.Bytes("a.png", encode(t, white, format.PNG)), fileops.ErrUnsupportedInput},
+		{"bomb", fileops.Bytes("a.tiff", bomb), fileops.ErrLimit},
+		{"loop", fileops.Bytes("a.tiff", loop), fileops.ErrLimit},
+	} {
+		err := fileops.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": "txt"}, fileops.ToDir(t.TempDir()), tt.in)
+		if !errors.Is(err, tt.kind) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.kind)
+		}
+	}
+	_, err := e.Convert().Spec().Accepts[0].Params.Parse(fileops.Args{"convert_to": "txt", "ocr_language": "tlh"})
+	var param *fileops.ParamError
+	if !errors.As(err, &param) || param.Allowed[0] != "eng" {
+		t.Errorf("a language that is not installed: %v", err)
+	}
+	p, err := e.Convert().Spec().Accepts[0].Params.Parse(fileops.Args{"convert_to": "TEXT", "ocr_language": "de"})
+	if err != nil || p.Get("ocr_language") != "deu" {
+		t.Errorf("de means %q (%v)", p.Get("ocr_language"), err)
+	}
+}
+
+func TestFindFails(t *testing.T) {
+	t.Parallel()
+	if _, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: "tesseract-that-is-not-here"}); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("missing program: %v", err)
+	}
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"old":  "#!/bin/sh\necho tesseract 3.04.01\n",
+		"mute": "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (1):'; echo osd;; esac\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: path}); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func FuzzHOCR(f *testing.F) {
+	f.Add(`<div class='ocr_page' title='bbox 0 0 100 50'><span class='ocr_line' title="bbox 1 1 90 20; baseline 0.01 -3; x_size 18"><span class='ocrx_word' title='bbox 1 1 40 20; x_wconf 96'>one &amp; two</span></span></div>`)
+	f.Add(`<div class="ocr_page"><span class="ocrx_word">`)
+	f.Fuzz(func(t *testing.T, s string) { ocrops.ParseHOCR(strings.NewReader(s)) })
+}
+
+func FuzzTIFF(f *testing.F) {
+	f.Add(tiff(image.NewGray(image.Rect(0, 0, 4, 4))))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		sizes, err := ocrops.PictureSizes(fileops.Bytes("a.tiff", b))
+		if err == nil && len(sizes) == 0 {
+			t.Error("no error and no page")
+		}
+	})
+}
+
+func Example() {
+	ctx := context.Background()
+	ocr, err := ocrops.Find(ctx, ocrops.Options{})
+	if err != nil {
+		panic(err)
+	}
+	err = fileops.Run(ctx, ocr.Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "eng"},
+		fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+			_, err := io.Copy(os.Stdout, f.Reader())
+			return err
+		}), fileops.Path("testdata/hello.png"))
+	if err != nil {
+		panic(err)
+	}
+	// Output:
+	// Hello, scanned world
+	//
+}

@@ -1,0 +1,95 @@
+package ocrops
+
+import (
+	"encoding/binary"
+	"errors"
+	"image"
+	_ "image/gif" // headers are read with these
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+
+	_ "golang.org/x/image/bmp"
+	_ "golang.org/x/image/webp"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// pictureSizes returns the width and height of each page of a picture, from its
+// headers alone.
+func pictureSizes(f *fileops.File) ([]image.Point, error) {
+	var sizes []image.Point
+	var err error
+	if f.Format() == format.TIFF {
+		sizes, err = tiffSizes(f.Reader())
+	} else {
+		var cfg image.Config
+		cfg, _, err = image.DecodeConfig(f.Reader())
+		sizes = []image.Point{{X: cfg.Width, Y: cfg.Height}}
+	}
+	if errors.Is(err, errPages) {
+		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more than %d pages", maxPages)
+	}
+	if err != nil {
+		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the picture is damaged")
+	}
+	return sizes, nil
+}
+
+var errPages = errors.New("tiff: too many pages")
+
+// Tags of TIFF 6.0, section 8.
+const (
+	tagWidth  = 256
+	tagHeight = 257
+)
+
+// tiffSizes follows the directories of a TIFF file (TIFF 6.0, section 2).
+func tiffSizes(r io.ReaderAt) ([]image.Point, error) {
+	var head [8]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return nil, err
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	switch string(head[:4]) {
+	case "II*\x00":
+	case "MM\x00*":
+		order = binary.BigEndian
+	default:
+		return nil, errors.New("tiff: bad header")
+	}
+	var sizes []image.Point
+	for at := int64(order.Uint32(head[4:])); at != 0; {
+		if len(sizes) == maxPages { // or a loop
+			return nil, errPages
+		}
+		var n [2]byte
+		if _, err := r.ReadAt(n[:], at); err != nil {
+			return nil, err
+		}
+		dir := make([]byte, 12*int(order.Uint16(n[:]))+4)
+		if _, err := r.ReadAt(dir, at+2); err != nil {
+			return nil, err
+		}
+		var size image.Point
+		for e := dir; len(e) > 4; e = e[12:] {
+			v := int(order.Uint32(e[8:]))
+			if order.Uint16(e[2:]) == 3 { // SHORT
+				v = int(order.Uint16(e[8:]))
+			}
+			switch order.Uint16(e) {
+			case tagWidth:
+				size.X = v
+			case tagHeight:
+				size.Y = v
+			}
+		}
+		sizes = append(sizes, size)
+		at = int64(order.Uint32(dir[len(dir)-4:]))
+	}
+	if len(sizes) == 0 {
+		return nil, errors.New("tiff: no page")
+	}
+	return sizes, nil
+}

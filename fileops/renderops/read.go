@@ -1,0 +1,91 @@
+package renderops
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// A reading is what was read of a document before it is laid out.
+type reading struct {
+	sheets []*sheet
+	marks  []bookmark
+	info   docInfo
+	lang   string // of the catalog, as in RFC 5646; "" if unknown
+	media  *mediaStore
+}
+
+// read reads all pages that job asks for, with their pictures; scanned ones are
+// recognised. It is progress up to part. A document without any text is an error.
+func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*reading, error) {
+	dir, err := job.Dir()
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{media: newMediaStore(dir)}
+	scans := e.newRecognition(ctx, job)
+	defer scans.stop()
+	err = e.run(ctx, func(in *instance) error {
+		doc, err := e.open(in, job)
+		if err != nil {
+			return err
+		}
+		pages, err := parsePages(job.Params.Get("pages"), doc.pages)
+		if err != nil {
+			return err
+		}
+		r.info = docInfo{title: doc.metaText("Title"), author: doc.metaText("Author"), subject: doc.metaText("Subject")}
+		r.lang = doc.language()
+		r.marks = doc.outline()
+		x := newExtractor(doc, r.media)
+		for i, index := range pages {
+			if err := cancelled(ctx); err != nil {
+				return err
+			}
+			s, err := e.sheet(x, index, job)
+			if err != nil {
+				return err
+			}
+			if scans != nil {
+				if err := scans.add(s); err != nil {
+					return err
+				}
+			}
+			r.sheets = append(r.sheets, s)
+			job.Progress(part * float64(i+1) / float64(len(pages)+1))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range r.sheets {
+		if scans == nil {
+			break
+		}
+		if err := scans.wait(s); err != nil {
+			return nil, err
+		}
+	}
+	job.Progress(part)
+	if !slices.ContainsFunc(r.sheets, func(s *sheet) bool { return len(s.words) > 0 }) {
+		return nil, e.errNoText()
+	}
+	return r, nil
+}
+
+// language returns that of the document, as the catalog tells it (ISO 32000-1,
+// 14.9.2), "" if it does not or if what it says is no language tag.
+func (d *document) language() string {
+	in := d.in
+	lang := utf16String(in.withBuffer(256, func(b, n uint64) int { return in.int("FPDFCatalog_GetLanguage", d.ptr, b, n) }))
+	if !languageTag.MatchString(lang) {
+		return ""
+	}
+	return lang
+}
+
+// languageTag is the form of most language tags (RFC 5646).
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
