@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/filewright/filewright/benchmarks/internal/worker"
 )
 
 // A contender does a task again and again.
@@ -84,13 +86,6 @@ type server struct {
 	request map[string]any
 }
 
-// An answer is what a server writes when it has done a task.
-type answer struct {
-	Error string        `json:"error"`
-	URL   string        `json:"url"`
-	CPU   time.Duration `json:"cpu"` // so far, of itself and its ended children; 0 if it does not know
-}
-
 // newServer starts a program. request is what every run sends, with "dir" added.
 func newServer(request map[string]any, argv ...string) (*server, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
@@ -112,8 +107,8 @@ func newServer(request map[string]any, argv ...string) (*server, error) {
 }
 
 // ask sends a request and waits for the answer.
-func (s *server) ask(request map[string]any) (answer, error) {
-	var a answer
+func (s *server) ask(request map[string]any) (worker.Answer, error) {
+	var a worker.Answer
 	b, err := json.Marshal(request)
 	if err != nil {
 		return a, err

@@ -15,12 +15,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/filewright/filewright/benchmarks/internal/inputs"
+	"github.com/filewright/filewright/benchmarks/internal/worker"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/standard"
 )
 
 func main() {
@@ -47,7 +51,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *asWorker {
-		return serve(ctx, os.Stdin, os.Stdout)
+		w := worker.Worker{Actions: standardActions, Serve: newService}
+		return w.Run(ctx, os.Stdin, os.Stdout)
 	}
 	wanted, err := regexp.Compile(*match)
 	if err != nil {
@@ -68,6 +73,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	e.inputs = &inputs.Set{Dir: dir}
+	e.lean = filepath.Join(dir, "lean")
+	build := exec.CommandContext(ctx, "go", "build", "-o", e.lean, "github.com/filewright/filewright/benchmarks/internal/lean")
+	if b, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, b)
+	}
 	var results []result
 	for _, t := range tasks(e.full) {
 		if !wanted.MatchString(t.name) {
@@ -96,6 +106,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return failed
+}
+
+// standardActions are all that work on this host.
+func standardActions(ctx context.Context, cache string) ([]fileops.Action, func() error) {
+	set := standard.Probe(ctx, &standard.Options{CacheDir: cache})
+	return set.Actions(), set.Close
 }
 
 // A score is what was measured of one contender.

@@ -22,47 +22,37 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// A service is the HTTP service with everything on disk.
-type service struct {
-	url    string
-	stop   context.CancelFunc
-	done   chan error
-	server *http.Server
-	blobs  *fsblob.Store
-	db     *sqlstore.DB
-}
-
-func newService(ctx context.Context, dir string) (_ *service, err error) {
-	s := &service{done: make(chan error, 1)}
-	if s.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true}); err != nil {
-		return nil, err
+// newService starts the HTTP service with everything on disk.
+func newService(ctx context.Context, dir string) (url string, stop func() error, err error) {
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
+	if err != nil {
+		return "", nil, err
 	}
-	if s.blobs, err = fsblob.New(filepath.Join(dir, "blobs")); err != nil {
-		return nil, err
+	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
+	if err != nil {
+		return "", nil, errors.Join(err, db.Close())
 	}
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{archiveops.Zip()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
-		Blobs: s.blobs, Files: s.db.Files(), Operations: s.db.Operations(), TempDir: dir,
+		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir,
 	})
 	if err != nil {
-		return nil, err
+		return "", nil, errors.Join(err, blobs.Close(), db.Close())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", nil, errors.Join(err, blobs.Close(), db.Close())
 	}
-	s.url = "http://" + l.Addr().String()
-	ctx, s.stop = context.WithCancel(ctx)
-	go func() { s.done <- svc.Run(ctx) }()
-	s.server = &http.Server{Handler: svc}
-	go s.server.Serve(l)
-	return s, nil
-}
-
-func (s *service) close() error {
-	s.stop()
-	err := <-s.done
-	return errors.Join(err, s.server.Close(), s.blobs.Close(), s.db.Close())
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	server := &http.Server{Handler: svc}
+	go server.Serve(l)
+	return "http://" + l.Addr().String(), func() error {
+		cancel()
+		err := <-done
+		return errors.Join(err, server.Close(), blobs.Close(), db.Close())
+	}, nil
 }
 
 // An uploader uploads size bytes to a service that runs in a worker.

@@ -1,4 +1,6 @@
-package main
+// Package worker is the process that the comparison measures: it reads a line
+// of JSON for each run and answers with one.
+package worker
 
 import (
 	"bufio"
@@ -12,46 +14,61 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/fileops/standard"
 )
 
-// A request is a line that a worker reads.
-type request struct {
-	Op     string       `json:"op"`     // "run", "md5", "serve", "settle", "cpu"
-	Only   string       `json:"only"`   // "zip": nothing else is loaded
+// A Request is a line that a worker reads.
+type Request struct {
+	Op     string       `json:"op"`     // "run", "md5", "write", "serve", "settle", "cpu"
 	Action string       `json:"action"` // of run
 	Args   fileops.Args `json:"args"`
 	Inputs []string     `json:"inputs"`
 	Dir    string       `json:"dir"`
 	Copies int          `json:"copies"` // how many times, as many side by side as there are cores
-	Size   int64        `json:"size"`   // of md5
-	Cache  string       `json:"cache"`
+	Size   int64        `json:"size"`   // of md5 and write, bytes
+	Cache  string       `json:"cache"`  // a directory for compiled code
 }
 
-// A worker is the other side of a [server]: this module in a process of its
-// own, so that time and memory are its own too.
-type worker struct {
-	set      *standard.Set
+// An Answer is what a worker writes when it has done what was asked.
+type Answer struct {
+	Error string        `json:"error"`
+	URL   string        `json:"url"` // of serve
+	CPU   time.Duration `json:"cpu"` // used so far by the process and its ended children; 0 if it does not know
+}
+
+// A Worker runs actions in a process of its own, so that time and memory are
+// its own too.
+type Worker struct {
+	// Actions returns what can be run, and ends what that has started. It is
+	// called once.
+	Actions func(ctx context.Context, cache string) ([]fileops.Action, func() error)
+
+	// Serve starts the service with everything in dir. It may be nil.
+	Serve func(ctx context.Context, dir string) (url string, stop func() error, err error)
+
 	registry *fileops.Registry
-	service  *service
+	url      string
+	closers  []func() error
 }
 
-// serve answers requests until there are no more.
-func serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	w := &worker{}
-	defer func() { err = errors.Join(err, w.close()) }()
+// Run answers requests until there are no more.
+func (w *Worker) Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	defer func() {
+		for _, c := range slices.Backward(w.closers) {
+			err = errors.Join(err, c())
+		}
+	}()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var r request
-		var a answer
+		var r Request
+		var a Answer
 		err := json.Unmarshal(lines.Bytes(), &r)
 		if err == nil {
 			a, err = w.do(ctx, r)
@@ -73,37 +90,36 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	return lines.Err()
 }
 
-func (w *worker) do(ctx context.Context, r request) (answer, error) {
+func (w *Worker) do(ctx context.Context, r Request) (Answer, error) {
 	switch r.Op {
 	case "run":
-		return answer{}, w.run(ctx, r)
+		return Answer{}, w.run(ctx, r)
 	case "md5":
-		return answer{}, hash(r.Size)
+		return Answer{}, hash(r.Size)
+	case "write":
+		return Answer{}, write(r.Dir, r.Size)
 	case "serve":
-		var err error
-		if w.service == nil {
-			w.service, err = newService(ctx, r.Dir)
+		if w.url == "" {
+			url, stop, err := w.Serve(ctx, r.Dir)
+			if err != nil {
+				return Answer{}, err
+			}
+			w.url, w.closers = url, append(w.closers, stop)
 		}
-		if err != nil {
-			return answer{}, err
-		}
-		return answer{URL: w.service.url}, nil
+		return Answer{URL: w.url}, nil
 	case "settle": // garbage of the last run is none of the next
 		debug.FreeOSMemory()
-		return answer{}, nil
+		return Answer{}, nil
 	case "cpu":
-		return answer{}, nil
+		return Answer{}, nil
 	}
-	return answer{}, fmt.Errorf("no operation %q", r.Op)
+	return Answer{}, fmt.Errorf("no operation %q", r.Op)
 }
 
-func (w *worker) run(ctx context.Context, r request) error {
+func (w *Worker) run(ctx context.Context, r Request) error {
 	if w.registry == nil {
-		actions := []fileops.Action{archiveops.Zip()}
-		if r.Only != "zip" {
-			w.set = standard.Probe(ctx, &standard.Options{CacheDir: r.Cache})
-			actions = w.set.Actions()
-		}
+		actions, stop := w.Actions(ctx, r.Cache)
+		w.closers = append(w.closers, stop)
 		var err error
 		if w.registry, err = fileops.NewRegistry(actions...); err != nil {
 			return err
@@ -144,17 +160,6 @@ func (w *worker) run(ctx context.Context, r request) error {
 	return errors.Join(errs...)
 }
 
-func (w *worker) close() error {
-	var errs []error
-	if w.service != nil {
-		errs = append(errs, w.service.close())
-	}
-	if w.set != nil {
-		errs = append(errs, w.set.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // hash computes the MD5 of n bytes on one core.
 func hash(n int64) error {
 	block := make([]byte, 1<<20)
@@ -169,6 +174,22 @@ func hash(n int64) error {
 	}
 	sum.Sum(nil)
 	return nil
+}
+
+// write writes n bytes to a file in dir and waits until they are on the disk.
+func write(dir string, n int64) error {
+	f, err := os.Create(filepath.Join(dir, "data.bin"))
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 1<<20)
+	for ; n > 0 && err == nil; n -= int64(len(block)) {
+		_, err = f.Write(block[:min(n, int64(len(block)))])
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // usage returns the processor time of this process and its ended children.
