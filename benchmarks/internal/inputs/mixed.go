@@ -3,6 +3,7 @@ package inputs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -32,6 +33,17 @@ func (s *Set) Mixed(size int64) ([]string, error) {
 		return nil, err
 	}
 	return filepath.Glob(filepath.Join(root, "*"))
+}
+
+// TarGZ are the files of Mixed as a .tar.gz archive.
+func (s *Set) TarGZ(ctx context.Context, size int64) (string, error) {
+	files, err := s.Mixed(size)
+	if err != nil {
+		return "", err
+	}
+	return s.file("mixed.tar.gz", func(dir string) error {
+		return tool(ctx, dir, "tar", "czf", "mixed.tar.gz", "-C", filepath.Dir(files[0]), ".")
+	})
 }
 
 func writeMixed(dir string, size int64) error {
