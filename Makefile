@@ -23,10 +23,11 @@ test:
 	CGO_ENABLED=0 $(GO) build ./...
 	$(GO) test -race -timeout 60m ./...
 
-## bench: measure the processors and the service, beside the tools people use today
+## bench: measure beside the tools people use today, into docs/performance.md; about ten minutes
 bench:
-	@scripts/setup.sh test
-	$(GO) test -run '^$$' -bench . -benchmem ./benchmarks/...
+	@scripts/setup.sh bench
+	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/
+	$(GO) run ./benchmarks/compare -full -o docs/performance.md
 
 ## fuzz: run every fuzz target for FUZZTIME (default 30s)
 FUZZTIME ?= 30s

@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh run     C libraries to build with, engines, fonts
 #   scripts/setup.sh test    the same, and the tools that judge test results
+#   scripts/setup.sh bench   the same, and the tools that benchmarks compare with
 #
 # It does nothing, and needs no root, if everything is installed already.
 set -euo pipefail
@@ -32,7 +33,8 @@ packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-dra
 # Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji.
 packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
 
-if [ "${1:-run}" = test ]; then
+mode=${1:-run}
+if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	packages tesseract-ocr-deu
 	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
@@ -44,7 +46,28 @@ if [ "${1:-run}" = test ]; then
 	want curl command -v curl
 fi
 
+if [ "$mode" = bench ]; then
+	want ghostscript command -v gs
+	want mupdf-tools command -v mutool
+	want nodejs command -v node
+	want npm command -v npm
+fi
+
+# sharp is no package of the system. Without it the comparison reports it as missing.
+sharp() {
+	local dir version=0.34.5
+	dir=$(cd "$(dirname "$0")/.." && pwd)/benchmarks/.tools
+	if [ "$mode" != bench ] || [ -d "$dir/node_modules/sharp" ]; then
+		return
+	fi
+	mkdir -p "$dir"
+	echo "Installing: sharp $version in benchmarks/.tools"
+	(cd "$dir" && echo '{"private": true}' >package.json && npm install --silent --no-audit --no-fund "sharp@$version") ||
+		echo "sharp could not be installed: the comparison does without it" >&2
+}
+
 if [ ${#need[@]} -eq 0 ]; then
+	sharp
 	exit 0
 fi
 if ! command -v apt-get >/dev/null; then
@@ -63,3 +86,4 @@ fi
 echo "Installing: ${need[*]}"
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
+sharp

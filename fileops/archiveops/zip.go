@@ -74,7 +74,8 @@ type packer struct {
 
 	start       float64 // of progress
 	total, done int64
-	buffers     sync.Pool
+	blocks      sync.Pool     // of *block: a megabyte each is too much to leave to the collector
+	trial       *flate.Writer // see compressible
 }
 
 // An entry is one file or folder on its way into the archive.
@@ -90,13 +91,15 @@ type entry struct {
 type block struct {
 	entry       *entry
 	data        []byte // uncompressed
-	buffer      []byte // what holds data, for reuse
 	dict        []byte // what comes before data
 	first, last bool
 	out         bytes.Buffer
 	crc         uint32 // of the file up to here
 	err         error
 	done        chan struct{}
+
+	buffer []byte // what holds data
+	window []byte // what holds dict
 }
 
 // run packs what read gives to emit, until that returns false.
@@ -165,7 +168,7 @@ func (p *packer) inputs(emit func(*block) bool) {
 		e := &entry{file: f, head: newHeader(name, modified(f, now), 0o644)}
 		e.head.UncompressedSize64 = uint64(f.Size())
 		if f.Size() > blockSize {
-			small, err := compressible(f)
+			small, err := p.compressible(f)
 			if err != nil {
 				fail(emit, err)
 				return
@@ -194,41 +197,49 @@ var errStopped = errors.New("archiveops: nobody takes the blocks any more")
 // blocks.
 func (p *packer) cut(e *entry, r io.Reader, emit func(*block) bool) error {
 	left := int64(e.head.UncompressedSize64)
-	var dict []byte
 	crc := uint32(0)
-	for first := true; first || left > 0; first = false {
+	b := p.block(e)
+	b.first = true
+	for {
 		n := min(left, blockSize)
-		b := &block{entry: e, first: first, buffer: p.buffer()}
 		b.data = b.buffer[:n]
-		b.dict = dict
 		if _, err := io.ReadFull(r, b.data); err != nil {
 			return err
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, b.data)
 		b.crc = crc
 		left -= n
-		b.last = left == 0
-		if !b.last {
-			dict = bytes.Clone(b.data[len(b.data)-windowSize:])
+		if b.last = left == 0; b.last {
+			break
 		}
+		next := p.block(e)
+		next.dict = append(next.window[:0], b.data[len(b.data)-windowSize:]...)
 		if !emit(b) {
 			return errStopped
 		}
+		b = next
+	}
+	if !emit(b) {
+		return errStopped
 	}
 	return nil
 }
 
-func (p *packer) buffer() []byte {
-	if b, ok := p.buffers.Get().(*[]byte); ok {
-		return *b
+// block returns a block with a buffer.
+func (p *packer) block(e *entry) *block {
+	b, ok := p.blocks.Get().(*block)
+	if !ok {
+		return &block{entry: e, buffer: make([]byte, blockSize), window: make([]byte, windowSize)}
 	}
-	return make([]byte, blockSize)
+	b.out.Reset()
+	*b = block{entry: e, buffer: b.buffer, window: b.window, out: b.out}
+	return b
 }
 
 // compressible tries the start, middle and end of a large file. Content of the
 // kinds that are compressed already has to gain more, because what is seen
 // there is often only a header.
-func compressible(f *fileops.File) (bool, error) {
+func (p *packer) compressible(f *fileops.File) (bool, error) {
 	const sample = 64 << 10
 	var buf bytes.Buffer
 	in := make([]byte, 3*sample)
@@ -237,14 +248,18 @@ func compressible(f *fileops.File) (bool, error) {
 			return false, err
 		}
 	}
-	w, err := flate.NewWriter(&buf, 1)
-	if err != nil {
+	if p.trial == nil {
+		w, err := flate.NewWriter(&buf, 1)
+		if err != nil {
+			return false, err
+		}
+		p.trial = w
+	}
+	p.trial.Reset(&buf)
+	if _, err := p.trial.Write(in); err != nil {
 		return false, err
 	}
-	if _, err := w.Write(in); err != nil {
-		return false, err
-	}
-	if err := w.Close(); err != nil {
+	if err := p.trial.Close(); err != nil {
 		return false, err
 	}
 	limit := 0.98
@@ -318,7 +333,7 @@ func (p *packer) write(ctx context.Context, b *block) error {
 			}
 		}
 	}
-	p.buffers.Put(&b.buffer)
+	p.blocks.Put(b)
 	p.progress(size)
 	return nil
 }

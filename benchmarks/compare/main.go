@@ -1,0 +1,213 @@
+// Compare measures this module beside the tools that people use today: for each
+// task it runs both in turn, after a first run that is not counted, and writes
+// medians of time, processor time, peak memory and size to docs/performance.md.
+//
+//	go run ./benchmarks/compare -full
+//
+// What is measured runs in processes of its own, this module too, which is
+// started again with -worker. Tools that are not there are reported as missing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/filewright/filewright/benchmarks/internal/inputs"
+	"github.com/filewright/filewright/benchmarks/internal/worker"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/standard"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	full := f.Bool("full", false, "1 GiB to zip and 5 GiB to upload, instead of 128 and 512 MiB")
+	budget := f.Duration("budget", 10*time.Second, "how long to repeat a task")
+	least := f.Int("rounds", 3, "how often to repeat a task at least")
+	match := f.String("run", "", "only tasks whose name matches this regular expression")
+	report := f.String("o", "", "write the report to this file")
+	tools := f.String("tools", "benchmarks/.tools", "the directory in which sharp is installed")
+	sample := f.String("files", "examples/files", "the directory of the sample files")
+	asWorker := f.Bool("worker", false, "be what is measured")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *asWorker {
+		w := worker.Worker{Actions: standardActions, Serve: newService}
+		return w.Run(ctx, os.Stdin, os.Stdout)
+	}
+	wanted, err := regexp.Compile(*match)
+	if err != nil {
+		return err
+	}
+	e := &environment{full: *full}
+	for to, from := range map[*string]string{&e.tools: *tools, &e.sample: *sample} {
+		if *to, err = filepath.Abs(from); err != nil {
+			return err
+		}
+	}
+	if e.self, err = os.Executable(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	e.inputs = &inputs.Set{Dir: dir}
+	e.lean = filepath.Join(dir, "lean")
+	build := exec.CommandContext(ctx, "go", "build", "-o", e.lean, "github.com/filewright/filewright/benchmarks/internal/lean")
+	if b, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, b)
+	}
+	var results []result
+	for _, t := range tasks(e.full) {
+		if !wanted.MatchString(t.name) {
+			continue
+		}
+		r, err := compare(ctx, e, &t, *budget, *least)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			// The others are worth having all the same.
+			r.failed = err
+		}
+		r.print(out)
+		results = append(results, r)
+	}
+	if *report != "" {
+		if err := os.WriteFile(*report, document(results, *full, e.tools), 0o644); err != nil {
+			return err
+		}
+	}
+	var failed error
+	for _, r := range results {
+		if r.failed != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.task.name, r.failed))
+		}
+	}
+	return failed
+}
+
+// standardActions are all that work on this host.
+func standardActions(ctx context.Context, cache string) ([]fileops.Action, func() error) {
+	set := standard.Probe(ctx, &standard.Options{CacheDir: cache})
+	return set.Actions(), set.Close
+}
+
+// A score is what was measured of one contender.
+type score struct {
+	name    string
+	missing error
+	runs    []sample
+	quality float64 // 0 if it is not known
+}
+
+// A result is a task with its scores, ours first.
+type result struct {
+	task   *task
+	scores []score
+	failed error
+}
+
+// ourName is what we are called in tables.
+const ourName = "Filewright"
+
+// compare runs a task: everybody once without being counted, then in turn.
+func compare(ctx context.Context, e *environment, t *task, budget time.Duration, least int) (result, error) {
+	r := result{task: t}
+	var in []string
+	var err error
+	if t.inputs != nil {
+		if in, err = t.inputs(ctx, e); err != nil {
+			return r, err
+		}
+	}
+	all := append([]rival{{ourName, t.start}}, t.rivals...)
+	running := make([]contender, len(all))
+	defer func() {
+		for _, c := range running {
+			if c != nil {
+				c.close() // what was measured is not changed by how it ended
+			}
+		}
+	}()
+	for i, v := range all {
+		r.scores = append(r.scores, score{name: v.name})
+		c, err := v.start(e, in)
+		if errors.Is(err, errMissing) {
+			r.scores[i].missing = err
+			continue
+		}
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", v.name, err)
+		}
+		running[i] = c
+	}
+	start := time.Now()
+	warm := true
+	for n := 0; n < 200; n++ {
+		if t.rounds > 0 && n >= t.rounds || n >= least && time.Since(start) > budget {
+			break
+		}
+		for i := range all {
+			// Who comes first in a round is a matter of turns too.
+			i = (i + n) % len(all)
+			if running[i] == nil {
+				continue
+			}
+			if err := once(ctx, e, t, in, running[i], &r.scores[i], warm && t.rounds == 0); err != nil {
+				return r, fmt.Errorf("%s: %w", all[i].name, err)
+			}
+		}
+		if warm && t.rounds == 0 {
+			warm, n, start = false, -1, time.Now()
+		}
+	}
+	return r, nil
+}
+
+// once does one run.
+func once(ctx context.Context, e *environment, t *task, in []string, c contender, s *score, warm bool) error {
+	dir, err := os.MkdirTemp(e.inputs.Dir, "run-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "out")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		return err
+	}
+	m, err := c.measure(ctx, out)
+	if err != nil {
+		return err
+	}
+	if t.quality != nil && s.quality == 0 {
+		if s.quality, err = t.quality(ctx, in[0], out); err != nil {
+			return err
+		}
+	}
+	if !warm {
+		s.runs = append(s.runs, m)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/filewright/filewright/benchmarks/internal/inputs"
+	"github.com/filewright/filewright/fileops"
+)
+
+//go:embed pictures.js
+var picturesJS []byte
+
+//go:embed office.py
+var officePy []byte
+
+// An environment is where tasks run.
+type environment struct {
+	inputs *inputs.Set
+	tools  string // where sharp is installed
+	self   string // this program
+	lean   string // the program that has nothing but archives, see internal/lean
+	full   bool
+	sample string // the directory of the repository's sample files
+}
+
+// A task is work that this module and others do.
+type task struct {
+	name   string
+	about  string // the input and what differs, for people
+	inputs func(ctx context.Context, e *environment) ([]string, error)
+
+	action string
+	args   fileops.Args
+	lean   bool // it needs nothing but archives
+	copies int
+	ours   func(e *environment, in []string) (contender, error) // nil runs action
+
+	rivals []rival
+	goals  []goal
+	rounds int // at most; 0 leaves it to the time that there is
+
+	// quality compares a result with the input, 0 to 1; nil if there is
+	// nothing to compare.
+	quality func(ctx context.Context, in, dir string) (float64, error)
+}
+
+// A rival is somebody else who does the task.
+type rival struct {
+	name  string
+	start func(e *environment, in []string) (contender, error)
+}
+
+// A metric is something that is measured.
+type metric string
+
+const (
+	byTime   metric = "time"
+	bySize   metric = "size"
+	byMemory metric = "memory"
+)
+
+// A goal is what the measurement should show: that our metric is at most max
+// times that of a rival or, if rival is "", at most max. within is how far it may
+// be from the rival's in either direction, instead.
+type goal struct {
+	metric metric
+	rival  string
+	max    float64
+	within float64
+}
+
+// worker starts a process of this module.
+func (e *environment) worker(r map[string]any) (*server, error) {
+	return newServer(r, e.self, "-worker")
+}
+
+func (t *task) start(e *environment, in []string) (contender, error) {
+	if t.ours != nil {
+		return t.ours(e, in)
+	}
+	r := map[string]any{
+		"op": "run", "action": t.action, "args": t.args, "inputs": in, "copies": t.copies, "cache": filepath.Join(e.inputs.Dir, "cache"),
+	}
+	if t.lean {
+		return newServer(r, e.lean)
+	}
+	return e.worker(r)
+}
+
+// tool returns a program that is started for each run.
+func tool(name string, argv ...string) rival {
+	return rival{name, func(_ *environment, in []string) (contender, error) { return newCommand(in, argv...) }}
+}
+
+// script writes a program of ours for others.
+func (e *environment) script(name string, text []byte) (string, error) {
+	path := filepath.Join(e.inputs.Dir, name)
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+// python returns a Python that knows LibreOffice.
+func python() (string, error) {
+	for _, p := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(p, "-c", "import uno").Run() == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("python3-uno: %w", errMissing)
+}
+
+const warmOffice = "LibreOffice, kept warm, bare"
+
+// bareOffice is a warm LibreOffice without us.
+func bareOffice(copies int) rival {
+	return rival{warmOffice, func(e *environment, in []string) (contender, error) {
+		p, err := python()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := exec.LookPath("soffice"); err != nil {
+			return nil, fmt.Errorf("soffice: %w", errMissing)
+		}
+		path, err := e.script("office.py", officePy)
+		if err != nil {
+			return nil, err
+		}
+		return newServer(map[string]any{"op": "run", "input": in[0], "copies": max(1, copies)}, p, "-I", path)
+	}}
+}
+
+var coldOffice = rival{"soffice --convert-to", func(e *environment, in []string) (contender, error) {
+	return newCommand(in, "soffice", "-env:UserInstallation=file://"+filepath.Join(e.inputs.Dir, "cold"), "--headless", "--norestore",
+		"--convert-to", "pdf", "--outdir", "@dir", "@1")
+}}
+
+func (e *environment) sharp() (module, script string, err error) {
+	module = filepath.Join(e.tools, "node_modules", "sharp")
+	if _, err := os.Stat(module); err != nil {
+		return "", "", fmt.Errorf("sharp: %w", errMissing)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		return "", "", fmt.Errorf("node: %w", errMissing)
+	}
+	script, err = e.script("pictures.js", picturesJS)
+	return module, script, err
+}
+
+const warmSharp = "sharp, kept warm"
+
+// sharp converts pictures in a Node.js that is kept.
+func sharp(format string, width int, options map[string]any) rival {
+	return rival{warmSharp, func(e *environment, in []string) (contender, error) {
+		module, script, err := e.sharp()
+		if err != nil {
+			return nil, err
+		}
+		return newServer(map[string]any{"op": "run", "input": in[0], "format": format, "width": width, "options": options}, "node", script, module)
+	}}
+}
+
+// coldSharp converts one picture in a Node.js of its own.
+func coldSharp(format string) rival {
+	return rival{"node with sharp", func(e *environment, in []string) (contender, error) {
+		module, _, err := e.sharp()
+		if err != nil {
+			return nil, err
+		}
+		return newCommand(in, "node", "-e", fmt.Sprintf("require(%q)(process.argv[1]).%s().toFile(process.argv[2]+'/out.%s')", module, format, format), "@1", "@dir")
+	}}
+}
+
+// one makes a task's inputs of a function for one.
+func one(f func(s *inputs.Set, ctx context.Context) (string, error)) func(context.Context, *environment) ([]string, error) {
+	return func(ctx context.Context, e *environment) ([]string, error) {
+		p, err := f(e.inputs, ctx)
+		return []string{p}, err
+	}
+}
+
+func photo(width, height int) func(context.Context, *environment) ([]string, error) {
+	return one(func(s *inputs.Set, ctx context.Context) (string, error) { return s.Photo(ctx, width, height) })
+}
+
+func sampleFile(name string) func(context.Context, *environment) ([]string, error) {
+	return func(_ context.Context, e *environment) ([]string, error) {
+		p := filepath.Join(e.sample, name)
+		_, err := os.Stat(p)
+		return []string{p}, err
+	}
+}
+
+// tasks returns all comparisons.
+func tasks(full bool) []task {
+	zipSize, uploadSize := int64(128<<20), int64(512<<20)
+	if full {
+		zipSize, uploadSize = 1<<30, 5<<30
+	}
+	convert := func(to string, more ...any) fileops.Args {
+		a := fileops.Args{"convert_to": to}
+		for i := 0; i+1 < len(more); i += 2 {
+			a[more[i].(string)] = more[i+1]
+		}
+		return a
+	}
+	office := []goal{{metric: byTime, rival: warmOffice, max: 1.3}}
+	image := []goal{{metric: byTime, rival: warmSharp, max: 1.1}, {metric: bySize, rival: warmSharp, max: 1.02}}
+	return []task{
+		{name: "docx → pdf, small", about: "one page with a picture, 47 KB", action: "convert", args: convert("pdf"), inputs: sampleFile("report.docx"),
+			rivals: []rival{bareOffice(1), coldOffice}, goals: office},
+		{name: "docx → pdf, large", about: "ten pages with two pictures", action: "convert", args: convert("pdf"), inputs: one((*inputs.Set).DOCX),
+			rivals: []rival{bareOffice(1), coldOffice}, goals: office},
+		{name: "docx → pdf, eight at once", about: "the small one; the bare one takes them in turn", action: "convert", args: convert("pdf"), copies: 8,
+			inputs: sampleFile("report.docx"), rivals: []rival{bareOffice(8)}},
+		{name: "pptx → pdf", about: "twelve slides", action: "convert", args: convert("pdf"), inputs: one((*inputs.Set).PPTX),
+			rivals: []rival{bareOffice(1), coldOffice}, goals: office},
+		{name: "xlsx → pdf", about: "400 rows", action: "convert", args: convert("pdf"), inputs: one((*inputs.Set).XLSX),
+			rivals: []rival{bareOffice(1), coldOffice}, goals: office},
+		{name: "md → docx", about: "5400 words", action: "convert", args: convert("docx"),
+			inputs: one(func(s *inputs.Set, _ context.Context) (string, error) { return s.Markdown() }),
+			rivals: []rival{tool("pandoc", "pandoc", "-o", "@dir/out.docx", "@1")}},
+
+		{name: "jpg → png", about: "2 MP; sharp with its defaults", action: "convert", args: convert("png"), inputs: photo(1600, 1250),
+			rivals: []rival{sharp("png", 0, nil), coldSharp("png"), tool("vips copy", "vips", "copy", "@1", "@dir/out.png")}, goals: image, quality: imageQuality},
+		{name: "jpg → webp", about: "2 MP, quality 85", action: "convert", args: convert("webp"), inputs: photo(1600, 1250),
+			rivals: []rival{sharp("webp", 0, map[string]any{"quality": 85})}, goals: image, quality: imageQuality},
+		{name: "jpg → avif", about: "2 MP, quality 63, effort 2", action: "convert", args: convert("avif"), inputs: photo(1600, 1250),
+			rivals: []rival{sharp("avif", 0, map[string]any{"quality": 63, "effort": 2})}, goals: image, quality: imageQuality},
+		{name: "png → jpg", about: "2 MP, quality 90, progressive", action: "convert", args: convert("jpg"), inputs: photoPNG,
+			rivals: []rival{sharp("jpeg", 0, map[string]any{"quality": 90, "progressive": true, "chromaSubsampling": "4:4:4"})}, goals: image, quality: imageQuality},
+		{name: "jpg → webp, 800 pixels wide", about: "12 MP, quality 85", action: "convert", args: convert("webp", "width", 800), inputs: photo(4000, 3000),
+			rivals: []rival{sharp("webp", 800, map[string]any{"quality": 85})}, goals: image},
+
+		{name: "merge 100 PDFs", about: "one to three pages each", action: "merge",
+			inputs: func(ctx context.Context, e *environment) ([]string, error) { return e.inputs.PDFs(ctx, 100) },
+			rivals: []rival{tool("qpdf", "qpdf", "--empty", "--pages", "@in", "--", "@dir/out.pdf"), unite},
+			goals:  []goal{{metric: byTime, rival: "qpdf", max: 0.6}}},
+		{name: "compress pdf", about: "two pages scanned at 300 dpi", action: "compress", inputs: one((*inputs.Set).Scan),
+			rivals: []rival{tool("gs /ebook", "gs", "-q", "-dNOPAUSE", "-dBATCH", "-sDEVICE=pdfwrite", "-dPDFSETTINGS=/ebook", "-sOutputFile=@dir/out.pdf", "@1")}, quality: pdfQuality},
+		{name: "pdf → png", about: "ten pages at 150 dpi", action: "convert", args: convert("png", "dpi", 150), inputs: one((*inputs.Set).PDF),
+			rivals: []rival{tool("pdftoppm -png", "pdftoppm", "-r", "150", "-png", "@1", "@dir/out"),
+				tool("mutool draw", "mutool", "draw", "-q", "-r", "150", "-o", "@dir/out-%d.png", "@1")},
+			goals: []goal{{metric: byTime, rival: "pdftoppm -png", max: 0.2}}},
+
+		{name: "zip, " + amount(zipSize), about: "mixed files, half of them compressed already", action: "zip", lean: true, rounds: 3,
+			inputs: func(_ context.Context, e *environment) ([]string, error) { return e.inputs.Mixed(zipSize) },
+			rivals: []rival{tool("zip -6", "zip", "-q", "-6", "-j", "@dir/out.zip", "@in")},
+			goals: []goal{{metric: byTime, rival: "zip -6", max: 1.0 / 6}, {metric: bySize, rival: "zip -6", within: 0.01},
+				{metric: byMemory, max: 64 << 20}}},
+		{name: "zip, " + amount(64<<20), about: "mixed files, half of them compressed already", action: "zip", lean: true, rounds: 2,
+			inputs: func(_ context.Context, e *environment) ([]string, error) { return e.inputs.Mixed(64 << 20) },
+			rivals: []rival{tool("7z -tzip", "7z", "a", "-tzip", "-bso0", "-bsp0", "@dir/out.zip", "@in")}},
+
+		{name: "mp4 → mp3", about: "60 seconds, variable bit rate, -q:a 2", action: "convert", args: convert("mp3"), inputs: one((*inputs.Set).Clip),
+			rivals: []rival{tool("ffmpeg", "ffmpeg", "-nostdin", "-v", "error", "-i", "@1", "-vn", "-q:a", "2", "@dir/out.mp3")},
+			goals:  []goal{{metric: byTime, rival: "ffmpeg", max: 1.05}}},
+
+		{name: "upload, " + amount(uploadSize), about: "one PUT to the service; the other is the MD5 of it, on one core", rounds: rounds(full, 1, 5),
+			ours:   func(e *environment, _ []string) (contender, error) { return newUploader(e, uploadSize) },
+			rivals: []rival{md5Sum(uploadSize), disk(uploadSize)},
+			goals:  []goal{{metric: byTime, rival: "MD5", max: 1 / 0.8}, {metric: byMemory, max: 96 << 20}}},
+		{name: "upload, " + amount(64<<20), about: "the same, to see that memory does not grow with size",
+			ours:   func(e *environment, _ []string) (contender, error) { return newUploader(e, 64<<20) },
+			rivals: []rival{md5Sum(64 << 20), disk(64 << 20)}, goals: []goal{{metric: byMemory, max: 96 << 20}}},
+	}
+}
+
+func rounds(full bool, a, b int) int {
+	if full {
+		return a
+	}
+	return b
+}
+
+// unite is pdfunite, whose output is its last argument.
+var unite = rival{"pdfunite", func(_ *environment, in []string) (contender, error) {
+	return newCommand(in, "pdfunite", "@in", "@dir/out.pdf")
+}}
+
+func md5Sum(size int64) rival {
+	return rival{"MD5", func(e *environment, _ []string) (contender, error) {
+		return e.worker(map[string]any{"op": "md5", "size": size})
+	}}
+}
+
+// disk writes as much to the disk and waits until it is there.
+func disk(size int64) rival {
+	return rival{"write and fsync", func(e *environment, _ []string) (contender, error) {
+		return e.worker(map[string]any{"op": "write", "size": size})
+	}}
+}
+
+// photoPNG is a photo as a PNG.
+func photoPNG(ctx context.Context, e *environment) ([]string, error) {
+	p, err := e.inputs.Photo(ctx, 1600, 1250)
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(e.inputs.Dir, "photo.png")
+	if b, err := exec.CommandContext(ctx, "vips", "copy", p, out).CombinedOutput(); err != nil {
+		return nil, errors.Join(err, errors.New(string(b)))
+	}
+	return []string{out}, nil
+}
