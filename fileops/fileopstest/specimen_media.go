@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"image"
+	"image/color"
 	"image/draw"
 	"image/gif"
 	"image/jpeg"
@@ -29,7 +30,13 @@ func pictureSpecimen(f format.Format) ([]byte, error) {
 	case format.JPG:
 		err = jpeg.Encode(&b, m, &jpeg.Options{Quality: 95})
 	case format.GIF:
-		err = gif.Encode(&b, m, nil)
+		var exact color.Palette // that Go chooses by default has none of the colours
+		for _, c := range PatchColors() {
+			exact = append(exact, c)
+		}
+		few := image.NewPaletted(m.Rect, exact)
+		draw.Draw(few, m.Rect, m, image.Point{}, draw.Src)
+		err = gif.Encode(&b, few, nil)
 	case format.BMP:
 		err = bmp.Encode(&b, m)
 	case format.TIFF:
