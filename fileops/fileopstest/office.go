@@ -3,6 +3,7 @@ package fileopstest
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -36,7 +37,8 @@ func writeOffice(b *bytes.Buffer, f format.Format) error {
 				`<row r="2"><c r="A2" t="inlineStr"><is><t>Äpfel</t></is></c><c r="B2"><v>3</v></c></row>`+
 				`<row r="3"><c r="A3" t="inlineStr"><is><t>`+Text+`</t></is></c><c r="B3"><f>B2*2</f><v>6</v></c></row></sheetData></worksheet>`)
 	case format.PPTX:
-		return writePPTX(b)
+		return writePPTX(b, nil, `<p:sp><p:nvSpPr><p:cNvPr id="2" name="Text"/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr><p:spPr><a:xfrm><a:off x="500000" y="500000"/><a:ext cx="8000000" cy="1500000"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom></p:spPr>`+
+			`<p:txBody><a:bodyPr/><a:p><a:r><a:rPr lang="en" sz="2400"/><a:t>`+Text+`</a:t></a:r></a:p></p:txBody></p:sp>`)
 	case format.ODT:
 		return writeODF(b, "text", `<office:text><text:h text:outline-level="1">A sample</text:h><text:p>`+Text+`</text:p></office:text>`)
 	case format.ODS:
@@ -77,14 +79,14 @@ func rels(kindAndTarget ...string) string {
 	return s + `</Relationships>`
 }
 
-func writePPTX(b *bytes.Buffer) error {
+// writePPTX writes a presentation of slides, each given as the shapes on it, that
+// may refer to a PNG picture as rId2. picture may be nil.
+func writePPTX(b *bytes.Buffer, picture []byte, slides ...string) error {
 	const (
 		ns   = `xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"`
 		tree = `<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>`
 		main = "application/vnd.openxmlformats-officedocument.presentationml."
 	)
-	slide := `<p:sp><p:nvSpPr><p:cNvPr id="2" name="Text"/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr><p:spPr><a:xfrm><a:off x="500000" y="500000"/><a:ext cx="8000000" cy="1500000"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom></p:spPr>` +
-		`<p:txBody><a:bodyPr/><a:p><a:r><a:rPr lang="en" sz="2400"/><a:t>` + Text + `</a:t></a:r></a:p></p:txBody></p:sp>`
 	theme := xmlHead + `<a:theme xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" name="T"><a:themeElements><a:clrScheme name="c">`
 	for _, c := range [][2]string{{"dk1", "000000"}, {"lt1", "FFFFFF"}, {"dk2", "333333"}, {"lt2", "EEEEEE"}, {"accent1", "4472C4"}, {"accent2", "ED7D31"}, {"accent3", "A5A5A5"}, {"accent4", "FFC000"}, {"accent5", "5B9BD5"}, {"accent6", "70AD47"}, {"hlink", "0563C1"}, {"folHlink", "954F72"}} {
 		theme += fmt.Sprintf(`<a:%s><a:srgbClr val="%s"/></a:%s>`, c[0], c[1], c[0])
@@ -93,24 +95,43 @@ func writePPTX(b *bytes.Buffer) error {
 	fill := `<a:solidFill><a:schemeClr val="phClr"/></a:solidFill>`
 	theme += `</a:clrScheme><a:fontScheme name="f"><a:majorFont>` + font + `</a:majorFont><a:minorFont>` + font + `</a:minorFont></a:fontScheme><a:fmtScheme name="s"><a:fillStyleLst>` + fill + fill + fill +
 		`</a:fillStyleLst><a:lnStyleLst><a:ln>` + fill + `</a:ln><a:ln>` + fill + `</a:ln><a:ln>` + fill + `</a:ln></a:lnStyleLst><a:effectStyleLst><a:effectStyle><a:effectLst/></a:effectStyle><a:effectStyle><a:effectLst/></a:effectStyle><a:effectStyle><a:effectLst/></a:effectStyle></a:effectStyleLst><a:bgFillStyleLst>` + fill + fill + fill + `</a:bgFillStyleLst></a:fmtScheme></a:themeElements></a:theme>`
-	return writeZIP(b,
-		"[Content_Types].xml", contentTypes("/ppt/presentation.xml", main+"presentation.main+xml", "/ppt/slides/slide1.xml", main+"slide+xml",
-			"/ppt/slideLayouts/slideLayout1.xml", main+"slideLayout+xml", "/ppt/slideMasters/slideMaster1.xml", main+"slideMaster+xml",
-			"/ppt/theme/theme1.xml", "application/vnd.openxmlformats-officedocument.theme+xml"),
+	types := []string{"/ppt/presentation.xml", main + "presentation.main+xml",
+		"/ppt/slideLayouts/slideLayout1.xml", main + "slideLayout+xml", "/ppt/slideMasters/slideMaster1.xml", main + "slideMaster+xml",
+		"/ppt/theme/theme1.xml", "application/vnd.openxmlformats-officedocument.theme+xml"}
+	presRels := []string{"slideMaster", "slideMasters/slideMaster1.xml"}
+	var parts []string
+	list := ""
+	for i, shapes := range slides {
+		name := fmt.Sprintf("slides/slide%d.xml", i+1)
+		types = append(types, "/ppt/"+name, main+"slide+xml")
+		presRels = append(presRels, "slide", name)
+		list += fmt.Sprintf(`<p:sldId id="%d" r:id="rId%d"/>`, 256+i, 2+i)
+		slideRels := []string{"slideLayout", "../slideLayouts/slideLayout1.xml"}
+		if picture != nil {
+			slideRels = append(slideRels, "image", "../media/image1.png")
+		}
+		parts = append(parts,
+			"ppt/"+name, xmlHead+`<p:sld `+ns+`><p:cSld><p:spTree>`+tree+shapes+`</p:spTree></p:cSld></p:sld>`,
+			fmt.Sprintf("ppt/slides/_rels/slide%d.xml.rels", i+1), rels(slideRels...))
+	}
+	if picture != nil {
+		parts = append(parts, "ppt/media/image1.png", string(picture))
+	}
+	return writeZIP(b, append([]string{
+		"[Content_Types].xml", strings.Replace(contentTypes(types...), `<Override`, `<Default Extension="png" ContentType="image/png"/><Override`, 1),
 		"_rels/.rels", rels("officeDocument", "ppt/presentation.xml"),
-		"ppt/presentation.xml", xmlHead+`<p:presentation `+ns+`><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="rId1"/></p:sldMasterIdLst><p:sldIdLst><p:sldId id="256" r:id="rId2"/></p:sldIdLst><p:sldSz cx="9144000" cy="6858000"/><p:notesSz cx="6858000" cy="9144000"/></p:presentation>`,
-		"ppt/_rels/presentation.xml.rels", rels("slideMaster", "slideMasters/slideMaster1.xml", "slide", "slides/slide1.xml"),
-		"ppt/slides/slide1.xml", xmlHead+`<p:sld `+ns+`><p:cSld><p:spTree>`+tree+slide+`</p:spTree></p:cSld></p:sld>`,
-		"ppt/slides/_rels/slide1.xml.rels", rels("slideLayout", "../slideLayouts/slideLayout1.xml"),
-		"ppt/slideLayouts/slideLayout1.xml", xmlHead+`<p:sldLayout `+ns+`><p:cSld><p:spTree>`+tree+`</p:spTree></p:cSld></p:sldLayout>`,
+		"ppt/presentation.xml", xmlHead + `<p:presentation ` + ns + `><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="rId1"/></p:sldMasterIdLst><p:sldIdLst>` + list + `</p:sldIdLst><p:sldSz cx="9144000" cy="6858000"/><p:notesSz cx="6858000" cy="9144000"/></p:presentation>`,
+		"ppt/_rels/presentation.xml.rels", rels(presRels...),
+		"ppt/slideLayouts/slideLayout1.xml", xmlHead + `<p:sldLayout ` + ns + `><p:cSld><p:spTree>` + tree + `</p:spTree></p:cSld></p:sldLayout>`,
 		"ppt/slideLayouts/_rels/slideLayout1.xml.rels", rels("slideMaster", "../slideMasters/slideMaster1.xml"),
-		"ppt/slideMasters/slideMaster1.xml", xmlHead+`<p:sldMaster `+ns+`><p:cSld><p:spTree>`+tree+`</p:spTree></p:cSld><p:clrMap bg1="lt1" tx1="dk1" bg2="lt2" tx2="dk2" accent1="accent1" accent2="accent2" accent3="accent3" accent4="accent4" accent5="accent5" accent6="accent6" hlink="hlink" folHlink="folHlink"/><p:sldLayoutIdLst><p:sldLayoutId id="2147483649" r:id="rId1"/></p:sldLayoutIdLst></p:sldMaster>`,
+		"ppt/slideMasters/slideMaster1.xml", xmlHead + `<p:sldMaster ` + ns + `><p:cSld><p:spTree>` + tree + `</p:spTree></p:cSld><p:clrMap bg1="lt1" tx1="dk1" bg2="lt2" tx2="dk2" accent1="accent1" accent2="accent2" accent3="accent3" accent4="accent4" accent5="accent5" accent6="accent6" hlink="hlink" folHlink="folHlink"/><p:sldLayoutIdLst><p:sldLayoutId id="2147483649" r:id="rId1"/></p:sldLayoutIdLst></p:sldMaster>`,
 		"ppt/slideMasters/_rels/slideMaster1.xml.rels", rels("slideLayout", "../slideLayouts/slideLayout1.xml", "theme", "../theme/theme1.xml"),
-		"ppt/theme/theme1.xml", theme)
+		"ppt/theme/theme1.xml", theme,
+	}, parts...)...)
 }
 
 const (
-	odfNS = `xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0" office:version="1.3"`
+	odfNS = `xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0" xmlns:xlink="http://www.w3.org/1999/xlink" office:version="1.3"`
 
 	odfSheet = `<office:spreadsheet><table:table table:name="Fruit"><table:table-row><table:table-cell office:value-type="string"><text:p>Äpfel</text:p></table:table-cell><table:table-cell office:value-type="float" office:value="3"><text:p>3</text:p></table:table-cell></table:table-row>` +
 		`<table:table-row><table:table-cell office:value-type="string"><text:p>` + Text + `</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`

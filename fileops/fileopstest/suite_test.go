@@ -1,7 +1,9 @@
 package fileopstest_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image/png"
 	"io"
@@ -12,34 +14,62 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Every sample is of the format that it is a sample of.
+// Every sample and every specimen is of the format that it is one of.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
-		switch f {
-		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR,
-			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst:
-			continue // no action of this module is tested with a sample of these
-		}
-		t.Run(string(f), func(t *testing.T) {
-			s := fileopstest.Sample(t, f)
-			if err := format.Check(f, s.Reader(), s.Size()); err != nil {
-				t.Error(err)
-			}
-			got := format.Sniff(s.Reader(), s.Size())
-			switch f {
-			case format.MD, format.CSV, format.TSV, format.JSON:
-				if got != format.TXT {
-					t.Errorf("sniffed as %q, want txt", got)
+		for name, make := range map[string]func(testing.TB, format.Format) *fileops.File{"sample": fileopstest.Sample, "specimen": fileopstest.Specimen} {
+			t.Run(name+"/"+string(f), func(t *testing.T) {
+				t.Parallel()
+				s := make(t, f)
+				if err := format.Check(f, s.Reader(), s.Size()); err != nil {
+					t.Error(err)
 				}
-			case format.M4V, format.ThGP, format.M4A: // by brand; encoders choose it
-				if got != f && got != format.MP4 {
-					t.Errorf("sniffed as %q", got)
+				got := format.Sniff(s.Reader(), s.Size())
+				switch f {
+				case format.MD, format.CSV, format.TSV, format.JSON:
+					if got != format.TXT {
+						t.Errorf("sniffed as %q, want txt", got)
+					}
+				case format.M4V, format.ThGP, format.M4A: // by brand; encoders choose it
+					if got != f && got != format.MP4 {
+						t.Errorf("sniffed as %q", got)
+					}
+				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst: // nothing outside tells
+					if string(f) != "tar."+string(got) {
+						t.Errorf("sniffed as %q", got)
+					}
+				default:
+					if got != f {
+						t.Errorf("sniffed as %q", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What is locked does not open, and says so where the format can.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			s := fileopstest.Locked(t, f, "sesame")
+			err := format.Check(f, s.Reader(), s.Size())
+			switch f {
+			case format.DOCX, format.XLSX, format.PPTX:
+				if !errors.Is(err, format.ErrEncrypted) {
+					t.Errorf("check: %v", err)
 				}
 			default:
-				if got != f {
-					t.Errorf("sniffed as %q", got)
+				if err != nil {
+					t.Error(err)
 				}
+			}
+			b, _ := s.Bytes()
+			if bytes.Contains(b, []byte(fileopstest.Text)) || bytes.Contains(b, []byte("sesame")) {
+				t.Error("text or password are readable")
 			}
 		})
 	}

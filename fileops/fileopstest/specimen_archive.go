@@ -1,0 +1,129 @@
+package fileopstest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// ArchiveEntries returns the names and the contents that a specimen of an
+// archive has, in their order.
+func ArchiveEntries() [][2]string {
+	return [][2]string{{"a.txt", Text}, {"dir/b.txt", strings.Repeat(Text, 100)}}
+}
+
+// archiveSpecimen goes by the name of the format, because some of them are known
+// to programs that use this package and not to package format.
+func archiveSpecimen(f format.Format) ([]byte, error) {
+	entries := ArchiveEntries()
+	switch f {
+	case format.ZIP:
+		var b bytes.Buffer
+		err := writeZIP(&b, entries[0][0], entries[0][1], entries[1][0], entries[1][1])
+		return b.Bytes(), err
+	case format.RAR:
+		return storedRAR(entries), nil
+	case format.SevenZip:
+		return packed("7z", "a", "-bd", "-y", "out.7z", "a.txt", "dir")
+	}
+	content := []byte(entries[0][1])
+	name, isTar := strings.CutPrefix(string(f), "tar.")
+	if isTar || f == format.TAR {
+		var err error
+		if content, err = tarOf(entries); err != nil || f == format.TAR {
+			return content, err
+		}
+	}
+	switch name {
+	case "gz":
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if !isTar {
+			z.Name = entries[0][0]
+		}
+		if _, err := z.Write(content); err != nil {
+			return nil, err
+		}
+		err := z.Close()
+		return b.Bytes(), err
+	case "bz2", "xz", "zst":
+		return inDir(func(dir string) (string, []string) {
+			os.WriteFile(filepath.Join(dir, "in"), content, 0o600) // if it fails, so does the program
+			program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd"}[name]
+			return "in." + name, []string{program, "-k", "-q", "in"}
+		})
+	}
+	return nil, fmt.Errorf("no specimen of this format")
+}
+
+func tarOf(entries [][2]string) ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		if err := w.WriteHeader(&tar.Header{Name: e[0], Mode: 0o644, Size: int64(len(e[1]))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write([]byte(e[1])); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return b.Bytes(), err
+}
+
+// packed runs an archiver beside the entries of a specimen. The name of the
+// archive is the argument that begins with "out.".
+func packed(args ...string) ([]byte, error) {
+	return inDir(func(dir string) (string, []string) {
+		out := ""
+		for _, a := range args {
+			if strings.HasPrefix(a, "out.") {
+				out = a
+			}
+		}
+		os.Mkdir(filepath.Join(dir, "dir"), 0o700)
+		for _, e := range ArchiveEntries() {
+			os.WriteFile(filepath.Join(dir, e[0]), []byte(e[1]), 0o600) // if it fails, so does the program
+		}
+		return out, args
+	})
+}
+
+// storedRAR writes a RAR 5.0 archive without compression ("RAR 5.0 archive
+// format" by its author: general archive structure, file header). There is no
+// free program that writes one.
+func storedRAR(entries [][2]string) []byte {
+	out := []byte("Rar!\x1a\x07\x01\x00")
+	block := func(fields ...uint64) []byte {
+		var b []byte
+		for _, v := range fields {
+			b = binary.AppendUvarint(b, v)
+		}
+		return b
+	}
+	add := func(header []byte, data string) {
+		h := append(binary.AppendUvarint(nil, uint64(len(header))), header...)
+		out = binary.LittleEndian.AppendUint32(out, crc32.ChecksumIEEE(h))
+		out = append(append(out, h...), data...)
+	}
+	add(block(1, 0, 0), "") // main header: type, flags, archive flags
+	for _, e := range entries {
+		n := uint64(len(e[1]))
+		// type, flags (data follows), its size; flags (has a CRC), size, mode
+		h := block(2, 2, n, 4, n, 0o100644)
+		h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE([]byte(e[1])))
+		// stored, made on Unix, the name
+		h = append(append(h, block(0, 1, uint64(len(e[0])))...), e[0]...)
+		add(h, e[1])
+	}
+	add(block(5, 0, 0), "") // end of archive
+	return out
+}

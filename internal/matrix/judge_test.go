@@ -1,0 +1,323 @@
+package matrix_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// judges has a judge for every format that can come out. It looks at the
+// results with programs that did not make them, as far as there are any, and
+// tells whether c is in them.
+var judges = map[format.Format]func(t *testing.T, paths []string, c content){
+	format.PDF: one(judgePDF),
+
+	format.TXT:  one(func(t *testing.T, p string, c content) { hasText(t, read(t, p), c) }),
+	format.MD:   one(judgeMarkdown),
+	format.RTF:  one(judgeRTF),
+	format.DOC:  one(hasUnits),
+	format.DOCX: one(both(byPandoc("docx"), inZIP)),
+	format.ODT:  one(inZIP), // pandoc 2.17 leaves out the heads of tables
+	format.EPUB: one(both(byPandoc("epub"), inZIP)),
+	format.FODT: one(flat), format.FODP: one(flat), format.FODS: one(flat),
+	format.HTML: one(func(t *testing.T, p string, c content) {
+		a := py.ask(t, "html", p)
+		hasText(t, a.Text, c)
+		if c.picture && a.Images == 0 {
+			t.Error("the picture is missing")
+		}
+		if c.sheet && a.Tables == 0 {
+			t.Error("there is no table")
+		}
+	}),
+	format.XML: one(func(t *testing.T, p string, c content) { hasText(t, read(t, p), c) }),
+
+	format.PPTX: one(inZIP), format.ODP: one(inZIP), format.XLSX: one(inZIP), format.ODS: one(inZIP),
+	format.PPT: one(hasUnits), format.XLS: one(hasUnits),
+	format.CSV: one(rows("csv")), format.TSV: one(rows("tsv")), format.JSON: one(rows("json")),
+
+	format.PNG: judgePicture, format.JPG: judgePicture, format.WebP: judgePicture, format.GIF: judgePicture,
+	format.TIFF: judgePicture, format.BMP: judgePicture, format.AVIF: judgePicture, format.HEIC: judgePicture,
+	format.JXL: judgePicture, format.JP2: judgePicture, format.ICO: judgePicture, format.SVG: judgePicture, format.PSD: judgePicture,
+
+	format.MP3: audio("mp3"), format.WAV: audio("pcm_"), format.FLAC: audio("flac"), format.OGG: audio("vorbis"), format.Opus: audio("opus"),
+	format.M4A: audio("aac"), format.AAC: audio("aac"), format.WMA: audio("wmav2"), format.AIFF: audio("pcm_"),
+
+	format.MP4: video("h264"), format.MOV: video("h264"), format.MKV: video(""), format.M4V: video("h264"), format.ThGP: video("h264"),
+	format.WebM: video("vp"), format.AVI: video("mpeg4"), format.WMV: video("wmv2"), format.FLV: video(""), format.MPEG: video("mpeg"), format.TS: video("h264"),
+
+	format.ZIP: one(judgeZIP), format.SevenZip: one(bySevenZip), format.TAR: one(bySevenZip), format.TarGZ: one(byTar),
+	"tar.bz2": one(byTar), "tar.xz": one(byTar), "tar.zst": one(byTar),
+}
+
+type judge = func(t *testing.T, path string, c content)
+
+func one(j judge) func(*testing.T, []string, content) {
+	return func(t *testing.T, paths []string, c content) {
+		if len(paths) != 1 {
+			t.Fatalf("%d results", len(paths))
+		}
+		j(t, paths[0], c)
+	}
+}
+
+func both(a, b judge) judge {
+	return func(t *testing.T, p string, c content) { a(t, p, c); b(t, p, c) }
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// hasText compares without regard to how lines are broken and which of several
+// codes a character is written with.
+func hasText(t *testing.T, text string, c content) {
+	t.Helper()
+	text = strings.Join(strings.Fields(norm.NFKC.String(text)), " ")
+	for _, w := range c.words {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is not in the text: %.400q", w, text)
+		}
+	}
+}
+
+// judgeMarkdown goes by way of HTML, because Markdown may have tables of HTML.
+func judgeMarkdown(t *testing.T, p string, c content) {
+	out := filepath.Join(t.TempDir(), "x.html")
+	tool(t, "pandoc", "-f", "markdown", "-t", "html", "--wrap=none", "-o", out, p)
+	hasText(t, py.ask(t, "html", out).Text, c)
+}
+
+func byPandoc(from string) judge {
+	return func(t *testing.T, p string, c content) {
+		hasText(t, tool(t, "pandoc", "-f", from, "-t", "plain", "--wrap=none", p), c)
+	}
+}
+
+// hasUnits looks into a file of the old office formats, whose text is there in
+// UTF-16 or, where that is possible, in one byte for each character. That it can
+// be read is seen by the opener.
+func hasUnits(t *testing.T, p string, c content) {
+	b := []byte(read(t, p))
+	for _, w := range c.words {
+		var wide, narrow []byte
+		for _, u := range utf16.Encode([]rune(w)) {
+			wide = binary.LittleEndian.AppendUint16(wide, u)
+			narrow = append(narrow, byte(u))
+		}
+		if number := w[0] >= '0' && w[0] <= '9'; !number && !bytes.Contains(b, wide) && !bytes.Contains(b, narrow) {
+			t.Errorf("%q is not in the file", w)
+		}
+	}
+}
+
+// judgeRTF does not ask pandoc for what UTF-16 needs two units for, which its
+// version 2.17 does not put together.
+func judgeRTF(t *testing.T, p string, c content) {
+	if i := slices.Index(c.words, "😀"); i >= 0 {
+		c.words = slices.Delete(slices.Clone(c.words), i, i+1)
+		if !strings.Contains(read(t, p), `\u-10179`) {
+			t.Error("the emoji is missing")
+		}
+	}
+	byPandoc("rtf")(t, p, c)
+	if c.picture && !strings.Contains(read(t, p), `\pict`) {
+		t.Error("the picture is missing")
+	}
+}
+
+func inZIP(t *testing.T, p string, c content) {
+	a := py.ask(t, "office", p)
+	hasText(t, a.Text, c)
+	if c.picture && a.Images == 0 {
+		t.Error("the picture is missing")
+	}
+	if c.sheet && strings.HasSuffix(p, ".xlsx") && !strings.Contains(tool(t, "unzip", "-p", p, "xl/worksheets/sheet1.xml"), "<v>1.5</v>") {
+		t.Error("the price is not a number")
+	}
+}
+
+func flat(t *testing.T, p string, c content) {
+	a := py.ask(t, "flat", p)
+	hasText(t, a.Text, c)
+	if c.picture && a.Images == 0 {
+		t.Error("the picture is missing")
+	}
+}
+
+func rows(op string) judge {
+	return func(t *testing.T, p string, c content) {
+		got := py.ask(t, op, p).Rows
+		if !c.sheet { // records out of a document: the table must be among them
+			var all []string
+			for _, r := range got {
+				all = append(all, strings.Join(r, " "))
+			}
+			for _, w := range []string{"Apple", "Pear"} {
+				if !strings.Contains(strings.Join(all, "\n"), w) {
+					t.Errorf("%q is not in %q", w, got)
+				}
+			}
+			return
+		}
+		if len(got) < 3 || !slices.Equal(got[0], []string{"fruit", "count", "price", "text"}) || len(got[1]) < 4 || !slices.Equal(got[1][:3], []string{"Apple", "3", "1.5"}) {
+			t.Errorf("rows %q", got)
+		}
+	}
+}
+
+func judgePDF(t *testing.T, p string, c content) {
+	if c.password != "" {
+		open := filepath.Join(t.TempDir(), "open.pdf")
+		if out, err := try(t.Context(), "qpdf", "--check", p); err == nil || !strings.Contains(err.Error(), "password") {
+			t.Fatalf("opens without the password: %s", out)
+		}
+		tool(t, "qpdf", "--password="+c.password, "--decrypt", p, open)
+		p = open
+	}
+	if out := tool(t, "qpdf", "--check", p); !strings.Contains(out, "No syntax or stream encoding errors") || strings.Contains(out, "\nFile is encrypted") {
+		t.Errorf("qpdf: %s", out)
+	}
+	n := 0
+	fmt.Sscan(tool(t, "qpdf", "--show-npages", p), &n)
+	if c.pages > 0 && n != c.pages || n == 0 {
+		t.Errorf("%d pages, want %d", n, c.pages)
+	}
+	if len(c.words) > 0 {
+		hasText(t, tool(t, "pdftotext", "-layout", p, "-"), c)
+	}
+	if c.picture || c.w > 0 {
+		out := filepath.Join(t.TempDir(), "p")
+		tool(t, "pdftoppm", "-r", "40", "-png", p, out)
+		pages, _ := filepath.Glob(out + "*.png")
+		hasPatches(t, pages, 4)
+	}
+}
+
+// hasPatches looks for all colours of the patches on the pages.
+func hasPatches(t *testing.T, pages []string, colors int) {
+	t.Helper()
+	var count [4]int
+	for _, p := range pages {
+		m := decode(t, p)
+		for i := 0; i < len(m.Pix); i += 4 {
+			for k, c := range fileopstest.PatchColors() {
+				if near(color.NRGBA{m.Pix[i], m.Pix[i+1], m.Pix[i+2], 255}, c, 24) {
+					count[k]++
+				}
+			}
+		}
+	}
+	for k := range colors {
+		if count[k] < 50 {
+			t.Errorf("the patches are not on the pages: %v points of their colours", count)
+			return
+		}
+	}
+}
+
+func judgePicture(t *testing.T, paths []string, c content) {
+	if c.w == 0 { // pages
+		if c.pages > 0 && len(paths) != c.pages {
+			t.Errorf("%d pictures of %d pages", len(paths), c.pages)
+		}
+		for _, p := range paths {
+			judgePage(t, p, c)
+		}
+		if c.picture {
+			hasPatches(t, paths, 4)
+		}
+		return
+	}
+	if len(paths) != 1 {
+		t.Fatalf("%d results", len(paths))
+	}
+	m := decode(t, paths[0])
+	w, h := c.w, c.h
+	if m.Rect.Dx() != w || m.Rect.Dy() != h {
+		if strings.HasSuffix(paths[0], ".ico") && m.Rect.Dx() >= 16 { // of several sizes the first
+			w, h = m.Rect.Dx(), m.Rect.Dy()
+		} else {
+			t.Fatalf("%v pixels, want %d by %d", m.Rect.Max, c.w, c.h)
+		}
+	}
+	// Lossy formats at small sizes and colours of video are less exact.
+	tolerance := 12
+	if !c.still || c.w < 100 || strings.HasSuffix(paths[0], ".gif") || strings.HasSuffix(paths[0], ".heic") {
+		tolerance = 24
+	}
+	ext := filepath.Ext(paths[0])
+	for i, want := range fileopstest.PatchColors() {
+		at := m.NRGBAAt(w/4+i%2*w/2, h/4+i/2*h/2)
+		switch {
+		case i == 3 && c.clear && ext == ".jpg":
+			if !near(at, color.NRGBA{255, 255, 255, 255}, tolerance) {
+				t.Errorf("the transparent patch became %v, want white", at)
+			}
+		case i == 3 && c.clear && ext == ".bmp": // may have either
+		case i == 3 && c.clear:
+			if at.A > 8 {
+				t.Errorf("the transparent patch became %v", at)
+			}
+		default:
+			if !near(at, want, tolerance) || at.A != 255 {
+				t.Errorf("%s: patch %d is %v, want %v", ext, i+1, at, want)
+			}
+		}
+	}
+	if (ext == ".gif" || ext == ".webp") && !c.still { // of a video
+		var sum time.Duration
+		for _, ms := range strings.Fields(tool(t, "vipsheader", "-f", "delay", paths[0])) {
+			n, _ := strconv.Atoi(ms)
+			sum += time.Duration(n) * time.Millisecond
+		}
+		within(t, "animation", sum, c.moving)
+	}
+}
+
+// judgePage looks at a page as a picture: its size, and that it is not blank.
+func judgePage(t *testing.T, p string, c content) {
+	m := decode(t, p)
+	if c.a4 {
+		w, h := 210/25.4*float64(c.dpi), 297/25.4*float64(c.dpi)
+		if math.Abs(float64(m.Rect.Dx())-w) > 2 || math.Abs(float64(m.Rect.Dy())-h) > 2 {
+			t.Errorf("%v pixels, want A4 at %d dpi", m.Rect.Max, c.dpi)
+		}
+	}
+	dark := 0
+	for i := 0; i < len(m.Pix); i += 4 {
+		if m.Pix[i] < 110 && m.Pix[i+1] < 110 && m.Pix[i+2] < 110 {
+			dark++
+		}
+	}
+	if dark < 100 {
+		t.Errorf("%s is blank: %d dark points", filepath.Base(p), dark)
+	}
+}
+
+func within(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	if d := got - want; d > 100*time.Millisecond || d < -100*time.Millisecond {
+		t.Errorf("%s: %v, want %v within 100 ms", what, got, want)
+	}
+}

@@ -1,0 +1,108 @@
+package matrix_test
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+type opened struct {
+	test  string // that made it
+	words []string
+}
+
+// An opener keeps office files and has LibreOffice open all of them at the end,
+// in one process.
+type opener struct {
+	dir   string
+	mu    sync.Mutex
+	files []opened
+}
+
+var office = []format.Format{format.DOC, format.DOCX, format.ODT, format.FODT, format.RTF, format.XLS, format.XLSX, format.ODS, format.FODS,
+	format.PPT, format.PPTX, format.ODP, format.FODP}
+
+func (o *opener) add(t *testing.T, path string, c content) {
+	if !slices.Contains(office, format.Parse(path)) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// What a page cannot show as text is left out.
+	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
+	o.files = append(o.files, opened{t.Name(), words})
+	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%03d%s", len(o.files), filepath.Ext(path)))); err != nil {
+		t.Error(err)
+	}
+}
+
+// check tells which files LibreOffice cannot turn into a PDF.
+func (o *opener) check(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(o.dir, "*"))
+	if err != nil || len(files) != len(o.files) {
+		t.Fatalf("%d files of %d tests (%v)", len(files), len(o.files), err)
+	}
+	tool(t, "soffice", append([]string{"-env:UserInstallation=file://" + t.TempDir(), "--headless", "--norestore", "--convert-to", "pdf", "--outdir", o.dir}, files...)...)
+	for i, f := range files {
+		pdf := strings.TrimSuffix(f, filepath.Ext(f)) + ".pdf"
+		text, err := try(t.Context(), "pdftotext", "-layout", pdf, "-")
+		if err != nil {
+			t.Errorf("%s: LibreOffice does not open the result: %v", o.files[i].test, err)
+			continue
+		}
+		text = strings.Join(strings.Fields(norm.NFKC.String(text)), " ")
+		for _, w := range o.files[i].words {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: %q is not in what LibreOffice shows: %.300q", o.files[i].test, w, text)
+			}
+		}
+	}
+}
+
+// openScript opens a document under a password and stores it as PDF.
+//
+//go:embed testdata/open.py
+var openScript string
+
+// opens tells what LibreOffice makes of a document with a password.
+func opens(t *testing.T, path, password string) (pdf string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	pdf = filepath.Join(dir, "out.pdf")
+	// The system's own Python has the bridge to LibreOffice.
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", openScript, dir, path, pdf)
+	cmd.Stdin = strings.NewReader(password + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return pdf, nil
+}
+
+// lockedJudges look at what is under a password and has no judge that does.
+var lockedJudges = func() map[format.Format]judge {
+	m := make(map[format.Format]judge)
+	for _, f := range office {
+		m[f] = func(t *testing.T, p string, c content) {
+			if _, err := opens(t, p, "not-"+c.password); err == nil {
+				t.Error("opens with any password")
+			}
+			pdf, err := opens(t, p, c.password)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.password = ""
+			judgePDF(t, pdf, c)
+		}
+	}
+	return m
+}()
