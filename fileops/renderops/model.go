@@ -38,6 +38,7 @@ func nothing() rect { return rect{math.Inf(1), math.Inf(1), math.Inf(-1), math.I
 // A font is what is known of a font of the file.
 type font struct {
 	name         string // of the family, without what is in the other fields
+	latin        string // the font that Latin text is written in, often another one
 	bold, italic bool
 }
 
@@ -256,6 +257,7 @@ type block struct {
 	before  float64 // space above it, points
 	heading int     // level, 0 for none
 	list    *listItem
+	tight   bool // its lines must fit, because it stands in a cell
 	joined  bool // the next block of this kind goes on where it ends
 	page    int
 }
