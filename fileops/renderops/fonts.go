@@ -186,11 +186,19 @@ func (d *doc) scale(f *font) int {
 
 // squeeze returns by how much the text of a paragraph must be made narrower, in
 // per cent, so that it takes no more lines than it had: 100 for not at all.
-// room is the width of its lines in the document.
-func (d *doc) squeeze(lines []*line, room float64, least int) int {
+// room is the width of its lines in the document, tight tells that it stands in
+// a cell.
+func (d *doc) squeeze(lines []*line, room float64, tight bool) int {
+	least := 80
+	if tight {
+		least = 60
+	}
 	var is, will, longest float64
 	for _, l := range lines {
 		w := d.lineWidth(l)
+		if w == 0 && tight {
+			w = 1.12 * l.w() // as other fonts of the kind take
+		}
 		if w == 0 {
 			return 100
 		}

@@ -178,7 +178,9 @@ func isRTL(r rune) bool {
 // A picture is an image or a drawing on a page.
 type picture struct {
 	rect
-	media *media // nil if it cannot be kept
+	media  *media // nil if it cannot be kept
+	alt    string // text in it, which is not in the flow
+	joined bool   // it is made of several
 }
 
 // A media is the content of a picture, in a file of the scratch directory.

@@ -478,14 +478,11 @@ func (x *docxWriter) paragraph(bs []*placed, section string) {
 		lines = append(lines, p.lines...)
 	}
 	if len(bs) == 1 && len(stops) == 0 {
-		left, least := b.left+max(0, b.first), 80
-		if b.tight {
-			least = 60
-		}
+		left := b.left + max(0, b.first)
 		if b.list != nil {
 			left = b.list.indent
 		}
-		x.narrow = x.d.squeeze(lines, b.region.w()-left-b.right, least)
+		x.narrow = x.d.squeeze(lines, b.region.w()-left-b.right, b.tight)
 	}
 	x.text(lines, b.block, base, stops)
 	x.narrow = 0
@@ -867,7 +864,11 @@ func (x *docxWriter) drawing(p *picture, scale float64) {
 	}
 	x.pictures++
 	n, cx, cy := x.pictures, max(1, emu(p.w()*scale)), max(1, emu(p.h()*scale))
-	x.printf(`<w:r><w:drawing><wp:inline distT="0" distB="0" distL="0" distR="0"><wp:extent cx="%d" cy="%d"/><wp:docPr id="%d" name="Picture %d"/>`, cx, cy, n, n)
+	x.printf(`<w:r><w:drawing><wp:inline distT="0" distB="0" distL="0" distR="0"><wp:extent cx="%d" cy="%d"/><wp:docPr id="%d" name="Picture %d"`, cx, cy, n, n)
+	if p.alt != "" {
+		x.printf(` descr="%s"`, escape(p.alt))
+	}
+	x.out.WriteString(`/>`)
 	x.printf(`<a:graphic><a:graphicData uri="%s"><pic:pic><pic:nvPicPr><pic:cNvPr id="%d" name="Picture %d"/><pic:cNvPicPr/></pic:nvPicPr>`, nsPic, n, n)
 	x.printf(`<pic:blipFill><a:blip r:embed="%s"/><a:stretch><a:fillRect/></a:stretch></pic:blipFill>`, id)
 	x.printf(`<pic:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="%d" cy="%d"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom></pic:spPr></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>`, cx, cy)

@@ -671,22 +671,49 @@ func openTable(rs []*row, least int, frame rect) *table {
 	if counted < 2 || counted*3 < len(rs) {
 		return nil
 	}
-	slices.SortStableFunc(cover, func(a, b interval) int {
-		switch {
-		case a.a < b.a:
-			return -1
-		case a.a > b.a:
-			return 1
+	// A few pieces, such as headings over two columns, may cross.
+	const start, end = 1, -1
+	type edge struct {
+		x    float64
+		kind int
+	}
+	var edges []edge
+	for _, c := range cover {
+		edges = append(edges, edge{c.a, start}, edge{c.b, end})
+	}
+	sortStable(edges, func(a, b edge) bool {
+		if a.x != b.x {
+			return a.x < b.x
 		}
-		return 0
+		return a.kind > b.kind // touching pieces leave no gap
 	})
 	var xs []float64
-	right := cover[0].b
-	for _, c := range cover[1:] {
-		if c.a-right > max(3, 0.35*size) {
-			xs = append(xs, (right+c.a)/2)
+	allowed := counted / 12
+	open, column := 0, false // column tells that one began
+	var since, freeFrom, freeTo float64
+	for _, e := range edges {
+		was := open
+		open += e.kind
+		switch {
+		case was > allowed && open <= allowed:
+			column, since, freeFrom, freeTo = true, e.x, e.x, e.x
+		case was <= allowed && open > allowed && column:
+			if e.x-since > max(3, 0.35*size) {
+				if was == 0 {
+					freeTo = e.x
+				}
+				if freeTo <= freeFrom {
+					freeFrom, freeTo = since, e.x
+				}
+				xs = append(xs, (freeFrom+freeTo)/2)
+			}
+			column = false
 		}
-		right = max(right, c.b)
+		if open == 0 {
+			freeFrom = e.x
+		} else if was == 0 {
+			freeTo = e.x
+		}
 	}
 	n := len(xs) + 1
 	if n < least || n < 2 {
