@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -42,6 +43,7 @@ type doc struct {
 	evenOdd  bool            // left pages have other headers than right ones
 	targets  map[int]bool    // pages that links lead to
 	leaves   map[int]*leaf   // by page number
+	scales   map[*font]int   // width of characters in per cent, 100 if absent
 	hyphens  map[string]bool // words with a hyphen in them, to know where one belongs
 }
 
@@ -96,6 +98,7 @@ func layOut(ctx context.Context, sheets []*sheet, marks []bookmark) *doc {
 		}
 	}
 	d.body = bodyStyle(all)
+	d.scales = fontScales(sheets)
 	findHeadings(all, marks, d.body)
 	(&lister{}).find(all)
 	d.findHyphens(all)
@@ -497,8 +500,12 @@ func (b *block) height() float64 {
 
 // linePitch is the distance of base lines, also for a single line.
 func (b *block) linePitch() float64 {
-	if b.pitch > 0.8*b.lines[0].size {
+	size := b.lines[0].size
+	if b.pitch > 0.8*size {
 		return b.pitch
 	}
-	return 1.2 * b.lines[0].size
+	if r, _ := utf8.DecodeRuneInString(b.lines[0].text()); withoutSpaces(r) {
+		return 1.4 * size // fonts for these scripts are higher
+	}
+	return 1.2 * size
 }

@@ -153,7 +153,7 @@ func (x *extractor) sheet(p *page) *sheet {
 			}
 		}
 	}
-	s.words = makeWords(glyphs)
+	s.words = raiseWords(makeWords(glyphs))
 	if x.media != nil {
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
@@ -183,6 +183,7 @@ func (x *extractor) glyphs(p *page, view matrix) []glyph {
 	var space, gap bool
 	var high rune
 	var last uint64 // object of the last character
+	drawn := make(overprint)
 	for i := uint64(0); int(i) < n && in.err == nil; i++ {
 		r := rune(uint32(in.call("FPDFText_GetUnicode", text, i)))
 		if utf16.IsSurrogate(r) {
@@ -230,18 +231,56 @@ func (x *extractor) glyphs(p *page, view matrix) []glyph {
 		if g.style.size < 0.5 {
 			g.style.size = math.Round(2*g.h()) / 2
 		}
-		g.text = normalise(r)
+		g.text = normalise(r, g.style.font)
 		if g.text == "" {
 			continue
 		}
-		// Text drawn twice, a bit apart, looks bold or has a shadow.
-		if k := len(out) - 1; k >= 0 && out[k].text == g.text && last != obj && math.Hypot(out[k].x-g.x, out[k].y-g.y) < 0.06*g.style.size {
+		// A ligature comes as several characters at one place.
+		if k := len(out) - 1; k >= 0 && last == obj && out[k].x == g.x && out[k].y == g.y && out[k].rect == g.rect && g.w() > 0 && hasLetter(g.text) && hasLetter(out[k].text) {
+			out[k].text += g.text
+			continue
+		}
+		if drawn.again(&g, obj) {
 			continue
 		}
 		last = obj
 		out = append(out, g)
 	}
 	return compose(out)
+}
+
+// overprint knows where characters were drawn. Text drawn twice, a bit apart,
+// looks bold or has a shadow.
+type overprint map[printed][]struct {
+	x, y float64
+	obj  uint64
+}
+
+type printed struct {
+	text string
+	x, y int
+}
+
+// again tells whether the same character was drawn at the same place by another
+// object, and remembers it if not.
+func (o overprint) again(g *glyph, obj uint64) bool {
+	near := 0.06 * g.style.size
+	at := func(v float64) int { return int(math.Floor(v / 4)) }
+	for _, x := range []int{at(g.x - near), at(g.x + near)} {
+		for _, y := range []int{at(g.y - near), at(g.y + near)} {
+			for _, p := range o[printed{g.text, x, y}] {
+				if p.obj != obj && math.Hypot(p.x-g.x, p.y-g.y) < near {
+					return true
+				}
+			}
+		}
+	}
+	k := printed{g.text, at(g.x), at(g.y)}
+	o[k] = append(o[k], struct {
+		x, y float64
+		obj  uint64
+	}{g.x, g.y, obj})
+	return false
 }
 
 // compose joins letters with accents that were drawn over them as characters of
@@ -340,8 +379,14 @@ func (x *extractor) font(ptr uint64) *font {
 		return f
 	}
 	in := x.in
+	// Of a font that is not in the file, pdfium knows the family of its own
+	// that it draws with.
+	embedded := in.int("FPDFFont_GetIsEmbedded", ptr) != 0
 	base := cString(in.withBuffer(1024, func(p, n uint64) int { return in.int("FPDFFont_GetBaseFontName", ptr, p, n) }))
 	family := cString(in.withBuffer(1024, func(p, n uint64) int { return in.int("FPDFFont_GetFamilyName", ptr, p, n) }))
+	if !embedded && base != "" {
+		family = ""
+	}
 	flags := in.int("FPDFFont_GetFlags", ptr)
 	weight := in.int("FPDFFont_GetWeight", ptr)
 	angle := 0
@@ -362,7 +407,12 @@ func (x *extractor) font(ptr uint64) *font {
 // normalise returns the text of a character: ligatures and Arabic presentation
 // forms as the letters they stand for, and bullets of symbol fonts, which are in
 // the private use area, as such.
-func normalise(r rune) string {
+func normalise(r rune, f *font) string {
+	if f != nil && r > ' ' && r < 0x100 && strings.HasPrefix(f.name, "Wingdings") {
+		if b, ok := symbolBullets[0xf000+r]; ok {
+			return b
+		}
+	}
 	switch {
 	case r >= 0xfb00 && r <= 0xfdff || r >= 0xfe70 && r <= 0xfefc:
 		return norm.NFKC.String(string(r))
@@ -409,6 +459,41 @@ func makeWords(glyphs []glyph) []*word {
 		out = append(out, cur)
 	}
 	return out
+}
+
+// raiseWords finds words that are superscripts or subscripts of their
+// neighbours, such as the number in front of a footnote, and puts them on the
+// same line.
+func raiseWords(words []*word) []*word {
+	for i, w := range words {
+		if w.turn != 0 || len([]rune(w.text())) > 4 || w.size <= 0 {
+			continue
+		}
+		for _, k := range []int{i - 1, i + 1} {
+			if k < 0 || k >= len(words) {
+				continue
+			}
+			n := words[k]
+			if n.turn != 0 || w.size > 0.85*n.size || w.size < 0.4*n.size || n.spans[0].raise != 0 || len([]rune(n.text())) < 2 {
+				continue
+			}
+			gap := max(n.l-w.r, w.l-n.r)
+			up := n.base - w.base
+			if gap > 0.6*n.size || gap < -0.2*n.size || !(up > 0.12*n.size && up < 0.75*n.size || up < -0.05*n.size && up > -0.35*n.size) {
+				continue
+			}
+			raise := int8(1)
+			if up < 0 {
+				raise = -1
+			}
+			for j := range w.spans {
+				w.spans[j].raise = raise
+			}
+			w.base, w.size = n.base, n.size
+			break
+		}
+	}
+	return words
 }
 
 func newWord(g *glyph) *word {
@@ -545,9 +630,11 @@ func nameFont(base, family string, flags, weight, angle int) font {
 		return false
 	}
 	const forceBold, italic = 1 << 18, 1 << 6
-	f.bold = has("bold", "black", "heavy", "-demi", "semibold", "cmbx", "-medi") || weight >= 600 && weight <= 1000 || flags&forceBold != 0
+	f.bold = has("bold", "black", "heavy", "-demi", "semibold", "cmbx", "-medi") ||
+		flags&forceBold != 0 || weight >= 600 && weight <= 1000 && !has("regular", "roman", "book", "medium", "light", "text")
 	f.italic = has("italic", "oblique", "cmti", "cmsl", "-ita", "reguital", "mediital") || flags&italic != 0 || angle != 0 && angle > -45 && angle < 45
 	f.name = fontFamily(base, family)
+	f.latin = standIn(f.name, base, flags)
 	return f
 }
 

@@ -288,32 +288,3 @@ func (w *walker) keep(ext string, width, height int, content []byte) *media {
 	}
 	return m
 }
-
-// drawings makes pictures of drawings that stand by themselves. Those with text
-// in them are left: their text goes into the flow.
-func (w *walker) drawings() {
-	s := w.sheet
-	for _, d := range s.drawings {
-		if d.w() < 16 || d.h() < 16 || d.area() > 0.6*s.w*s.h {
-			continue
-		}
-		free := true
-		for _, word := range s.words {
-			if d.grow(1).overlaps(word.rect) {
-				free = false
-				break
-			}
-		}
-		for _, p := range s.pictures {
-			if d.overlaps(p.rect) {
-				free = false
-			}
-		}
-		if !free {
-			continue
-		}
-		if m := w.drawn(d.grow(1).intersect(rect{0, 0, s.w, s.h})); m != nil {
-			s.pictures = append(s.pictures, &picture{rect: d, media: m})
-		}
-	}
-}

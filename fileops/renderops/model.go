@@ -38,6 +38,7 @@ func nothing() rect { return rect{math.Inf(1), math.Inf(1), math.Inf(-1), math.I
 // A font is what is known of a font of the file.
 type font struct {
 	name         string // of the family, without what is in the other fields
+	latin        string // the font that Latin text is written in, often another one
 	bold, italic bool
 }
 
@@ -177,7 +178,9 @@ func isRTL(r rune) bool {
 // A picture is an image or a drawing on a page.
 type picture struct {
 	rect
-	media *media // nil if it cannot be kept
+	media  *media // nil if it cannot be kept
+	alt    string // text in it, which is not in the flow
+	joined bool   // it is made of several
 }
 
 // A media is the content of a picture, in a file of the scratch directory.
@@ -257,6 +260,7 @@ type block struct {
 	before  float64 // space above it, points
 	heading int     // level, 0 for none
 	list    *listItem
+	tight   bool // its lines must fit, because it stands in a cell
 	joined  bool // the next block of this kind goes on where it ends
 	page    int
 }

@@ -226,6 +226,7 @@ func (w *walker) rule(r rule) {
 func (w *walker) finish() {
 	w.sheet.rules = joinRules(w.sheet.rules)
 	w.sheet.drawings = groupRects(w.curves, 6)
+	w.composePictures()
 	w.drawings()
 	if w.shot != 0 {
 		w.x.in.call("FPDFBitmap_Destroy", w.shot)

@@ -2,12 +2,14 @@ package renderops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -131,6 +133,7 @@ type docxWriter struct {
 	marks    int
 	leaf     *leaf // page of the block that is written, for its links
 	dark     bool  // what is written has a background of its own
+	narrow   int   // width of the characters of the paragraph that is written, in per cent; 0 is 100
 }
 
 func (x *docxWriter) relate(kind, target string, external bool) string {
@@ -269,14 +272,18 @@ func (x *docxWriter) section(s *section, index int) string {
 func pageTwips(pt float64) int { return min(max(twips(pt), 720), 31680) }
 
 func (x *docxWriter) headers(b *strings.Builder, s *section) {
-	ref := func(element, kind string, lines []*line) {
+	ref := func(element, kind string, r *running) {
+		lines := r.header
+		if element == "footer" {
+			lines = r.footer
+		}
 		tag := map[string]string{"header": "hdr", "footer": "ftr"}[element]
 		name := fmt.Sprintf("%s%d.xml", element, len(x.parts)+1)
 		outer := x.out
 		x.out = new(bytes.Buffer)
 		x.out.WriteString(xmlHead + `<w:` + tag + rootNS + `>`)
 		for _, l := range lines {
-			x.runningLine(l, s)
+			x.runningLine(l, s, r.page)
 		}
 		if len(lines) == 0 {
 			x.out.WriteString(`<w:p/>`)
@@ -295,29 +302,23 @@ func (x *docxWriter) headers(b *strings.Builder, s *section) {
 		return // no section before this one has any either
 	}
 	for _, element := range []string{"header", "footer"} {
-		lines := func(r *running) []*line {
-			if element == "header" {
-				return r.header
-			}
-			return r.footer
-		}
-		ref(element, "default", lines(s.odd))
+		ref(element, "default", s.odd)
 		if x.d.evenOdd {
 			even := s.even
 			if even == nil {
 				even = s.odd
 			}
-			ref(element, "even", lines(even))
+			ref(element, "even", even)
 		}
 		if s.first != nil {
-			ref(element, "first", lines(s.first))
+			ref(element, "first", s.first)
 		}
 	}
 }
 
 // runningLine writes a line of a header, with tabs where it has wide gaps and
-// the page number as a field.
-func (x *docxWriter) runningLine(l *line, s *section) {
+// the page number as a field. page is the one that it was taken from.
+func (x *docxWriter) runningLine(l *line, s *section, page int) {
 	left, right := s.margin.l, s.w-s.margin.r
 	ps := pieces(append([]*word(nil), l.words...), nil)
 	sortStable(ps, func(a, b *item) bool { return a.l < b.l })
@@ -351,7 +352,7 @@ func (x *docxWriter) runningLine(l *line, s *section) {
 			if k > 0 && !w.glued {
 				space = " "
 			}
-			if n, ok := pageNumber(w.text()); ok && s.numbered && x.isPageNumber(n, s) {
+			if n, ok := pageNumber(w.text()); ok && s.numbered && n == page+s.offset {
 				text.WriteString(space)
 				flush()
 				x.out.WriteString(`<w:fldSimple w:instr=" PAGE ">`)
@@ -374,13 +375,6 @@ func (x *docxWriter) runningLine(l *line, s *section) {
 		flush()
 	}
 	x.out.WriteString(`</w:p>`)
-}
-
-// isPageNumber tells whether n, in a header taken from a page of s, is the
-// number of that page.
-func (x *docxWriter) isPageNumber(n int, s *section) bool {
-	number := n - s.offset
-	return number >= s.page && number < s.page+maxPages
 }
 
 // block writes a block, or several that are one paragraph.
@@ -483,7 +477,15 @@ func (x *docxWriter) paragraph(bs []*placed, section string) {
 	for _, p := range bs {
 		lines = append(lines, p.lines...)
 	}
+	if len(bs) == 1 && len(stops) == 0 {
+		left := b.left + max(0, b.first)
+		if b.list != nil {
+			left = b.list.indent
+		}
+		x.narrow = x.d.squeeze(lines, b.region.w()-left-b.right, b.tight)
+	}
 	x.text(lines, b.block, base, stops)
+	x.narrow = 0
 	x.out.WriteString(`</w:p>`)
 }
 
@@ -718,7 +720,7 @@ func (x *docxWriter) run(text string, st style, base *style) {
 		st.colour = 0 // it stood on a picture or a coloured area that is not here
 	}
 	x.out.WriteString(`<w:r>`)
-	if p := runProps(st, *base, rtl); p != "" {
+	if p := x.runProps(st, *base, rtl); p != "" {
 		x.out.WriteString(`<w:rPr>` + p + `</w:rPr>`)
 	}
 	for i, piece := range strings.Split(text, "\t") {
@@ -734,8 +736,15 @@ func (x *docxWriter) run(text string, st style, base *style) {
 
 func nearWhite(c uint32) bool { return c>>16 > 0xe0 && c>>8&255 > 0xe0 && c&255 > 0xe0 }
 
+// fontNames returns the element that sets a font. Its own name is that for
+// scripts whose letters the font in its place does not have.
+func fontNames(f *font) string {
+	latin, other := escape(cmp.Or(f.latin, f.name)), escape(f.name)
+	return fmt.Sprintf(`<w:rFonts w:ascii="%s" w:hAnsi="%s" w:eastAsia="%s" w:cs="%s"/>`, latin, latin, other, other)
+}
+
 // runProps returns the properties of a run where they differ from base.
-func runProps(st, base style, rtl bool) string {
+func (x *docxWriter) runProps(st, base style, rtl bool) string {
 	var b strings.Builder
 	f, g := st.font, base.font
 	if f == nil {
@@ -745,8 +754,7 @@ func runProps(st, base style, rtl bool) string {
 		g = &font{}
 	}
 	if f.name != g.name && f.name != "" {
-		n := escape(f.name)
-		fmt.Fprintf(&b, `<w:rFonts w:ascii="%s" w:hAnsi="%s" w:eastAsia="%s" w:cs="%s"/>`, n, n, n, n)
+		b.WriteString(fontNames(f))
 	}
 	onOff := func(on, def bool, names ...string) {
 		if on == def {
@@ -768,6 +776,9 @@ func runProps(st, base style, rtl bool) string {
 	if st.colour != base.colour {
 		fmt.Fprintf(&b, `<w:color w:val="%06X"/>`, st.colour)
 	}
+	if is, def := x.width(st.font), x.d.scale(base.font); is != def {
+		fmt.Fprintf(&b, `<w:w w:val="%d"/>`, is)
+	}
 	if halfPoints(st.size) != halfPoints(base.size) {
 		n := halfPoints(st.size)
 		fmt.Fprintf(&b, `<w:sz w:val="%d"/><w:szCs w:val="%d"/>`, n, n)
@@ -785,6 +796,15 @@ func runProps(st, base style, rtl bool) string {
 		b.WriteString(`<w:rtl/>`)
 	}
 	return b.String()
+}
+
+// width returns the width of characters of f in the paragraph that is written.
+func (x *docxWriter) width(f *font) int {
+	p := x.d.scale(f)
+	if x.narrow > 0 {
+		p = p * x.narrow / 100
+	}
+	return max(p, 1)
 }
 
 func halfPoints(size float64) int { return min(max(2, int(math.Round(size*2))), 3276) }
@@ -844,7 +864,11 @@ func (x *docxWriter) drawing(p *picture, scale float64) {
 	}
 	x.pictures++
 	n, cx, cy := x.pictures, max(1, emu(p.w()*scale)), max(1, emu(p.h()*scale))
-	x.printf(`<w:r><w:drawing><wp:inline distT="0" distB="0" distL="0" distR="0"><wp:extent cx="%d" cy="%d"/><wp:docPr id="%d" name="Picture %d"/>`, cx, cy, n, n)
+	x.printf(`<w:r><w:drawing><wp:inline distT="0" distB="0" distL="0" distR="0"><wp:extent cx="%d" cy="%d"/><wp:docPr id="%d" name="Picture %d"`, cx, cy, n, n)
+	if p.alt != "" {
+		x.printf(` descr="%s"`, escape(p.alt))
+	}
+	x.out.WriteString(`/>`)
 	x.printf(`<a:graphic><a:graphicData uri="%s"><pic:pic><pic:nvPicPr><pic:cNvPr id="%d" name="Picture %d"/><pic:cNvPicPr/></pic:nvPicPr>`, nsPic, n, n)
 	x.printf(`<pic:blipFill><a:blip r:embed="%s"/><a:stretch><a:fillRect/></a:stretch></pic:blipFill>`, id)
 	x.printf(`<pic:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="%d" cy="%d"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom></pic:spPr></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>`, cx, cy)
@@ -862,8 +886,8 @@ func (x *docxWriter) table(t *table, s *section) {
 			}
 		}
 	}
-	const side = 3.0 // margin of cells, points
-	x.printf(`<w:tbl><w:tblPr><w:tblW w:w="%d" w:type="dxa"/><w:tblInd w:w="%d" w:type="dxa"/>`, twips(width), twips(max(t.l-edge, -20)))
+	left, right := t.sides()
+	x.printf(`<w:tbl><w:tblPr><w:tblW w:w="%d" w:type="dxa"/><w:tblInd w:w="%d" w:type="dxa"/>`, twips(width), twips(max(t.l-edge, -edge+2)))
 	if t.ruled {
 		x.out.WriteString(`<w:tblBorders>`)
 		for _, e := range []string{"top", "left", "bottom", "right", "insideH", "insideV"} {
@@ -871,7 +895,7 @@ func (x *docxWriter) table(t *table, s *section) {
 		}
 		x.out.WriteString(`</w:tblBorders>`)
 	}
-	x.printf(`<w:tblLayout w:type="fixed"/><w:tblCellMar><w:left w:w="%d" w:type="dxa"/><w:right w:w="%d" w:type="dxa"/></w:tblCellMar></w:tblPr><w:tblGrid>`, twips(side), twips(side))
+	x.printf(`<w:tblLayout w:type="fixed"/><w:tblCellMar><w:left w:w="%d" w:type="dxa"/><w:right w:w="%d" w:type="dxa"/></w:tblCellMar></w:tblPr><w:tblGrid>`, twips(left), twips(right))
 	for i := range nx {
 		x.printf(`<w:gridCol w:w="%d"/>`, max(20, twips(t.xs[i+1]-t.xs[i])))
 	}
@@ -906,7 +930,13 @@ func (x *docxWriter) table(t *table, s *section) {
 			if c.shaded {
 				x.printf(`<w:shd w:val="clear" w:color="auto" w:fill="%06X"/>`, c.shade)
 			}
-			if y == c.row && len(c.blocks) > 0 {
+			switch c.turn {
+			case 1:
+				x.out.WriteString(`<w:textDirection w:val="tbRl"/>`)
+			case 3:
+				x.out.WriteString(`<w:textDirection w:val="btLr"/>`)
+			}
+			if y == c.row && len(c.blocks) > 0 && c.turn == 0 {
 				top, bottom := c.blocks[0].t-c.t, c.b-c.blocks[len(c.blocks)-1].b
 				switch {
 				case top > bottom+6 && top > 2*bottom:
@@ -919,13 +949,7 @@ func (x *docxWriter) table(t *table, s *section) {
 			if y == c.row && len(c.blocks) > 0 {
 				x.dark = c.shaded
 				for _, b := range c.blocks {
-					// Indents against the margin that the cell now has.
-					shift := b.region.l - c.l - side
-					q := *b
-					if q.align != alignCentre && q.align != alignRight {
-						q.left = max(0, q.left+shift)
-					}
-					x.paragraph([]*placed{{block: &q}}, "")
+					x.paragraph([]*placed{{block: c.inside(b, left, right)}}, "")
 				}
 				x.dark = false
 			} else {
@@ -937,6 +961,55 @@ func (x *docxWriter) table(t *table, s *section) {
 		x.out.WriteString(`</w:tr>`)
 	}
 	x.out.WriteString(`</w:tbl>`)
+}
+
+// sides returns the margins of the cells of t: those that its text keeps, so
+// that it has the room it had.
+func (t *table) sides() (left, right float64) {
+	const usual = 3.0
+	var ls, rs []float64
+	for _, c := range t.cells {
+		if c.turn != 0 || len(c.blocks) == 0 {
+			continue
+		}
+		l, r := math.Inf(1), math.Inf(1)
+		for _, b := range c.blocks {
+			l, r = min(l, b.l-c.l), min(r, c.r-b.r)
+		}
+		ls, rs = append(ls, l), append(rs, r)
+	}
+	margin := func(v []float64) float64 {
+		if len(v) == 0 {
+			return usual
+		}
+		slices.Sort(v)
+		return min(max(0, v[len(v)/20]-0.3), usual)
+	}
+	return margin(ls), margin(rs)
+}
+
+// inside returns b as it is written in a cell with these margins.
+func (c *cell) inside(b *block, left, right float64) *block {
+	q := *b
+	box := c.rect
+	if c.turn != 0 {
+		box = rect{0, 0, c.h(), c.w()}
+		q.region = rect{0, 0, c.h(), c.w()}
+		q.left, q.right, q.first = 0, 0, 0
+		return &q
+	}
+	if q.align != alignCentre && q.align != alignRight {
+		q.left = max(0, q.left+b.region.l-c.l-left)
+	}
+	if q.align == alignRight {
+		q.right = max(0, c.r-right-b.r)
+	}
+	q.region = rect{c.l + left, c.t, c.r - right, c.b}
+	q.tight = true
+	if n := float64(len(q.lines)); n > 0 && q.linePitch()*n > box.h() && len(c.blocks) == 1 {
+		q.pitch = max(box.h()/n, q.lines[0].size) // rows may be as narrow as their text
+	}
+	return &q
 }
 
 // number returns the id of the list of an item.
@@ -1017,18 +1090,19 @@ func (d *doc) headingStyles() (out [maxHeadingLevel + 1]*style) {
 // styles writes the styles: the body text as the default, headings, lists.
 func (x *docxWriter) styles() string {
 	var b strings.Builder
-	name, size := "Times New Roman", x.d.body.size
-	if f := x.d.body.font; f != nil && f.name != "" {
-		name = f.name
-	}
+	size := x.d.body.size
 	if size == 0 {
 		size = 11
 	}
-	n := escape(name)
 	var body strings.Builder
-	fmt.Fprintf(&body, `<w:rFonts w:ascii="%s" w:hAnsi="%s" w:eastAsia="%s" w:cs="%s"/>`, n, n, n, n)
-	if f := x.d.body.font; f != nil {
-		body.WriteString(runProps(style{font: &font{bold: f.bold, italic: f.italic}, size: size}, style{size: size}, false))
+	if f := x.d.body.font; f != nil && f.name != "" {
+		body.WriteString(fontNames(f))
+		body.WriteString(x.runProps(style{font: &font{bold: f.bold, italic: f.italic}, size: size}, style{size: size}, false))
+		if p := x.d.scale(f); p != 100 {
+			fmt.Fprintf(&body, `<w:w w:val="%d"/>`, p)
+		}
+	} else {
+		body.WriteString(fontNames(&font{name: "Times New Roman"}))
 	}
 	fmt.Fprintf(&body, `<w:sz w:val="%d"/><w:szCs w:val="%d"/>`, halfPoints(size), halfPoints(size))
 	b.WriteString(xmlHead + `<w:styles xmlns:w="` + nsMain + `"><w:docDefaults><w:rPrDefault><w:rPr>` + body.String() + `</w:rPr></w:rPrDefault>` +
@@ -1043,7 +1117,7 @@ func (x *docxWriter) styles() string {
 			continue
 		}
 		fmt.Fprintf(&b, `<w:style w:type="paragraph" w:styleId="Heading%d"><w:name w:val="heading %d"/><w:basedOn w:val="Normal"/><w:next w:val="Normal"/><w:qFormat/><w:pPr><w:keepNext/><w:outlineLvl w:val="%d"/></w:pPr><w:rPr>%s</w:rPr></w:style>`,
-			level, level, level-1, runProps(*st, x.d.body, false))
+			level, level, level-1, x.runProps(*st, x.d.body, false))
 	}
 	b.WriteString(`</w:styles>`)
 	return b.String()

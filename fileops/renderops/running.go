@@ -17,6 +17,7 @@ const (
 
 // A running is the header and footer of one page.
 type running struct {
+	page           int // it was taken from, from 1
 	header, footer []*line
 	signature      string // equal for pages with the same text, but for page numbers
 }
@@ -71,7 +72,7 @@ func findRunning(sheets []*sheet) (out []running, taken map[*word]bool, offset i
 		z := &all[i]
 		z.top, z.bottom = take("t", z.top), take("b", z.bottom)
 		reverse(z.bottom)
-		out[i].header, out[i].footer = z.top, z.bottom
+		out[i].page, out[i].header, out[i].footer = sheets[i].number, z.top, z.bottom
 		for _, l := range append(z.top[:len(z.top):len(z.top)], z.bottom...) {
 			for _, w := range l.words {
 				taken[w] = true

@@ -22,6 +22,7 @@ type cell struct {
 	row, col   int
 	rows, cols int
 	blocks     []*block
+	turn       int // direction of all of its text, as that of a word
 	shaded     bool
 	shade      uint32
 }
@@ -71,6 +72,11 @@ func findTables(s *sheet, words []*word) ([]*table, []*word) {
 			} else {
 				rest = append(rest, w)
 			}
+		}
+		if fine := t.refine(in); fine != nil {
+			kept = append(kept, fine)
+			words = rest
+			continue
 		}
 		if t.fillWords(in, s) {
 			kept = append(kept, t)
@@ -261,7 +267,7 @@ func (t *table) fillWords(words []*word, s *sheet) bool {
 	}
 	t.splitRows(in)
 	for _, c := range t.cells {
-		c.blocks = cellBlocks(in[c], c.rect)
+		c.fill(in[c])
 		for _, f := range s.fills {
 			if f.contains(c.cx(), c.cy()) && f.intersect(c.rect).area() > 0.6*c.area() && f.area() < 0.5*s.w*s.h {
 				c.shaded, c.shade = f.colour != 0xffffff, f.colour // the last one is on top
@@ -271,6 +277,40 @@ func (t *table) fillWords(words []*word, s *sheet) bool {
 	return true
 }
 
+// refine returns the table in t if its rules divide only groups of rows and
+// columns, so that white space must divide the rest; nil if they do not.
+func (t *table) refine(words []*word) *table {
+	coarse := false
+	for _, c := range t.cells {
+		var in []*word
+		for _, w := range words {
+			if c.contains(w.cx(), w.cy()) {
+				in = append(in, w)
+			}
+		}
+		several, numbers := 0, 0
+		rs := itemRows(pieces(in, nil))
+		for _, r := range rs {
+			if len(r.items) > 1 {
+				several++
+			}
+			if n := r.items[len(r.items)-1]; isNumber(n.words) {
+				numbers++
+			}
+		}
+		coarse = coarse || len(rs) >= 5 && 3*several >= 2*len(rs) && 3*numbers >= 2*len(rs)
+	}
+	if !coarse {
+		return nil
+	}
+	fine := openTable(itemRows(pieces(words, nil)), 3, t.rect)
+	if fine == nil || len(fine.xs) <= len(t.xs) {
+		return nil
+	}
+	fine.ruled, fine.colour, fine.width = t.ruled, t.colour, t.width
+	return fine
+}
+
 func (t *table) at(x, y float64) *cell {
 	for _, c := range t.cells {
 		if x >= c.l-0.5 && x < c.r+0.5 && y >= c.t-0.5 && y < c.b+0.5 {
@@ -278,6 +318,36 @@ func (t *table) at(x, y float64) *cell {
 		}
 	}
 	return nil
+}
+
+// fill puts words into c. Text that runs up or down is set in lines of its own
+// direction.
+func (c *cell) fill(words []*word) {
+	if len(words) > 0 && (words[0].turn == 1 || words[0].turn == 3) &&
+		!slices.ContainsFunc(words, func(w *word) bool { return w.turn != words[0].turn }) {
+		c.turn = words[0].turn
+		c.blocks = turnedBlocks(words, c.rect)
+		return
+	}
+	c.blocks = cellBlocks(words, c.rect)
+}
+
+// turnedBlocks makes paragraphs of words that all run up or all run down.
+func turnedBlocks(words []*word, box rect) []*block {
+	m := turned(words[0].turn, box.l+box.r, box.t+box.b)
+	level := make([]*word, len(words))
+	for i, w := range words {
+		c := *w
+		c.rect = m.rect(w.l, w.t, w.r, w.b)
+		c.turn = 0
+		if w.turn == 1 {
+			c.base = box.l + box.r - w.base
+		} else {
+			c.base = w.base
+		}
+		level[i] = &c
+	}
+	return cellBlocks(level, m.rect(box.l, box.t, box.r, box.b))
 }
 
 func cellBlocks(words []*word, box rect) []*block {
@@ -340,17 +410,23 @@ func (t *table) splitRows(in map[*cell][]*word) {
 		for _, r := range first {
 			bases = append(bases, r[0].base)
 		}
+		entries, numbers, most := 0, 0, 0
+		equal := true
 		for _, c := range cs[1:] {
 			other := rows(in[c])
-			if len(other) != len(first) {
-				ok = false
-				break
-			}
-			for i, r := range other {
-				ok = ok && math.Abs(r[0].base-bases[i]) < 0.2*r[0].size
+			equal = equal && len(other) == len(first)
+			most = max(most, len(other))
+			for _, r := range other {
+				ok = ok && math.Abs(bases[nearest(bases, r[0].base)]-r[0].base) < 0.2*r[0].size
+				entries++
+				if isNumber(r) {
+					numbers++
+				}
 			}
 		}
-		if !ok {
+		// Some entries may be missing if the others are numbers. A column of
+		// text with lines as many as those beside it is a single entry.
+		if !ok || !equal && (most < len(first)-1 || 4*numbers < 3*entries) {
 			continue
 		}
 		var cuts []float64
@@ -366,6 +442,19 @@ func (t *table) splitRows(in map[*cell][]*word) {
 		}
 		t.cut(row, cuts, in)
 	}
+}
+
+// isNumber tells whether words are one entry of a table of numbers.
+func isNumber(words []*word) bool {
+	if len(words) > 2 {
+		return false
+	}
+	for _, w := range words {
+		if strings.Trim(w.text(), "0123456789.,%$€£+-–—()*/XN") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // cut divides a row of single cells.
@@ -582,22 +671,49 @@ func openTable(rs []*row, least int, frame rect) *table {
 	if counted < 2 || counted*3 < len(rs) {
 		return nil
 	}
-	slices.SortStableFunc(cover, func(a, b interval) int {
-		switch {
-		case a.a < b.a:
-			return -1
-		case a.a > b.a:
-			return 1
+	// A few pieces, such as headings over two columns, may cross.
+	const start, end = 1, -1
+	type edge struct {
+		x    float64
+		kind int
+	}
+	var edges []edge
+	for _, c := range cover {
+		edges = append(edges, edge{c.a, start}, edge{c.b, end})
+	}
+	sortStable(edges, func(a, b edge) bool {
+		if a.x != b.x {
+			return a.x < b.x
 		}
-		return 0
+		return a.kind > b.kind // touching pieces leave no gap
 	})
 	var xs []float64
-	right := cover[0].b
-	for _, c := range cover[1:] {
-		if c.a-right > max(3, 0.35*size) {
-			xs = append(xs, (right+c.a)/2)
+	allowed := counted / 12
+	open, column := 0, false // column tells that one began
+	var since, freeFrom, freeTo float64
+	for _, e := range edges {
+		was := open
+		open += e.kind
+		switch {
+		case was > allowed && open <= allowed:
+			column, since, freeFrom, freeTo = true, e.x, e.x, e.x
+		case was <= allowed && open > allowed && column:
+			if e.x-since > max(3, 0.35*size) {
+				if was == 0 {
+					freeTo = e.x
+				}
+				if freeTo <= freeFrom {
+					freeFrom, freeTo = since, e.x
+				}
+				xs = append(xs, (freeFrom+freeTo)/2)
+			}
+			column = false
 		}
-		right = max(right, c.b)
+		if open == 0 {
+			freeFrom = e.x
+		} else if was == 0 {
+			freeTo = e.x
+		}
 	}
 	n := len(xs) + 1
 	if n < least || n < 2 {
@@ -732,7 +848,7 @@ func (t *table) openRow(y int, r *row, xs []float64) {
 			end = max(end, span[k])
 		}
 		c := &cell{row: y, col: col, rows: 1, cols: end - col + 1, rect: rect{t.xs[col], t.ys[y], t.xs[end+1], t.ys[y+1]}}
-		c.blocks = cellBlocks(words[col], c.rect)
+		c.fill(words[col])
 		t.cells = append(t.cells, c)
 		col = end + 1
 	}
