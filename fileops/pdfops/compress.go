@@ -66,12 +66,13 @@ func levelOf(name string) level {
 	case "less_compression":
 		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99}
 	case "extreme_compression":
-		return level{dpi: 96, excess: 1.3, quality: 45, similar: leastSimilarity, private: true}
+		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, private: true}
 	}
-	return level{dpi: 150, excess: 1.4, quality: 70, similar: 0.9, private: true}
+	return level{dpi: 150, excess: 1.4, quality: 73, similar: 0.9, private: true}
 }
 
 func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, pages []page, lv level) error {
+	d.mergeEqual(ctx) // what is there twice has to be worked on only once
 	w := newWalker(d)
 	for i, p := range pages {
 		if ctx.Err() != nil {
@@ -81,6 +82,9 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 			return err
 		}
 		job.Progress(0.1 + 0.1*float64(i+1)/float64(len(pages)))
+	}
+	if err := w.rest(ctx); err != nil {
+		return err
 	}
 	if !w.complete() {
 		job.Log.Info("content is too complex or damaged; pictures are not scaled")
@@ -99,6 +103,11 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 	}, func(done float64) { job.Progress(0.2 + 0.5*done) })
 	if err != nil {
 		return err
+	}
+	if w.complete() {
+		if err := d.subsetFonts(ctx, w.fonts, func(float64) {}); err != nil {
+			return err
+		}
 	}
 	d.strip(pages, lv)
 	var streams []*types.StreamDict
@@ -207,9 +216,11 @@ func (d *document) strip(pages []page, lv level) {
 			delete(p.dict, "PieceInfo")
 		}
 	}
+	d.thinMetadata(lv.private)
 	if !lv.private {
 		return
 	}
+	d.thinProfiles()
 	delete(catalog, "PieceInfo")
 	info := d.dict(refTo(d.info))
 	_, pdfx := info["GTS_PDFXVersion"]
