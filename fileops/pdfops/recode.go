@@ -15,6 +15,9 @@ type level struct {
 	excess  float64 // scale only what has more than this many times as much
 	quality int     // of JPEG
 	similar float64 // what JPEG must have in common with a picture that was lossless before
+	page    float64 // what a page must have in common with the original
+	tint    float64 // by how much its colours may differ, of 255
+	rewrite bool    // touch nothing that is shown
 	private bool    // drop data of the producing application and output intents too
 }
 

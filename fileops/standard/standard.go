@@ -196,6 +196,19 @@ func (c pictureCodec) Encode(ctx context.Context, s pdfops.Samples, quality int)
 	return c.images.EncodeJPEG(ctx, s.Pix, s.Width, s.Height, s.Components, 0, 0, quality)
 }
 
+// A pageRenderer lets package pdfops look at pages with package renderops.
+type pageRenderer struct{ engine *renderops.Engine }
+
+// Views implements pdfops.Renderer.
+func (r pageRenderer) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
+	views, err := r.engine.Views(ctx, pdf, pages, dpi)
+	out := make([]pdfops.PageView, len(views))
+	for i, v := range views {
+		out[i] = pdfops.PageView{Samples: pdfops.Samples{Width: v.Width, Height: v.Height, Components: 3, Pix: v.RGB}, Text: v.Text}
+	}
+	return out, err
+}
+
 // set puts everything together. The order decides: what does a pair directly
 // stands before what does it in steps.
 func (p *prober) set() *Set {
@@ -223,6 +236,7 @@ func (p *prober) set() *Set {
 		officeConvert = p.office.Convert()
 	}
 	if p.render != nil {
+		tools.Renderer = pageRenderer{p.render}
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
 		renderConvert = p.render.Convert()
 		add(renderConvert)
