@@ -127,6 +127,9 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 	if err != nil {
 		return err
 	}
+	if err := d.recodeOneBit(ctx); err != nil {
+		return err
+	}
 	if w.complete() {
 		if err := d.subsetFonts(ctx, w.fonts, func(float64) {}); err != nil {
 			return err
