@@ -54,24 +54,48 @@ func (t Tools) Compress() fileops.Action {
 		if err != nil {
 			return err
 		}
-		if err := t.compress(ctx, job, d, pages, levelOf(job.Params.Get("compression_value"))); err != nil {
+		original, err := f.ReadAll(maxFile)
+		if err != nil {
 			return err
 		}
-		return finishCompress(ctx, job, d, len(pages))
+		shown := newComparison(ctx, t.Renderer, original, len(pages))
+		for _, lv := range levelOf(job.Params.Get("compression_value")).fallbacks() {
+			if d == nil { // used up
+				if d, err = t.load(ctx, job, f, "the file"); err != nil {
+					return err
+				}
+				if pages, err = d.pages(); err != nil {
+					return err
+				}
+			}
+			if err := t.compress(ctx, job, d, pages, lv); err != nil {
+				return err
+			}
+			done, err := t.finishCompress(ctx, job, d, len(pages), func(made []byte) error { return shown.same(ctx, made, lv) })
+			if done || err != nil {
+				return err
+			}
+			d = nil
+		}
+		return job.Keep(f)
 	})
 }
 
 func levelOf(name string) level {
 	switch name {
 	case "less_compression":
-		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99}
+		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99, page: 0.991, tint: 2}
 	case "extreme_compression":
-		return level{dpi: 96, excess: 1.3, quality: 45, similar: leastSimilarity, private: true}
+		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, private: true, page: 0.915, tint: 8}
 	}
-	return level{dpi: 150, excess: 1.4, quality: 70, similar: 0.9, private: true}
+	return level{dpi: 150, excess: 1.4, quality: 73, similar: 0.9, private: true, page: 0.955, tint: 4}
 }
 
 func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, pages []page, lv level) error {
+	if lv.rewrite {
+		return t.repack(ctx, job, d)
+	}
+	d.mergeEqual(ctx) // what is there twice has to be worked on only once
 	w := newWalker(d)
 	for i, p := range pages {
 		if ctx.Err() != nil {
@@ -81,6 +105,9 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 			return err
 		}
 		job.Progress(0.1 + 0.1*float64(i+1)/float64(len(pages)))
+	}
+	if err := w.rest(ctx); err != nil {
+		return err
 	}
 	if !w.complete() {
 		job.Log.Info("content is too complex or damaged; pictures are not scaled")
@@ -100,14 +127,27 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 	if err != nil {
 		return err
 	}
+	if err := d.recodeOneBit(ctx); err != nil {
+		return err
+	}
+	if w.complete() {
+		if err := d.subsetFonts(ctx, w.fonts, func(float64) {}); err != nil {
+			return err
+		}
+	}
 	d.strip(pages, lv)
+	return t.repack(ctx, job, d)
+}
+
+// repack stores everything as tightly as possible.
+func (t Tools) repack(ctx context.Context, job *fileops.Job, d *document) error {
 	var streams []*types.StreamDict
 	for _, nr := range d.reachable() {
 		if s, ok := d.objects[nr].(*types.StreamDict); ok {
 			streams = append(streams, s)
 		}
 	}
-	err = inParallel(ctx, len(streams), func(i int) error {
+	err := inParallel(ctx, len(streams), func(i int) error {
 		repack(streams[i])
 		return nil
 	}, func(done float64) { job.Progress(0.7 + 0.2*done) })
@@ -207,9 +247,11 @@ func (d *document) strip(pages []page, lv level) {
 			delete(p.dict, "PieceInfo")
 		}
 	}
+	d.thinMetadata(lv.private)
 	if !lv.private {
 		return
 	}
+	d.thinProfiles()
 	delete(catalog, "PieceInfo")
 	info := d.dict(refTo(d.info))
 	_, pdfx := info["GTS_PDFXVersion"]
@@ -218,42 +260,52 @@ func (d *document) strip(pages []page, lv level) {
 	}
 }
 
-// finishCompress writes the document, if it is worth it.
-func finishCompress(ctx context.Context, job *fileops.Job, d *document, pages int) error {
+// finishCompress writes the document, if it is worth it and shows what it did:
+// done tells whether there is a result. The last attempt of all is never worse
+// than the input.
+func (t Tools) finishCompress(ctx context.Context, job *fileops.Job, d *document, pages int, same func([]byte) error) (done bool, err error) {
 	f := job.Input()
 	dir, err := job.Dir()
 	if err != nil {
-		return err
+		return false, err
 	}
 	out, err := os.CreateTemp(dir, "compressed-*.pdf")
 	if err != nil {
-		return err
+		return false, err
 	}
 	err = d.write(out, d.isPDFA1(), nil)
 	if err = errors.Join(err, out.Close()); err != nil {
-		return err
+		return false, err
 	}
-	job.Progress(0.95)
+	job.Progress(0.9)
 	b, err := os.ReadFile(out.Name())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if float64(len(b)) >= 0.97*float64(f.Size()) {
-		return job.Keep(f)
+		return true, job.Keep(f)
 	}
-	// What was written must be read again: better no gain than a loss.
+	// What was written must be read again, and show the same: better no gain
+	// than a loss.
 	again, err := parseComplete(ctx, b)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	if err == nil {
-		if p, _ := again.pages(); len(p) != pages {
+	if err == nil || errors.Is(err, errIncomplete) && d.incomplete() {
+		var p []page
+		if p, err = again.pages(); err == nil && len(p) != pages {
 			err = fmt.Errorf("%d pages instead of %d", len(p), pages)
 		}
 	}
-	if err != nil && !(errors.Is(err, errIncomplete) && d.incomplete()) {
-		job.Log.Error("compressed file could not be read again", "err", err)
-		return job.Keep(f)
+	if err == nil {
+		err = same(b)
 	}
-	return job.Best(f, out.Name())
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		job.Log.Info("compressed less, because the result would differ", "err", err)
+		return false, nil
+	}
+	return true, job.Best(f, out.Name())
 }

@@ -9,6 +9,7 @@ import (
 type token struct {
 	kind tokenKind
 	text string  // of a name or an operator
+	raw  []byte  // of a string, with its delimiters
 	num  float64 // of a number
 }
 
@@ -19,7 +20,8 @@ const (
 	tokenNumber
 	tokenName
 	tokenOperator
-	tokenOther // strings and delimiters, whose value is of no interest here
+	tokenString
+	tokenOther // delimiters
 )
 
 // A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
@@ -55,14 +57,14 @@ func (l *lexer) next() token {
 	switch {
 	case c == '(':
 		l.skipString()
-		return token{kind: tokenOther}
+		return token{kind: tokenString, raw: l.b[start:min(l.pos, len(l.b))]}
 	case c == '<' && !(start+1 < len(l.b) && l.b[start+1] == '<'):
 		if i := bytes.IndexByte(l.b[start:], '>'); i >= 0 {
-			l.pos += i + 1
+			l.pos = start + i + 1
 		} else {
 			l.pos = len(l.b)
 		}
-		return token{kind: tokenOther}
+		return token{kind: tokenString, raw: l.b[start:l.pos]}
 	case c == '/':
 		l.pos++
 		return token{kind: tokenName, text: unescapeName(l.word())}
@@ -166,4 +168,62 @@ func unescapeName(b []byte) string {
 		out = append(out, b[i])
 	}
 	return string(out)
+}
+
+// stringBytes returns what a string token stands for (ISO 32000-2, 7.3.4).
+func stringBytes(raw []byte) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	if raw[0] == '<' {
+		return unhex(string(bytes.TrimSuffix(raw[1:], []byte(">"))))
+	}
+	raw = bytes.TrimSuffix(raw[1:], []byte(")"))
+	if bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c == '\r' { // an end of line is a line feed
+			if i+1 < len(raw) && raw[i+1] == '\n' {
+				i++
+			}
+			out = append(out, '\n')
+			continue
+		}
+		if c != '\\' || i+1 >= len(raw) {
+			out = append(out, c)
+			continue
+		}
+		i++
+		switch c = raw[i]; {
+		case c == 'n':
+			out = append(out, '\n')
+		case c == 'r':
+			out = append(out, '\r')
+		case c == 't':
+			out = append(out, '\t')
+		case c == 'b':
+			out = append(out, '\b')
+		case c == 'f':
+			out = append(out, '\f')
+		case c == '\n':
+		case c == '\r':
+			if i+1 < len(raw) && raw[i+1] == '\n' {
+				i++
+			}
+		case c >= '0' && c <= '7':
+			v := 0
+			for k := 0; k < 3 && i < len(raw) && raw[i] >= '0' && raw[i] <= '7'; k++ {
+				v = v*8 + int(raw[i]-'0')
+				i++
+			}
+			i--
+			out = append(out, byte(v))
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
 }

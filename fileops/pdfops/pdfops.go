@@ -41,6 +41,11 @@ type Tools struct {
 	// Images decodes and encodes pictures for Compress. nil means pure Go,
 	// which leaves CMYK JPEG and JPEG 2000 pictures as they are.
 	Images ImageCodec
+
+	// Renderer lets Compress look at what it made. A document that shows
+	// something else than the original is compressed less, or not at all.
+	// nil means that results are read again, but not looked at.
+	Renderer Renderer
 }
 
 // Lock is [Tools.Lock] in pure Go.

@@ -15,6 +15,9 @@ type level struct {
 	excess  float64 // scale only what has more than this many times as much
 	quality int     // of JPEG
 	similar float64 // what JPEG must have in common with a picture that was lossless before
+	page    float64 // what a page must have in common with the original
+	tint    float64 // by how much its colours may differ, of 255
+	rewrite bool    // touch nothing that is shown
 	private bool    // drop data of the producing application and output intents too
 }
 
@@ -33,6 +36,10 @@ const (
 	// leastSimilarity is what a re-encoded picture must have in common with
 	// the one it is made of.
 	leastSimilarity = 0.85
+
+	// largePicture is how many bytes of samples are too many to try
+	// everything with.
+	largePicture = 16 << 20
 
 	bestJPEG = 98 // quality above which files only grow
 )
@@ -135,8 +142,12 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, m
 		return nil
 	case width < 1 || height < 1 || width > maxPixels/height || width*height < smallPicture:
 		return nil
-	case d.array(s.Dict["Mask"]) != nil: // colours to leave out: they must stay exact
-		return nil
+	}
+	if d.array(s.Dict["Mask"]) != nil { // colours to leave out
+		if d.stream(s.Dict["SMask"]) == nil {
+			return nil // they must stay exact
+		}
+		delete(s.Dict, "Mask") // has no meaning beside a soft mask (ISO 32000-2, 8.9.6.4)
 	}
 	toWidth, toHeight := r.target(width, height, size)
 	scaled := toWidth < width
@@ -301,8 +312,11 @@ func (s Samples) check(width, height int) error {
 func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, width, height, toWidth, toHeight int, mask bool) error {
 	bits := r.doc.integer(s.Dict["BitsPerComponent"])
 	scaled := toWidth < width
-	if bits == 1 || cs.palette != nil && (!scaled || s.Dict["Decode"] != nil) {
+	if bits == 1 || cs.palette != nil && s.Dict["Decode"] != nil {
 		return nil
+	}
+	if cs.palette != nil && !scaled && (!r.level.private || len(s.Raw) < width*height/2) {
+		return nil // few colours, or much of the same
 	}
 	content, err := decodeStream(s)
 	if err != nil {
@@ -316,52 +330,58 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 	if mask {
 		gain = gainMask
 	}
+	best := len(s.Raw)
+	var out *lossless
+	mayIndex := !mask && s.Dict["Decode"] == nil && s.Dict["Matte"] == nil
+	// To compress a large picture without loss takes long, and is in vain if
+	// there is to be less of it.
+	if bits <= 8 && (!scaled || len(px.Pix) <= largePicture) {
+		if l := compactPicture(px, r.base(s, cs), mayIndex); l != nil && len(l.raw) < best && (cs.palette == nil || len(l.raw) < best*9/10) {
+			best, out = len(l.raw), l
+		}
+	}
+	if out != nil && out.palette > 0 && out.palette <= 32 && !scaled {
+		out.set(s)
+		return nil // a drawing
+	}
+	if scaled {
+		if px, err = r.resample(ctx, px, toWidth, toHeight); err != nil {
+			return err
+		}
+		if l := compactPicture(px, r.base(s, cs), mayIndex); float64(len(l.raw)) < gainJPEG*float64(best) {
+			best, out = len(l.raw), l
+		}
+	}
 	encoded, small, err := r.encode(ctx, EncodedImage{Format: PlainSamples, Plain: px}, toWidth, toHeight, r.quality(mask), bestJPEG, r.level.similar)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	useJPEG := func() error {
+	switch {
+	case err == nil && float64(len(encoded)) < gain*float64(best):
 		if cs.palette != nil {
 			s.Dict["ColorSpace"] = cs.base
 		}
 		setJPEG(s, encoded, small)
-		return nil
-	}
-	// To compress a photograph well without loss takes long and is in vain.
-	if err == nil && float64(len(encoded)) < gain*0.85*float64(min(len(s.Raw), roughSize(px))) {
-		return useJPEG()
-	}
-	best := len(s.Raw)
-	var raw []byte // nil: as it is
-	var parms types.Dict
-	if bits == 8 && cs.palette == nil {
-		if z, p := deflatePicture(px); len(z) < best {
-			best, raw, parms = len(z), z, p
-		}
-	} else if z := deflate(content); len(z) < best {
-		best = len(z) // what it will become without our doing
-	}
-	out := px
-	if scaled {
-		less, err := resample(ctx, px, toWidth, toHeight)
-		if err != nil {
-			return err
-		}
-		if z, p := deflatePicture(less); float64(len(z)) < gainJPEG*float64(best) {
-			best, raw, parms, out = len(z), z, p, less
-		}
-	}
-	if err == nil && float64(len(encoded)) < gain*float64(best) {
-		return useJPEG()
-	}
-	if raw != nil {
-		if cs.palette != nil {
-			s.Dict["ColorSpace"] = cs.base
-		}
-		setContent(s, raw, types.PDFFilter{Name: "FlateDecode", DecodeParms: parms})
-		setSize(s, out)
+	case out != nil:
+		out.set(s)
 	}
 	return nil
+}
+
+func (r *recoder) resample(ctx context.Context, px Samples, width, height int) (Samples, error) {
+	small, err := r.codec.Decode(ctx, EncodedImage{Format: PlainSamples, Plain: px}, width, height)
+	if err != nil {
+		return Samples{}, err
+	}
+	return small, small.check(width, height)
+}
+
+// base returns the colour space of the samples once a palette is resolved.
+func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
+	if cs.palette != nil {
+		return cs.base
+	}
+	return s.Dict["ColorSpace"]
 }
 
 // unpack returns samples of 8 bits, with the palette resolved.
@@ -403,78 +423,3 @@ func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 	}
 	return Samples{Width: width, Height: height, Components: cs.n, Pix: full}, nil
 }
-
-// deflatePicture compresses samples, with a PNG predictor where that helps.
-func deflatePicture(s Samples) ([]byte, types.Dict) {
-	predicted := predict(s.Pix, s.Width*s.Components, s.Components)
-	if deflatedSize(s.Pix) <= deflatedSize(predicted) {
-		return deflate(s.Pix), nil
-	}
-	return deflate(predicted), predictorParms(s.Width, s.Components, 8)
-}
-
-// roughSize is about what deflatePicture will make of a picture.
-func roughSize(s Samples) int {
-	return min(deflatedSize(s.Pix), deflatedSize(predict(s.Pix, s.Width*s.Components, s.Components)))
-}
-
-func predictorParms(columns, colors, bits int) types.Dict {
-	return types.Dict{
-		"Predictor": types.Integer(15), "Columns": types.Integer(columns),
-		"Colors": types.Integer(colors), "BitsPerComponent": types.Integer(bits),
-	}
-}
-
-// predict filters rows as PNG does (W3C PNG, 9.2), with the filter for each row
-// whose output has the least sum of absolute values. pixel is the distance, in
-// bytes, of corresponding bytes.
-func predict(b []byte, stride, pixel int) []byte {
-	rows := len(b) / stride
-	out := make([]byte, 0, rows*(stride+1))
-	above := make([]byte, stride)
-	var try [5][]byte
-	for i := range try {
-		try[i] = make([]byte, stride)
-	}
-	for y := range rows {
-		row := b[y*stride:][:stride]
-		copy(try[0], row)
-		for i, v := range row {
-			var left, corner byte
-			if i >= pixel {
-				left, corner = row[i-pixel], above[i-pixel]
-			}
-			try[1][i] = v - left
-			try[2][i] = v - above[i]
-			try[3][i] = v - byte((int(left)+int(above[i]))/2)
-			try[4][i] = v - paeth(left, above[i], corner)
-		}
-		best, least := 0, math.MaxInt
-		for i, t := range try {
-			sum := 0
-			for _, v := range t {
-				sum += abs(int(int8(v)))
-			}
-			if sum < least {
-				best, least = i, sum
-			}
-		}
-		out = append(append(out, byte(best)), try[best]...)
-		above = row
-	}
-	return out
-}
-
-func paeth(a, b, c byte) byte {
-	p := int(a) + int(b) - int(c)
-	pa, pb, pc := abs(p-int(a)), abs(p-int(b)), abs(p-int(c))
-	switch {
-	case pa <= pb && pa <= pc:
-		return a
-	case pb <= pc:
-		return b
-	}
-	return c
-}
-
-func abs(n int) int { return max(n, -n) }

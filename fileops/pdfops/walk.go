@@ -35,12 +35,20 @@ type walker struct {
 	// forms can stand for billions of them. When it is used up, sizes may
 	// be too small and nothing may be scaled down.
 	steps int
+
+	fonts *fontUses
+	// textOnly is set where nothing is known of sizes.
+	textOnly bool
+
+	page0 types.Dict   // resources of the page, where viewers look last
+	forms map[int]bool // streams whose content was seen
 }
 
 const maxSteps = 20_000_000
 
 func newWalker(d *document) *walker {
-	return &walker{doc: d, sizes: make(map[int]drawn), seen: make(map[string]bool), steps: maxSteps}
+	return &walker{doc: d, sizes: make(map[int]drawn), seen: make(map[string]bool), steps: maxSteps,
+		fonts: newFontUses(d), forms: make(map[int]bool)}
 }
 
 // complete tells whether all content was seen.
@@ -53,6 +61,7 @@ func (w *walker) page(ctx context.Context, p page) error {
 		m[0], m[3] = u, u
 	}
 	resources := w.doc.dict(p.attr("Resources"))
+	w.page0 = resources
 	if err := w.content(ctx, w.pageContent(p), resources, m, 0); err != nil {
 		return err
 	}
@@ -146,6 +155,7 @@ func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict,
 			return nil
 		}
 		w.seen[key] = true
+		w.forms[ref.ObjectNumber.Value()] = true
 	}
 	b, err := decodeStream(s)
 	if err != nil {
@@ -164,13 +174,25 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 		w.steps = 0
 		return nil
 	}
-	sub := func(kind, name string) types.Object { return w.doc.dict(resources[kind])[name] }
+	sub := func(kind, name string) types.Object {
+		if o := w.doc.dict(resources[kind])[name]; o != nil {
+			return o
+		}
+		return w.doc.dict(w.page0[kind])[name]
+	}
 	base := ctm
+	type state struct {
+		ctm  matrix
+		font types.Object
+	}
 	var (
-		l     = lexer{b: b}
-		stack []matrix
-		nums  []float64
-		name  string
+		l       = lexer{b: b}
+		stack   []state
+		nums    []float64
+		name    string
+		strings [][]byte
+		// A form inherits the font of what contains it.
+		font types.Object = inheritedFont
 	)
 	for {
 		t := l.next()
@@ -182,6 +204,9 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 			continue
 		case tokenName:
 			name = t.text
+			continue
+		case tokenString:
+			strings = append(strings, t.raw)
 			continue
 		case tokenOther:
 			continue
@@ -196,10 +221,10 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 		var err error
 		switch t.text {
 		case "q":
-			stack = append(stack, ctm)
+			stack = append(stack, state{ctm, font})
 		case "Q":
 			if n := len(stack); n > 0 {
-				ctm, stack = stack[n-1], stack[:n-1]
+				ctm, font, stack = stack[n-1].ctm, stack[n-1].font, stack[:n-1]
 			}
 		case "cm":
 			if n := len(nums); n >= 6 {
@@ -214,19 +239,26 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 				err = w.form(ctx, o, resources, base, depth)
 			}
 		case "gs":
-			mask := w.doc.dict(w.doc.dict(sub("ExtGState", name))["SMask"])
+			gs := w.doc.dict(sub("ExtGState", name))
+			if f := w.doc.array(gs["Font"]); len(f) > 0 {
+				font = f[0]
+			}
+			mask := w.doc.dict(gs["SMask"])
 			if mask["G"] != nil {
 				err = w.form(ctx, mask["G"], resources, ctm, depth)
 			}
 		case "Tf":
-			err = w.glyphs(ctx, sub("Font", name), resources, ctm, nums, depth)
+			font = sub("Font", name)
+			err = w.glyphs(ctx, font, resources, ctm, nums, depth)
+		case "Tj", "TJ", "'", "\"":
+			w.fonts.show(font, strings)
 		case "Do":
 			err = w.object(ctx, sub("XObject", name), resources, ctm, depth)
 		}
 		if err != nil {
 			return err
 		}
-		nums, name = nums[:0], ""
+		nums, name, strings = nums[:0], "", strings[:0]
 	}
 }
 
@@ -268,6 +300,9 @@ func (w *walker) object(ctx context.Context, o types.Object, resources types.Dic
 	case "Image":
 		ref, ok := o.(types.IndirectRef)
 		if !ok {
+			return nil
+		}
+		if w.textOnly {
 			return nil
 		}
 		size := w.sizes[ref.ObjectNumber.Value()]

@@ -211,6 +211,19 @@ func (r reducer) Reduce(ctx context.Context, data []byte, how packageops.Reducti
 	return r.images.Reduce(ctx, data, imageops.Reduction(how))
 }
 
+// A pageRenderer lets package pdfops look at pages with package renderops.
+type pageRenderer struct{ engine *renderops.Engine }
+
+// Views implements pdfops.Renderer.
+func (r pageRenderer) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
+	views, err := r.engine.Views(ctx, pdf, pages, dpi)
+	out := make([]pdfops.PageView, len(views))
+	for i, v := range views {
+		out[i] = pdfops.PageView{Samples: pdfops.Samples{Width: v.Width, Height: v.Height, Components: 3, Pix: v.RGB}, Text: v.Text}
+	}
+	return out, err
+}
+
 // set puts everything together. The order decides: what does a pair directly
 // stands before what does it in steps.
 func (p *prober) set() *Set {
@@ -239,6 +252,7 @@ func (p *prober) set() *Set {
 		officeConvert = p.office.Convert()
 	}
 	if p.render != nil {
+		tools.Renderer = pageRenderer{p.render}
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
 		renderConvert = p.render.Convert()
 		add(renderConvert)

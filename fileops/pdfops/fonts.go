@@ -1,0 +1,453 @@
+package pdfops
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/fontfile"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// A fontProgram is an embedded font file, with everything that uses it.
+type fontProgram struct {
+	nr          int    // of the stream
+	key         string // in the descriptors: FontFile, FontFile2, FontFile3
+	descriptors []int
+	fonts       []int // simple fonts and CIDFonts
+	fixed       bool  // must stay as it is
+	whole       bool  // must keep all glyphs
+}
+
+// fontPrograms finds the embedded font files. Those that form fields can be
+// filled in with are marked as whole, those with a dictionary that is no object
+// of its own as fixed.
+func (d *document) fontPrograms() ([]*fontProgram, map[int][]int) {
+	byDescriptor := make(map[int]*fontProgram)
+	programs := make(map[int]*fontProgram)
+	parents := make(map[int][]int) // Type0 fonts by CIDFont
+	order := d.reachable()
+	program := func(descriptor types.Object) *fontProgram {
+		dict := d.dict(descriptor)
+		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
+			ref, ok := dict[key].(types.IndirectRef)
+			if !ok || d.stream(ref) == nil {
+				continue
+			}
+			p := programs[ref.ObjectNumber.Value()]
+			if p == nil {
+				p = &fontProgram{nr: ref.ObjectNumber.Value(), key: key}
+				programs[p.nr] = p
+			}
+			p.fixed = p.fixed || p.key != key
+			own, ok := descriptor.(types.IndirectRef)
+			if !ok {
+				p.fixed = true
+			} else if nr := own.ObjectNumber.Value(); byDescriptor[nr] == nil {
+				byDescriptor[nr] = p
+				p.descriptors = append(p.descriptors, nr)
+			}
+			return p
+		}
+		return nil
+	}
+	var inspect func(o types.Object, nr int)
+	inspect = func(o types.Object, nr int) {
+		switch v := o.(type) {
+		case types.Dict:
+			if desc, ok := v["FontDescriptor"]; ok {
+				if p := program(desc); p != nil {
+					p.fonts = append(p.fonts, nr)
+					p.fixed = p.fixed || nr == 0
+				}
+			}
+			for _, kid := range d.array(v["DescendantFonts"]) {
+				if ref, ok := kid.(types.IndirectRef); ok {
+					parents[ref.ObjectNumber.Value()] = append(parents[ref.ObjectNumber.Value()], nr)
+				}
+			}
+			if dr := d.dict(v["DR"]); dr != nil {
+				for _, font := range d.dict(dr["Font"]) {
+					d.keepWhole(font, program)
+				}
+			}
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				inspect(v[k], 0)
+			}
+		case types.Array:
+			for _, e := range v {
+				inspect(e, 0)
+			}
+		case *types.StreamDict:
+			inspect(v.Dict, 0)
+		}
+	}
+	for _, nr := range order {
+		inspect(d.objects[nr], nr)
+	}
+	var out []*fontProgram
+	for _, nr := range slices.Sorted(maps.Keys(programs)) {
+		out = append(out, programs[nr])
+	}
+	return out, parents
+}
+
+func (d *document) keepWhole(font types.Object, program func(types.Object) *fontProgram) {
+	dict := d.dict(font)
+	if p := program(dict["FontDescriptor"]); p != nil {
+		p.whole = true
+	}
+	for _, kid := range d.array(dict["DescendantFonts"]) {
+		if p := program(d.dict(kid)["FontDescriptor"]); p != nil {
+			p.whole = true
+		}
+	}
+}
+
+// subsetFonts removes from embedded fonts the glyphs that no content shows.
+// Type 1 fonts become CFF, which compresses far better. What is not understood
+// stays as it is.
+func (d *document) subsetFonts(ctx context.Context, uses *fontUses, progress func(float64)) error {
+	if uses.unsure || d.dict(d.catalog()["Names"])["Templates"] != nil {
+		return nil
+	}
+	programs, parents := d.fontPrograms()
+	programs = slices.DeleteFunc(programs, func(p *fontProgram) bool { return p.fixed })
+	s := &subsetter{doc: d, uses: uses, parents: parents}
+	results := make([]*fontResult, len(programs))
+	err := inParallel(ctx, len(programs), func(i int) error {
+		results[i] = s.subset(programs[i])
+		return nil
+	}, progress)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r != nil {
+			d.replaceFont(programs[i], r, parents)
+		}
+	}
+	return nil
+}
+
+// A fontResult is what a font file becomes.
+type fontResult struct {
+	data  []byte
+	cff   bool // it was a Type 1 font and is CFF now
+	names []string
+}
+
+type subsetter struct {
+	doc     *document
+	uses    *fontUses
+	parents map[int][]int
+}
+
+// subset returns nil if the font has to stay as it is.
+func (s *subsetter) subset(p *fontProgram) *fontResult {
+	stream := s.doc.stream(refTo(p.nr))
+	b, err := decodeStream(stream)
+	if err != nil {
+		return nil
+	}
+	var r *fontResult
+	switch {
+	case p.whole && p.key != "FontFile":
+	case p.key == "FontFile":
+		r = s.type1(p, b)
+	case p.key == "FontFile2":
+		r = s.trueType(p, b)
+	case s.doc.name(stream.Dict["Subtype"]) == "Type1C", s.doc.name(stream.Dict["Subtype"]) == "CIDFontType0C":
+		r = s.cff(p, b)
+	}
+	if r == nil {
+		return nil
+	}
+	before := len(stream.Raw)
+	if r.data = deflate(r.data); len(r.data) > before*98/100 {
+		return nil
+	}
+	return r
+}
+
+// cids returns the codes that are shown in a CIDFont, which are CIDs, if all
+// fonts that use it say so.
+func (s *subsetter) cids(nr int) (map[int]bool, bool) {
+	out := make(map[int]bool)
+	for _, parent := range s.parents[nr] {
+		if parent == 0 || s.doc.name(s.doc.dict(refTo(parent))["Encoding"]) != "Identity-H" {
+			return nil, false
+		}
+		maps.Copy(out, s.uses.codes[parent])
+	}
+	return out, len(s.parents[nr]) > 0
+}
+
+// codes returns the codes that are shown in a simple font, with the names that
+// its encoding gives them, "" if it does not.
+func (s *subsetter) codes(nr int) (map[byte]string, bool) {
+	encoding := s.doc.dict(refTo(nr))["Encoding"]
+	base := s.doc.name(encoding)
+	names := make(map[int]string)
+	if dict := s.doc.dict(encoding); dict != nil {
+		base = s.doc.name(dict["BaseEncoding"])
+		at := 0
+		for _, o := range s.doc.array(dict["Differences"]) {
+			if n, ok := s.doc.number(o); ok {
+				at = int(n)
+			} else {
+				names[at] = s.doc.name(o)
+				at++
+			}
+		}
+	}
+	if base == "MacExpertEncoding" {
+		return nil, false
+	}
+	out := make(map[byte]string)
+	for c := range s.uses.codes[nr] {
+		if c < 256 {
+			out[byte(c)] = names[c]
+		}
+	}
+	return out, true
+}
+
+func (s *subsetter) trueType(p *fontProgram, b []byte) *fontResult {
+	font, err := fontfile.ParseTrueType(b)
+	if err != nil {
+		return nil
+	}
+	keep := make(map[int]bool)
+	lookup := false
+	for _, nr := range p.fonts {
+		dict := s.doc.dict(refTo(nr))
+		switch s.doc.name(dict["Subtype"]) {
+		case "TrueType":
+			lookup = true
+			codes, ok := s.codes(nr)
+			if !ok {
+				return nil
+			}
+			for c, name := range codes {
+				glyphs, known := font.ForCode(c, name)
+				if !known {
+					return nil
+				}
+				for _, g := range glyphs {
+					keep[g] = true
+				}
+			}
+		case "CIDFontType2":
+			cids, ok := s.cids(nr)
+			if !ok {
+				return nil
+			}
+			toGlyph, ok := s.cidToGlyph(dict["CIDToGIDMap"])
+			if !ok {
+				return nil
+			}
+			for c := range cids {
+				keep[toGlyph(c)] = true
+			}
+			// Without ToUnicode some programs ask the font for the text.
+			for _, parent := range s.parents[nr] {
+				lookup = lookup || s.doc.stream(s.doc.dict(refTo(parent))["ToUnicode"]) == nil
+			}
+		default:
+			return nil
+		}
+	}
+	out, err := font.Subset(keep, lookup)
+	if err != nil {
+		return nil
+	}
+	return &fontResult{data: out}
+}
+
+func (s *subsetter) cidToGlyph(o types.Object) (func(int) int, bool) {
+	if o == nil || s.doc.name(o) == "Identity" {
+		return func(cid int) int { return cid }, true
+	}
+	stream := s.doc.stream(o)
+	if stream == nil {
+		return nil, false
+	}
+	table, err := decodeStream(stream)
+	return func(cid int) int {
+		if 2*cid+1 >= len(table) {
+			return 0
+		}
+		return int(table[2*cid])<<8 | int(table[2*cid+1])
+	}, err == nil
+}
+
+// namesOf returns the names of all glyphs that a viewer could show for a code.
+func namesOf(c byte, name string) []string {
+	chars := fontfile.Chars(c)
+	if r, ok := fontfile.Char(name); ok {
+		chars = append(chars, r)
+	}
+	out := []string{name, fontfile.StandardName(c)}
+	for _, r := range chars {
+		out = append(out, fontfile.Names(r)...)
+	}
+	return out
+}
+
+func (s *subsetter) cff(p *fontProgram, b []byte) *fontResult {
+	font, err := fontfile.ParseCFF(b)
+	if err != nil {
+		return nil
+	}
+	keep := make(map[int]bool)
+	byName := make(map[string][]int)
+	byChar := make(map[rune][]int)
+	if !font.ByCID() {
+		for g := range font.Glyphs() {
+			name := font.Name(g)
+			byName[name] = append(byName[name], g)
+			if r, ok := fontfile.Char(name); ok {
+				byChar[r] = append(byChar[r], g)
+			}
+		}
+	}
+	for _, nr := range p.fonts {
+		switch s.doc.name(s.doc.dict(refTo(nr))["Subtype"]) {
+		case "Type1", "MMType1":
+			codes, ok := s.codes(nr)
+			if !ok || font.ByCID() {
+				return nil
+			}
+			for c, name := range codes {
+				keep[font.Encoded(c)] = true
+				for _, n := range namesOf(c, name) {
+					for _, g := range byName[n] {
+						keep[g] = true
+					}
+				}
+				for _, r := range fontfile.Chars(c) {
+					for _, g := range byChar[r] {
+						keep[g] = true
+					}
+				}
+			}
+		case "CIDFontType0":
+			cids, ok := s.cids(nr)
+			if !ok {
+				return nil
+			}
+			for g := range font.Glyphs() {
+				if cids[g] || font.ByCID() && cids[font.CID(g)] {
+					keep[g] = true
+				}
+			}
+		default:
+			return nil
+		}
+	}
+	out, err := font.Subset(keep)
+	if err != nil {
+		return nil
+	}
+	return &fontResult{data: out}
+}
+
+func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
+	font, err := fontfile.ParseType1(b)
+	if err != nil {
+		return nil
+	}
+	keep := make(map[string]bool)
+	for _, nr := range p.fonts {
+		if s.doc.name(s.doc.dict(refTo(nr))["Subtype"]) != "Type1" {
+			return nil
+		}
+		codes, ok := s.codes(nr)
+		if !ok {
+			return nil
+		}
+		for c, name := range codes {
+			for _, n := range append(namesOf(c, name), font.Encoded(c)) {
+				if font.Has(n) {
+					keep[n] = true
+				}
+			}
+		}
+	}
+	if p.whole {
+		for _, n := range font.Names() {
+			keep[n] = true
+		}
+	}
+	out, err := font.CFF(keep)
+	if err != nil {
+		return nil
+	}
+	// What was written must be understood again.
+	if again, err := fontfile.ParseCFF(out); err != nil || again.Glyphs() == 0 {
+		return nil
+	}
+	return &fontResult{data: out, cff: true, names: slices.Sorted(maps.Keys(keep))}
+}
+
+var subsetTag = regexp.MustCompile(`^[A-Z]{6}\+`)
+
+// replaceFont puts a new font file in the place of another. The names of fonts
+// say that they are subsets (ISO 32000-2, 9.9.2).
+func (d *document) replaceFont(p *fontProgram, r *fontResult, parents map[int][]int) {
+	stream := d.stream(refTo(p.nr))
+	length := 0
+	if b, err := inflate(r.data); err == nil {
+		length = len(b)
+	}
+	setContent(stream, r.data, types.PDFFilter{Name: "FlateDecode"})
+	switch {
+	case r.cff:
+		for _, k := range []string{"Length1", "Length2", "Length3"} {
+			delete(stream.Dict, k)
+		}
+		stream.Dict["Subtype"] = types.Name("Type1C")
+	case p.key == "FontFile2":
+		stream.Dict["Length1"] = types.Integer(length)
+	}
+	sum := sha256.Sum256(r.data)
+	tag := make([]byte, 0, 7)
+	for _, v := range sum[:6] {
+		tag = append(tag, 'A'+v%26)
+	}
+	tag = append(tag, '+')
+	rename := func(dict types.Dict, key string) {
+		if p.whole {
+			return
+		}
+		if n, ok := d.resolve(dict[key]).(types.Name); ok && !subsetTag.MatchString(string(n)) {
+			dict[key] = types.Name(string(tag) + string(n))
+		}
+	}
+	for _, nr := range p.descriptors {
+		desc := d.dict(refTo(nr))
+		rename(desc, "FontName")
+		if r.cff {
+			desc["FontFile3"] = desc["FontFile"]
+			delete(desc, "FontFile")
+			if desc["CharSet"] != nil {
+				list := ""
+				for _, n := range r.names {
+					if n != ".notdef" {
+						list += "/" + n
+					}
+				}
+				desc["CharSet"] = types.NewHexLiteral([]byte(list))
+			}
+		}
+	}
+	for _, nr := range p.fonts {
+		rename(d.dict(refTo(nr)), "BaseFont")
+		for _, parent := range parents[nr] {
+			rename(d.dict(refTo(parent)), "BaseFont")
+		}
+	}
+}

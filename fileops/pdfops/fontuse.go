@@ -1,0 +1,85 @@
+package pdfops
+
+import (
+	"context"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// fontUses are the character codes that the content of a document shows, by the
+// object number of the font.
+type fontUses struct {
+	doc   *document
+	codes map[int]map[int]bool
+	wide  map[int]bool // by font: codes have two bytes
+	// unsure is set when text is shown in a font that is not known: then
+	// nothing can be said of any.
+	unsure bool
+}
+
+// inheritedFont stands for the font that a form takes over from the content it
+// is used in.
+const inheritedFont = types.Name("inherited")
+
+func newFontUses(d *document) *fontUses {
+	return &fontUses{doc: d, codes: make(map[int]map[int]bool), wide: make(map[int]bool)}
+}
+
+// show notes text that is shown. A font that does not exist shows nothing that
+// is in the file.
+func (u *fontUses) show(font types.Object, strings [][]byte) {
+	if font == nil || len(strings) == 0 {
+		return
+	}
+	ref, ok := font.(types.IndirectRef)
+	if !ok {
+		_, direct := font.(types.Dict)
+		u.unsure = u.unsure || !direct
+		return
+	}
+	nr := ref.ObjectNumber.Value()
+	used, known := u.codes[nr]
+	if !known {
+		used = make(map[int]bool)
+		u.codes[nr] = used
+		u.wide[nr] = u.doc.name(u.doc.dict(font)["Subtype"]) == "Type0"
+	}
+	wide := u.wide[nr]
+	for _, raw := range strings {
+		b := stringBytes(raw)
+		if !wide {
+			for _, c := range b {
+				used[int(c)] = true
+			}
+			continue
+		}
+		for i := 0; i < len(b); i += 2 {
+			c := int(b[i]) << 8
+			if i+1 < len(b) {
+				c |= int(b[i+1])
+			} else {
+				used[int(b[i])] = true // what viewers make of half a code differs
+			}
+			used[c] = true
+		}
+	}
+}
+
+// rest follows forms, patterns and glyphs that no page leads to, such as the
+// icons of buttons, so that the glyphs they show are known too.
+func (w *walker) rest(ctx context.Context) error {
+	w.page0, w.textOnly = nil, true
+	for _, nr := range w.doc.reachable() {
+		s, ok := w.doc.objects[nr].(*types.StreamDict)
+		if !ok || w.forms[nr] {
+			continue
+		}
+		if w.doc.name(s.Dict["Subtype"]) != "Form" && w.doc.integer(s.Dict["PatternType"]) != 1 {
+			continue
+		}
+		if err := w.form(ctx, refTo(nr), nil, identityMatrix(), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// Package fontfile reads the font programs that PDF files embed, and writes them
+// without what a document does not use: TrueType, CFF (bare, as Type1C and
+// CIDFontType0C) and Type 1, which becomes CFF.
+//
+// Glyph numbers of TrueType and CFF stay as they are. What is not understood is
+// an error, never a guess.
+package fontfile
+
+import "errors"
+
+// ErrFormat is returned for fonts that are damaged, or have something that this
+// package does not know.
+var ErrFormat = errors.New("fontfile: the font is damaged or of an unknown kind")
+
+// maxGlyphs is how many glyphs a font may have.
+const maxGlyphs = 1 << 16
+
+func u16(b []byte, at int) int {
+	if at < 0 || at+2 > len(b) {
+		return 0
+	}
+	return int(b[at])<<8 | int(b[at+1])
+}
+
+func i16(b []byte, at int) int { return int(int16(u16(b, at))) }
+
+func u32(b []byte, at int) int { return u16(b, at)<<16 | u16(b, at+2) }
+
+func put16(b []byte, v int) []byte { return append(b, byte(v>>8), byte(v)) }
+
+func put32(b []byte, v int) []byte { return append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v)) }

@@ -1,0 +1,395 @@
+package fontfile
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A TrueType is a font program with TrueType outlines (ISO/IEC 14496-22).
+type TrueType struct {
+	tables map[string][]byte
+	glyphs int
+	loca   []int // offsets in glyf, one more than glyphs
+	cmaps  []charMap
+	names  map[string][]int // glyphs by name, of the table post
+}
+
+// A charMap is a subtable of cmap.
+type charMap struct {
+	platform, encoding int
+	glyph              map[int]int // by code
+}
+
+// ParseTrueType parses a font. The font keeps parts of b.
+func ParseTrueType(b []byte) (*TrueType, error) {
+	if v := u32(b, 0); len(b) < 12 || v != 0x00010000 && v != 0x74727565 {
+		return nil, ErrFormat
+	}
+	t := &TrueType{tables: make(map[string][]byte)}
+	n := u16(b, 4)
+	for i := range n {
+		at := 12 + 16*i
+		if at+16 > len(b) {
+			return nil, ErrFormat
+		}
+		off, length := u32(b, at+8), u32(b, at+12)
+		if off > len(b) {
+			continue // of no use to anybody
+		}
+		t.tables[string(b[at:at+4])] = b[off:min(len(b), off+length)]
+	}
+	head, maxp, hhea := t.tables["head"], t.tables["maxp"], t.tables["hhea"]
+	if len(head) < 54 || len(maxp) < 6 || len(hhea) < 36 {
+		return nil, ErrFormat
+	}
+	t.glyphs = u16(maxp, 4)
+	loca, glyf := t.tables["loca"], t.tables["glyf"]
+	long := u16(head, 50) != 0
+	for i := range t.glyphs + 1 {
+		var off int
+		switch {
+		case long && 4*i+4 <= len(loca):
+			off = u32(loca, 4*i)
+		case !long && 2*i+2 <= len(loca):
+			off = 2 * u16(loca, 2*i)
+		default:
+			return nil, ErrFormat
+		}
+		if off > len(glyf) || i > 0 && off < t.loca[i-1] {
+			return nil, ErrFormat
+		}
+		t.loca = append(t.loca, off)
+	}
+	if t.glyphs == 0 {
+		return nil, ErrFormat
+	}
+	if err := t.readCmap(); err != nil {
+		return nil, err
+	}
+	t.readPost()
+	return t, nil
+}
+
+// Glyphs returns how many glyphs the font has.
+func (t *TrueType) Glyphs() int { return t.glyphs }
+
+func (t *TrueType) readCmap() error {
+	b := t.tables["cmap"]
+	budget := 4 * maxGlyphs // entries, of all subtables
+	for i := range min(u16(b, 2), 32) {
+		at := 4 + 8*i
+		off := u32(b, at+4)
+		if at+8 > len(b) || off+6 > len(b) {
+			continue
+		}
+		m := charMap{u16(b, at), u16(b, at+2), make(map[int]int)}
+		s := b[off:]
+		add := func(code, glyph int) bool {
+			if glyph != 0 {
+				m.glyph[code] = glyph
+			}
+			budget--
+			return budget > 0
+		}
+		switch u16(s, 0) {
+		case 0:
+			for c := range min(256, len(s)-6) {
+				add(c, int(s[6+c]))
+			}
+		case 4:
+			segs := u16(s, 6) / 2
+			for k := range segs {
+				end, start := u16(s, 14+2*k), u16(s, 16+2*segs+2*k)
+				delta, ro := u16(s, 16+4*segs+2*k), 16+6*segs+2*k
+				for c := start; c <= end && c != 0xffff; c++ {
+					g := c + delta
+					if r := u16(s, ro); r != 0 {
+						if g = u16(s, ro+r+2*(c-start)); g != 0 {
+							g += delta
+						}
+					}
+					if !add(c, g&0xffff) {
+						return ErrFormat
+					}
+				}
+			}
+		case 6:
+			first := u16(s, 6)
+			for k := range u16(s, 8) {
+				if !add(first+k, u16(s, 10+2*k)) {
+					return ErrFormat
+				}
+			}
+		case 12:
+			for k := range min(u32(s, 12), len(s)/12) {
+				g := 16 + 12*k
+				start, end, glyph := u32(s, g), u32(s, g+4), u32(s, g+8)
+				for c := start; c <= end; c++ {
+					if !add(c, glyph+c-start) {
+						return ErrFormat
+					}
+				}
+			}
+		default:
+			// Another format is for characters that PDF fonts have no
+			// codes for, or cannot be read by viewers either.
+			if m.platform == 3 && m.encoding <= 1 || m.platform == 1 {
+				return ErrFormat
+			}
+		}
+		t.cmaps = append(t.cmaps, m)
+	}
+	return nil
+}
+
+// readPost reads the names of glyphs that are not those of the Macintosh.
+func (t *TrueType) readPost() {
+	b := t.tables["post"]
+	if u32(b, 0) != 0x00020000 {
+		return
+	}
+	t.names = make(map[string][]int)
+	n := u16(b, 32)
+	var own []string
+	for at := 34 + 2*n; at < len(b); {
+		k := int(b[at])
+		if at+1+k > len(b) {
+			break
+		}
+		own = append(own, string(b[at+1:at+1+k]))
+		at += 1 + k
+	}
+	mac := strings.Fields(macText)
+	for g := range min(n, t.glyphs) {
+		i := u16(b, 34+2*g)
+		switch {
+		case i < len(mac):
+			t.names[mac[i]] = append(t.names[mac[i]], g)
+		case i-258 >= 0 && i-258 < len(own):
+			t.names[own[i-258]] = append(t.names[own[i-258]], g)
+		}
+	}
+}
+
+// ForCode returns every glyph that a viewer could show for a code of a simple
+// font, whatever the encoding: by each of the font's own tables, by the
+// characters that the code has in any encoding, and by name, which may be "".
+// known tells whether the name leads somewhere.
+func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
+	c := int(code)
+	glyphs = append(glyphs, c)
+	chars := Chars(code)
+	names := []string{StandardName(code)}
+	var named rune = -1
+	if name != "" {
+		names = append(names, name)
+		if r, ok := Char(name); ok {
+			chars, named = append(chars, r), r
+		}
+	}
+	for _, r := range chars {
+		names = append(names, Names(r)...)
+	}
+	for _, m := range t.cmaps {
+		for _, k := range []int{c, 0xf000 + c, 0xf100 + c, 0xf200 + c} {
+			glyphs = append(glyphs, m.glyph[k])
+		}
+		for _, r := range chars {
+			glyphs = append(glyphs, m.glyph[int(r)])
+			if m.platform == 1 {
+				if b, ok := macCode(r); ok {
+					glyphs = append(glyphs, m.glyph[int(b)])
+				}
+			}
+		}
+	}
+	for _, s := range names {
+		glyphs = append(glyphs, t.names[s]...)
+	}
+	return glyphs, name == "" || named >= 0 || len(t.names[name]) > 0
+}
+
+// What of the tables a font in a PDF needs (ISO 32000-2, 9.9.1).
+var neededTables = []string{"OS/2", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
+
+// Subset writes the font with the outlines of the given glyphs, their components
+// and glyph 0; all others become empty. Tables that no viewer needs for it are
+// left out; those that map codes and names to glyphs stay if lookup is set. nil
+// as glyphs means all.
+func (t *TrueType) Subset(glyphs map[int]bool, lookup bool) ([]byte, error) {
+	keep := make([]bool, t.glyphs)
+	var visit func(g, depth int) error
+	visit = func(g, depth int) error {
+		if g < 0 || g >= t.glyphs || keep[g] {
+			return nil
+		}
+		if depth > 32 {
+			return ErrFormat
+		}
+		keep[g] = true
+		parts, err := t.components(g)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if err := visit(p, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if glyphs == nil {
+		for g := range keep {
+			keep[g] = true
+		}
+	} else {
+		for _, g := range append([]int{0}, slices.Sorted(maps.Keys(glyphs))...) {
+			if err := visit(g, 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := make(map[string][]byte)
+	for _, name := range neededTables {
+		if b, ok := t.tables[name]; ok {
+			out[name] = b
+		}
+	}
+	if lookup {
+		for _, name := range []string{"cmap", "post"} {
+			if b, ok := t.tables[name]; ok {
+				out[name] = b
+			}
+		}
+	}
+	var glyf []byte
+	loca := []int{0}
+	for g, k := range keep {
+		if k {
+			glyf = append(glyf, t.tables["glyf"][t.loca[g]:t.loca[g+1]]...)
+			for len(glyf)%4 != 0 {
+				glyf = append(glyf, 0)
+			}
+		}
+		loca = append(loca, len(glyf))
+	}
+	var offsets []byte
+	long := len(glyf) > 2*0xffff
+	for _, off := range loca {
+		if long {
+			offsets = put32(offsets, off)
+		} else {
+			offsets = put16(offsets, off/2)
+		}
+	}
+	head := slices.Clone(out["head"])
+	head[50], head[51] = 0, 0
+	if long {
+		head[51] = 1
+	}
+	if len(glyf) == 0 {
+		glyf = make([]byte, 4) // an empty table is taken for a missing one
+	}
+	out["head"], out["glyf"], out["loca"], out["hmtx"] = head, glyf, offsets, t.metrics(keep)
+	return assemble(u32Bytes(0x00010000), out), nil
+}
+
+// metrics returns hmtx with zeros for glyphs that are not kept.
+func (t *TrueType) metrics(keep []bool) []byte {
+	b := slices.Clone(t.tables["hmtx"])
+	long := u16(t.tables["hhea"], 34)
+	for g, k := range keep {
+		if k || g == long-1 { // the last advance counts for all that follow
+			continue
+		}
+		from, to := 4*g, 4*g+4
+		if g >= long {
+			from = 4*long + 2*(g-long)
+			to = from + 2
+		}
+		if to <= len(b) {
+			clear(b[from:to])
+		}
+	}
+	return b
+}
+
+// components returns the glyphs that a glyph is composed of.
+func (t *TrueType) components(g int) ([]int, error) {
+	b := t.tables["glyf"][t.loca[g]:t.loca[g+1]]
+	if len(b) < 10 || i16(b, 0) >= 0 {
+		return nil, nil
+	}
+	var out []int
+	for at := 10; ; {
+		if at+4 > len(b) {
+			return nil, ErrFormat
+		}
+		flags := u16(b, at)
+		out = append(out, u16(b, at+2))
+		at += 4
+		if flags&0x0001 != 0 { // ARG_1_AND_2_ARE_WORDS
+			at += 4
+		} else {
+			at += 2
+		}
+		switch {
+		case flags&0x0008 != 0: // WE_HAVE_A_SCALE
+			at += 2
+		case flags&0x0040 != 0: // WE_HAVE_AN_X_AND_Y_SCALE
+			at += 4
+		case flags&0x0080 != 0: // WE_HAVE_A_TWO_BY_TWO
+			at += 8
+		}
+		if flags&0x0020 == 0 { // MORE_COMPONENTS
+			return out, nil
+		}
+	}
+}
+
+func u32Bytes(v int) []byte { return put32(nil, v) }
+
+// assemble writes a font file of tables (ISO/IEC 14496-22, 4.3).
+func assemble(version []byte, tables map[string][]byte) []byte {
+	n := len(tables)
+	power, log := 1, 0
+	for power*2 <= n {
+		power, log = power*2, log+1
+	}
+	out := put16(slices.Clone(version), n)
+	out = put16(put16(put16(out, 16*power), log), 16*n-16*power)
+	at := 12 + 16*n
+	var body []byte
+	headAt := -1
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		b := tables[name]
+		if name == "head" {
+			b = slices.Clone(b)
+			clear(b[8:12])
+			headAt = at + len(body)
+		}
+		out = append(out, name...)
+		out = put32(put32(put32(out, int(checksum(b))), at+len(body)), len(b))
+		body = append(body, b...)
+		for len(body)%4 != 0 {
+			body = append(body, 0)
+		}
+	}
+	out = append(out, body...)
+	if headAt >= 0 {
+		binary.BigEndian.PutUint32(out[headAt+8:], 0xb1b0afba-checksum(out))
+	}
+	return out
+}
+
+func checksum(b []byte) uint32 {
+	var sum uint32
+	for i := 0; i < len(b); i += 4 {
+		var w [4]byte
+		copy(w[:], b[i:])
+		sum += binary.BigEndian.Uint32(w[:])
+	}
+	return sum
+}
