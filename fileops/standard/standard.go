@@ -30,6 +30,7 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/webops"
 )
 
 // None as the path of a program in [Options] does without it.
@@ -38,14 +39,14 @@ const None = "none"
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
 	// Paths of programs; "" searches PATH, [None] does without.
-	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF string
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium string
 
 	// OfficeWorkers is how many LibreOffice processes are kept; 0 means one
 	// for each core.
 	OfficeWorkers int
 
 	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
-	TempDir  string       // for the profiles of LibreOffice; "" means os.TempDir
+	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
 }
 
@@ -87,7 +88,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 		wg.Go(func() { f(ctx) })
 	}
 	wg.Wait()
-	p.findRenderer(ctx) // takes the picture encoders into account
+	wg.Go(func() { p.findRenderer(ctx) }) // takes the picture encoders into account
+	wg.Go(func() { p.findWeb(ctx) })
+	wg.Wait()
 	return p.set()
 }
 
@@ -123,9 +126,10 @@ type prober struct {
 	media  *mediaops.Engine
 	office *officeops.Engine
 	render *renderops.Engine
+	web    *webops.Engine
 	qpdf   *engine.Program
 
-	imagesErr, mediaErr, officeErr, renderErr, qpdfErr error
+	imagesErr, mediaErr, officeErr, renderErr, webErr, qpdfErr error
 }
 
 var errDisabled = errors.New("switched off by configuration")
@@ -217,23 +221,29 @@ func (p *prober) set() *Set {
 	if p.media != nil {
 		add(p.media.Actions()...)
 	}
+	dataConvert := dataops.Convert()
 	if p.office != nil {
 		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
-		add(p.office.Actions()...)
 		officeConvert = p.office.Convert()
 	}
+	if p.web != nil {
+		s.closers, s.warmers = append(s.closers, p.web), append(s.warmers, p.web)
+	}
+	pages, books, records := p.webActions(officeConvert, dataConvert)
+	add(pages, books, records, officeConvert)
 	if p.render != nil {
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
 		renderConvert = p.render.Convert()
 		add(renderConvert)
 	}
-	dataConvert := dataops.Convert()
 	add(dataConvert, archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
 
 	direct := slices.Clone(s.actions)
 	add(
 		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
+		via(pages, format.PDF, renderConvert, direct, webToPages),
+		via(books, format.PDF, renderConvert, direct, webToPages),
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
@@ -389,6 +399,7 @@ func (p *prober) report() []Engine {
 		e.Version, e.Path = prog.Version, prog.Path
 		add(e, nil)
 	}
+	add(p.reportWeb(), p.webErr)
 	qpdf := Engine{Name: "qpdf", Purpose: "passwords of every kind of PDF; repair of damaged ones", Packages: []string{"qpdf"}}
 	if p.qpdf != nil {
 		qpdf.Version, qpdf.Path = p.qpdf.Version, p.qpdf.Path
