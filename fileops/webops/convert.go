@@ -88,6 +88,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if pg.title == "" {
 		pg.title = format.Base(in.Name())
 	}
+	pg.layout.plain = pg.layout.plain || heavy(pg.html)
 	job.Progress(0.1)
 	return job.WriteFile(fileops.ResultName(in, format.PDF), func(path string) error {
 		return e.pool.use(ctx, func(ctx context.Context, b *browser) error {
@@ -98,11 +99,20 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 
 // htmlPage takes a page as it is.
 func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page, error) {
-	text := prepare(charset.DecodeHTML(in))
 	l := newLayout(job.Params, pageMargin, false)
-	l.follow = job.Params.Get("page_size") == auto && job.Params.Get("orientation") == auto
-	if l.follow && job.Params.Has("margin") {
-		text += "<style>@page { margin: " + css(l.margin) + " " + css(l.margin) + " " + css(l.bottom()) + " !important }</style>"
+	l.follow = true
+	p := job.Params
+	rule := ""
+	if p.Get("page_size") != auto || p.Get("orientation") != auto {
+		// Without a rule of our own a page is turned the way its style says.
+		rule += "size: " + css(l.page.width) + " " + css(l.page.height) + " !important; "
+	}
+	if rule != "" || p.Has("margin") {
+		rule += "margin: " + css(l.margin) + " " + css(l.margin) + " " + css(l.bottom()) + " !important"
+	}
+	text := prepare(charset.DecodeHTML(in))
+	if rule != "" {
+		text += "<style>@page { " + rule + " }</style>"
 	}
 	return page{html: text, layout: l}, nil
 }

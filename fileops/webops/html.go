@@ -75,6 +75,47 @@ func closeTags(text []byte) []byte {
 	}
 }
 
+// Limits of what is tagged, see heavy.
+const (
+	maxTags   = 16_000 // of a page, start and end counted
+	maxInline = 1500   // parts of one block
+)
+
+// inline elements are part of a line (HTML, 3.2.5.2.5, the usual ones).
+var inline = map[string]bool{
+	"a": true, "abbr": true, "b": true, "bdi": true, "bdo": true, "big": true, "br": true, "cite": true, "code": true, "del": true,
+	"em": true, "font": true, "i": true, "img": true, "ins": true, "kbd": true, "label": true, "mark": true, "q": true, "s": true,
+	"samp": true, "small": true, "span": true, "strike": true, "strong": true, "sub": true, "sup": true, "tt": true, "u": true,
+	"var": true, "wbr": true,
+}
+
+// heavy tells whether the tags of a page would take longer than all the rest:
+// the browser looks for each part of a paragraph in all that come before it. 8000
+// parts take minutes.
+func heavy(page string) bool {
+	if strings.Count(page, "<") > maxTags {
+		return true
+	}
+	z := nethtml.NewTokenizer(strings.NewReader(page))
+	parts := 0
+	for parts <= maxInline {
+		switch z.Next() {
+		case nethtml.ErrorToken:
+			return false
+		case nethtml.TextToken:
+			raw := z.Raw()
+			parts += bytes.Count(raw, []byte("\n")) + len(raw)/100 // lines, roughly
+		case nethtml.StartTagToken, nethtml.SelfClosingTagToken, nethtml.EndTagToken:
+			if name, _ := z.TagName(); inline[string(name)] {
+				parts++
+			} else {
+				parts = 0
+			}
+		}
+	}
+	return true
+}
+
 // document returns a page of our own.
 func document(title, style, body string) string {
 	var b strings.Builder

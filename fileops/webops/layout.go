@@ -58,7 +58,7 @@ type layout struct {
 	numbers bool
 	colours bool
 	follow  bool // @page rules of the document come first
-	plain   bool // without tags, which take more than all the rest in a long table
+	plain   bool // without tags and bookmarks
 }
 
 // footer is what stands at the bottom of numbered pages. The browser fills it in
@@ -105,7 +105,7 @@ func (l layout) params() printParams {
 		PaperWidth: inches(l.page.width), PaperHeight: inches(l.page.height),
 		MarginTop: inches(l.margin), MarginLeft: inches(l.margin), MarginRight: inches(l.margin), MarginBottom: inches(l.bottom()),
 		PrintBackground: l.colours, PreferCSSPageSize: l.follow,
-		GenerateTaggedPDF: !l.plain, GenerateDocumentOutline: true,
+		GenerateTaggedPDF: !l.plain, GenerateDocumentOutline: !l.plain,
 	}
 	if l.numbers {
 		p.DisplayHeaderFooter = true

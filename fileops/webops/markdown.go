@@ -33,7 +33,13 @@ var (
 // markdownPage prints Markdown as GitHub reads it: CommonMark with tables, task
 // lists, strikethrough, links without brackets, footnotes, alerts and :names: of
 // emoji. HTML in it is taken as it is: it can do here no more than in a page.
-func (e *Engine) markdownPage(_ context.Context, job *fileops.Job, in []byte) (page, error) {
+//
+// It fails with [fileops.ErrLimit] if reading takes longer than a document may.
+func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) (_ page, err error) {
+	ctx, cancel := e.pool.limited(ctx)
+	defer cancel()
+	defer release(&err)
+	stop := &brake{ctx: ctx}
 	src := bytes.ReplaceAll(charset.Decode(in), []byte("\r\n"), []byte("\n"))
 	title := ""
 	if m := frontMatter.FindSubmatchIndex(src); m != nil {
@@ -44,7 +50,9 @@ func (e *Engine) markdownPage(_ context.Context, job *fileops.Job, in []byte) (p
 	}
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.GFM, extension.Footnote, emoji.Emoji),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(alerts{}, 500))),
+		goldmark.WithParserOptions(
+			parser.WithBlockParsers(util.Prioritized(blockBrake{stop}, 0)), parser.WithInlineParsers(util.Prioritized(inlineBrake{stop}, 0)),
+			parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(alerts{}, 500))),
 		goldmark.WithRendererOptions(gmhtml.WithUnsafe()),
 	)
 	root := md.Parser().Parse(text.NewReader(src))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 )
@@ -37,6 +38,10 @@ type params = map[string]any
 
 // print prints pg to a file at path, which it replaces.
 func (b *browser) print(ctx context.Context, pg page, path string, progress func(float64)) error {
+	return b.printQuietly(ctx, quiet, pg, path, progress)
+}
+
+func (b *browser) printQuietly(ctx context.Context, quiet []instruction, pg page, path string, progress func(float64)) error {
 	c := b.conn
 	progress(0.1)
 	var made struct {
@@ -60,7 +65,7 @@ func (b *browser) print(ctx context.Context, pg page, path string, progress func
 	s := &session{conn: c, id: made.SessionID, frame: made.TargetID, loaded: make(chan struct{}, 1), fail: fail}
 	c.listen(s.id, s.handle)
 	defer c.forget(s.id)
-	err := s.print(ctx, pg, path, progress)
+	err := s.print(ctx, quiet, pg, path, progress)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -103,7 +108,7 @@ func (s *session) handle(e event) {
 			} `json:"frame"`
 		}
 		if json.Unmarshal(e.params, &p) == nil && p.Frame.ID == s.frame {
-			s.fail(fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page leads on to another page at once"))
+			s.fail(elsewhere(nil))
 		}
 	case "Inspector.targetCrashed":
 		s.fail(fmt.Errorf("the process of a page: %w", errCrashed))
@@ -112,12 +117,16 @@ func (s *session) handle(e event) {
 	}
 }
 
-// quiet lists the calls that keep a page from running code and from loading
-// anything: the first for what a page does, the others for what it names.
-var quiet = []struct {
+// An instruction is a call that is made to each page before it has any content.
+type instruction struct {
 	method string
 	params params
-}{
+}
+
+// quiet keeps a page from running code and from loading anything: the first for
+// what a page does, the others for what it names. The last two are for us to
+// know what happens. It is never written to.
+var quiet = []instruction{
 	{"Emulation.setScriptExecutionDisabled", params{"value": true}},
 	{"Fetch.enable", params{"patterns": []params{{"urlPattern": "*"}}}},
 	{"Network.enable", nil},
@@ -128,7 +137,7 @@ var quiet = []struct {
 	{"Inspector.enable", nil},
 }
 
-func (s *session) print(ctx context.Context, pg page, path string, progress func(float64)) error {
+func (s *session) print(ctx context.Context, quiet []instruction, pg page, path string, progress func(float64)) error {
 	replies := make(chan message, len(quiet))
 	for _, q := range quiet { // all at once: each would be a round trip
 		if _, err := s.conn.send(s.id, q.method, q.params, replies); err != nil {
@@ -202,7 +211,15 @@ func (s *session) look(ctx context.Context, pg page) error {
 		})`,
 		"awaitPromise": true, "returnByValue": true,
 	}, &seen)
+	var refused *protocolError
 	switch {
+	case errors.As(err, &refused):
+		select {
+		case <-ctx.Done(): // a crash, perhaps
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+		return elsewhere(err)
 	case err != nil:
 		return err
 	case seen.Result.Value.Frames:
@@ -211,6 +228,11 @@ func (s *session) look(ctx context.Context, pg page) error {
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "the drawing is damaged or cannot be read")
 	}
 	return nil
+}
+
+// elsewhere is the error of a page that goes to another address by itself.
+func elsewhere(cause error) error {
+	return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the page leads on to another page at once")
 }
 
 // save writes what the browser has in a stream to a file.

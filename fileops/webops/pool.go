@@ -49,8 +49,7 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 		return p.closed()
 	}
 	defer func() { <-p.turns }()
-	limit := p.opts.Timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
+	ctx, cancel := p.limited(ctx)
 	defer cancel()
 	b, err := p.get(ctx)
 	if err != nil {
@@ -68,6 +67,12 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 	err = p.watched(ctx, b, do)
 	b.stop()
 	return p.verdict(ctx, b, err)
+}
+
+// limited returns a context for one document.
+func (p *pool) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := p.opts.Timeout
+	return context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
 }
 
 // watched calls do and watches the memory of the browser meanwhile.

@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"math"
 	"strconv"
 	"strings"
@@ -50,8 +51,9 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 		"img { width: %[5]s; height: %[6]s; flex: none }",
 		css(l.page.width), css(l.page.height), css(l.margin), css(l.bottom()), css(s.width), css(s.height))
 	l.follow = true // inches with a few decimals would leave a strip
-	img := `<img alt="" src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(in) + `">`
-	return page{html: document(format.Base(job.Input().Name()), style, img), layout: l, check: true}, nil
+	name := format.Base(job.Input().Name())
+	img := `<img alt="` + html.EscapeString(name) + `" src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(in) + `">`
+	return page{html: document(name, style, img), layout: l, check: true}, nil
 }
 
 // svgSize returns the natural size of a drawing (SVG 2, 8.2 and CSS Images 3,

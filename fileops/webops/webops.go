@@ -1,3 +1,46 @@
+// Package webops prints web pages, Markdown, plain text, delimited values and SVG
+// drawings to PDF by Chromium: with real typography, every script and emoji for
+// which there is a font, tags for screen readers and bookmarks.
+//
+//	web, err := webops.Find(ctx, webops.Options{})
+//	...
+//	defer web.Close()
+//	err = fileops.Run(ctx, web.Convert(), fileops.Args{"convert_to": "pdf"},
+//		fileops.ToDir("out"), fileops.Path("page.html"))
+//
+// # Processes
+//
+// One browser is kept running, started by [Engine.Warm] or the first document and
+// driven by the DevTools protocol over a pair of pipes: there is no network port.
+// Each document gets a browser context and a process of its own. The browser is
+// replaced after a number of documents, when it has grown and when a document was
+// stopped; if it crashes, each document that was in it is tried once more in a
+// browser of its own. The headless shell (chrome-headless-shell, in Debian
+// chromium-headless-shell) is taken first: it needs a fifth of the time of the
+// complete browser for a small page, and half of the memory.
+//
+// # Hostile documents
+//
+// A page runs no scripts and reaches nothing but itself: every request is
+// intercepted and aborted, the network is switched off for the page, no host name
+// and no address resolves, and the proxy does not exist. The page has no origin
+// and so no access to files. Time, memory and the size of the result are bounded.
+// The browser's own sandbox is on unless [Options] say otherwise.
+//
+// What a page names is therefore missing: pictures, styles and fonts must be in
+// it as data URLs. A picture that is not there is its alternative text.
+//
+// # Pages
+//
+// What a web page says about paper (@page) is followed unless the parameters ask
+// for something else. Text keeps its lines in a monospaced font; a form feed
+// begins a page. A table gets all its columns on the page, and its first row on
+// each page if it is a heading. A drawing stays vectors.
+//
+// PDFs have tags and bookmarks unless the page is so large that the browser would
+// need minutes for them. Fonts are embedded as subsets; those with PostScript
+// outlines, such as the usual ones for Chinese, Japanese and Korean, and emoji
+// become fonts of type 3.
 package webops
 
 import (
