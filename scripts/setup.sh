@@ -30,6 +30,18 @@ packages tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd
 # The plain packages, not those ending in -nogui: without the user interface
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
+# Web pages, Markdown, text and CSV to PDF. The headless shell is the smaller and
+# by far the faster one; Ubuntu has neither as a package of its own, and then
+# LibreOffice does it.
+browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }
+if ! browser >/dev/null; then
+	for p in chromium-headless-shell chromium; do
+		if apt-cache show "$p" 2>/dev/null | grep -q '^Package:'; then
+			need+=("$p")
+			break
+		fi
+	done
+fi
 # Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji.
 packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
 

@@ -122,7 +122,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
 	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
-	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office image media pdf archive data [number of cores for each]", func(v string) (err error) {
+	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office web image media pdf archive data [number of cores for each]", func(v string) (err error) {
 		s.api.Concurrency, err = parseConcurrency(v)
 		return err
 	})
@@ -169,7 +169,7 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Tesseract, "tesseract"}} {
+	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
 	}
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")

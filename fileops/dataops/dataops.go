@@ -33,8 +33,8 @@
 //
 // # CSV as JSON
 //
-// The text may be UTF-8, UTF-16 with a byte order mark, or Windows-1252. The
-// separator of a CSV is found by trying. The first row names the columns; a
+// The text may be in any encoding that package charset knows. The separator of a
+// CSV is found by trying. The first row names the columns; a
 // name that is empty or used before gets one of its own ("column_3", "name_2").
 package dataops
 
@@ -46,15 +46,16 @@ import (
 	"io"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
 )
 
 const (
-	maxCell    = 16 << 20 // bytes of one cell
-	maxRow     = 32 << 20 // bytes of the cells of one row
-	maxNames   = 4 << 20  // bytes of the names of all columns
-	maxColumns = 16384    // what a sheet can hold
-	maxDepth   = 100      // levels of objects and arrays
+	maxCell    = delimited.MaxCell
+	maxRow     = delimited.MaxRow
+	maxNames   = 4 << 20 // bytes of the names of all columns
+	maxColumns = delimited.MaxColumns
+	maxDepth   = 100 // levels of objects and arrays
 
 	// A few bytes can ask for a row of thousands of empty cells. A result may
 	// have this many bytes, plus so many for each byte of the input.

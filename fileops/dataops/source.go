@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
 )
 
 // chunk is how many bytes are read at once.
@@ -32,20 +33,23 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	s := &source{ctx: ctx, job: job, passes: 1}
 	r := job.Input().Reader()
 	buf := make([]byte, chunk)
-	n, err := io.ReadFull(r, buf[:3])
+	n, err := io.ReadFull(r, buf[:4])
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, err
 	}
 	switch head := buf[:n]; {
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		s.enc = unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
-		return s, nil
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		s.skip = 3
+	case len(head) > 0 && head[0] >= 0xfe, bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
+		// A byte order mark of UTF-16 or UTF-32; 0xfe and 0xff are in no UTF-8.
+		if s.enc = charset.Detect(head); s.enc != charmap.Windows1252 {
+			return s, nil
+		}
 	}
-	// One broken character does not make a text of thousands of good ones
-	// Windows-1252, where hardly any two bytes happen to be UTF-8.
+	// One broken character does not make a text of thousands of good ones one in
+	// another encoding, where hardly any two bytes happen to be UTF-8.
 	good, bad := 0, 0
+	var strange []byte // the first part that is not UTF-8
 	for eof := false; !eof; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -61,6 +65,9 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 		}
 		kept := bytes.Clone(buf[len(rest) : n+m])
 		if !utf8.Valid(rest) {
+			if bad == 0 {
+				strange = bytes.Clone(rest)
+			}
 			g, b := count(rest)
 			good, bad = good+g, bad+b
 		} else if bad > 0 || !ascii(rest) {
@@ -71,10 +78,11 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	}
 	switch {
 	case bad == 0:
+		s.enc = nil
 	case s.skip > 0 || good > bad:
 		s.enc = unicode.UTF8 // with U+FFFD for what is broken
 	default:
-		s.enc = charmap.Windows1252
+		s.enc = charset.Detect(strange)
 	}
 	return s, nil
 }

@@ -37,6 +37,8 @@ func TestCSVToJSON(t *testing.T) {
 		{"utf-8 with a mark", "x.csv", "\ufeffa,b\nä,😀\n", `{"a": "ä", "b": "😀"}`},
 		{"utf-16", "x.csv", wide, `{"a": "😀", "b": "ü"}`},
 		{"windows-1252", "x.csv", "a,b\nGr\xfc\xdfe,\x80\n", `{"a": "Grüße", "b": "€"}`},
+		{"windows-1251", "x.csv", "a,b\n\xc3\xee\xf0\xee\xe4,\xcc\xee\xf1\xea\xe2\xe0\n", `{"a": "Город", "b": "Москва"}`},
+		{"shift-jis", "x.csv", "a,b\n\x93\x8c\x8b\x9e,\x82\xb1\x82\xf1\x82\xc9\x82\xbf\x82\xcd\n", `{"a": "東京", "b": "こんにちは"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

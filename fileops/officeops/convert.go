@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -286,9 +287,9 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 		return err
 	}
 	if s.tool == byTable {
-		return t.rewriteTable(ctx, s, decode(text), out)
+		return t.rewriteTable(ctx, s, charset.Decode(text), out)
 	}
-	text = decode(text)
+	text = charset.Decode(text)
 	if s.to == format.HTML {
 		text = textToHTML(text, format.Base(t.job.Input().Name()))
 	}
@@ -352,12 +353,12 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 	}
 	switch s.from {
 	case format.TXT:
-		text = decode(text)
+		text = charset.Decode(text)
 	case format.HTML:
-		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, decodeHTML(text))
+		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, charset.DecodeHTML(text))
 		r.FitPictures = true
 	default:
-		text = decode(text)
+		text = charset.Decode(text)
 		tab, err := inspect(ctx, text, s.from)
 		if err != nil {
 			return err

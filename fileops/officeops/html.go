@@ -7,10 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/charset"
 )
 
 // pageStyle comes before the styles of a document, which may override it.
@@ -19,7 +17,6 @@ const pageStyle = `<style>@page { size: 21cm 29.7cm; margin: 2cm }</style>`
 
 var (
 	cssURL    = regexp.MustCompile(`(?is)url\s*\([^)]*\)?`)
-	declared  = regexp.MustCompile(`(?i)charset\s*=`)
 	tagName   = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	cssImport = regexp.MustCompile(`(?is)@import[^;]*;?`)
 )
@@ -43,20 +40,6 @@ var void = map[string]bool{
 type cleaner struct {
 	tables   bool // give tables a border that have none: for pages without a style of their own
 	pageSize bool // add pageStyle
-}
-
-// decodeHTML returns a page in UTF-8. A byte order mark decides on its
-// encoding, then what it declares itself, then what it looks like.
-func decodeHTML(b []byte) []byte {
-	head := b[:min(len(b), 1024)] // HTML, 13.2.3.2
-	if !utf8.Valid(b) && declared.Match(head) {
-		if enc, name, _ := charset.DetermineEncoding(head, ""); name != "utf-8" {
-			if d, err := enc.NewDecoder().Bytes(b); err == nil {
-				b = d
-			}
-		}
-	}
-	return decode(b)
 }
 
 // clean rewrites a page in UTF-8. The result is ASCII, so that it does not

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -71,13 +72,13 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 		case s.to == format.EPUB: // from HTML, see route
 			// In the sandbox pandoc takes pictures from a container only.
 			in, from = "in.epub", pandocIn[format.EPUB]
-			if text, err = bookOf(cleaner{}.clean(ctx, decodeHTML(text)), title); err != nil {
+			if text, err = bookOf(cleaner{}.clean(ctx, charset.DecodeHTML(text)), title); err != nil {
 				return err
 			}
 		case s.from == format.HTML:
-			text = decodeHTML(text)
+			text = charset.DecodeHTML(text)
 		default:
-			text = decode(text)
+			text = charset.Decode(text)
 		}
 		files[in] = text
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/webops"
 )
 
 // None as the path of a program in [Options] does without it.
@@ -40,14 +41,14 @@ const None = "none"
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
 	// Paths of programs; "" searches PATH, [None] does without.
-	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Tesseract string
+	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract string
 
 	// OfficeWorkers is how many LibreOffice processes are kept; 0 means one
 	// for each core.
 	OfficeWorkers int
 
 	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
-	TempDir  string       // for the profiles of LibreOffice; "" means os.TempDir
+	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
 }
 
@@ -89,7 +90,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 		wg.Go(func() { f(ctx) })
 	}
 	wg.Wait()
-	p.findRenderer(ctx) // takes the picture encoders into account
+	wg.Go(func() { p.findRenderer(ctx) }) // takes the picture encoders into account
+	wg.Go(func() { p.findWeb(ctx) })
+	wg.Wait()
 	return p.set()
 }
 
@@ -125,10 +128,11 @@ type prober struct {
 	media  *mediaops.Engine
 	office *officeops.Engine
 	render *renderops.Engine
+	web    *webops.Engine
 	qpdf   *engine.Program
 	ocr    *ocrops.Engine
 
-	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, ocrErr error
+	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr error
 }
 
 var errDisabled = errors.New("switched off by configuration")
@@ -246,11 +250,16 @@ func (p *prober) set() *Set {
 	if p.media != nil {
 		add(p.media.Actions()...)
 	}
+	dataConvert := dataops.Convert()
 	if p.office != nil {
 		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
-		add(p.office.Actions()...)
 		officeConvert = p.office.Convert()
 	}
+	if p.web != nil {
+		s.closers, s.warmers = append(s.closers, p.web), append(s.warmers, p.web)
+	}
+	pages, books, records := p.webActions(officeConvert, dataConvert)
+	add(pages, books, records, officeConvert)
 	if p.render != nil {
 		tools.Renderer = pageRenderer{p.render}
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
@@ -262,7 +271,6 @@ func (p *prober) set() *Set {
 		ocrConvert = p.ocr.Convert()
 		add(ocrConvert)
 	}
-	dataConvert := dataops.Convert()
 	add(dataConvert, archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
 	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
@@ -270,6 +278,8 @@ func (p *prober) set() *Set {
 	direct := slices.Clone(s.actions)
 	add(
 		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
+		via(pages, format.PDF, renderConvert, direct, webToPages),
+		via(books, format.PDF, renderConvert, direct, webToPages),
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
 		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
@@ -426,6 +436,7 @@ func (p *prober) report() []Engine {
 		e.Version, e.Path = prog.Version, prog.Path
 		add(e, nil)
 	}
+	add(p.reportWeb(), p.webErr)
 	qpdf := Engine{Name: "qpdf", Purpose: "passwords of every kind of PDF; repair of damaged ones", Packages: []string{"qpdf"}}
 	if p.qpdf != nil {
 		qpdf.Version, qpdf.Path = p.qpdf.Version, p.qpdf.Path

@@ -213,7 +213,7 @@ func TestMergeMixed(t *testing.T) {
 // What is switched off is neither found nor offered, and nothing else is lost.
 func TestWithout(t *testing.T) {
 	t.Parallel()
-	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, QPDF: standard.None})
+	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, QPDF: standard.None, Chromium: standard.None})
 	defer s.Close()
 	missing := map[string]bool{}
 	for _, e := range s.Engines() {
@@ -224,7 +224,7 @@ func TestWithout(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"ffmpeg", "libreoffice", "pandoc", "qpdf"} {
+	for _, name := range []string{"ffmpeg", "libreoffice", "pandoc", "qpdf", "chromium"} {
 		if !missing[name] {
 			t.Errorf("%s is not missing", name)
 		}

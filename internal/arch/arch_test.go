@@ -22,23 +22,26 @@ const module = "github.com/filewright/filewright"
 // A package that is not listed may import nothing of it.
 var arrows = map[string][]string{
 	// core
-	"fileops/format": {},
-	"fileops/engine": {},
-	"fileops":        {"fileops/format"},
+	"fileops/format":    {},
+	"fileops/engine":    {},
+	"fileops":           {"fileops/format"},
+	"fileops/charset":   {},
+	"fileops/delimited": {"fileops"},
 
 	// engines: leaves beside each other
 	"fileops/pdfops":     {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/imageops":   {"fileops", "fileops/format"},
 	"fileops/renderops":  {"fileops", "fileops/format"},
 	"fileops/mediaops":   {"fileops", "fileops/format", "fileops/engine"},
-	"fileops/officeops":  {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/officeops":  {"fileops", "fileops/format", "fileops/engine", "fileops/charset"},
 	"fileops/packageops": {"fileops", "fileops/format"},
 	"fileops/ocrops":     {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/webops":     {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/delimited"},
 	"fileops/archiveops": {"fileops", "fileops/format"},
-	"fileops/dataops":    {"fileops", "fileops/format"},
+	"fileops/dataops":    {"fileops", "fileops/format", "fileops/charset", "fileops/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/ocrops",
-		"fileops/archiveops", "fileops/dataops"},
+		"fileops/archiveops", "fileops/dataops", "fileops/webops"},
 	"fileops/fileopstest": {"fileops", "fileops/format"},
 
 	// domain

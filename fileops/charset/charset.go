@@ -1,0 +1,213 @@
+// Package charset decodes text whose encoding nobody has told: text files, CSV
+// files and web pages.
+//
+// It knows UTF-8, UTF-16 and UTF-32 with a byte order mark, ISO-2022-JP,
+// Shift-JIS, EUC-JP, EUC-KR, GB 18030, Windows-1251 and Windows-1252; and for web
+// pages all encodings of the Encoding Standard of WHATWG, if the page declares
+// one of them.
+package charset
+
+import (
+	"bytes"
+	"regexp"
+	"unicode"
+	"unicode/utf8"
+
+	whatwg "golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode/utf32"
+
+	utf "golang.org/x/text/encoding/unicode"
+)
+
+// Decode returns text in UTF-8, without a byte order mark, whatever encoding it
+// is in. It never fails: what cannot be decoded becomes U+FFFD.
+func Decode(b []byte) []byte {
+	if enc := Detect(b); enc != nil {
+		if d, err := enc.NewDecoder().Bytes(b); err == nil {
+			b = d
+		}
+	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	return bytes.ToValidUTF8(b, []byte("\ufffd"))
+}
+
+var (
+	declared    = regexp.MustCompile(`(?i)charset\s*=`)
+	xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+)
+
+// DecodeHTML returns a page in UTF-8. A byte order mark decides on its
+// encoding, then what it declares itself, then what it looks like.
+func DecodeHTML(b []byte) []byte {
+	if utf8.Valid(b) {
+		return Decode(b)
+	}
+	head := b[:min(len(b), 1024)] // HTML, 13.2.3.2
+	var enc encoding.Encoding
+	name := "utf-8"
+	if m := xmlEncoding.FindSubmatch(head); m != nil {
+		enc, name = whatwg.Lookup(string(m[1]))
+	} else if declared.Match(head) {
+		enc, name, _ = whatwg.DetermineEncoding(head, "")
+	}
+	if enc != nil && name != "utf-8" {
+		if d, err := enc.NewDecoder().Bytes(b); err == nil {
+			b = d
+		}
+	}
+	return Decode(b)
+}
+
+// Detect returns the encoding of a text, nil for UTF-8. A byte order mark
+// decides; then whether the bytes are UTF-8; then which encoding makes the most
+// ordinary text of them.
+func Detect(b []byte) encoding.Encoding {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		return nil
+	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.ExpectBOM)
+	case bytes.HasPrefix(b, []byte("\xff\xfe")), bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return utf.UTF16(utf.LittleEndian, utf.ExpectBOM)
+	case utf8.Valid(b):
+		for _, escape := range []string{"\x1b$B", "\x1b$@", "\x1b(J", "\x1b$(D"} {
+			if bytes.Contains(b, []byte(escape)) {
+				return japanese.ISO2022JP
+			}
+		}
+		return nil
+	}
+	sample := b[:min(len(b), 256<<10)]
+	if len(sample) < len(b) { // end at a line, not in a character
+		if i := bytes.LastIndexByte(sample, '\n'); i > 0 {
+			sample = sample[:i]
+		}
+	}
+	best, bestScore := encoding.Encoding(charmap.Windows1252), 0.5
+	for _, c := range []struct {
+		enc   encoding.Encoding
+		usual func(rune) bool
+	}{
+		{japanese.ShiftJIS, isJapanese},
+		{japanese.EUCJP, isJapanese},
+		{korean.EUCKR, isKorean},
+		{simplifiedchinese.GB18030, isChinese},
+		{charmap.Windows1251, func(r rune) bool { return r >= 'А' && r <= 'я' || r == 'ё' || r == 'Ё' }},
+	} {
+		s := score(sample, c.enc, c.usual)
+		if c.enc == charmap.Windows1251 && mixesLetters(sample) {
+			s /= 2
+		}
+		if s > bestScore {
+			best, bestScore = c.enc, s
+		}
+	}
+	return best
+}
+
+// score tells how much b looks like text in an encoding: the share of its
+// characters beyond ASCII that are usual in the languages it is made for. A
+// character that is not defined counts ten times.
+func score(b []byte, enc encoding.Encoding, usual func(rune) bool) float64 {
+	d, err := enc.NewDecoder().Bytes(b)
+	if err != nil {
+		return 0
+	}
+	good, all, kana, run, longRuns := 0, 0, 0, 0, 0
+	for _, r := range string(d) {
+		if r < 0x80 {
+			run = 0
+			continue
+		}
+		all++
+		if run++; run == 2 {
+			longRuns += 2
+		} else if run > 2 {
+			longRuns++
+		}
+		switch {
+		case r == utf8.RuneError, unicode.Is(unicode.Co, r), r < 0xa0:
+			all += 9
+		case usual(r):
+			good++
+			if r >= 0x3041 && r <= 0x30fe || unicode.Is(unicode.Hangul, r) {
+				kana++
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	s := float64(good) / float64(all)
+	// In Latin text single accented letters stand among ASCII ones; in the
+	// languages sought here such letters come in runs.
+	if float64(longRuns) < 0.6*float64(all) {
+		s /= 2
+	}
+	// Kana and Hangul come out of the right encoding only; ideographs come out
+	// of several.
+	return s + 0.5*float64(kana)/float64(all)
+}
+
+// mixesLetters tells whether most of what is not ASCII stands in one word with
+// letters that are: so it is in Latin text, hardly ever in Cyrillic.
+func mixesLetters(b []byte) bool {
+	ascii := func(i int) bool {
+		return i >= 0 && i < len(b) && (b[i]|0x20 >= 'a' && b[i]|0x20 <= 'z')
+	}
+	mixed, all := 0, 0
+	for i := 0; i < len(b); i++ {
+		if b[i] < 0x80 {
+			continue
+		}
+		from := i
+		for i < len(b) && b[i] >= 0x80 {
+			i++
+		}
+		all += i - from
+		if ascii(from-1) || ascii(i) {
+			mixed += i - from
+		}
+	}
+	return 2*mixed > all
+}
+
+// isJapanese: kana, punctuation, and the ideographs of JIS X 0208 level 1,
+// which are told by being in Shift-JIS before 0x989f.
+func isJapanese(r rune) bool {
+	switch {
+	case r >= 0x3000 && r <= 0x30fe, r >= 0xff01 && r <= 0xff5e:
+		return true
+	case unicode.Is(unicode.Han, r):
+		b, err := japanese.ShiftJIS.NewEncoder().Bytes([]byte(string(r)))
+		return err == nil && len(b) == 2 && (b[0] < 0x98 || b[0] == 0x98 && b[1] <= 0x9e)
+	}
+	return false
+}
+
+// isKorean: the syllables of KS X 1001, which are rows 0xb0 to 0xc8.
+func isKorean(r rune) bool {
+	if !unicode.Is(unicode.Hangul, r) {
+		return false
+	}
+	b, err := korean.EUCKR.NewEncoder().Bytes([]byte(string(r)))
+	return err == nil && len(b) == 2 && b[0] >= 0xb0 && b[0] <= 0xc8 && b[1] >= 0xa1
+}
+
+// isChinese: punctuation, and the ideographs of GB 2312 level 1, which are rows
+// 0xb0 to 0xd7.
+func isChinese(r rune) bool {
+	switch {
+	case r >= 0x3000 && r <= 0x3011, r >= 0xff01 && r <= 0xff5e, r >= 0x2014 && r <= 0x2026:
+		return true
+	case unicode.Is(unicode.Han, r):
+		b, err := simplifiedchinese.GBK.NewEncoder().Bytes([]byte(string(r)))
+		return err == nil && len(b) == 2 && b[0] >= 0xb0 && b[0] <= 0xd7 && b[1] >= 0xa1
+	}
+	return false
+}

@@ -1,0 +1,214 @@
+package webops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// startTimeout is how long a browser may take until it answers.
+const startTimeout = time.Minute
+
+// flags returns the arguments of the browser. There are three reasons for them:
+// nothing may reach the network, nothing may be left running or on the disk, and
+// a page must look the same everywhere.
+func flags(profile string, sandbox bool) []string {
+	args := []string{
+		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + profile,
+
+		// No name has an address, not even one that is an address, and what
+		// gets by that has to go by a proxy that does not exist. Without the
+		// bypass rule this machine itself would be reached without it.
+		"--host-resolver-rules=MAP * ~NOTFOUND",
+		"--proxy-server=socks5://0.0.0.0:1", "--proxy-bypass-list=<-loopback>",
+		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+		"--dns-prefetch-disable", "--no-pings", "--disable-quic",
+		"--disable-background-networking", "--disable-component-update", "--disable-domain-reliability",
+		"--disable-client-side-phishing-detection", "--disable-sync", "--disable-default-apps", "--disable-extensions",
+		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,InterestFeedContentSuggestions,AcceptCHFrame,WebUsb,WebBluetooth",
+
+		"--user-agent=Chromium", "--disable-crashpad-for-testing",
+		"--no-first-run", "--no-default-browser-check", "--no-service-autorun", "--disable-breakpad", "--disable-crash-reporter",
+		"--password-store=basic", "--use-mock-keychain", "--metrics-recording-only", "--disable-search-engine-choice-screen",
+		"--disable-dev-shm-usage", "--disable-gpu", "--disable-gpu-shader-disk-cache", "--disk-cache-size=1", "--mute-audio",
+		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-renderer-backgrounding", "--disable-background-timer-throttling",
+		"--disable-backgrounding-occluded-windows",
+
+		// Scripts are off; if one runs all the same it is not compiled.
+		"--js-flags=--jitless",
+
+		"--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", "--lang=en-US", "--hide-scrollbars",
+	}
+	if !sandbox {
+		args = append(args, "--no-sandbox")
+	}
+	return append(args, "about:blank")
+}
+
+// A browser is a running Chromium with a profile directory of its own.
+type browser struct {
+	proc *engine.Process
+	conn *conn
+	dir  string
+	done chan struct{} // closed when the process and all it started have ended
+
+	tooLarge atomic.Bool // it was killed because of its memory
+	stopping sync.Once
+
+	// Guarded by the pool's lock.
+	users     int
+	documents int
+	retired   string // why it gets no more documents; "" if it does
+}
+
+// startBrowser starts a browser and waits until it answers. It lives until ctx
+// is done or [browser.stop] is called. version is that of the browser.
+func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *browser, version string, err error) {
+	dir, err := os.MkdirTemp(o.TempDir, "webops-")
+	if err != nil {
+		return nil, "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, "", err
+	}
+	fail := func(err error) (*browser, string, error) {
+		return nil, "", errors.Join(err, os.RemoveAll(dir))
+	}
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return fail(err)
+	}
+	defer inR.Close()
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		inW.Close()
+		return fail(err)
+	}
+	defer outW.Close()
+	proc, err := prog.Start(ctx, engine.Cmd{
+		Dir: dir, Args: flags(filepath.Join(dir, "profile"), !o.NoSandbox),
+		Env: []string{
+			"XDG_CONFIG_HOME=" + dir, "XDG_CACHE_HOME=" + dir,
+			// No session bus: it would be asked for settings of a desktop.
+			"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
+		},
+		Files: []*os.File{inR, outW},
+	})
+	if err != nil {
+		inW.Close()
+		outR.Close()
+		return fail(err)
+	}
+	b = &browser{proc: proc, dir: dir, conn: newConn(outR, inW), done: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() {
+		err := proc.Wait() // the group has been killed
+		b.conn.close()
+		<-b.conn.done
+		if rerr := removeAll(dir); rerr != nil {
+			o.Log.Error("browser profile not removed", "err", rerr)
+		}
+		ended <- err
+		close(b.done)
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no answer within %v", startTimeout))
+	defer cancel()
+	var v struct {
+		Product string `json:"product"`
+	}
+	if err := b.conn.call(ctx, "", "Browser.getVersion", nil, &v); err != nil {
+		b.stop()
+		return nil, "", errors.Join(err, <-ended)
+	}
+	return b, v.Product, nil
+}
+
+// removeAll removes a directory in which processes that were just killed may
+// still be creating files.
+func removeAll(dir string) error {
+	var err error
+	for range 20 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+// stop kills the browser and waits until everything it had is gone. It may be
+// called several times, from several goroutines.
+func (b *browser) stop() {
+	b.proc.Kill()
+	<-b.done
+}
+
+func (b *browser) ended() bool {
+	select {
+	case <-b.done:
+		return true
+	case <-b.conn.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// memory returns how many bytes of memory the processes of the browser have for
+// themselves: what is resident and not shared (proc_pid_statm(5)).
+func (b *browser) memory() int64 {
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	var total int64
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		if group, err := syscall.Getpgid(pid); err != nil || group != b.proc.Pid() {
+			continue
+		}
+		statm, err := os.ReadFile(filepath.Join("/proc", d.Name(), "statm"))
+		if err != nil {
+			continue // it has just ended
+		}
+		var size, resident, shared int64
+		if _, err := fmt.Fscan(bytes.NewReader(statm), &size, &resident, &shared); err == nil {
+			total += (resident - shared) * int64(os.Getpagesize())
+		}
+	}
+	return total
+}
+
+// watch kills the browser when it uses more than limit bytes of memory, until
+// ctx is done.
+func (b *browser) watch(ctx context.Context, limit int64) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.done:
+			return
+		case <-tick.C:
+			if b.memory() > limit {
+				b.tooLarge.Store(true)
+				b.proc.Kill()
+				return
+			}
+		}
+	}
+}

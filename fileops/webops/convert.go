@@ -1,0 +1,118 @@
+package webops
+
+import (
+	"context"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Margins in points where none is asked for: two centimetres around text that
+// has none of its own, less around what has.
+const (
+	textMargin  = 57
+	pageMargin  = 36
+	tableMargin = 36
+)
+
+// A page is a document to be printed.
+type page struct {
+	html   string
+	title  string // of the PDF if the document has none
+	layout layout
+
+	// check tells that the first picture must load: it is the document.
+	check bool
+}
+
+// A source makes a page of a document. in is its content.
+type source func(e *Engine, ctx context.Context, job *fileops.Job, in []byte) (page, error)
+
+// conversions lists what becomes a PDF, in the order of the Spec. It is never
+// written to.
+var conversions = []struct {
+	formats []format.Format
+	params  fileops.Schema
+	source  source
+}{
+	{
+		[]format.Format{format.HTML},
+		parameters("takes what the style of the page says (@page), else a4", "takes that of the style, else portrait", pageMargin),
+		(*Engine).htmlPage,
+	},
+	{[]format.Format{format.MD}, parameters("is a4", "is portrait", textMargin), (*Engine).markdownPage},
+	{[]format.Format{format.TXT}, parameters("is a4", "is portrait", textMargin), (*Engine).textPage},
+	{[]format.Format{format.CSV, format.TSV}, parameters("is a4", "is landscape if the table is wide", tableMargin), (*Engine).tablePage},
+	{[]format.Format{format.SVG}, parameters("is that of the picture", "is that of the picture", 0), (*Engine).svgPage},
+}
+
+// Convert returns the action "convert" to pdf, see the package comment.
+//
+// It fails with [fileops.ErrLimit] if a document is larger than 32 MiB or
+// [ErrTooLong], takes more time or memory than the [Options] allow or makes a PDF of more than
+// 512 MiB, with [fileops.ErrCorruptInput] if it cannot be read, with
+// [fileops.ErrUnsupportedInput] if what it shows is in other files, and with
+// [fileops.ErrEngine] if the browser crashes over it, twice.
+func (e *Engine) Convert() fileops.Action {
+	spec := fileops.Spec{
+		Name:    "convert",
+		Engine:  e.prog.Name + " " + e.prog.Version,
+		Family:  "web",
+		Summary: "Prints web pages, text, tables and drawings to PDF.",
+	}
+	for _, c := range conversions {
+		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: c.formats, Params: c.params})
+	}
+	return fileops.Func(spec, e.convert)
+}
+
+func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	in := job.Input()
+	b, err := in.ReadAll(maxText)
+	if err != nil {
+		return err
+	}
+	var make source
+	for _, c := range conversions {
+		for _, f := range c.formats {
+			if f == in.Format() {
+				make = c.source
+			}
+		}
+	}
+	pg, err := make(e, ctx, job, b)
+	if err != nil {
+		return err
+	}
+	if pg.title == "" {
+		pg.title = format.Base(in.Name())
+	}
+	pg.layout.plain = pg.layout.plain || heavy(pg.html)
+	job.Progress(0.1)
+	return job.WriteFile(fileops.ResultName(in, format.PDF), func(path string) error {
+		return e.pool.use(ctx, func(ctx context.Context, b *browser) error {
+			return b.print(ctx, pg, path, func(done float64) { job.Progress(0.1 + 0.9*done) })
+		})
+	})
+}
+
+// htmlPage takes a page as it is.
+func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page, error) {
+	l := newLayout(job.Params, pageMargin, false)
+	l.follow = true
+	p := job.Params
+	rule := ""
+	if p.Get("page_size") != auto || p.Get("orientation") != auto {
+		// Without a rule of our own a page is turned the way its style says.
+		rule += "size: " + css(l.page.width) + " " + css(l.page.height) + " !important; "
+	}
+	if rule != "" || p.Has("margin") {
+		rule += "margin: " + css(l.margin) + " " + css(l.margin) + " " + css(l.bottom()) + " !important"
+	}
+	text := prepare(charset.DecodeHTML(in))
+	if rule != "" {
+		text += "<style>@page { " + rule + " }</style>"
+	}
+	return page{html: text, layout: l}, nil
+}

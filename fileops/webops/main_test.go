@@ -1,0 +1,32 @@
+package webops
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// shared is the engine of most tests, because a browser for each of them would
+// be many.
+var shared *Engine
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "webops-test-")
+	if err != nil {
+		panic(err)
+	}
+	shared, err = Find(context.Background(), Options{NoSandbox: os.Geteuid() == 0, TempDir: dir})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	shared.Close()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		fmt.Println("left behind:", left, err)
+		code = 1
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}

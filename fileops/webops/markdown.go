@@ -1,0 +1,146 @@
+package webops
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"html"
+	"regexp"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/yuin/goldmark"
+	emoji "github.com/yuin/goldmark-emoji"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	gmhtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+//go:embed markdown.css
+var markdownStyle string
+
+var (
+	// frontMatter is what comes before the text for programs that publish it.
+	frontMatter = regexp.MustCompile(`(?s)\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\z)`)
+	matterTitle = regexp.MustCompile(`(?m)^title:[ \t]*(.+?)[ \t]*$`)
+)
+
+// markdownPage prints Markdown as GitHub reads it: CommonMark with tables, task
+// lists, strikethrough, links without brackets, footnotes, alerts and :names: of
+// emoji. HTML in it is taken as it is: it can do here no more than in a page.
+//
+// It fails with [fileops.ErrLimit] if reading takes longer than a document may.
+func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) (_ page, err error) {
+	ctx, cancel := e.pool.limited(ctx)
+	defer cancel()
+	defer release(&err)
+	stop := &brake{ctx: ctx}
+	src := bytes.ReplaceAll(charset.Decode(in), []byte("\r\n"), []byte("\n"))
+	title := ""
+	if m := frontMatter.FindSubmatchIndex(src); m != nil {
+		if t := matterTitle.FindSubmatch(src[m[2]:m[3]]); t != nil {
+			title = strings.Trim(string(t[1]), `"'`)
+		}
+		src = src[m[1]:]
+	}
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, emoji.Emoji),
+		goldmark.WithParserOptions(
+			parser.WithBlockParsers(util.Prioritized(blockBrake{stop}, 0)), parser.WithInlineParsers(util.Prioritized(inlineBrake{stop}, 0)),
+			parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(alerts{}, 500))),
+		goldmark.WithRendererOptions(gmhtml.WithUnsafe()),
+	)
+	root := md.Parser().Parse(text.NewReader(src))
+	var body bytes.Buffer
+	if title != "" {
+		body.WriteString("<h1>" + html.EscapeString(title) + "</h1>\n")
+	}
+	if err := md.Renderer().Render(&body, src, root); err != nil {
+		return page{}, fileops.Fail(fileops.ErrCorruptInput, err, "the text cannot be read as Markdown")
+	}
+	if title == "" {
+		title = firstHeading(root, src)
+	}
+	if title == "" {
+		title = format.Base(job.Input().Name())
+	}
+	l := newLayout(job.Params, textMargin, false)
+	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l}, nil
+}
+
+// firstHeading returns the text of the first heading of the first level.
+func firstHeading(root ast.Node, src []byte) string {
+	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok && h.Level == 1 {
+			return plain(h, src)
+		}
+	}
+	return ""
+}
+
+func plain(n ast.Node, src []byte) string {
+	var b strings.Builder
+	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			switch n := n.(type) {
+			case *ast.Text:
+				b.Write(n.Segment.Value(src))
+			case *ast.String:
+				b.Write(n.Value)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.TrimSpace(b.String())
+}
+
+// alerts is the extension of GitHub for quotes that begin with [!NOTE] and the
+// like.
+type alerts struct{}
+
+var alertMark = regexp.MustCompile(`^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*\n?$`)
+
+// Transform implements parser.ASTTransformer.
+func (alerts) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+	src := reader.Source()
+	ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		quote, ok := n.(*ast.Blockquote)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		first, ok := quote.FirstChild().(*ast.Paragraph)
+		if !ok || first.Lines().Len() == 0 {
+			return ast.WalkContinue, nil
+		}
+		line := first.Lines().At(0)
+		m := alertMark.FindSubmatch(line.Value(src))
+		if m == nil {
+			return ast.WalkContinue, nil
+		}
+		// The mark is what the first line has become.
+		for c := first.FirstChild(); c != nil; {
+			next := c.NextSibling()
+			t, ok := c.(*ast.Text)
+			if !ok || t.Segment.Start >= line.Stop {
+				break
+			}
+			first.RemoveChild(first, c)
+			c = next
+		}
+		kind := string(m[1])
+		quote.SetAttributeString("class", []byte("alert "+strings.ToLower(kind)))
+		title := ast.NewParagraph()
+		title.SetAttributeString("class", []byte("alert-title"))
+		title.AppendChild(title, ast.NewString([]byte(kind[:1]+strings.ToLower(kind[1:]))))
+		quote.InsertBefore(quote, first, title)
+		if first.ChildCount() == 0 {
+			quote.RemoveChild(quote, first)
+		}
+		return ast.WalkContinue, nil
+	})
+}

@@ -1,0 +1,277 @@
+package webops
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// printParams are those of Page.printToPDF (Chrome DevTools Protocol, tip of
+// tree). Lengths are in inches.
+type printParams struct {
+	Landscape               bool    `json:"landscape"`
+	DisplayHeaderFooter     bool    `json:"displayHeaderFooter"`
+	PrintBackground         bool    `json:"printBackground"`
+	PaperWidth              float64 `json:"paperWidth"`
+	PaperHeight             float64 `json:"paperHeight"`
+	MarginTop               float64 `json:"marginTop"`
+	MarginBottom            float64 `json:"marginBottom"`
+	MarginLeft              float64 `json:"marginLeft"`
+	MarginRight             float64 `json:"marginRight"`
+	HeaderTemplate          string  `json:"headerTemplate,omitempty"`
+	FooterTemplate          string  `json:"footerTemplate,omitempty"`
+	PreferCSSPageSize       bool    `json:"preferCSSPageSize"`
+	TransferMode            string  `json:"transferMode"`
+	GenerateTaggedPDF       bool    `json:"generateTaggedPDF"`
+	GenerateDocumentOutline bool    `json:"generateDocumentOutline"`
+}
+
+// params are the parameters of a call.
+type params = map[string]any
+
+// print prints pg to a file at path, which it replaces.
+func (b *browser) print(ctx context.Context, pg page, path string, progress func(float64)) error {
+	return b.printQuietly(ctx, quiet, pg, path, progress)
+}
+
+func (b *browser) printQuietly(ctx context.Context, quiet []instruction, pg page, path string, progress func(float64)) error {
+	c := b.conn
+	progress(0.1)
+	var made struct {
+		BrowserContextID string `json:"browserContextId"`
+		TargetID         string `json:"targetId"`
+		SessionID        string `json:"sessionId"`
+	}
+	if err := c.call(ctx, "", "Target.createBrowserContext", params{"disposeOnDetach": true}, &made); err != nil {
+		return err
+	}
+	// Whatever happens: the page and its process end with the context.
+	defer c.send("", "Target.disposeBrowserContext", params{"browserContextId": made.BrowserContextID}, nil)
+	if err := c.call(ctx, "", "Target.createTarget", params{"url": "about:blank", "browserContextId": made.BrowserContextID}, &made); err != nil {
+		return err
+	}
+	if err := c.call(ctx, "", "Target.attachToTarget", params{"targetId": made.TargetID, "flatten": true}, &made); err != nil {
+		return err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s := &session{conn: c, id: made.SessionID, frame: made.TargetID, loaded: make(chan struct{}, 1), fail: fail}
+	c.listen(s.id, s.handle)
+	defer c.forget(s.id)
+	err := s.print(ctx, quiet, pg, path, progress)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// A session is our connection to one page.
+type session struct {
+	conn   *conn
+	id     string
+	frame  string
+	loaded chan struct{}
+	fail   context.CancelCauseFunc
+}
+
+func (s *session) call(ctx context.Context, method string, p, result any) error {
+	return s.conn.call(ctx, s.id, method, p, result)
+}
+
+// handle reacts to what happens in the page.
+func (s *session) handle(e event) {
+	switch e.method {
+	case "Fetch.requestPaused":
+		var p struct {
+			RequestID string `json:"requestId"`
+		}
+		if json.Unmarshal(e.params, &p) == nil {
+			// Aborted rather than refused: no frame shows a page that says so.
+			s.conn.send(s.id, "Fetch.failRequest", params{"requestId": p.RequestID, "errorReason": "Aborted"}, nil)
+		}
+	case "Page.loadEventFired":
+		select {
+		case s.loaded <- struct{}{}:
+		default:
+		}
+	case "Page.frameNavigated":
+		var p struct {
+			Frame struct {
+				ID string `json:"id"`
+			} `json:"frame"`
+		}
+		if json.Unmarshal(e.params, &p) == nil && p.Frame.ID == s.frame {
+			s.fail(elsewhere(nil))
+		}
+	case "Inspector.targetCrashed":
+		s.fail(fmt.Errorf("the process of a page: %w", errCrashed))
+	case "Inspector.detached":
+		s.fail(fmt.Errorf("the page was closed: %w", errCrashed))
+	}
+}
+
+// An instruction is a call that is made to each page before it has any content.
+type instruction struct {
+	method string
+	params params
+}
+
+// quiet keeps a page from running code and from loading anything: the first for
+// what a page does, the others for what it names. The last two are for us to
+// know what happens. It is never written to.
+var quiet = []instruction{
+	{"Emulation.setScriptExecutionDisabled", params{"value": true}},
+	{"Fetch.enable", params{"patterns": []params{{"urlPattern": "*"}}}},
+	{"Network.enable", nil},
+	{"Network.emulateNetworkConditions", params{"offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}},
+	{"Network.setBypassServiceWorker", params{"bypass": true}},
+	{"Browser.setDownloadBehavior", params{"behavior": "deny"}},
+	{"Page.enable", nil},
+	{"Inspector.enable", nil},
+}
+
+func (s *session) print(ctx context.Context, quiet []instruction, pg page, path string, progress func(float64)) error {
+	replies := make(chan message, len(quiet))
+	for _, q := range quiet { // all at once: each would be a round trip
+		if _, err := s.conn.send(s.id, q.method, q.params, replies); err != nil {
+			return err
+		}
+	}
+	for range quiet {
+		select {
+		case m := <-replies:
+			if m.Error != nil {
+				m.Error.method = "preparation"
+				return m.Error
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.conn.done:
+			return errGone
+		}
+	}
+	progress(0.2)
+	if err := s.call(ctx, "Page.setDocumentContent", params{"frameId": s.frame, "html": pg.html}, nil); err != nil {
+		return err
+	}
+	select {
+	case <-s.loaded:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.conn.done:
+		return errGone
+	}
+	if err := s.look(ctx, pg); err != nil {
+		return err
+	}
+	progress(0.5)
+	var printed struct {
+		Stream string `json:"stream"`
+	}
+	p := pg.layout.params()
+	p.TransferMode = "ReturnAsStream"
+	if err := s.call(ctx, "Page.printToPDF", p, &printed); err != nil {
+		var refused *protocolError
+		if errors.As(err, &refused) {
+			return fileops.Fail(fileops.ErrEngine, err, "the document could not be printed; perhaps its pages have no room for anything")
+		}
+		return err
+	}
+	progress(0.8)
+	return s.save(ctx, printed.Stream, path)
+}
+
+// look waits for fonts that are in the page, gives it a title, and finds out
+// whether it shows anything. Scripts are off for the page, not for us.
+func (s *session) look(ctx context.Context, pg page) error {
+	title, err := json.Marshal(pg.title)
+	if err != nil {
+		return err
+	}
+	var seen struct {
+		Result struct {
+			Value struct {
+				Frames bool `json:"frames"`
+				Broken bool `json:"broken"`
+			} `json:"value"`
+		} `json:"result"`
+	}
+	err = s.call(ctx, "Runtime.evaluate", params{
+		"expression": `document.fonts.ready.then(() => {
+			if (!document.title.trim()) document.title = ` + string(title) + `;
+			const first = document.images[0];
+			return {frames: document.body instanceof HTMLFrameSetElement, broken: !first || !first.naturalWidth};
+		})`,
+		"awaitPromise": true, "returnByValue": true,
+	}, &seen)
+	var refused *protocolError
+	switch {
+	case errors.As(err, &refused):
+		select {
+		case <-ctx.Done(): // a crash, perhaps
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+		return elsewhere(err)
+	case err != nil:
+		return err
+	case seen.Result.Value.Frames:
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page consists of frames, and what they show is in other files")
+	case pg.check && seen.Result.Value.Broken:
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "the drawing is damaged or cannot be read")
+	}
+	return nil
+}
+
+// elsewhere is the error of a page that goes to another address by itself.
+func elsewhere(cause error) error {
+	return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the page leads on to another page at once")
+}
+
+// save writes what the browser has in a stream to a file.
+func (s *session) save(ctx context.Context, stream, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = s.copyStream(ctx, f, stream)
+	return errors.Join(err, f.Close())
+}
+
+func (s *session) copyStream(ctx context.Context, w io.Writer, stream string) error {
+	defer s.conn.send(s.id, "IO.close", params{"handle": stream}, nil)
+	var total int64
+	for {
+		var part struct {
+			Base64Encoded bool   `json:"base64Encoded"`
+			Data          string `json:"data"`
+			EOF           bool   `json:"eof"`
+		}
+		if err := s.call(ctx, "IO.read", params{"handle": stream, "size": 1 << 20}, &part); err != nil {
+			return err
+		}
+		data := []byte(part.Data)
+		if part.Base64Encoded {
+			var err error
+			if data, err = base64.StdEncoding.DecodeString(part.Data); err != nil {
+				return err
+			}
+		}
+		if total += int64(len(data)); total > maxOutput {
+			return fileops.Fail(fileops.ErrLimit, nil, "the result has more than %d bytes", int64(maxOutput))
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		if part.EOF {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package webops
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// newEngine returns an engine of its own, and where its profiles are.
+func newEngine(t *testing.T, o Options) (*Engine, string) {
+	t.Helper()
+	o.NoSandbox, o.TempDir, o.Chromium = shared.pool.opts.NoSandbox, t.TempDir(), shared.prog.Path
+	e, err := Find(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e, o.TempDir
+}
+
+// processes returns the processes whose arguments name dir.
+func processes(t *testing.T, dir string) map[int]string {
+	t.Helper()
+	found := make(map[int]string)
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		if b, err := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline")); err == nil && strings.Contains(string(b), dir) {
+			found[pid] = strings.ReplaceAll(string(b), "\x00", " ")
+		}
+	}
+	return found
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}
+
+// Close ends every process, whatever it is in the middle of, and leaves nothing.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	e, dir := newEngine(t, Options{})
+	if n := processes(t, dir); len(n) > 0 {
+		t.Errorf("after Find: %v", n)
+	}
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group := e.pool.current.proc.Pid()
+	if len(processes(t, dir)) == 0 {
+		t.Error("nothing runs after Warm")
+	}
+	done := make(chan error)
+	go func() {
+		_, err := try(t, e.Convert(), "a.html", endless, nil)
+		done <- err
+	}()
+	eventually(t, "a document", func() bool { e.pool.mu.Lock(); defer e.pool.mu.Unlock(); return e.pool.current.users > 0 })
+	time.Sleep(200 * time.Millisecond)
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("a conversion during Close: %v", err)
+	}
+	if n := processes(t, dir); len(n) > 0 {
+		t.Errorf("processes left: %v", n)
+	}
+	if err := syscall.Kill(-group, 0); err == nil {
+		// What nobody waits for stays as a zombie in a container without init.
+		for pid, args := range processes(t, dir) {
+			t.Errorf("in the group: %d %s", pid, args)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// endless is a page over which the browser is busy for long: nested columns and
+// floats have to be laid out again and again.
+var endless = "<p>" + strings.Repeat("<div style='columns:2'><div style='float:left'><table><tr><td>x", 200) + strings.Repeat("<p>text</p>", 20_000)
+
+// A browser that crashes takes no document with it.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	e, dir := newEngine(t, Options{Workers: 4})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	long := "<title>t</title>" + strings.Repeat("<p>a paragraph</p>", 3000)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if _, err := try(t, e.Convert(), "a.html", long, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	first := e.pool.current
+	eventually(t, "documents", func() bool { e.pool.mu.Lock(); defer e.pool.mu.Unlock(); return first.users == 3 })
+	time.Sleep(100 * time.Millisecond)
+	first.proc.Kill()
+	wg.Wait()
+	if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
+		t.Error(err)
+	}
+	if e.pool.current == first {
+		t.Error("the browser that crashed is still in use")
+	}
+	if es, _ := os.ReadDir(dir); len(es) > 1 {
+		t.Errorf("profiles of browsers that are gone: %v", es)
+	}
+}
+
+// A page whose own process crashes, in each browser, is an error of its own.
+func TestPageCrashes(t *testing.T) {
+	t.Parallel()
+	e, _ := newEngine(t, Options{})
+	err := e.pool.use(t.Context(), func(ctx context.Context, b *browser) error {
+		return b.printQuietly(ctx, append(quiet[:len(quiet):len(quiet)], instruction{"Page.crash", nil}), page{html: "<p>x", layout: layout{page: paper["a4"]}}, filepath.Join(t.TempDir(), "x.pdf"), func(float64) {})
+	})
+	if !errors.Is(err, fileops.ErrEngine) || !errors.Is(err, errCrashed) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
+		t.Errorf("the next document: %v", err)
+	}
+}
+
+// A document that takes too long, or too much memory, or is not wanted any more
+// is stopped, and so is what works on it.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	t.Run("time", func(t *testing.T) {
+		t.Parallel()
+		e, _ := newEngine(t, Options{Timeout: 2 * time.Second})
+		_, err := try(t, e.Convert(), "a.html", endless, nil)
+		if !errors.Is(err, fileops.ErrLimit) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
+			t.Errorf("the next document: %v", err)
+		}
+	})
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		e, _ := newEngine(t, Options{MemoryLimit: 150e6})
+		_, err := try(t, e.Convert(), "a.html", strings.Repeat("<table><tr><td>x<td>y</table>", 100_000), nil)
+		if !errors.Is(err, fileops.ErrLimit) || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("cancel", func(t *testing.T) {
+		t.Parallel()
+		e, dir := newEngine(t, Options{})
+		if err := e.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		busy := e.pool.current
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		err := fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.html", []byte(endless)))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		eventually(t, "the end of the browser", busy.ended)
+		eventually(t, "the end of its processes", func() bool { return len(processes(t, dir)) == 0 })
+	})
+	t.Run("size", func(t *testing.T) {
+		t.Parallel()
+		for name, in := range map[string]string{
+			"a.html": strings.Repeat("x", maxText+1),
+			"a.csv":  strings.Repeat("a,b\n", 10_001),
+			"a.txt":  strings.Repeat("a\n", maxLines+1),
+		} {
+			_, err := try(t, shared.Convert(), name, in, nil)
+			if !errors.Is(err, fileops.ErrLimit) || errors.Is(err, ErrTooLong) != (name != "a.html") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// A browser is replaced after a number of documents, and the old one ends.
+func TestRecycle(t *testing.T) {
+	t.Parallel()
+	e, dir := newEngine(t, Options{RecycleAfter: 2, Workers: 3})
+	var wg sync.WaitGroup
+	for range 7 {
+		wg.Go(func() {
+			if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "all but one profile removed", func() bool { es, _ := os.ReadDir(dir); return len(es) <= 1 })
+}
+
+// Markdown that makes its parser busy is stopped, too.
+func TestHostileMarkdown(t *testing.T) {
+	t.Parallel()
+	e, _ := newEngine(t, Options{Timeout: 3 * time.Second})
+	for name, in := range map[string]string{
+		"quotes":     strings.Repeat(">", 100_000) + " x",
+		"lists":      strings.Repeat("- ", 50_000) + "x",
+		"notes":      strings.Repeat("[^a]: ", 20_000),
+		"emphasis":   strings.Repeat("*a **a ", 20_000),
+		"links":      strings.Repeat("[a](", 50_000),
+		"characters": strings.Repeat("[", 50_000),
+	} {
+		if _, err := try(t, e.Convert(), "a.md", in, nil); !errors.Is(err, fileops.ErrLimit) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	deep := strings.Repeat("> ", 20) + strings.Repeat("- ", 20) + "text " + strings.Repeat("**b** `c` ", 200)
+	if _, err := try(t, shared.Convert(), "a.md", deep, nil); err != nil {
+		t.Errorf("what people may write: %v", err)
+	}
+}
