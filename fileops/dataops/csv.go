@@ -142,7 +142,7 @@ func (r *csvReader) next() error {
 
 // dialect returns the separator of a text, and a reader of the text without a
 // line that names it.
-func dialect(text io.Reader, from format.Format) (byte, io.Reader, error) {
+func dialect(text io.Reader, from format.Format, comma byte) (byte, io.Reader, error) {
 	sample := make([]byte, chunk)
 	n, err := io.ReadFull(text, sample)
 	whole := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -160,6 +160,9 @@ func dialect(text io.Reader, from format.Format) (byte, io.Reader, error) {
 	}
 	if from == format.TSV {
 		return '\t', rest, nil
+	}
+	if comma != 0 {
+		return comma, rest, nil
 	}
 	if i := bytes.LastIndexByte(sample, '\n'); i > 0 && !whole {
 		sample = sample[:i]
@@ -192,8 +195,8 @@ func separator(sample []byte) byte {
 }
 
 // toJSON writes the rows of src as an array of objects, one on a line.
-func toJSON(src *source, w io.Writer, from format.Format, typed bool) error {
-	comma, text, err := dialect(src.text(), from)
+func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool) error {
+	comma, text, err := dialect(src.text(), from, comma)
 	if err != nil {
 		return err
 	}
@@ -307,4 +310,54 @@ func isPlainNumber(cell []byte) bool {
 		}
 	}
 	return digits <= 15
+}
+
+// toTable writes the rows of src as they are; the first one is the header.
+func toTable(src *source, w tableWriter, from format.Format, comma byte) error {
+	comma, text, err := dialect(src.text(), from, comma)
+	if err != nil {
+		return err
+	}
+	// Markdown has as many columns as its header, so that the widest row must be
+	// known before.
+	r, width := newCSVReader(text, comma), 0
+	for ; err == nil; err = r.next() {
+		width = max(width, len(r.row.cells))
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if _, text, err = dialect(src.text(), from, comma); err != nil {
+		return err
+	}
+	r = newCSVReader(text, comma)
+	var cells [][]byte
+	for first := true; ; first = false {
+		err := r.next()
+		switch {
+		case errors.Is(err, io.EOF) && first:
+			return fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "the file has no rows")
+		case errors.Is(err, io.EOF):
+			return w.close()
+		case err != nil:
+			return err
+		}
+		cells = cells[:0]
+		for i := range len(r.row.cells) {
+			cells = append(cells, r.row.get(i))
+		}
+		if first {
+			if _, same := w.(*csvWriter); !same {
+				for len(cells) < width {
+					cells = append(cells, nil)
+				}
+			}
+			err = w.start(cells, width)
+		} else {
+			err = w.row(cells)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -217,6 +217,10 @@ func (p *prober) set() *Set {
 	if p.media != nil {
 		add(p.media.Actions()...)
 	}
+	// Before the office, which reads cells as dates and numbers and writes them
+	// in its own way.
+	dataConvert := dataops.Convert()
+	add(dataConvert)
 	if p.office != nil {
 		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
 		add(p.office.Actions()...)
@@ -227,8 +231,7 @@ func (p *prober) set() *Set {
 		renderConvert = p.render.Convert()
 		add(renderConvert)
 	}
-	dataConvert := dataops.Convert()
-	add(dataConvert, archiveops.Convert(nil))
+	add(archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
 
 	direct := slices.Clone(s.actions)
