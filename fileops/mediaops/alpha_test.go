@@ -140,7 +140,7 @@ func TestMergeCopies(t *testing.T) {
 		seconds   float64
 		gaps      float64 // what the encoder of the parts has put around them
 	}{
-		"mp4": {"mp4", x264, true, 2, 0}, "mkv": {"mkv", x264, true, 2, 0}, 
+		"mp4": {"mp4", x264, true, 2, 0}, "mkv": {"mkv", x264, true, 2, 0},
 		"webm": {"webm", "-c:v libvpx -deadline realtime -an", true, 2, 0},
 		"mp3":  {"mp3", "-map 1 -c:a libmp3lame -b:a 128k", false, 2, 0.15}, "wav": {"wav", "-map 1 -c:a pcm_s16le", false, 2, 0},
 	} {
