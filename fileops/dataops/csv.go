@@ -7,13 +7,23 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
 )
 
+// dialect returns the separator of a text, comma if that is not 0, and a reader of
+// the text without a line that names it.
+func dialect(text io.Reader, from format.Format, comma byte) (byte, io.Reader, error) {
+	if from == format.TSV {
+		comma = '\t'
+	}
+	return delimited.Sniff(text, comma)
+}
+
 // toJSON writes the rows of src as an array of objects, one on a line.
-func toJSON(src *source, w io.Writer, from format.Format, typed bool) error {
-	comma, text, err := delimited.Sniff(src.text(), from == format.TSV)
+func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool) error {
+	comma, text, err := dialect(src.text(), from, comma)
 	if err != nil {
 		return err
 	}
@@ -127,4 +137,54 @@ func isPlainNumber(cell []byte) bool {
 		}
 	}
 	return digits <= 15
+}
+
+// toTable writes the rows of src as they are; the first one is the header.
+func toTable(src *source, w tableWriter, from format.Format, comma byte) error {
+	comma, text, err := dialect(src.text(), from, comma)
+	if err != nil {
+		return err
+	}
+	// Markdown has as many columns as its header, so that the widest row must be
+	// known before.
+	r, width := delimited.NewReader(text, comma), 0
+	for ; err == nil; err = r.Next() {
+		width = max(width, r.Len())
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if _, text, err = dialect(src.text(), from, comma); err != nil {
+		return err
+	}
+	r = delimited.NewReader(text, comma)
+	var cells [][]byte
+	for first := true; ; first = false {
+		err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF) && first:
+			return fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "the file has no rows")
+		case errors.Is(err, io.EOF):
+			return w.close()
+		case err != nil:
+			return err
+		}
+		cells = cells[:0]
+		for i := range r.Len() {
+			cells = append(cells, r.Cell(i))
+		}
+		if first {
+			if _, same := w.(*csvWriter); !same {
+				for len(cells) < width {
+					cells = append(cells, nil)
+				}
+			}
+			err = w.start(cells, width)
+		} else {
+			err = w.row(cells)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -1,5 +1,5 @@
-// Package dataops converts tabular data in pure Go: JSON to CSV, TSV, HTML and
-// Markdown tables, and CSV and TSV to JSON.
+// Package dataops converts tabular data in pure Go: JSON, CSV and TSV to each
+// other and to tables in HTML and Markdown.
 //
 // Files are read as streams, JSON several times: once to see what it is, once
 // for the columns, once for the rows. Memory does not grow with the file, only
@@ -34,8 +34,13 @@
 // # CSV as JSON
 //
 // The text may be in any encoding that package charset knows. The separator of a
-// CSV is found by trying. The first row names the columns; a
+// CSV is found by trying if it is not given. The first row names the columns; a
 // name that is empty or used before gets one of its own ("column_3", "name_2").
+//
+// # CSV as a table
+//
+// The cells are taken over as they are: nothing is read as a number or a date. The
+// first row is the header of tables in HTML and Markdown.
 package dataops
 
 import (
@@ -63,8 +68,11 @@ const (
 )
 
 // Convert returns the action "convert" for JSON to csv, tsv, html and md, and for
-// CSV and TSV to json. With the parameter typed, what is literally a number,
-// true or false in a cell is one in the JSON too, and an empty cell is null.
+// CSV and TSV to each other and to json, html and md. With the parameter typed, what
+// is literally a number, true or false in a cell is one in the JSON too, and an
+// empty cell is null. The parameter delimiter is that of the CSV, be it the input
+// or the result: that of an input is found by trying if it is absent, and that of a
+// result is then a comma. Where both are CSV's kin it is that of the CSV.
 //
 // It fails with [fileops.ErrCorruptInput] if the input breaks the rules of its
 // format, [fileops.ErrUnsupportedInput] if JSON is no table, and
@@ -81,24 +89,40 @@ func Convert() fileops.Action {
 		}
 		return p
 	}
+	delimiter := func(doc string) fileops.Param {
+		return fileops.Param{
+			Name: "delimiter", Doc: doc,
+			Enum:    []string{"comma", "semicolon", "tab", "pipe"},
+			Aliases: map[string]string{",": "comma", ";": "semicolon", "\t": "tab", `\t`: "tab", "|": "pipe"},
+		}
+	}
+	written := delimiter("What stands between the cells of the result.")
+	written.Default = "comma"
+	read := delimiter("What stands between the cells of the CSV; without it, what fits best.")
+	typed := fileops.Param{
+		Name: "typed", Type: fileops.Boolean, Default: false,
+		Doc: "Whether numbers, true and false become such values, and empty cells null, instead of strings.",
+	}
 	spec := fileops.Spec{
 		Name:    "convert",
 		Engine:  "go",
 		Family:  "data",
 		Summary: "Converts tabular data to another format.",
 		Accepts: []fileops.Accept{
-			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.CSV, format.TSV, format.HTML, format.MD)}},
-			{Formats: []format.Format{format.CSV, format.TSV}, Params: fileops.Schema{
-				to(format.JSON),
-				{
-					Name: "typed", Type: fileops.Boolean, Default: false,
-					Doc: "Whether numbers, true and false become such values, and empty cells null, instead of strings.",
-				},
-			}},
+			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.CSV), written}},
+			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD)}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, read}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD), read}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.CSV), written}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD)}},
 		},
 	}
 	return fileops.Func(spec, convert)
 }
+
+// delimiters are the bytes that the values of the parameter stand for.
+var delimiters = map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|'}
 
 func convert(ctx context.Context, job *fileops.Job) error {
 	in := job.Input()
@@ -110,10 +134,16 @@ func convert(ctx context.Context, job *fileops.Job) error {
 	return job.Write(fileops.ResultName(in, to), func(w io.Writer) error {
 		lw := &limitedWriter{w: w, left: maxResult + maxGrowth*in.Size()}
 		bw := bufio.NewWriterSize(lw, 64<<10)
-		if in.Format() == format.JSON {
-			err = fromJSON(src, newTableWriter(bw, to, format.Base(in.Name())))
-		} else {
-			err = toJSON(src, bw, in.Format(), job.Params.Bool("typed"))
+		comma := delimiters[job.Params.Get("delimiter")]
+		switch {
+		case in.Format() == format.JSON:
+			err = fromJSON(src, newTableWriter(bw, to, format.Base(in.Name()), comma))
+		case to == format.JSON:
+			err = toJSON(src, bw, in.Format(), comma, job.Params.Bool("typed"))
+		case in.Format() == format.CSV:
+			err = toTable(src, newTableWriter(bw, to, format.Base(in.Name()), 0), in.Format(), comma)
+		default:
+			err = toTable(src, newTableWriter(bw, to, format.Base(in.Name()), comma), in.Format(), 0)
 		}
 		if err != nil {
 			return err

@@ -19,7 +19,9 @@ type tableWriter interface {
 	close() error
 }
 
-func newTableWriter(w io.Writer, to format.Format, title string) tableWriter {
+// newTableWriter returns what writes the format to; comma is for CSV, 0 for the
+// usual one.
+func newTableWriter(w io.Writer, to format.Format, title string, comma byte) tableWriter {
 	switch to {
 	case format.HTML:
 		return &htmlWriter{w: w, title: strings.ToValidUTF8(title, "\ufffd")}
@@ -30,7 +32,10 @@ func newTableWriter(w io.Writer, to format.Format, title string) tableWriter {
 	}
 	// Programs that guess the separator, as this package does, must not take
 	// one inside a cell for it.
-	return newCSVWriter(w, ',', ",;|\t\"\r\n")
+	if comma == 0 {
+		comma = ','
+	}
+	return newCSVWriter(w, comma, ",;|\t\"\r\n")
 }
 
 // A csvWriter writes separated values (RFC 4180, but with \n between rows).

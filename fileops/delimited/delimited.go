@@ -172,9 +172,9 @@ func (r *Reader) Next() error {
 }
 
 // Sniff returns the separator of a text in UTF-8, and a reader of the text without
-// a line that names it, which Excel writes ("sep=;"). tabs says that it is a tab
-// unless such a line says otherwise.
-func Sniff(text io.Reader, tabs bool) (comma byte, rest io.Reader, err error) {
+// a line that names it, which Excel writes ("sep=;"). known is the separator if
+// there is no such line; 0 if that is to be found out.
+func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	sample := make([]byte, chunk)
 	n, err := io.ReadFull(text, sample)
 	whole := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -190,8 +190,8 @@ func Sniff(text io.Reader, tabs bool) (comma byte, rest io.Reader, err error) {
 			return line[4], io.MultiReader(bytes.NewReader(after), text), nil
 		}
 	}
-	if tabs {
-		return '\t', rest, nil
+	if known != 0 {
+		return known, rest, nil
 	}
 	if i := bytes.LastIndexByte(sample, '\n'); i > 0 && !whole {
 		sample = sample[:i]

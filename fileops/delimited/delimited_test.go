@@ -13,9 +13,9 @@ import (
 	"github.com/filewright/filewright/fileops/delimited"
 )
 
-func read(t *testing.T, in io.Reader, tabs bool) [][]string {
+func read(t *testing.T, in io.Reader, known byte) [][]string {
 	t.Helper()
-	comma, rest, err := delimited.Sniff(in, tabs)
+	comma, rest, err := delimited.Sniff(in, known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,23 +45,25 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, in string
-		tabs     bool
+		known    byte
 		want     [][]string
 	}{
-		{"commas", "a,b\n1,2\n", false, [][]string{{"a", "b"}, {"1", "2"}}},
-		{"semicolons", "a;b\r\n1,5;2\r\n2,5;3", false, [][]string{{"a", "b"}, {"1,5", "2"}, {"2,5", "3"}}},
-		{"bars", "a|b\r1|2\r", false, [][]string{{"a", "b"}, {"1", "2"}}},
-		{"tabs", "a,b\tc\n", true, [][]string{{"a,b", "c"}}},
-		{"named", "sep=;\na;b\n", false, [][]string{{"a", "b"}}},
-		{"quotes", "\"a\nb\",\"say \"\"x\"\"\",c\"d\n", false, [][]string{{"a\nb", `say "x"`, `c"d`}}},
-		{"empty lines and cells", "\n\na,,\n\n,b,\n", false, [][]string{{"a", "", ""}, {"", "b", ""}}},
-		{"one column", "a\nb\n", false, [][]string{{"a"}, {"b"}}},
-		{"nothing", "", false, nil},
+		{"commas", "a,b\n1,2\n", 0, [][]string{{"a", "b"}, {"1", "2"}}},
+		{"semicolons", "a;b\r\n1,5;2\r\n2,5;3", 0, [][]string{{"a", "b"}, {"1,5", "2"}, {"2,5", "3"}}},
+		{"bars", "a|b\r1|2\r", 0, [][]string{{"a", "b"}, {"1", "2"}}},
+		{"tabs", "a,b\tc\n", '\t', [][]string{{"a,b", "c"}}},
+		{"named", "sep=;\na;b\n", 0, [][]string{{"a", "b"}}},
+		{"quotes", "\"a\nb\",\"say \"\"x\"\"\",c\"d\n", 0, [][]string{{"a\nb", `say "x"`, `c"d`}}},
+		{"empty lines and cells", "\n\na,,\n\n,b,\n", 0, [][]string{{"a", "", ""}, {"", "b", ""}}},
+		{"one column", "a\nb\n", 0, [][]string{{"a"}, {"b"}}},
+		{"known", "a,b;c\n", ';', [][]string{{"a,b", "c"}}},
+		{"named otherwise", "sep=|\na|b;c\n", ';', [][]string{{"a", "b;c"}}},
+		{"nothing", "", 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, in := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in))} {
-				if got := read(t, in, tt.tabs); !slices.EqualFunc(got, tt.want, slices.Equal) {
+				if got := read(t, in, tt.known); !slices.EqualFunc(got, tt.want, slices.Equal) {
 					t.Errorf("got %q", got)
 				}
 			}
@@ -99,7 +101,7 @@ func FuzzReader(f *testing.F) {
 	f.Add("a;b\n\"1\n2\";3")
 	f.Add("sep=|\r\na|b")
 	f.Fuzz(func(t *testing.T, in string) {
-		comma, rest, err := delimited.Sniff(strings.NewReader(in), false)
+		comma, rest, err := delimited.Sniff(strings.NewReader(in), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +119,7 @@ func FuzzReader(f *testing.F) {
 }
 
 func ExampleReader() {
-	comma, text, err := delimited.Sniff(strings.NewReader("name;size\n\"a;b\";1,5\n"), false)
+	comma, text, err := delimited.Sniff(strings.NewReader("name;size\n\"a;b\";1,5\n"), 0)
 	if err != nil {
 		panic(err)
 	}

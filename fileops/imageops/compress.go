@@ -33,8 +33,8 @@ import (
 //	SSIM    ≥ 0.99            ≥ 0.95             ≥ 0.90
 //
 // The last line is a promise for every picture: the result is decoded and
-// compared with the input, and encoded again at higher quality, twice at most, if
-// it is less similar. If that does not help either, the input is the result. The
+// compared with the input, and encoded again at higher quality, four times at most,
+// if it is less similar. If that does not help either, the input is the result. The
 // measure is the mean structural similarity of the luminance in blocks of 8 by 8
 // pixels, of the worst frame of an animation and, for pictures with
 // transparency, of the worse of a white and a black backdrop. A JPEG is never

@@ -141,7 +141,7 @@ func icon() image.Image {
 
 // noisyPhoto is what a camera makes in poor light.
 func noisyPhoto() image.Image {
-	m := photo(240, 160)
+	m := photo(176, 120)
 	seed := uint32(99)
 	for i := range m.Pix {
 		seed = seed*1664525 + 1013904223
@@ -153,7 +153,7 @@ func noisyPhoto() image.Image {
 }
 
 var kinds = map[string]func() image.Image{
-	"photo": func() image.Image { return photo(240, 160) }, "noisy photo": noisyPhoto, "screenshot": screenshot,
+	"photo": func() image.Image { return photo(176, 120) }, "noisy photo": noisyPhoto, "screenshot": screenshot,
 	"gradient with alpha": gradient, "noise": noise, "line art": lineArt, "icon": icon,
 }
 

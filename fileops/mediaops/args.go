@@ -38,6 +38,9 @@ func (e *Engine) arguments(out func() node, cpuSeconds int) (args []string, err 
 func (e *Engine) input(m *media, extra ...opts) node {
 	o := opts(m.source.options())
 	o["threads"] = e.threads
+	if m.decoder != "" {
+		o["c:v"] = m.decoder
+	}
 	for _, x := range extra {
 		maps.Copy(o, x)
 	}
@@ -72,12 +75,12 @@ func filter(n node, steps ...step) node {
 	return n
 }
 
-// onWhite puts a stream with transparency on a white ground. The ground is made
-// of the pictures themselves with lutrgb, because drawbox crashes on RGBA in
-// ffmpeg 5.1.
-func onWhite(n node) node {
+// onGround puts a stream with transparency on a ground of one colour. The ground
+// is made of the pictures themselves with lutrgb, because drawbox crashes on RGBA
+// in ffmpeg 5.1.
+func onGround(n node, c colour) node {
 	split := filter(n, step{"format", "rgba"}).Split()
-	ground := filter(split.Get("0"), step{"lutrgb", "r=255", "g=255", "b=255", "a=255"})
+	ground := filter(split.Get("0"), step{"lutrgb", fmt.Sprintf("r=%d", c[0]), fmt.Sprintf("g=%d", c[1]), fmt.Sprintf("b=%d", c[2]), "a=255"})
 	return ffmpeg.Filter([]node{ground, split.Get("1")}, "overlay", ffmpeg.Args{"format=rgb"})
 }
 

@@ -169,12 +169,17 @@ type shape struct {
 	constant      bool
 	pixels        string // pixel format, "" means the encoder's choice
 	lanczos       bool
+	ground        *colour // behind transparent pictures; nil means white if the encoder knows no transparency
 }
 
 // pictures returns the filters between a decoded video stream and its encoder.
 func (e *Engine) pictures(in node, v stream, sh shape) node {
-	if v.Codec == "gif" && sh.pixels == "yuv420p" {
-		in = onWhite(in)
+	switch {
+	case !v.transparent():
+	case sh.ground != nil:
+		in = onGround(in, *sh.ground)
+	case sh.pixels != "": // all of them are opaque
+		in = onGround(in, white)
 	}
 	var steps []step
 	switch v.FieldOrder {

@@ -82,8 +82,8 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		if err != nil {
 			return err
 		}
-		if v.Tags["alpha_mode"] == "1" {
-			return job.Keep(in) // ffmpeg's own decoder would lose the transparency
+		if v.transparent() {
+			return job.Keep(in) // the encoders used here would lose the transparency
 		}
 		out = func(p plan) node { return e.smallerMovie(m, v, t, l, p, path, limit) }
 	}

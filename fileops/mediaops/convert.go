@@ -34,6 +34,8 @@ func (e *Engine) conversions() []fileops.Accept {
 	bitRate := fileops.Param{Name: "audio_bitrate", Type: fileops.Integer, Min: 32, Max: 320, Doc: "Bit rate of the sound in kbit/s, within what the format allows; without it, one that suits the format."}
 	width := fileops.Param{Name: "width", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest width in pixels; larger pictures are scaled down in proportion."}
 	height := fileops.Param{Name: "height", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest height in pixels; larger pictures are scaled down in proportion."}
+	videoHeight := height
+	videoHeight.Name, videoHeight.Doc = "video_height", "The same as height: 720 makes a video of at most 720p."
 	fps := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 120, Doc: "Frames per second; without it, those of the input."}
 	animFPS := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 50, Doc: "Frames per second; without it, those of the input, at most 12.5."}
 	start := fileops.Param{Name: "start", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to begin, in seconds."}
@@ -45,7 +47,7 @@ func (e *Engine) conversions() []fileops.Accept {
 		lossy  bool
 		params fileops.Schema
 	}{
-		{video, true, fileops.Schema{bitRate, width, height, fps, start, length}},
+		{video, true, fileops.Schema{bitRate, width, height, videoHeight, fps, start, length}},
 		{animation, false, fileops.Schema{width, height, animFPS, start, length}},
 		{still, false, fileops.Schema{width, height, at}},
 		{audio, true, fileops.Schema{bitRate, start, length}},
@@ -67,6 +69,9 @@ func (e *Engine) conversions() []fileops.Accept {
 			params := g.params
 			if from == format.GIF {
 				params = slices.DeleteFunc(slices.Clone(params), func(p fileops.Param) bool { return p.Name == "audio_bitrate" })
+			}
+			if g.kind != audio && mayBeTransparent(from) {
+				params = append(slices.Clone(params), backgroundParam())
 			}
 			target := fileops.Enum("convert_to", "Format of the result.", to...)
 			target.Aliases = aliases(to)
@@ -107,12 +112,16 @@ type request struct {
 	fps             float64 // 0 if not given
 	start, duration float64 // seconds, 0 if not given
 	time            float64 // seconds, -1 if not given
+	ground          *colour // behind what is transparent, nil if not given
 }
 
 func requestOf(p fileops.Params) request {
 	r := request{
 		bitRate: p.Int("audio_bitrate"), width: p.Float("width"), height: p.Float("height"), fps: p.Float("fps"),
-		start: p.Float("start"), duration: p.Float("duration"), time: -1,
+		start: p.Float("start"), duration: p.Float("duration"), time: -1, ground: parseColour(p.Get("background")),
+	}
+	if h := p.Float("video_height"); h > 0 && (r.height == 0 || h < r.height) {
+		r.height = h
 	}
 	if p.Has("time") {
 		r.time = p.Float("time")
@@ -220,8 +229,9 @@ func (e *Engine) sound(m *media, t target, r request, p plan, path string) node 
 	streams := []node{pick(in, a)}
 	o := opts{}
 	audioCodec(o, 0, a, t, r.bitRate, p.copies, p.plain)
-	if c := m.covers(); t.cover && len(c) > 0 && !p.plain && len(r.window()) == 0 {
-		streams = append(streams, pick(in, c[0]))
+	if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
+		// A cover stands at the beginning, wherever the sound is cut.
+		streams = append(streams, pick(e.input(m), c[0]))
 		o["c:v:0"], o["disposition:v:0"] = "copy", "attached_pic"
 	}
 	if slices.Contains(m.source.demuxers, "ogg") {
@@ -236,7 +246,8 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 	in := e.input(m, r.window())
 	o := opts{"max_muxing_queue_size": 4096}
 	var streams []node
-	if p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && t.mayCopy(v) {
+	recoloured := r.ground != nil && v.transparent()
+	if p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && !recoloured && t.mayCopy(v) {
 		streams = append(streams, pick(in, v))
 		o["c:v:0"] = "copy"
 		if v.Codec == "hevc" && t.iso {
@@ -262,7 +273,7 @@ func (t target) mayCopy(v stream) bool {
 }
 
 func (t target) shape(r request) shape {
-	sh := shape{width: r.width, height: r.height, fps: r.fps, even: true, constant: t.constant, pixels: "yuv420p"}
+	sh := shape{width: r.width, height: r.height, fps: r.fps, even: true, constant: t.constant, pixels: "yuv420p", ground: r.ground}
 	switch t.video {
 	case "mpeg4", "wmv2", "mpeg2video": // the largest size that their headers hold
 		limit := func(x float64) float64 { return min(cmp.Or(x, 4080), 4080) }
@@ -323,7 +334,7 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 	if r.duration == 0 {
 		r.duration = maxAnimation // the length may not be known
 	}
-	sh := shape{width: r.width, height: r.height, fps: r.fps, lanczos: true}
+	sh := shape{width: r.width, height: r.height, fps: r.fps, lanczos: true, ground: r.ground}
 	if sh.width == 0 && sh.height == 0 {
 		sh.width = 480
 		if to == format.WebP {
@@ -379,7 +390,7 @@ func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target
 	if err != nil {
 		return err
 	}
-	sh := shape{width: r.width, height: r.height}
+	sh := shape{width: r.width, height: r.height, ground: r.ground}
 	if t.video == "mjpeg" {
 		sh.pixels = "yuvj420p"
 	}

@@ -17,6 +17,8 @@
 // mov, m4v, mkv and webm, every sound track in these and ts. Pictures are turned upright,
 // interlaced ones are made progressive, and pixels become square. HDR video
 // that has to be encoded is mapped to standard range if ffmpeg has the filters.
+// What is transparent is laid on white, or on the colour asked for, where the
+// target has no transparency.
 //
 // # Compression
 //
@@ -71,6 +73,8 @@ type Engine struct {
 	maxOutput int64
 	toneMap   bool // it has the filters for HDR
 
+	decoders map[string]bool // that it has
+
 	sources map[format.Format]source // what can be read
 	targets map[format.Format]target // what can be written
 }
@@ -108,6 +112,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("%s has no filter %s", e.ffmpeg.Name, strings.Join(missing, ", "))
 	}
 	e.toneMap = has.filters["zscale"] && has.filters["tonemap"]
+	e.decoders = has.decoders
 	e.sources, e.targets = has.sources(), has.targets()
 	if len(e.sources) == 0 || len(e.targets) == 0 {
 		return nil, errors.New(e.ffmpeg.Name + " can neither read nor write a known format")

@@ -28,6 +28,8 @@ type media struct {
 	path   string
 	source source
 
+	decoder string // of the video; "" for ffmpeg's choice
+
 	streams  []stream
 	duration float64 // seconds, 0 if not known
 	bitRate  float64 // bit/s of everything, 0 if not known
@@ -39,6 +41,9 @@ type stream struct {
 	Codec         string `json:"codec_name"`
 	Type          string `json:"codec_type"`
 	Tag           string `json:"codec_tag_string"`
+	Profile       string
+	TimeBase      string `json:"time_base"`
+	Extradata     string `json:"extradata_hash"` // of what the decoder needs to begin with
 	Width, Height int
 	PixFmt        string `json:"pix_fmt"`
 	SAR           string `json:"sample_aspect_ratio"`
@@ -181,7 +186,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 	for _, k := range sortedKeys(opts) {
 		args = append(args, "-"+k, fmt.Sprint(opts[k]))
 	}
-	args = append(args, "-show_streams", "-show_format", "-of", "json=compact=1", "file:"+path)
+	args = append(args, "-show_streams", "-show_data_hash", "MD5", "-show_format", "-of", "json=compact=1", "file:"+path)
 	var out bytes.Buffer
 	tooLarge := false
 	err = e.ffprobe.Run(ctx, engine.Cmd{
@@ -219,6 +224,9 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		case "encv", "enca", "drmi", "drms":
 			return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file is protected by digital rights management and cannot be converted")
 		}
+	}
+	if v := m.videos(); len(v) > 0 && v[0].transparent() && e.decoders[alphaDecoders[v[0].Codec]] {
+		m.decoder = alphaDecoders[v[0].Codec]
 	}
 	if len(m.videos())+len(m.audios()) == 0 {
 		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file contains neither sound nor video")

@@ -250,7 +250,10 @@ func (p *prober) set() *Set {
 	if p.media != nil {
 		add(p.media.Actions()...)
 	}
+	// Before the office, which reads cells as dates and numbers and writes them
+	// in its own way.
 	dataConvert := dataops.Convert()
+	add(dataConvert)
 	if p.office != nil {
 		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
 		officeConvert = p.office.Convert()
@@ -271,7 +274,7 @@ func (p *prober) set() *Set {
 		ocrConvert = p.ocr.Convert()
 		add(ocrConvert)
 	}
-	add(dataConvert, archiveops.Convert(nil))
+	add(archiveops.Convert(nil))
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
 	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
 

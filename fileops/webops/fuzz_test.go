@@ -45,7 +45,7 @@ func FuzzTable(f *testing.F) {
 		if !(available > 0 && available < 1e5) {
 			return
 		}
-		tab, err := newTable(context.Background(), bytes.ToValidUTF8(in, nil), false)
+		tab, err := newTable(context.Background(), bytes.ToValidUTF8(in, nil), 0)
 		if err != nil {
 			if !errors.Is(err, fileops.ErrCorruptInput) && !errors.Is(err, fileops.ErrLimit) {
 				t.Fatal(err)

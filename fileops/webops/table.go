@@ -61,7 +61,11 @@ func (c column) need(n int) float64 { return average*float64(max(n, 1)) + paddin
 // smaller font, then by wrapping cells. The first row is repeated on each page,
 // if it does not look like data.
 func (e *Engine) tablePage(ctx context.Context, job *fileops.Job, in []byte) (page, error) {
-	t, err := newTable(ctx, charset.Decode(in), job.Input().Format() == format.TSV)
+	var comma byte // to be found out
+	if job.Input().Format() == format.TSV {
+		comma = '\t'
+	}
+	t, err := newTable(ctx, charset.Decode(in), comma)
 	if err != nil {
 		return page{}, err
 	}
@@ -91,8 +95,8 @@ type table struct {
 	heading bool // the first row is one
 }
 
-func newTable(ctx context.Context, text []byte, tabs bool) (*table, error) {
-	comma, rest, err := delimited.Sniff(bytes.NewReader(text), tabs)
+func newTable(ctx context.Context, text []byte, comma byte) (*table, error) {
+	comma, rest, err := delimited.Sniff(bytes.NewReader(text), comma)
 	if err != nil {
 		return nil, err
 	}
