@@ -30,6 +30,15 @@ type request struct {
 	SheetName   string `json:"sheetName,omitempty"`
 	FitWidth    bool   `json:"fitWidth,omitempty"`
 	FitPictures bool   `json:"fitPictures,omitempty"`
+
+	More    []addition `json:"more,omitempty"`    // documents to insert behind it
+	Scratch string     `json:"scratch,omitempty"` // how the paths of files for that begin
+}
+
+// An addition is a document that is put behind another one.
+type addition struct {
+	In       string `json:"in"`
+	InFilter string `json:"inFilter,omitempty"`
 }
 
 // Kinds of documents, as worker.py calls them.
@@ -123,6 +132,9 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can put them together
+		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be put together")
 	}
 	if errors.Is(err, errCrashed) {
 		p.log.Warn("document retried by a process of its own", "err", err)

@@ -28,6 +28,9 @@ import (
 //go:embed worker.py
 var workerPy []byte
 
+//go:embed merge.py
+var mergePy []byte
+
 //go:embed profile.xcu
 var profileXCU []byte
 
@@ -128,6 +131,7 @@ func (p *pool) dir() (string, error) {
 		{filepath.Join(user, "registrymodifications.xcu"), profileXCU},
 		{filepath.Join(p.base, "fonts.conf"), fontsConf},
 		{filepath.Join(p.base, "worker.py"), workerPy},
+		{filepath.Join(p.base, "merge.py"), mergePy},
 	} {
 		if err == nil {
 			err = os.WriteFile(f.path, f.data, 0o600)

@@ -6,11 +6,15 @@ standard output: {"phase": ...} while it works, then {"ok": true} or
 """
 
 import json
+import os
 import sys
 import time
 
 import uno
 from com.sun.star.beans import PropertyValue
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # left out by python -I
+import merge
 
 SERVICES = {
     "text": "com.sun.star.text.TextDocument",
@@ -50,7 +54,8 @@ def connect(pipe):
 def load(desktop, request):
     values = {
         "Hidden": True,
-        "ReadOnly": not request.get("widest"),  # a sheet of our own making is changed
+        # A sheet of our own making and the first of several documents are changed.
+        "ReadOnly": not request.get("widest") and not request.get("more"),
         "UpdateDocMode": 0,  # com.sun.star.document.UpdateDocMode.NO_UPDATE
         "MacroExecutionMode": 0,  # com.sun.star.document.MacroExecMode.NEVER_EXECUTE
     }
@@ -151,6 +156,26 @@ def fit_pictures(document):
             picture.Size = size
 
 
+def add(desktop, document, request):
+    """Inserts the other documents of a request."""
+    def store(d, path):
+        d.storeToURL(uno.systemPathToFileUrl(path), properties({"FilterName": "writer8", "Overwrite": True}))
+
+    base = request["scratch"]
+    store(document, base + "-1.odt")
+    first, defaults = merge.definitions(base + "-1.odt"), merge.default_values(document)
+    for number, other in enumerate(request["more"], 2):
+        paths = ["%s-%d%s.odt" % (base, number, kind) for kind in ("", "-renamed")]
+        opened = load(desktop, other)
+        try:
+            if not opened.supportsService(SERVICES["text"]):
+                raise Failure("load", "another kind of document")
+            page, roots, values = merge.prepare(opened, number, first, defaults, paths, store)
+        finally:
+            opened.close(True)
+        merge.insert(document, paths[1], number, page, roots, values)
+
+
 def alive(desktop):
     try:
         desktop.getComponents()
@@ -169,6 +194,8 @@ def convert(desktop, request):
             check_size(document, request["maxColumns"], request["maxRows"])
         if request.get("widest"):
             dress(document, request.get("sheetName"), request["widest"])
+        if request.get("more"):
+            add(desktop, document, request)
         if request.get("fitWidth"):
             fit_width(document)
         if request.get("fitPictures"):
