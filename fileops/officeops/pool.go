@@ -22,13 +22,14 @@ type request struct {
 	InOptions string         `json:"inOptions,omitempty"`
 	Filter    string         `json:"filter"`
 	Options   string         `json:"options,omitempty"`
-	Data      map[string]any `json:"data,omitempty"` // of booleans
+	Data      map[string]any `json:"data,omitempty"` // booleans and integers
 
 	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
 	MaxColumns  int    `json:"maxColumns,omitempty"`
 	Widest      int    `json:"widest,omitempty"` // make columns as wide as needed, at most this many 1/100 mm; 0 leaves them
 	SheetName   string `json:"sheetName,omitempty"`
 	FitWidth    bool   `json:"fitWidth,omitempty"`
+	Sheet       string `json:"sheet,omitempty"` // name or number of the one that becomes text; "" is the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
 
 	More    []addition `json:"more,omitempty"`    // documents to insert behind it

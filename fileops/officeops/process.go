@@ -311,6 +311,8 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 func failure(m reply, r request) error {
 	cause := fmt.Errorf("libreoffice: %s: %s", m.Error, m.Detail)
 	switch m.Error {
+	case "sheet":
+		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the workbook has no sheet %q", r.Sheet)
 	case "load":
 		return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged or cannot be read")
 	case "limit":
@@ -397,7 +399,11 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if r.Data != nil {
 		data := make(map[string]any)
 		for k, v := range r.Data {
-			data[k] = map[string]string{"type": "boolean", "value": fmt.Sprint(v)}
+			kind := "boolean"
+			if _, ok := v.(int); ok {
+				kind = "long"
+			}
+			data[k] = map[string]string{"type": kind, "value": fmt.Sprint(v)}
 		}
 		b, err := json.Marshal(data)
 		if err != nil {

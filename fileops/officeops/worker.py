@@ -110,6 +110,17 @@ def dress(document, name, widest):
             column.IsTextWrapped = True
 
 
+def chosen(document, sheet):
+    """Returns a sheet by its name or its number from 1, the first by default."""
+    if not sheet:
+        return document.Sheets.getByIndex(0)
+    if document.Sheets.hasByName(sheet):
+        return document.Sheets.getByName(sheet)
+    if sheet.isdecimal() and 1 <= int(sheet) <= document.Sheets.Count:
+        return document.Sheets.getByIndex(int(sheet) - 1)
+    raise Failure("sheet", "no such sheet")
+
+
 def fit_width(document):
     """Keeps the columns of a sheet together on one page.
 
@@ -201,6 +212,9 @@ def convert(desktop, request):
         if request.get("fitPictures"):
             fit_pictures(document)
         if request["kind"] == "sheet":  # a text file gets the sheet that is shown
+            sheet = chosen(document, request.get("sheet"))
+            if request.get("sheet"):  # the filters take the first
+                document.Sheets.moveByName(sheet.Name, 0)
             document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
         say(phase="loaded")
         values = {"FilterName": request["filter"], "Overwrite": True}
