@@ -26,8 +26,9 @@ want pandoc command -v pandoc
 # The plain packages, not those ending in -nogui: without the user interface
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
-# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji.
-packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
+# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours.
+packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 if [ "${1:-run}" = test ]; then
 	want poppler-utils command -v pdftotext
