@@ -118,6 +118,10 @@ def insert(document, path, number, page, roots, defaults):
     """Inserts a prepared document behind everything, on a page of its own."""
     text = document.Text
     cursor = text.createTextCursor()
+    cursor.gotoEnd(False)
+    if cursor.TextTable is not None:  # nothing stands behind the last table
+        text.insertTextContentAfter(document.createInstance("com.sun.star.text.Paragraph"), cursor.TextTable)
+        cursor = text.createTextCursor()
     for _ in range(2):
         cursor.gotoEnd(False)
         text.insertControlCharacter(cursor, 0, False)  # com.sun.star.text.ControlCharacter.PARAGRAPH_BREAK
