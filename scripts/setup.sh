@@ -31,19 +31,13 @@ packages tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
 # Web pages, Markdown, text and CSV to PDF. The headless shell is the smaller and
-# by far the faster one; Ubuntu has neither as a package of its own, and then
-# LibreOffice does it.
+# by far the faster one; where there is no such package LibreOffice does it.
 browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }
-if ! browser >/dev/null; then
-	for p in chromium-headless-shell chromium; do
-		if apt-cache show "$p" 2>/dev/null | grep -q '^Package:'; then
-			need+=("$p")
-			break
-		fi
-	done
-fi
-# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji.
-packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+choose_browser=no
+browser >/dev/null || choose_browser=yes
+# Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
+# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours.
+packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 mode=${1:-run}
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
@@ -55,6 +49,10 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want zip command -v zip
 	want p7zip-full command -v 7z
 	want file command -v file
+	want bzip2 command -v bzip2
+	want xz-utils command -v xz
+	want zstd command -v zstd
+	want python3 command -v python3
 	want curl command -v curl
 fi
 
@@ -78,7 +76,22 @@ sharp() {
 		echo "sharp could not be installed: the comparison does without it" >&2
 }
 
-if [ ${#need[@]} -eq 0 ]; then
+# offered names the browser package that the system's lists know, if any.
+offered() {
+	local p
+	for p in chromium-headless-shell chromium; do
+		if apt-cache show "$p" 2>/dev/null | grep -q '^Filename:'; then
+			echo "$p"
+			return
+		fi
+	done
+}
+
+# A system that has lists, but no such package, is not asked again and again.
+if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(offered)" ]; then
+	choose_browser=no
+fi
+if [ ${#need[@]} -eq 0 ] && [ $choose_browser = no ]; then
 	sharp
 	exit 0
 fi
@@ -95,7 +108,14 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 	as_root=(sudo)
 fi
-echo "Installing: ${need[*]}"
 "${as_root[@]}" apt-get update -qq
+if [ $choose_browser = yes ]; then
+	mapfile -t -O ${#need[@]} need < <(offered)
+fi
+if [ ${#need[@]} -eq 0 ]; then
+	sharp
+	exit 0
+fi
+echo "Installing: ${need[*]}"
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
 sharp

@@ -1,6 +1,7 @@
 package officeops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,23 +194,7 @@ func (e *Engine) Convert() fileops.Action {
 		Summary: "Converts documents, slides and sheets to PDF and to each other.",
 	}
 	for _, from := range inputs {
-		var to []string
-		aliases := make(map[string]string)
-		for _, f := range targets {
-			if e.route(from, f) == nil {
-				continue
-			}
-			to = append(to, string(f))
-			for _, a := range f.Aliases() {
-				aliases[string(a)] = string(f)
-			}
-		}
-		if len(to) == 0 {
-			continue
-		}
-		p := fileops.Enum("convert_to", "The format to convert to.", to...)
-		p.Aliases = aliases
-		spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{from}, Params: fileops.Schema{p}})
+		spec.Accepts = append(spec.Accepts, e.accepts(from)...)
 	}
 	return fileops.Func(spec, e.convert)
 }
@@ -224,6 +209,7 @@ type task struct {
 	last  bool    // it writes the result
 	start float64 // progress when the current step began
 	share float64 // of one step
+	extra extras
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
@@ -240,6 +226,9 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	}
 	t := &task{Engine: e, job: job, share: 1 / float64(len(steps))}
 	if t.dir, err = job.Dir(); err != nil {
+		return err
+	}
+	if t.extra, err = readExtras(job.Params); err != nil {
 		return err
 	}
 	path, err := job.Path(in)
@@ -297,7 +286,7 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 }
 
 func (t *task) rewriteTable(ctx context.Context, s step, text []byte, out string) error {
-	tab, err := inspect(ctx, text, s.from)
+	tab, err := inspect(ctx, text, s.from, t.extra.comma)
 	if err != nil {
 		return err
 	}
@@ -305,7 +294,7 @@ func (t *task) rewriteTable(ctx context.Context, s step, text []byte, out string
 	if err != nil {
 		return err
 	}
-	comma := ','
+	comma := cmp.Or(t.extra.comma, ',')
 	if s.to == format.TSV {
 		comma = '\t'
 	}
@@ -324,6 +313,7 @@ func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
 		r.FitWidth = a.kind == kindSheet
 	}
+	t.extra.apply(s, &r)
 	if s.to == format.XLS {
 		r.MaxRows, r.MaxColumns = maxRowsXLS, maxColumnsXLS
 	}
@@ -359,7 +349,7 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 		r.FitPictures = true
 	default:
 		text = charset.Decode(text)
-		tab, err := inspect(ctx, text, s.from)
+		tab, err := inspect(ctx, text, s.from, t.extra.comma)
 		if err != nil {
 			return err
 		}

@@ -241,3 +241,28 @@ func tool(t testing.TB, name string, args ...string) string {
 	}
 	return string(out)
 }
+
+// rewritten returns an archive with its XML parts changed.
+func rewritten(b []byte, change func(string) string) []byte {
+	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		panic(err)
+	}
+	var pairs []string
+	for _, f := range zr.File {
+		r, err := f.Open()
+		if err != nil {
+			panic(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			panic(err)
+		}
+		s := string(text)
+		if strings.HasSuffix(f.Name, ".xml") {
+			s = change(s)
+		}
+		pairs = append(pairs, f.Name, s)
+	}
+	return zipOf(pairs...)
+}

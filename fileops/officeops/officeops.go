@@ -197,7 +197,12 @@ func (e *Engine) Programs() []*engine.Program {
 }
 
 // Actions returns the actions of the engine, for a registry.
-func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert()} }
+func (e *Engine) Actions() []fileops.Action {
+	if e.python == nil {
+		return []fileops.Action{e.Convert()}
+	}
+	return []fileops.Action{e.Convert(), e.Merge()}
+}
 
 // Warm starts all processes and waits until they are ready. Without it they
 // start when they are first needed.

@@ -22,14 +22,24 @@ type request struct {
 	InOptions string         `json:"inOptions,omitempty"`
 	Filter    string         `json:"filter"`
 	Options   string         `json:"options,omitempty"`
-	Data      map[string]any `json:"data,omitempty"` // of booleans
+	Data      map[string]any `json:"data,omitempty"` // booleans and integers
 
 	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
 	MaxColumns  int    `json:"maxColumns,omitempty"`
 	Widest      int    `json:"widest,omitempty"` // make columns as wide as needed, at most this many 1/100 mm; 0 leaves them
 	SheetName   string `json:"sheetName,omitempty"`
 	FitWidth    bool   `json:"fitWidth,omitempty"`
+	Sheet       string `json:"sheet,omitempty"` // name or number of the one that becomes text; "" is the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
+
+	More    []addition `json:"more,omitempty"`    // documents to insert behind it
+	Scratch string     `json:"scratch,omitempty"` // how the paths of files for that begin
+}
+
+// An addition is a document that is put behind another one.
+type addition struct {
+	In       string `json:"in"`
+	InFilter string `json:"inFilter,omitempty"`
 }
 
 // Kinds of documents, as worker.py calls them.
@@ -123,6 +133,9 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can put them together
+		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be put together")
 	}
 	if errors.Is(err, errCrashed) {
 		p.log.Warn("document retried by a process of its own", "err", err)

@@ -28,6 +28,9 @@ import (
 //go:embed worker.py
 var workerPy []byte
 
+//go:embed merge.py
+var mergePy []byte
+
 //go:embed profile.xcu
 var profileXCU []byte
 
@@ -128,6 +131,7 @@ func (p *pool) dir() (string, error) {
 		{filepath.Join(user, "registrymodifications.xcu"), profileXCU},
 		{filepath.Join(p.base, "fonts.conf"), fontsConf},
 		{filepath.Join(p.base, "worker.py"), workerPy},
+		{filepath.Join(p.base, "merge.py"), mergePy},
 	} {
 		if err == nil {
 			err = os.WriteFile(f.path, f.data, 0o600)
@@ -307,6 +311,8 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 func failure(m reply, r request) error {
 	cause := fmt.Errorf("libreoffice: %s: %s", m.Error, m.Detail)
 	switch m.Error {
+	case "sheet":
+		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the workbook has no sheet %q", r.Sheet)
 	case "load":
 		return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged or cannot be read")
 	case "limit":
@@ -393,7 +399,11 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if r.Data != nil {
 		data := make(map[string]any)
 		for k, v := range r.Data {
-			data[k] = map[string]string{"type": "boolean", "value": fmt.Sprint(v)}
+			kind := "boolean"
+			if _, ok := v.(int); ok {
+				kind = "long"
+			}
+			data[k] = map[string]string{"type": kind, "value": fmt.Sprint(v)}
 		}
 		b, err := json.Marshal(data)
 		if err != nil {

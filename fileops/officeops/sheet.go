@@ -37,14 +37,15 @@ const (
 )
 
 var (
-	isoDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
-	comma   = regexp.MustCompile(`^[-+]?\d+(\.\d{3})*,\d+$`)
-	point   = regexp.MustCompile(`^[-+]?\d+(,\d{3})*\.\d+$`)
+	isoDate      = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	decimalComma = regexp.MustCompile(`^[-+]?\d+(\.\d{3})*,\d+$`)
+	decimalPoint = regexp.MustCompile(`^[-+]?\d+(,\d{3})*\.\d+$`)
 )
 
 // inspect finds out how a text of separated values is to be read. from decides
-// on the separator only if it is TSV.
-func inspect(ctx context.Context, text []byte, from format.Format) (*table, error) {
+// on the separator only if it is TSV; comma is that of a CSV file if it is known,
+// otherwise 0.
+func inspect(ctx context.Context, text []byte, from format.Format, comma rune) (*table, error) {
 	t := &table{comma: '\t'}
 	if line, _, _ := bytes.Cut(text[:min(len(text), 16)], []byte("\n")); len(line) < len(text) {
 		if s := strings.TrimRight(string(line), "\r"); len(s) == 5 && strings.EqualFold(s[:4], "sep=") {
@@ -52,7 +53,11 @@ func inspect(ctx context.Context, text []byte, from format.Format) (*table, erro
 			from = format.TSV
 		}
 	}
-	if from != format.TSV {
+	switch {
+	case from == format.TSV:
+	case comma != 0:
+		t.comma = comma
+	default:
 		t.comma = separator(ctx, text)
 	}
 	type column struct{ values, dates, keep int }
@@ -90,9 +95,9 @@ func inspect(ctx context.Context, text []byte, from format.Format) (*table, erro
 				c.keep++
 			case isoDate.MatchString(v):
 				c.dates++
-			case t.comma != ',' && comma.MatchString(v):
+			case t.comma != ',' && decimalComma.MatchString(v):
 				commas++
-			case point.MatchString(v):
+			case decimalPoint.MatchString(v):
 				points++
 			}
 		}

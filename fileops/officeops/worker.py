@@ -6,11 +6,15 @@ standard output: {"phase": ...} while it works, then {"ok": true} or
 """
 
 import json
+import os
 import sys
 import time
 
 import uno
 from com.sun.star.beans import PropertyValue
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # left out by python -I
+import merge
 
 SERVICES = {
     "text": "com.sun.star.text.TextDocument",
@@ -50,7 +54,8 @@ def connect(pipe):
 def load(desktop, request):
     values = {
         "Hidden": True,
-        "ReadOnly": not request.get("widest"),  # a sheet of our own making is changed
+        # A sheet of our own making and the first of several documents are changed.
+        "ReadOnly": not request.get("widest") and not request.get("more"),
         "UpdateDocMode": 0,  # com.sun.star.document.UpdateDocMode.NO_UPDATE
         "MacroExecutionMode": 0,  # com.sun.star.document.MacroExecMode.NEVER_EXECUTE
     }
@@ -105,6 +110,17 @@ def dress(document, name, widest):
             column.IsTextWrapped = True
 
 
+def chosen(document, sheet):
+    """Returns a sheet by its name or its number from 1, the first by default."""
+    if not sheet:
+        return document.Sheets.getByIndex(0)
+    if document.Sheets.hasByName(sheet):
+        return document.Sheets.getByName(sheet)
+    if sheet.isdecimal() and 1 <= int(sheet) <= document.Sheets.Count:
+        return document.Sheets.getByIndex(int(sheet) - 1)
+    raise Failure("sheet", "no such sheet")
+
+
 def fit_width(document):
     """Keeps the columns of a sheet together on one page.
 
@@ -151,6 +167,26 @@ def fit_pictures(document):
             picture.Size = size
 
 
+def add(desktop, document, request):
+    """Inserts the other documents of a request."""
+    def store(d, path):
+        d.storeToURL(uno.systemPathToFileUrl(path), properties({"FilterName": "writer8", "Overwrite": True}))
+
+    base = request["scratch"]
+    store(document, base + "-1.odt")
+    first, defaults = merge.definitions(base + "-1.odt"), merge.default_values(document)
+    for number, other in enumerate(request["more"], 2):
+        paths = ["%s-%d%s.odt" % (base, number, kind) for kind in ("", "-renamed")]
+        opened = load(desktop, other)
+        try:
+            if not opened.supportsService(SERVICES["text"]):
+                raise Failure("load", "another kind of document")
+            page, roots, values = merge.prepare(opened, number, first, defaults, paths, store)
+        finally:
+            opened.close(True)
+        merge.insert(document, paths[1], number, page, roots, values)
+
+
 def alive(desktop):
     try:
         desktop.getComponents()
@@ -169,11 +205,16 @@ def convert(desktop, request):
             check_size(document, request["maxColumns"], request["maxRows"])
         if request.get("widest"):
             dress(document, request.get("sheetName"), request["widest"])
+        if request.get("more"):
+            add(desktop, document, request)
         if request.get("fitWidth"):
             fit_width(document)
         if request.get("fitPictures"):
             fit_pictures(document)
         if request["kind"] == "sheet":  # a text file gets the sheet that is shown
+            sheet = chosen(document, request.get("sheet"))
+            if request.get("sheet"):  # the filters take the first
+                document.Sheets.moveByName(sheet.Name, 0)
             document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
         say(phase="loaded")
         values = {"FilterName": request["filter"], "Overwrite": True}

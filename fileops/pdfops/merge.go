@@ -23,7 +23,9 @@ import (
 // and the settings for viewing are those of the first input. A single PDF file
 // comes out as it is.
 func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
-	spec := t.spec("merge", "Makes one PDF file of several files.", nil)
+	spec := t.spec("merge", "Makes one PDF file of several files.", fileops.Schema{{
+		Name: "convert_to", Doc: "The format of the result.", Enum: []string{"pdf"}, Default: "pdf",
+	}})
 	spec.Joint = true
 	by := make(map[format.Format]fileops.Action)
 	for _, a := range convert {

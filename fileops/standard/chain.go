@@ -50,8 +50,9 @@ func targets(s fileops.Schema) []format.Format {
 // via returns an action that converts in two steps, from each of the formats
 // that first can turn into mid to whatever second makes of mid. Only pairs that
 // wanted says yes to, and that direct does not list, are offered. It returns nil
-// if there are none. The parameters are those of second.
-func via(first fileops.Action, mid format.Format, second fileops.Action, direct []fileops.Action, wanted func(from, to format.Format) bool) fileops.Action {
+// if there are none. The parameters are those of second, except how the file in
+// between is separated, and those of first in carry.
+func via(first fileops.Action, mid format.Format, second fileops.Action, direct []fileops.Action, wanted func(from, to format.Format) bool, carry ...string) fileops.Action {
 	if first == nil || second == nil {
 		return nil
 	}
@@ -75,7 +76,7 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 			if !slices.Contains(acc.Formats, mid) {
 				continue
 			}
-			schema := slices.Clone(acc.Params)
+			schema := slices.DeleteFunc(slices.Clone(acc.Params), func(p fileops.Param) bool { return p.Name == "delimiter" })
 			i := slices.IndexFunc(schema, func(p fileops.Param) bool { return p.Name == convertTo })
 			if i < 0 {
 				continue
@@ -88,6 +89,7 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 				continue
 			}
 			schema[i].Aliases = aliasesOf(schema[i].Enum)
+			schema = append(schema, carried(first, from, mid, carry)...)
 			spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{from}, Params: schema})
 		}
 	}
@@ -95,7 +97,40 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 		return nil
 	}
 	spec.Accepts = group(spec.Accepts)
-	return fileops.Chain(spec, fileops.Step{Action: first, Args: to(mid)}, fileops.Step{Action: second, Args: passOn})
+	return fileops.Chain(spec,
+		fileops.Step{Action: first, Args: func(p fileops.Params) fileops.Args {
+			args := to(mid)(p)
+			for _, name := range carry {
+				if p.Has(name) {
+					args[name] = p.Get(name)
+				}
+			}
+			return args
+		}},
+		fileops.Step{Action: second, Args: func(p fileops.Params) fileops.Args {
+			args := passOn(p)
+			for _, name := range carry {
+				delete(args, name)
+			}
+			return args
+		}})
+}
+
+// carried returns those parameters of a that are in names and that it takes to
+// convert from one format to another.
+func carried(a fileops.Action, from, to format.Format, names []string) (out fileops.Schema) {
+	for _, acc := range a.Spec().Accepts {
+		if !slices.Contains(acc.Formats, from) || !slices.Contains(targets(acc.Params), to) {
+			continue
+		}
+		for _, p := range acc.Params {
+			if slices.Contains(names, p.Name) {
+				out = append(out, p)
+			}
+		}
+		break
+	}
+	return out
 }
 
 // aliasesOf returns the other spellings of formats: jpeg for jpg.

@@ -287,7 +287,7 @@ func (p *prober) set() *Set {
 		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
-		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
+		via(officeConvert, format.CSV, dataConvert, direct, sheetToData, "sheet"),
 	)
 	add(tools.Merge(toPDF(s.actions)...))
 	add(archiveops.Zip(), archiveops.Compress(nil), archiveops.Lock(nil), archiveops.Unlock(nil), archiveops.ResetPassword(nil))
@@ -311,7 +311,7 @@ func dataToSheet(from, to format.Format) bool {
 	return from == format.JSON && (to.Family() == format.Sheet || to == format.PDF)
 }
 
-// sheetToData says what the first sheet of a workbook can become.
+// sheetToData says what a sheet of a workbook can become.
 func sheetToData(from, to format.Format) bool {
 	return from.Family() == format.Sheet && from != format.CSV && from != format.TSV && to == format.JSON
 }

@@ -63,6 +63,9 @@ func TestTargets(t *testing.T) {
 	t.Parallel()
 	m := capability.New(registry(t, set), nil)
 	for e := range m.Entries() {
+		if e.Action != "convert" {
+			continue // a merged document may be what its parts are
+		}
 		for _, p := range e.Params {
 			if p.Name != "convert_to" {
 				continue
@@ -98,6 +101,7 @@ func TestChains(t *testing.T) {
 		{format.JSON, fileops.Args{"convert_to": "xlsx"}, 1, nil},
 		{format.JSON, fileops.Args{"convert_to": "csv"}, 1, contains("Äpfel")},
 		{format.XLSX, fileops.Args{"convert_to": "json"}, 1, contains("Äpfel")},
+		{format.XLSX, fileops.Args{"convert_to": "json", "sheet": "Fruit"}, 1, contains("Äpfel")},
 		{format.WebP, fileops.Args{"convert_to": "pdf"}, 1, pages("1")},
 		{format.HEIC, fileops.Args{"convert_to": "pdf", "page_size": "a4"}, 1, pages("1")},
 		{format.SVG, fileops.Args{"convert_to": "pdf"}, 1, pages("1")},
@@ -210,6 +214,45 @@ func TestMergeMixed(t *testing.T) {
 	pages("6")(t, filepath.Join(dir, "merged.pdf"))
 }
 
+// Documents of one kind stay what they are, unless a PDF is asked for.
+func TestMergeDocuments(t *testing.T) {
+	t.Parallel()
+	two := func(f format.Format) []format.Format { return []format.Format{f, f} }
+	for _, tt := range []struct {
+		inputs []format.Format
+		args   fileops.Args
+		want   string
+	}{
+		{two(format.DOCX), nil, "merged.docx"},
+		{two(format.ODT), nil, "merged.odt"},
+		{two(format.DOCX), fileops.Args{"convert_to": "pdf"}, "merged.pdf"},
+		{[]format.Format{format.DOCX, format.ODT}, nil, "merged.pdf"},
+		{[]format.Format{format.RTF, format.DOCX}, fileops.Args{"convert_to": "DOCX"}, "merged.docx"},
+		{two(format.RTF), nil, "merged.pdf"},
+	} {
+		a, params, err := registry(t, set).Resolve("merge", tt.inputs, tt.args)
+		if err != nil {
+			t.Errorf("%v %v: %v", tt.inputs, tt.args, err)
+			continue
+		}
+		var in []*fileops.File
+		for _, f := range tt.inputs {
+			in = append(in, fileopstest.Sample(t, f))
+		}
+		var names []string
+		err = new(fileops.Runner).Do(t.Context(), a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+			names = append(names, f.Name())
+			return nil
+		}), in...)
+		if err != nil || !slices.Equal(names, []string{tt.want}) {
+			t.Errorf("%v %v: %v, %v", tt.inputs, tt.args, names, err)
+		}
+	}
+	if _, _, err := registry(t, set).Resolve("merge", two(format.PPTX), fileops.Args{"convert_to": "docx"}); err == nil {
+		t.Error("slides are merged into a text document")
+	}
+}
+
 // What is switched off is neither found nor offered, and nothing else is lost.
 func TestWithout(t *testing.T) {
 	t.Parallel()
@@ -230,8 +273,11 @@ func TestWithout(t *testing.T) {
 		}
 	}
 	m := capability.New(registry(t, s), nil)
-	for _, ext := range []string{"docx", "mp4", "md"} {
-		if a := m.Query(capability.Query{Ext: ext}); !slices.Equal(a.AvailableActions, []string{"zip"}) {
+	for ext, want := range map[string][]string{
+		"docx": {"compress", "lock", "reset_password", "unlock", "zip"}, // which need no engine
+		"mp4":  {"zip"}, "md": {"zip"},
+	} {
+		if a := m.Query(capability.Query{Ext: ext}); !slices.Equal(a.AvailableActions, want) {
 			t.Errorf("%s: %v", ext, a.AvailableActions)
 		}
 	}

@@ -1,0 +1,104 @@
+package officeops_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+func convertWith(t *testing.T, in *fileops.File, args fileops.Args) (b []byte, err error) {
+	t.Helper()
+	err = fileops.Run(t.Context(), office.Convert(), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		var err error
+		b, err = io.ReadAll(f.Reader())
+		return err
+	}), in)
+	return b, err
+}
+
+func TestPDFA(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from  format.Format
+		value string
+		part  string
+	}{{format.DOCX, "1b", "1"}, {format.PPTX, "2b", "2"}, {format.XLSX, "3b", "3"}} {
+		b, err := convertWith(t, fixture(t, tt.from), fileops.Args{"convert_to": "pdf", "pdfa": tt.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := save(t, "a.pdf", b)
+		if got := strings.Fields(tool(t, "exiftool", "-s3", "-XMP-pdfaid:Part", "-XMP-pdfaid:Conformance", path)); len(got) != 2 || got[0] != tt.part || got[1] != "B" && got[1] != "A" {
+			t.Errorf("%s as %s: part and conformance %v", tt.from, tt.value, got)
+		}
+		if js := tool(t, "qpdf", "--json", path); !strings.Contains(js, "/GTS_PDFA1") || !strings.Contains(js, "/DestOutputProfile") {
+			t.Errorf("%s as %s has no output intent", tt.from, tt.value)
+		}
+		for _, line := range strings.Split(tool(t, "pdffonts", path), "\n")[2:] {
+			if f := strings.Fields(line); len(f) > 5 && f[len(f)-5] != "yes" {
+				t.Errorf("%s: a font is not embedded: %s", tt.from, line)
+			}
+		}
+	}
+	if _, err := convertWith(t, fixture(t, format.DOCX), fileops.Args{"convert_to": "odt", "pdfa": "2b"}); err == nil {
+		t.Error("pdfa is accepted for odt")
+	}
+}
+
+func TestSheet(t *testing.T) {
+	t.Parallel()
+	for _, f := range []format.Format{format.XLSX, format.XLS, format.ODS} {
+		for _, tt := range []struct{ sheet, want string }{{"", "Zellwert"}, {"Other", "on the second sheet"}, {"2", "on the second sheet"}, {"Fruit", "Zellwert"}} {
+			args := fileops.Args{"convert_to": "csv"}
+			if tt.sheet != "" {
+				args["sheet"] = tt.sheet
+			}
+			b, err := convertWith(t, fixture(t, f), args)
+			if err != nil || !strings.Contains(string(b), tt.want) {
+				t.Errorf("%s, sheet %q: %q, %v", f, tt.sheet, b, err)
+			}
+		}
+		for _, bad := range []string{"3", "0", "fruits"} {
+			if _, err := convertWith(t, fixture(t, f), fileops.Args{"convert_to": "tsv", "sheet": bad}); !errors.Is(err, fileops.ErrUnsupportedInput) {
+				t.Errorf("%s, sheet %q: %v", f, bad, err)
+			}
+		}
+	}
+}
+
+func TestDelimiter(t *testing.T) {
+	t.Parallel()
+	ambiguous := fileops.Bytes("a.csv", []byte("a,b|c,d\n1,2|3,4\n"))
+	for _, tt := range []struct {
+		in              *fileops.File
+		to, delim, want string
+	}{
+		{ambiguous, "tsv", "|", "a,b\tc,d\n1,2\t3,4\n"},
+		{ambiguous, "tsv", ",", "a\tb|c\td\n1\t2|3\t4\n"},
+		{fileops.Bytes("a.tsv", []byte("a\tb\n1;x\t2\n")), "csv", ";", "a;b\n\"1;x\";2\n"},
+		{fixture(t, format.XLSX), "csv", "|", "name|count"},
+		{fixture(t, format.XLSX), "csv", "tab", "name\tcount"},
+	} {
+		b, err := convertWith(t, tt.in, fileops.Args{"convert_to": tt.to, "delimiter": tt.delim})
+		if err != nil || !strings.HasPrefix(string(b), tt.want) {
+			t.Errorf("%s to %s by %q: %q, %v", tt.in.Name(), tt.to, tt.delim, b, err)
+		}
+	}
+	b, err := convertWith(t, ambiguous, fileops.Args{"convert_to": "xlsx", "delimiter": "|"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tool(t, "unzip", "-p", save(t, "a.xlsx", b), "xl/sharedStrings.xml"); !strings.Contains(got, "a,b") {
+		t.Errorf("cells %s", got)
+	}
+	for _, bad := range []string{`"`, "ab", "\n"} {
+		if _, err := convertWith(t, ambiguous, fileops.Args{"convert_to": "tsv", "delimiter": bad}); err == nil {
+			t.Errorf("delimiter %q is accepted", bad)
+		}
+	}
+}
