@@ -242,10 +242,13 @@ func (p *prober) set() *Set {
 	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
 
 	direct := slices.Clone(s.actions)
+	otherToPDF := p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct)
 	add(
-		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
+		otherToPDF,
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
 		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
+		p.scansToDocument(tools.FromImages(), renderConvert, direct),
+		p.scansToDocument(otherToPDF, renderConvert, direct),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
 		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
