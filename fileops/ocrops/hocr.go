@@ -1,6 +1,7 @@
 package ocrops
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -223,7 +224,38 @@ func (p *hocrPage) page() *Page {
 		out.Lines = append(out.Lines, line)
 	}
 	evenSizes(out.Lines)
+	borrowSizes(out.Lines)
 	return out
+}
+
+// borrowSizes gives a piece of a line whose letters have nothing above or below
+// them ("on our own"), so that its size is a guess, that of the piece beside it.
+func borrowSizes(lines []Line) {
+	guess := func(l Line) bool {
+		for _, w := range l.Words {
+			if strings.Trim(w.Text, "acemnorsuvwxz.,-–:;") != "" {
+				return false
+			}
+		}
+		return true
+	}
+	byBase := make([]int, len(lines)) // of those that are sure
+	for i := range byBase {
+		byBase[i] = i
+	}
+	byBase = slices.DeleteFunc(byBase, func(i int) bool { return guess(lines[i]) })
+	slices.SortStableFunc(byBase, func(a, b int) int { return cmp.Compare(lines[a].Base, lines[b].Base) })
+	for i, l := range lines {
+		if len(byBase) == 0 || !guess(l) {
+			continue
+		}
+		k, _ := slices.BinarySearchFunc(byBase, l.Base, func(j int, base float64) int { return cmp.Compare(lines[j].Base, base) })
+		for _, n := range []int{k - 1, k} {
+			if n >= 0 && n < len(byBase) && math.Abs(lines[byBase[n]].Base-l.Base) < 0.3*l.Size {
+				lines[i].Size = lines[byBase[n]].Size
+			}
+		}
+	}
 }
 
 func isText(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -239,15 +271,7 @@ func (p *hocrPage) slope() float64 {
 			total += w
 		}
 	}
-	slices.SortFunc(all, func(a, b weighted) int {
-		switch {
-		case a.slope < b.slope:
-			return -1
-		case a.slope > b.slope:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b weighted) int { return cmp.Compare(a.slope, b.slope) })
 	sum := 0.0
 	for _, v := range all {
 		if sum += v.width; 2*sum >= total {

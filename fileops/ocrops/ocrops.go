@@ -102,7 +102,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("tesseract %s is too old: version 4 or later is needed", e.tesseract.Version)
 	}
 	var out strings.Builder
-	if err := e.run(ctx, engine.Cmd{Args: []string{"--list-langs"}, Stdout: &out}); err != nil {
+	if err := e.run(ctx, engine.Cmd{Args: []string{"--list-langs"}, Stdout: &out}, time.Minute, errors.New("tesseract does not answer")); err != nil {
 		return nil, err
 	}
 	e.languages, e.upright = parseLanguages(out.String())
@@ -153,14 +153,17 @@ func (e *Engine) Path() string { return e.tesseract.Path }
 
 func (e *Engine) name() string { return strings.TrimSpace("tesseract " + e.tesseract.Version) }
 
-// run runs Tesseract when there is a turn for it, in an empty directory.
-func (e *Engine) run(ctx context.Context, c engine.Cmd) error {
+// run runs Tesseract when there is a turn for it, in an empty directory. It may
+// take so long from then on; otherwise the error is tooLong.
+func (e *Engine) run(ctx context.Context, c engine.Cmd, wall time.Duration, tooLong error) error {
 	select {
 	case e.turns <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-e.turns }()
+	ctx, cancel := context.WithTimeoutCause(ctx, wall, tooLong)
+	defer cancel()
 	dir, err := os.MkdirTemp(e.opts.TempDir, "ocr-")
 	if err != nil {
 		return err

@@ -98,15 +98,11 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 	}
 	limit := time.Duration(pages) * e.opts.Timeout
 	tooLong := fileops.Fail(fileops.ErrLimit, nil, "the picture takes longer to read than the limit of %v", limit)
-	// Wall time counts from here; it is a multiple, because of other work on
-	// the machine.
-	ctx, cancel := context.WithTimeoutCause(ctx, 4*limit+time.Minute, tooLong)
-	defer cancel()
 	var out bytes.Buffer
 	err := e.run(ctx, engine.Cmd{
 		Args: append(args, "-c", "tessedit_create_hocr=1"), Stdin: file, Stdout: &limitedWriter{w: &out, left: maxOutput},
 		Limits: engine.Limits{CPU: limit},
-	})
+	}, 4*limit+time.Minute, tooLong) // more than CPU time, because of other work on the machine
 	var exit *engine.ExitError
 	switch {
 	case err == nil:

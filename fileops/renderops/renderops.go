@@ -1,5 +1,5 @@
-// Package renderops turns the pages of PDF files into pictures, text and Word
-// documents. The engine is pdfium, compiled to WebAssembly: it needs no program
+// Package renderops turns the pages of PDF files into pictures, text, Word
+// documents, HTML, Markdown and sheets. The engine is pdfium, compiled to WebAssembly: it needs no program
 // and no C library on the host, and what a hostile file does to it stays within
 // the memory of one short-lived instance.
 //
@@ -18,11 +18,24 @@
 // contains; fonts of the host are out of its reach. The entry UserUnit of a page
 // has no effect, as in other programs.
 //
-// # Text and Word documents
+// # Text and documents
 //
-// Both come from the same analysis of a page: characters become words and
+// All of them come from the same analysis of a page: characters become words and
 // lines, white space and rules divide the page into columns, tables and
 // paragraphs.
+//
+// HTML is one page without anything outside it: pictures are data URLs. Markdown
+// is GitHub's, without pictures. What stands on every page is in both only once,
+// without page numbers.
+//
+// # Sheets
+//
+// Each table of the document becomes a sheet of the workbook, or a part of the CSV
+// file, with an empty line between them. A table that goes on on the next page is
+// one, its header only once. In a workbook what is a number is one; 1,234 and
+// 1.234 are read as the column, the table, the document or its language
+// demand, and stay text where nothing tells. CSV has the text as it is printed.
+// A document without tables fails with [fileops.ErrUnsupportedInput].
 //
 // # Scanned pages
 //
@@ -162,14 +175,14 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
-	text := fileops.Schema{to("Format of the result.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
+	text := fileops.Schema{to("Format of the result; html and docx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
 	if e.recognizer != nil {
 		text = append(text, e.recognizer.Language())
 	}
 	in := []format.Format{format.PDF}
 	return fileops.Func(fileops.Spec{
 		Name: "convert", Engine: "pdfium", Family: "pdf",
-		Summary: "Converts the pages of a PDF file to pictures, plain text or a Word document.",
+		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, HTML, Markdown or sheets.",
 		Accepts: []fileops.Accept{
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages}},
 			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages}},

@@ -1,6 +1,7 @@
 package standard
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
@@ -8,11 +9,6 @@ import (
 )
 
 const convertTo = "convert_to"
-
-// to returns the arguments for a first step that converts to f.
-func to(f format.Format) func(fileops.Params) fileops.Args {
-	return func(fileops.Params) fileops.Args { return fileops.Args{convertTo: string(f)} }
-}
 
 // passOn gives the chain's own parameters to a step.
 func passOn(p fileops.Params) fileops.Args { return p.Args() }
@@ -51,8 +47,8 @@ func targets(s fileops.Schema) []format.Format {
 // that first can turn into mid to whatever second makes of mid. Only pairs that
 // wanted says yes to, and that direct does not list, are offered. It returns nil
 // if there are none. The parameters are those of second, except how the file in
-// between is separated, and those of first in carry.
-func via(first fileops.Action, mid format.Format, second fileops.Action, direct []fileops.Action, wanted func(from, to format.Format) bool, carry ...string) fileops.Action {
+// between is separated, and those that say what first is to read.
+func via(first fileops.Action, mid format.Format, second fileops.Action, direct []fileops.Action, wanted func(from, to format.Format) bool) fileops.Action {
 	if first == nil || second == nil {
 		return nil
 	}
@@ -89,7 +85,7 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 				continue
 			}
 			schema[i].Aliases = aliasesOf(schema[i].Enum)
-			schema = append(schema, carried(first, from, mid, carry)...)
+			schema = append(schema, reading(first, from, mid, schema)...)
 			spec.Accepts = append(spec.Accepts, fileops.Accept{Formats: []format.Format{from}, Params: schema})
 		}
 	}
@@ -97,40 +93,48 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 		return nil
 	}
 	spec.Accepts = group(spec.Accepts)
+	before := func(name string) bool { return slices.Contains(readingParams, name) && !takes(two, name) }
 	return fileops.Chain(spec,
 		fileops.Step{Action: first, Args: func(p fileops.Params) fileops.Args {
-			args := to(mid)(p)
-			for _, name := range carry {
-				if p.Has(name) {
-					args[name] = p.Get(name)
-				}
-			}
+			args := p.Args()
+			maps.DeleteFunc(args, func(name string, _ any) bool { return !before(name) })
+			args[convertTo] = string(mid)
 			return args
 		}},
 		fileops.Step{Action: second, Args: func(p fileops.Params) fileops.Args {
-			args := passOn(p)
-			for _, name := range carry {
-				delete(args, name)
-			}
+			args := p.Args()
+			maps.DeleteFunc(args, func(name string, _ any) bool { return before(name) })
 			return args
 		}})
 }
 
-// carried returns those parameters of a that are in names and that it takes to
-// convert from one format to another.
-func carried(a fileops.Action, from, to format.Format, names []string) (out fileops.Schema) {
-	for _, acc := range a.Spec().Accepts {
-		if !slices.Contains(acc.Formats, from) || !slices.Contains(targets(acc.Params), to) {
+// readingParams are those that say what of a file is read, and how.
+var readingParams = []string{"pages", "ocr_language", "sheet"}
+
+// reading returns the parameters of first about reading that schema does not
+// have.
+func reading(first fileops.Action, from, mid format.Format, schema fileops.Schema) (out fileops.Schema) {
+	for _, acc := range first.Spec().Accepts {
+		if !slices.Contains(acc.Formats, from) || !slices.Contains(targets(acc.Params), mid) {
 			continue
 		}
 		for _, p := range acc.Params {
-			if slices.Contains(names, p.Name) {
+			if slices.Contains(readingParams, p.Name) && !has(schema, p.Name) {
 				out = append(out, p)
 			}
 		}
 		break
 	}
 	return out
+}
+
+func has(s fileops.Schema, name string) bool {
+	return slices.ContainsFunc(s, func(p fileops.Param) bool { return p.Name == name })
+}
+
+// takes tells whether an action has a parameter of a name.
+func takes(s fileops.Spec, name string) bool {
+	return slices.ContainsFunc(s.Accepts, func(a fileops.Accept) bool { return has(a.Params, name) })
 }
 
 // aliasesOf returns the other spellings of formats: jpeg for jpg.

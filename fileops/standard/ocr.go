@@ -55,3 +55,14 @@ func (r recognizer) Recognize(ctx context.Context, img *image.Gray, dpi float64,
 func pictureToText(from, to format.Format) bool {
 	return to == format.TXT && from.Family() == format.Image && from != format.ICO
 }
+
+// scansToDocument returns the action that makes documents with text of pictures
+// that first can put into a PDF, nil if nothing can read them.
+func (p *prober) scansToDocument(first, second fileops.Action, direct []fileops.Action) fileops.Action {
+	if p.ocr == nil {
+		return nil
+	}
+	return via(first, format.PDF, second, direct, func(_, to format.Format) bool {
+		return to == format.DOCX || to == format.HTML || to == format.MD
+	})
+}

@@ -262,7 +262,10 @@ func (p *prober) set() *Set {
 		s.closers, s.warmers = append(s.closers, p.web), append(s.warmers, p.web)
 	}
 	pages, books, records := p.webActions(officeConvert, dataConvert)
-	add(pages, books, records, officeConvert)
+	add(pages, books, records)
+	if p.office != nil {
+		add(p.office.Actions()...)
+	}
 	if p.render != nil {
 		tools.Renderer = pageRenderer{p.render}
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
@@ -279,15 +282,18 @@ func (p *prober) set() *Set {
 	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
 
 	direct := slices.Clone(s.actions)
+	otherToPDF := p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct)
 	add(
-		p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct),
+		otherToPDF,
 		via(pages, format.PDF, renderConvert, direct, webToPages),
 		via(books, format.PDF, renderConvert, direct, webToPages),
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
 		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
+		p.scansToDocument(tools.FromImages(), renderConvert, direct),
+		p.scansToDocument(otherToPDF, renderConvert, direct),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
-		via(officeConvert, format.CSV, dataConvert, direct, sheetToData, "sheet"),
+		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
 	)
 	add(tools.Merge(toPDF(s.actions)...))
 	add(archiveops.Zip(), archiveops.Compress(nil), archiveops.Lock(nil), archiveops.Unlock(nil), archiveops.ResetPassword(nil))

@@ -1,0 +1,189 @@
+package standard_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/standard"
+)
+
+// letter is the text of what is scanned: 44 paragraphs, more than a page.
+func letter() string {
+	stems := strings.Fields("Bürger Größe Türme Sturm über Dächer weil Wasser gegen Straße oder Körbe Äpfel Mühle früher Häuser Schüler Brücke schöne Garten Fenster zwölf Hafen Winter öffnen Theater")
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for i := range 44 {
+		fmt.Fprintf(&b, "Absatz %d", i+1)
+		for range 3 + rng.IntN(8) {
+			b.WriteString(" " + stems[rng.IntN(len(stems))])
+		}
+		b.WriteString(".\n\n")
+	}
+	return b.String()
+}
+
+// run runs an action of the registry and returns its results.
+func run(t testing.TB, name string, args fileops.Args, in ...*fileops.File) (out []*fileops.File, err error) {
+	t.Helper()
+	var formats []format.Format
+	for _, f := range in {
+		formats = append(formats, f.Format())
+	}
+	a, params, err := registry(t, set).Resolve(name, formats, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fileops.Runner{TempDir: t.TempDir()}
+	err = r.Do(t.Context(), a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		b, err := io.ReadAll(f.Reader())
+		out = append(out, fileops.Bytes(f.Name(), b))
+		return err
+	}), in...)
+	return out, err
+}
+
+func mustRun(t testing.TB, name string, args fileops.Args, in ...*fileops.File) []*fileops.File {
+	t.Helper()
+	out, err := run(t, name, args, in...)
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return out
+}
+
+// scan returns the letter printed and scanned: a picture for each page.
+func scan(t testing.TB) []*fileops.File {
+	pdf := mustRun(t, "convert", fileops.Args{"convert_to": "pdf"}, fileops.Bytes("letter.txt", []byte(letter())))
+	return mustRun(t, "convert", fileops.Args{"convert_to": "png", "dpi": 200}, pdf[0])
+}
+
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+func recall(want, got string) float64 {
+	count := make(map[string]int)
+	for _, w := range words(got) {
+		count[w]++
+	}
+	hit, all := 0, words(want)
+	for _, w := range all {
+		if count[w] > 0 {
+			count[w]--
+			hit++
+		}
+	}
+	return float64(hit) / float64(len(all))
+}
+
+func TestScannedPDF(t *testing.T) {
+	t.Parallel()
+	pages := scan(t)
+	if len(pages) < 2 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	pdf := mustRun(t, "merge", nil, pages...)[0]
+	for to, read := range map[string]func(b []byte) string{
+		"txt":  func(b []byte) string { return string(b) },
+		"html": func(b []byte) string { return string(b) },
+	} {
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			out := mustRun(t, "convert", fileops.Args{"convert_to": to, "ocr_language": "deu"}, pdf)
+			b, _ := out[0].Bytes()
+			if r := recall(letter(), read(b)); r < 0.98 {
+				t.Errorf("recall %.3f: %s", r, read(b))
+			}
+		})
+	}
+	t.Run("one page", func(t *testing.T) {
+		t.Parallel()
+		out := mustRun(t, "convert", fileops.Args{"convert_to": "odt", "ocr_language": "deu", "pages": "2"}, pdf)
+		b, _ := out[0].Bytes()
+		if s := xmlText(t, b, "content.xml"); strings.Contains(s, "Absatz 1 ") || !strings.Contains(s, "Absatz 44") {
+			t.Errorf("page 2 is %s", s)
+		}
+	})
+}
+
+// xmlText returns the text of a part of a package, with space where elements are.
+func xmlText(t testing.TB, b []byte, part string) string {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := z.Open(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	tag := false
+	for _, r := range strings.NewReplacer("</w:p>", " ", "</text:p>", " ", "<text:s/>", " ").Replace(string(x)) {
+		switch {
+		case r == '<':
+			tag = true
+		case r == '>':
+			tag = false
+		case !tag:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func TestScannedPicture(t *testing.T) {
+	t.Parallel()
+	page := scan(t)[0]
+	first, _, _ := strings.Cut(letter(), "Absatz 12 ")
+	heic := mustRun(t, "convert", fileops.Args{"convert_to": "heic", "quality": 60}, page)[0]
+	for _, tt := range []struct {
+		in *fileops.File
+		to string
+	}{{heic, "txt"}, {page, "docx"}} {
+		out := mustRun(t, "convert", fileops.Args{"convert_to": tt.to, "ocr_language": "de"}, tt.in)
+		b, _ := out[0].Bytes()
+		s := string(b)
+		if tt.to == "docx" {
+			s = xmlText(t, b, "word/document.xml")
+		}
+		if r := recall(first, s); r < 0.98 || format.Parse(out[0].Name()) != format.Format(tt.to) {
+			t.Errorf("%s to %s: recall %.3f: %s", tt.in.Name(), out[0].Name(), r, s)
+		}
+	}
+}
+
+// Without Tesseract nothing speaks of it, but what is missing is said.
+func TestWithoutTesseract(t *testing.T) {
+	t.Parallel()
+	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Tesseract: standard.None, CacheDir: t.TempDir()})
+	defer s.Close()
+	i := slices.IndexFunc(s.Engines(), func(e standard.Engine) bool { return e.Name == "tesseract" })
+	if i < 0 || s.Engines()[i].Err == nil || s.Engines()[i].Hint == "" {
+		t.Error("tesseract is not reported as missing")
+	}
+	m := capability.New(registry(t, s), nil)
+	for e := range m.Entries() {
+		for _, p := range e.Params {
+			if p.Name == "ocr_language" || p.Name == "convert_to" && e.Format.Family() == format.Image && slices.Contains(p.Enum, "txt") {
+				t.Errorf("%s offers %s %v for %s", e.Engine, p.Name, p.Enum, e.Format)
+			}
+		}
+	}
+}
