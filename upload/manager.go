@@ -482,6 +482,7 @@ func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*F
 func (m *Manager) addContent(ctx context.Context, f *File, r io.Reader, path string) (etag string, err error) {
 	if path == "" {
 		body := newBody(r)
+		defer body.digest.close()
 		err = m.blobs.Put(ctx, f.Object, body, f.Size)
 		return body.etag(), err
 	}

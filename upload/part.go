@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"maps"
@@ -54,6 +53,7 @@ func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.R
 	defer m.arriving.remove(t.key, t.part)
 
 	b := newBody(r)
+	defer b.digest.close()
 	a := m.assembly(f)
 	p, err := a.WritePart(ctx, t.part, b, o.Size)
 	if err := b.check(ctx, t.part, o.Size, p.Size, err); err != nil {
@@ -197,17 +197,17 @@ func parseDigest(s string, part int) (*[md5.Size]byte, error) {
 // A body computes the MD5 of what is read through it, and remembers whether it
 // was the reader that failed.
 type body struct {
-	r   io.Reader
-	md5 hash.Hash
-	n   int64
-	err error // other than io.EOF
+	r      io.Reader
+	digest *digest
+	n      int64
+	err    error // other than io.EOF
 }
 
-func newBody(r io.Reader) *body { return &body{r: r, md5: md5.New()} }
+func newBody(r io.Reader) *body { return &body{r: r, digest: newDigest()} }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	b.md5.Write(p[:n])
+	b.digest.write(p[:n])
 	b.n += int64(n)
 	if err != nil && err != io.EOF {
 		b.err = err
@@ -215,10 +215,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) sum() (sum [md5.Size]byte) {
-	b.md5.Sum(sum[:0])
-	return sum
-}
+func (b *body) sum() [md5.Size]byte { return b.digest.sum() }
 
 func (b *body) etag() string {
 	sum := b.sum()

@@ -145,7 +145,7 @@ func document(results []result, full bool, tools string) []byte {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# Performance")
 	p("")
-	p("Written by `make bench`, which runs Filewright and the tools that people use for the same in turn on one machine, and each once before it counts.")
+	p("Written by `make bench`, which runs Filewright and the tools that people use for the same in turn on one machine, and each once before it counts, except where one run takes many seconds.")
 	p("Figures are medians. Time is that of the clock, with the two middle quarters of the runs in brackets; CPU is user and system time of all processes that took part;")
 	p("memory is the peak of the resident memory of these; ratios are ours to theirs, so that less is better for us. Tools that are kept warm run in a process that is started before.")
 	p("Quality is the structural similarity (SSIM) to the input. The sources are in [benchmarks](../benchmarks/README.md).")

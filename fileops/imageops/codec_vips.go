@@ -58,13 +58,14 @@ func (c *vipsCodec) writes(f format.Format) bool { return c.out[f] }
 // compresses holds for everything that can be written with a choice of loss.
 func (c *vipsCodec) compresses(f format.Format) bool { return c.in[f] && c.out[f] }
 
-// open opens one page of src, or all pages from there on.
-func (c *vipsCodec) open(src source, page int, all, random bool, scale float64) (*picture, error) {
+// open opens one page of src, or all pages from there on. more are options of
+// the loader.
+func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, more ...string) (*picture, error) {
 	op, ok := loaders[src.format]
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	opts := []string{"fail-on=truncated"}
+	opts := append([]string{"fail-on=truncated"}, more...)
 	if !random {
 		opts = append(opts, "access=sequential")
 	}
@@ -133,6 +134,17 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 		return nil, err
 	}
 	turned := !t.upside && !t.all && p.Orientation() > 1
+	var shrunk []string
+	if n, l := shrinkOnLoad(p, src.format, t, turned && p.Orientation() >= 5); n > 1 {
+		if !t.exact() { // what is loaded is rounded, the result is not to be
+			t.width, t.height, t.fit = l.width, l.height, fitFill
+		}
+		p.close()
+		shrunk = []string{fmt.Sprintf("shrink=%d", n)}
+		if p, err = c.open(src, t.page, t.all, false, 1, shrunk...); err != nil {
+			return nil, err
+		}
+	}
 	if scale := drawingScale(p.Width(), p.PageHeight(), t); src.format == format.SVG && scale != 1 {
 		p.close()
 		if p, err = c.open(src, t.page, t.all, false, scale); err != nil {
@@ -141,7 +153,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 	}
 	if turned {
 		p.close() // turning needs the lines in another order than they are read in
-		if p, err = c.open(src, t.page, t.all, true, 1); err != nil {
+		if p, err = c.open(src, t.page, t.all, true, 1, shrunk...); err != nil {
 			return nil, err
 		}
 		if err := p.AutoRotate(); err != nil {
@@ -154,6 +166,22 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 		return nil, cause(err)
 	}
 	return p, nil
+}
+
+// shrinkOnLoad returns by how much the decoder of JPEG is to leave out detail, 1
+// if not at all, and how the whole picture is laid out. That takes a fraction of
+// the time; half of the way is left to a better filter.
+func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layout) {
+	w, h := p.Width(), p.PageHeight()
+	if sideways {
+		w, h = h, w
+	}
+	n, l := 1, t.layout(w, h)
+	s := max(float64(l.width)/float64(w), float64(l.height)/float64(h))
+	for f == format.JPG && n < 8 && s*float64(4*n) <= 1 {
+		n *= 2
+	}
+	return n, l
 }
 
 // finish changes size, colours, transparency and metadata of an upright
@@ -353,6 +381,9 @@ func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, erro
 	op, ok := savers[t.to]
 	if !ok {
 		return nil, errors.ErrUnsupported
+	}
+	if plainPNG(p, t) {
+		return p.savePNG(ctx, t)
 	}
 	b, err := p.save(ctx, op, saveOptions(p, t))
 	if t.to == format.JPG && err == nil {

@@ -144,6 +144,25 @@ static int fw_icc_space(void *in, char *space) {
 	return 1;
 }
 
+static void *fw_copy_field(VipsImage *in, const char *name, GValue *value, void *out) {
+	if (!vips_image_get_typeof(out, name))
+		vips_image_set(out, name, value);
+	return NULL;
+}
+
+// fw_blank makes a black picture with the metadata of another.
+static VipsImage *fw_blank(void *in, int width, int height) {
+	VipsImage *im = in, *black, *out;
+	if (vips_black(&black, width, height, "bands", im->Bands, NULL))
+		return NULL;
+	int failed = vips_copy(black, &out, "interpretation", im->Type, "xres", im->Xres, "yres", im->Yres, NULL);
+	g_object_unref(black);
+	if (failed)
+		return NULL;
+	vips_image_map(im, fw_copy_field, out);
+	return out;
+}
+
 static void *fw_pixels(void *in, size_t *size) { return vips_image_write_to_memory(in, size); }
 static void fw_kill(void *im) { vips_image_set_kill(im, TRUE); }
 static void fw_ref(void *im) { g_object_ref(im); }
@@ -338,6 +357,29 @@ func (p *picture) bytes(ctx context.Context) (b []byte, err error) {
 		return nil
 	})
 	return b, err
+}
+
+// look computes the pixels of p, which must be of 8 bits, and calls fn with
+// them. They are gone when it returns.
+func (p *picture) look(ctx context.Context, fn func(pix []byte) error) error {
+	return p.compute(ctx, func(image unsafe.Pointer) error {
+		var size C.size_t
+		data := C.fw_pixels(image, &size)
+		if data == nil {
+			return vipsError()
+		}
+		defer C.g_free(C.gpointer(data))
+		return fn(unsafe.Slice((*byte)(data), int(size)))
+	})
+}
+
+// blank returns a black picture with the metadata of p.
+func (p *picture) blank(width, height int) (*picture, error) {
+	im := C.fw_blank(pointer(p.ImageRef), C.int(width), C.int(height))
+	if im == nil {
+		return nil, vipsError()
+	}
+	return &picture{ImageRef: wrap(unsafe.Pointer(im))}, nil
 }
 
 // take copies what libvips allocated and frees it.

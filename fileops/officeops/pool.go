@@ -169,7 +169,8 @@ func (p *pool) take() *slot {
 	p.mu.Lock()
 	best := 0
 	for i, s := range p.free {
-		if s.rank() > p.free[best].rank() {
+		// The last one used, if several are ready: its memory is still in the caches.
+		if s.rank() >= p.free[best].rank() {
 			best = i
 		}
 	}

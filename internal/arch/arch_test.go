@@ -63,7 +63,7 @@ var arrows = map[string][]string{
 
 // programs may import every package but those for tests.
 func program(pkg string) bool {
-	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "examples/") || pkg == "benchmarks" || strings.HasPrefix(pkg, "internal/")
+	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "examples/") || pkg == "benchmarks" || strings.HasPrefix(pkg, "benchmarks/") || strings.HasPrefix(pkg, "internal/")
 }
 
 func testPackage(pkg string) bool {

@@ -32,3 +32,5 @@ func (s *Store) takeOver(_ *os.File, path, name string) bool {
 }
 
 func (o *object) fallbackPath() string { return o.f.Name() }
+
+func startWriting(*os.File, int64, int64) {}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/benchmarks/internal/inputs"
+	"github.com/filewright/filewright/benchmarks/internal/worker"
+)
+
+// The test binary is what is measured too, as the program itself is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "-worker" {
+		w := worker.Worker{Actions: standardActions, Serve: newService}
+		if err := w.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func newEnvironment(t *testing.T) *environment {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample, err := filepath.Abs("../../examples/files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &environment{self: self, lean: self, sample: sample, tools: t.TempDir(), inputs: &inputs.Set{Dir: t.TempDir()}}
+}
+
+// Both sides of a task are measured in turn, and what is not there is missing.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	e := newEnvironment(t)
+	task := &task{
+		name: "merge", about: "three PDFs", action: "merge",
+		inputs: func(context.Context, *environment) ([]string, error) {
+			p := filepath.Join(e.sample, "two.pdf")
+			return []string{p, p, p}, nil
+		},
+		rivals: []rival{
+			tool("qpdf", "qpdf", "--empty", "--pages", "@in", "--", "@dir/out.pdf"),
+			tool("nobody", "a-program-that-nobody-has", "@1"),
+		},
+		goals: []goal{{metric: byTime, rival: "qpdf", max: 1000}, {metric: bySize, rival: "nobody", max: 1}, {metric: byMemory, max: 1}},
+	}
+	r, err := compare(t.Context(), e, task, time.Millisecond, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range r.scores[:2] {
+		if len(s.runs) != 3 || s.missing != nil {
+			t.Fatalf("%s has %d runs (%v)", s.name, len(s.runs), s.missing)
+		}
+		for _, run := range s.runs {
+			// A process of its own takes some time, and no more than all cores have.
+			if run.wall <= 0 || run.cpu <= 0 || run.cpu > 64*run.wall || run.size < 1000 {
+				t.Errorf("%s: %+v", s.name, run)
+			}
+		}
+		if m := s.of(byMemory); m < 1<<20 || m > 4<<30 {
+			t.Errorf("contender %d has %v bytes of memory", i, m)
+		}
+	}
+	if !errors.Is(r.scores[2].missing, errMissing) {
+		t.Errorf("a program that does not exist is not missing but %v", r.scores[2].missing)
+	}
+	text := string(document([]result{r}, false, e.tools))
+	for _, want := range []string{
+		"| merge | time ≤ 1e+03 × qpdf |", "| met |", "| merge | size ≤ 1 × nobody | not measured | tool missing |",
+		"**missed**", "| merge (three PDFs) | **Filewright** |", "| nobody | not installed |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// What the service stores is what was sent, and the time is that of the upload.
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	e := newEnvironment(t)
+	u, err := newUploader(e, 3<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := u.measure(t.Context(), t.TempDir())
+	if cerr := u.close(); err != nil || cerr != nil {
+		t.Fatal(err, cerr)
+	}
+	if s.size != 3<<20 || s.wall <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The memory of a program is that of itself and of what it has started.
+func TestMeasureFamily(t *testing.T) {
+	t.Parallel()
+	c, err := newCommand(nil, "sh", "-c", `python3 -c 'import time; b = bytearray(40 << 20); time.sleep(0.3); open("x", "wb").write(b[:5])' & wait`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.measure(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.memory < 40<<20 || s.memory > 200<<20 || s.size != 5 {
+		t.Errorf("memory %d, size %d", s.memory, s.size)
+	}
+}
+
+// The clock of another process counts what it does and nothing else.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", "read x; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	before := clock(cmd.Process.Pid)
+	in.Write([]byte("\n"))
+	out.Read(make([]byte, 5))
+	after := clock(cmd.Process.Pid)
+	in.Close()
+	cmd.Wait()
+	total := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if after <= before || after > total+50*time.Millisecond {
+		t.Errorf("%v, then %v of %v", before, after, total)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	var s score
+	for _, ms := range []int{50, 10, 30, 20, 40} {
+		s.runs = append(s.runs, sample{wall: time.Duration(ms) * time.Millisecond})
+	}
+	lower, middle, upper := s.median(wall)
+	for i, v := range []float64{lower, middle, upper} {
+		if want := []float64{0.02, 0.03, 0.04}[i]; math.Abs(v-want) > 1e-9 {
+			t.Errorf("quartile %d is %v, want %v", i, v, want)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 2048: "2 KiB", 1 << 20: "1 MiB", 1 << 30: "1 GiB", 5 << 29: "2.5 GiB"} {
+		if got := amount(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

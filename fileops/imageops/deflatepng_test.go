@@ -1,0 +1,117 @@
+package imageops
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// pattern returns samples of w × h: a gradient, noise in one half and flat areas,
+// so that every filter is chosen somewhere.
+func pattern(w, h, components int) samples {
+	m := samples{width: w, height: h, components: components, pix: make([]byte, w*h*components)}
+	rng := rand.New(rand.NewPCG(uint64(w), uint64(h)))
+	i := 0
+	for y := range h {
+		for x := range w {
+			for c := range components {
+				v := x*(c+1) + y
+				switch {
+				case y > h/2 && x > w/2:
+					v += int(rng.Uint32() % 32)
+				case y > h/2:
+					v = 255 * (x / 40 % 2)
+				}
+				m.pix[i] = byte(v)
+				i++
+			}
+		}
+	}
+	return m
+}
+
+// What is written is what was given, to image/png and to libvips.
+func TestEncodePNG(t *testing.T) {
+	t.Parallel()
+	for _, size := range []image.Point{{1, 1}, {1, 700}, {70000, 2}, {33, 17}, {900, 1400}} {
+		for components := 1; components <= 4; components++ {
+			t.Run(fmt.Sprintf("%v-%d", size, components), func(t *testing.T) {
+				t.Parallel()
+				m := pattern(size.X, size.Y, components)
+				b, err := encodePNG(context.Background(), m, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				img, err := png.Decode(bytes.NewReader(b))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := image.NewNRGBA(img.Bounds())
+				if g, ok := img.(*image.Gray); ok {
+					for i, v := range g.Pix {
+						copy(got.Pix[4*i:], []byte{v, v, v, 255})
+					}
+				} else if n, ok := img.(*image.NRGBA); ok {
+					got = n
+				} else {
+					draw.Draw(got, got.Rect, img, image.Point{}, draw.Src)
+				}
+				for i := range size.X * size.Y {
+					s := m.pix[i*components:][:components]
+					want := [4]byte{s[0], s[0], s[0], 255}
+					if components%2 == 0 {
+						want[3] = s[components-1]
+					}
+					if components > 2 {
+						copy(want[:3], s)
+					}
+					if [4]byte(got.Pix[4*i:]) != want {
+						t.Fatalf("pixel %d is %v, want %v", i, got.Pix[4*i:4*i+4], want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Tools that know the format well find nothing wrong in it.
+func TestEncodePNGJudged(t *testing.T) {
+	t.Parallel()
+	m := pattern(1201, 1999, 3)
+	b, err := encodePNG(t.Context(), m, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.png")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raw := filepath.Join(filepath.Dir(path), "x.v")
+	if out, err := exec.Command("vips", "copy", path, raw).CombinedOutput(); err != nil {
+		t.Fatalf("vips: %v\n%s", err, out)
+	}
+	out, err := exec.Command("ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-").Output()
+	if err != nil {
+		t.Fatalf("ffmpeg: %v", err)
+	}
+	if !bytes.Equal(out, m.pix) {
+		t.Error("ffmpeg reads other pixels than were written")
+	}
+}
+
+func TestEncodePNGStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	if _, err := encodePNG(ctx, pattern(500, 500, 3), nil, nil); err == nil {
+		t.Error("no error after the context was done")
+	}
+}

@@ -1,0 +1,58 @@
+//go:build cgo
+
+package imageops
+
+import (
+	"context"
+
+	"github.com/davidbyttow/govips/v2/vips"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// maxPlainPNG is how many pixels are held in memory to write them as a PNG.
+// libvips, which is slower, needs only some rows.
+const maxPlainPNG = 24_000_000
+
+// plainPNG tells whether encodePNG can write what a plan asks for.
+func plainPNG(p *picture, t plan) bool {
+	return t.to == format.PNG && !t.small && t.colours == 0 && !(t.bilevel && p.Bands() == 1) &&
+		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK &&
+		int64(p.Width())*int64(p.Height()) <= maxPlainPNG
+}
+
+// savePNG writes p with the encoder of this package, and with the metadata that
+// libvips writes for a black picture in its place.
+func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
+	options := "compression=1,filter=none"
+	if t.meta == keepProfile && !p.HasICCProfile() {
+		options += ",strip=true"
+	}
+	width, height := 1, 1
+	if p.HasExif() { // which repeats the size
+		width, height = p.Width(), p.Height()
+	}
+	black, err := p.blank(width, height)
+	if err != nil {
+		return nil, err
+	}
+	defer black.close()
+	// What was turned has lost its orientation, but the EXIF block still has it.
+	if err := black.SetOrientation(max(1, p.Orientation())); err != nil {
+		return nil, cause(err)
+	}
+	metadata, err := black.save(ctx, "pngsave_buffer", options)
+	if err != nil {
+		return nil, err
+	}
+	before, after := splitChunks(metadata)
+	var out []byte
+	m := samples{width: p.Width(), height: p.Height(), components: p.Bands()}
+	err = p.look(ctx, func(pix []byte) error {
+		m.pix = pix
+		var err error
+		out, err = encodePNG(ctx, m, before, after)
+		return err
+	})
+	return out, err
+}
