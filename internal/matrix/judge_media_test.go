@@ -76,7 +76,7 @@ func hasSound(t *testing.T, p string, c content) {
 		}
 		got = max(c.sound, got-2*1024*time.Second/time.Duration(rate))
 	}
-	within(t, "sound", got, c.sound)
+	within(t, "sound", got, c.sound, c.slack())
 	if !c.tone {
 		return
 	}
@@ -116,7 +116,7 @@ func video(codec string) func(*testing.T, []string, content) {
 		}
 		got := length(t, p, "v")
 		if c.moving > 0 {
-			within(t, "video", got, c.moving)
+			within(t, "video", got, c.moving, c.slack())
 		}
 		if c.sound > 0 {
 			hasSound(t, p, c)
