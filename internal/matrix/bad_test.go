@@ -137,8 +137,6 @@ func isText(f format.Format) bool {
 // text, and streams that are made to be read while they arrive.
 func readableInPart(c matrix.Cell) bool {
 	switch c.From {
-	case format.GIF:
-		return c.Target().Family() == format.Video // as a stream
 	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
 		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR:
 		return true
@@ -235,6 +233,7 @@ func TestNothingInside(t *testing.T) {
 	}{
 		{"no pages.pdf", "convert", fileops.Args{"convert_to": "png"}, noPages, []string{"corrupt_input", "unsupported_input"}},
 		{"no pages.pdf", "convert", fileops.Args{"convert_to": "txt"}, noPages, []string{"corrupt_input", "unsupported_input"}},
+		{"no sound.wav", "convert", fileops.Args{"convert_to": "mp3"}, noSound(t), []string{"corrupt_input", "unsupported_input"}},
 		{"empty.docx", "convert", fileops.Args{"convert_to": "pdf"}, emptyZIP, []string{"corrupt_input", "format_mismatch"}},
 		{"noise.txt", "convert", fileops.Args{"convert_to": "pdf"}, []byte("\x00\x01\x02\xff\xfe\x00\x9d\x81 text of no encoding \x00\x03\x8d"), []string{"corrupt_input", "unsupported_input"}},
 		{"noise.csv", "convert", fileops.Args{"convert_to": "json"}, []byte("a,b\n\x00\x01\xff,\x81\x00\x8d\n"), []string{"corrupt_input", "unsupported_input"}},
@@ -246,6 +245,14 @@ func TestNothingInside(t *testing.T) {
 			blames(t, tt.name, err, tt.codes...)
 		})
 	}
+}
+
+// noSound returns the head of a WAV file with no data behind it.
+func noSound(t *testing.T) []byte {
+	b, _ := fileopstest.Specimen(t, format.WAV).Bytes()
+	head := slices.Clone(b[:bytes.Index(b, []byte("data"))+8])
+	copy(head[len(head)-4:], make([]byte, 4))
+	return head
 }
 
 // TestEncodings has text in other encodings than UTF-8, which is read as what it
