@@ -4,7 +4,7 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: run build test vet bench fuzz clean
+.PHONY: run build test vet bench fuzz docs clean
 
 ## run: install what is missing, build, start the server on 127.0.0.1:8080
 run: build
@@ -33,6 +33,11 @@ bench:
 FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
+
+## docs: write docs/formats.md anew from what the code says
+docs:
+	@scripts/setup.sh run
+	$(GO) run ./internal/matrix/gendocs
 
 clean:
 	rm -rf bin

@@ -1,11 +1,11 @@
-# Stores a document under a password read from standard input:
-#   python3 -c … DIR IN OUT FILTER
+# Stores documents under a password read from standard input:
+#   python3 -c … DIR IN OUT FILTER [IN OUT FILTER]…
 # DIR is for the profile of a LibreOffice of its own.
 import os, subprocess, sys, time
 import uno
 from com.sun.star.beans import NamedValue, PropertyValue
 
-home, source, target, name = sys.argv[1:]
+home, jobs = sys.argv[1], sys.argv[2:]
 password = sys.stdin.readline().rstrip("\n")
 pipe = "lock%d" % os.getpid()
 office = subprocess.Popen(["soffice", "-env:UserInstallation=file://" + home + "/profile", "--headless", "--norestore", "--accept=pipe,name=" + pipe + ";urp;"])
@@ -35,16 +35,17 @@ else:
     office.kill()
     sys.exit("LibreOffice did not start")
 desktop = context.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", context)
-document = desktop.loadComponentFromURL("file://" + source, "_blank", 0, (prop("Hidden", True),))
-if " MS " in name or name.startswith("MS "):
-    # The filters of Office Open XML do not look at Password.
-    how = prop("EncryptionData", uno.Any("[]com.sun.star.beans.NamedValue", (named("CryptoType", "Standard"), named("OOXPassword", password))))
-else:
-    how = prop("Password", password)
 try:
-    document.storeToURL("file://" + target, (prop("FilterName", name), how))
+    for source, target, name in zip(jobs[::3], jobs[1::3], jobs[2::3]):
+        if "MS " in name:
+            # The filters of Office Open XML do not look at Password.
+            how = prop("EncryptionData", uno.Any("[]com.sun.star.beans.NamedValue", (named("CryptoType", "Standard"), named("OOXPassword", password))))
+        else:
+            how = prop("Password", password)
+        document = desktop.loadComponentFromURL("file://" + source, "_blank", 0, (prop("Hidden", True),))
+        document.storeToURL("file://" + target, (prop("FilterName", name), how))
+        document.close(True)
 finally:
-    document.close(True)
     try:
         desktop.terminate()
     except Exception:

@@ -70,7 +70,7 @@ func Turned(t testing.TB) *fileops.File {
 	turned := image.NewNRGBA(image.Rect(0, 0, 120, 160))
 	for y := range 160 {
 		for x := range 120 {
-			turned.SetNRGBA(x, y, upright.NRGBAAt(y, 119-x))
+			turned.SetNRGBA(x, y, upright.NRGBAAt(159-y, x))
 		}
 	}
 	var b bytes.Buffer

@@ -78,7 +78,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 			return setupError{err}
 		}
 		return err
-	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0:
+	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0 || progress.empty():
 		return setupError{fileops.Fail(fileops.ErrCorruptInput, stderr.err(), "the file is damaged: nothing in it could be decoded")}
 	case statErr != nil:
 		return statErr
@@ -163,6 +163,16 @@ type progress struct {
 	mu      sync.Mutex
 	line    []byte
 	seconds float64
+	frames  bool // some picture was written
+	ended   bool
+}
+
+// empty tells whether ffmpeg has ended without writing anything: for some damaged
+// files it makes a container with nothing in it and is content.
+func (p *progress) empty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended && !p.frames && p.seconds == 0
 }
 
 // Write implements io.Writer.
@@ -181,6 +191,12 @@ func (p *progress) Write(b []byte) (int, error) {
 				p.seconds = max(p.seconds, float64(us)/1e6)
 				p.report(p.seconds)
 			}
+		}
+		if v, ok := bytes.CutPrefix(line, []byte("frame=")); ok && strings.Trim(string(v), "0 ") != "" {
+			p.frames = true
+		}
+		if bytes.HasPrefix(line, []byte("progress=end")) {
+			p.ended = true
 		}
 	}
 	if len(p.line) > 4096 {

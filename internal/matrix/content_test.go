@@ -25,6 +25,7 @@ type content struct {
 	sound    time.Duration // 0 if there is none
 	tone     bool          // it is the tone
 	moving   time.Duration // of a video
+	parts    int           // that were joined; 0 is one
 	entries  [][2]string   // of an archive
 	password string        // that the result must be under
 }
@@ -169,6 +170,7 @@ func (c content) and(d content) content {
 	} else {
 		c.pages = 0
 	}
+	c.parts = max(c.parts, 1) + max(d.parts, 1)
 	c.sound += d.sound
 	c.moving += d.moving
 	c.tone = c.tone && d.tone
@@ -184,6 +186,12 @@ func (c content) laidOut() int {
 		return 1
 	}
 	return c.pages
+}
+
+// slack returns by how much a duration may differ: frames of the parts need not
+// end when their sound does.
+func (c content) slack() time.Duration {
+	return time.Duration(max(c.parts, 1)) * 100 * time.Millisecond
 }
 
 // as returns what of c must be left in a file of a format made of files of other

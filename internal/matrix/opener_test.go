@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -106,3 +107,21 @@ var lockedJudges = func() map[format.Format]judge {
 	}
 	return m
 }()
+
+// The judge of what is under a password must be able to say no.
+func TestOpens(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.docx")
+	b, _ := fileopstest.Locked(t, format.DOCX, password).Bytes()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opens(t, path, "wrong"); err == nil {
+		t.Error("opens with a wrong password")
+	}
+	pdf, err := opens(t, path, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgePDF(t, pdf, contentOf(format.DOCX))
+}

@@ -1,0 +1,302 @@
+package matrix_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/matrix"
+)
+
+// TestBadInputs gives damaged and mislabelled files of every format to every
+// action and engine that takes it.
+func TestBadInputs(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, c := range cells {
+		k := c.Action + "/" + string(c.From) + "/" + c.Spec.Engine
+		if c.From == format.Any || seen[k] {
+			continue
+		}
+		seen[k] = true
+		t.Run(fmt.Sprintf("%s/%s/%s", c.Action, c.From, c.Value), func(t *testing.T) {
+			t.Parallel()
+			good, _ := input(t, c.Action, c.From).Bytes()
+			random := make([]byte, 8192)
+			rng := rand.New(rand.NewPCG(1, 2))
+			for i := range random {
+				random[i] = byte(rng.Uint32())
+			}
+			other := format.PNG
+			if c.From == other {
+				other = format.GIF
+			}
+			mislabelled, _ := fileopstest.Specimen(t, other).Bytes()
+			noise := []string{"corrupt_input"}
+			switch c.From {
+			case format.MP3, format.AAC, format.MPEG, format.TS: // may begin with anything: what is found in it is nothing
+				noise = append(noise, "unsupported_input")
+			}
+			for _, b := range []struct {
+				name  string
+				bytes []byte
+				codes []string
+				pass  bool // it may also be done as well as it can
+			}{
+				{"empty", nil, []string{"corrupt_input", "unsupported_input"}, isText(c.From)},
+				{"random", random, noise, false},
+				{"half", good[:len(good)/2], []string{"corrupt_input", "unsupported_input"}, readableInPart(c)},
+				{"mislabelled", mislabelled, []string{"format_mismatch"}, false},
+			} {
+				refused(t, c, b.name, b.bytes, b.codes, b.pass)
+			}
+		})
+	}
+}
+
+// refused runs c on content and compares the error code.
+func refused(t *testing.T, c matrix.Cell, name string, content []byte, codes []string, pass bool) {
+	t.Helper()
+	in := []*fileops.File{fileops.Bytes("bad."+string(c.From), content)}
+	if c.Spec.Joint {
+		in = append(in, fileopstest.Specimen(t, c.From))
+	}
+	out, err := perform(t, c.Action, with(required(c.Schema), c.Param, c.Value), in...)
+	if err == nil && pass {
+		for _, p := range out {
+			decodes(t, p)
+		}
+		return
+	}
+	blames(t, name, err, codes...)
+}
+
+// blames checks an error: its code, and that its message is one for people.
+func blames(t *testing.T, name string, err error, codes ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: accepted, want %v", name, codes)
+		return
+	}
+	if code := fileops.Code(err); !slices.Contains(codes, code) {
+		t.Errorf("%s: code %s, want %v: %v", name, code, codes, err)
+	}
+	msg := fileops.Message(err)
+	low := strings.ToLower(msg)
+	for _, bad := range []string{"/", "\\", "\n", "goroutine", "panic", ".go", "0x", "runtime", "exit status", "fileops", "errno", "traceback", "nil ", strings.ToLower(password)} {
+		if strings.Contains(low, bad) {
+			t.Errorf("%s: the message is not for people: %q", name, msg)
+		}
+	}
+	if len(msg) < 10 || len(msg) > 300 {
+		t.Errorf("%s: message %q", name, msg)
+	}
+}
+
+// decodes tells whether a result is a valid file, whatever is in it.
+func decodes(t *testing.T, path string) {
+	t.Helper()
+	f := format.Parse(path)
+	switch f.Family() {
+	case format.Image:
+		decode(t, path)
+		return
+	case format.Audio, format.Video:
+		tool(t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "null", "-")
+		return
+	}
+	switch f {
+	case format.PDF:
+		tool(t, "qpdf", "--check", path)
+	case format.DOCX, format.ODT, format.EPUB, format.XLSX, format.ODS, format.PPTX, format.ODP:
+		py.ask(t, "office", path)
+	case format.ZIP:
+		tool(t, "unzip", "-tq", path)
+	case format.DOC, format.XLS, format.PPT: // LibreOffice has just written it
+	default:
+		if s := read(t, path); !utf8.ValidString(s) {
+			t.Errorf("%s is not text: %.100q", filepath.Base(path), s)
+		}
+	}
+}
+
+func isText(f format.Format) bool {
+	return format.Check(f, bytes.NewReader(nil), 0) == nil
+}
+
+// readableInPart tells whether the first half of a file may be worth something:
+// text, and streams that are made to be read while they arrive.
+func readableInPart(c matrix.Cell) bool {
+	switch c.From {
+	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
+		format.AVI, format.MKV, format.WebM, format.WMV, format.FLV, format.MPEG, format.TS, format.TarGZ, format.GZ, format.TAR:
+		return true
+	}
+	return isText(c.From)
+}
+
+// TestMislabelled has the pairs that people really mix up, and some that only an
+// attacker does.
+func TestMislabelled(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		content format.Format
+		name    format.Format
+		to      string
+	}{
+		{format.PNG, format.DOCX, "pdf"}, {format.MP4, format.PDF, "png"}, {format.ZIP, format.DOCX, "pdf"}, {format.ZIP, format.EPUB, "txt"},
+		{format.ZIP, format.XLSX, "csv"}, {format.TXT, format.PNG, "jpg"}, {format.HTML, format.PDF, "txt"}, {format.HTML, format.DOC, "pdf"},
+		{format.DOCX, format.XLSX, "csv"}, {format.XLSX, format.DOCX, "txt"}, {format.PDF, format.TXT, "pdf"}, {format.RTF, format.TXT, "pdf"},
+		{format.MP4, format.MP3, "wav"}, {format.WAV, format.MP3, "wav"}, {format.MP3, format.WAV, "mp3"}, {format.SVG, format.PNG, "jpg"},
+		{format.PDF, format.JPG, "png"}, {format.PS, format.PDF, "png"}, {format.RAR, format.TAR, "zip"}, {format.SevenZip, format.TarGZ, "zip"},
+		{format.XLS, format.DOC, "pdf"}, {format.JPG, format.HEIC, "png"}, {format.MKV, format.MP4, "avi"}, {format.ODT, format.ODS, "csv"},
+	} {
+		t.Run(fmt.Sprintf("%s named %s", tt.content, tt.name), func(t *testing.T) {
+			t.Parallel()
+			f := fileopstest.Specimen(t, tt.content).Named("a." + string(tt.name))
+			_, err := perform(t, "convert", fileops.Args{"convert_to": tt.to}, f)
+			blames(t, tt.to, err, "format_mismatch")
+		})
+	}
+}
+
+// TestLocked gives files under a password to everything that cannot know it.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, c := range cells {
+		k := c.Action + "/" + string(c.From) + "/" + c.Spec.Engine
+		switch c.From {
+		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip:
+		default:
+			continue
+		}
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		t.Run(fmt.Sprintf("%s/%s/%s", c.Action, c.From, c.Value), func(t *testing.T) {
+			t.Parallel()
+			f := fileopstest.Locked(t, c.From, password)
+			args := with(required(c.Schema), c.Param, c.Value)
+			switch c.Action {
+			case "unlock", "reset_password":
+				_, err := perform(t, c.Action, args, fileopstest.Specimen(t, c.From))
+				blames(t, "not locked", err, "not_encrypted")
+				for _, name := range []string{"password", "old_password"} {
+					if _, ok := args[name]; ok {
+						args[name] = "wrong-password-1"
+					}
+				}
+				_, err = perform(t, c.Action, args, f)
+				blames(t, "wrong password", err, "wrong_password")
+				if strings.Contains(err.Error(), "wrong-password-1") {
+					t.Errorf("the password is in the error: %v", err)
+				}
+			default:
+				in := []*fileops.File{f}
+				if c.Spec.Joint {
+					in = append(in, fileopstest.Specimen(t, c.From))
+				}
+				out, err := perform(t, c.Action, args, in...)
+				if err == nil && c.Action == "compress" && c.From == format.ZIP { // what is encrypted is taken over as it is
+					want := contentOf(c.From)
+					want.password = password
+					judgeZIP(t, out[0], want)
+					return
+				}
+				blames(t, "locked", err, "password_required")
+			}
+		})
+	}
+}
+
+// TestNothingInside has valid files without content.
+func TestNothingInside(t *testing.T) {
+	t.Parallel()
+	emptyZIP := append([]byte("PK\x05\x06"), make([]byte, 18)...)
+	noPages := []byte("%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[]/Count 0>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000054 00000 n \ntrailer\n<</Size 3/Root 1 0 R>>\nstartxref\n103\n%%EOF\n")
+	for _, tt := range []struct {
+		name, action string
+		args         fileops.Args
+		content      []byte
+		codes        []string
+	}{
+		{"no pages.pdf", "convert", fileops.Args{"convert_to": "png"}, noPages, []string{"corrupt_input", "unsupported_input"}},
+		{"no pages.pdf", "convert", fileops.Args{"convert_to": "txt"}, noPages, []string{"corrupt_input", "unsupported_input"}},
+		{"no sound.wav", "convert", fileops.Args{"convert_to": "mp3"}, noSound(t), []string{"corrupt_input", "unsupported_input"}},
+		{"empty.docx", "convert", fileops.Args{"convert_to": "pdf"}, emptyZIP, []string{"corrupt_input", "format_mismatch"}},
+		{"noise.txt", "convert", fileops.Args{"convert_to": "pdf"}, []byte("\x00\x01\x02\xff\xfe\x00\x9d\x81 text of no encoding \x00\x03\x8d"), []string{"corrupt_input", "unsupported_input"}},
+		{"noise.csv", "convert", fileops.Args{"convert_to": "json"}, []byte("a,b\n\x00\x01\xff,\x81\x00\x8d\n"), []string{"corrupt_input", "unsupported_input"}},
+		{"not.json", "convert", fileops.Args{"convert_to": "csv"}, []byte(`[{"a":1},{"a":`), []string{"corrupt_input"}},
+	} {
+		t.Run(fmt.Sprintf("%s %v", tt.name, tt.args["convert_to"]), func(t *testing.T) {
+			t.Parallel()
+			_, err := perform(t, tt.action, tt.args, fileops.Bytes(tt.name, tt.content))
+			blames(t, tt.name, err, tt.codes...)
+		})
+	}
+}
+
+// noSound returns the head of a WAV file with no data behind it.
+func noSound(t *testing.T) []byte {
+	b, _ := fileopstest.Specimen(t, format.WAV).Bytes()
+	head := slices.Clone(b[:bytes.Index(b, []byte("data"))+8])
+	copy(head[len(head)-4:], make([]byte, 4))
+	return head
+}
+
+// TestEncodings has text in other encodings than UTF-8, which is read as what it
+// is.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"latin1":  "Fran\xe7ais: \xc4pfel und \xd6l, d\xe9j\xe0 vu.\n",
+		"utf16le": "\xff\xfeF\x00r\x00a\x00n\x00\xe7\x00a\x00i\x00s\x00:\x00 \x00\xc4\x00p\x00f\x00e\x00l\x00\n\x00",
+		"bom":     "\xef\xbb\xbfFrançais: Äpfel\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := perform(t, "convert", fileops.Args{"convert_to": "pdf"}, fileops.Bytes("a.txt", []byte(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			hasText(t, tool(t, "pdftotext", out[0], "-"), content{words: []string{"Français: Äpfel"}})
+		})
+	}
+}
+
+// TestUprightAndClear converts a photograph taken with the camera turned, and a
+// picture with a transparent part, to every format of pictures.
+func TestUprightAndClear(t *testing.T) {
+	t.Parallel()
+	for _, c := range cells {
+		if c.Action != "convert" || c.From != format.JPG && c.From != format.PNG || c.Target().Family() != format.Image {
+			continue
+		}
+		t.Run(string(c.From)+"/"+c.Value, func(t *testing.T) {
+			t.Parallel()
+			f, want := fileopstest.Turned(t), content{w: 160, h: 120, still: true}
+			if c.From == format.PNG {
+				f, want.clear = fileopstest.Translucent(t), true
+			}
+			out, err := perform(t, "convert", fileops.Args{"convert_to": c.Value}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			judgePicture(t, out, want)
+			if b, err := os.ReadFile(out[0]); err != nil || c.From == format.JPG && bytes.Contains(b, []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06")) {
+				t.Errorf("it would be turned twice (%v)", err)
+			}
+		})
+	}
+}
