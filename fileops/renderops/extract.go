@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -465,35 +466,50 @@ func makeWords(glyphs []glyph) []*word {
 // neighbours, such as the number in front of a footnote, and puts them on the
 // same line.
 func raiseWords(words []*word) []*word {
-	for i, w := range words {
-		if w.turn != 0 || len([]rune(w.text())) > 4 || w.size <= 0 {
+	const step = 16 // height of the strips in which neighbours are looked for, points
+	strips := make(map[int][]*word)
+	strip := func(y float64) int { return int(math.Floor(y / step)) }
+	for _, w := range words {
+		if w.turn == 0 && utf8.RuneCountInString(w.text()) >= 2 && w.spans[0].raise == 0 {
+			strips[strip(w.base)] = append(strips[strip(w.base)], w)
+		}
+	}
+	for _, w := range words {
+		if w.turn != 0 || w.size <= 0 || w.spans[0].raise != 0 || utf8.RuneCountInString(w.text()) > 4 {
 			continue
 		}
-		for _, k := range []int{i - 1, i + 1} {
-			if k < 0 || k >= len(words) {
-				continue
-			}
-			n := words[k]
-			if n.turn != 0 || w.size > 0.85*n.size || w.size < 0.4*n.size || n.spans[0].raise != 0 || len([]rune(n.text())) < 2 {
-				continue
-			}
-			gap := max(n.l-w.r, w.l-n.r)
-			up := n.base - w.base
-			if gap > 0.6*n.size || gap < -0.2*n.size || !(up > 0.12*n.size && up < 0.75*n.size || up < -0.05*n.size && up > -0.35*n.size) {
-				continue
-			}
-			raise := int8(1)
-			if up < 0 {
-				raise = -1
-			}
+		if n, raise := raisedOver(w, strips[strip(w.base-step)], strips[strip(w.base)], strips[strip(w.base+step)]); n != nil {
 			for j := range w.spans {
 				w.spans[j].raise = raise
 			}
 			w.base, w.size = n.base, n.size
-			break
 		}
 	}
 	return words
+}
+
+// raisedOver returns the word at whose side w is a superscript, 1, or a
+// subscript, -1.
+func raisedOver(w *word, near ...[]*word) (n *word, raise int8) {
+	closest := math.Inf(1)
+	for _, strip := range near {
+		for _, c := range strip {
+			if c == w || w.size > 0.85*c.size || w.size < 0.4*c.size {
+				continue
+			}
+			gap, up := max(c.l-w.r, w.l-c.r), c.base-w.base
+			if gap > 0.6*c.size || gap < -0.2*c.size || gap >= closest {
+				continue
+			}
+			switch {
+			case up > 0.12*c.size && up < 0.75*c.size:
+				n, raise, closest = c, 1, gap
+			case up < -0.05*c.size && up > -0.35*c.size:
+				n, raise, closest = c, -1, gap
+			}
+		}
+	}
+	return n, raise
 }
 
 func newWord(g *glyph) *word {

@@ -13,7 +13,7 @@ import (
 const (
 	figureSide  = 30  // how wide and high a drawing with text must be, points
 	figurePart  = 0.7 // of a page is the largest that is not a background
-	figureWords = 150 // with more words it is something else
+	figureWords = 400 // with more words it is something else
 	labelReach  = 14  // how far outside a drawing its labels are, points
 )
 
@@ -83,6 +83,11 @@ func (w *walker) figure(d rect) {
 // complex tells whether a drawing consists of more than a frame.
 func (w *walker) complex(d rect) bool {
 	n := 0
+	for _, c := range w.plots {
+		if c.w() > 0.3*d.w() && d.grow(1).contains(c.cx(), c.cy()) {
+			return true
+		}
+	}
 	for _, c := range w.curves {
 		if c.area() < 0.8*d.area() && d.grow(1).contains(c.cx(), c.cy()) {
 			n++

@@ -225,6 +225,7 @@ func judgeGutter(items []*item, g rect, size float64) (rect, float64) {
 		chars   []float64
 		letters int // lines that begin with a letter
 		digits  int // lines that do not
+		labels  int // lines that end in a colon
 		widths  []float64
 		bases   []float64
 		objects float64 // height of pictures and tables
@@ -247,6 +248,9 @@ func judgeGutter(items []*item, g rect, size float64) (rect, float64) {
 			s.chars = append(s.chars, float64(it.chars))
 			s.widths = append(s.widths, it.w())
 			s.bases = append(s.bases, it.base)
+			if lastRune(it.words[len(it.words)-1].text()) == ':' {
+				s.labels++
+			}
 			if r, _ := utf8.DecodeRuneInString(it.words[0].text()); unicode.IsLetter(r) {
 				s.letters++
 			} else {
@@ -284,6 +288,9 @@ func judgeGutter(items []*item, g rect, size float64) (rect, float64) {
 	}
 	if aligned > 0.5 && (!full(&l) || !full(&r)) {
 		return g, 0
+	}
+	if aligned > 0.3 && 5*l.labels >= 2*l.lines {
+		return g, 0 // labels with their values beside them
 	}
 	if !full(&l) && !full(&r) && min(l.lines, r.lines) < 4 {
 		return g, 0
@@ -329,6 +336,9 @@ func (y *layouter) leaf(s *sheet, taken map[*word]bool) *leaf {
 			items = append(items, &item{rect: t.rect, table: t})
 		}
 	}
+	// What runs up or down beside the text, such as a stamp in the margin, is
+	// no part of the columns and comes last.
+	ps, aside := apartFromFlow(ps)
 	items = append(items, ps...)
 	for _, p := range s.pictures {
 		if p.media == nil {
@@ -350,7 +360,33 @@ func (y *layouter) leaf(s *sheet, taken map[*word]bool) *leaf {
 		out.content = out.content.union(b.rect)
 		out.bands = append(out.bands, b)
 	}
+	if n := len(out.bands); n > 0 && len(aside) > 0 {
+		last := &out.bands[n-1].columns[len(out.bands[n-1].columns)-1]
+		for _, it := range aside {
+			l := &line{rect: it.rect, words: it.words, base: it.b, size: it.size}
+			last.blocks = append(last.blocks, &block{rect: it.rect, lines: []*line{l}, region: last.rect, page: s.number})
+		}
+	}
 	return out
+}
+
+// apartFromFlow divides pieces of lines into those of the flow and those in
+// another direction, if these are few.
+func apartFromFlow(ps []*item) (flow, aside []*item) {
+	level, turned := 0, 0
+	for _, it := range ps {
+		if it.turned {
+			turned += it.chars
+			aside = append(aside, it)
+		} else {
+			level += it.chars
+			flow = append(flow, it)
+		}
+	}
+	if level == 0 || 5*turned > level {
+		return ps, nil
+	}
+	return flow, aside
 }
 
 // column makes blocks of the parts of a column.
@@ -556,6 +592,9 @@ func breaksBefore(cur []*line, l *line, left, right float64, centred bool) bool 
 	if _, ok := marker(l); ok {
 		return true
 	}
+	if hasWideGap(l) || hasWideGap(p) {
+		return true // set with tabs
+	}
 	if centred {
 		return false
 	}
@@ -586,6 +625,18 @@ func breaksBefore(cur []*line, l *line, left, right float64, centred bool) bool 
 		}
 		return math.Abs(start-body) > in
 	}
+}
+
+// hasWideGap tells whether l is set with tabs: one of justified text has equal
+// gaps.
+func hasWideGap(l *line) bool {
+	wide := 0
+	for i := 1; i < len(l.words); i++ {
+		if wideGap(l, i) {
+			wide++
+		}
+	}
+	return wide > 0 && (len(l.words) < 4 || wide < len(l.words)-1)
 }
 
 // hangs tells whether b goes on with a although it is indented: references

@@ -1006,8 +1006,8 @@ func (c *cell) inside(b *block, left, right float64) *block {
 	}
 	q.region = rect{c.l + left, c.t, c.r - right, c.b}
 	q.tight = true
-	if n := float64(len(q.lines)); n > 0 && q.linePitch()*n > box.h() && len(c.blocks) == 1 {
-		q.pitch = max(box.h()/n, q.lines[0].size) // rows may be as narrow as their text
+	if n := float64(len(q.lines)); n > 0 && q.linePitch()*n > box.h()-0.6 && len(c.blocks) == 1 {
+		q.pitch = max((box.h()-0.6)/n, 0.95*q.lines[0].size) // rows may be as narrow as their text
 	}
 	return &q
 }
@@ -1106,7 +1106,7 @@ func (x *docxWriter) styles() string {
 	}
 	fmt.Fprintf(&body, `<w:sz w:val="%d"/><w:szCs w:val="%d"/>`, halfPoints(size), halfPoints(size))
 	b.WriteString(xmlHead + `<w:styles xmlns:w="` + nsMain + `"><w:docDefaults><w:rPrDefault><w:rPr>` + body.String() + `</w:rPr></w:rPrDefault>` +
-		`<w:pPrDefault><w:pPr><w:widowControl w:val="0"/><w:spacing w:before="0" w:after="0"/></w:pPr></w:pPrDefault></w:docDefaults>` +
+		`<w:pPrDefault><w:pPr><w:widowControl w:val="0"/><w:autoSpaceDE w:val="0"/><w:autoSpaceDN w:val="0"/><w:spacing w:before="0" w:after="0"/></w:pPr></w:pPrDefault></w:docDefaults>` +
 		`<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/><w:qFormat/></w:style>` +
 		`<w:style w:type="character" w:default="1" w:styleId="DefaultParagraphFont"><w:name w:val="Default Paragraph Font"/></w:style>` +
 		`<w:style w:type="table" w:default="1" w:styleId="TableNormal"><w:name w:val="Normal Table"/><w:tblPr><w:tblInd w:w="0" w:type="dxa"/><w:tblCellMar><w:left w:w="60" w:type="dxa"/><w:right w:w="60" w:type="dxa"/></w:tblCellMar></w:tblPr></w:style>` +
