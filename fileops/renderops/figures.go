@@ -103,17 +103,17 @@ func (w *walker) extent(d rect) rect {
 	box := d
 	for range 6 {
 		before := box
-		add := func(r rect) {
-			if u := box.union(r); r.grow(0.5).overlaps(box.grow(1.5)) && u.area() < 4*d.area() {
+		add := func(r rect, near float64) {
+			if u := box.union(r); r.grow(0.5).overlaps(box.grow(near)) && u.area() < 4*d.area() {
 				box = u
 			}
 		}
 		for _, r := range s.rules {
-			add(r.rect())
+			add(r.rect(), 6)
 		}
 		for _, f := range s.fills {
 			if f.area() < figurePart*s.w*s.h {
-				add(f.rect)
+				add(f.rect, 1.5)
 			}
 		}
 		if box == before {
