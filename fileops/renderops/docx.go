@@ -260,6 +260,9 @@ func margins(part []*leaf) (m rect, bottom float64) {
 			sparse++
 		}
 	}
+	if len(part) == 1 { // nothing comes after it that could move up
+		m.b = 14
+	}
 	if 2*sparse > len(part) { // slides and the like end anywhere
 		m.b, m.r = 14, min(m.r, 0.04*w)
 	}
@@ -485,6 +488,16 @@ func fitPage(bs []*placed, room float64) {
 		for _, b := range bs {
 			for _, p := range b.pictures {
 				p.r, p.b = p.l+p.w()*k, p.t+p.h()*k
+			}
+		}
+		pics *= k
+	}
+	// The rest, if it is not much, is taken from between the lines.
+	if over := text + space + pics - 0.97*room; over > 0 && over < 0.12*text {
+		k := 1 - over/text
+		for _, b := range bs {
+			if b.kind == paragraphBlock && len(b.lines) > 0 {
+				b.pitch = k * b.linePitch()
 			}
 		}
 	}

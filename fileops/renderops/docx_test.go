@@ -161,6 +161,7 @@ func TestDocxOfReport(t *testing.T) {
 		t.Errorf("result is %s", out[0].name)
 	}
 	parts := unzip(t, docx)
+	checkSchema(t, parts)
 	body := string(parts["word/document.xml"])
 	md := tool(t, "pandoc", "-f", "docx", "-t", "markdown-simple_tables-multiline_tables+pipe_tables", "--wrap=none", write(t, "x.docx", docx))
 

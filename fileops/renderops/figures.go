@@ -13,7 +13,7 @@ import (
 const (
 	figureSide  = 30  // how wide and high a drawing with text must be, points
 	figurePart  = 0.7 // of a page is the largest that is not a background
-	figureWords = 150 // with more words it is something else
+	figureWords = 400 // with more words it is something else
 	labelReach  = 14  // how far outside a drawing its labels are, points
 )
 
@@ -83,6 +83,11 @@ func (w *walker) figure(d rect) {
 // complex tells whether a drawing consists of more than a frame.
 func (w *walker) complex(d rect) bool {
 	n := 0
+	for _, c := range w.plots {
+		if c.w() > 0.3*d.w() && d.grow(1).contains(c.cx(), c.cy()) {
+			return true
+		}
+	}
 	for _, c := range w.curves {
 		if c.area() < 0.8*d.area() && d.grow(1).contains(c.cx(), c.cy()) {
 			n++
@@ -98,17 +103,17 @@ func (w *walker) extent(d rect) rect {
 	box := d
 	for range 6 {
 		before := box
-		add := func(r rect) {
-			if u := box.union(r); r.grow(0.5).overlaps(box.grow(1.5)) && u.area() < 4*d.area() {
+		add := func(r rect, near float64) {
+			if u := box.union(r); r.grow(0.5).overlaps(box.grow(near)) && u.area() < 4*d.area() {
 				box = u
 			}
 		}
 		for _, r := range s.rules {
-			add(r.rect())
+			add(r.rect(), 6)
 		}
 		for _, f := range s.fills {
 			if f.area() < figurePart*s.w*s.h {
-				add(f.rect)
+				add(f.rect, 1.5)
 			}
 		}
 		if box == before {

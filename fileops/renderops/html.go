@@ -258,8 +258,12 @@ func (x *htmlWriter) picture(p *picture) {
 	}
 	defer f.Close()
 	x.pictures++
+	alt := p.alt // what is written in it
+	if alt == "" {
+		alt = fmt.Sprintf("Picture %d", x.pictures)
+	}
 	// CSS pixels: 96 to the inch.
-	x.print(fmt.Sprintf(`<img alt="Picture %d" width="%d" height="%d" src="data:%s;base64,`, x.pictures,
+	x.print(fmt.Sprintf(`<img alt="%s" width="%d" height="%d" src="data:%s;base64,`, html.EscapeString(alt),
 		max(1, int(math.Round(p.w()*96/72))), max(1, int(math.Round(p.h()*96/72))), format.Format(p.media.ext).MIME()))
 	enc := base64.NewEncoder(base64.StdEncoding, x.w)
 	if _, err := io.Copy(enc, f); err != nil {

@@ -81,6 +81,12 @@ func (x *markdownWriter) element(f *flow, el *element) {
 	case tableElement:
 		x.table(el, f.columns[el])
 	case pictureElement:
+		// What is written in a chart or a diagram is all that is left of it.
+		for _, p := range el.pictures {
+			if p.alt != "" {
+				x.block(escapeStart(markdownText([]inline{{text: p.alt}}, false)))
+			}
+		}
 	default:
 		x.block(escapeStart(markdownText(el.text, false)))
 	}

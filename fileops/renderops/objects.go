@@ -11,6 +11,7 @@ type walker struct {
 	objects int
 	segs    int
 	curves  []rect // what is neither a rule nor a fill
+	plots   []rect // those of many points
 
 	shot         uint64 // the drawn page, a bitmap of pdfium; 0 if there is none yet
 	shotPix      uint32 // its pixels
@@ -109,6 +110,7 @@ func (w *walker) path(obj uint64, m matrix) {
 	w.segs += n
 	if n > 2000 || w.segs > maxSegments {
 		w.curves = append(w.curves, box)
+		w.plots = append(w.plots, box)
 		return
 	}
 	if in.ok("FPDFPageObj_GetMatrix", obj, in.arg(0)) {
@@ -132,6 +134,9 @@ func (w *walker) path(obj uint64, m matrix) {
 				}
 				if b = b.intersect(rect{0, 0, w.sheet.w, w.sheet.h}); b.r >= b.l && b.b >= b.t {
 					w.curves = append(w.curves, b)
+					if len(cur) > plotPoints {
+						w.plots = append(w.plots, b)
+					}
 				}
 			}
 		}
@@ -158,6 +163,9 @@ func (w *walker) path(obj uint64, m matrix) {
 	}
 	end(false)
 }
+
+// plotPoints is more than a frame with round corners has.
+const plotPoints = 24
 
 // thin is up to how many points a filled rectangle is a rule.
 const thin = 3.0
