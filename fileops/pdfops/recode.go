@@ -220,7 +220,7 @@ func (r *recoder) jpeg(ctx context.Context, s *types.StreamDict, cs colours, dat
 		}
 		q, most = min(q, info.quality), min(most, info.quality)
 	}
-	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG, Data: data}, toWidth, toHeight, q, most, leastSimilarity)
+	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG, Data: data}, toWidth, toHeight, q, most, max(leastSimilarity, r.level.similar))
 	if err != nil {
 		return err
 	}
