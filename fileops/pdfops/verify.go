@@ -27,7 +27,7 @@ type PageView struct {
 
 const (
 	viewDPI     = 100
-	viewedPages = 6                // of a document, at most
+	viewedPages = 6           // of a document, at most
 	viewTime    = time.Minute // for all of them
 )
 
