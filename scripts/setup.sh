@@ -45,6 +45,7 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader
+	packages fonts-urw-base35
 	want unzip command -v unzip
 	want zip command -v zip
 	want p7zip-full command -v 7z

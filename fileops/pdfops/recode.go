@@ -15,6 +15,7 @@ type level struct {
 	excess  float64 // scale only what has more than this many times as much
 	quality int     // of JPEG
 	similar float64 // what JPEG must have in common with a picture that was lossless before
+	jpeg    float64 // and with one that was JPEG
 	page    float64 // what a page must have in common with the original
 	tint    float64 // by how much its colours may differ, of 255
 	rewrite bool    // touch nothing that is shown
@@ -220,7 +221,7 @@ func (r *recoder) jpeg(ctx context.Context, s *types.StreamDict, cs colours, dat
 		}
 		q, most = min(q, info.quality), min(most, info.quality)
 	}
-	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG, Data: data}, toWidth, toHeight, q, most, leastSimilarity)
+	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG, Data: data}, toWidth, toHeight, q, most, r.level.jpeg)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package pdfops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,8 +27,8 @@ type PageView struct {
 
 const (
 	viewDPI     = 100
-	viewedPages = 6                // of a document, at most
-	viewTime    = 30 * time.Second // for all of them
+	viewedPages = 6           // of a document, at most
+	viewTime    = time.Minute // for all of them
 )
 
 // viewed returns the pages to compare: all, or the first, the last and some
@@ -77,9 +78,6 @@ func (c *comparison) same(ctx context.Context, made []byte, lv level) error {
 	if c.renderer == nil {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, viewTime)
-	defer cancel()
-	after, err := c.renderer.Views(limited, made, c.pages, viewDPI)
 	if c.views == nil {
 		select {
 		case c.views = <-c.before:
@@ -88,14 +86,19 @@ func (c *comparison) same(ctx context.Context, made []byte, lv level) error {
 			return context.Cause(ctx)
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if c.views == nil {
+		if lv.rewrite {
+			return nil // nothing of what is shown was touched
+		}
+		return errors.New("the original cannot be drawn")
+	}
+	limited, cancel := context.WithTimeout(ctx, viewTime)
+	defer cancel()
+	after, err := c.renderer.Views(limited, made, c.pages, viewDPI)
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case c.views == nil && lv.rewrite:
-		return nil // nothing of what is shown was touched
-	case c.views == nil:
-		return fmt.Errorf("the original cannot be drawn")
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	for i, p := range c.pages {

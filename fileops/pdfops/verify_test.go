@@ -1,0 +1,78 @@
+package pdfops_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/pdfops"
+)
+
+// A brokenEye draws the first document it sees, and finds that all others look
+// different.
+type brokenEye struct {
+	original []byte
+	view     pdfops.PageView
+	others   pdfops.PageView
+	err      error
+}
+
+func (e brokenEye) Views(_ context.Context, pdf []byte, pages []int, _ float64) ([]pdfops.PageView, error) {
+	v := e.others
+	if bytes.Equal(pdf, e.original) {
+		v = e.view
+		if e.err != nil {
+			return nil, e.err
+		}
+	}
+	return slices.Repeat([]pdfops.PageView{v}, len(pages)), nil
+}
+
+// What shows something else than the original is never returned.
+func TestCompressLooks(t *testing.T) {
+	t.Parallel()
+	in := pdf("in.pdf", generated(t, 4))
+	page := func(gray byte, text string) pdfops.PageView {
+		return pdfops.PageView{Samples: pdfops.Samples{Width: 40, Height: 40, Components: 3, Pix: bytes.Repeat([]byte{gray, gray, gray}, 1600)}, Text: text}
+	}
+	tinted := page(200, "a")
+	for i := 0; i < len(tinted.Pix); i += 3 {
+		tinted.Pix[i] -= 20
+		tinted.Pix[i+2] += 20
+	}
+	small := page(200, "a")
+	small.Width, small.Pix = 20, small.Pix[:20*40*3]
+	for name, c := range map[string]struct {
+		other pdfops.PageView
+		err   error
+		kept  bool
+	}{
+		"same":   {page(200, "a"), nil, false},
+		"darker": {page(20, "a"), nil, true},
+		"tinted": {tinted, nil, true},
+		"text":   {page(200, "b"), nil, true},
+		"size":   {small, nil, true},
+		"not drawn, so that only what is not shown may be touched": {page(1, ""), errors.New("no"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := in
+			if c.err != nil {
+				in = pdf("in.pdf", withPicture(fill, imageStream(600, 400, "/DeviceRGB", "", rgb(photo(600, 400, 1)))))
+			}
+			tools := pdfops.Tools{Renderer: brokenEye{content(t, in), page(200, "a"), c.other, c.err}}
+			for level := range levels() {
+				out := run(t, tools.Compress(), fileops.Args{"compression_value": level}, in)
+				if kept := bytes.Equal(content(t, out), content(t, in)); kept != c.kept {
+					t.Errorf("%s: kept is %v, want %v", level, kept, c.kept)
+				}
+				if c.err != nil && !slices.Equal(pictureList(t, out), pictureList(t, in)) {
+					t.Errorf("%s: the picture is not the same", level)
+				}
+			}
+		})
+	}
+}
