@@ -325,7 +325,7 @@ func TestDrawing(t *testing.T) {
 // A page with very many elements is printed in time, without tags.
 func TestManyElements(t *testing.T) {
 	t.Parallel()
-	path := convert(t, "a.html", strings.Repeat("<span>x</span> ", 20_000)+"<p>the end", nil)
+	path := convert(t, "a.html", strings.Repeat("<span>x</span> ", 10_000)+"<p>the end", nil)
 	if !strings.Contains(output(t, "pdftotext", "-f", info(t, path, "Pages"), path, "-"), "the end") {
 		t.Error("the end is missing")
 	}

@@ -162,7 +162,7 @@ exec `+shared.prog.Path+` "${args[@]}"
 				t.Fatal(err)
 			}
 			defer b.stop()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			path := filepath.Join(t.TempDir(), "out.pdf")
 			// Where scripts run it may well end elsewhere or nowhere.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 )
 
 // shared is the engine of most tests, because a browser for each of them would
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	shared, err = Find(context.Background(), Options{NoSandbox: os.Geteuid() == 0, TempDir: dir})
+	shared, err = Find(context.Background(), Options{NoSandbox: os.Geteuid() == 0, TempDir: dir, Timeout: 5 * time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
