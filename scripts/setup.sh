@@ -36,8 +36,10 @@ browser() { local p; for p in chromium-headless-shell chrome-headless-shell chro
 choose_browser=no
 browser >/dev/null || choose_browser=yes
 # Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
-# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours.
-packages fonts-dejavu-core fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
+# in colour, and as outlines for LibreOffice before 7.5, which cannot print colours;
+# Carlito and Caladea, as wide as the Calibri and Cambria of most office documents.
+packages fonts-dejavu-core fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
+packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 mode=${1:-run}
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
