@@ -236,6 +236,7 @@ func (w *walker) finish() {
 	w.sheet.drawings = groupRects(w.curves, 6)
 	w.composePictures()
 	w.drawings()
+	w.bullets()
 	if w.shot != 0 {
 		w.x.in.call("FPDFBitmap_Destroy", w.shot)
 	}
