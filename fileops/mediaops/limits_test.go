@@ -1,6 +1,7 @@
 package mediaops_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,11 @@ func TestDamaged(t *testing.T) {
 			blamesInput(t, e.Compress(), nil, in)
 		})
 	}
+	// ffmpeg is content with both, and writes files with nothing in them.
+	sound := whole("g.wav", args(tone(1, 44100))...)
+	blamesInput(t, e.Convert(), convertTo("mp3"), fileops.Bytes("g.wav", sound[:bytes.Index(sound, []byte("data"))+8]))
+	drawing := whole("h.gif", args(picture("160x120", 10, 2))...)
+	blamesInput(t, e.Convert(), convertTo("mkv"), fileops.Bytes("h.gif", drawing[:800]))
 	// A recording that was cut off at the end is still one.
 	out := must(t, e.Convert(), convertTo("avi"), fileops.Bytes("f.ts", whole("f.ts", video...)[:60000]))
 	if probe(t, out).duration() < 1 {

@@ -78,7 +78,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 			return setupError{err}
 		}
 		return err
-	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0 || progress.empty():
+	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0 || progress.none() && e.empty(ctx, dir, p.path):
 		return setupError{fileops.Fail(fileops.ErrCorruptInput, stderr.err(), "the file is damaged: nothing in it could be decoded")}
 	case statErr != nil:
 		return statErr
@@ -167,12 +167,27 @@ type progress struct {
 	ended   bool
 }
 
-// empty tells whether ffmpeg has ended without writing anything: for some damaged
-// files it makes a container with nothing in it and is content.
-func (p *progress) empty() bool {
+// none tells whether ffmpeg has ended without a picture and without any time
+// having passed. That may be a sound shorter than a packet, or nothing.
+func (p *progress) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended && !p.frames && p.seconds == 0
+}
+
+// empty tells whether a file that ffmpeg wrote has no packet that could be read: for some
+// damaged inputs it makes a container with nothing in it and is content.
+func (e *Engine) empty(ctx context.Context, dir, path string) bool {
+	var out bytes.Buffer
+	err := e.ffprobe.Run(ctx, engine.Cmd{
+		Args: []string{"-v", "error", "-read_intervals", "%+#1", "-show_entries", "packet=size", "-of", "csv=p=0", "file:" + path},
+		Dir:  dir, Stdout: &out,
+		Limits: engine.Limits{CPU: time.Minute, Memory: memory, FileSize: 1 << 20},
+	})
+	if ctx.Err() != nil {
+		return false
+	}
+	return err != nil || len(bytes.TrimSpace(out.Bytes())) == 0
 }
 
 // Write implements io.Writer.
