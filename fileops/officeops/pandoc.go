@@ -155,7 +155,7 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 		return err
 	}
 	switch exit.Code { // pandoc manual, "Exit codes"
-	case 63, 64, 92:
+	case 44, 63, 64, 92: // XML, a part, a text, an encoding
 		return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
 	case 251: // out of the memory that -M allows
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")
