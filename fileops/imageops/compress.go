@@ -171,6 +171,7 @@ type search struct {
 	highest int
 	mayLose float64
 
+	failures       int     // how often too much was lost
 	failed, passed int     // the nearest qualities that did and did not lose too much; 0 for none
 	lost, kept     float64 // what these lost
 }
@@ -188,6 +189,7 @@ func (s *search) next(lost float64) bool {
 			return false // the level asks for no less, or it cannot be much less
 		}
 	} else {
+		s.failures++
 		s.failed, s.lost = s.quality, lost
 	}
 	// What is lost grows like a power of the distance from the best quality:
@@ -198,6 +200,15 @@ func (s *search) next(lost float64) bool {
 	}
 	next := 101 - int(float64(101-s.failed)*math.Pow(s.mayLose/s.lost*safety, 1/power))
 	if s.passed == 0 {
+		// Noise loses much at every quality but the best. Where the rule has
+		// missed again, a growing part of what is left is gone at once, so that
+		// the last try is not wasted on too low a quality too.
+		leap := []int{0, 0, (s.highest - s.failed) / 3, (s.highest - s.failed) / 2}
+		if s.failures < len(leap) {
+			next = max(next, s.failed+leap[s.failures])
+		} else {
+			next = s.highest
+		}
 		s.quality = min(s.highest, max(next, s.failed+1))
 	} else {
 		s.quality = min(s.passed-1, max(next, s.failed+1))
