@@ -21,6 +21,7 @@ var errGone = errors.New("the browser has ended")
 // JSON, each followed by a zero byte (devtools_pipe_handler.cc in Chromium). It
 // is safe for concurrent use.
 type conn struct {
+	r io.ReadCloser
 	w io.WriteCloser
 
 	mu       sync.Mutex
@@ -65,22 +66,27 @@ func (e *protocolError) Error() string {
 // browser closes its end or [conn.close] is called.
 func newConn(r io.ReadCloser, w io.WriteCloser) *conn {
 	c := &conn{
-		w: w, calls: make(map[int64]chan<- message), sessions: make(map[string]func(event)),
+		r: r, w: w, calls: make(map[int64]chan<- message), sessions: make(map[string]func(event)),
 		more: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	go c.read(r)
+	go c.read()
 	go c.write()
 	return c
 }
 
-// close ends the connection; calls that wait fail with errGone.
-func (c *conn) close() { c.w.Close() }
+// close ends the connection; calls that wait fail with errGone. It does not
+// wait for the other end: what the browser had just started when it was killed may
+// hold that open for longer.
+func (c *conn) close() {
+	c.w.Close()
+	c.r.Close()
+}
 
-func (c *conn) read(r io.ReadCloser) {
+func (c *conn) read() {
 	defer close(c.done)
 	defer c.w.Close()
-	defer r.Close()
-	br := bufio.NewReaderSize(r, 64<<10)
+	defer c.r.Close()
+	br := bufio.NewReaderSize(c.r, 64<<10)
 	var long []byte // a message that does not fit into br
 	for {
 		part, err := br.ReadSlice(0)
