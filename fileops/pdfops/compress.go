@@ -93,7 +93,7 @@ func (t Tools) Compress() fileops.Action {
 func levelOf(name string) level {
 	switch name {
 	case "less_compression":
-		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.995, jpeg: 0.995, page: 0.991, tint: 2}
+		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99, jpeg: 0.98, page: 0.993, tint: 2}
 	case "extreme_compression":
 		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, jpeg: leastSimilarity, private: true, page: 0.915, tint: 8}
 	}

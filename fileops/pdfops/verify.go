@@ -162,7 +162,11 @@ func (lv level) fallbacks() []level {
 			out = append(out, gentler)
 		}
 	}
-	plain := out[len(out)-1]
+	// A page of many pictures that each lose what they may can lose more, and
+	// so can one that another program draws.
+	careful := out[len(out)-1]
+	careful.similar, careful.jpeg = 0.995, 0.995
+	plain := careful
 	plain.rewrite = true
-	return slices.Concat(out, []level{plain})
+	return slices.Concat(out, []level{careful, plain})
 }

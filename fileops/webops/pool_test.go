@@ -188,7 +188,19 @@ func TestLimits(t *testing.T) {
 		}
 		busy := e.pool.current
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(500*time.Millisecond, cancel)
+		go func() { // once it is at work: before that there is nothing to stop
+			defer cancel()
+			for range 3000 {
+				e.pool.mu.Lock()
+				working := busy.users > 0
+				e.pool.mu.Unlock()
+				if working {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}()
 		err := fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.html", []byte(endless)))
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)

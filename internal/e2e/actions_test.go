@@ -154,6 +154,12 @@ func TestPDFToOthers(t *testing.T) {
 	})
 }
 
+// written is a picture with something to read in it.
+func written(t testing.TB) file {
+	return makeFile(t, "written.png", "", "bash", "-c",
+		"vips text a.v 'The quick brown fox' --dpi 200 && vips invert a.v b.v && vips embed b.v written.png 40 40 700 140 --extend white")
+}
+
 // Every pair of pictures that is advertised works.
 func TestImages(t *testing.T) {
 	t.Parallel()
@@ -165,6 +171,21 @@ func TestImages(t *testing.T) {
 		for _, to := range targets {
 			t.Run(fmt.Sprintf("%s to %s", from, to), func(t *testing.T) {
 				t.Parallel()
+				if format.Format(to).Family() == format.Document && to != "pdf" {
+					in := written(t)
+					if from != format.PNG {
+						in = shared.one(t, "convert", map[string]any{"convert_to": string(from)}, in)
+					}
+					got := shared.one(t, "convert", map[string]any{"convert_to": to}, in)
+					text := string(got.b)
+					if to == "docx" {
+						text = pandocText(t, got.save(t))
+					}
+					if !strings.Contains(strings.Join(strings.Fields(text), " "), "quick brown fox") {
+						t.Errorf("text: %q", text)
+					}
+					return
+				}
 				for _, f := range shared.run(t, "convert", map[string]any{"convert_to": to}, sample(t, from)) {
 					path := f.save(t)
 					if to == "pdf" {

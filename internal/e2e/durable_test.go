@@ -237,12 +237,12 @@ func TestCommands(t *testing.T) {
 // An engine that is not there is not advertised, and doctor says how to get it.
 func TestMissingEngines(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none")
+	s := start(t, filepath.Join(t.TempDir(), "data"), "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
 	if !strings.Contains(s.banner, "Not available here: ffmpeg") {
 		t.Errorf("banner: %s", s.banner)
 	}
-	for _, ext := range []string{"docx", "mp4", "mp3"} {
-		if r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext}); fmt.Sprint(r.body["available_actions"]) != "[zip]" {
+	for ext, want := range map[string]string{"docx": "[compress lock reset_password unlock zip]", "html": "[zip]", "mp4": "[zip]", "mp3": "[zip]"} {
+		if r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext}); fmt.Sprint(r.body["available_actions"]) != want {
 			t.Errorf("%s: %s", ext, r.raw)
 		}
 	}
