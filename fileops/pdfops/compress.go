@@ -80,7 +80,7 @@ func (t Tools) Compress() fileops.Action {
 			if err := t.compress(ctx, job, d, pages, lv); err != nil {
 				return err
 			}
-			done, err := t.finishCompress(ctx, job, d, len(pages), func(made []byte) error { return shown.same(ctx, made, lv) })
+			done, err := t.finishCompress(ctx, job, d, lv, len(pages), func(made []byte) error { return shown.same(ctx, made, lv) })
 			if done || err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (t Tools) Compress() fileops.Action {
 func levelOf(name string) level {
 	switch name {
 	case "less_compression":
-		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.99, jpeg: 0.98, page: 0.993, tint: 2}
+		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.995, jpeg: 0.995, hopeful: true, page: 0.991, tint: 2}
 	case "extreme_compression":
 		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, jpeg: leastSimilarity, private: true, page: 0.915, tint: 8}
 	}
@@ -272,7 +272,7 @@ func (d *document) strip(pages []page, lv level) {
 // finishCompress writes the document, if it is worth it and shows what it did:
 // done tells whether there is a result. The last attempt of all is never worse
 // than the input.
-func (t Tools) finishCompress(ctx context.Context, job *fileops.Job, d *document, pages int, same func([]byte) error) (done bool, err error) {
+func (t Tools) finishCompress(ctx context.Context, job *fileops.Job, d *document, lv level, pages int, same func([]byte) error) (done bool, err error) {
 	f := job.Input()
 	dir, err := job.Dir()
 	if err != nil {
@@ -292,6 +292,9 @@ func (t Tools) finishCompress(ctx context.Context, job *fileops.Job, d *document
 		return false, err
 	}
 	if float64(len(b)) >= 0.97*float64(f.Size()) {
+		if lv.hopeful {
+			return false, nil
+		}
 		return true, job.Keep(f)
 	}
 	// What was written must be read again, and show the same: better no gain

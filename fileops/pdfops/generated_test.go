@@ -3,6 +3,7 @@ package pdfops_test
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/ascii85"
 	"encoding/binary"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/fileops/renderops"
 	"golang.org/x/image/font/sfnt"
 )
 
@@ -337,12 +339,30 @@ func generated(t testing.TB, seed uint64) []byte {
 	return doc
 }
 
+// A pdfium is what looks at results in the service; the test looks with poppler.
+type pdfium struct{ engine *renderops.Engine }
+
+// Views implements pdfops.Renderer.
+func (p pdfium) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
+	views, err := p.engine.Views(ctx, pdf, pages, dpi)
+	out := make([]pdfops.PageView, len(views))
+	for i, v := range views {
+		out[i] = pdfops.PageView{Samples: pdfops.Samples{Width: v.Width, Height: v.Height, Components: 3, Pix: v.RGB}, Text: v.Text}
+	}
+	return out, err
+}
+
 // Every result of the three levels must look and read like the original, and be
 // sound.
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	const documents = 100
-	tools := pdfops.Tools{QPDF: findQPDF(t)}
+	eye, err := renderops.New(t.Context(), renderops.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eye.Close()
+	tools := pdfops.Tools{QPDF: findQPDF(t), Renderer: pdfium{eye}}
 	var mu sync.Mutex
 	var sum, smaller int64
 	t.Run("all", func(t *testing.T) {

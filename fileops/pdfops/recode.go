@@ -18,6 +18,7 @@ type level struct {
 	jpeg    float64 // and with one that was JPEG
 	page    float64 // what a page must have in common with the original
 	tint    float64 // by how much its colours may differ, of 255
+	hopeful bool    // if nothing is gained, the next level in fallbacks may gain something
 	rewrite bool    // touch nothing that is shown
 	private bool    // drop data of the producing application and output intents too
 }

@@ -153,20 +153,23 @@ func colourDifference(a, b Samples) float64 {
 }
 
 // fallbacks are the levels to try, one after the other, until the result shows
-// the same: in the end nothing is done but writing the file anew.
+// the same: in the end nothing is done but writing the file anew. Where pictures
+// are so noisy that the gentlest level gains nothing, each may lose more than it
+// asks for, as long as the page does not.
 func (lv level) fallbacks() []level {
 	out := []level{lv}
 	for _, name := range []string{"recommended_compression", "less_compression"} {
 		if gentler := levelOf(name); gentler.dpi > lv.dpi {
-			gentler.page, gentler.tint = lv.page, lv.tint
+			gentler.page, gentler.tint, gentler.hopeful = lv.page, lv.tint, false
 			out = append(out, gentler)
 		}
 	}
-	// A page of many pictures that each lose what they may can lose more, and
-	// so can one that another program draws.
-	careful := out[len(out)-1]
-	careful.similar, careful.jpeg = 0.995, 0.995
-	plain := careful
+	if lv.hopeful {
+		noisy := lv
+		noisy.similar, noisy.jpeg, noisy.page, noisy.hopeful = 0.99, 0.98, 0.993, false
+		out = append(out, noisy)
+	}
+	plain := out[len(out)-1]
 	plain.rewrite = true
-	return slices.Concat(out, []level{careful, plain})
+	return slices.Concat(out, []level{plain})
 }
