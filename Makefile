@@ -34,6 +34,11 @@ FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
 
+## matrix: run every action on every format with every value and judge the results; a quarter of an hour
+matrix:
+	@scripts/setup.sh test
+	$(GO) test -tags matrix -count=1 -timeout 60m -run TestMatrix ./internal/matrix
+
 ## docs: write docs/formats.md anew from what the code says
 docs:
 	@scripts/setup.sh run

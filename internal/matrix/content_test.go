@@ -104,7 +104,10 @@ var trials = map[string][]trial{
 	"owner_password": {{"another-one", nil}},
 	"password":       {{password, func(c *content) { c.password = password }}},
 	// Of a specimen with one page, that page; of one with two, the first.
-	"pages": {{"1", func(c *content) { c.pages, c.words = 1, c.words[:2] }}},
+	"pages":      {{"1", func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}},
+	"background": {{"#ffffff", nil}},
+	"sheet":      {{"1", nil}},
+	"delimiter":  {{";", nil}},
 }
 
 // variations returns the values to try p with beside its default.
