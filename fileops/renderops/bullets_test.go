@@ -21,7 +21,9 @@ func disc(x, y, r float64) string {
 // a line, and a box that is larger than a bullet, do not.
 func TestDrawnBullets(t *testing.T) {
 	t.Parallel()
-	text := func(x, y float64, s string) string { return fmt.Sprintf("BT /F1 11 Tf %.0f %.0f Td (%s) Tj ET\n", x, y, s) }
+	text := func(x, y float64, s string) string {
+		return fmt.Sprintf("BT /F1 11 Tf %.0f %.0f Td (%s) Tj ET\n", x, y, s)
+	}
 	content := text(72, 760, "What is to be bought for the weekend, before the shops close:") +
 		disc(80, 733.5, 2) + text(90, 730, "apples from the market") +
 		disc(80, 717.5, 2) + text(90, 714, "pears, if there are any") +
