@@ -163,6 +163,8 @@ static VipsImage *fw_blank(void *in, int width, int height) {
 	return out;
 }
 
+// fw_one_thread makes one thread compute an image and all that is made of it.
+static void fw_one_thread(void *im) { vips_image_set_int(im, VIPS_META_CONCURRENCY, 1); }
 static void *fw_pixels(void *in, size_t *size) { return vips_image_write_to_memory(in, size); }
 static void fw_kill(void *im) { vips_image_set_kill(im, TRUE); }
 static void fw_ref(void *im) { g_object_ref(im); }
@@ -182,6 +184,8 @@ import (
 	"unsafe"
 
 	"github.com/davidbyttow/govips/v2/vips"
+
+	"github.com/filewright/filewright/fileops/format"
 )
 
 // This file holds everything that libvips keeps once per process, and what
@@ -260,6 +264,11 @@ type picture struct {
 	*vips.ImageRef
 	file unsafe.Pointer // the image as it was loaded; or nil
 	pin  runtime.Pinner // holds the encoded data in place
+
+	// single is for a loader that reports damage once and then gives black:
+	// with two threads libvips 8.14 may lose that one report. OpenJPEG still
+	// decodes with several.
+	single bool
 }
 
 func (p *picture) close() {
@@ -287,6 +296,7 @@ func load(operation string, data []byte, options string) (*picture, error) {
 		return nil, vipsError()
 	}
 	p.file = unsafe.Pointer(out)
+	p.single = operation == loaders[format.JP2]
 	C.fw_ref(p.file)
 	p.ImageRef = wrap(p.file)
 	return p, nil
@@ -309,6 +319,9 @@ func (p *picture) compute(ctx context.Context, fn func(image unsafe.Pointer) err
 		return context.Cause(ctx)
 	}
 	image, file := pointer(p.ImageRef), p.file
+	if p.single {
+		C.fw_one_thread(image)
+	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)

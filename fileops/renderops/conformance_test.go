@@ -1,9 +1,14 @@
 package renderops_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -63,6 +68,29 @@ func TestCloseStopsTheCompiler(t *testing.T) {
 	}
 	if e.Compiled() {
 		t.Error("Close waited until pdfium was compiled")
+	}
+}
+
+// The race detector fails this test if instances that run at the same time
+// write what they share. All start from an engine that has not run yet, with a
+// picture whose decoder jumps out of C functions.
+func TestFirstRunsTogether(t *testing.T) {
+	t.Parallel()
+	if err := newEngine(t, renderops.Options{}).Warm(t.Context()); err != nil { // compiles
+		t.Fatal(err)
+	}
+	var photo bytes.Buffer
+	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 32, 32)), nil); err != nil {
+		t.Fatal(err)
+	}
+	pdf := pages(pdfPage{content: fmt.Sprintf("q 100 0 0 100 0 0 cm BI /W 32 /H 32 /CS /G /BPC 8 /F [/AHx /DCT] ID %x> EI Q", photo.Bytes())})
+	for range 3 {
+		e := newEngine(t, renderops.Options{Instances: 4})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { mustConvert(t, e, fileops.Args{"convert_to": "png", "dpi": 36.0}, pdf) })
+		}
+		wg.Wait()
 	}
 }
 

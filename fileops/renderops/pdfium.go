@@ -74,7 +74,19 @@ func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, e
 	if _, err := imports.Instantiate(ctx, l.runtime, l.module); err != nil {
 		return fail(err)
 	}
+	l.nameTypes()
 	return l, nil
+}
+
+// nameTypes makes wazero write down how it names the types of the functions
+// that all instances share. It would do so at the first call of each, without
+// a lock, while another instance reads the name.
+func (l *library) nameTypes() {
+	for _, def := range l.runtime.Module("env").ExportedFunctionDefinitions() {
+		if f, ok := def.GoFunction().(fmt.Stringer); ok {
+			_ = f.String()
+		}
+	}
 }
 
 func (l *library) close() error { return l.runtime.Close(context.Background()) }
