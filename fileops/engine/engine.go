@@ -1,9 +1,10 @@
 // Package engine finds and runs the external programs that actions use.
 //
-// A program is never trusted with more than it needs: it runs in a process
-// group of its own, which is killed when the context is done; with an
+// A program is never trusted with more than it needs: it runs with an
 // environment that contains nothing but what is listed; in the job's scratch
-// directory; and with limits on CPU time, memory and the size of files.
+// directory; with limits on CPU time, memory, processes and what it writes; and
+// in a [Sandbox], if there is one. When the context is done it is killed with
+// all that it started.
 package engine
 
 import (
@@ -17,10 +18,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
 // A Program is an external program that was found and answers.
@@ -28,6 +32,8 @@ type Program struct {
 	Name    string // base name, for messages and logs
 	Path    string // absolute
 	Version string // "5.1.9", "" if its answer contains no version number
+
+	Sandbox *Sandbox // that it runs in; may be nil
 }
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
@@ -35,7 +41,15 @@ var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
 // Find looks for the first of names that exists and starts it with
 // versionArgs, to be sure that it does run here. A name without a slash is
 // searched for in PATH. If none exists, the error matches exec.ErrNotFound.
+//
+// The program runs without a sandbox; see [Sandbox.Find].
 func Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
+	return (*Sandbox)(nil).Find(ctx, versionArgs, names...)
+}
+
+// Find is the function [Find] for programs that run in s, now and later. s may be
+// nil.
+func (s *Sandbox) Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
 	var errs []error
 	for _, name := range names {
 		path, err := exec.LookPath(name)
@@ -49,7 +63,7 @@ func Find(ctx context.Context, versionArgs []string, names ...string) (*Program,
 			errs = append(errs, err)
 			continue
 		}
-		p := &Program{Name: filepath.Base(name), Path: path}
+		p := &Program{Name: filepath.Base(name), Path: path, Sandbox: s}
 		if err := p.askVersion(ctx, versionArgs); err != nil {
 			errs = append(errs, err)
 			continue
@@ -83,8 +97,13 @@ func (p *Program) askVersion(ctx context.Context, args []string) error {
 // bounded by its context.
 type Limits struct {
 	CPU      time.Duration // of all its threads together, rounded up to seconds
-	Memory   int64         // address space, bytes
+	Memory   int64         // address space of each process, bytes
 	FileSize int64         // largest file it may write, bytes
+
+	// These are looked at several times in a second.
+	Resident  int64 // memory of all its processes together, bytes
+	Scratch   int64 // all files in its directory together, bytes
+	Processes int   // at one time
 }
 
 // A Cmd is one run of a [Program].
@@ -99,6 +118,8 @@ type Cmd struct {
 
 	// Files are inherited by the program as descriptors 3 and up.
 	Files []*os.File
+
+	Access Access // what it may touch, if it runs in a [Sandbox]
 }
 
 // Run runs c and waits for it and for all that it started. It fails with an
@@ -117,14 +138,17 @@ type Process struct {
 	ctx    context.Context // the caller's: ends the process, see Start
 	name   string
 	cmd    *exec.Cmd
+	mark   mark
 	stderr *tail
 	lines  *lines
 	unhook func() bool
 	once   sync.Once
 	err    error
+	gone   chan struct{} // closed when the process has ended
 
-	mu    sync.Mutex
-	ended bool // Wait is done with it: its id may be that of another process
+	mu       sync.Mutex
+	ended    bool   // Wait is done with it: its id may be that of another process
+	exceeded string // the limit that it was killed for
 }
 
 // Start runs c until it ends by itself, [Process.Kill] is called or ctx is
@@ -133,7 +157,26 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	proc := &Process{ctx: ctx, name: p.Name, stderr: &tail{max: 4 << 10}}
+	proc := &Process{ctx: ctx, name: p.Name, mark: newMark(), stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
+	proc.cmd = p.command(c, proc)
+	var policy *confine.Policy
+	if p.Sandbox != nil {
+		policy = p.policy(c)
+	}
+	result := make(chan error)
+	go proc.live(p.Sandbox, policy, c.Limits, result)
+	if err := <-result; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	proc.unhook = context.AfterFunc(ctx, proc.Kill)
+	if l := c.Limits; l.Resident > 0 || l.Scratch > 0 || l.Processes > 0 {
+		go proc.watch(c.Dir, l)
+	}
+	return proc, nil
+}
+
+// command returns c as package os/exec wants it.
+func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 	cmd := exec.Command(p.Path, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append([]string{
@@ -152,30 +195,79 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	// A grandchild that keeps a pipe open must not keep us waiting.
 	cmd.WaitDelay = 2 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started, err := startLimited(cmd, c.Limits)
-	if err != nil && !started {
-		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	return cmd
+}
+
+// live starts the process and stays with it to its end, on a thread of its own.
+// The process inherits what the thread is confined to, and ends with the thread
+// (PR_SET_PDEATHSIG(2const)).
+func (p *Process) live(s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
+	runtime.LockOSThread()
+	if policy == nil {
+		defer runtime.UnlockOSThread()
+	} else if err := policy.Thread(s.layers); err != nil {
+		result <- err
+		return
 	}
-	proc.cmd = cmd
+	started, err := startLimited(p.cmd, l, p.mark)
 	if err != nil {
-		proc.Kill()
-		proc.Wait()
-		return nil, fmt.Errorf("limit %s: %w", p.Name, err)
+		if started {
+			p.Kill()
+			p.cmd.Wait()
+			err = fmt.Errorf("set limits: %w", err)
+		}
+		result <- err
+		return
 	}
-	proc.unhook = context.AfterFunc(ctx, proc.Kill)
-	return proc, nil
+	p.mark.first = p.cmd.Process.Pid
+	result <- nil
+	<-p.gone
+}
+
+// watch kills the process when it takes too much.
+func (p *Process) watch(dir string, l Limits) {
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.gone:
+			return
+		case <-t.C:
+		}
+		what := ""
+		if pids := p.mark.members(); l.Processes > 0 && len(pids) > l.Processes {
+			what = "number of processes"
+		} else if l.Resident > 0 && memory(pids) > l.Resident {
+			what = "memory"
+		}
+		if l.Scratch > 0 && used(dir, l.Scratch) > l.Scratch {
+			what = "scratch space"
+		}
+		if what != "" {
+			p.mu.Lock()
+			p.exceeded = what
+			p.mu.Unlock()
+			p.Kill()
+			return
+		}
+	}
 }
 
 // Pid returns the process id, which is also the id of the process group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Kill ends the process and everything in its group at once. It does not wait.
-// After [Process.Wait] it does nothing.
+// Memory returns how many bytes of memory the process and all that it started
+// have for themselves.
+func (p *Process) Memory() int64 { return memory(p.mark.members()) }
+
+// Kill ends the process and everything that it started at once, also what has
+// left its group. It does not wait. After [Process.Wait] it does nothing.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
 		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		p.mark.kill()
 	}
 }
 
@@ -184,10 +276,11 @@ func (p *Process) Kill() {
 func (p *Process) Wait() error {
 	p.once.Do(func() {
 		err := p.cmd.Wait()
-		p.Kill() // what it left behind in its group
+		p.Kill() // what it left behind
 		p.mu.Lock()
 		p.ended = true
 		p.mu.Unlock()
+		close(p.gone)
 		if p.unhook != nil {
 			p.unhook()
 		}
@@ -209,7 +302,7 @@ func (p *Process) result(err error) error {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil // it succeeded; only its pipes were still held open
 	}
-	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String()}
+	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String(), Exceeded: p.exceeded}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("%s: %w", p.name, err)
@@ -228,10 +321,17 @@ type ExitError struct {
 	Code    int            // -1 if a signal ended it
 	Signal  syscall.Signal // 0 if none; SIGXCPU or SIGXFSZ tell of a limit
 	Stderr  string         // the last 4 KiB
+
+	// Exceeded names the limit of [Limits] that it was killed for, if it was one
+	// of those that are looked at from time to time: "memory".
+	Exceeded string
 }
 
 // Error implements error.
 func (e *ExitError) Error() string {
+	if e.Exceeded != "" {
+		return fmt.Sprintf("%s exceeded its limit: %s", e.Program, e.Exceeded)
+	}
 	if e.Signal != 0 {
 		return fmt.Sprintf("%s was ended by a signal (%s)", e.Program, e.Signal)
 	}
@@ -241,10 +341,10 @@ func (e *ExitError) Error() string {
 // StderrTail returns Stderr, for whoever logs errors without knowing this type.
 func (e *ExitError) StderrTail() string { return e.Stderr }
 
-// Limit tells whether the program was ended because of its [Limits] of CPU time
-// or file size.
+// Limit tells whether the program was ended because of its [Limits]. That it could
+// not get more memory it has to say itself.
 func (e *ExitError) Limit() bool {
-	return e.Signal == syscall.SIGXCPU || e.Signal == syscall.SIGXFSZ
+	return e.Exceeded != "" || e.Signal == syscall.SIGXCPU || e.Signal == syscall.SIGXFSZ
 }
 
 // A tail keeps the last bytes written to it.

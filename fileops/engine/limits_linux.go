@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,16 +10,9 @@ import (
 
 // startLimited starts cmd with limits that hold from its first instruction on:
 // a program that is traced stops when it has been loaded, and waits until it is
-// let go. Where tracing is not allowed the limits come a moment late.
-func startLimited(cmd *exec.Cmd, l Limits) (started bool, err error) {
-	if l == (Limits{}) {
-		if err := cmd.Start(); err != nil {
-			return false, err
-		}
-		return true, setLimits(cmd.Process.Pid, l)
-	}
-	runtime.LockOSThread() // it is the thread that traces
-	defer runtime.UnlockOSThread()
+// let go. Where tracing is not allowed the limits come a moment late. The
+// goroutine must be locked to its thread, because it is the thread that traces.
+func startLimited(cmd *exec.Cmd, l Limits, m mark) (started bool, err error) {
 	untraced := *cmd
 	attr := *cmd.SysProcAttr
 	attr.Ptrace = true
@@ -31,7 +23,7 @@ func startLimited(cmd *exec.Cmd, l Limits) (started bool, err error) {
 		if err := cmd.Start(); err != nil {
 			return false, err
 		}
-		return true, setLimits(cmd.Process.Pid, l)
+		return true, setLimits(cmd.Process.Pid, l, m)
 	}
 	if err != nil {
 		return false, err
@@ -44,7 +36,7 @@ func startLimited(cmd *exec.Cmd, l Limits) (started bool, err error) {
 		}
 	}
 	if err == nil {
-		err = setLimits(pid, l)
+		err = setLimits(pid, l, m)
 	}
 	if derr := unix.PtraceDetach(pid); derr != nil && derr != unix.ESRCH {
 		err = errors.Join(err, derr)
@@ -52,29 +44,35 @@ func startLimited(cmd *exec.Cmd, l Limits) (started bool, err error) {
 	return true, err
 }
 
-// setLimits limits a process that was just started by us.
-func setLimits(pid int, l Limits) error {
-	set := func(resource int, n uint64) error {
-		return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: n, Max: n}, nil)
+// setLimits limits and marks a process that was just started by us. It does so
+// from a thread that is not confined: one that is may not set limits.
+func setLimits(pid int, l Limits, m mark) error {
+	done := make(chan error)
+	go func() { done <- prlimit(pid, l, m) }()
+	return <-done
+}
+
+func prlimit(pid int, l Limits, m mark) error {
+	type limit struct {
+		resource int
+		set      bool
+		soft     uint64
+		hard     uint64
 	}
-	if err := set(unix.RLIMIT_CORE, 0); err != nil {
-		return err
-	}
-	if l.CPU > 0 {
-		// At the hard limit the kernel sends SIGKILL, which tells nobody why;
-		// SIGXCPU comes at the soft limit, if that is lower.
-		n := uint64((l.CPU + time.Second - 1) / time.Second)
-		if err := unix.Prlimit(pid, unix.RLIMIT_CPU, &unix.Rlimit{Cur: n, Max: n + 1}, nil); err != nil {
-			return err
+	// At the hard limit the kernel sends SIGKILL, which tells nobody why;
+	// SIGXCPU comes at the soft limit, if that is lower.
+	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
+	for _, x := range []limit{
+		{unix.RLIMIT_CORE, true, 0, 0},
+		{unix.RLIMIT_CPU, l.CPU > 0, cpu, cpu + 1},
+		{unix.RLIMIT_AS, l.Memory > 0, uint64(l.Memory), uint64(l.Memory)},
+		{unix.RLIMIT_FSIZE, l.FileSize > 0, uint64(l.FileSize), uint64(l.FileSize)},
+		{m.resource, m.value > 0, m.value, m.value},
+	} {
+		if !x.set {
+			continue
 		}
-	}
-	if l.Memory > 0 {
-		if err := set(unix.RLIMIT_AS, uint64(l.Memory)); err != nil {
-			return err
-		}
-	}
-	if l.FileSize > 0 {
-		if err := set(unix.RLIMIT_FSIZE, uint64(l.FileSize)); err != nil {
+		if err := unix.Prlimit(pid, x.resource, &unix.Rlimit{Cur: x.soft, Max: x.hard}, nil); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,189 @@
+package confine
+
+import (
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// denied are system calls that no engine needs: those that look into other
+// processes, that change what belongs to the whole machine, and that have been
+// the way out of a sandbox before. A filter lists what is denied and not what is
+// allowed, because the engines are whole distributions of libraries, and one
+// that misses a harmless call fails in the middle of a document.
+var denied = append([]uint32{
+	// other processes
+	unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR,
+	// file systems and namespaces
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_FANOTIFY_INIT,
+	// kernel
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
+	unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_LOOKUP_DCOOKIE,
+	unix.SYS_PERSONALITY, unix.SYS_VHANGUP,
+	// clock and name
+	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+}, deniedHere...)
+
+// namespaces are the flags of clone(2) for new namespaces.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// Where seccomp_data has what (seccomp(2)); the words of an argument are in the
+// order of the machine, which is little-endian on all that are supported.
+const (
+	offNumber = 0
+	offArch   = 4
+	offArgs   = 16
+)
+
+// A program is a filter that is being written: straight on, without labels. The
+// number of the system call is in the accumulator between its parts.
+type program struct{ ins []bpf.Instruction }
+
+func (p *program) add(ins ...bpf.Instruction) { p.ins = append(p.ins, ins...) }
+
+func errno(e unix.Errno) bpf.RetConstant {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
+}
+
+var (
+	allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	killed  = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+)
+
+// fail makes a system call fail with e.
+func (p *program) fail(number uint32, e unix.Errno) {
+	p.add(bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipFalse: 1}, errno(e))
+}
+
+// when runs the part that body writes for one system call. The part must end
+// with a return.
+func (p *program) when(number uint32, body ...bpf.Instruction) {
+	p.add(bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(body))})
+	p.add(body...)
+}
+
+// argument loads the low or the high half of an argument.
+func argument(n int, high bool) bpf.LoadAbsolute {
+	off := uint32(offArgs + 8*n)
+	if high {
+		off += 4
+	}
+	return bpf.LoadAbsolute{Off: off, Size: 4}
+}
+
+// onlyNull allows a call if argument n is a null pointer.
+func onlyNull(n int) []bpf.Instruction {
+	return []bpf.Instruction{
+		argument(n, false),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 3},
+		argument(n, true),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 1},
+		allowed,
+		errno(unix.EPERM),
+	}
+}
+
+// start writes what every filter begins with.
+func (p *program) start() {
+	p.add(
+		bpf.LoadAbsolute{Off: offArch, Size: 4},
+		// The numbers are others in another architecture's calls.
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
+		killed,
+		bpf.LoadAbsolute{Off: offNumber, Size: 4},
+	)
+	if x32 != 0 {
+		p.add(bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1}, errno(unix.ENOSYS))
+	}
+}
+
+// filter returns the filter for engines.
+func (p *Policy) filter() []unix.SockFilter {
+	var f program
+	f.start()
+	for _, n := range denied {
+		if p.Namespaces && (n == unix.SYS_UNSHARE || n == unix.SYS_CHROOT) {
+			continue
+		}
+		f.fail(n, unix.EPERM)
+	}
+	// Its flags are in memory, where a filter cannot look; the C library then
+	// uses clone.
+	if !p.Namespaces {
+		f.fail(unix.SYS_CLONE3, unix.ENOSYS)
+		f.when(unix.SYS_CLONE, argument(0, false),
+			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, errno(unix.EPERM), allowed)
+	}
+	// A process may be traced by the one that starts it, which sets limits that
+	// way and lets it go; nothing else.
+	f.when(unix.SYS_PTRACE, argument(0, false),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_TRACEME, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_DETACH, SkipTrue: 1},
+		errno(unix.EPERM), allowed)
+	// Limits may be asked for.
+	f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
+	// Sockets are for the parts of one program, and only streams: a datagram
+	// needs no connection.
+	f.when(unix.SYS_SOCKET, socket()...)
+	f.when(unix.SYS_SOCKETPAIR, argument(0, false),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, errno(unix.EPERM), allowed)
+	if !p.Connect {
+		f.fail(unix.SYS_CONNECT, unix.EPERM)
+		f.when(unix.SYS_SENDTO, onlyNull(4)...)
+	}
+	f.add(allowed)
+	return f.assemble()
+}
+
+// socket allows streams of the family of Unix.
+func socket() []bpf.Instruction {
+	const kind = 0xf // without SOCK_CLOEXEC and SOCK_NONBLOCK
+	return []bpf.Instruction{
+		argument(0, false),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_UNIX, SkipTrue: 5},
+		argument(1, false),
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1},
+		allowed,
+		errno(unix.EPERM),
+	}
+}
+
+func (p *program) assemble() []unix.SockFilter {
+	raw, err := bpf.Assemble(p.ins)
+	if err != nil {
+		panic(err) // the program is the same every time, but for its options
+	}
+	out := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		out[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return out
+}
+
+// Seal takes from all threads of this process the right to start programs and
+// processes and to open sockets. It is for a process that was confined when it was
+// started and has loaded what it needs.
+func Seal() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	var f program
+	f.start()
+	for _, n := range append([]uint32{
+		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_PTRACE,
+		unix.SYS_SETSID, unix.SYS_SETPGID,
+	}, sealedHere...) {
+		f.fail(n, unix.EPERM)
+	}
+	f.fail(unix.SYS_CLONE3, unix.ENOSYS)
+	f.when(unix.SYS_CLONE, argument(0, false),
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_THREAD, SkipTrue: 1}, errno(unix.EPERM), allowed)
+	f.add(allowed)
+	return loadFilter(f.assemble(), unix.SECCOMP_FILTER_FLAG_TSYNC)
+}

@@ -1,0 +1,57 @@
+package confine
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The system calls that package unix has no functions for.
+
+// createRuleset calls landlock_create_ruleset(2) with as much of attr as
+// version v of Landlock knows.
+func createRuleset(attr *unix.LandlockRulesetAttr, v int) (int, error) {
+	size := unsafe.Sizeof(*attr)
+	switch {
+	case v < 4:
+		size = unsafe.Offsetof(attr.Access_net)
+	case v < 6:
+		size = unsafe.Offsetof(attr.Scoped)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), size, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+// addRule calls landlock_add_rule(2).
+func addRule(set int, attr *unix.LandlockPathBeneathAttr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(attr)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// restrict calls landlock_restrict_self(2), for the calling thread.
+func restrict(set int) error {
+	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// loadFilter calls seccomp(2).
+func loadFilter(program []unix.SockFilter, flags uintptr) error {
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	if thread != 0 { // one that has another filter, when all were meant
+		return unix.EBUSY
+	}
+	return nil
+}

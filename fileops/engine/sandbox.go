@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/fileops/engine/internal/confine"
+)
+
+// A Sandbox confines programs, so that one that is taken over by the file it
+// reads can do no more than spoil the result: it reads and writes nothing but what
+// its [Cmd] names and the libraries of the host, connects to nothing, sees and
+// stops no other process, and gains no privilege.
+//
+// The layers are those of the kernel that need no privilege: Landlock for files,
+// a seccomp filter for system calls, and no capabilities for root. They work the
+// same in a container. A nil Sandbox confines nothing but the process group, the
+// environment and the [Limits].
+type Sandbox struct {
+	layers  confine.Layers
+	missing []string
+}
+
+// NewSandbox returns the strongest sandbox that this host has. What the kernel
+// says that it has is tried, on a thread of its own, and counts only if it holds.
+func NewSandbox() *Sandbox {
+	s := &Sandbox{layers: confine.Available()}
+	if s.layers.Landlock == 0 {
+		s.missing = append(s.missing, "landlock: the kernel does not have it, or it is switched off")
+	} else if err := try(confine.Layers{Landlock: s.layers.Landlock}, noFiles); err != nil {
+		s.layers.Landlock = 0
+		s.missing = append(s.missing, "landlock: "+err.Error())
+	}
+	if !s.layers.Seccomp {
+		s.missing = append(s.missing, "seccomp: the kernel does not have it")
+	} else if err := try(confine.Layers{Seccomp: true}, noNetwork); err != nil {
+		s.layers.Seccomp = false
+		s.missing = append(s.missing, "seccomp: "+err.Error())
+	}
+	return s
+}
+
+// Strong tells whether files and system calls are both confined, which is what
+// engines need that read strangers' files. It is false for nil.
+func (s *Sandbox) Strong() bool {
+	return s != nil && s.layers.Landlock > 0 && s.layers.Seccomp
+}
+
+// Layers names what is in force: "landlock 7", "seccomp".
+func (s *Sandbox) Layers() []string {
+	if s == nil {
+		return nil
+	}
+	var out []string
+	if s.layers.Landlock > 0 {
+		out = append(out, fmt.Sprintf("landlock %d", s.layers.Landlock))
+	}
+	if s.layers.Seccomp {
+		out = append(out, "seccomp")
+	}
+	return out
+}
+
+// Missing says which layers this host lacks, and why: "landlock: the kernel does
+// not have it". It is for people.
+func (s *Sandbox) Missing() []string {
+	if s == nil {
+		return []string{"landlock: not asked for", "seccomp: not asked for"}
+	}
+	return slices.Clone(s.missing)
+}
+
+// try applies layers to a new thread and calls test there.
+func try(l confine.Layers, test func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		err := new(confine.Policy).Thread(l)
+		if err == nil {
+			err = test()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func noFiles() error {
+	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+		return errors.New("it is switched on, but does not hold")
+	}
+	if !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	return nil
+}
+
+func noNetwork() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+		return errors.New("it is switched on, but does not hold")
+	}
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return nil
+}
+
+// Access is what a program may touch in a [Sandbox] beyond its directory, the
+// programs and libraries of the host (/usr and what belongs to it), its fonts and
+// its time zone. Paths that do not exist do no harm.
+type Access struct {
+	Read    []string // files, and directories with all below them
+	Write   []string // directories: for everything but starting programs in them
+	Sockets []string // directories: for making and removing Unix sockets
+
+	// Connect allows connections to Unix sockets, also to those of other
+	// programs that this user may connect to. No program that reads strangers'
+	// files should have it.
+	Connect bool
+
+	// Namespaces allows new namespaces, for a program that has a sandbox of its
+	// own.
+	Namespaces bool
+}
+
+// hostPrograms and hostData are what programs need of any host.
+var (
+	hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
+	hostData     = []string{
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
+		"/etc/fonts", "/var/cache/fontconfig", "/sys/devices/system/cpu",
+	}
+)
+
+// policy returns what p may do for c.
+func (p *Program) policy(c Cmd) *confine.Policy {
+	programs := append(slices.Clone(hostPrograms), p.Path)
+	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !strings.HasPrefix(real, "/usr/") {
+		programs = append(programs, filepath.Dir(real)) // with the libraries that it brings
+	}
+	pol := &confine.Policy{
+		Execute: programs,
+		Read:    append(slices.Clone(hostData), c.Access.Read...),
+		Write:   slices.Clone(c.Access.Write),
+		Sockets: c.Access.Sockets, Connect: c.Access.Connect, Namespaces: c.Access.Namespaces,
+	}
+	if c.Dir != "" && c.Dir != "/" {
+		pol.Write = append(pol.Write, c.Dir)
+	}
+	return pol
+}
