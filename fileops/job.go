@@ -101,6 +101,14 @@ func (j *Job) Path(f *File) (string, error) {
 	return p, nil
 }
 
+// InputDir returns the directory of all that [Job.Path] returns: what an engine
+// that is confined must be allowed to read.
+func (j *Job) InputDir() (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.sub("in")
+}
+
 // safeExt returns an extension that may stand in a path: a format that is not
 // known could be anything.
 func safeExt(f format.Format) string {

@@ -25,6 +25,7 @@ import (
 type Sandbox struct {
 	layers  confine.Layers
 	missing []string
+	always  Access
 }
 
 // NewSandbox returns the strongest sandbox that this host has. What the kernel
@@ -44,6 +45,17 @@ func NewSandbox() *Sandbox {
 		s.missing = append(s.missing, "seccomp: "+err.Error())
 	}
 	return s
+}
+
+// With returns a sandbox like s in which all programs have a as well. With nil it
+// returns nil.
+func (s *Sandbox) With(a Access) *Sandbox {
+	if s == nil {
+		return nil
+	}
+	t := *s
+	t.always = s.always.and(a)
+	return &t
 }
 
 // Strong tells whether files and system calls are both confined, which is what
@@ -132,6 +144,14 @@ type Access struct {
 	Namespaces bool
 }
 
+// and returns what a or b allow.
+func (a Access) and(b Access) Access {
+	return Access{
+		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Sockets: slices.Concat(a.Sockets, b.Sockets),
+		Connect: a.Connect || b.Connect, Namespaces: a.Namespaces || b.Namespaces,
+	}
+}
+
 // hostPrograms and hostData are what programs need of any host.
 var (
 	hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
@@ -147,11 +167,12 @@ func (p *Program) policy(c Cmd) *confine.Policy {
 	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !strings.HasPrefix(real, "/usr/") {
 		programs = append(programs, filepath.Dir(real)) // with the libraries that it brings
 	}
+	a := p.Sandbox.always.and(c.Access)
 	pol := &confine.Policy{
 		Execute: programs,
-		Read:    append(slices.Clone(hostData), c.Access.Read...),
-		Write:   slices.Clone(c.Access.Write),
-		Sockets: c.Access.Sockets, Connect: c.Access.Connect, Namespaces: c.Access.Namespaces,
+		Read:    append(a.Read, hostData...),
+		Write:   a.Write,
+		Sockets: a.Sockets, Connect: a.Connect, Namespaces: a.Namespaces,
 	}
 	if c.Dir != "" && c.Dir != "/" {
 		pol.Write = append(pol.Write, c.Dir)

@@ -16,13 +16,14 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	programs "github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/mediaops"
 )
 
 var find = sync.OnceValues(func() (*mediaops.Engine, error) {
-	return mediaops.Find(context.Background(), mediaops.Options{})
+	return mediaops.Find(context.Background(), mediaops.Options{Sandbox: programs.NewSandbox()})
 })
 
 func engine(t testing.TB) *mediaops.Engine {

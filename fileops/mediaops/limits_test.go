@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	programs "github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/mediaops"
@@ -142,7 +143,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("output", func(t *testing.T) {
 		t.Parallel()
-		small, err := mediaops.Find(t.Context(), mediaops.Options{MaxOutput: 100 << 10, Threads: 1})
+		small, err := mediaops.Find(t.Context(), mediaops.Options{MaxOutput: 100 << 10, Threads: 1, Sandbox: programs.NewSandbox()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,6 +62,9 @@ type Options struct {
 
 	// MaxOutput is the largest result in bytes; 0 means 4 GiB.
 	MaxOutput int64
+
+	// Sandbox confines the programs; nil does not.
+	Sandbox *engine.Sandbox
 }
 
 // An Engine is an ffmpeg that was found and asked what it can do. It is safe
@@ -90,10 +93,10 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		e.maxOutput = 4 << 30
 	}
 	var err error
-	if e.ffmpeg, err = engine.Find(ctx, []string{"-version"}, cmp.Or(o.FFmpeg, "ffmpeg")); err != nil {
+	if e.ffmpeg, err = o.Sandbox.Find(ctx, []string{"-version"}, cmp.Or(o.FFmpeg, "ffmpeg")); err != nil {
 		return nil, err
 	}
-	if e.ffprobe, err = engine.Find(ctx, []string{"-version"}, cmp.Or(o.FFprobe, "ffprobe")); err != nil {
+	if e.ffprobe, err = o.Sandbox.Find(ctx, []string{"-version"}, cmp.Or(o.FFprobe, "ffprobe")); err != nil {
 		return nil, err
 	}
 	var has abilities

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,6 +195,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		// It goes on without the size of the picture then.
 		OnLine: func(line string) { tooLarge = tooLarge || strings.Contains(line, "max pixel count") },
 		Limits: engine.Limits{CPU: 2 * time.Minute, Memory: memory, FileSize: 1 << 20},
+		Access: engine.Access{Read: []string{filepath.Dir(path)}},
 	})
 	if err != nil {
 		return nil, e.failure(job, err, fileops.ErrCorruptInput)

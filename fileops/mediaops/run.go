@@ -47,6 +47,10 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	if err != nil {
 		return err
 	}
+	inputs, err := job.InputDir()
+	if err != nil {
+		return err
+	}
 	cpu := time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*p.expected)*time.Second)
 	args, err := e.arguments(p.out, int(cpu/time.Second))
 	if err != nil {
@@ -61,6 +65,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	job.Log.Debug("run ffmpeg", "args", args)
 	err = e.ffmpeg.Run(ctx, engine.Cmd{
 		Args: args, Dir: dir, Stdout: progress, OnLine: stderr.add,
+		Access: engine.Access{Read: []string{inputs}},
 		Limits: engine.Limits{
 			CPU:    cpu + 10*time.Second,
 			Memory: memory,

@@ -24,11 +24,14 @@ import (
 	"golang.org/x/image/draw"
 	"golang.org/x/image/math/f64"
 
+	programs "github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/ocrops"
 )
 
-var found = sync.OnceValues(func() (*ocrops.Engine, error) { return ocrops.Find(context.Background(), ocrops.Options{}) })
+var found = sync.OnceValues(func() (*ocrops.Engine, error) {
+	return ocrops.Find(context.Background(), ocrops.Options{Sandbox: programs.NewSandbox()})
+})
 
 func engine(t testing.TB) *ocrops.Engine {
 	t.Helper()

@@ -56,6 +56,8 @@ type Options struct {
 
 	TempDir string       // parent of the empty directories that processes run in; "" means os.TempDir
 	Log     *slog.Logger // nil discards
+	// Sandbox confines the programs; nil does not.
+	Sandbox *engine.Sandbox
 }
 
 // Limits of what is processed.
@@ -94,7 +96,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
 	var err error
-	if e.tesseract, err = engine.Find(ctx, []string{"--version"}, cmp.Or(o.Tesseract, "tesseract")); err != nil {
+	if e.tesseract, err = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Tesseract, "tesseract")); err != nil {
 		return nil, err
 	}
 	major, _, _ := strings.Cut(e.tesseract.Version, ".")

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
@@ -42,7 +43,7 @@ var office *officeops.Engine
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		var err error
-		if office, err = officeops.Find(context.Background(), officeops.Options{Workers: 2}); err != nil {
+		if office, err = officeops.Find(context.Background(), officeops.Options{Workers: 2, Sandbox: engine.NewSandbox()}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -71,6 +71,9 @@ type Options struct {
 
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the processes; nil discards
+
+	// Sandbox confines the programs; nil does not.
+	Sandbox *engine.Sandbox
 }
 
 // An Engine owns the processes. It is safe for concurrent use.
@@ -122,15 +125,15 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		}
 		return p
 	}
-	e.office = find(o.LibreOffice, func() (*engine.Program, error) { return findOffice(ctx, o.LibreOffice) })
+	e.office = find(o.LibreOffice, func() (*engine.Program, error) { return findOffice(ctx, o) })
 	if e.office != nil {
-		e.python = find(o.Python, func() (*engine.Program, error) { return findPython(ctx, o.Python, e.office) })
+		e.python = find(o.Python, func() (*engine.Program, error) { return findPython(ctx, o, e.office) })
 		if e.python == nil {
 			o.Log.Warn("no Python with the UNO module found: every document gets a LibreOffice of its own, which is slow")
 		}
 	}
 	e.pandoc = find(o.Pandoc, func() (*engine.Program, error) {
-		return engine.Find(ctx, []string{"--version"}, orDefault(o.Pandoc, "pandoc"))
+		return o.Sandbox.Find(ctx, []string{"--version"}, orDefault(o.Pandoc, "pandoc"))
 	})
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -146,9 +149,16 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 
 // findOffice looks for soffice.bin. The soffice that is in PATH is a script
 // that starts a program that starts it: slower, and two more processes to end.
-func findOffice(ctx context.Context, configured string) (*engine.Program, error) {
+func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
+	sandbox := o.Sandbox.With(engine.Access{
+		Read: []string{
+			"/etc/libreoffice", "/var/lib/libreoffice",
+			"/var/spool/libreoffice", // the cache of its extensions; it aborts without it
+		},
+		Sockets: []string{"/tmp"}, // where it always has them
+	})
 	var errs []error
-	for _, name := range []string{orDefault(configured, "soffice"), orDefault(configured, "libreoffice")} {
+	for _, name := range []string{orDefault(o.LibreOffice, "soffice"), orDefault(o.LibreOffice, "libreoffice")} {
 		path, err := exec.LookPath(name)
 		if err == nil {
 			path, err = filepath.EvalSymlinks(path)
@@ -157,7 +167,7 @@ func findOffice(ctx context.Context, configured string) (*engine.Program, error)
 			errs = append(errs, err)
 			continue
 		}
-		p, err := engine.Find(ctx, []string{"--version"}, filepath.Join(filepath.Dir(path), "soffice.bin"))
+		p, err := sandbox.Find(ctx, []string{"--version"}, filepath.Join(filepath.Dir(path), "soffice.bin"))
 		if err == nil {
 			return p, nil
 		}
@@ -168,12 +178,12 @@ func findOffice(ctx context.Context, configured string) (*engine.Program, error)
 
 // findPython looks for a Python that can import uno: the one of the system,
 // which need not be first in PATH, or the one that LibreOffice brings along.
-func findPython(ctx context.Context, configured string, office *engine.Program) (*engine.Program, error) {
-	names := []string{configured}
-	if configured == "" {
+func findPython(ctx context.Context, o Options, office *engine.Program) (*engine.Program, error) {
+	names := []string{o.Python}
+	if o.Python == "" {
 		names = []string{"/usr/bin/python3", "python3", filepath.Join(filepath.Dir(office.Path), "python")}
 	}
-	return engine.Find(ctx, []string{"-I", "-c", "import sys, uno; print(sys.version.split()[0])"}, names...)
+	return o.Sandbox.Find(ctx, []string{"-I", "-c", "import sys, uno; print(sys.version.split()[0])"}, names...)
 }
 
 func orDefault(s, def string) string {

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
@@ -145,10 +147,15 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 	limit := t.opts.Timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
 	defer cancel()
-	err := t.pandoc.Run(ctx, engine.Cmd{
+	inputs, err := t.job.InputDir()
+	if err != nil {
+		return err
+	}
+	err = t.pandoc.Run(ctx, engine.Cmd{
 		Args:   append([]string{"+RTS", "-M2g", "-RTS"}, args...),
 		Dir:    dir,
 		Limits: engine.Limits{CPU: limit, FileSize: maxOutput},
+		Access: engine.Access{Read: []string{inputs}, Write: []string{filepath.Dir(dir)}},
 	})
 	var exit *engine.ExitError
 	if !errors.As(err, &exit) {
@@ -238,7 +245,7 @@ func embedMedia(path, work, media string) error {
 		p := picture{name: name}
 		switch f := format.Parse(name); f {
 		case format.PNG, format.JPG, format.GIF, format.SVG, format.WebP:
-			b, err := os.ReadFile(filepath.Join(work, name))
+			b, err := readMade(filepath.Join(work, name))
 			if err != nil {
 				return err
 			}
@@ -250,7 +257,7 @@ func embedMedia(path, work, media string) error {
 	if err != nil || len(pictures) == 0 {
 		return err
 	}
-	b, err := os.ReadFile(path)
+	b, err := readMade(path)
 	if err != nil {
 		return err
 	}
@@ -264,5 +271,27 @@ func embedMedia(path, work, media string) error {
 		b = regexp.MustCompile(`!\[([^\]]*)\]\(`+quoted+`[^)]*\)`).ReplaceAll(b, []byte("$1"))
 		b = regexp.MustCompile(`<img src="`+quoted+`"[^>]*>`).ReplaceAll(b, nil)
 	}
-	return os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(b))), 0o600)
+	text := strings.NewReplacer(pairs...).Replace(string(b))
+	if err := os.Remove(path); err != nil { // rather than write to where it might lead
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// readMade reads a file that an engine has made. One that was taken over could
+// make a link to a file that it may not read itself.
+func readMade(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fileops.Fail(fileops.ErrEngine, fmt.Errorf("%s is not a regular file", filepath.Base(path)), "the document could not be converted")
+	}
+	return io.ReadAll(f)
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
 )
@@ -27,6 +28,7 @@ import (
 func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, log *buffer) {
 	t.Helper()
 	dir, log = t.TempDir(), new(buffer)
+	o.Sandbox = engine.NewSandbox()
 	o.TempDir, o.Log = dir, slog.New(slog.NewTextHandler(log, nil))
 	e, err := officeops.Find(t.Context(), o)
 	if err != nil {

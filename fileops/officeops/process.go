@@ -11,13 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf16"
 
@@ -53,24 +55,18 @@ type process struct {
 	err  error         // how, after done
 }
 
-// spawn starts prog. The kernel ends a process when the *thread* that started
-// it ends (PR_SET_PDEATHSIG), so that thread is kept until the process has
-// ended, and not given to a goroutine that might end it.
+// spawn starts prog.
 func (p *pool) spawn(prog *engine.Program, c engine.Cmd) (*process, error) {
-	x := &process{done: make(chan struct{})}
-	started := make(chan error)
+	proc, err := prog.Start(p.ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	x := &process{Process: proc, done: make(chan struct{})}
 	p.wg.Go(func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		var err error
-		x.Process, err = prog.Start(p.ctx, c)
-		started <- err
-		if err == nil {
-			x.err = x.Wait()
-			close(x.done)
-		}
+		x.err = x.Wait()
+		close(x.done)
 	})
-	return x, <-started
+	return x, nil
 }
 
 func (x *process) ended() bool {
@@ -174,6 +170,10 @@ func (p *pool) command(dir, profile string, args ...string) engine.Cmd {
 			"--nologo", "--norestore", "--nolockcheck", "--nofirststartwizard",
 		}, args...),
 		Limits: engine.Limits{Memory: p.opts.MemoryLimit, FileSize: maxOutput},
+		Access: engine.Access{
+			Read:  []string{filepath.Join(p.base, "fonts.conf")},
+			Write: []string{profile},
+		},
 	}
 	if olderThan(p.office.Version, 7, 5) {
 		c.Env = append(c.Env, "FONTCONFIG_FILE="+filepath.Join(p.base, "fonts.conf"))
@@ -230,6 +230,8 @@ func (p *pool) start() (_ *worker, err error) {
 	w.python, err = p.spawn(p.python, engine.Cmd{
 		Dir: dir, Args: []string{"-I", "-B", filepath.Join(p.base, "worker.py"), pipe},
 		Stdin: inR, Stdout: outW, Limits: engine.Limits{Memory: 1 << 30},
+		// It reads no documents, it only has them read.
+		Access: engine.Access{Read: []string{p.base}, Connect: true},
 	})
 	if err != nil {
 		w.python = nil
@@ -275,7 +277,16 @@ func (w *worker) read(r *os.File) {
 // convert has one document converted. If it fails with errCrashed or because
 // ctx is done, the worker is of no use any more.
 func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) error {
-	line, err := json.Marshal(r)
+	desk := filepath.Join(w.dir, "desk")
+	if err := os.Mkdir(desk, 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(desk)
+	own, err := r.within(desk)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
@@ -297,11 +308,11 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 				onPhase(m.Phase)
 			case m.Error != "":
 				return failure(m, r)
-			case !m.Clean:
-				w.documents = w.pool.opts.RecycleAfter // a document is still open
-				return nil
 			default:
-				return nil
+				if !m.Clean {
+					w.documents = w.pool.opts.RecycleAfter // a document is still open
+				}
+				return own.deliver(r.Out)
 			}
 		}
 	}
@@ -421,7 +432,12 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 		}
 		args = append(args, "--infilter="+in)
 	}
-	c := p.command(dir, profile, append(args, r.In)...)
+	r.More = nil
+	own, err := r.within(dir)
+	if err != nil {
+		return err
+	}
+	c := p.command(dir, profile, append(args, own.In)...)
 	for try := 0; ; try++ {
 		err = p.office.Run(ctx, c)
 		var exit *engine.ExitError
@@ -436,11 +452,48 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if err != nil {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
-	made := filepath.Join(out, strings.TrimSuffix(filepath.Base(r.In), filepath.Ext(r.In))+"."+ext)
-	if st, err := os.Stat(made); err != nil || st.Size() == 0 { // it exits with 0 all the same
+	made := filepath.Join(out, strings.TrimSuffix(filepath.Base(own.In), filepath.Ext(own.In))+"."+ext)
+	if st, err := os.Lstat(made); err != nil || st.Size() == 0 { // it exits with 0 all the same
 		return fileops.Fail(fileops.ErrCorruptInput, errors.Join(err, errors.New("libreoffice: no output")), "the document is damaged or cannot be read")
 	}
 	return move(made, r.Out)
+}
+
+// within returns r with its documents in dir, which is all that a process may
+// touch.
+func (r request) within(dir string) (request, error) {
+	link := func(path *string, name string) error {
+		to := filepath.Join(dir, name+filepath.Ext(*path))
+		err := os.Link(*path, to)
+		if err != nil { // another file system
+			err = copyFile(*path, to)
+		}
+		*path = to
+		return err
+	}
+	if err := link(&r.In, "in"); err != nil {
+		return r, err
+	}
+	r.More = slices.Clone(r.More)
+	for i := range r.More {
+		if err := link(&r.More[i].In, fmt.Sprintf("more-%d", i)); err != nil {
+			return r, err
+		}
+	}
+	r.Out = filepath.Join(dir, "out"+filepath.Ext(r.Out))
+	if r.Scratch != "" {
+		r.Scratch = filepath.Join(dir, "scratch")
+	}
+	return r, nil
+}
+
+// deliver puts the result where it is wanted.
+func (r request) deliver(to string) error {
+	err := move(r.Out, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+	}
+	return err
 }
 
 // move renames a file, or copies it to another file system.
@@ -448,7 +501,11 @@ func move(from, to string) error {
 	if os.Rename(from, to) == nil {
 		return nil
 	}
-	src, err := os.Open(from)
+	return copyFile(from, to)
+}
+
+func copyFile(from, to string) error {
+	src, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func variants(t testing.TB) map[string]pdfops.Tools {
 
 func findQPDF(t testing.TB) *engine.Program {
 	t.Helper()
-	p, err := engine.Find(t.Context(), []string{"--version"}, "qpdf")
+	p, err := engine.NewSandbox().Find(t.Context(), []string{"--version"}, "qpdf")
 	if err != nil {
 		t.Fatal(err)
 	}

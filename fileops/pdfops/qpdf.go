@@ -24,10 +24,15 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	if err != nil {
 		return err
 	}
+	inputs, err := job.InputDir()
+	if err != nil {
+		return err
+	}
 	cmd := engine.Cmd{
-		Args:  []string{"@-"},
-		Dir:   dir,
-		Stdin: strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
+		Access: engine.Access{Read: []string{inputs}},
+		Args:   []string{"@-"},
+		Dir:    dir,
+		Stdin:  strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
 		Limits: engine.Limits{
 			CPU: time.Minute, Memory: 4 << 30, FileSize: 2*job.Input().Size() + maxFile,
 		},

@@ -16,7 +16,7 @@ func (p *prober) findOCR(ctx context.Context) {
 		p.ocrErr = errDisabled
 		return
 	}
-	p.ocr, p.ocrErr = ocrops.Find(ctx, ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log})
+	p.ocr, p.ocrErr = ocrops.Find(ctx, ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox})
 }
 
 func (p *prober) reportOCR() Engine {

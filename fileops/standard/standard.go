@@ -50,6 +50,9 @@ type Options struct {
 	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
+
+	// Sandbox confines all external engines; nil does not.
+	Sandbox *engine.Sandbox
 }
 
 // An Engine is something actions are built on.
@@ -144,13 +147,13 @@ func (p *prober) findMedia(ctx context.Context) {
 		p.mediaErr = errDisabled
 		return
 	}
-	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe})
+	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe, Sandbox: p.opts.Sandbox})
 }
 
 func (p *prober) findOffice(ctx context.Context) {
 	p.office, p.officeErr = officeops.Find(ctx, officeops.Options{
 		LibreOffice: p.opts.LibreOffice, Python: p.opts.Python, Pandoc: p.opts.Pandoc,
-		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log,
+		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox,
 	})
 }
 
@@ -159,9 +162,9 @@ func (p *prober) findQPDF(ctx context.Context) {
 	case None:
 		p.qpdfErr = errDisabled
 	case "":
-		p.qpdf, p.qpdfErr = engine.Find(ctx, []string{"--version"}, "qpdf")
+		p.qpdf, p.qpdfErr = p.opts.Sandbox.Find(ctx, []string{"--version"}, "qpdf")
 	default:
-		p.qpdf, p.qpdfErr = engine.Find(ctx, []string{"--version"}, p.opts.QPDF)
+		p.qpdf, p.qpdfErr = p.opts.Sandbox.Find(ctx, []string{"--version"}, p.opts.QPDF)
 	}
 }
 

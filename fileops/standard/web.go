@@ -19,7 +19,7 @@ func (p *prober) findWeb(ctx context.Context) {
 		return
 	}
 	o := webops.Options{
-		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log,
+		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox,
 		NoSandbox: os.Geteuid() == 0, // as root it does not start otherwise
 	}
 	if p.office == nil {

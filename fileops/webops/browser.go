@@ -103,6 +103,11 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 			"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 		},
 		Files: []*os.File{inR, outW},
+		Access: engine.Access{
+			Read:       []string{"/proc", "/etc/chromium", "/etc/chromium.d"},
+			Write:      []string{"/dev/shm"},
+			Namespaces: !o.NoSandbox,
+		},
 	})
 	if err != nil {
 		inW.Close()

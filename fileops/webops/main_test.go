@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/filewright/filewright/fileops/engine"
 )
 
 // shared is the engine of most tests, because a browser for each of them would
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	shared, err = Find(context.Background(), Options{NoSandbox: os.Geteuid() == 0, TempDir: dir, Timeout: 5 * time.Minute})
+	shared, err = Find(context.Background(), Options{Sandbox: engine.NewSandbox(), NoSandbox: os.Geteuid() == 0, TempDir: dir, Timeout: 5 * time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

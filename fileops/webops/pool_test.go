@@ -18,7 +18,7 @@ import (
 // newEngine returns an engine of its own, and where its profiles are.
 func newEngine(t *testing.T, o Options) (*Engine, string) {
 	t.Helper()
-	o.NoSandbox, o.TempDir, o.Chromium = shared.pool.opts.NoSandbox, t.TempDir(), shared.prog.Path
+	o.Sandbox, o.NoSandbox, o.TempDir, o.Chromium = shared.pool.opts.Sandbox, shared.pool.opts.NoSandbox, t.TempDir(), shared.prog.Path
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Minute // the machine may be busy
 	}

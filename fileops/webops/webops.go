@@ -92,6 +92,10 @@ type Options struct {
 
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the browser; nil discards
+
+	// Sandbox confines the browser as a whole; nil does not. It is beside the
+	// browser's own sandbox, which confines its parts.
+	Sandbox *engine.Sandbox
 }
 
 // An Engine owns the browser. It is safe for concurrent use.
@@ -149,7 +153,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 			errs = append(errs, err)
 			continue
 		}
-		prog := &engine.Program{Name: filepath.Base(name), Path: binary(path)}
+		prog := &engine.Program{Name: filepath.Base(name), Path: binary(path), Sandbox: o.Sandbox}
 		b, product, err := startBrowser(ctx, prog, o)
 		if err != nil {
 			errs = append(errs, err)
