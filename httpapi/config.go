@@ -80,6 +80,10 @@ type Config struct {
 	// Engines are shown by formats and readyz, also those that are missing.
 	Engines []Engine
 
+	// Sandbox says what confines the engines; readyz and metrics show it. nil: it
+	// is not known.
+	Sandbox *Sandbox
+
 	// Checks are asked by readyz, by name; a failure makes the service not
 	// ready.
 	Checks map[string]func(context.Context) error
@@ -117,6 +121,15 @@ type Engine struct {
 	Version string
 	Err     error  // why it cannot be used; nil if it can
 	Hint    string // what to do about it, for people
+}
+
+// A Sandbox says what confines engines that read strangers' files.
+type Sandbox struct {
+	// Tier is 2 if files and system calls are both confined, 1 if one of them is,
+	// and 0 if nothing is but the environment and the limits.
+	Tier    int      `json:"tier"`
+	Layers  []string `json:"layers"`  // in force: "landlock 7"
+	Missing []string `json:"missing"` // and why, for people
 }
 
 func (c Config) withDefaults() (Config, error) {

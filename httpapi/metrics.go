@@ -24,7 +24,7 @@ type metrics struct {
 	failures *prometheus.CounterVec
 }
 
-func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engines []Engine) *metrics {
+func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engines []Engine, sandbox *Sandbox) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_http_requests_total", Help: "Requests by route, method and status code."}, []string{"route", "method", "code"}),
@@ -45,6 +45,11 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 		engineUp.WithLabelValues(e.Name, e.Version).Set(up)
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, engineUp, queueCollector{stats})
+	if sandbox != nil {
+		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "2 if files and system calls of the engines are confined, 1 if one of them is, 0 if none."})
+		tier.Set(float64(sandbox.Tier))
+		m.registry.MustRegister(tier)
+	}
 	return m
 }
 

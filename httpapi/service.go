@@ -82,7 +82,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines)
+	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.formatTable = describeFormats(s.matrix, cfg.Engines)
 	if s.openAPI, err = describeAPI(reg, cfg.Envelope); err != nil {
 		return nil, err

@@ -334,6 +334,23 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+func TestSandboxIsShown(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{Sandbox: &httpapi.Sandbox{Tier: 1, Layers: []string{"seccomp"}, Missing: []string{"landlock: the kernel does not have it"}}})
+	st, m := a.call(t, "", "GET", "/readyz", "")
+	if got := fmt.Sprint(m["sandbox"]); st != 200 || got != "map[layers:[seccomp] missing:[landlock: the kernel does not have it] tier:1]" {
+		t.Errorf("%d %v", st, got)
+	}
+	resp, err := http.Get(a.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "\nfilewright_sandbox_tier 1\n") {
+		t.Errorf("no tier in the metrics: %v", err)
+	}
+}
+
 func TestAuthenticators(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Auth: httpapi.AuthFunc(func(r *http.Request) (httpapi.Principal, error) {

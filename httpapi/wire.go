@@ -137,6 +137,7 @@ type readyResponse struct {
 	Status  string            `json:"status"`
 	Checks  map[string]string `json:"checks"`
 	Engines []engineEntry     `json:"engines"`
+	Sandbox *Sandbox          `json:"sandbox,omitempty"`
 }
 
 // An Envelope is where a successful response carries its members.

@@ -163,7 +163,17 @@ func registerDataDir(fs *flag.FlagSet, dir *string) {
 }
 
 // engineConfig says where the engines are.
-type engineConfig struct{ standard.Options }
+type engineConfig struct {
+	standard.Options
+	sandbox string
+}
+
+// Values of --sandbox.
+const (
+	sandboxAuto    = "auto"
+	sandboxRequire = "require"
+	sandboxOff     = "off"
+)
 
 func (e *engineConfig) register(fs *flag.FlagSet) {
 	for _, p := range []struct {
@@ -172,6 +182,18 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
 	}
+	e.sandbox = sandboxAuto
+	fs.Func("sandbox", "how engines are confined: `auto` (as the host permits; those that it cannot confine are left out), require (or do not start), off (trust every file) [auto]", func(v string) error {
+		if v != sandboxAuto && v != sandboxRequire && v != sandboxOff {
+			return errors.New("must be auto, require or off")
+		}
+		e.sandbox, e.Unconfined = v, v == sandboxOff
+		return nil
+	})
+	fs.Func("sandbox-allow", "`engines` that may be used even if the host cannot confine them, separated by commas: libreoffice,ffmpeg", func(v string) error {
+		e.AllowWeak = splitList(v)
+		return nil
+	})
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")
 }
 

@@ -162,11 +162,23 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	cfg.engines.TempDir = scratch
 	cfg.engines.Log = log
 	a.set = standard.Probe(ctx, &cfg.engines.Options)
+	confined := a.set.Sandbox()
+	switch {
+	case confined.Strong():
+		log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
+	case cfg.engines.sandbox == sandboxRequire:
+		return nil, fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
+	default:
+		log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+	}
 	a.keys = account.NewKeys(a.db.Keys(), log)
 
 	api := cfg.api
 	api.Actions = a.set.Actions()
 	api.Engines = engines(a.set)
+	api.Sandbox = &httpapi.Sandbox{
+		Tier: len(confined.Layers()), Layers: append([]string{}, confined.Layers()...), Missing: append([]string{}, confined.Missing()...),
+	}
 	api.Auth = a.keys
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}

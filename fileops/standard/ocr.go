@@ -12,11 +12,10 @@ import (
 )
 
 func (p *prober) findOCR(ctx context.Context) {
-	if p.opts.Tesseract == None {
-		p.ocrErr = errDisabled
+	if p.ocrErr = p.refused("tesseract", p.opts.Tesseract); p.ocrErr != nil {
 		return
 	}
-	p.ocr, p.ocrErr = ocrops.Find(ctx, ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox})
+	p.ocr, p.ocrErr = ocrops.Find(ctx, ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox})
 }
 
 func (p *prober) reportOCR() Engine {

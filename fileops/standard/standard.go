@@ -9,6 +9,7 @@
 package standard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,8 +52,13 @@ type Options struct {
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
 
-	// Sandbox confines all external engines; nil does not.
-	Sandbox *engine.Sandbox
+	// Unconfined runs the external engines without a sandbox, which is for
+	// hosts where every file is trusted. Otherwise each runs in the strongest that
+	// the host has, and is not used at all if that is weak (see
+	// [engine.Sandbox.Strong]), unless AllowWeak has its name as [Engine] gives
+	// it.
+	Unconfined bool
+	AllowWeak  []string
 }
 
 // An Engine is something actions are built on.
@@ -69,6 +75,7 @@ type Engine struct {
 
 // A Set is what a host can do.
 type Set struct {
+	sandbox *engine.Sandbox
 	actions []fileops.Action
 	engines []Engine
 	closers []io.Closer
@@ -84,6 +91,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 		o = new(Options)
 	}
 	p := &prober{opts: *o}
+	if !o.Unconfined {
+		p.sandbox = engine.NewSandbox()
+	}
 	if p.opts.Log == nil {
 		p.opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -104,6 +114,9 @@ func (s *Set) Actions() []fileops.Action { return slices.Clone(s.actions) }
 
 // Engines reports all engines, also those that are missing.
 func (s *Set) Engines() []Engine { return slices.Clone(s.engines) }
+
+// Sandbox returns that of the external engines, nil if they are not confined.
+func (s *Set) Sandbox() *engine.Sandbox { return s.sandbox }
 
 // Warm starts what takes time to start (LibreOffice, the compiler of pdfium), so
 // that the first operation need not wait for it. A server calls it in the
@@ -126,7 +139,8 @@ func (s *Set) Close() error {
 }
 
 type prober struct {
-	opts   Options
+	opts    Options
+	sandbox *engine.Sandbox
 	images *imageops.Engine
 	media  *mediaops.Engine
 	office *officeops.Engine
@@ -138,33 +152,50 @@ type prober struct {
 	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr error
 }
 
-var errDisabled = errors.New("switched off by configuration")
+var (
+	errDisabled = errors.New("switched off by configuration")
+	errWeak     = errors.New("not used, because this host cannot confine it")
+)
+
+// refused tells why an engine must not be looked for, or returns nil.
+func (p *prober) refused(name, path string) error {
+	switch {
+	case path == None:
+		return errDisabled
+	case p.opts.Unconfined, p.sandbox.Strong(), slices.Contains(p.opts.AllowWeak, name):
+		return nil
+	}
+	return fmt.Errorf("%w (%s)", errWeak, strings.Join(p.sandbox.Missing(), "; "))
+}
 
 func (p *prober) findImages(context.Context) { p.images, p.imagesErr = imageops.New(nil) }
 
 func (p *prober) findMedia(ctx context.Context) {
-	if p.opts.FFmpeg == None || p.opts.FFprobe == None {
-		p.mediaErr = errDisabled
+	if p.mediaErr = cmp.Or(p.refused("ffmpeg", p.opts.FFmpeg), p.refused("ffmpeg", p.opts.FFprobe)); p.mediaErr != nil {
 		return
 	}
-	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe, Sandbox: p.opts.Sandbox})
+	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe, Sandbox: p.sandbox})
 }
 
 func (p *prober) findOffice(ctx context.Context) {
-	p.office, p.officeErr = officeops.Find(ctx, officeops.Options{
+	o := officeops.Options{
 		LibreOffice: p.opts.LibreOffice, Python: p.opts.Python, Pandoc: p.opts.Pandoc,
-		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox,
-	})
+		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
+	}
+	if p.officeErr = p.refused("libreoffice", o.LibreOffice); p.officeErr != nil {
+		o.LibreOffice = officeops.None
+	}
+	if err := p.refused("pandoc", o.Pandoc); err != nil {
+		p.officeErr, o.Pandoc = cmp.Or(p.officeErr, err), officeops.None
+	}
+	if o.LibreOffice != officeops.None || o.Pandoc != officeops.None {
+		p.office, p.officeErr = officeops.Find(ctx, o)
+	}
 }
 
 func (p *prober) findQPDF(ctx context.Context) {
-	switch p.opts.QPDF {
-	case None:
-		p.qpdfErr = errDisabled
-	case "":
-		p.qpdf, p.qpdfErr = p.opts.Sandbox.Find(ctx, []string{"--version"}, "qpdf")
-	default:
-		p.qpdf, p.qpdfErr = p.opts.Sandbox.Find(ctx, []string{"--version"}, p.opts.QPDF)
+	if p.qpdfErr = p.refused("qpdf", p.opts.QPDF); p.qpdfErr == nil {
+		p.qpdf, p.qpdfErr = p.sandbox.Find(ctx, []string{"--version"}, cmp.Or(p.opts.QPDF, "qpdf"))
 	}
 }
 
@@ -234,7 +265,7 @@ func (r pageRenderer) Views(ctx context.Context, pdf []byte, pages []int, dpi fl
 // set puts everything together. The order decides: what does a pair directly
 // stands before what does it in steps.
 func (p *prober) set() *Set {
-	s := &Set{}
+	s := &Set{sandbox: p.sandbox}
 	add := func(all ...fileops.Action) {
 		for _, a := range all {
 			if a != nil && len(a.Spec().Accepts) > 0 {
@@ -398,8 +429,11 @@ func (p *prober) report() []Engine {
 		e.Err = err
 		if err != nil && e.Hint == "" {
 			e.Hint = "install the package " + strings.Join(e.Packages, ", ")
-			if errors.Is(err, errDisabled) {
+			switch {
+			case errors.Is(err, errDisabled):
 				e.Hint = "it is switched off by the configuration"
+			case errors.Is(err, errWeak):
+				e.Hint = "use a kernel with Landlock and seccomp (Linux 5.13), or allow it by name"
 			}
 		}
 		out = append(out, e)

@@ -14,12 +14,11 @@ import (
 // findWeb looks for the browser. It comes after findOffice, which takes over what
 // is too long for a browser.
 func (p *prober) findWeb(ctx context.Context) {
-	if p.opts.Chromium == None {
-		p.webErr = errDisabled
+	if p.webErr = p.refused("chromium", p.opts.Chromium); p.webErr != nil {
 		return
 	}
 	o := webops.Options{
-		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.opts.Sandbox,
+		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
 		NoSandbox: os.Geteuid() == 0, // as root it does not start otherwise
 	}
 	if p.office == nil {

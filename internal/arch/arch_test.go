@@ -22,11 +22,12 @@ const module = "github.com/filewright/filewright"
 // A package that is not listed may import nothing of it.
 var arrows = map[string][]string{
 	// core
-	"fileops/format":    {},
-	"fileops/engine":    {},
-	"fileops":           {"fileops/format"},
-	"fileops/charset":   {},
-	"fileops/delimited": {"fileops"},
+	"fileops/format":                  {},
+	"fileops/engine":                  {"fileops/engine/internal/confine"},
+	"fileops":                         {"fileops/format"},
+	"fileops/engine/internal/confine": {},
+	"fileops/charset":                 {},
+	"fileops/delimited":               {"fileops"},
 
 	// engines: leaves beside each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine",
