@@ -532,10 +532,13 @@ func officeSockets(profile, pipe string) []string {
 	}
 	var paths []string
 	for _, dir := range []string{"/tmp", "/var/tmp"} { // the second if it may not write to the first
-		prefix := filepath.Join(dir, "OSL_PIPE_"+strconv.Itoa(os.Getuid())+"_")
-		paths = append(paths, prefix+name)
-		if pipe != "" {
-			paths = append(paths, prefix+pipe)
+		// In a sandbox it cannot find out who the user is.
+		for _, user := range []string{strconv.Itoa(os.Getuid()) + "_", ""} {
+			prefix := filepath.Join(dir, "OSL_PIPE_"+user)
+			paths = append(paths, prefix+name)
+			if pipe != "" {
+				paths = append(paths, prefix+pipe)
+			}
 		}
 	}
 	return paths
