@@ -169,6 +169,21 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 // Pid returns the process id, which is also the id of the process group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
+// Limit sets the limits that are not zero. They must not be higher than those
+// that hold. After [Process.Wait] it does nothing.
+func (p *Process) Limit(l Limits) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil
+	}
+	err := setLimits(p.cmd.Process.Pid, l)
+	if errors.Is(err, syscall.ESRCH) { // it has just ended
+		return nil
+	}
+	return err
+}
+
 // Kill ends the process and everything in its group at once. It does not wait.
 // After [Process.Wait] it does nothing.
 func (p *Process) Kill() {
