@@ -60,6 +60,8 @@ type Store struct {
 	root *os.Root // of dir; names from outside only reach the disk through it
 	bufs sync.Pool
 
+	aligned sync.Pool // of what is written directly
+
 	// dirs lets renames into object directories run side by side, but not
 	// together with the making and removing of directories: a directory that
 	// a rename finds is already durable, and is not removed before it.
@@ -86,6 +88,8 @@ func New(dir string) (*Store, error) {
 		root:  root,
 		bufs:  sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
 		known: make(map[string]bool),
+
+		aligned: sync.Pool{New: func() any { b := aligned(); return &b }},
 	}
 	if err := s.prepare(); err != nil {
 		root.Close()

@@ -1,0 +1,95 @@
+package fsblob_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// Ranges that are large enough to be written past the page cache arrive whole,
+// wherever they begin and end, and do no harm to their neighbours, which are
+// written at the same time.
+func TestLargeRanges(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir)
+	sizes := []int64{5, 32<<20 + 1, 4091, 33 << 20, 32<<20 + 4097, 100}
+	var total int64
+	for _, n := range sizes {
+		total += n
+	}
+	data := make([]byte, total)
+	rand.NewChaCha8([32]byte{1}).Read(data)
+	if err := s.Stage(ctx, "a", total); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var off int64
+	var pieces []blob.Piece
+	for i, n := range sizes {
+		at := off
+		wg.Go(func() {
+			r := io.Reader(bytes.NewReader(data[at : at+n]))
+			if i == 3 {
+				r = iotest.HalfReader(r)
+			}
+			if k, err := s.WriteStaged(ctx, "a", at, r, n); k != n || err != nil {
+				t.Errorf("%d bytes at %d: %d, %v", n, at, k, err)
+			}
+		})
+		pieces = append(pieces, blob.Piece{Off: at, Size: n})
+		off += n
+	}
+	wg.Wait()
+	// What is written again changes nothing else.
+	if k, err := s.WriteStaged(ctx, "a", 5, bytes.NewReader(data[5:]), 32<<20+1); k != 32<<20+1 || err != nil {
+		t.Errorf("again: %d, %v", k, err)
+	}
+	if err := s.CommitStaged(ctx, "a", "k", pieces); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "obj", "-k", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, data) {
+		t.Error("it is not what was written")
+	}
+}
+
+// A large range may end early, or fail.
+func TestLargeRangeEnds(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir)
+	const size = 40 << 20
+	if err := s.Stage(ctx, "a", size); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{0, 1, 4096, 3<<20 + 5} {
+		data := bytes.Repeat([]byte{byte(n + 1)}, int(n))
+		if k, err := s.WriteStaged(ctx, "a", 7, bytes.NewReader(data), size-7); k != n || err != nil {
+			t.Errorf("of %d bytes: %d, %v", n, k, err)
+		}
+		f, err := os.ReadFile(filepath.Join(dir, "stage", "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(f[7:7+n], data) || len(f) != size {
+			t.Errorf("%d bytes are not there", n)
+		}
+	}
+	broken := errors.New("broken")
+	r := io.MultiReader(bytes.NewReader(make([]byte, 2<<20+9)), iotest.ErrReader(broken))
+	if k, err := s.WriteStaged(ctx, "a", 0, r, size); k != 2<<20+9 || !errors.Is(err, broken) {
+		t.Errorf("a broken reader: %d, %v", k, err)
+	}
+}
