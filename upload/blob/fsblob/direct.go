@@ -9,15 +9,17 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Large ranges go to the disk past the page cache. Through it each byte is copied
+// Large objects go to the disk past the page cache. Through it each byte is copied
 // once more, into memory that has to be found first, which can take more processor
 // time than its MD5; the cache loses what else is in it; and at the end the disk is
-// waited for. What is small stays in the cache, because it is likely to be read
-// soon.
+// waited for. What is smaller stays in the cache, because it is likely to be read
+// soon, and is written no faster otherwise.
 const (
-	directFrom = 32 << 20
+	directFrom  = 256 << 20 // of an object
+	directRange = 4 << 20   // of one piece of it
+
 	directBuf  = 1 << 20
-	directBufs = 3 // one is filled, one waits, one is written
+	directBufs = 2 // one is filled, one is written
 
 	// directAlign is what addresses, offsets and sizes must be multiples of. It is
 	// the block size of almost every disk; where it is not enough the kernel says so.
@@ -31,9 +33,10 @@ func aligned() []byte {
 	return b[skip:][:directBuf:directBuf]
 }
 
-// receive writes what r yields, at most n bytes, to f at off.
-func (s *Store) receive(ctx context.Context, f *os.File, off int64, r io.Reader, n int64) (int64, error) {
-	if n < directFrom {
+// receive writes what r yields, at most n bytes, to f at off. f will have size
+// bytes.
+func (s *Store) receive(ctx context.Context, f *os.File, size, off int64, r io.Reader, n int64) (int64, error) {
+	if size < directFrom || n < directRange {
 		return s.copy(ctx, &earlyWriter{f: f, off: off}, r, n)
 	}
 	head := -off & (directAlign - 1)

@@ -16,8 +16,8 @@
 //
 // An object is written to a temporary file, which is synced, renamed into place,
 // and then its directory is synced. So an object is there as a whole or not at
-// all after any crash, and what was acknowledged is there. On Linux ranges of 32 MiB
-// and more are written to staging areas past the page cache. All directories must
+// all after any crash, and what was acknowledged is there. On Linux staging areas
+// of 256 MiB and more are written past the page cache. All directories must
 // be on one file system. Files have mode 0600, directories 0700.
 //
 // Errors name keys, not paths.
