@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +89,25 @@ func TestProcesses(t *testing.T) {
 				t.Errorf("%.2f seconds", d)
 			}
 		})
+	}
+}
+
+// A run that begins before the length of its input is known tells how far it is
+// all the same.
+func TestProgressOfSound(t *testing.T) {
+	t.Parallel()
+	in := makeFile(t, "in.wav", args(tone(150, 44100))...)
+	var rec recorder
+	e, ffmpegs, ffprobes := counting(t)
+	r := fileops.Runner{TempDir: t.TempDir(), Progress: rec.add}
+	if err := r.Run(t.Context(), e.Convert(), convertTo("mp3"), fileops.ToDir(t.TempDir()), in); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := ffmpegs(), ffprobes(); a != 1 || b != 0 {
+		t.Errorf("%d runs of ffmpeg and %d of ffprobe", a, b)
+	}
+	between := slices.DeleteFunc(rec.values, func(v float64) bool { return v <= 0.02 || v >= 0.98 })
+	if len(between) == 0 {
+		t.Error("nothing between begin and end")
 	}
 }
