@@ -170,3 +170,28 @@ func TestAmount(t *testing.T) {
 		}
 	}
 }
+
+// A goal beside two others is held to the one that measures more, and not known
+// without both.
+func TestGoalBesideTwo(t *testing.T) {
+	t.Parallel()
+	timed := func(name string, d time.Duration) score { return score{name: name, runs: []sample{{wall: d}}} }
+	g := goal{metric: byTime, rival: "hash", other: "disk", max: 1.25}
+	for _, c := range []struct {
+		disk       []score
+		got        string
+		met, known bool
+	}{
+		{[]score{timed("disk", 20*time.Second)}, "1.2 ×", true, true},
+		{[]score{timed("disk", 16*time.Second)}, "1.5 ×", false, true},
+		{[]score{timed("disk", time.Second)}, "3 ×", false, true},
+		{[]score{{name: "disk", missing: errMissing}}, "not measured", false, false},
+		{nil, "not measured", false, false},
+	} {
+		r := result{scores: append([]score{timed(ourName, 24*time.Second), timed("hash", 8*time.Second)}, c.disk...)}
+		want, got, met, known := g.check(&r)
+		if want != "time ≤ 1.25 × the slower of “hash” and “disk”" || got != c.got || met != c.met || known != c.known {
+			t.Errorf("%s: %s, met %t, known %t", want, got, met, known)
+		}
+	}
+}

@@ -48,6 +48,15 @@ func (s *score) of(m metric) float64 {
 	return v
 }
 
+// measured returns what was measured of a rival, 0 if nothing was.
+func (r *result) measured(rival string, m metric) float64 {
+	i := slices.IndexFunc(r.scores, func(s score) bool { return s.name == rival })
+	if i < 1 {
+		return 0
+	}
+	return r.scores[i].of(m)
+}
+
 // check tells what a goal asks for, what was measured and whether that is so;
 // known is false if the rival is missing.
 func (g goal) check(r *result) (want, got string, met, known bool) {
@@ -55,12 +64,17 @@ func (g goal) check(r *result) (want, got string, met, known bool) {
 	if g.rival == "" {
 		return fmt.Sprintf("%s ≤ %s", g.metric, amount(int64(g.max))), amount(int64(ours)), ours > 0 && ours <= g.max, ours > 0
 	}
-	i := slices.IndexFunc(r.scores, func(s score) bool { return s.name == g.rival })
-	theirs := 0.0
-	if i > 0 {
-		theirs = r.scores[i].of(g.metric)
+	theirs, rival := r.measured(g.rival, g.metric), g.rival
+	if g.other != "" {
+		rival = fmt.Sprintf("the slower of “%s” and “%s”", g.rival, g.other)
+		other := r.measured(g.other, g.metric)
+		if theirs > 0 && other > 0 {
+			theirs = max(theirs, other)
+		} else {
+			theirs = 0 // the missing one could be it
+		}
 	}
-	want = fmt.Sprintf("%s ≤ %.3g × %s", g.metric, g.max, g.rival)
+	want = fmt.Sprintf("%s ≤ %.3g × %s", g.metric, g.max, rival)
 	if g.within > 0 {
 		want = fmt.Sprintf("%s = %s ± %.3g %%", g.metric, g.rival, 100*g.within)
 	}

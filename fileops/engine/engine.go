@@ -260,6 +260,21 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // have for themselves.
 func (p *Process) Memory() int64 { return memory(p.mark.members()) }
 
+// Limit sets the limits that are not zero. They must not be higher than those
+// that hold. After [Process.Wait] it does nothing.
+func (p *Process) Limit(l Limits) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil
+	}
+	err := setLimits(p.cmd.Process.Pid, l, mark{})
+	if errors.Is(err, syscall.ESRCH) { // it has just ended
+		return nil
+	}
+	return err
+}
+
 // Kill ends the process and everything that it started at once, also what has
 // left its group. It does not wait. After [Process.Wait] it does nothing.
 func (p *Process) Kill() {

@@ -508,6 +508,25 @@ func TestProcess(t *testing.T) {
 	waitGone(t, proc.Pid())
 }
 
+// Limits can be lowered while a program runs.
+func TestProcessLimit(t *testing.T) {
+	t.Parallel()
+	proc, err := program(t, "while :; do :; done").Start(t.Context(), engine.Cmd{Dir: t.TempDir(), Limits: engine.Limits{CPU: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proc.Limit(engine.Limits{CPU: time.Second}); err != nil {
+		t.Error(err)
+	}
+	var exit *engine.ExitError
+	if err := proc.Wait(); !errors.As(err, &exit) || exit.Signal != syscall.SIGXCPU {
+		t.Errorf("got %v", err)
+	}
+	if err := proc.Limit(engine.Limits{CPU: time.Second}); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
 // The context of a process that has ended has no effect any more.
 func TestProcessContextAfterEnd(t *testing.T) {
 	t.Parallel()

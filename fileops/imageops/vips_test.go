@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"math"
 	"os"
@@ -737,4 +738,31 @@ func srgbProfile(t testing.TB) []byte {
 	t.Helper()
 	out := made(t, "p.jpg", "vips", "icc_export", save(t, fileops.Bytes("s.png", encodePNG(t, photo(8, 8)))), "OUT", "--output-profile", "srgb")
 	return []byte(tool(t, "exiftool", "-b", "-ICC_Profile", save(t, out)))
+}
+
+// What the decoder of JPEG leaves out is not missed: a picture made smaller is
+// like one that was decoded in full, whatever the scale.
+func TestSmallerThanDecoded(t *testing.T) {
+	t.Parallel()
+	m := image.NewRGBA(image.Rect(0, 0, 1200, 960))
+	draw.Draw(m, m.Rect, photo(1200, 960), image.Point{}, draw.Src)
+	for y := 0; y < 900; y += 60 { // letters of several sizes
+		line := image.NewRGBA(image.Rect(0, 0, 300, 15))
+		text(line, 0, 12, "Sphinx of black quartz, judge my vow 0123456789", color.Black)
+		for i := range line.Pix {
+			if k := 1 + y/180; line.Pix[i] == 255 && i%4 == 3 {
+				x0, y0 := (i/4%300)*k, y+(i/1200)*k
+				draw.Draw(m, image.Rect(x0, y0, x0+k, y0+k), image.Black, image.Point{}, draw.Src)
+			}
+		}
+	}
+	in := original(t, format.JPG, m)
+	path := save(t, in)
+	for _, width := range []int{1100, 600, 520, 500, 480, 300, 260, 250, 240, 150, 130, 125, 120, 70} {
+		got := one(t, engine(t).Convert(), fileops.Args{"convert_to": "png", "width": width}, in)
+		want := made(t, "want.png", "vips", "resize", path, "OUT", fmt.Sprint(float64(width)/1200), "--vscale", fmt.Sprint(math.Round(float64(width)*0.8)/960))
+		if s := ssim(decoded(t, got), decoded(t, want), color.White); s < 0.985 {
+			t.Errorf("%d pixels wide: a similarity of %.4f", width, s)
+		}
+	}
 }

@@ -20,16 +20,17 @@ type (
 	opts = ffmpeg.KwArgs
 )
 
-// arguments returns the command line for out, an output node.
-func (e *Engine) arguments(out func() node, cpuSeconds int) (args []string, err error) {
+// arguments returns the command line for out, an output node, but for the log
+// level.
+func (e *Engine) arguments(out func() node) (args []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fileops.Fail(fileops.ErrEngine, fmt.Errorf("building the arguments: %v", p), "")
 		}
 	}()
 	args = []string{
-		"-hide_banner", "-nostdin", "-v", "error", "-nostats", "-progress", "pipe:1", "-stats_period", "0.25", "-y",
-		"-max_alloc", fmt.Sprint(maxAlloc), "-timelimit", fmt.Sprint(cpuSeconds), "-filter_threads", fmt.Sprint(e.threads),
+		"-hide_banner", "-nostdin", "-nostats", "-progress", "pipe:1", "-stats_period", "0.25", "-y",
+		"-max_alloc", fmt.Sprint(maxAlloc), "-filter_threads", fmt.Sprint(e.threads),
 	}
 	return append(args, out().GetArgs()...), nil
 }

@@ -162,15 +162,20 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if !ok {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be written here", to)
 	}
-	m, err := e.probe(ctx, job, job.Input())
-	if err != nil {
-		return err
-	}
 	r := requestOf(job.Params)
-	if from := max(r.start, r.time); m.duration > 0 && from >= m.duration {
-		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the recording is only %.2f seconds long", m.duration)
-	}
 	return job.WriteFile(fileops.ResultName(job.Input(), to), func(path string) error {
+		if t.kind == audio {
+			if done, err := e.quickly(ctx, job, t, r, path); done || err != nil {
+				return err
+			}
+		}
+		m, err := e.probe(ctx, job, job.Input())
+		if err != nil {
+			return err
+		}
+		if from := max(r.start, r.time); m.duration > 0 && from >= m.duration {
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the recording is only %.2f seconds long", m.duration)
+		}
 		switch t.kind {
 		case animation:
 			return e.animate(ctx, job, m, to, r, path)

@@ -28,6 +28,10 @@ type pass struct {
 
 	still bool // it writes one picture, so the time of its output says nothing
 
+	// heard is for a run that begins before its input is known: it gives
+	// expected then. nil otherwise.
+	heard *hearing
+
 	from, to float64 // which part of the job's progress this is
 }
 
@@ -51,32 +55,29 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	if err != nil {
 		return err
 	}
-	cpu := time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*p.expected)*time.Second)
-	args, err := e.arguments(p.out, int(cpu/time.Second))
+	args, err := e.arguments(p.out)
 	if err != nil {
 		return err
 	}
 	var stderr complaints
-	progress := &progress{report: func(seconds float64) {
-		if p.expected > 0 {
-			job.Progress(p.from + (p.to-p.from)*min(seconds/p.expected, 1))
-		}
-	}}
+	progress := &progress{expected: p.expected, report: func(done float64) { job.Progress(p.from + (p.to-p.from)*done) }}
 	job.Log.Debug("run ffmpeg", "args", args)
-	err = e.ffmpeg.Run(ctx, engine.Cmd{
+	err = e.start(ctx, p, engine.Cmd{
 		Args: args, Dir: dir, Stdout: progress, OnLine: stderr.add,
 		Access: engine.Access{Read: []string{inputs}},
 		Limits: engine.Limits{
-			CPU:    cpu + 10*time.Second,
+			CPU:    e.cpuTime(p.expected),
 			Memory: memory,
 			// -fs ends a file in order, but is only looked at now and then.
 			FileSize: p.limit + 64<<20,
 		},
-	})
+	}, progress)
 	st, statErr := os.Stat(p.path)
 	switch {
 	case err != nil && ctx.Err() == nil && statErr == nil && st.Size() >= p.limit:
 		return errFull
+	case errors.Is(err, errOtherwise):
+		return err
 	case err != nil:
 		err = e.failure(job, err, fileops.ErrEngine)
 		if progress.seconds < 1 && fileops.Code(err) != "limit_exceeded" {
@@ -95,11 +96,69 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	}
 	// ffmpeg goes on after errors and reports success. What it could decode is
 	// worth having, unless it is but a part.
-	if short := p.expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, p.expected/10) {
+	expected := progress.expected
+	if short := expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, expected/10) {
 		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
-			"the file is damaged or incomplete: only %.1f of %.1f seconds could be read", progress.seconds, p.expected)
+			"the file is damaged or incomplete: only %.1f of %.1f seconds could be read", progress.seconds, expected)
 	}
 	return nil
+}
+
+// cpuTime is how much time of all its threads together a run may take for an
+// output of so many seconds.
+func (e *Engine) cpuTime(seconds float64) time.Duration {
+	return time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*seconds)*time.Second)
+}
+
+// start runs ffmpeg and, if it begins before its input is known, hears what that
+// is.
+func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *progress) error {
+	h := p.heard
+	if h == nil {
+		c.Args = append([]string{"-v", "error"}, c.Args...)
+		return e.ffmpeg.Run(ctx, c)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c.Args = append([]string{"-v", "level+info"}, c.Args...)
+	complain := c.OnLine
+	c.OnLine = func(line string) {
+		complaint, err := h.line(line)
+		if complaint != "" {
+			complain(complaint)
+		}
+		if err != nil {
+			stop(err)
+		}
+	}
+	// Limits can only be lowered later.
+	c.Limits.CPU = e.cpuTime(float64(1000 * time.Hour / time.Second))
+	proc, err := e.ffmpeg.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	ended, hears := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(hears)
+		select {
+		case <-h.decided:
+			progress.expect(h.seconds)
+			if err := proc.Limit(engine.Limits{CPU: e.cpuTime(h.seconds)}); err != nil {
+				stop(err)
+			}
+		case <-time.After(beforeHeard):
+			stop(errOtherwise)
+		case <-ended:
+		}
+	}()
+	err = proc.Wait()
+	close(ended)
+	<-hears
+	if err == nil && !h.agreed {
+		return errOtherwise
+	}
+	progress.expect(h.seconds) // it may have ended before anybody looked
+	return err
 }
 
 // failure turns an error of ffmpeg or ffprobe into one that can be shown. kind is
@@ -163,13 +222,21 @@ func (c *complaints) err() error {
 // much of the output is written, in microseconds ("N/A" before the first
 // packet; negative while an encoder fills its delay).
 type progress struct {
-	report func(seconds float64)
+	report func(done float64) // from 0 to 1
 
-	mu      sync.Mutex
-	line    []byte
-	seconds float64
-	frames  bool // some picture was written
-	ended   bool
+	mu       sync.Mutex
+	expected float64 // seconds of output, 0 if not known
+	line     []byte
+	seconds  float64
+	frames   bool // some picture was written
+	ended    bool
+}
+
+// expect tells how many seconds there will be.
+func (p *progress) expect(seconds float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = seconds
 }
 
 // none tells whether ffmpeg has ended without a picture and without any time
@@ -209,7 +276,9 @@ func (p *progress) Write(b []byte) (int, error) {
 		if v, ok := bytes.CutPrefix(line, []byte("out_time_us=")); ok {
 			if us, err := strconv.ParseInt(strings.TrimSpace(string(v)), 10, 64); err == nil && us > 0 {
 				p.seconds = max(p.seconds, float64(us)/1e6)
-				p.report(p.seconds)
+				if p.expected > 0 {
+					p.report(min(p.seconds/p.expected, 1))
+				}
 			}
 		}
 		if v, ok := bytes.CutPrefix(line, []byte("frame=")); ok && strings.Trim(string(v), "0 ") != "" {

@@ -16,7 +16,8 @@
 //
 // An object is written to a temporary file, which is synced, renamed into place,
 // and then its directory is synced. So an object is there as a whole or not at
-// all after any crash, and what was acknowledged is there. All directories must
+// all after any crash, and what was acknowledged is there. On Linux staging areas
+// of 256 MiB and more are written past the page cache. All directories must
 // be on one file system. Files have mode 0600, directories 0700.
 //
 // Errors name keys, not paths.
@@ -60,6 +61,8 @@ type Store struct {
 	root *os.Root // of dir; names from outside only reach the disk through it
 	bufs sync.Pool
 
+	aligned sync.Pool // of what is written directly
+
 	// dirs lets renames into object directories run side by side, but not
 	// together with the making and removing of directories: a directory that
 	// a rename finds is already durable, and is not removed before it.
@@ -86,6 +89,8 @@ func New(dir string) (*Store, error) {
 		root:  root,
 		bufs:  sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
 		known: make(map[string]bool),
+
+		aligned: sync.Pool{New: func() any { b := aligned(); return &b }},
 	}
 	if err := s.prepare(); err != nil {
 		root.Close()

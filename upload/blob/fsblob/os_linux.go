@@ -26,6 +26,25 @@ func startWriting(f *os.File, off, n int64) {
 	unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 }
 
+// setDirect has what is written to f go past the page cache, or through it again.
+func setDirect(f *os.File, on bool) error {
+	return retry(func() error {
+		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+		if err != nil {
+			return err
+		}
+		if flags &^= unix.O_DIRECT; on {
+			flags |= unix.O_DIRECT
+		}
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags)
+		return err
+	})
+}
+
+// unfit tells whether the kernel refused to write directly because of what the
+// address, the offset or the size is.
+func unfit(err error) bool { return errors.Is(err, unix.EINVAL) }
+
 // Less than this is not worth a system call to reserve.
 const minReserve = 1 << 20
 

@@ -4,6 +4,7 @@ package fsblob
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -34,3 +35,7 @@ func (s *Store) takeOver(_ *os.File, path, name string) bool {
 func (o *object) fallbackPath() string { return o.f.Name() }
 
 func startWriting(*os.File, int64, int64) {}
+
+func setDirect(*os.File, bool) error { return errors.ErrUnsupported }
+
+func unfit(error) bool { return false }

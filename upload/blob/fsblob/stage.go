@@ -84,7 +84,7 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	if err := reserve(f, off, n); err != nil {
 		return 0, err
 	}
-	k, err := s.copy(ctx, &earlyWriter{f: f, off: off}, r, n)
+	k, err := s.receive(ctx, f, st.Size(), off, r, n)
 	if err != nil || k == 0 {
 		return k, err
 	}

@@ -1,0 +1,242 @@
+package mediaops
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// To load ffmpeg takes as long as to encode ten seconds of sound, and ffprobe is
+// no smaller. For sound, ffmpeg is therefore started at once, with the arguments
+// for what a file of its kind usually holds. Before it begins it tells what it
+// has found. If that is all understood and leads to the same arguments it goes
+// on; if to others it is started anew with these. In every other case, and after
+// every failure, ffprobe is asked and everything takes its usual way.
+
+// errOtherwise ends a run whose arguments are not those for its input.
+var errOtherwise = errors.New("the input is not as it was expected")
+
+// beforeHeard is how long ffmpeg may take to tell what it has found.
+const beforeHeard = time.Minute
+
+// A hearing is what a run learns of its input while it begins.
+type hearing struct {
+	said announcement
+
+	// agree tells whether the run is the right one for what was found, and how
+	// many seconds of output there will be.
+	agree func(*media) (seconds float64, ok bool)
+
+	decided chan struct{} // closed when these are known
+	agreed  bool
+	seconds float64
+}
+
+// quickly converts to sound without asking ffprobe, if that can be done. An error
+// is final.
+func (e *Engine) quickly(ctx context.Context, job *fileops.Job, t target, r request, path string) (done bool, err error) {
+	m, done, err := e.atOnce(ctx, job, t, r, path)
+	if m == nil || err != nil {
+		return done, err
+	}
+	err = e.transcode(ctx, job, m, t, r, path)
+	if err == nil || ctx.Err() != nil || errors.Is(err, fileops.ErrLimit) {
+		return true, err
+	}
+	job.Log.Debug("asking ffprobe after all", "err", err.Error())
+	return false, nil
+}
+
+// atOnce converts to sound without asking ffprobe. done tells whether it did. If
+// not, m is the input if ffmpeg has told enough about it, else nil.
+func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r request, path string) (m *media, done bool, err error) {
+	guess, err := e.guess(job, t)
+	if guess == nil || r.start > 0 || err != nil {
+		return nil, false, err
+	}
+	out := func(m *media) func() node {
+		return func() node { return e.sound(m, t, r, plan{copies: true}, path) }
+	}
+	begun, err := e.arguments(out(guess))
+	if err != nil {
+		return nil, false, err
+	}
+	h := &hearing{decided: make(chan struct{})}
+	h.agree = func(found *media) (float64, bool) {
+		found.file, found.path, found.source = guess.file, guess.path, guess.source
+		a, err := found.audio()
+		if err != nil || !t.lossy() && a.bits() > 0 { // how many is not told
+			return 0, false
+		}
+		m = found
+		right, err := e.arguments(out(found))
+		return r.length(found.duration), err == nil && slices.Equal(right, begun)
+	}
+	err = e.run(ctx, job, pass{out: out(guess), path: path, limit: e.maxOutput, to: 1, heard: h})
+	switch {
+	case err == nil:
+		return nil, true, nil
+	case errors.Is(err, errFull):
+		return nil, false, e.tooLarge()
+	case ctx.Err() != nil:
+		return nil, false, err
+	case errors.Is(err, errOtherwise):
+		return m, false, nil
+	}
+	job.Log.Debug("asking ffprobe first", "err", err.Error())
+	return nil, false, nil
+}
+
+// usualSound is the codec of the sound in files of a format.
+var usualSound = map[format.Format]string{
+	format.MP4: "aac", format.MOV: "aac", format.M4V: "aac", format.ThGP: "aac", format.M4A: "aac",
+	format.MKV: "aac", format.WebM: "opus", format.TS: "aac", format.FLV: "aac", format.AVI: "mp3", format.WMV: "wmav2",
+	format.MP3: "mp3", format.AAC: "aac", format.WAV: "pcm_s16le", format.AIFF: "pcm_s16be", format.FLAC: "flac",
+	format.OGG: "vorbis", format.Opus: "opus", format.WMA: "wmav2", format.AMR: "amr_nb",
+}
+
+// guess returns what the job's input usually is, or nil.
+func (e *Engine) guess(job *fileops.Job, t target) (*media, error) {
+	f := job.Input()
+	src, err := e.source(f)
+	if err != nil {
+		return nil, err
+	}
+	a := stream{Codec: usualSound[f.Format()], Type: "audio", SampleRate: "44100", Channels: 2}
+	switch {
+	case f.Format() == format.AMR:
+		a.SampleRate, a.Channels = "8000", 1
+	case f.Format() == format.Opus:
+		a.SampleRate = "48000"
+	}
+	if a.Codec == "" || !t.lossy() && a.bits() > 0 {
+		return nil, nil
+	}
+	if f.Format().Family() != format.Audio {
+		a.Index = 1
+	}
+	path, err := job.Path(f)
+	if err != nil {
+		return nil, err
+	}
+	return &media{file: f, path: path, source: src, streams: []stream{a}}, nil
+}
+
+// An announcement is what ffmpeg tells of its first input at the log level "info".
+type announcement struct {
+	media media
+	odd   bool // there is something that is not understood
+}
+
+var (
+	saidLevel    = regexp.MustCompile(`^(?:\[[^\]]* @ [0-9a-fx]+\] )*\[(info|warning|error|fatal|panic)\] `)
+	saidDuration = regexp.MustCompile(`^  Duration: (\d+):(\d\d):(\d\d\.\d+),`)
+	saidStream   = regexp.MustCompile(`^  Stream #0:(\d+)(?:\[0x[0-9a-f]+\])?(?:\(\w+\))?: (Video|Audio|Subtitle|Data|Attachment): (\w+)(.*)$`)
+	saidSound    = regexp.MustCompile(`^[^,]*, (\d+) Hz, ([^,]+), \w+(?:,| |$)`)
+	saidSize     = regexp.MustCompile(`, (\d+)x(\d+)\b`)
+	protected    = regexp.MustCompile(`\((encv|enca|drmi|drms) / `)
+)
+
+// layouts are the channels of the usual layouts.
+var layouts = map[string]int{"mono": 1, "stereo": 2, "downmix": 2, "5.1": 6, "5.1(side)": 6, "7.1": 8}
+
+// add takes a line without its level. end tells that ffmpeg begins.
+func (a *announcement) add(text string) (end bool) {
+	switch {
+	case strings.HasPrefix(text, "Stream mapping:"), strings.HasPrefix(text, "Output #"): // which comes first depends
+		return true
+	case strings.HasPrefix(text, "  Duration: "):
+		d := saidDuration.FindStringSubmatch(text)
+		if d == nil || a.media.duration > 0 { // "N/A", or that of another input
+			a.odd = a.odd || d == nil
+			break
+		}
+		a.media.duration = 3600*number(d[1]) + 60*number(d[2]) + number(d[3])
+	case strings.HasPrefix(text, "  Stream #0:"):
+		s, ok := saidOf(text)
+		a.odd = a.odd || !ok || slices.ContainsFunc(a.media.streams, func(x stream) bool { return x.Index == s.Index })
+		a.media.streams = append(a.media.streams, s)
+	}
+	return false
+}
+
+// saidOf reads the line of a stream.
+func saidOf(text string) (s stream, ok bool) {
+	m := saidStream.FindStringSubmatch(text)
+	if m == nil || m[3] == "none" || m[3] == "unknown" || protected.MatchString(text) {
+		return s, false
+	}
+	index, err := strconv.Atoi(m[1])
+	s = stream{Index: index, Type: strings.ToLower(m[2]), Codec: m[3], Disposition: map[string]int{}}
+	for flag, said := range map[string]string{"default": " (default)", "attached_pic": " (attached pic)"} {
+		if strings.Contains(m[4], said) {
+			s.Disposition[flag] = 1
+		}
+	}
+	switch s.Type {
+	case "audio":
+		d := saidSound.FindStringSubmatch(m[4])
+		if d == nil {
+			return s, false
+		}
+		s.SampleRate, s.Channels = d[1], layouts[d[2]]
+		return s, err == nil && s.rate() > 0 && s.Channels > 0
+	case "video":
+		for _, d := range saidSize.FindAllStringSubmatch(m[4], -1) {
+			s.Width, s.Height = int(number(d[1])), int(number(d[2]))
+			if number(d[1])*number(d[2]) > maxPixels {
+				return s, false
+			}
+		}
+	}
+	return s, err == nil
+}
+
+// found returns the input, or nil if not all of it is known.
+func (a *announcement) found() *media {
+	if a.odd || a.media.duration == 0 {
+		return nil
+	}
+	return &a.media
+}
+
+// line takes a line of standard error and returns it if it is a complaint. It
+// fails with errOtherwise if the run is not the right one.
+func (h *hearing) line(line string) (complaint string, err error) {
+	m := saidLevel.FindStringSubmatchIndex(line)
+	if m == nil {
+		return "", nil // the rest of a message of several lines
+	}
+	decided := h.isDecided()
+	switch level := line[m[2]:m[3]]; {
+	case level == "warning":
+	case level != "info":
+		h.said.odd = true
+		return line, nil
+	case !decided && h.said.add(line[m[1]:]):
+		if found := h.said.found(); found != nil {
+			h.seconds, h.agreed = h.agree(found)
+		}
+		close(h.decided)
+		if !h.agreed {
+			return "", errOtherwise
+		}
+	}
+	return "", nil
+}
+
+func (h *hearing) isDecided() bool {
+	select {
+	case <-h.decided:
+		return true
+	default:
+		return false
+	}
+}
