@@ -3,7 +3,9 @@ package fileopstest
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"net/url"
 	"strings"
 
@@ -76,17 +78,25 @@ func Bombs() []*fileops.File {
 	}
 	add("entities.svg", `<?xml version="1.0"?><!DOCTYPE svg [`+entities.String()+`]><svg xmlns="http://www.w3.org/2000/svg" width="90" height="90"><text y="20">&l;</text></svg>`)
 	add("large.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="1000000" height="1000000"><rect width="9" height="9"/></svg>`)
-	add("repeated.fods", flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))
 	add("spaces.fodt", flatODF("text", `<office:text><text:p>x`+strings.Repeat(`<text:s text:c="2000000000"/>`, 4)+`</text:p></office:text>`))
-	add("nested.html", strings.Repeat("<table><tr><td>", 3000)+"x")
 	// A PNG of 60000 × 60000 pixels with nothing in it.
-	add("pixels.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\xea\x60\x00\x00\xea\x60\x08\x06\x00\x00\x00\x62\x2e\x35\x54\x00\x00\x00\x00IEND\xae\x42\x60\x82")
+	head := "IHDR\x00\x00\xea\x60\x00\x00\xea\x60\x08\x06\x00\x00\x00"
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(head)))
+	add("pixels.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"+head+string(sum)+"\x00\x00\x00\x0aIDAT\x78\x9c\x63\x60\x00\x02\x00\x00\x05\x00\x01\x7a\x5e\xab\x3f\x00\x00\x00\x00IEND\xae\x42\x60\x82")
 	add("pixels.gif", "GIF89a\xff\xff\xff\xff\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x02D\x01\x00;")
 	add("pixels.bmp", "BM\x36\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00\x60\xea\x00\x00\x60\xea\x00\x00\x01\x00\x18\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 	zeros := strings.Repeat("\x00", 64<<20)
 	add("zeros.zip", Zip("zeros", zeros))
 	add("zeros.docx", Zip("[Content_Types].xml", "<Types/>", "word/document.xml", zeros))
 	return out
+}
+
+// SlowBombs returns documents that keep an engine busy until its time is over.
+func SlowBombs() []*fileops.File {
+	return []*fileops.File{
+		fileops.Bytes("repeated.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
+		fileops.Bytes("nested.html", []byte(strings.Repeat("<table><tr><td>", 3000)+"x")),
+	}
 }
 
 func hostileRels(s string) string {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
 )
@@ -454,5 +455,25 @@ func TestCapabilities(t *testing.T) {
 	_, err := officeops.Find(t.Context(), officeops.Options{LibreOffice: officeops.None, Pandoc: "/does/not/exist"})
 	if !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("nothing installed: %v", err)
+	}
+}
+
+// A document that would keep LibreOffice busy for ever, or fill the memory, ends
+// with its time, and the next one is converted.
+func TestSlowBombs(t *testing.T) {
+	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 5 * time.Second, MemoryLimit: 2 << 30})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fileopstest.SlowBombs() {
+		if _, err := convert(t.Context(), e, f, format.PDF); !errors.Is(err, fileops.ErrLimit) {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+		if err := e.Warm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := convert(t.Context(), e, fileops.Bytes("ok.rtf", []byte(`{\rtf1 fine\par}`)), format.PDF); err != nil {
+			t.Errorf("after %s: %v", f.Name(), err)
+		}
 	}
 }

@@ -141,13 +141,13 @@ func (s *Set) Close() error {
 type prober struct {
 	opts    Options
 	sandbox *engine.Sandbox
-	images *imageops.Engine
-	media  *mediaops.Engine
-	office *officeops.Engine
-	render *renderops.Engine
-	web    *webops.Engine
-	qpdf   *engine.Program
-	ocr    *ocrops.Engine
+	images  *imageops.Engine
+	media   *mediaops.Engine
+	office  *officeops.Engine
+	render  *renderops.Engine
+	web     *webops.Engine
+	qpdf    *engine.Program
+	ocr     *ocrops.Engine
 
 	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr error
 }
