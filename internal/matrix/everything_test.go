@@ -1,7 +1,3 @@
-//go:build matrix
-
-// "make matrix" runs this: it takes a quarter of an hour.
-
 package matrix_test
 
 import (
@@ -12,49 +8,39 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 )
 
+// atOnce is how many runs there are at a time. Most of them wait for a process
+// now and then, so that two cores have enough to do.
+const atOnce = 3
+
 // TestMatrix runs everything that is listed, on a real file of each format, and
-// has the results judged by other programs.
+// has the results judged by other programs. It stands before the parallel tests,
+// and is the only one that runs then.
+//
+// Every action is run on every format with every value that selects the result.
+// Each value of a parameter that lists its values is run once for each entry of
+// an action that has it; of any other parameter one value is, for each format of
+// results.
 func TestMatrix(t *testing.T) {
 	rec := &record{ran: make(map[string]bool)}
 	opened := &opener{dir: t.TempDir()}
-	tried := make(map[string]bool) // optional parameters
-	t.Run("run", func(t *testing.T) {
-		for _, action := range grouped(cells, func(c matrix.Cell) string { return c.Action }) {
-			t.Run(action[0].Action, func(t *testing.T) {
-				t.Parallel()
-				for _, from := range grouped(action, func(c matrix.Cell) string { return string(c.From) }) {
-					from := from
-					name := strings.ReplaceAll(string(from[0].From), "*", "any")
-					var leaves []leaf
-					for _, c := range from {
-						leaves = append(leaves, leavesOf(c, tried)...)
-					}
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						for _, l := range leaves {
-							t.Run(l.name, func(t *testing.T) {
-								t.Parallel()
-								l.run(t, rec, opened)
-							})
-						}
-					})
-				}
-			})
-		}
-	})
+	t.Run("run", func(t *testing.T) { runAll(t, leaves(), rec, opened) })
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		return // only a part was asked for
 	}
-	opened.check(t)
+	start := time.Now()
+	t.Run("open", opened.check)
+	rec.took = append(rec.took, timing{name: "opening the documents", judged: time.Since(start)})
 	listed := listed(t)
 	for k := range listed {
 		if !rec.ran[k] {
@@ -66,11 +52,36 @@ func TestMatrix(t *testing.T) {
 			t.Errorf("run, but not listed: %s", k)
 		}
 	}
-	slices.SortFunc(rec.took, func(a, b timing) int { return cmp.Compare(b.d, a.d) })
-	t.Logf("%d of %d listed combinations in %d runs; the slowest:", len(rec.ran), len(listed), len(rec.took))
-	for _, s := range rec.took[:min(12, len(rec.took))] {
-		t.Logf("%8.2f s  %s", s.d.Seconds(), s.name)
+	t.Logf("%d combinations and values in %d runs", len(listed), len(rec.took)-1)
+	rec.report(t)
+}
+
+// runAll runs leaves, some at a time.
+func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
+	next := make(chan leaf)
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for l := range next {
+				t.Run(l.name, func(t *testing.T) { l.run(t, rec, opened) })
+			}
+		})
 	}
+	for _, l := range leaves {
+		next <- l
+	}
+	close(next)
+	wg.Wait()
+}
+
+// leaves returns all runs.
+func leaves() []leaf {
+	tried := make(map[string]bool)
+	var out []leaf
+	for _, c := range cells {
+		out = append(out, leavesOf(c, tried)...)
+	}
+	return out
 }
 
 // listed asks what clients ask: every action on every extension and its values.
@@ -98,50 +109,80 @@ func listed(t *testing.T) map[string]bool {
 			add(e.Action, e.Format, string(e.Format))
 		}
 	}
-	return out
-}
-
-func grouped(cells []matrix.Cell, by func(matrix.Cell) string) [][]matrix.Cell {
-	var out [][]matrix.Cell
 	for _, c := range cells {
-		if n := len(out); n > 0 && by(out[n-1][0]) == by(c) {
-			out[n-1] = append(out[n-1], c)
-		} else {
-			out = append(out, []matrix.Cell{c})
+		for _, p := range c.Schema {
+			for _, v := range listedValues(p) {
+				if p.Name != c.Param {
+					out[valueKey(c, p.Name, v)] = true
+				}
+			}
 		}
 	}
 	return out
 }
 
+// listedValues returns the values that a parameter says it may have.
+func listedValues(p fileops.Param) []any {
+	var out []any
+	for _, v := range p.Enum {
+		out = append(out, v)
+	}
+	if p.Type == fileops.Boolean {
+		out = append(out, true, false)
+	}
+	return out
+}
+
+// valueKey names a value of a parameter of one entry of an action, whatever the
+// format.
+func valueKey(c matrix.Cell, param string, value any) string {
+	return fmt.Sprintf("%s by %s, entry %d, %s=%v", c.Action, c.Spec.Engine, entry(c), param, value)
+}
+
+// entry returns which of what c's action accepts c is of.
+func entry(c matrix.Cell) int {
+	return slices.IndexFunc(c.Spec.Accepts, func(a fileops.Accept) bool {
+		return slices.Contains(a.Formats, c.From) && (c.Param == "" || slices.ContainsFunc(a.Params, func(p fileops.Param) bool {
+			return p.Name == c.Param && slices.Contains(p.Enum, c.Value)
+		}))
+	})
+}
+
 // A leaf is one run.
 type leaf struct {
-	name string
-	cell matrix.Cell
-	args fileops.Args
-	in   []format.Format
-	want func(*content)
+	name  string
+	cell  matrix.Cell
+	in    []format.Format
+	args  fileops.Args
+	trial trial
+	param string // that is tried, "" if none is
 }
 
 // leavesOf returns the runs for a cell: with nothing but what is required, and
-// with each optional parameter that no cell of the same kind has had yet.
+// with each value of a parameter that no cell like it has had yet.
 func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
 	base := with(required(c.Schema), c.Param, c.Value)
-	name := cmp.Or(c.Value, "plain")
-	var out []leaf
+	name := fmt.Sprintf("%s/%s/%s", c.Action, strings.ReplaceAll(string(c.From), "*", "any"), cmp.Or(c.Value, "plain"))
+	first := func(key ...any) bool {
+		k := fmt.Sprint(append([]any{c.Action, c.Spec.Engine, entry(c)}, key...))
+		defer func() { tried[k] = true }()
+		return !tried[k]
+	}
 	inputs := [][]format.Format{{c.From}}
-	if c.From == format.Any {
+	switch {
+	case c.From == format.Any:
 		inputs = nil
 		for f := range format.Known() {
 			inputs = append(inputs, []format.Format{f})
 		}
 		inputs = append(inputs, []format.Format{format.TXT, format.PNG, format.MP3, format.PDF})
-	} else if c.Spec.Joint {
+	case c.Spec.Joint:
 		inputs = [][]format.Format{{c.From, c.From}}
-		if k := fmt.Sprint("all ", c.Spec.Engine, c.Spec.Name, accepted(c)); !tried[k] {
-			tried[k] = true
-			inputs = append(inputs, accepted(c))
+		if first("mixed") {
+			inputs = append(inputs, slices.Clone(c.Spec.Accepts[entry(c)].Formats))
 		}
 	}
+	var out []leaf
 	for i, in := range inputs {
 		n := name
 		switch {
@@ -152,76 +193,50 @@ func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
 		case i == 0 && c.Spec.Joint:
 			n += "+same"
 		}
-		out = append(out, leaf{n, c, base, in, nil})
-	}
-	family := string(c.Target().Family())
-	if c.Spec.Joint {
-		family = string(c.From.Family())
+		out = append(out, leaf{name: n, cell: c, in: in, args: base})
 	}
 	for _, p := range c.Schema {
-		if p.Required || p.Name == c.Param {
+		if p.Name == c.Param || p.Required && len(p.Enum) == 0 {
 			continue
 		}
-		for _, v := range variations(p) {
-			k := fmt.Sprint(c.Spec.Engine, c.Action, family, p.Name, v.value)
-			if tried[k] {
+		for _, tr := range trialsOf(c, p) {
+			if len(listedValues(p)) > 0 && !first(p.Name, tr.value) || len(listedValues(p)) == 0 && tried[perTarget(c, p)] {
 				continue
 			}
-			tried[k] = true
-			shown := v.value
+			shown := tr.value
 			if p.Secret {
 				shown = "given"
 			}
-			out = append(out, leaf{fmt.Sprintf("%s+%s=%v", name, p.Name, shown), c, with(base, p.Name, v.value), inputs[0], v.effect})
+			args := base
+			if tr.value != nil {
+				args = with(base, p.Name, tr.value)
+			}
+			for k, v := range tr.also {
+				args[k] = v
+			}
+			out = append(out, leaf{fmt.Sprintf("%s+%s=%v", name, p.Name, shown), c, inputs[0], args, tr, p.Name})
 		}
-		if len(variations(p)) == 0 {
-			out = append(out, leaf{fmt.Sprintf("%s+%s=?", name, p.Name), c, nil, nil, nil})
-		}
+		tried[perTarget(c, p)] = true
 	}
 	return out
 }
 
-// accepted returns the formats that can be put together with c's.
-func accepted(c matrix.Cell) []format.Format {
-	for _, acc := range c.Spec.Accepts {
-		if slices.Contains(acc.Formats, c.From) {
-			return slices.Clone(acc.Formats)
-		}
+// perTarget names a parameter of what an engine makes, whatever it makes it of.
+func perTarget(c matrix.Cell, p fileops.Param) string {
+	to := c.Target()
+	if to == "" {
+		to = format.Format(c.From.Family())
 	}
-	return nil
+	return fmt.Sprint(c.Action, c.Spec.Engine, to, p.Name)
 }
 
 func (l leaf) run(t *testing.T, rec *record, opened *opener) {
-	if l.in == nil {
-		t.Fatalf("there is no value to try %s with: add one to trials", l.name)
-	}
-	var in []*fileops.File
-	want := contentOf(l.in[0])
-	for i, f := range l.in {
-		s := input(t, l.cell.Action, f)
-		in = append(in, s.Named(fmt.Sprintf("specimen-%d.%s", i+1, f)))
-		if i > 0 {
-			want = want.and(contentOf(f))
-		}
-	}
-	switch l.cell.Action {
-	case "lock":
-		want.password = password
-	case "reset_password":
-		want.password = "brand-new-7"
-	case "zip":
-		want = content{}
-		for _, f := range in {
-			b, _ := f.Bytes()
-			want.entries = append(want.entries, [2]string{f.Name(), string(b)})
-		}
-	}
-	if l.want != nil {
-		l.want(&want)
-	}
 	start := time.Now()
+	in, want := l.prepare(t)
+	made := time.Now()
 	out, err := perform(t, l.cell.Action, l.args, in...)
-	rec.add(l.cell, strings.TrimPrefix(t.Name(), "TestMatrix/run/"), time.Since(start))
+	done := time.Now()
+	defer func() { rec.add(l, made.Sub(start), done.Sub(made), time.Since(done)) }()
 	if err != nil {
 		t.Fatalf("%s: %v", fileops.Code(err), err)
 	}
@@ -253,4 +268,48 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 	if want.password == "" {
 		opened.add(t, out[0], want)
 	}
+}
+
+// prepare returns the files to run on, and what must be in the result.
+func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
+	if _, given := l.args[l.param]; l.param != "" && !given {
+		t.Fatalf("there is no value to try %s with: add one to oneTrial", l.param)
+	}
+	var in []*fileops.File
+	want := contentOf(l.in[0])
+	letters := l.cell.Action == "convert" && l.cell.From.Family() == format.Image && l.cell.Target().Family() == format.Document && l.cell.Target() != format.PDF
+	if letters {
+		want = content{words: strings.Split(fileopstest.LetteredText, "\n"), pages: 1}
+	}
+	for i, f := range l.in {
+		s := input(t, l.cell.Action, f)
+		switch {
+		case l.trial.input != nil:
+			s = l.trial.input(t, f)
+		case letters:
+			s = fileopstest.Lettered(t, f)
+		}
+		in = append(in, s.Named(fmt.Sprintf("specimen-%d.%s", i+1, f)))
+		if i > 0 {
+			want = want.and(contentOf(f))
+		}
+	}
+	switch l.cell.Action {
+	case "lock":
+		want.password = password
+	case "reset_password":
+		want.password = "brand-new-7"
+	case "compress":
+		want.extreme = l.cell.Value == "extreme_compression"
+	case "zip":
+		want = content{}
+		for _, f := range in {
+			b, _ := f.Bytes()
+			want.entries = append(want.entries, [2]string{f.Name(), string(b)})
+		}
+	}
+	if l.trial.effect != nil {
+		l.trial.effect(&want)
+	}
+	return in, want
 }

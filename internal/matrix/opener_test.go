@@ -42,7 +42,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	// What a page cannot show as text is left out.
 	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
 	o.files = append(o.files, opened{t.Name(), words})
-	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%03d%s", len(o.files), filepath.Ext(path)))); err != nil {
+	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))); err != nil {
 		t.Error(err)
 	}
 }
