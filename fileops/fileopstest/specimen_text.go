@@ -17,8 +17,9 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// LetteredText is what can be read in a picture of [Lettered], in two lines.
-const LetteredText = "quick brown\nfox jumps"
+// LetteredText is what can be read in a picture of [Lettered], in two lines, of
+// words that are both English and German.
+const LetteredText = "Warm Sand\nFinger Ring"
 
 // The picture is as wide as the largest icon that is written here, and its
 // letters are as high as those of a scan of 12 points at 300 dpi.

@@ -97,6 +97,8 @@ func videoCodec(f format.Format) string {
 		return "mpeg4"
 	case format.MPEG:
 		return "mpeg1video"
+	case format.TS:
+		return "mpeg2video"
 	case format.FLV:
 		return "flv1"
 	case format.WMV:

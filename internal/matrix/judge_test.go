@@ -59,9 +59,9 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 	format.MP3: audio("mp3"), format.WAV: audio("pcm_"), format.FLAC: audio("flac"), format.OGG: audio("vorbis"), format.Opus: audio("opus"),
 	format.M4A: audio("aac"), format.AAC: audio("aac"), format.WMA: audio("wmav2"), format.AIFF: audio("pcm_"),
 
-	format.MP4: video("h264"), format.MOV: video("h264", "mpeg4"), format.MKV: video("h264", "mpeg4", "mpeg1video", "vp9"), format.M4V: video("h264"),
+	format.MP4: video("h264"), format.MOV: video("h264", "mpeg4"), format.MKV: video("h264", "mpeg4", "mpeg1video", "mpeg2video", "vp9"), format.M4V: video("h264"),
 	format.ThGP: video("h264", "mpeg4"), format.WebM: video("vp9"), format.AVI: video("mpeg4"), format.WMV: video("wmv2", "msmpeg4v3"), format.FLV: video("h264", "flv1"),
-	format.MPEG: video("mpeg2video", "mpeg1video"), format.TS: video("h264", "mpeg1video"),
+	format.MPEG: video("mpeg2video", "mpeg1video"), format.TS: video("h264", "mpeg1video", "mpeg2video"),
 
 	format.ZIP: one(judgeZIP), format.SevenZip: one(bySevenZip), format.TAR: one(bySevenZip), format.TarGZ: one(byTar),
 	"tar.bz2": one(byTar), "tar.xz": one(byTar), "tar.zst": one(byTar),
