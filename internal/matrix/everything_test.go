@@ -29,8 +29,8 @@ const atOnce = 3
 //
 // Every action is run on every format with every value that selects the result.
 // Each value of a parameter that lists its values is run once for each entry of
-// an action that has it; of any other parameter one value is, for each format of
-// results.
+// an action that has it; of any other parameter one value is, for two formats of
+// results of each family.
 func TestMatrix(t *testing.T) {
 	rec := &record{ran: make(map[string]bool)}
 	opened := &opener{dir: t.TempDir()}
@@ -76,7 +76,7 @@ func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
 
 // leaves returns all runs.
 func leaves() []leaf {
-	tried := make(map[string]bool)
+	tried := make(map[string]int)
 	var out []leaf
 	for _, c := range cells {
 		out = append(out, leavesOf(c, tried)...)
@@ -160,13 +160,13 @@ type leaf struct {
 
 // leavesOf returns the runs for a cell: with nothing but what is required, and
 // with each value of a parameter that no cell like it has had yet.
-func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
+func leavesOf(c matrix.Cell, tried map[string]int) []leaf {
 	base := with(required(c.Schema), c.Param, c.Value)
 	name := fmt.Sprintf("%s/%s/%s", c.Action, strings.ReplaceAll(string(c.From), "*", "any"), cmp.Or(c.Value, "plain"))
 	first := func(key ...any) bool {
 		k := fmt.Sprint(append([]any{c.Action, c.Spec.Engine, entry(c)}, key...))
-		defer func() { tried[k] = true }()
-		return !tried[k]
+		tried[k]++
+		return tried[k] == 1
 	}
 	inputs := [][]format.Format{{c.From}}
 	switch {
@@ -199,8 +199,15 @@ func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
 		if p.Name == c.Param || p.Required && len(p.Enum) == 0 {
 			continue
 		}
+		listed := len(listedValues(p)) > 0
+		if !listed {
+			if tried[perFamily(c, p)] == 2 || dear(c) {
+				continue
+			}
+			tried[perFamily(c, p)]++
+		}
 		for _, tr := range trialsOf(c, p) {
-			if len(listedValues(p)) > 0 && !first(p.Name, tr.value) || len(listedValues(p)) == 0 && tried[perTarget(c, p)] {
+			if listed && !first(p.Name, tr.value) {
 				continue
 			}
 			shown := tr.value
@@ -216,16 +223,19 @@ func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
 			}
 			out = append(out, leaf{fmt.Sprintf("%s+%s=%v", name, p.Name, shown), c, inputs[0], args, tr, p.Name})
 		}
-		tried[perTarget(c, p)] = true
 	}
 	return out
 }
 
-// perTarget names a parameter of what an engine makes, whatever it makes it of.
-func perTarget(c matrix.Cell, p fileops.Param) string {
-	to := c.Target()
-	if to == "" {
-		to = format.Format(c.From.Family())
+// dear tells of what takes so long that parameters are tried elsewhere: large
+// pages in AVIF.
+func dear(c matrix.Cell) bool { return c.Target() == format.AVIF && c.From.Family() != format.Image }
+
+// perFamily names a parameter of what an engine makes, whatever it makes it of.
+func perFamily(c matrix.Cell, p fileops.Param) string {
+	to := c.Target().Family()
+	if c.Spec.Joint {
+		to = c.From.Family()
 	}
 	return fmt.Sprint(c.Action, c.Spec.Engine, to, p.Name)
 }

@@ -126,8 +126,8 @@ func (r *record) add(l leaf, made, done, judged time.Duration) {
 		if !given {
 			v = p.Default
 		}
-		if slices.Contains(listedValues(p), v) {
-			r.ran[valueKey(c, p.Name, v)] = p.Name != c.Param
+		if p.Name != c.Param && slices.Contains(listedValues(p), v) {
+			r.ran[valueKey(c, p.Name, v)] = true
 		}
 	}
 	r.took = append(r.took, timing{l.name, made, done, judged})
