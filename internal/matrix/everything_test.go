@@ -74,14 +74,29 @@ func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
 	wg.Wait()
 }
 
-// leaves returns all runs.
+// leaves returns all runs: each cell with nothing but what is required, and with
+// each value of a parameter that no cell like it has had yet.
 func leaves() []leaf {
-	tried := make(map[string]int)
+	seen := make(counter)
 	var out []leaf
 	for _, c := range cells {
-		out = append(out, leavesOf(c, tried)...)
+		out = append(out, plainLeaves(c, seen)...)
+		for _, p := range c.Schema {
+			if p.Name != c.Param && (!p.Required || len(p.Enum) > 0) {
+				out = append(out, trialLeaves(c, p, seen)...)
+			}
+		}
 	}
 	return out
+}
+
+// A counter tells how often something was there.
+type counter map[string]int
+
+func (n counter) times(key ...any) int {
+	k := fmt.Sprint(key...)
+	n[k]++
+	return n[k]
 }
 
 // listed asks what clients ask: every action on every extension and its values.
@@ -158,78 +173,72 @@ type leaf struct {
 	param string // that is tried, "" if none is
 }
 
-// leavesOf returns the runs for a cell: with nothing but what is required, and
-// with each value of a parameter that no cell like it has had yet.
-func leavesOf(c matrix.Cell, tried map[string]int) []leaf {
-	base := with(required(c.Schema), c.Param, c.Value)
-	name := fmt.Sprintf("%s/%s/%s", c.Action, strings.ReplaceAll(string(c.From), "*", "any"), cmp.Or(c.Value, "plain"))
-	first := func(key ...any) bool {
-		k := fmt.Sprint(append([]any{c.Action, c.Spec.Engine, entry(c)}, key...))
-		tried[k]++
-		return tried[k] == 1
-	}
-	inputs := [][]format.Format{{c.From}}
+func (l leaf) named(format string, a ...any) leaf {
+	c := l.cell
+	l.name = strings.ReplaceAll(fmt.Sprintf("%s/%s/%s", c.Action, c.From, cmp.Or(c.Value, "plain")), "*", "any") + fmt.Sprintf(format, a...)
+	return l
+}
+
+// plainLeaves returns the runs of c without any parameter. What takes every file
+// is given each format, and what puts files together two of the same, and once
+// for each entry all that may be put together.
+func plainLeaves(c matrix.Cell, seen counter) []leaf {
+	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
 	switch {
 	case c.From == format.Any:
-		inputs = nil
+		var out []leaf
 		for f := range format.Known() {
-			inputs = append(inputs, []format.Format{f})
+			l.in = []format.Format{f}
+			out = append(out, l.named("+%s", f))
 		}
-		inputs = append(inputs, []format.Format{format.TXT, format.PNG, format.MP3, format.PDF})
+		l.in = []format.Format{format.TXT, format.PNG, format.MP3, format.PDF}
+		return append(out, l.named("+mixed"))
 	case c.Spec.Joint:
-		inputs = [][]format.Format{{c.From, c.From}}
-		if first("mixed") {
-			inputs = append(inputs, slices.Clone(c.Spec.Accepts[entry(c)].Formats))
+		l.in = []format.Format{c.From, c.From}
+		out := []leaf{l.named("+same")}
+		if i := entry(c); seen.times("mixed", c.Action, c.Spec.Engine, i) == 1 {
+			l.in = slices.Clone(c.Spec.Accepts[i].Formats)
+			out = append(out, l.named("+mixed"))
 		}
+		return out
+	}
+	return []leaf{l.named("")}
+}
+
+// trialLeaves returns the runs of c with values of p.
+func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
+	listed := len(listedValues(p)) > 0
+	if !listed && (elsewhere(c) || seen.times(perFamily(c, p)) > 2) {
+		return nil
 	}
 	var out []leaf
-	for i, in := range inputs {
-		n := name
-		switch {
-		case len(in) > 2:
-			n += "+mixed"
-		case c.From == format.Any:
-			n += "+" + string(in[0])
-		case i == 0 && c.Spec.Joint:
-			n += "+same"
-		}
-		out = append(out, leaf{name: n, cell: c, in: in, args: base})
-	}
-	for _, p := range c.Schema {
-		if p.Name == c.Param || p.Required && len(p.Enum) == 0 {
+	for _, tr := range trialsOf(c, p) {
+		if listed && seen.times(valueKey(c, p.Name, tr.value)) > 1 {
 			continue
 		}
-		listed := len(listedValues(p)) > 0
-		if !listed {
-			if tried[perFamily(c, p)] == 2 || dear(c) {
-				continue
-			}
-			tried[perFamily(c, p)]++
+		l := plainLeaves(c, counter{})[0]
+		l.trial, l.param = tr, p.Name
+		if tr.value != nil {
+			l.args = with(l.args, p.Name, tr.value)
 		}
-		for _, tr := range trialsOf(c, p) {
-			if listed && !first(p.Name, tr.value) {
-				continue
-			}
-			shown := tr.value
-			if p.Secret {
-				shown = "given"
-			}
-			args := base
-			if tr.value != nil {
-				args = with(base, p.Name, tr.value)
-			}
-			for k, v := range tr.also {
-				args[k] = v
-			}
-			out = append(out, leaf{fmt.Sprintf("%s+%s=%v", name, p.Name, shown), c, inputs[0], args, tr, p.Name})
+		for name, value := range tr.also {
+			l.args = with(l.args, name, value)
+		}
+		if p.Secret {
+			out = append(out, l.named("+%s=given", p.Name))
+		} else {
+			out = append(out, l.named("+%s=%v", p.Name, tr.value))
 		}
 	}
 	return out
 }
 
-// dear tells of what takes so long that parameters are tried elsewhere: large
-// pages in AVIF.
-func dear(c matrix.Cell) bool { return c.Target() == format.AVIF && c.From.Family() != format.Image }
+// elsewhere tells what parameters are not tried on, but on what is like it: large
+// pages in AVIF, which take long, and RAR, because no free program puts one under a
+// password.
+func elsewhere(c matrix.Cell) bool {
+	return c.Target() == format.AVIF && c.From.Family() != format.Image || c.From == format.RAR
+}
 
 // perFamily names a parameter of what an engine makes, whatever it makes it of.
 func perFamily(c matrix.Cell, p fileops.Param) string {
