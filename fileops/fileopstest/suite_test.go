@@ -74,7 +74,7 @@ func TestLettered(t *testing.T) {
 // What is locked does not open, and says so where the format can.
 func TestLocked(t *testing.T) {
 	t.Parallel()
-	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip} {
+	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			s := fileopstest.Locked(t, f, "sesame")

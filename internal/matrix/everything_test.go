@@ -234,10 +234,9 @@ func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
 }
 
 // elsewhere tells what parameters are not tried on, but on what is like it: large
-// pages in AVIF, which take long, and RAR, because no free program puts one under a
-// password.
+// pages in AVIF, which take long.
 func elsewhere(c matrix.Cell) bool {
-	return c.Target() == format.AVIF && c.From.Family() != format.Image || c.From == format.RAR
+	return c.Target() == format.AVIF && c.From.Family() != format.Image
 }
 
 // perFamily names a parameter of what an engine makes, whatever it makes it of.
