@@ -22,7 +22,7 @@ import (
 const LetteredText = "Warm Sand\nFinger Ring"
 
 // The picture is as wide as the largest icon that is written here, and its
-// letters are as high as those of a scan of 12 points at 300 dpi.
+// letters are about as high as those of a scan of 10 points at 300 dpi.
 const (
 	letteredWidth  = 255
 	letteredHeight = 120
