@@ -15,6 +15,8 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
 )
 
 // filtered compresses with the usual program for the extension of name.
@@ -119,6 +121,20 @@ func TestConvertEncryptedArchives(t *testing.T) {
 				t.Errorf("with another password: %v", err)
 			}
 		})
+	}
+	// A RAR archive whose contents are.
+	in := fileopstest.Locked(t, format.RAR, "sesame")
+	want := make(map[string][]byte)
+	for _, e := range fileopstest.ArchiveEntries() {
+		want[e[0]] = []byte(e[1])
+	}
+	with := func(pw string) fileops.Args { return fileops.Args{"convert_to": "zip", "password": pw} }
+	same(t, unpacked(t, mustRun(t, archiveops.Convert(nil), with("sesame"), in)), want)
+	if _, err := run(t.Context(), archiveops.Convert(nil), toZIP(), in); !errors.Is(err, fileops.ErrPasswordRequired) {
+		t.Errorf("rar without a password: %v", err)
+	}
+	if _, err := run(t.Context(), archiveops.Convert(nil), with("open"), in); !errors.Is(err, fileops.ErrWrongPassword) {
+		t.Errorf("rar with another password: %v", err)
 	}
 	// A RAR archive whose headers are encrypted.
 	locked := append([]byte("Rar!\x1a\x07\x01\x00"), rarBlock(4, 0, nil, append([]byte{0, 0, 10}, make([]byte, 16)...)...)...)

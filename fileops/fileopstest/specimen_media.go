@@ -21,20 +21,35 @@ import (
 )
 
 func pictureSpecimen(f format.Format) ([]byte, error) {
-	var b bytes.Buffer
-	var err error
-	m := Patches(160, 120)
 	switch f {
 	case format.PNG:
 		return patchesPNG(), nil
+	case format.ICO:
+		return encodePicture(f, Patches(32, 32))
+	case format.SVG:
+		var b bytes.Buffer
+		b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" width="160" height="120" viewBox="0 0 160 120">`)
+		for i, c := range PatchColors() {
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="80" height="60" fill="#%02x%02x%02x"/>`, i%2*80, i/2*60, c.R, c.G, c.B)
+		}
+		b.WriteString(`</svg>`)
+		return b.Bytes(), nil
+	}
+	return encodePicture(f, Patches(160, 120))
+}
+
+// encodePicture writes m, which has at most 256 colours, in a format of pixels.
+func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
+	var b bytes.Buffer
+	var err error
+	switch f {
+	case format.PNG:
+		err = png.Encode(&b, m)
 	case format.JPG:
 		err = jpeg.Encode(&b, m, &jpeg.Options{Quality: 95})
 	case format.GIF:
-		var exact color.Palette // that Go chooses by default has none of the colours
-		for _, c := range PatchColors() {
-			exact = append(exact, c)
-		}
-		few := image.NewPaletted(m.Rect, exact)
+		// The palette that Go chooses by default has none of the colours.
+		few := image.NewPaletted(m.Rect, coloursOf(m))
 		draw.Draw(few, m.Rect, m, image.Point{}, draw.Src)
 		err = gif.Encode(&b, few, nil)
 	case format.BMP:
@@ -42,23 +57,32 @@ func pictureSpecimen(f format.Format) ([]byte, error) {
 	case format.TIFF:
 		err = tiff.Encode(&b, m, &tiff.Options{Compression: tiff.Deflate, Predictor: true})
 	case format.ICO:
-		err = writeIcon(&b, Patches(32, 32))
+		err = writeIcon(&b, m)
 	case format.PSD:
 		rgba := image.NewRGBA(m.Rect)
 		draw.Draw(rgba, m.Rect, m, image.Point{}, draw.Src)
 		writePSD(&b, rgba)
-	case format.SVG:
-		b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" width="160" height="120" viewBox="0 0 160 120">`)
-		for i, c := range PatchColors() {
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="80" height="60" fill="#%02x%02x%02x"/>`, i%2*80, i/2*60, c.R, c.G, c.B)
-		}
-		b.WriteString(`</svg>`)
 	case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
 		return withVips(f, m)
 	default:
 		return nil, fmt.Errorf("no specimen of this format")
 	}
 	return b.Bytes(), err
+}
+
+// coloursOf returns the colours in m, each once.
+func coloursOf(m *image.NRGBA) color.Palette {
+	seen := make(map[color.NRGBA]bool)
+	var out color.Palette
+	for y := m.Rect.Min.Y; y < m.Rect.Max.Y; y++ {
+		for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
+			if c := m.NRGBAAt(x, y); !seen[c] {
+				seen[c] = true
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 // Turned returns [Patches] of 160 by 120 pixels as a photograph that was taken

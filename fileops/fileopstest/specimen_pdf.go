@@ -36,7 +36,8 @@ func pdfSpecimen() ([]byte, error) {
 var locked sync.Map // string → func() (map[format.Format][]byte, error)
 
 // Locked returns the specimen of f under a password: a pdf by qpdf, a zip or 7z by
-// 7z, any other by LibreOffice, which must be installed with python3-uno.
+// 7z, a rar without help, any other by LibreOffice, which must be installed with
+// python3-uno.
 func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	t.Helper()
 	kind := f
@@ -68,6 +69,8 @@ func lock(f format.Format, password string) ([]byte, error) {
 		return packed("7z", "a", "-bd", "-y", "-mem=AES256", "-p"+password, "out.zip", "a.txt", "dir")
 	case format.SevenZip:
 		return packed("7z", "a", "-bd", "-y", "-mhe=on", "-p"+password, "out.7z", "a.txt", "dir")
+	case format.RAR:
+		return storedRAR(ArchiveEntries(), password)
 	}
 	src, err := specimen(f)
 	if err != nil {

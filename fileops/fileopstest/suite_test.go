@@ -49,10 +49,32 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// Every format of pictures is there with letters, and not with patches.
+func TestLettered(t *testing.T) {
+	t.Parallel()
+	for f := range format.Known() {
+		if f.Family() != format.Image {
+			continue
+		}
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			s := fileopstest.Lettered(t, f)
+			if got := format.Sniff(s.Reader(), s.Size()); got != f {
+				t.Errorf("sniffed as %q", got)
+			}
+			letters, _ := s.Bytes()
+			patches, _ := fileopstest.Specimen(t, f).Bytes()
+			if bytes.Equal(letters, patches) {
+				t.Error("it is the specimen")
+			}
+		})
+	}
+}
+
 // What is locked does not open, and says so where the format can.
 func TestLocked(t *testing.T) {
 	t.Parallel()
-	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip} {
+	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			s := fileopstest.Locked(t, f, "sesame")

@@ -176,7 +176,7 @@ func TestLocked(t *testing.T) {
 	for _, c := range cells {
 		k := c.Action + "/" + string(c.From) + "/" + c.Spec.Engine
 		switch c.From {
-		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip:
+		case format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR:
 		default:
 			continue
 		}

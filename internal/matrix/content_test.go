@@ -1,14 +1,17 @@
 package matrix_test
 
 import (
+	"bytes"
 	"image/color"
 	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/matrix"
 )
 
 // A content says what is in a file, and so what must be in what is made of it.
@@ -28,6 +31,17 @@ type content struct {
 	parts    int           // that were joined; 0 is one
 	entries  [][2]string   // of an archive
 	password string        // that the result must be under
+
+	codec   string      // of a video
+	extreme bool        // as much detail as possible was given up
+	fps     float64     // of moving pictures; 0 is not looked at
+	paper   [2]float64  // size of the pages in points; 0 is not looked at
+	shape   string      // of the pages: portrait or landscape
+	ground  color.NRGBA // what is around the patches
+	pdfa    string      // part and level of the standard
+	may     string      // what one may do with a locked PDF
+	comma   string      // what stands between cells, if it is no comma
+	typed   bool        // numbers are numbers
 }
 
 // contentOf tells what is in the specimen of f.
@@ -64,7 +78,7 @@ func contentOf(f format.Format) content {
 	case format.Audio:
 		return content{sound: fileopstest.Duration, tone: f != format.AMR}
 	case format.Video:
-		return content{w: 160, h: 120, sound: fileopstest.Duration, moving: fileopstest.Duration, tone: true}
+		return content{w: 160, h: 120, sound: fileopstest.Duration, moving: fileopstest.Duration, tone: true, codec: videoCodec(f)}
 	case format.Archive:
 		e := fileopstest.ArchiveEntries()
 		switch f {
@@ -76,58 +90,170 @@ func contentOf(f format.Format) content {
 	return content{}
 }
 
-// A trial is a value of an optional parameter and what it does to the content of
-// the result.
+// videoCodec returns that of the specimen of f.
+func videoCodec(f format.Format) string {
+	switch f {
+	case format.ThGP, format.AVI:
+		return "mpeg4"
+	case format.MPEG:
+		return "mpeg1video"
+	case format.TS:
+		return "mpeg2video"
+	case format.FLV:
+		return "flv1"
+	case format.WMV:
+		return "msmpeg4v3"
+	case format.WebM:
+		return "vp9"
+	}
+	return "h264"
+}
+
+// A trial is a value of a parameter and what it does to the content of the
+// result.
 type trial struct {
 	value  any
-	effect func(*content)
+	effect func(*content)                                // may be nil
+	also   fileops.Args                                  // without which the value would do nothing
+	input  func(testing.TB, format.Format) *fileops.File // nil is the usual file
 }
 
 // password is that of everything locked here.
 const password = "sesame-42"
 
-// trials has a value for each optional parameter whose schema does not list its
-// values.
-var trials = map[string][]trial{
-	"width":   {{80, func(c *content) { c.w, c.h = 80, 60 }}},
-	"height":  {{60, func(c *content) { c.w, c.h = 80, 60 }}},
-	"quality": {{60, nil}},
-	"dpi":     {{72, func(c *content) { c.dpi = 72 }}},
-	"start":   {{0.5, func(c *content) { c.sound -= 500 * time.Millisecond; c.moving -= 500 * time.Millisecond }}},
-	"duration": {{1.2, func(c *content) {
-		c.sound, c.moving = min(c.sound, 1200*time.Millisecond), min(c.moving, 1200*time.Millisecond)
-	}}},
-	"time":           {{1.0, nil}},
-	"fps":            {{10, nil}},
-	"audio_bitrate":  {{96, nil}},
-	"margin":         {{20, nil}},
-	"owner_password": {{"another-one", nil}},
-	"password":       {{password, func(c *content) { c.password = password }}},
-	// Of a specimen with one page, that page; of one with two, the first.
-	"pages":      {{"1", func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}},
-	"background": {{"#ffffff", nil}},
-	"sheet":      {{"1", nil}},
-	"delimiter":  {{";", nil}},
-}
-
-// variations returns the values to try p with beside its default.
-func variations(p fileops.Param) []trial {
-	if ts, ok := trials[p.Name]; ok {
-		return ts
-	}
+// trialsOf returns values to try a parameter of c with: all that it lists except
+// its default, which every other run has, or one.
+func trialsOf(c matrix.Cell, p fileops.Param) []trial {
 	var out []trial
-	for _, v := range p.Enum {
-		out = append(out, trial{v, nil})
-	}
-	switch p.Type {
-	case fileops.Boolean:
-		out = append(out, trial{p.Default != true, nil})
-	case fileops.Integer, fileops.Number:
-		if p.Max > 0 {
-			out = append(out, trial{p.Min, nil}, trial{min(p.Max, max(p.Min, 1)*2), nil})
+	for _, v := range listedValues(p) {
+		if v != p.Default {
+			out = append(out, listedTrial(c, p, v))
 		}
 	}
-	return out
+	if len(out) > 0 {
+		return out
+	}
+	return []trial{oneTrial(c, p)}
+}
+
+// papers are the sizes of pages in points (ISO 216, ANSI/ASME Y14.1).
+var papers = map[string][2]float64{"a3": {841.9, 1190.6}, "a4": {595.3, 841.9}, "a5": {419.5, 595.3}, "letter": {612, 792}, "legal": {612, 1008}}
+
+// listedTrial returns what a value does that p lists.
+func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
+	tr := trial{value: value}
+	v, _ := value.(string)
+	switch p.Name {
+	case "page_size":
+		tr.effect = func(c *content) { c.paper = papers[v] }
+	case "orientation":
+		tr.also = fileops.Args{"page_size": "a4"} // without a size it is that of the picture
+		if v != "auto" {
+			tr.effect = func(c *content) { c.paper, c.shape = papers["a4"], v }
+		}
+	case "fit":
+		side := smallSide(c)
+		tr.also = fileops.Args{"width": side, "height": side}
+		tr.effect = func(c *content) {
+			if v == "inside" {
+				c.w, c.h = side, side*c.h/c.w
+			} else {
+				c.w, c.h = side, side
+			}
+		}
+	case "pdfa":
+		tr.effect = func(c *content) { c.pdfa = v }
+	case "permissions":
+		tr.effect = func(c *content) { c.may = v }
+	case "delimiter":
+		tr = delimited(c, value, map[string]string{"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}[v])
+	case "typed":
+		tr.effect = func(c *content) { c.typed = value == true }
+	}
+	return tr
+}
+
+// smallSide returns a length that every picture is reduced to.
+func smallSide(c matrix.Cell) int {
+	if c.From == format.ICO {
+		return 16
+	}
+	return 80
+}
+
+// oneTrial returns a value of a parameter that does not list its values. There
+// must be one for each: a value of nil fails.
+func oneTrial(c matrix.Cell, p fileops.Param) trial {
+	side := smallSide(c)
+	switch p.Name {
+	case "width":
+		return trial{value: side, effect: func(c *content) { c.w, c.h = side, side*c.h/c.w }}
+	case "height", "video_height":
+		side = side * 3 / 4
+		return trial{value: side, effect: func(c *content) { c.w, c.h = side*c.w/c.h, side }}
+	case "quality":
+		return trial{value: 60}
+	case "dpi":
+		return trial{value: 72, effect: func(c *content) {
+			c.dpi = 72
+			if c.w > 0 { // a drawing, whose unit is 1/96 inch
+				c.w, c.h = c.w*72/96, c.h*72/96
+			}
+		}}
+	case "start":
+		return trial{value: 0.5, effect: func(c *content) { c.sound -= 500 * time.Millisecond; c.moving -= 500 * time.Millisecond }}
+	case "duration":
+		return trial{value: 1.2, effect: func(c *content) {
+			c.sound, c.moving = min(c.sound, 1200*time.Millisecond), min(c.moving, 1200*time.Millisecond)
+		}}
+	case "time":
+		return trial{value: 1.0}
+	case "fps":
+		return trial{value: 10, effect: func(c *content) { c.fps = 10 }}
+	case "audio_bitrate":
+		return trial{value: 96}
+	case "margin":
+		return trial{value: 20}
+	case "owner_password":
+		return trial{value: "another-one"}
+	case "password":
+		if c.Action == "convert" { // it opens the archive
+			return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return fileopstest.Locked(t, f, password) }}
+		}
+		return trial{value: password, effect: func(c *content) { c.password = password }}
+	case "pages":
+		// Of a specimen with one page, that page; of one with two, the first.
+		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}
+	case "background":
+		if c.From.Family() == format.Image && takes(c.Schema, "fit") {
+			return trial{
+				value: "#2030d0", also: fileops.Args{"width": side, "height": side, "fit": "contain"},
+				effect: func(c *content) { c.w, c.h, c.ground = side, side, color.NRGBA{0x20, 0x30, 0xd0, 255} },
+			}
+		}
+		return trial{value: "#ffffff"}
+	case "sheet":
+		return trial{value: "1"}
+	case "delimiter":
+		return delimited(c, ";", ";")
+	}
+	return trial{}
+}
+
+func takes(s fileops.Schema, name string) bool {
+	return slices.ContainsFunc(s, func(p fileops.Param) bool { return p.Name == name })
+}
+
+// delimited is about the file that is read or the one that is written, whichever
+// is the csv.
+func delimited(c matrix.Cell, value any, between string) trial {
+	if c.From != format.CSV {
+		return trial{value: value, effect: func(c *content) { c.comma = between }}
+	}
+	return trial{value: value, input: func(t testing.TB, f format.Format) *fileops.File {
+		b, _ := fileopstest.Specimen(t, f).Bytes()
+		return fileops.Bytes("a.csv", bytes.ReplaceAll(b, []byte(","), []byte(between)))
+	}}
 }
 
 // required returns arguments for the required parameters of s that select
@@ -180,6 +306,9 @@ func (c content) and(d content) content {
 	c.picture = c.picture || d.picture || c.still || d.still
 	c.sheet = c.sheet && d.sheet
 	c.still, c.a4 = false, false
+	if c.codec != d.codec {
+		c.codec = ""
+	}
 	return c
 }
 
@@ -204,8 +333,12 @@ func (c content) as(from []format.Format, to format.Format) content {
 	if to == format.PDF && c.still {
 		c.pages = 1
 	}
+	if from[0] == format.PDF && (to == format.XLSX || to == format.CSV) { // they take the tables
+		c.words, c.picture = []string{"Fruit", "Count", "Apple", "Pear"}, false
+	}
 	slides := format.Slides == from[0].Family() && to == format.TXT // by way of PDF
-	if slides || to == format.PDF || slices.Contains(from, format.PDF) || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
+	read := from[0].Family() == format.Image                        // from letters in a picture
+	if slides || read || to == format.PDF || slices.Contains(from, format.PDF) || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
 		return c
 	}
 	// A PDF may have other characters for the same shapes, or only shapes.

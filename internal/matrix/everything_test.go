@@ -1,7 +1,3 @@
-//go:build matrix
-
-// "make matrix" runs this: it takes a quarter of an hour.
-
 package matrix_test
 
 import (
@@ -12,49 +8,39 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
 )
 
+// atOnce is how many runs there are at a time. Most of them wait for a process
+// now and then, so that two cores have enough to do.
+const atOnce = 3
+
 // TestMatrix runs everything that is listed, on a real file of each format, and
-// has the results judged by other programs.
+// has the results judged by other programs. It stands before the parallel tests,
+// and is the only one that runs then.
+//
+// Every action is run on every format with every value that selects the result.
+// Each value of a parameter that lists its values is run once for each entry of
+// an action that has it; of any other parameter one value is, for two formats of
+// results of each family.
 func TestMatrix(t *testing.T) {
 	rec := &record{ran: make(map[string]bool)}
 	opened := &opener{dir: t.TempDir()}
-	tried := make(map[string]bool) // optional parameters
-	t.Run("run", func(t *testing.T) {
-		for _, action := range grouped(cells, func(c matrix.Cell) string { return c.Action }) {
-			t.Run(action[0].Action, func(t *testing.T) {
-				t.Parallel()
-				for _, from := range grouped(action, func(c matrix.Cell) string { return string(c.From) }) {
-					from := from
-					name := strings.ReplaceAll(string(from[0].From), "*", "any")
-					var leaves []leaf
-					for _, c := range from {
-						leaves = append(leaves, leavesOf(c, tried)...)
-					}
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						for _, l := range leaves {
-							t.Run(l.name, func(t *testing.T) {
-								t.Parallel()
-								l.run(t, rec, opened)
-							})
-						}
-					})
-				}
-			})
-		}
-	})
+	t.Run("run", func(t *testing.T) { runAll(t, leaves(), rec, opened) })
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		return // only a part was asked for
 	}
-	opened.check(t)
+	start := time.Now()
+	t.Run("open", opened.check)
+	rec.took = append(rec.took, timing{name: "opening the documents", judged: time.Since(start)})
 	listed := listed(t)
 	for k := range listed {
 		if !rec.ran[k] {
@@ -66,11 +52,51 @@ func TestMatrix(t *testing.T) {
 			t.Errorf("run, but not listed: %s", k)
 		}
 	}
-	slices.SortFunc(rec.took, func(a, b timing) int { return cmp.Compare(b.d, a.d) })
-	t.Logf("%d of %d listed combinations in %d runs; the slowest:", len(rec.ran), len(listed), len(rec.took))
-	for _, s := range rec.took[:min(12, len(rec.took))] {
-		t.Logf("%8.2f s  %s", s.d.Seconds(), s.name)
+	t.Logf("%d combinations and values in %d runs", len(listed), len(rec.took)-1)
+	rec.report(t)
+}
+
+// runAll runs leaves, some at a time.
+func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
+	next := make(chan leaf)
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for l := range next {
+				t.Run(l.name, func(t *testing.T) { l.run(t, rec, opened) })
+			}
+		})
 	}
+	for _, l := range leaves {
+		next <- l
+	}
+	close(next)
+	wg.Wait()
+}
+
+// leaves returns all runs: each cell with nothing but what is required, and with
+// each value of a parameter that no cell like it has had yet.
+func leaves() []leaf {
+	seen := make(counter)
+	var out []leaf
+	for _, c := range cells {
+		out = append(out, plainLeaves(c, seen)...)
+		for _, p := range c.Schema {
+			if p.Name != c.Param && (!p.Required || len(p.Enum) > 0) {
+				out = append(out, trialLeaves(c, p, seen)...)
+			}
+		}
+	}
+	return out
+}
+
+// A counter tells how often something was there.
+type counter map[string]int
+
+func (n counter) times(key ...any) int {
+	k := fmt.Sprint(key...)
+	n[k]++
+	return n[k]
 }
 
 // listed asks what clients ask: every action on every extension and its values.
@@ -98,130 +124,137 @@ func listed(t *testing.T) map[string]bool {
 			add(e.Action, e.Format, string(e.Format))
 		}
 	}
-	return out
-}
-
-func grouped(cells []matrix.Cell, by func(matrix.Cell) string) [][]matrix.Cell {
-	var out [][]matrix.Cell
 	for _, c := range cells {
-		if n := len(out); n > 0 && by(out[n-1][0]) == by(c) {
-			out[n-1] = append(out[n-1], c)
-		} else {
-			out = append(out, []matrix.Cell{c})
+		for _, p := range c.Schema {
+			for _, v := range listedValues(p) {
+				if p.Name != c.Param {
+					out[valueKey(c, p.Name, v)] = true
+				}
+			}
 		}
 	}
 	return out
+}
+
+// listedValues returns the values that a parameter says it may have.
+func listedValues(p fileops.Param) []any {
+	var out []any
+	for _, v := range p.Enum {
+		out = append(out, v)
+	}
+	if p.Type == fileops.Boolean {
+		out = append(out, true, false)
+	}
+	return out
+}
+
+// valueKey names a value of a parameter of one entry of an action, whatever the
+// format.
+func valueKey(c matrix.Cell, param string, value any) string {
+	return fmt.Sprintf("%s by %s, entry %d, %s=%v", c.Action, c.Spec.Engine, entry(c), param, value)
+}
+
+// entry returns which of what c's action accepts c is of.
+func entry(c matrix.Cell) int {
+	return slices.IndexFunc(c.Spec.Accepts, func(a fileops.Accept) bool {
+		return slices.Contains(a.Formats, c.From) && (c.Param == "" || slices.ContainsFunc(a.Params, func(p fileops.Param) bool {
+			return p.Name == c.Param && slices.Contains(p.Enum, c.Value)
+		}))
+	})
 }
 
 // A leaf is one run.
 type leaf struct {
-	name string
-	cell matrix.Cell
-	args fileops.Args
-	in   []format.Format
-	want func(*content)
+	name  string
+	cell  matrix.Cell
+	in    []format.Format
+	args  fileops.Args
+	trial trial
+	param string // that is tried, "" if none is
 }
 
-// leavesOf returns the runs for a cell: with nothing but what is required, and
-// with each optional parameter that no cell of the same kind has had yet.
-func leavesOf(c matrix.Cell, tried map[string]bool) []leaf {
-	base := with(required(c.Schema), c.Param, c.Value)
-	name := cmp.Or(c.Value, "plain")
-	var out []leaf
-	inputs := [][]format.Format{{c.From}}
-	if c.From == format.Any {
-		inputs = nil
+func (l leaf) named(format string, a ...any) leaf {
+	c := l.cell
+	l.name = strings.ReplaceAll(fmt.Sprintf("%s/%s/%s", c.Action, c.From, cmp.Or(c.Value, "plain")), "*", "any") + fmt.Sprintf(format, a...)
+	return l
+}
+
+// plainLeaves returns the runs of c without any parameter. What takes every file
+// is given each format, and what puts files together two of the same, and once
+// for each entry all that may be put together.
+func plainLeaves(c matrix.Cell, seen counter) []leaf {
+	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
+	switch {
+	case c.From == format.Any:
+		var out []leaf
 		for f := range format.Known() {
-			inputs = append(inputs, []format.Format{f})
+			l.in = []format.Format{f}
+			out = append(out, l.named("+%s", f))
 		}
-		inputs = append(inputs, []format.Format{format.TXT, format.PNG, format.MP3, format.PDF})
-	} else if c.Spec.Joint {
-		inputs = [][]format.Format{{c.From, c.From}}
-		if k := fmt.Sprint("all ", c.Spec.Engine, c.Spec.Name, accepted(c)); !tried[k] {
-			tried[k] = true
-			inputs = append(inputs, accepted(c))
+		l.in = []format.Format{format.TXT, format.PNG, format.MP3, format.PDF}
+		return append(out, l.named("+mixed"))
+	case c.Spec.Joint:
+		l.in = []format.Format{c.From, c.From}
+		out := []leaf{l.named("+same")}
+		if i := entry(c); seen.times("mixed", c.Action, c.Spec.Engine, i) == 1 {
+			l.in = slices.Clone(c.Spec.Accepts[i].Formats)
+			out = append(out, l.named("+mixed"))
 		}
+		return out
 	}
-	for i, in := range inputs {
-		n := name
-		switch {
-		case len(in) > 2:
-			n += "+mixed"
-		case c.From == format.Any:
-			n += "+" + string(in[0])
-		case i == 0 && c.Spec.Joint:
-			n += "+same"
-		}
-		out = append(out, leaf{n, c, base, in, nil})
+	return []leaf{l.named("")}
+}
+
+// trialLeaves returns the runs of c with values of p.
+func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
+	listed := len(listedValues(p)) > 0
+	if !listed && (elsewhere(c) || seen.times(perFamily(c, p)) > 2) {
+		return nil
 	}
-	family := string(c.Target().Family())
-	if c.Spec.Joint {
-		family = string(c.From.Family())
-	}
-	for _, p := range c.Schema {
-		if p.Required || p.Name == c.Param {
+	var out []leaf
+	for _, tr := range trialsOf(c, p) {
+		if listed && seen.times(valueKey(c, p.Name, tr.value)) > 1 {
 			continue
 		}
-		for _, v := range variations(p) {
-			k := fmt.Sprint(c.Spec.Engine, c.Action, family, p.Name, v.value)
-			if tried[k] {
-				continue
-			}
-			tried[k] = true
-			shown := v.value
-			if p.Secret {
-				shown = "given"
-			}
-			out = append(out, leaf{fmt.Sprintf("%s+%s=%v", name, p.Name, shown), c, with(base, p.Name, v.value), inputs[0], v.effect})
+		l := plainLeaves(c, counter{})[0]
+		l.trial, l.param = tr, p.Name
+		if tr.value != nil {
+			l.args = with(l.args, p.Name, tr.value)
 		}
-		if len(variations(p)) == 0 {
-			out = append(out, leaf{fmt.Sprintf("%s+%s=?", name, p.Name), c, nil, nil, nil})
+		for name, value := range tr.also {
+			l.args = with(l.args, name, value)
+		}
+		if p.Secret {
+			out = append(out, l.named("+%s=given", p.Name))
+		} else {
+			out = append(out, l.named("+%s=%v", p.Name, tr.value))
 		}
 	}
 	return out
 }
 
-// accepted returns the formats that can be put together with c's.
-func accepted(c matrix.Cell) []format.Format {
-	for _, acc := range c.Spec.Accepts {
-		if slices.Contains(acc.Formats, c.From) {
-			return slices.Clone(acc.Formats)
-		}
+// elsewhere tells what parameters are not tried on, but on what is like it: large
+// pages in AVIF, which take long.
+func elsewhere(c matrix.Cell) bool {
+	return c.Target() == format.AVIF && c.From.Family() != format.Image
+}
+
+// perFamily names a parameter of what an engine makes, whatever it makes it of.
+func perFamily(c matrix.Cell, p fileops.Param) string {
+	to := c.Target().Family()
+	if c.Spec.Joint {
+		to = c.From.Family()
 	}
-	return nil
+	return fmt.Sprint(c.Action, c.Spec.Engine, to, p.Name)
 }
 
 func (l leaf) run(t *testing.T, rec *record, opened *opener) {
-	if l.in == nil {
-		t.Fatalf("there is no value to try %s with: add one to trials", l.name)
-	}
-	var in []*fileops.File
-	want := contentOf(l.in[0])
-	for i, f := range l.in {
-		s := input(t, l.cell.Action, f)
-		in = append(in, s.Named(fmt.Sprintf("specimen-%d.%s", i+1, f)))
-		if i > 0 {
-			want = want.and(contentOf(f))
-		}
-	}
-	switch l.cell.Action {
-	case "lock":
-		want.password = password
-	case "reset_password":
-		want.password = "brand-new-7"
-	case "zip":
-		want = content{}
-		for _, f := range in {
-			b, _ := f.Bytes()
-			want.entries = append(want.entries, [2]string{f.Name(), string(b)})
-		}
-	}
-	if l.want != nil {
-		l.want(&want)
-	}
 	start := time.Now()
+	in, want := l.prepare(t)
+	made := time.Now()
 	out, err := perform(t, l.cell.Action, l.args, in...)
-	rec.add(l.cell, strings.TrimPrefix(t.Name(), "TestMatrix/run/"), time.Since(start))
+	done := time.Now()
+	defer func() { rec.add(l, made.Sub(start), done.Sub(made), time.Since(done)) }()
 	if err != nil {
 		t.Fatalf("%s: %v", fileops.Code(err), err)
 	}
@@ -253,4 +286,48 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 	if want.password == "" {
 		opened.add(t, out[0], want)
 	}
+}
+
+// prepare returns the files to run on, and what must be in the result.
+func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
+	if _, given := l.args[l.param]; l.param != "" && !given {
+		t.Fatalf("there is no value to try %s with: add one to oneTrial", l.param)
+	}
+	var in []*fileops.File
+	want := contentOf(l.in[0])
+	letters := l.cell.Action == "convert" && l.cell.From.Family() == format.Image && l.cell.Target().Family() == format.Document && l.cell.Target() != format.PDF
+	if letters {
+		want = content{words: strings.Split(fileopstest.LetteredText, "\n"), pages: 1}
+	}
+	for i, f := range l.in {
+		s := input(t, l.cell.Action, f)
+		switch {
+		case l.trial.input != nil:
+			s = l.trial.input(t, f)
+		case letters:
+			s = fileopstest.Lettered(t, f)
+		}
+		in = append(in, s.Named(fmt.Sprintf("specimen-%d.%s", i+1, f)))
+		if i > 0 {
+			want = want.and(contentOf(f))
+		}
+	}
+	switch l.cell.Action {
+	case "lock":
+		want.password = password
+	case "reset_password":
+		want.password = "brand-new-7"
+	case "compress":
+		want.extreme = l.cell.Value == "extreme_compression"
+	case "zip":
+		want = content{}
+		for _, f := range in {
+			b, _ := f.Bytes()
+			want.entries = append(want.entries, [2]string{f.Name(), string(b)})
+		}
+	}
+	if l.trial.effect != nil {
+		l.trial.effect(&want)
+	}
+	return in, want
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"image"
 	"image/color"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,8 +60,9 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 	format.MP3: audio("mp3"), format.WAV: audio("pcm_"), format.FLAC: audio("flac"), format.OGG: audio("vorbis"), format.Opus: audio("opus"),
 	format.M4A: audio("aac"), format.AAC: audio("aac"), format.WMA: audio("wmav2"), format.AIFF: audio("pcm_"),
 
-	format.MP4: video("h264"), format.MOV: video("h264"), format.MKV: video(""), format.M4V: video("h264"), format.ThGP: video("h264"),
-	format.WebM: video("vp"), format.AVI: video("mpeg4"), format.WMV: video(""), format.FLV: video(""), format.MPEG: video("mpeg"), format.TS: video("h264"),
+	format.MP4: video("h264"), format.MOV: video("h264", "mpeg4"), format.MKV: video("h264", "mpeg4", "mpeg1video", "mpeg2video", "vp9"), format.M4V: video("h264"),
+	format.ThGP: video("h264", "mpeg4"), format.WebM: video("vp9"), format.AVI: video("mpeg4"), format.WMV: video("wmv2", "msmpeg4v3"), format.FLV: video("h264", "flv1"),
+	format.MPEG: video("mpeg2video", "mpeg1video"), format.TS: video("h264", "mpeg1video", "mpeg2video"),
 
 	format.ZIP: one(judgeZIP), format.SevenZip: one(bySevenZip), format.TAR: one(bySevenZip), format.TarGZ: one(byTar),
 	"tar.bz2": one(byTar), "tar.xz": one(byTar), "tar.zst": one(byTar),
@@ -167,7 +170,13 @@ func flat(t *testing.T, p string, c content) {
 
 func rows(op string) judge {
 	return func(t *testing.T, p string, c content) {
+		if c.comma != "" {
+			p = withCommas(t, p, c.comma)
+		}
 		got := py.ask(t, op, p).Rows
+		if b := read(t, p); op == "json" && c.typed != regexp.MustCompile(`"count":\s*3\b`).MatchString(b) {
+			t.Errorf("typed is %v: %.200s", c.typed, b)
+		}
 		if !c.sheet { // records out of a document: the table must be among them
 			var all []string
 			for _, r := range got {
@@ -186,11 +195,32 @@ func rows(op string) judge {
 	}
 }
 
+// withCommas returns a file whose cells have another character between them with
+// commas. No cell of a specimen has either.
+func withCommas(t *testing.T, p, comma string) string {
+	s := read(t, p)
+	if comma != "," && strings.Contains(s, ",") || !strings.Contains(s, comma) {
+		t.Errorf("not separated by %q: %.200s", comma, s)
+	}
+	out := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(out, []byte(strings.ReplaceAll(s, comma, ",")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func judgePDF(t *testing.T, p string, c content) {
 	if c.password != "" {
 		open := filepath.Join(t.TempDir(), "open.pdf")
 		if out, err := try(t.Context(), "qpdf", "--check", p); err == nil || !strings.Contains(err.Error(), "password") {
 			t.Fatalf("opens without the password: %s", out)
+		}
+		if c.may != "" {
+			out := tool(t, "qpdf", "--show-encryption", "--password="+c.password, p)
+			prints, changes := strings.Contains(out, "print high resolution: allowed"), strings.Contains(out, "modify anything: allowed")
+			if prints != (c.may != "none") || changes != (c.may == "all") {
+				t.Errorf("want %s: %s", c.may, out)
+			}
 		}
 		tool(t, "qpdf", "--password="+c.password, "--decrypt", p, open)
 		p = open
@@ -198,10 +228,12 @@ func judgePDF(t *testing.T, p string, c content) {
 	if out := tool(t, "qpdf", "--check", p); !strings.Contains(out, "No syntax or stream encoding errors") || strings.Contains(out, "\nFile is encrypted") {
 		t.Errorf("qpdf: %s", out)
 	}
-	n := 0
-	fmt.Sscan(tool(t, "qpdf", "--show-npages", p), &n)
-	if c.pages > 0 && n != c.pages || n == 0 {
-		t.Errorf("%d pages, want %d", n, c.pages)
+	hasPages(t, p, c)
+	if c.pdfa != "" {
+		got := strings.Fields(tool(t, "exiftool", "-s3", "-XMP-pdfaid:Part", "-XMP-pdfaid:Conformance", p))
+		if len(got) != 2 || got[0] != c.pdfa[:1] || !strings.Contains("ABU", got[1]) { // A and U are B and more
+			t.Errorf("PDF/A %q, want %s", got, c.pdfa)
+		}
 	}
 	if len(c.words) > 0 {
 		hasText(t, tool(t, "pdftotext", "-layout", p, "-"), c)
@@ -210,29 +242,60 @@ func judgePDF(t *testing.T, p string, c content) {
 		out := filepath.Join(t.TempDir(), "p")
 		tool(t, "pdftoppm", "-r", "40", "-png", p, out)
 		pages, _ := filepath.Glob(out + "*.png")
-		hasPatches(t, pages, 4)
+		var drawn []*image.NRGBA
+		for _, p := range pages {
+			drawn = append(drawn, decodePNG(t, p))
+		}
+		hasPatches(t, drawn)
+	}
+}
+
+// hasPages counts pages and asks for the size of the first.
+func hasPages(t *testing.T, p string, c content) {
+	t.Helper()
+	n := 0
+	var w, h float64
+	for line := range strings.Lines(tool(t, "pdfinfo", p)) {
+		if v, ok := strings.CutPrefix(line, "Pages:"); ok {
+			fmt.Sscan(v, &n)
+		}
+		if v, ok := strings.CutPrefix(line, "Page size:"); ok {
+			fmt.Sscanf(strings.TrimSpace(v), "%f x %f", &w, &h)
+		}
+	}
+	if c.pages > 0 && n != c.pages || n == 0 {
+		t.Errorf("%d pages, want %d", n, c.pages)
+	}
+	if c.paper[0] == 0 {
+		return
+	}
+	if c.shape == "portrait" && w > h || c.shape == "landscape" && w < h {
+		t.Errorf("pages of %.0f by %.0f points, want %s", w, h, c.shape)
+	}
+	if math.Abs(min(w, h)-c.paper[0]) > 1.5 || math.Abs(max(w, h)-c.paper[1]) > 1.5 {
+		t.Errorf("pages of %.0f by %.0f points, want %v", w, h, c.paper)
 	}
 }
 
 // hasPatches looks for all colours of the patches on the pages.
-func hasPatches(t *testing.T, pages []string, colors int) {
+func hasPatches(t *testing.T, pages []*image.NRGBA) {
 	t.Helper()
 	var count [4]int
-	for _, p := range pages {
-		m := decode(t, p)
+	colors := fileopstest.PatchColors()
+	for _, m := range pages {
 		for i := 0; i < len(m.Pix); i += 4 {
-			for k, c := range fileopstest.PatchColors() {
+			if m.Pix[i] == m.Pix[i+1] && m.Pix[i] == m.Pix[i+2] {
+				continue // most of a page
+			}
+			for k, c := range colors {
 				if near(color.NRGBA{m.Pix[i], m.Pix[i+1], m.Pix[i+2], 255}, c, 24) {
 					count[k]++
 				}
 			}
 		}
 	}
-	for k := range colors {
-		if count[k] < 50 {
-			t.Errorf("the patches are not on the pages: %v points of their colours", count)
-			return
-		}
+	if slices.Min(count[:]) < 50 {
+		t.Errorf("the patches are not on the pages: %v points of their colours", count)
 	}
 }
 
@@ -241,11 +304,14 @@ func judgePicture(t *testing.T, paths []string, c content) {
 		if c.pages > 0 && len(paths) != c.pages {
 			t.Errorf("%d pictures of %d pages", len(paths), c.pages)
 		}
+		var pages []*image.NRGBA
 		for _, p := range paths {
-			judgePage(t, p, c)
+			m := decode(t, p)
+			judgePage(t, filepath.Base(p), m, c)
+			pages = append(pages, m)
 		}
 		if c.picture {
-			hasPatches(t, paths, 4)
+			hasPatches(t, pages)
 		}
 		return
 	}
@@ -261,9 +327,10 @@ func judgePicture(t *testing.T, paths []string, c content) {
 			t.Fatalf("%v pixels, want %d by %d", m.Rect.Max, c.w, c.h)
 		}
 	}
-	// Lossy formats at small sizes and colours of video are less exact.
+	// Lossy formats at small sizes and colours of video are less exact, and what
+	// is compressed as much as possible may lose in colour.
 	tolerance := 12
-	if !c.still || c.w < 100 || strings.HasSuffix(paths[0], ".gif") || strings.HasSuffix(paths[0], ".heic") {
+	if !c.still || c.w < 100 || c.extreme || strings.HasSuffix(paths[0], ".gif") || strings.HasSuffix(paths[0], ".heic") {
 		tolerance = 24
 	}
 	ext := filepath.Ext(paths[0])
@@ -285,19 +352,25 @@ func judgePicture(t *testing.T, paths []string, c content) {
 			}
 		}
 	}
+	if at := m.NRGBAAt(w/2, h/16); c.ground.A > 0 && !near(at, c.ground, tolerance) {
+		t.Errorf("around the picture there is %v, want %v", at, c.ground)
+	}
 	if (ext == ".gif" || ext == ".webp") && !c.still { // of a video
 		var sum time.Duration
-		for _, ms := range strings.Fields(tool(t, "vipsheader", "-f", "delay", paths[0])) {
+		delays := strings.Fields(tool(t, "vipsheader", "-f", "delay", paths[0]))
+		for _, ms := range delays {
 			n, _ := strconv.Atoi(ms)
 			sum += time.Duration(n) * time.Millisecond
 		}
 		within(t, "animation", sum, c.moving, c.slack())
+		if fps := float64(len(delays)) / sum.Seconds(); c.fps > 0 && math.Abs(fps-c.fps) > 0.5 {
+			t.Errorf("%.2f frames a second, want %g", fps, c.fps)
+		}
 	}
 }
 
 // judgePage looks at a page as a picture: its size, and that it is not blank.
-func judgePage(t *testing.T, p string, c content) {
-	m := decode(t, p)
+func judgePage(t *testing.T, name string, m *image.NRGBA, c content) {
 	if c.a4 {
 		w, h := 210/25.4*float64(c.dpi), 297/25.4*float64(c.dpi)
 		if math.Abs(float64(m.Rect.Dx())-w) > 2 || math.Abs(float64(m.Rect.Dy())-h) > 2 {
@@ -311,7 +384,7 @@ func judgePage(t *testing.T, p string, c content) {
 		}
 	}
 	if dark < 100 {
-		t.Errorf("%s is blank: %d dark points", filepath.Base(p), dark)
+		t.Errorf("%s is blank: %d dark points", name, dark)
 	}
 }
 

@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -103,20 +104,46 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 // record keeps what was run.
 type record struct {
 	mu   sync.Mutex
-	ran  map[string]bool // "action from value"
+	ran  map[string]bool // by key and by valueKey
 	took []timing
 }
 
+// A timing says how long the parts of a run took.
 type timing struct {
-	name string
-	d    time.Duration
+	name               string
+	made, done, judged time.Duration
 }
 
-func (r *record) add(c matrix.Cell, name string, d time.Duration) {
+func (t timing) sum() time.Duration { return t.made + t.done + t.judged }
+
+func (r *record) add(l leaf, made, done, judged time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	c := l.cell
 	r.ran[key(c.Action, c.From, c.Value)] = true
-	r.took = append(r.took, timing{name, d})
+	for _, p := range c.Schema {
+		v, given := l.args[p.Name]
+		if !given {
+			v = p.Default
+		}
+		if p.Name != c.Param && slices.Contains(listedValues(p), v) {
+			r.ran[valueKey(c, p.Name, v)] = true
+		}
+	}
+	r.took = append(r.took, timing{l.name, made, done, judged})
+}
+
+// report tells what takes time.
+func (r *record) report(t *testing.T) {
+	var all timing
+	for _, s := range r.took {
+		all.made, all.done, all.judged = all.made+s.made, all.done+s.done, all.judged+s.judged
+	}
+	t.Logf("seconds for specimens, actions and judges:\n%8.2f %8.2f %8.2f  in all", all.made.Seconds(), all.done.Seconds(), all.judged.Seconds())
+	slices.SortFunc(r.took, func(a, b timing) int { return cmp.Compare(b.sum(), a.sum()) })
+	for _, s := range r.took[:min(20, len(r.took))] {
+		t.Logf("%8.2f %8.2f %8.2f  %s", s.made.Seconds(), s.done.Seconds(), s.judged.Seconds(), s.name)
+	}
 }
 
 func key(action string, f format.Format, value string) string {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -42,7 +43,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	// What a page cannot show as text is left out.
 	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
 	o.files = append(o.files, opened{t.Name(), words})
-	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%03d%s", len(o.files), filepath.Ext(path)))); err != nil {
+	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))); err != nil {
 		t.Error(err)
 	}
 }
@@ -75,14 +76,15 @@ func (o *opener) check(t *testing.T) {
 //go:embed testdata/open.py
 var openScript string
 
-// opens tells what LibreOffice makes of a document with a password.
-func opens(t *testing.T, path, password string) (pdf string, err error) {
+// opens tells what LibreOffice makes of a document that must open with one
+// password and not with another.
+func opens(t *testing.T, path, wrong, right string) (pdf string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	pdf = filepath.Join(dir, "out.pdf")
 	// The system's own Python has the bridge to LibreOffice.
 	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", openScript, dir, path, pdf)
-	cmd.Stdin = strings.NewReader(password + "\n")
+	cmd.Stdin = strings.NewReader(wrong + "\n" + right + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -94,10 +96,7 @@ var lockedJudges = func() map[format.Format]judge {
 	m := make(map[format.Format]judge)
 	for _, f := range office {
 		m[f] = func(t *testing.T, p string, c content) {
-			if _, err := opens(t, p, "not-"+c.password); err == nil {
-				t.Error("opens with any password")
-			}
-			pdf, err := opens(t, p, c.password)
+			pdf, err := opens(t, p, "not-"+c.password, c.password)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,15 +110,20 @@ var lockedJudges = func() map[format.Format]judge {
 // The judge of what is under a password must be able to say no.
 func TestOpens(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "a.docx")
-	b, _ := fileopstest.Locked(t, format.DOCX, password).Bytes()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
+	locked, open := filepath.Join(t.TempDir(), "a.docx"), filepath.Join(t.TempDir(), "b.docx")
+	for path, f := range map[string]*fileops.File{locked: fileopstest.Locked(t, format.DOCX, password), open: fileopstest.Specimen(t, format.DOCX)} {
+		b, _ := f.Bytes()
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := opens(t, path, "wrong"); err == nil {
+	if _, err := opens(t, locked, "wrong", "wrong as well"); err == nil {
 		t.Error("opens with a wrong password")
 	}
-	pdf, err := opens(t, path, password)
+	if _, err := opens(t, open, "wrong", password); err == nil {
+		t.Error("what is not locked passes as locked")
+	}
+	pdf, err := opens(t, locked, "wrong", password)
 	if err != nil {
 		t.Fatal(err)
 	}

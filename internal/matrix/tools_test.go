@@ -105,24 +105,36 @@ func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 	switch path[strings.LastIndexByte(path, '.')+1:] {
 	case "avif", "heic", "jxl", "webp", "jp2", "tiff":
 		tmp := t.TempDir() + "/x.png"
-		tool(t, "vips", "copy", path, tmp+"[compression=1]")
-		f, err := os.Open(tmp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		src, err := png.Decode(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := image.NewNRGBA(src.Bounds())
-		draw.Draw(m, m.Rect, src, src.Bounds().Min, draw.Src)
-		return m
+		tool(t, "vips", "copy", path, tmp+"[compression=0]")
+		return decodePNG(t, tmp)
 	}
 	m, err := parsePAM(tool(t, "ffmpeg", append(append([]string{"-nostdin", "-v", "error", "-xerror", "-i", path}, args...), "-frames:v", "1", "-pix_fmt", "rgba", "-f", "image2pipe", "-c:v", "pam", "-")...))
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
+	return m
+}
+
+// decodePNG decodes what a judge has written.
+func decodePNG(t testing.TB, path string) *image.NRGBA {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	src, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch m := src.(type) {
+	case *image.NRGBA:
+		return m
+	case *image.RGBA: // made for what has no transparency, so that both are the same
+		return &image.NRGBA{Pix: m.Pix, Stride: m.Stride, Rect: m.Rect}
+	}
+	m := image.NewNRGBA(src.Bounds())
+	draw.Draw(m, m.Rect, src, src.Bounds().Min, draw.Src)
 	return m
 }
 

@@ -1,4 +1,5 @@
-# Opens a document with the password on standard input and stores it as PDF:
+# Reads two passwords from standard input, sees that a document does not open with
+# the first, opens it with the second and stores it as PDF:
 #   python3 -c … DIR IN OUT
 # DIR is for the profile of a LibreOffice of its own.
 import os, subprocess, sys, time
@@ -6,7 +7,7 @@ import uno
 from com.sun.star.beans import PropertyValue
 
 home, source, target = sys.argv[1:]
-password = sys.stdin.readline().rstrip("\n")
+wrong, right = (sys.stdin.readline().rstrip("\n") for _ in range(2))
 pipe = "open%d" % os.getpid()
 office = subprocess.Popen(["soffice", "-env:UserInstallation=file://" + home + "/profile", "--headless", "--norestore", "--accept=pipe,name=" + pipe + ";urp;"])
 
@@ -29,9 +30,27 @@ else:
     office.kill()
     sys.exit("LibreOffice did not start")
 desktop = context.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", context)
+
+
+def load(password):
+    return desktop.loadComponentFromURL("file://" + source, "_blank", 0, (prop("Hidden", True), prop("Password", password)))
+
+
+def refuses(password):
+    try:
+        document = load(password)
+    except Exception:
+        return True
+    if document is not None:
+        document.close(True)
+    return document is None
+
+
 message = None
 try:
-    document = desktop.loadComponentFromURL("file://" + source, "_blank", 0, (prop("Hidden", True), prop("Password", password)))
+    if not refuses(wrong):
+        message = "opens with a wrong password"
+    document = load(right)
     if document is None:
         message = "not opened"
     else:
