@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/filewright/filewright/fileops/compound"
 )
 
 // Standard encryption, which Office 2007 and older versions of LibreOffice write
@@ -88,7 +90,7 @@ func (s *standard) decrypt(ctx context.Context, r io.Reader, w io.Writer) error 
 			return context.Cause(ctx)
 		}
 		if n &^= aes.BlockSize - 1; int64(n) < min(left, int64(len(buf))) {
-			return errors.Join(errCFB, err)
+			return errors.Join(compound.ErrDamaged, err)
 		}
 		if err := s.blocks(buf[:n]); err != nil {
 			return err
