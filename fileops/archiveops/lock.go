@@ -189,7 +189,7 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 	if err != nil {
 		return 0, err
 	}
-	r = &watched{ctx, r}
+	r = fileops.ContextReader(ctx, r)
 	content := io.Reader(r)
 	switch info.method {
 	case zip.Store:
@@ -301,7 +301,7 @@ func (k *locksmith) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys
 		}
 		w = seal
 	}
-	n, err := io.Copy(w, &watched{ctx, r})
+	n, err := io.Copy(w, fileops.ContextReader(ctx, r))
 	switch {
 	case errors.Is(err, errDamaged), err == nil && n != size:
 		return damaged(err)
@@ -311,18 +311,4 @@ func (k *locksmith) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys
 		return seal.finish()
 	}
 	return nil
-}
-
-// A watched reader ends with the context.
-type watched struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	return w.r.Read(p)
 }

@@ -247,7 +247,7 @@ func (a *agile) openIntegrity(key, value []byte) (err error) {
 // decrypt writes the package that the stream EncryptedPackage holds.
 func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 	mac := hmac.New(a.newHash, a.hmacKey)
-	r = io.TeeReader(&ctxReader{ctx, r}, mac)
+	r = io.TeeReader(fileops.ContextReader(ctx, r), mac)
 	left, err := packageSize(r)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/compound"
 )
 
@@ -78,7 +79,7 @@ func (s *standard) blocks(b []byte) error {
 
 // decrypt writes the package that the stream EncryptedPackage holds.
 func (s *standard) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
-	r = &ctxReader{ctx, r}
+	r = fileops.ContextReader(ctx, r)
 	left, err := packageSize(r)
 	if err != nil {
 		return err
