@@ -28,15 +28,16 @@ var arrows = map[string][]string{
 	"fileops/charset":   {},
 	"fileops/compound":  {},
 	"fileops/delimited": {"fileops"},
+	"fileops/colour":    {"fileops"},
 
 	// engines: leaves beside each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine",
 		"fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
-	"fileops/imageops":                 {"fileops", "fileops/format"},
+	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour"},
 	"fileops/renderops":                {"fileops", "fileops/format"},
-	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
 	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/compound"},
 	"fileops/packageops":               {"fileops", "fileops/format", "fileops/compound"},
 	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
