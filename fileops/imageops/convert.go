@@ -93,7 +93,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	switch {
 	case src.format == format.TIFF:
 		pages = h.pages
-	case animated(src.format) && animated(p.to) && h.pages > 1:
+	case animated(src.format) && (animated(p.to) || p.to == format.TIFF) && h.pages > 1:
 		p.all = true
 	}
 	for i := range pages {
