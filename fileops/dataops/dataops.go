@@ -40,8 +40,8 @@
 // # Tables of HTML
 //
 // A page may be in any encoding that package charset knows or that it declares. A
-// table inside a cell is a table of its own; tables and rows without any cell or text
-// do not count. Of several the one with the most cells that have a text is taken, and
+// table inside a cell is a table of its own; tables without any text and rows without
+// any cell do not count. Of several the one with the most cells that have a text is taken, and
 // to workbooks each becomes a sheet. A cell that spans others stands in the first
 // place of its span and leaves the others empty, as in a merged cell of a sheet. White
 // space is that which a browser shows. The first row names the columns in JSON, as

@@ -1,6 +1,7 @@
 package dataops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -41,7 +42,7 @@ func readTables(ctx context.Context, f *fileops.File) ([]*grid, error) {
 		return nil, err
 	}
 	p := &pageReader{}
-	z := html.NewTokenizer(fileops.ContextReader(ctx, strings.NewReader(string(charset.DecodeHTML(b)))))
+	z := html.NewTokenizer(fileops.ContextReader(ctx, bytes.NewReader(charset.DecodeHTML(b))))
 	z.SetMaxBuf(maxCell)
 	for {
 		switch kind := z.Next(); kind {

@@ -122,6 +122,7 @@ func TestHTMLErrors(t *testing.T) {
 		{"columns", "<html><table><tr>" + strings.Repeat("<td colspan=1000>x", 17) + "</table>", "", fileops.ErrLimit},
 		{"cells", "<html><table>" + strings.Repeat("<tr>"+strings.Repeat("<td colspan=1000>x", 10), 450) + "</table>", "", fileops.ErrLimit},
 		{"places below cells", "<html><table><tr>" + strings.Repeat("<td colspan=1000 rowspan=0>x", 16) + strings.Repeat("<tr>", 400) + "</table>", "", fileops.ErrLimit},
+		{"one text", "<html><table><tr><td>" + strings.Repeat("x", 17<<20), "", fileops.ErrLimit},
 		{"tables", "<html>" + strings.Repeat("<table>", 1001), "", fileops.ErrLimit},
 		{"rows", "<html><table>" + strings.Repeat("<tr>", 1<<20+1) + "</table>", "", fileops.ErrLimit},
 	} {
