@@ -57,6 +57,28 @@ func Secret(name, doc string) Param {
 	return Param{Name: name, Doc: doc, Required: true, Min: 1, Max: 1024, Secret: true}
 }
 
+// Values of the parameter that [Compression] returns.
+const (
+	LessCompression        = "less_compression"
+	RecommendedCompression = "recommended_compression"
+	ExtremeCompression     = "extreme_compression"
+)
+
+// Compression returns the optional String parameter compression_value, which all
+// actions that compress take: how much may be lost to save space.
+func Compression(doc string) Param {
+	return Param{
+		Name: "compression_value", Doc: doc,
+		Enum:    []string{LessCompression, RecommendedCompression, ExtremeCompression},
+		Default: RecommendedCompression,
+		Aliases: map[string]string{
+			"low": LessCompression, "less": LessCompression,
+			"recommended": RecommendedCompression, "medium": RecommendedCompression,
+			"high": ExtremeCompression, "extreme": ExtremeCompression,
+		},
+	}
+}
+
 // check tells whether a schema makes sense, for [NewRegistry].
 func (s Schema) check() error {
 	seen := make(map[string]bool)

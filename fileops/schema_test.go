@@ -450,3 +450,23 @@ func FuzzSchemaParse(f *testing.F) {
 		}
 	})
 }
+
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	schema := fileops.Schema{fileops.Compression("How small.")}
+	for in, want := range map[string]string{
+		"less_compression": fileops.LessCompression, "low": fileops.LessCompression, "less": fileops.LessCompression,
+		"recommended": fileops.RecommendedCompression, "Medium": fileops.RecommendedCompression,
+		"high": fileops.ExtremeCompression, "extreme": fileops.ExtremeCompression,
+	} {
+		if p, err := schema.Parse(fileops.Args{"compression_value": in}); err != nil || p.Get("compression_value") != want {
+			t.Errorf("%q: %q, %v; want %q", in, p.Get("compression_value"), err, want)
+		}
+	}
+	if p, err := schema.Parse(nil); err != nil || p.Get("compression_value") != fileops.RecommendedCompression {
+		t.Errorf("not given: %q, %v", p.Get("compression_value"), err)
+	}
+	if _, err := schema.Parse(fileops.Args{"compression_value": "most"}); err == nil {
+		t.Error("an unknown level was accepted")
+	}
+}

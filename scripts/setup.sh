@@ -94,9 +94,14 @@ offered() {
 if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(offered)" ]; then
 	choose_browser=no
 fi
-if [ ${#need[@]} -eq 0 ] && [ $choose_browser = no ]; then
-	sharp
-	exit 0
+finished() { # ends the script if nothing is missing
+	if [ ${#need[@]} -eq 0 ]; then
+		sharp
+		exit 0
+	fi
+}
+if [ $choose_browser = no ]; then
+	finished
 fi
 if ! command -v apt-get >/dev/null; then
 	echo "This script installs with apt-get, which is not here. Please install what these Debian packages contain:" >&2
@@ -115,10 +120,7 @@ fi
 if [ $choose_browser = yes ]; then
 	mapfile -t -O ${#need[@]} need < <(offered)
 fi
-if [ ${#need[@]} -eq 0 ]; then
-	sharp
-	exit 0
-fi
+finished
 echo "Installing: ${need[*]}"
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
 sharp

@@ -26,27 +26,22 @@ func ssim(ctx context.Context, a, b string) (float64, error) {
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
+// imageQuality compares pictures. libvips decodes both, so that no difference
+// between decoders counts.
 func imageQuality(ctx context.Context, in, dir string) (float64, error) {
-	made, err := only(dir)
-	if err != nil {
-		return 0, err
-	}
-	tmp, err := os.MkdirTemp("", "compare-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(tmp)
-	// libvips decodes both, so that no difference between decoders counts.
-	for to, from := range map[string]string{"a.png": in, "b.png": made} {
-		if out, err := exec.CommandContext(ctx, "vips", "copy", from, filepath.Join(tmp, to)).CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("vips: %w\n%s", err, out)
-		}
-	}
-	return ssim(ctx, filepath.Join(tmp, "a.png"), filepath.Join(tmp, "b.png"))
+	return quality(ctx, in, dir, ".png", "vips", "copy")
 }
 
-// pdfQuality compares the first pages at 100 dpi.
+// pdfQuality compares the first pages at 100 dpi. pdftoppm gives its result the
+// extension by itself.
 func pdfQuality(ctx context.Context, in, dir string) (float64, error) {
+	return quality(ctx, in, dir, "", "pdftoppm", "-r", "100", "-singlefile")
+}
+
+// quality compares the pictures that a program makes of in and of the only file
+// in dir. The program gets the file and the name of the picture as its last
+// arguments.
+func quality(ctx context.Context, in, dir, ext, program string, args ...string) (float64, error) {
 	made, err := only(dir)
 	if err != nil {
 		return 0, err
@@ -57,11 +52,15 @@ func pdfQuality(ctx context.Context, in, dir string) (float64, error) {
 	}
 	defer os.RemoveAll(tmp)
 	for to, from := range map[string]string{"a": in, "b": made} {
-		if out, err := exec.CommandContext(ctx, "pdftoppm", "-r", "100", "-singlefile", from, filepath.Join(tmp, to)).CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("pdftoppm: %w\n%s", err, out)
+		if out, err := exec.CommandContext(ctx, program, append(args[:len(args):len(args)], from, filepath.Join(tmp, to+ext))...).CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%s: %w\n%s", program, err, out)
 		}
 	}
-	return ssim(ctx, filepath.Join(tmp, "a.ppm"), filepath.Join(tmp, "b.ppm"))
+	pictures, err := filepath.Glob(filepath.Join(tmp, "*"))
+	if err != nil || len(pictures) != 2 {
+		return 0, fmt.Errorf("%s made %d pictures (%v)", program, len(pictures), err)
+	}
+	return ssim(ctx, pictures[0], pictures[1])
 }
 
 // only returns the only file in dir.

@@ -33,14 +33,42 @@ const (
 
 // A sealer encrypts the content of one entry: what is written to it goes to w.
 type sealer struct {
-	w       io.Writer
-	head    []byte // salt and password check
+	w    io.Writer
+	head []byte // salt and password check
+	mac  hash.Hash
+	keys keyStream
+	buf  []byte
+}
+
+// A keyStream is what content is combined with to encrypt and to decrypt it. The
+// mode is CTR with a counter that begins at 1 and has its lowest byte first, other
+// than that of crypto/cipher.
+type keyStream struct {
 	block   cipher.Block
-	mac     hash.Hash
 	counter uint64 // of the last block in pad
-	pad     []byte // what content is combined with
-	used    int    // bytes of pad
-	buf     []byte
+	pad     []byte
+	used    int // bytes of pad
+}
+
+// keyChunk is how many bytes a keyStream makes at once.
+const keyChunk = 32 << 10
+
+// next returns the bytes to be combined next, at least one. Who uses some of them
+// adds their number to k.used.
+func (k *keyStream) next() []byte {
+	if k.used == len(k.pad) {
+		if k.pad == nil {
+			k.pad = make([]byte, keyChunk)
+		}
+		clear(k.pad)
+		for b := k.pad; len(b) > 0; b = b[aes.BlockSize:] {
+			k.counter++
+			binary.LittleEndian.PutUint64(b, k.counter)
+			k.block.Encrypt(b[:aes.BlockSize], b[:aes.BlockSize])
+		}
+		k.used = 0
+	}
+	return k.pad[k.used:]
 }
 
 // newSealer derives the keys of an entry, which takes about a millisecond. Every
@@ -57,7 +85,7 @@ func newSealer(password string) (*sealer, error) {
 		return nil, err
 	}
 	return &sealer{
-		head: append(salt, keys[2*aesKey:]...), block: block,
+		head: append(salt, keys[2*aesKey:]...), keys: keyStream{block: block},
 		mac: hmac.New(sha1.New, keys[aesKey:2*aesKey]),
 	}, nil
 }
@@ -83,25 +111,14 @@ func (s *sealer) start(w io.Writer) error {
 	return err
 }
 
-// Write implements io.Writer. The mode is CTR with a counter that begins at 1 and
-// has its lowest byte first, other than that of crypto/cipher.
+// Write implements io.Writer.
 func (s *sealer) Write(p []byte) (n int, err error) {
-	if s.pad == nil {
-		s.pad, s.buf = make([]byte, 32<<10), make([]byte, 32<<10)
-		s.used = len(s.pad)
+	if s.buf == nil {
+		s.buf = make([]byte, keyChunk)
 	}
 	for len(p) > 0 {
-		if s.used == len(s.pad) {
-			clear(s.pad)
-			for b := s.pad; len(b) > 0; b = b[aes.BlockSize:] {
-				s.counter++
-				binary.LittleEndian.PutUint64(b, s.counter)
-				s.block.Encrypt(b[:aes.BlockSize], b[:aes.BlockSize])
-			}
-			s.used = 0
-		}
-		chunk := s.buf[:subtle.XORBytes(s.buf, p, s.pad[s.used:])]
-		s.used += len(chunk)
+		chunk := s.buf[:subtle.XORBytes(s.buf, p, s.keys.next())]
+		s.keys.used += len(chunk)
 		s.mac.Write(chunk)
 		m, err := s.w.Write(chunk)
 		if n += m; err != nil {

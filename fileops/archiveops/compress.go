@@ -67,15 +67,10 @@ const ratioFrom = 10 << 20
 // l may be nil.
 func Compress(l *Limits) fileops.Action {
 	c := &recompressor{limits: l.orDefault()}
-	const less, recommended, extreme = "less_compression", "recommended_compression", "extreme_compression"
 	return fileops.Func(fileops.Spec{
 		Name: "compress", Engine: engineName, Family: "archive",
 		Summary: "Makes ZIP archives smaller without changing what is in them.",
-		Accepts: []fileops.Accept{{Formats: []format.Format{format.ZIP}, Params: fileops.Schema{{
-			Name: "compression_value", Doc: "Accepted for all formats; archives lose nothing at any level.",
-			Default: recommended, Enum: []string{less, recommended, extreme},
-			Aliases: map[string]string{"low": less, "less": less, "recommended": recommended, "high": extreme, "extreme": extreme},
-		}}}},
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.ZIP}, Params: fileops.Schema{fileops.Compression("Accepted for all formats; archives lose nothing at any level.")}}},
 	}, c.do)
 }
 

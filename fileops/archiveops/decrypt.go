@@ -2,7 +2,6 @@ package archiveops
 
 import (
 	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/sha1"
@@ -103,14 +102,11 @@ func decrypted(f *zip.File, info cipherInfo, password []byte) (io.Reader, int64,
 
 // An opener decrypts what a sealer of any strength has made.
 type opener struct {
-	raw     io.Reader // the encrypted content
-	mac     hash.Hash
-	end     io.Reader // the code of authentication
-	block   cipher.Block
-	counter uint64
-	pad     []byte
-	used    int
-	err     error
+	raw  io.Reader // the encrypted content
+	mac  hash.Hash
+	end  io.Reader // the code of authentication
+	keys keyStream
+	err  error
 }
 
 func newOpener(raw io.Reader, size int64, key int, password []byte) (io.Reader, int64, error) {
@@ -133,8 +129,7 @@ func newOpener(raw io.Reader, size int64, key int, password []byte) (io.Reader, 
 	if err != nil {
 		return nil, 0, err
 	}
-	o := &opener{raw: io.LimitReader(raw, size), mac: hmac.New(sha1.New, keys[key:2*key]), end: raw, block: block, pad: make([]byte, 32<<10)}
-	o.used = len(o.pad)
+	o := &opener{raw: io.LimitReader(raw, size), mac: hmac.New(sha1.New, keys[key:2*key]), end: raw, keys: keyStream{block: block}}
 	return o, size, nil
 }
 
@@ -143,19 +138,11 @@ func (o *opener) Read(p []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
 	}
-	if o.used == len(o.pad) {
-		clear(o.pad)
-		for b := o.pad; len(b) > 0; b = b[aes.BlockSize:] {
-			o.counter++
-			binary.LittleEndian.PutUint64(b, o.counter)
-			o.block.Encrypt(b[:aes.BlockSize], b[:aes.BlockSize])
-		}
-		o.used = 0
-	}
-	n, err := o.raw.Read(p[:min(len(p), len(o.pad)-o.used)])
+	pad := o.keys.next()
+	n, err := o.raw.Read(p[:min(len(p), len(pad))])
 	o.mac.Write(p[:n])
-	subtle.XORBytes(p[:n], p[:n], o.pad[o.used:])
-	o.used += n
+	subtle.XORBytes(p[:n], p[:n], pad)
+	o.keys.used += n
 	if err == io.EOF {
 		code := make([]byte, aesMAC)
 		if _, rerr := io.ReadFull(o.end, code); rerr != nil || !hmac.Equal(code, o.mac.Sum(nil)[:aesMAC]) {

@@ -44,18 +44,7 @@ func Unlock(l *Limits) fileops.Action {
 	return fileops.Func(lockSpec("unlock", "Removes the password from a ZIP archive.", fileops.Schema{
 		oldPassword("password", "Password of the archive."),
 	}), func(ctx context.Context, job *fileops.Job) error {
-		zr, n, err := k.open(job)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errPlain()
-		}
-		keys, err := k.try(ctx, job, zr, job.Params.Get("password"))
-		if err != nil {
-			return err
-		}
-		return k.rewrite(ctx, job, zr, keys, "")
+		return k.relock(ctx, job, job.Params.Get("password"), "")
 	})
 }
 
@@ -68,18 +57,7 @@ func ResetPassword(l *Limits) fileops.Action {
 		oldPassword("old_password", "Present password of the archive."),
 		newPassword("new_password", "Password that will be needed to unpack the archive."),
 	}), func(ctx context.Context, job *fileops.Job) error {
-		zr, n, err := k.open(job)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errPlain()
-		}
-		keys, err := k.try(ctx, job, zr, job.Params.Get("old_password"))
-		if err != nil {
-			return err
-		}
-		return k.rewrite(ctx, job, zr, keys, job.Params.Get("new_password"))
+		return k.relock(ctx, job, job.Params.Get("old_password"), job.Params.Get("new_password"))
 	})
 }
 
@@ -120,6 +98,23 @@ func (k *locksmith) open(job *fileops.Job) (zr *zip.Reader, encrypted int, err e
 		}
 	}
 	return zr, encrypted, nil
+}
+
+// relock puts what one password opens under another, or under none if that is
+// empty.
+func (k *locksmith) relock(ctx context.Context, job *fileops.Job, from, to string) error {
+	zr, n, err := k.open(job)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errPlain()
+	}
+	keys, err := k.try(ctx, job, zr, from)
+	if err != nil {
+		return err
+	}
+	return k.rewrite(ctx, job, zr, keys, to)
 }
 
 // A key is what opens an entry, and what is known of its content then.
@@ -189,7 +184,7 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 	if err != nil {
 		return 0, err
 	}
-	r = &watched{ctx, r}
+	r = fileops.ContextReader(ctx, r)
 	content := io.Reader(r)
 	switch info.method {
 	case zip.Store:
@@ -301,7 +296,7 @@ func (k *locksmith) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys
 		}
 		w = seal
 	}
-	n, err := io.Copy(w, &watched{ctx, r})
+	n, err := io.Copy(w, fileops.ContextReader(ctx, r))
 	switch {
 	case errors.Is(err, errDamaged), err == nil && n != size:
 		return damaged(err)
@@ -311,18 +306,4 @@ func (k *locksmith) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys
 		return seal.finish()
 	}
 	return nil
-}
-
-// A watched reader ends with the context.
-type watched struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	return w.r.Read(p)
 }

@@ -27,8 +27,21 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool
 	if err != nil {
 		return err
 	}
-	r := delimited.NewReader(text, comma)
-	err = r.Next()
+	return writeRecords(delimited.NewReader(text, comma), w, typed)
+}
+
+// A rowReader reads rows of cells, as a [delimited.Reader] does.
+type rowReader interface {
+	Next() error
+	Rows() int
+	Len() int
+	Cell(i int) []byte
+}
+
+// writeRecords writes rows as an array of objects, one on a line. The first row
+// names the columns.
+func writeRecords(r rowReader, w io.Writer, typed bool) error {
+	err := r.Next()
 	if errors.Is(err, io.EOF) {
 		_, err = io.WriteString(w, "[]\n")
 		return err

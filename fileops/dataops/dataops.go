@@ -1,7 +1,7 @@
 // Package dataops converts tabular data in pure Go: JSON, CSV and TSV to each
-// other and to tables in HTML and Markdown.
+// other and to tables in HTML and Markdown, and tables in HTML to data.
 //
-// Files are read as streams, JSON several times: once to see what it is, once
+// Files other than HTML are read as streams, JSON several times: once to see what it is, once
 // for the columns, once for the rows. Memory does not grow with the file, only
 // with its widest row. The limits are 16 MiB for a
 // cell, 32 MiB for a row, 16384 columns, 100 levels of nesting.
@@ -37,6 +37,18 @@
 // CSV is found by trying if it is not given. The first row names the columns; a
 // name that is empty or used before gets one of its own ("column_3", "name_2").
 //
+// # Tables of HTML
+//
+// A page may be in any encoding that package charset knows or that it declares. A
+// table inside a cell is a table of its own; tables without any text and rows without
+// any cell do not count. Of several the one with the most cells that have a text is taken, and
+// to workbooks each becomes a sheet. A cell that spans others stands in the first
+// place of its span and leaves the others empty, as in a merged cell of a sheet. White
+// space is that which a browser shows. The first row names the columns in JSON, as
+// for CSV. In workbooks what is literally a number of JSON is one; nothing else is
+// taken for a number or a date. A page may have 64 MiB, 1000 tables, 1,048,576 rows
+// in each and 4 million cells in all of them.
+//
 // # CSV as a table
 //
 // The cells are taken over as they are: nothing is read as a number or a date. The
@@ -67,15 +79,16 @@ const (
 	maxResult, maxGrowth = 256 << 20, 50
 )
 
-// Convert returns the action "convert" for JSON to csv, tsv, html and md, and for
-// CSV and TSV to each other and to json, html and md. With the parameter typed, what
+// Convert returns the action "convert" for JSON to csv, tsv, html and md, for CSV
+// and TSV to each other and to json, html and md, and for the tables of an HTML page
+// to csv, tsv, json and fods, where the parameter sheet chooses one of them. With the parameter typed, what
 // is literally a number, true or false in a cell is one in the JSON too, and an
 // empty cell is null. The parameter delimiter is that of the CSV, be it the input
 // or the result: that of an input is found by trying if it is absent, and that of a
 // result is then a comma. Where both are CSV's kin it is that of the CSV.
 //
 // It fails with [fileops.ErrCorruptInput] if the input breaks the rules of its
-// format, [fileops.ErrUnsupportedInput] if JSON is no table, and
+// format, [fileops.ErrUnsupportedInput] if JSON is no table or a page has none, and
 // [fileops.ErrLimit] beyond the limits named in the package comment.
 func Convert() fileops.Action {
 	to := func(formats ...format.Format) fileops.Param {
@@ -103,6 +116,10 @@ func Convert() fileops.Action {
 		Name: "typed", Type: fileops.Boolean, Default: false,
 		Doc: "Whether numbers, true and false become such values, and empty cells null, instead of strings.",
 	}
+	sheet := func(otherwise string) fileops.Param {
+		return fileops.Param{Name: "sheet", Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to take; " + otherwise + " if absent."}
+	}
+	one, all := sheet("the largest one"), sheet("all of them, a sheet each,")
 	spec := fileops.Spec{
 		Name:    "convert",
 		Engine:  "go",
@@ -116,6 +133,10 @@ func Convert() fileops.Action {
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed}},
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.CSV), written}},
 			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD)}},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSON), typed, one}},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.CSV), written, one}},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.TSV), one}},
+			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.FODS), all}},
 		},
 	}
 	return fileops.Func(spec, convert)
@@ -127,15 +148,21 @@ var delimiters = map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "p
 func convert(ctx context.Context, job *fileops.Job) error {
 	in := job.Input()
 	to := format.Format(job.Params.Get("convert_to"))
-	src, err := newSource(ctx, job)
-	if err != nil {
-		return err
+	var src *source
+	if in.Format() != format.HTML {
+		var err error
+		if src, err = newSource(ctx, job); err != nil {
+			return err
+		}
 	}
 	return job.Write(fileops.ResultName(in, to), func(w io.Writer) error {
 		lw := &limitedWriter{w: w, left: maxResult + maxGrowth*in.Size()}
 		bw := bufio.NewWriterSize(lw, 64<<10)
 		comma := delimiters[job.Params.Get("delimiter")]
+		var err error
 		switch {
+		case in.Format() == format.HTML:
+			err = fromHTML(ctx, job, bw, to)
 		case in.Format() == format.JSON:
 			err = fromJSON(src, newTableWriter(bw, to, format.Base(in.Name()), comma))
 		case to == format.JSON:

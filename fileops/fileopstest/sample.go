@@ -93,7 +93,7 @@ func build(f format.Format) ([]byte, error) {
 	case format.MD:
 		fmt.Fprintf(&b, "# A sample\n\n%s\n\n- one\n- **two**\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", Text)
 	case format.HTML:
-		fmt.Fprintf(&b, "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title>A sample</title></head><body><h1>A sample</h1><p>%s</p><ul><li>one</li></ul></body></html>\n", Text)
+		fmt.Fprintf(&b, "<!DOCTYPE html><html><head><meta charset=\"utf-8\"><title>A sample</title></head><body><h1>A sample</h1><p>%s</p><ul><li>one</li></ul><table><tr><th>name</th><th>count</th></tr><tr><td>Äpfel</td><td>3</td></tr><tr><td>Birnen</td><td>4</td></tr></table></body></html>\n", Text)
 	case format.CSV:
 		fmt.Fprintf(&b, "name,count,text\nÄpfel,3,%q\nBirnen,4,x\n", Text)
 	case format.TSV:

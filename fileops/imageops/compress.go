@@ -50,12 +50,7 @@ func (e *Engine) Compress() fileops.Action {
 			formats = append(formats, f)
 		}
 	}
-	spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{{
-		Name: "compression_value", Doc: "How much detail may be lost to save space.",
-		Default: recommended,
-		Enum:    levels,
-		Aliases: map[string]string{"low": less, "less": less, "recommended": recommended, "high": extreme, "extreme": extreme},
-	}}}}
+	spec.Accepts = []fileops.Accept{{Formats: formats, Params: fileops.Schema{fileops.Compression("How much detail may be lost to save space.")}}}
 	return fileops.Func(spec, e.compress)
 }
 

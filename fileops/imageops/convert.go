@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -55,7 +56,7 @@ func convertParams(in format.Format, targets []format.Format) fileops.Schema {
 			Doc: "Removes metadata such as the camera and the place where a photo was taken."},
 		{Name: "fit", Default: fitInside, Enum: []string{fitInside, fitCover, fitContain, fitFill}, Aliases: map[string]string{"exact": fitFill, "crop": fitCover, "pad": fitContain},
 			Doc: "What width and height mean together: the largest size (inside), or exactly this size, by cutting off (cover), with background around (contain) or out of proportion (fill)."},
-		backgroundParam(),
+		colour.Param("background", "Colour behind transparent parts and around a contained picture, as #rrggbb or a name of CSS 2.1; without it, white where the format has no transparency."),
 	}
 	if in == format.SVG {
 		s = append(s, fileops.Param{Name: "dpi", Type: fileops.Integer, Min: 10, Max: 2400,
@@ -75,7 +76,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		quality: job.Params.Int("quality"),
 		enlarge: src.format == format.SVG,
 		bilevel: h.bilevel,
-		fit:     job.Params.Get("fit"), background: parseColour(job.Params.Get("background")),
+		fit:     job.Params.Get("fit"), background: colour.Parse(job.Params.Get("background")),
 		dpi: job.Params.Float("dpi"),
 	}
 	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling makes grays
@@ -92,7 +93,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	switch {
 	case src.format == format.TIFF:
 		pages = h.pages
-	case animated(src.format) && animated(p.to) && h.pages > 1:
+	case animated(src.format) && (animated(p.to) || p.to == format.TIFF) && h.pages > 1:
 		p.all = true
 	}
 	for i := range pages {

@@ -18,9 +18,10 @@
 // The orientation that a camera only noted is applied. A colour profile is kept
 // where the target can carry it; otherwise, and for CMYK, the colours are
 // converted to sRGB. Where the target has no transparency the picture is laid
-// on white or on the colour that is asked for. Animations stay animations between GIF and WebP; other targets get
-// the first frame. A TIFF of several pages gives one result per page, except as
-// TIFF. Pictures are never enlarged, apart from SVG, which has no pixels.
+// on white or on the colour that is asked for. Animations stay animations between
+// GIF and WebP, and become the pages of a TIFF; other targets, and all of them
+// without libvips, get the first frame. A TIFF of several pages gives one result
+// per page. Pictures are never enlarged, apart from SVG, which has no pixels.
 //
 // # Hostile input
 //

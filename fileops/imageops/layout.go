@@ -3,11 +3,8 @@ package imageops
 import (
 	"image/color"
 	"math"
-	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -56,42 +53,6 @@ func (t plan) layout(w, h int) layout {
 	return l
 }
 
-// colourNames are those of CSS 2.1, 4.3.6.
-var colourNames = map[string]uint32{
-	"aqua": 0x00ffff, "black": 0x000000, "blue": 0x0000ff, "fuchsia": 0xff00ff, "gray": 0x808080, "green": 0x008000,
-	"lime": 0x00ff00, "maroon": 0x800000, "navy": 0x000080, "olive": 0x808000, "orange": 0xffa500, "purple": 0x800080,
-	"red": 0xff0000, "silver": 0xc0c0c0, "teal": 0x008080, "white": 0xffffff, "yellow": 0xffff00,
-}
-
-// backgroundParam is the parameter background.
-func backgroundParam() fileops.Param {
-	names := make([]string, 0, len(colourNames))
-	for n := range colourNames {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return fileops.Param{
-		Name: "background", Min: 3, Max: 7, Pattern: "#[0-9A-Fa-f]{6}|" + strings.Join(names, "|"),
-		Doc: "Colour behind transparent parts and around a contained picture, as #rrggbb or a name of CSS 2.1; without it, white where the format has no transparency.",
-	}
-}
-
-// parseColour reads what backgroundParam lets through; nil for "".
-func parseColour(s string) *color.NRGBA {
-	if s == "" {
-		return nil
-	}
-	v, ok := colourNames[s]
-	if hex, found := strings.CutPrefix(s, "#"); found {
-		n, err := strconv.ParseUint(hex, 16, 24)
-		v, ok = uint32(n), err == nil
-	}
-	if !ok {
-		return nil
-	}
-	return &color.NRGBA{byte(v >> 16), byte(v >> 8), byte(v), 255}
-}
-
 // opaque tells whether the target of a plan has no transparency.
 func opaque(t plan) bool {
 	return t.to == format.JPG || t.to == format.BMP || t.to == format.TIFF && t.tiff == "jpeg"
@@ -102,7 +63,7 @@ func (t plan) backdrop() color.NRGBA {
 	if t.background != nil {
 		return *t.background
 	}
-	return color.NRGBA{255, 255, 255, 255}
+	return colour.White
 }
 
 // padding is the colour around a contained picture.

@@ -3,14 +3,15 @@ package imageops
 import (
 	"encoding/binary"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 )
 
 // Levels of compress, as they are on the wire.
 const (
-	less        = "less_compression"
-	recommended = "recommended_compression"
-	extreme     = "extreme_compression"
+	less        = fileops.LessCompression
+	recommended = fileops.RecommendedCompression
+	extreme     = fileops.ExtremeCompression
 )
 
 var levels = []string{less, recommended, extreme}

@@ -766,3 +766,62 @@ func TestSmallerThanDecoded(t *testing.T) {
 		}
 	}
 }
+
+// The frames of an animation become the pages of a TIFF, pixel by pixel those
+// that ffmpeg sees in the animation.
+func TestAnimationToPages(t *testing.T) {
+	t.Parallel()
+	in := animation(t, 4)
+	webp := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in) // without loss
+	for name, src := range map[string]*fileops.File{"gif": in, "webp": webp} {
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "tiff"}, src)
+		if n, h := field(t, out, "n-pages"), field(t, out, "height"); n != "4" || h != "40" {
+			t.Fatalf("%s: %s pages of height %s", name, n, h)
+		}
+		for i := range 4 {
+			page := made(t, "p.png", "vips", "extract_band", save(t, out)+fmt.Sprintf("[page=%d]", i), "OUT", "0", "--n", "3")
+			frame := made(t, "f.png", "ffmpeg", "-v", "error", "-i", save(t, in), "-vf", fmt.Sprintf(`select=eq(n\,%d)`, i), "-frames:v", "1", "-pix_fmt", "rgb24", "OUT")
+			got, want := pngOf(t, page), pngOf(t, frame)
+			if got.Bounds() != want.Bounds() {
+				t.Fatalf("%s, page %d: %v instead of %v", name, i+1, got.Bounds(), want.Bounds())
+			}
+			for y := range 40 {
+				for x := range 60 {
+					if r, g, b, _ := got.At(x, y).RGBA(); [3]uint32{r, g, b} != rgb(want.At(x, y)) {
+						t.Fatalf("%s, page %d: (%d, %d) is %v, want %v", name, i+1, x, y, got.At(x, y), want.At(x, y))
+					}
+				}
+			}
+		}
+	}
+
+	small := one(t, engine(t).Convert(), fileops.Args{"convert_to": "tiff", "width": 30, "height": 30, "fit": "contain", "background": "black"}, in)
+	if n, w, h := field(t, small, "n-pages"), field(t, small, "width"), field(t, small, "height"); n != "4" || w != "30" || h != "30" {
+		t.Errorf("scaled: %s pages of %s × %s", n, w, h)
+	}
+	single := one(t, engine(t).Convert(), fileops.Args{"convert_to": "tiff"}, animation(t, 1))
+	if out := tool(t, "vipsheader", "-a", save(t, single)); strings.Contains(out, "n-pages: ") && !strings.Contains(out, "n-pages: 1\n") {
+		t.Errorf("a single frame: %s", out)
+	}
+	e, err := imageops.New(&imageops.Options{MaxFrames: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), e.Convert(), fileops.Args{"convert_to": "tiff"}, animation(t, 5)); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("more frames than the limit: %v", err)
+	}
+}
+
+func pngOf(t testing.TB, f *fileops.File) image.Image {
+	t.Helper()
+	m, err := png.Decode(bytes.NewReader(content(t, f)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func rgb(c color.Color) [3]uint32 {
+	r, g, b, _ := c.RGBA()
+	return [3]uint32{r, g, b}
+}

@@ -2,6 +2,7 @@ package mediaops
 
 import (
 	"fmt"
+	"image/color"
 	"maps"
 	"slices"
 
@@ -79,9 +80,9 @@ func filter(n node, steps ...step) node {
 // onGround puts a stream with transparency on a ground of one colour. The ground
 // is made of the pictures themselves with lutrgb, because drawbox crashes on RGBA
 // in ffmpeg 5.1.
-func onGround(n node, c colour) node {
+func onGround(n node, c color.NRGBA) node {
 	split := filter(n, step{"format", "rgba"}).Split()
-	ground := filter(split.Get("0"), step{"lutrgb", fmt.Sprintf("r=%d", c[0]), fmt.Sprintf("g=%d", c[1]), fmt.Sprintf("b=%d", c[2]), "a=255"})
+	ground := filter(split.Get("0"), step{"lutrgb", fmt.Sprintf("r=%d", c.R), fmt.Sprintf("g=%d", c.G), fmt.Sprintf("b=%d", c.B), "a=255"})
 	return ffmpeg.Filter([]node{ground, split.Get("1")}, "overlay", ffmpeg.Args{"format=rgb"})
 }
 

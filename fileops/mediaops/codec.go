@@ -2,8 +2,11 @@ package mediaops
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
+
+	"github.com/filewright/filewright/fileops/colour"
 )
 
 // A level is how hard something is compressed. Conversion aims for what people
@@ -169,7 +172,7 @@ type shape struct {
 	constant      bool
 	pixels        string // pixel format, "" means the encoder's choice
 	lanczos       bool
-	ground        *colour // behind transparent pictures; nil means white if the encoder knows no transparency
+	ground        *color.NRGBA // behind transparent pictures; nil means white if the encoder knows no transparency
 }
 
 // pictures returns the filters between a decoded video stream and its encoder.
@@ -179,7 +182,7 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	case sh.ground != nil:
 		in = onGround(in, *sh.ground)
 	case sh.pixels != "": // all of them are opaque
-		in = onGround(in, white)
+		in = onGround(in, colour.White)
 	}
 	var steps []step
 	switch v.FieldOrder {

@@ -17,15 +17,7 @@ import (
 // 3 % smaller is returned as it was. See the package documentation for what the
 // levels mean; WAV and AIFF always stay as they are.
 func (e *Engine) Compress() fileops.Action {
-	levels := fileops.Param{
-		Name: "compression_value", Doc: "How hard to compress: the smaller the result, the lower the quality.",
-		Enum:    []string{"less_compression", "recommended_compression", "extreme_compression"},
-		Default: "recommended_compression",
-		Aliases: map[string]string{
-			"low": "less_compression", "less": "less_compression", "recommended": "recommended_compression",
-			"high": "extreme_compression", "extreme": "extreme_compression",
-		},
-	}
+	levels := fileops.Compression("How hard to compress: the smaller the result, the lower the quality.")
 	spec := fileops.Spec{
 		Name: "compress", Engine: e.name(), Family: "media",
 		Summary: "Makes audio and video files smaller.",
@@ -54,9 +46,9 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	}
 	l := recommended
 	switch job.Params.Get("compression_value") {
-	case "less_compression":
+	case fileops.LessCompression:
 		l = less
-	case "extreme_compression":
+	case fileops.ExtremeCompression:
 		l = extreme
 	}
 	dir, err := job.Dir()

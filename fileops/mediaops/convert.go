@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -71,7 +73,7 @@ func (e *Engine) conversions() []fileops.Accept {
 				params = slices.DeleteFunc(slices.Clone(params), func(p fileops.Param) bool { return p.Name == "audio_bitrate" })
 			}
 			if g.kind != audio && mayBeTransparent(from) {
-				params = append(slices.Clone(params), backgroundParam())
+				params = append(slices.Clone(params), colour.Param("background", "Colour behind transparent parts, as #rrggbb or a name of CSS 2.1; without it, white where the format has no transparency."))
 			}
 			target := fileops.Enum("convert_to", "Format of the result.", to...)
 			target.Aliases = aliases(to)
@@ -107,18 +109,18 @@ func aliases(formats []string) map[string]string {
 
 // A request is what the parameters of a conversion say.
 type request struct {
-	bitRate         int     // kbit/s, 0 if not given
-	width, height   float64 // pixels, 0 if not given
-	fps             float64 // 0 if not given
-	start, duration float64 // seconds, 0 if not given
-	time            float64 // seconds, -1 if not given
-	ground          *colour // behind what is transparent, nil if not given
+	bitRate         int          // kbit/s, 0 if not given
+	width, height   float64      // pixels, 0 if not given
+	fps             float64      // 0 if not given
+	start, duration float64      // seconds, 0 if not given
+	time            float64      // seconds, -1 if not given
+	ground          *color.NRGBA // behind what is transparent, nil if not given
 }
 
 func requestOf(p fileops.Params) request {
 	r := request{
 		bitRate: p.Int("audio_bitrate"), width: p.Float("width"), height: p.Float("height"), fps: p.Float("fps"),
-		start: p.Float("start"), duration: p.Float("duration"), time: -1, ground: parseColour(p.Get("background")),
+		start: p.Float("start"), duration: p.Float("duration"), time: -1, ground: colour.Parse(p.Get("background")),
 	}
 	if h := p.Float("video_height"); h > 0 && (r.height == 0 || h < r.height) {
 		r.height = h

@@ -99,7 +99,7 @@ func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 	if manifest && e.UncompressedSize64 < 16<<20 {
 		w = &keep
 	}
-	if _, err := io.Copy(w, &ctxReader{ctx, r}); err != nil {
+	if _, err := io.Copy(w, fileops.ContextReader(ctx, r)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -118,7 +118,7 @@ func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 // checkXML tells whether flat XML is well-formed. A document type is not taken:
 // it could declare entities that expand without end.
 func checkXML(ctx context.Context, r io.Reader) error {
-	d := xml.NewDecoder(&ctxReader{ctx, r})
+	d := xml.NewDecoder(fileops.ContextReader(ctx, r))
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	for n := 0; ; n++ {
 		t, err := d.RawToken()
@@ -142,7 +142,7 @@ func checkXML(ctx context.Context, r io.Reader) error {
 // preceded by a backslash, and not in binary data (Rich Text Format
 // Specification 1.9.1, "RTF Syntax").
 func checkRTF(ctx context.Context, r io.Reader) error {
-	src := &ctxReader{ctx, r}
+	src := fileops.ContextReader(ctx, r)
 	buf := make([]byte, 64<<10)
 	depth := 0
 	skip := int64(0)   // bytes of binary data left
@@ -205,18 +205,4 @@ func checkRTF(ctx context.Context, r io.Reader) error {
 			return err
 		}
 	}
-}
-
-// A ctxReader fails when its context is done. It lives no longer than the call
-// that made it.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
 }

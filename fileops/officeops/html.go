@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/filewright/filewright/fileops"
 )
 
 // pageStyle comes before the styles of a document, which may override it.
@@ -52,7 +54,7 @@ func (c cleaner) clean(ctx context.Context, page []byte) []byte {
 	if c.pageSize {
 		b.WriteString(pageStyle + "\n")
 	}
-	z := html.NewTokenizer(&ctxReader{ctx, bytes.NewReader(page)})
+	z := html.NewTokenizer(fileops.ContextReader(ctx, bytes.NewReader(page)))
 	skip, depth := "", 0 // the element being left out, and how deep we are in such
 	inStyle := false
 	for {

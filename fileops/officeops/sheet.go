@@ -117,7 +117,7 @@ func inspect(ctx context.Context, text []byte, from format.Format, comma rune) (
 }
 
 func (t *table) reader(ctx context.Context, text []byte) *csv.Reader {
-	r := csv.NewReader(&ctxReader{ctx, bytes.NewReader(text[t.skip:])})
+	r := csv.NewReader(fileops.ContextReader(ctx, bytes.NewReader(text[t.skip:])))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord = t.comma, true, -1
 	return r
 }

@@ -21,6 +21,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/compound"
 )
 
 // Agile encryption, which Office has written since 2010 ([MS-OFFCRYPTO] 2.3.4.10
@@ -246,7 +247,7 @@ func (a *agile) openIntegrity(key, value []byte) (err error) {
 // decrypt writes the package that the stream EncryptedPackage holds.
 func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 	mac := hmac.New(a.newHash, a.hmacKey)
-	r = io.TeeReader(&ctxReader{ctx, r}, mac)
+	r = io.TeeReader(fileops.ContextReader(ctx, r), mac)
 	left, err := packageSize(r)
 	if err != nil {
 		return err
@@ -263,7 +264,7 @@ func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 			return context.Cause(ctx)
 		}
 		if n = n &^ (aes.BlockSize - 1); int64(n) < min(left, segment) {
-			return errors.Join(errCFB, err)
+			return errors.Join(compound.ErrDamaged, err)
 		}
 		binary.LittleEndian.PutUint32(count[:], i)
 		cipher.NewCBCDecrypter(block, a.iv(count[:])).CryptBlocks(buf[:n], buf[:n])
@@ -286,11 +287,11 @@ func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 func packageSize(r io.Reader) (int64, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return 0, fmt.Errorf("%w: %w", errCFB, err)
+		return 0, fmt.Errorf("%w: %w", compound.ErrDamaged, err)
 	}
 	n := int64(binary.LittleEndian.Uint64(b[:]))
 	if n < 0 {
-		return 0, errCFB
+		return 0, compound.ErrDamaged
 	}
 	return n, nil
 }

@@ -133,7 +133,7 @@ func (e *entry) read(ctx context.Context, limit int64) ([]byte, error) {
 	defer r.Close()
 	var b bytes.Buffer
 	b.Grow(int(e.UncompressedSize64))
-	if _, err := io.Copy(&b, &ctxReader{ctx, r}); err != nil {
+	if _, err := io.Copy(&b, fileops.ContextReader(ctx, r)); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -170,7 +170,7 @@ func (e *entry) check(ctx context.Context) error {
 		return damaged(fmt.Errorf("%s: %w", e.Name, err))
 	}
 	defer r.Close()
-	if _, err := io.Copy(io.Discard, &ctxReader{ctx, r}); err != nil {
+	if _, err := io.Copy(io.Discard, fileops.ContextReader(ctx, r)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -191,18 +191,4 @@ func (a *archive) unused(name, ext string) string {
 			return try
 		}
 	}
-}
-
-// A ctxReader fails when its context is done. It lives no longer than the call
-// that made it.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
 }

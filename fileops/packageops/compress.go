@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	less        = "less_compression"
-	recommended = "recommended_compression"
-	extreme     = "extreme_compression"
+	less        = fileops.LessCompression
+	recommended = fileops.RecommendedCompression
+	extreme     = fileops.ExtremeCompression
 )
 
 // A level says what may be lost.
@@ -60,12 +60,7 @@ func Compress(codec PictureCodec) fileops.Action {
 		Summary: "Makes documents, slides, sheets and books smaller in bytes.",
 		Accepts: []fileops.Accept{{
 			Formats: []format.Format{format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB},
-			Params: fileops.Schema{{
-				Name: "compression_value", Doc: "How much detail of pictures may be lost to save space.",
-				Default: recommended,
-				Enum:    []string{less, recommended, extreme},
-				Aliases: map[string]string{"low": less, "less": less, "recommended": recommended, "high": extreme, "extreme": extreme},
-			}},
+			Params:  fileops.Schema{fileops.Compression("How much detail of pictures may be lost to save space.")},
 		}},
 	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec) })
 }

@@ -17,49 +17,6 @@ func short(t testing.TB) context.Context {
 	return ctx
 }
 
-// locked is an encrypted package in its container.
-func locked(t testing.TB) []byte {
-	a, info, err := newAgile(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := bytes.Repeat([]byte("PK\x03\x04"), 3000)
-	var b bytes.Buffer
-	err = writeCompound(&b, []*cfbNode{
-		{name: "EncryptedPackage", size: encryptedSize(int64(len(content))), content: func(w io.Writer) error {
-			return a.encrypt(t.Context(), bytes.NewReader(content), int64(len(content)), w)
-		}},
-		{name: "EncryptionInfo", size: int64(len(info())), content: func(w io.Writer) error { _, err := w.Write(info()); return err }},
-		dataSpaces(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-func FuzzCompoundFile(f *testing.F) {
-	b := locked(f)
-	f.Add(b)
-	f.Add(b[:1024])
-	f.Add([]byte(cfbMagic))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := openCompound(bytes.NewReader(b), int64(len(b)))
-		if err != nil {
-			return
-		}
-		for name := range c.streams {
-			r, _, err := c.open(name)
-			if err != nil {
-				continue
-			}
-			if n, _ := io.Copy(io.Discard, r); n > int64(len(b)) {
-				t.Errorf("%d bytes from a file of %d", n, len(b))
-			}
-		}
-	})
-}
-
 func FuzzEncryptionInfo(f *testing.F) {
 	_, info, err := newAgile(f.Context(), "x")
 	if err != nil {

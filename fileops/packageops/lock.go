@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/compound"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -20,9 +21,10 @@ const (
 
 	// maxLock is the size in bytes of the largest document that can be
 	// encrypted: it is one stream of a compound file.
-	maxLock = maxCFBStream - 4096
+	maxLock = compound.MaxStream - 4096
 
-	maxInfo = 1 << 20 // bytes of the stream EncryptionInfo
+	maxInfo  = 1 << 20 // bytes of the stream EncryptionInfo
+	maxNodes = 4096    // of the directory of an encrypted document
 )
 
 var lockable = []format.Format{format.DOCX, format.XLSX, format.PPTX}
@@ -125,9 +127,9 @@ func ResetPassword() fileops.Action {
 // encrypted tells whether a file is a compound file, which no plain document of
 // these formats is.
 func encrypted(f *fileops.File) bool {
-	head := make([]byte, len(cfbMagic))
+	head := make([]byte, len(compound.Magic))
 	_, err := f.Reader().ReadAt(head, 0)
-	return err == nil && string(head) == cfbMagic
+	return err == nil && string(head) == compound.Magic
 }
 
 func lock(ctx context.Context, job *fileops.Job, in *fileops.File, password string) error {
@@ -143,10 +145,10 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 		return err
 	}
 	return job.Write(job.Input().Name(), func(w io.Writer) error {
-		return writeCompound(w, []*cfbNode{
+		return compound.Write(w, []*compound.Node{
 			// The package first: the description has a code of it.
-			{name: "EncryptedPackage", size: encryptedSize(size), content: func(w io.Writer) error { return a.encrypt(ctx, r, size, w) }},
-			{name: "EncryptionInfo", size: int64(len(info())), content: func(w io.Writer) error {
+			{Name: "EncryptedPackage", Size: encryptedSize(size), Content: func(w io.Writer) error { return a.encrypt(ctx, r, size, w) }},
+			{Name: "EncryptionInfo", Size: int64(len(info())), Content: func(w io.Writer) error {
 				_, err := w.Write(info())
 				return err
 			}},
@@ -157,7 +159,7 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 
 // dataSpaces returns the storage that says which stream is transformed by what
 // ([MS-OFFCRYPTO] 2.1, 2.3.4.1 to 2.3.4.3).
-func dataSpaces() *cfbNode {
+func dataSpaces() *compound.Node {
 	le := binary.LittleEndian
 	number := func(n ...uint32) []byte {
 		var b []byte
@@ -177,14 +179,16 @@ func dataSpaces() *cfbNode {
 		}
 		return b
 	}
-	stream := func(name string, parts ...[]byte) *cfbNode {
+	stream := func(name string, parts ...[]byte) *compound.Node {
 		b := bytes.Join(parts, nil)
-		return &cfbNode{name: name, size: int64(len(b)), content: func(w io.Writer) error {
+		return &compound.Node{Name: name, Size: int64(len(b)), Content: func(w io.Writer) error {
 			_, err := w.Write(b)
 			return err
 		}}
 	}
-	storage := func(name string, children ...*cfbNode) *cfbNode { return &cfbNode{name: name, children: children} }
+	storage := func(name string, children ...*compound.Node) *compound.Node {
+		return &compound.Node{Name: name, Children: children}
+	}
 	versions := number(1, 1, 1) // of reader, updater and writer: 1.0
 	const space, transform = "StrongEncryptionDataSpace", "StrongEncryptionTransform"
 	entry := bytes.Join([][]byte{number(1, 0), text("EncryptedPackage"), text(space)}, nil)
@@ -211,7 +215,7 @@ func unlock(ctx context.Context, in *fileops.File, password, path string) error 
 		}
 		return errPlain()
 	}
-	c, err := openCompound(in.Reader(), in.Size())
+	c, err := compound.Open(in.Reader(), in.Size(), maxNodes)
 	if err != nil {
 		return damaged(err)
 	}
@@ -226,9 +230,9 @@ func unlock(ctx context.Context, in *fileops.File, password, path string) error 
 	case d == nil:
 		return errWrong()
 	}
-	r, ok, err := c.open("EncryptedPackage")
+	r, ok, err := c.Stream("EncryptedPackage")
 	if err != nil || !ok {
-		return damaged(errors.Join(err, errCFB))
+		return damaged(errors.Join(err, compound.ErrDamaged))
 	}
 	w, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -239,7 +243,7 @@ func unlock(ctx context.Context, in *fileops.File, password, path string) error 
 		err = checkPlain(in, w)
 	}
 	err = errors.Join(err, w.Close())
-	if errors.Is(err, errCFB) {
+	if errors.Is(err, compound.ErrDamaged) {
 		return damaged(err)
 	}
 	return err
@@ -265,10 +269,10 @@ func checkPlain(in *fileops.File, f *os.File) error {
 
 // openEncryption reads the stream EncryptionInfo ([MS-OFFCRYPTO] 2.3.4.5,
 // 2.3.4.10). A wrong password gives nil.
-func openEncryption(ctx context.Context, c *compoundFile, password string) (decrypter, error) {
-	r, ok, err := c.open("EncryptionInfo")
+func openEncryption(ctx context.Context, c *compound.File, password string) (decrypter, error) {
+	r, ok, err := c.Stream("EncryptionInfo")
 	if err != nil || !ok {
-		return nil, errors.Join(err, errCFB)
+		return nil, errors.Join(err, compound.ErrDamaged)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxInfo))
 	if err != nil {

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/compound"
 )
 
 // Standard encryption, which Office 2007 and older versions of LibreOffice write
@@ -76,7 +79,7 @@ func (s *standard) blocks(b []byte) error {
 
 // decrypt writes the package that the stream EncryptedPackage holds.
 func (s *standard) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
-	r = &ctxReader{ctx, r}
+	r = fileops.ContextReader(ctx, r)
 	left, err := packageSize(r)
 	if err != nil {
 		return err
@@ -88,7 +91,7 @@ func (s *standard) decrypt(ctx context.Context, r io.Reader, w io.Writer) error 
 			return context.Cause(ctx)
 		}
 		if n &^= aes.BlockSize - 1; int64(n) < min(left, int64(len(buf))) {
-			return errors.Join(errCFB, err)
+			return errors.Join(compound.ErrDamaged, err)
 		}
 		if err := s.blocks(buf[:n]); err != nil {
 			return err

@@ -118,7 +118,7 @@ func (w *packer) write(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(out, &ctxReader{ctx, r}); err != nil {
+	if _, err := io.Copy(out, fileops.ContextReader(ctx, r)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -166,7 +166,7 @@ func (w *packer) copy(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, &ctxReader{ctx, r})
+	_, err = io.Copy(out, fileops.ContextReader(ctx, r))
 	return err
 }
 

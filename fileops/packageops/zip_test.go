@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"io"
+	"maps"
+	"slices"
 	"testing"
 )
 
@@ -42,8 +44,9 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 		}
 		write(f.Name, b)
 	}
-	for name, b := range change {
-		if !seen[name] && b != nil {
+	// In the same order each time: of equal pictures the first is kept.
+	for _, name := range slices.Sorted(maps.Keys(change)) {
+		if b := change[name]; !seen[name] && b != nil {
 			write(name, b)
 		}
 	}

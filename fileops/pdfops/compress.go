@@ -38,16 +38,7 @@ const parallel = 2
 // A signed file is returned as it is, because any change breaks the signature,
 // and so is one that would not become 3 % smaller.
 func (t Tools) Compress() fileops.Action {
-	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{{
-		Name: "compression_value", Doc: "How much quality may be given up for a smaller file.",
-		Enum:    []string{"less_compression", "recommended_compression", "extreme_compression"},
-		Default: "recommended_compression",
-		Aliases: map[string]string{
-			"low": "less_compression", "less": "less_compression",
-			"recommended": "recommended_compression", "medium": "recommended_compression",
-			"high": "extreme_compression", "extreme": "extreme_compression",
-		},
-	}})
+	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{fileops.Compression("How much quality may be given up for a smaller file.")})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		f := job.Input()
 		d, err := t.load(ctx, job, f, "the file")
@@ -92,9 +83,9 @@ func (t Tools) Compress() fileops.Action {
 
 func levelOf(name string) level {
 	switch name {
-	case "less_compression":
+	case fileops.LessCompression:
 		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.995, jpeg: 0.995, hopeful: true, page: 0.991, tint: 2}
-	case "extreme_compression":
+	case fileops.ExtremeCompression:
 		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, jpeg: leastSimilarity, private: true, page: 0.915, tint: 8}
 	}
 	return level{dpi: 150, excess: 1.4, quality: 73, similar: 0.9, jpeg: leastSimilarity, private: true, page: 0.955, tint: 4}

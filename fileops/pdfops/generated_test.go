@@ -22,9 +22,9 @@ import (
 
 // A testFont is a font file of the system, as PDF files embed it.
 type testFont struct {
-	key, subtype string // of the font file
-	data         string // a stream object
-	gids         map[rune]int
+	key  string // of the font file
+	data string // a stream object
+	gids map[rune]int
 }
 
 const (

@@ -29,20 +29,18 @@ func (l *lossless) set(s *types.StreamDict) {
 // have one and there are few colours, with a PNG predictor where that helps.
 func compactPicture(px Samples, space types.Object, mayIndex bool) *lossless {
 	l := &lossless{space: space, bits: 8, width: px.Width, height: px.Height}
-	rows, stride, pixel := px.Pix, px.Width*px.Components, px.Components
 	if packed, colors, bits := palettize(px, mayIndex); packed != nil {
 		l.space = types.Array{types.Name("Indexed"), space, types.Integer(len(colors)/px.Components - 1), types.HexLiteral(hex.EncodeToString(colors))}
 		l.palette, l.bits = len(colors)/px.Components, bits
-		rows, stride, pixel = packed, len(packed)/px.Height, 1
 		// Neighbours in a palette have nothing in common.
-		l.raw = deflate(rows)
+		l.raw = deflate(packed)
 		return l
 	}
-	predicted := predict(rows, stride, pixel)
-	if deflatedSize(rows) <= deflatedSize(predicted) {
-		l.raw = deflate(rows)
+	predicted := predict(px.Pix, px.Width*px.Components, px.Components)
+	if deflatedSize(px.Pix) <= deflatedSize(predicted) {
+		l.raw = deflate(px.Pix)
 	} else {
-		l.raw, l.parms = deflate(predicted), predictorParms(px.Width, pixel, l.bits)
+		l.raw, l.parms = deflate(predicted), predictorParms(px.Width, px.Components, l.bits)
 	}
 	return l
 }

@@ -190,7 +190,6 @@ func (c *cell) inside(b *block, left, right float64) *block {
 	q := *b
 	box := c.rect
 	if c.turn != 0 {
-		box = rect{0, 0, c.h(), c.w()}
 		q.region = rect{0, 0, c.h(), c.w()}
 		q.left, q.right, q.first = 0, 0, 0
 		return &q

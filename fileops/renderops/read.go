@@ -28,35 +28,17 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*rea
 	scans := e.newRecognition(ctx, job)
 	defer scans.stop()
 	err = e.run(ctx, func(in *instance) error {
-		doc, err := e.open(in, job)
-		if err != nil {
-			return err
-		}
-		pages, err := parsePages(job.Params.Get("pages"), doc.pages)
+		doc, pages, err := e.openPages(in, job)
 		if err != nil {
 			return err
 		}
 		r.info = docInfo{title: doc.metaText("Title"), author: doc.metaText("Author"), subject: doc.metaText("Subject")}
 		r.lang = doc.language()
 		r.marks = doc.outline()
-		x := newExtractor(doc, r.media)
-		for i, index := range pages {
-			if err := cancelled(ctx); err != nil {
-				return err
-			}
-			s, err := e.sheet(x, index, job)
-			if err != nil {
-				return err
-			}
-			if scans != nil {
-				if err := scans.add(s); err != nil {
-					return err
-				}
-			}
+		return e.eachSheet(ctx, job, newExtractor(doc, r.media), scans, pages, part, func(s *sheet) error {
 			r.sheets = append(r.sheets, s)
-			job.Progress(part * float64(i+1) / float64(len(pages)+1))
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -74,6 +56,41 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*rea
 		return nil, e.errNoText()
 	}
 	return r, nil
+}
+
+// openPages opens the document of a job and returns the indices of the pages that
+// it asks for.
+func (e *Engine) openPages(in *instance, job *fileops.Job) (*document, []int, error) {
+	doc, err := e.open(in, job)
+	if err != nil {
+		return nil, nil, err
+	}
+	pages, err := parsePages(job.Params.Get("pages"), doc.pages)
+	return doc, pages, err
+}
+
+// eachSheet reads pages and calls do with each, which scans, unless it is nil, has
+// begun to recognise by then if it is a scanned one. It is progress up to part.
+func (e *Engine) eachSheet(ctx context.Context, job *fileops.Job, x *extractor, scans *recognition, pages []int, part float64, do func(*sheet) error) error {
+	for i, index := range pages {
+		if err := cancelled(ctx); err != nil {
+			return err
+		}
+		s, err := e.sheet(x, index, job)
+		if err != nil {
+			return err
+		}
+		if scans != nil {
+			if err := scans.add(s); err != nil {
+				return err
+			}
+		}
+		if err := do(s); err != nil {
+			return err
+		}
+		job.Progress(part * float64(i+1) / float64(len(pages)+1))
+	}
+	return nil
 }
 
 // language returns that of the document, as the catalog tells it (ISO 32000-1,

@@ -12,11 +12,7 @@ import (
 // toText writes the text of pages in reading order, with a form feed after each.
 func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 	return e.run(ctx, func(in *instance) error {
-		doc, err := e.open(in, job)
-		if err != nil {
-			return err
-		}
-		pages, err := parsePages(job.Params.Get("pages"), doc.pages)
+		doc, pages, err := e.openPages(in, job)
 		if err != nil {
 			return err
 		}
@@ -42,24 +38,12 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 				}
 				return nil
 			}
-			for i, index := range pages {
-				if err := cancelled(ctx); err != nil {
-					return err
-				}
-				s, err := e.sheet(x, index, job)
-				if err != nil {
-					return err
-				}
-				if scans != nil {
-					if err := scans.add(s); err != nil {
-						return err
-					}
-				}
+			err := e.eachSheet(ctx, job, x, scans, pages, 1, func(s *sheet) error {
 				waiting = append(waiting, s)
-				if err := flush(waitingPages); err != nil {
-					return err
-				}
-				job.Progress(float64(i+1) / float64(len(pages)+1))
+				return flush(waitingPages)
+			})
+			if err != nil {
+				return err
 			}
 			if err := flush(0); err != nil {
 				return err

@@ -93,17 +93,20 @@ func via(first fileops.Action, mid format.Format, second fileops.Action, direct 
 		return nil
 	}
 	spec.Accepts = group(spec.Accepts)
-	before := func(name string) bool { return slices.Contains(readingParams, name) && !takes(two, name) }
+	// A parameter about reading is the second action's if that takes it here.
+	before := func(name string, p fileops.Params) bool {
+		return slices.Contains(readingParams, name) && !takes(two, mid, format.Format(p.Get(convertTo)), name)
+	}
 	return fileops.Chain(spec,
 		fileops.Step{Action: first, Args: func(p fileops.Params) fileops.Args {
 			args := p.Args()
-			maps.DeleteFunc(args, func(name string, _ any) bool { return !before(name) })
+			maps.DeleteFunc(args, func(name string, _ any) bool { return !before(name, p) })
 			args[convertTo] = string(mid)
 			return args
 		}},
 		fileops.Step{Action: second, Args: func(p fileops.Params) fileops.Args {
 			args := p.Args()
-			maps.DeleteFunc(args, func(name string, _ any) bool { return before(name) })
+			maps.DeleteFunc(args, func(name string, _ any) bool { return before(name, p) })
 			return args
 		}})
 }
@@ -132,9 +135,12 @@ func has(s fileops.Schema, name string) bool {
 	return slices.ContainsFunc(s, func(p fileops.Param) bool { return p.Name == name })
 }
 
-// takes tells whether an action has a parameter of a name.
-func takes(s fileops.Spec, name string) bool {
-	return slices.ContainsFunc(s.Accepts, func(a fileops.Accept) bool { return has(a.Params, name) })
+// takes tells whether an action has a parameter of a name for converting from one
+// format to another.
+func takes(s fileops.Spec, from, to format.Format, name string) bool {
+	return slices.ContainsFunc(s.Accepts, func(a fileops.Accept) bool {
+		return slices.Contains(a.Formats, from) && slices.Contains(targets(a.Params), to) && has(a.Params, name)
+	})
 }
 
 // aliasesOf returns the other spellings of formats: jpeg for jpg.

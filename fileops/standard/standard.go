@@ -327,6 +327,7 @@ func (p *prober) set() *Set {
 		p.scansToDocument(otherToPDF, renderConvert, direct),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
+		via(dataConvert, format.FODS, officeConvert, direct, tablesToSheets),
 		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
 	)
 	add(tools.Merge(toPDF(s.actions)...))
@@ -349,6 +350,11 @@ func pdfToText(from, to format.Format) bool {
 // dataToSheet says what records can become by way of a table.
 func dataToSheet(from, to format.Format) bool {
 	return from == format.JSON && (to.Family() == format.Sheet || to == format.PDF)
+}
+
+// tablesToSheets says what the tables of a page can become by way of a workbook.
+func tablesToSheets(from, to format.Format) bool {
+	return from == format.HTML && to.Family() == format.Sheet
 }
 
 // sheetToData says what a sheet of a workbook can become.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -63,7 +62,6 @@ type browser struct {
 	done chan struct{} // closed when the process and all it started have ended
 
 	tooLarge atomic.Bool // it was killed because of its memory
-	stopping sync.Once
 
 	// Guarded by the pool's lock.
 	users     int

@@ -72,9 +72,6 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 	return t, nil
 }
 
-// Glyphs returns how many glyphs the font has.
-func (t *TrueType) Glyphs() int { return t.glyphs }
-
 func (t *TrueType) readCmap() error {
 	b := t.tables["cmap"]
 	budget := 4 * maxGlyphs // entries, of all subtables

@@ -1,4 +1,4 @@
-package packageops
+package compound
 
 import (
 	"bytes"
@@ -11,12 +11,13 @@ import (
 	"unicode/utf16"
 )
 
-// A cfbNode is a stream or a storage to be written into a compound file.
-type cfbNode struct {
-	name     string
-	size     int64                   // of a stream
-	content  func(w io.Writer) error // writes that many bytes; nil for a storage
-	children []*cfbNode              // of a storage
+// A Node is a stream or a storage to be written into a compound file. It may be
+// written once.
+type Node struct {
+	Name     string
+	Size     int64                   // of a stream
+	Content  func(w io.Writer) error // writes that many bytes; nil for a storage
+	Children []*Node                 // of a storage
 
 	start       uint32
 	left, right uint32 // numbers of entries
@@ -24,18 +25,18 @@ type cfbNode struct {
 	red         bool
 }
 
-// maxCFBStream is the size in bytes of the largest stream in a file with sectors
-// of 512 bytes ([MS-CFB] 2.6.1).
-const maxCFBStream = 1 << 31
+// MaxStream is the size in bytes of the largest stream that [Write] takes: files
+// with sectors of 512 bytes have none larger ([MS-CFB] 2.6.1).
+const MaxStream = 1 << 31
 
-var errCFBSize = errors.New("packageops: too large for a compound file")
+var errSize = errors.New("compound: too large for a compound file")
 
-// writeCompound writes a compound file of version 3 in one go: the large streams
-// first, then the small ones, each in the order of the nodes. The contents of
-// small ones are therefore asked for last.
-func writeCompound(w io.Writer, nodes []*cfbNode) error {
-	root := &cfbNode{name: "Root Entry", children: nodes, left: cfbNone, right: cfbNone}
-	entries := []*cfbNode{root}
+// Write writes a compound file of version 3 with nodes in its root storage. It
+// does so in one go: streams of 4 KiB or more first, then the smaller ones, each in
+// the order of the nodes. The contents of small ones are therefore asked for last.
+func Write(w io.Writer, nodes []*Node) error {
+	root := &Node{Name: "Root Entry", Children: nodes, left: none, right: none}
+	entries := []*Node{root}
 	arrange(root, &entries)
 
 	const sector = 512
@@ -45,29 +46,29 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 		for i := range n {
 			table = append(table, uint32(len(table))+1)
 			if i == n-1 {
-				table[len(table)-1] = cfbEnd
+				table[len(table)-1] = end
 			}
 		}
 		return table
 	}
-	var large, small []*cfbNode
+	var large, small []*Node
 	for _, e := range streams(nodes, nil) {
 		switch {
-		case e.size > maxCFBStream:
-			return errCFBSize
-		case e.size >= cfbMiniCutoff:
+		case e.Size > MaxStream:
+			return errSize
+		case e.Size >= miniCutoff:
 			large = append(large, e)
 			e.start = uint32(len(fat))
-			fat = chain(fat, sectors(e.size))
+			fat = chain(fat, sectors(e.Size))
 		default:
 			small = append(small, e)
 			e.start = uint32(len(miniFAT))
-			miniFAT = chain(miniFAT, uint32((e.size+cfbMiniSize-1)/cfbMiniSize))
+			miniFAT = chain(miniFAT, uint32((e.Size+miniSize-1)/miniSize))
 		}
 	}
-	root.size = int64(len(miniFAT)) * cfbMiniSize
+	root.Size = int64(len(miniFAT)) * miniSize
 	root.start = uint32(len(fat))
-	fat = chain(fat, sectors(root.size))
+	fat = chain(fat, sectors(root.Size))
 	miniStart := uint32(len(fat))
 	fat = chain(fat, sectors(int64(len(miniFAT))*4))
 	dirStart := uint32(len(fat))
@@ -88,16 +89,16 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 	}
 	fatStart := uint32(len(fat))
 	for range nFAT {
-		fat = append(fat, cfbFATSector)
+		fat = append(fat, fatSector)
 	}
 	difStart := uint32(len(fat))
 	for range nDIF {
-		fat = append(fat, cfbDIFSector)
+		fat = append(fat, difSector)
 	}
 
 	le := binary.LittleEndian
 	head := make([]byte, 76, sector)
-	copy(head, cfbMagic)
+	copy(head, Magic)
 	le.PutUint16(head[24:], 0x3e) // minor version
 	le.PutUint16(head[26:], 3)
 	le.PutUint16(head[28:], 0xfffe) // byte order
@@ -105,21 +106,21 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 	le.PutUint16(head[32:], 6)
 	le.PutUint32(head[44:], nFAT)
 	le.PutUint32(head[48:], dirStart)
-	le.PutUint32(head[56:], cfbMiniCutoff)
-	le.PutUint32(head[60:], cfbEnd)
+	le.PutUint32(head[56:], miniCutoff)
+	le.PutUint32(head[60:], end)
 	if len(miniFAT) > 0 {
 		le.PutUint32(head[60:], miniStart)
 		le.PutUint32(head[64:], sectors(int64(len(miniFAT))*4))
 	} else {
-		root.start = cfbEnd
+		root.start = end
 	}
-	le.PutUint32(head[68:], cfbEnd)
+	le.PutUint32(head[68:], end)
 	if nDIF > 0 {
 		le.PutUint32(head[68:], difStart)
 	}
 	le.PutUint32(head[72:], nDIF)
 	for i := range uint32(109) {
-		head = le.AppendUint32(head, numberOr(i < nFAT, fatStart+i, cfbFree))
+		head = le.AppendUint32(head, numberOr(i < nFAT, fatStart+i, free))
 	}
 	if _, err := w.Write(head); err != nil {
 		return err
@@ -131,7 +132,7 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 	}
 	var rest bytes.Buffer
 	for _, e := range small {
-		if err := e.write(&rest, cfbMiniSize); err != nil {
+		if err := e.write(&rest, miniSize); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 		rest.Write(e.entry(e == root))
 	}
 	for rest.Len()%sector != 0 {
-		rest.Write((&cfbNode{left: cfbNone, right: cfbNone, child: cfbNone}).entry(false))
+		rest.Write((&Node{left: none, right: none, child: none}).entry(false))
 	}
 	for _, n := range fat {
 		rest.Write(le.AppendUint32(nil, n))
@@ -153,19 +154,19 @@ func writeCompound(w io.Writer, nodes []*cfbNode) error {
 	for i := range nDIF {
 		for k := range uint32(127) {
 			n := 109 + i*127 + k
-			rest.Write(le.AppendUint32(nil, numberOr(n < nFAT, fatStart+n, cfbFree)))
+			rest.Write(le.AppendUint32(nil, numberOr(n < nFAT, fatStart+n, free)))
 		}
-		rest.Write(le.AppendUint32(nil, numberOr(i < nDIF-1, difStart+i+1, cfbEnd)))
+		rest.Write(le.AppendUint32(nil, numberOr(i < nDIF-1, difStart+i+1, end)))
 	}
 	_, err := rest.WriteTo(w)
 	return err
 }
 
 // streams returns the streams among nodes and below them, in order.
-func streams(nodes, out []*cfbNode) []*cfbNode {
+func streams(nodes, out []*Node) []*Node {
 	for _, n := range nodes {
-		if n.content == nil {
-			out = streams(n.children, out)
+		if n.Content == nil {
+			out = streams(n.Children, out)
 		} else {
 			out = append(out, n)
 		}
@@ -187,13 +188,13 @@ func pad(b *bytes.Buffer, unit int, with byte) {
 }
 
 // write writes the content of a stream and fills its last sector.
-func (e *cfbNode) write(w io.Writer, unit int64) error {
+func (e *Node) write(w io.Writer, unit int64) error {
 	c := &counter{w: w}
-	if err := e.content(c); err != nil {
+	if err := e.Content(c); err != nil {
 		return err
 	}
-	if c.n != e.size {
-		return errors.New("packageops: a stream has another size than announced")
+	if c.n != e.Size {
+		return errors.New("compound: a stream has another size than announced")
 	}
 	if r := c.n % unit; r > 0 {
 		_, err := w.Write(make([]byte, unit-r))
@@ -217,13 +218,13 @@ func (c *counter) Write(p []byte) (int, error) {
 // children of each storage: in the order of the length of their names, then of
 // the names in capitals ([MS-CFB] 2.6.4). In a tree that is halved at each node
 // only the lowest level, if it is not full, is red.
-func arrange(s *cfbNode, entries *[]*cfbNode) {
-	s.child = cfbNone
-	kids := slices.SortedFunc(slices.Values(s.children), func(a, b *cfbNode) int {
-		return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(strings.ToUpper(a.name), strings.ToUpper(b.name)))
+func arrange(s *Node, entries *[]*Node) {
+	s.child = none
+	kids := slices.SortedFunc(slices.Values(s.Children), func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(strings.ToUpper(a.Name), strings.ToUpper(b.Name)))
 	})
 	for _, k := range kids {
-		k.left, k.right, k.child = cfbNone, cfbNone, cfbNone
+		k.left, k.right, k.child = none, none, none
 		k.self = uint32(len(*entries))
 		*entries = append(*entries, k)
 	}
@@ -231,10 +232,10 @@ func arrange(s *cfbNode, entries *[]*cfbNode) {
 	for n := len(kids) + 1; n > 1; n /= 2 {
 		levels++
 	}
-	var tree func(kids []*cfbNode, depth int) uint32
-	tree = func(kids []*cfbNode, depth int) uint32 {
+	var tree func(kids []*Node, depth int) uint32
+	tree = func(kids []*Node, depth int) uint32 {
 		if len(kids) == 0 {
-			return cfbNone
+			return none
 		}
 		mid := (len(kids) - 1) / 2
 		k := kids[mid]
@@ -244,7 +245,7 @@ func arrange(s *cfbNode, entries *[]*cfbNode) {
 	}
 	s.child = tree(kids, 0)
 	for _, k := range kids {
-		if k.content == nil {
+		if k.Content == nil {
 			arrange(k, entries)
 		}
 	}
@@ -252,11 +253,11 @@ func arrange(s *cfbNode, entries *[]*cfbNode) {
 
 // entry returns an entry of the directory ([MS-CFB] 2.6.1). One without a name
 // is unused.
-func (e *cfbNode) entry(root bool) []byte {
+func (e *Node) entry(root bool) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 128)
-	if e.name != "" {
-		u := utf16.Encode([]rune(e.name))
+	if e.Name != "" {
+		u := utf16.Encode([]rune(e.Name))
 		for i, c := range u {
 			le.PutUint16(b[2*i:], c)
 		}
@@ -264,7 +265,7 @@ func (e *cfbNode) entry(root bool) []byte {
 		switch {
 		case root:
 			b[66] = 5
-		case e.content == nil:
+		case e.Content == nil:
 			b[66] = 1
 		default:
 			b[66] = 2
@@ -277,6 +278,6 @@ func (e *cfbNode) entry(root bool) []byte {
 	le.PutUint32(b[72:], e.right)
 	le.PutUint32(b[76:], e.child)
 	le.PutUint32(b[116:], e.start)
-	le.PutUint64(b[120:], uint64(e.size))
+	le.PutUint64(b[120:], uint64(e.Size))
 	return b
 }

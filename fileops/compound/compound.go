@@ -1,0 +1,325 @@
+// Package compound reads and writes compound files: small file systems in a file,
+// in which the Office formats before 2007 and all encrypted ones are packed
+// ([MS-CFB]).
+//
+// A file is read for what is in its root storage, and as little of it as that
+// needs. What is damaged or cut off gives an error that is [ErrDamaged]; the
+// memory used is bounded by the size of the file, whatever its tables say.
+//
+// [MS-CFB]: https://learn.microsoft.com/openspecs/windows_protocols/ms-cfb
+package compound
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"strings"
+	"unicode/utf16"
+)
+
+// Magic is what a compound file begins with.
+const Magic = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+// ErrDamaged tells that a file is no compound file, or not a whole one.
+var ErrDamaged = errors.New("compound: the file is damaged or cut off")
+
+const (
+	free       = 0xffffffff
+	end        = 0xfffffffe
+	fatSector  = 0xfffffffd
+	difSector  = 0xfffffffc
+	firstMark  = 0xfffffffa // numbers from here on are no sectors
+	none       = 0xffffffff // no entry of the directory
+	miniCutoff = 4096       // streams below that are in mini sectors
+	miniSize   = 64
+	entrySize  = 128
+
+	maxSectors = 1 << 26 // of a file of 32 GiB
+)
+
+// A File is a compound file that is read. It may be used by several goroutines at
+// once.
+type File struct {
+	r       io.ReaderAt
+	size    int64
+	shift   uint16            // of the size of a sector
+	fat     []uint32          // next sector of each
+	miniFAT []uint32          // the same for the sectors of 64 bytes
+	mini    []uint32          // sectors of the stream that holds those
+	streams map[string]stream // of the root storage, by name in lower case
+}
+
+type stream struct {
+	start uint32
+	size  int64
+}
+
+// Open reads the allocation tables and the directory of the file in the first
+// size bytes of r. A directory of more than maxEntries entries is taken for
+// damage; 0 means as many as the file can hold.
+func Open(r io.ReaderAt, size int64, maxEntries int) (*File, error) {
+	head := make([]byte, 512)
+	if _, err := r.ReadAt(head, 0); err != nil || string(head[:8]) != Magic {
+		return nil, ErrDamaged
+	}
+	le := binary.LittleEndian
+	f := &File{r: r, size: size, shift: le.Uint16(head[30:])}
+	if f.shift != 9 && f.shift != 12 || size>>f.shift > maxSectors {
+		return nil, ErrDamaged
+	}
+	tables, err := f.tables(head)
+	if err != nil {
+		return nil, err
+	}
+	if f.fat, err = f.table(tables); err != nil {
+		return nil, err
+	}
+	chain, err := f.chain(f.fat, le.Uint32(head[60:]), f.sectors())
+	if err != nil {
+		return nil, err
+	}
+	if f.miniFAT, err = f.table(chain); err != nil {
+		return nil, err
+	}
+	return f, f.readDirectory(le.Uint32(head[48:]), maxEntries)
+}
+
+// tables returns the sectors of the allocation table: the header lists 109 of
+// them, a chain of sectors the rest.
+func (f *File) tables(head []byte) ([]uint32, error) {
+	le := binary.LittleEndian
+	var tables []uint32
+	for i := range 109 {
+		tables = append(tables, le.Uint32(head[76+4*i:]))
+	}
+	next := le.Uint32(head[68:])
+	for n := int64(0); next < firstMark; n++ {
+		list, err := f.numbers(next)
+		if err != nil || n > f.sectors() {
+			return nil, ErrDamaged
+		}
+		tables = append(tables, list[:len(list)-1]...)
+		next = list[len(list)-1]
+	}
+	count := int64(le.Uint32(head[44:]))
+	if count > int64(len(tables)) || count > f.sectors() {
+		return nil, ErrDamaged
+	}
+	return tables[:count], nil
+}
+
+func (f *File) sectors() int64 { return f.size>>f.shift + 1 }
+
+func (f *File) sector(n uint32) ([]byte, error) {
+	b := make([]byte, 1<<f.shift)
+	k, err := f.r.ReadAt(b, (int64(n)+1)<<f.shift)
+	if k == 0 || err != nil && !errors.Is(err, io.EOF) { // the last one may be short
+		return nil, ErrDamaged
+	}
+	return b, nil
+}
+
+// numbers returns the numbers in a sector.
+func (f *File) numbers(n uint32) ([]uint32, error) {
+	b, err := f.sector(n)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]uint32, len(b)/4)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return out, nil
+}
+
+// table returns the numbers in sectors.
+func (f *File) table(sectors []uint32) ([]uint32, error) {
+	var out []uint32
+	for _, n := range sectors {
+		list, err := f.numbers(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// chain follows a chain in a table. It has at most limit sectors. A start that is
+// no sector is an empty one.
+func (f *File) chain(table []uint32, start uint32, limit int64) ([]uint32, error) {
+	var out []uint32
+	for n := start; n < firstMark; n = table[n] {
+		if int64(n) >= int64(len(table)) || int64(len(out)) >= limit {
+			return nil, ErrDamaged
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// entries returns the entries of the directory.
+func (f *File) entries(start uint32, most int) ([][]byte, error) {
+	limit := f.sectors()
+	if most > 0 {
+		limit = min(limit, int64(most)*entrySize>>f.shift)
+	}
+	chain, err := f.chain(f.fat, start, limit)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for _, n := range chain {
+		s, err := f.sector(n)
+		if err != nil {
+			return nil, err
+		}
+		for ; len(s) >= entrySize; s = s[entrySize:] {
+			out = append(out, s[:entrySize])
+		}
+	}
+	if len(out) == 0 {
+		return nil, ErrDamaged
+	}
+	return out, nil
+}
+
+// readDirectory finds the streams of the root storage, whose entries form a
+// binary tree ([MS-CFB] 2.6.4). What is embedded in a document has streams of the
+// same names further down.
+func (f *File) readDirectory(start uint32, most int) error {
+	entries, err := f.entries(start, most)
+	if err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	root := entries[0]
+	if f.mini, err = f.chain(f.fat, le.Uint32(root[116:]), f.sectors()); err != nil {
+		return err
+	}
+	f.streams = make(map[string]stream)
+	seen := make(map[uint32]bool)
+	for queue := []uint32{le.Uint32(root[76:])}; len(queue) > 0; queue = queue[1:] {
+		n := queue[0]
+		if int64(n) >= int64(len(entries)) || seen[n] {
+			continue
+		}
+		seen[n] = true
+		e := entries[n]
+		queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
+		if name, ok := streamName(e); ok {
+			size := int64(le.Uint32(e[120:]))
+			if f.shift == 12 { // version 3 may have rubbish in the upper half
+				size |= int64(le.Uint32(e[124:])) << 32
+			}
+			f.streams[name] = stream{le.Uint32(e[116:]), size}
+		}
+	}
+	return nil
+}
+
+// streamName returns the name in an entry in lower case, if it is that of a
+// stream.
+func streamName(e []byte) (string, bool) {
+	length := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a NUL at the end
+	if e[66] != 2 || length < 2 || length > 64 {
+		return "", false
+	}
+	u := make([]uint16, length/2-1)
+	for i := range u {
+		u[i] = binary.LittleEndian.Uint16(e[2*i:])
+	}
+	return strings.ToLower(string(utf16.Decode(u))), true
+}
+
+// Streams returns the names, in lower case, of the streams in the root storage, in
+// no particular order.
+func (f *File) Streams() iter.Seq[string] { return maps.Keys(f.streams) }
+
+// Stream returns a reader of a stream in the root storage; case does not count in
+// names. ok is false if there is none of that name. A stream that is not wholly in
+// the file is an error.
+func (f *File) Stream(name string) (r *io.SectionReader, ok bool, err error) {
+	e, ok := f.streams[strings.ToLower(name)]
+	if !ok {
+		return nil, false, nil
+	}
+	if e.size < 0 || e.size > f.size {
+		return nil, true, ErrDamaged
+	}
+	s := &streamReader{file: f, small: e.size < miniCutoff, unit: 1 << f.shift}
+	table := f.fat
+	if s.small {
+		table, s.unit = f.miniFAT, miniSize
+	}
+	if s.chain, err = f.chain(table, e.start, f.size/s.unit+1); err != nil || !s.whole(e.size) {
+		return nil, true, ErrDamaged
+	}
+	return io.NewSectionReader(s, 0, e.size), true, nil
+}
+
+// A streamReader reads a stream by its chain.
+type streamReader struct {
+	file  *File
+	chain []uint32
+	unit  int64 // bytes in a sector
+	small bool
+}
+
+// at returns where the i-th sector of the stream begins; ok is false if it is not
+// in the stream of small sectors.
+func (s *streamReader) at(i int64) (off int64, ok bool) {
+	n := int64(s.chain[i])
+	if !s.small {
+		return (n + 1) << s.file.shift, true
+	}
+	off = n * miniSize
+	k := off >> s.file.shift
+	if k >= int64(len(s.file.mini)) {
+		return 0, false
+	}
+	return (int64(s.file.mini[k])+1)<<s.file.shift + off&(1<<s.file.shift-1), true
+}
+
+// whole tells whether the file has size bytes of the stream.
+func (s *streamReader) whole(size int64) bool {
+	for i := int64(0); size > 0; i++ {
+		if i >= int64(len(s.chain)) {
+			return false
+		}
+		off, ok := s.at(i)
+		if !ok || off+min(size, s.unit) > s.file.size {
+			return false
+		}
+		size -= s.unit
+	}
+	return true
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *streamReader) ReadAt(p []byte, off int64) (n int, err error) {
+	for len(p) > 0 {
+		i := off / s.unit
+		if off < 0 || i >= int64(len(s.chain)) {
+			return n, io.EOF
+		}
+		in := off % s.unit
+		at, ok := s.at(i)
+		if !ok {
+			return n, ErrDamaged
+		}
+		want := min(int64(len(p)), s.unit-in)
+		k, err := s.file.r.ReadAt(p[:want], at+in)
+		n += k
+		if int64(k) < want {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = ErrDamaged
+			}
+			return n, err
+		}
+		p, off = p[want:], off+want
+	}
+	return n, nil
+}
