@@ -393,7 +393,8 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	return s.Dict["ColorSpace"]
 }
 
-// unpack returns samples of 8 bits, with the palette resolved.
+// unpack returns samples of 8 bits, with the palette resolved: b itself where it
+// has them already.
 func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 	n := cs.n
 	if cs.palette != nil {
@@ -402,6 +403,9 @@ func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 	stride := (width*n*bits + 7) / 8
 	if bits != 2 && bits != 4 && bits != 8 && bits != 16 || len(b) < stride*height {
 		return Samples{}, fmt.Errorf("%d bits per component, %d bytes: %w", bits, len(b), errors.ErrUnsupported)
+	}
+	if bits == 8 && cs.palette == nil {
+		return Samples{Width: width, Height: height, Components: n, Pix: b[: stride*height : stride*height]}, nil
 	}
 	pix := make([]byte, 0, width*height*n)
 	for y := range height {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
 // A Renderer draws pages, so that a compressed document can be compared with
@@ -70,9 +72,9 @@ func (c *comparison) stop() {
 
 // hasPictures tells whether there are pictures that may lose something.
 func (d *document) hasPictures() bool {
-	for _, nr := range d.reachable() {
-		s := d.stream(refTo(nr))
-		if s != nil && d.name(s.Dict["Subtype"]) == "Image" && !d.boolean(s.Dict["ImageMask"]) &&
+	for _, o := range d.objects {
+		s, ok := o.(*types.StreamDict)
+		if ok && d.name(s.Dict["Subtype"]) == "Image" && !d.boolean(s.Dict["ImageMask"]) &&
 			d.integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
 			return true
 		}
