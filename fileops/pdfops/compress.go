@@ -41,7 +41,11 @@ func (t Tools) Compress() fileops.Action {
 	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{fileops.Compression("How much quality may be given up for a smaller file.")})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		f := job.Input()
-		d, err := t.load(ctx, job, f, "the file")
+		original, err := f.ReadAll(maxFile)
+		if err != nil {
+			return err
+		}
+		d, err := t.loadData(ctx, job, f, original, "the file")
 		if err != nil {
 			return err
 		}
@@ -54,24 +58,22 @@ func (t Tools) Compress() fileops.Action {
 		if err != nil {
 			return err
 		}
-		original, err := f.ReadAll(maxFile)
-		if err != nil {
-			return err
-		}
-		shown := newComparison(ctx, t.Renderer, original, len(pages))
+		shown := newComparison(ctx, t.Renderer, original, d)
+		defer shown.stop()
 		for _, lv := range levelOf(job.Params.Get("compression_value")).fallbacks() {
 			if d == nil { // used up
-				if d, err = t.load(ctx, job, f, "the file"); err != nil {
+				if d, err = t.loadData(ctx, job, f, original, "the file"); err != nil {
 					return err
 				}
 				if pages, err = d.pages(); err != nil {
 					return err
 				}
 			}
-			if err := t.compress(ctx, job, d, pages, lv); err != nil {
+			look, err := t.compress(ctx, job, d, pages, lv)
+			if err != nil {
 				return err
 			}
-			done, err := t.finishCompress(ctx, job, d, lv, len(pages), func(made []byte) error { return shown.same(ctx, made, lv) })
+			done, err := t.finishCompress(ctx, job, d, lv, len(pages), func(made []byte) error { return shown.same(ctx, made, look, lv) })
 			if done || err != nil {
 				return err
 			}
@@ -91,24 +93,26 @@ func levelOf(name string) level {
 	return level{dpi: 150, excess: 1.4, quality: 73, similar: 0.9, jpeg: leastSimilarity, private: true, page: 0.955, tint: 4}
 }
 
-func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, pages []page, lv level) error {
+// compress changes a document, and returns the pages to look at.
+func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, pages []page, lv level) ([]int, error) {
 	if lv.rewrite {
-		return t.repack(ctx, job, d)
+		return changes{}.choose(slices.Repeat([]*sight{{}}, len(pages))), t.repack(ctx, job, d)
 	}
 	d.mergeEqual(ctx) // what is there twice has to be worked on only once
 	w := newWalker(d)
 	for i, p := range pages {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		if err := w.page(ctx, p); err != nil {
-			return err
+			return nil, err
 		}
 		job.Progress(0.1 + 0.1*float64(i+1)/float64(len(pages)))
 	}
 	if err := w.rest(ctx); err != nil {
-		return err
+		return nil, err
 	}
+	before, forms := d.record(w)
 	if !w.complete() {
 		job.Log.Info("content is too complex or damaged; pictures are not scaled")
 	}
@@ -120,23 +124,30 @@ func (t Tools) compress(ctx context.Context, job *fileops.Job, d *document, page
 		r.codec = goCodec{}
 	}
 	tasks := d.pictures(w.sizes)
-	err := inParallel(ctx, len(tasks), func(i int) error {
-		k := tasks[i]
-		return r.picture(ctx, k.nr, k.stream, k.size, k.mask)
+	losses := make([]float64, len(tasks))
+	err := inParallel(ctx, len(tasks), func(i int) (err error) {
+		losses[i], err = r.picture(ctx, tasks[i])
+		return err
 	}, func(done float64) { job.Progress(0.2 + 0.5*done) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := d.recodeOneBit(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if w.complete() {
 		if err := d.subsetFonts(ctx, w.fonts, func(float64) {}); err != nil {
-			return err
+			return nil, err
+		}
+	}
+	changed := d.since(before, forms, w)
+	for i, k := range tasks {
+		if _, ok := changed.kinds[k.nr]; ok {
+			changed.risks[k.nr] = losses[i] * k.size.width * k.size.height
 		}
 	}
 	d.strip(pages, lv)
-	return t.repack(ctx, job, d)
+	return changed.choose(w.shown), t.repack(ctx, job, d)
 }
 
 // repack stores everything as tightly as possible.
@@ -158,7 +169,8 @@ func (t Tools) repack(ctx context.Context, job *fileops.Job, d *document) error 
 	return nil
 }
 
-// A pictureTask is a picture to re-encode.
+// A pictureTask is a picture to re-encode. mask is set for soft masks, where
+// flaws show as halos.
 type pictureTask struct {
 	nr     int
 	stream *types.StreamDict

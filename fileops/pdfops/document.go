@@ -270,19 +270,31 @@ func references(o types.Object, f func(nr int)) {
 	case types.IndirectRef:
 		f(v.ObjectNumber.Value())
 	case types.Dict:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			references(v[k], f)
-		}
+		referencesIn(v, "", f)
 	case types.Array:
 		for _, e := range v {
 			references(e, f)
 		}
 	case *types.StreamDict:
-		for _, k := range slices.Sorted(maps.Keys(v.Dict)) {
-			if k != "Length" { // written anew
-				references(v.Dict[k], f)
+		referencesIn(v.Dict, "Length", f) // which is written anew
+	}
+}
+
+// referencesIn is references for a dictionary, except for one key.
+func referencesIn(v types.Dict, except string, f func(nr int)) {
+	var few [16]string
+	keys := few[:0]
+	for k, o := range v {
+		switch o.(type) {
+		case types.IndirectRef, types.Dict, types.Array, *types.StreamDict:
+			if k != except {
+				keys = append(keys, k) // others need not be sorted
 			}
 		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		references(v[k], f)
 	}
 }
 

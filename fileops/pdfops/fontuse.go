@@ -15,6 +15,7 @@ type fontUses struct {
 	// unsure is set when text is shown in a font that is not known: then
 	// nothing can be said of any.
 	unsure bool
+	page   *sight // where it is shown, nil if that is not on a page
 }
 
 // inheritedFont stands for the font that a form takes over from the content it
@@ -45,11 +46,17 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 		u.wide[nr] = u.doc.name(u.doc.dict(font)["Subtype"]) == "Type0"
 	}
 	wide := u.wide[nr]
+	var here bitset
+	if u.page != nil {
+		here = u.page.codes[nr]
+		defer func() { u.page.codes[nr] = here }()
+	}
 	for _, raw := range strings {
 		b := stringBytes(raw)
 		if !wide {
 			for _, c := range b {
 				used[int(c)] = true
+				here.add(int(c))
 			}
 			continue
 		}
@@ -61,6 +68,7 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 				used[int(b[i])] = true // what viewers make of half a code differs
 			}
 			used[c] = true
+			here.add(c)
 		}
 	}
 }

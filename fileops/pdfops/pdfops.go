@@ -85,6 +85,11 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 	if err != nil {
 		return nil, err
 	}
+	return t.loadData(ctx, job, f, data, who)
+}
+
+// loadData is load for a file whose content was read.
+func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*document, error) {
 	d, err := parseComplete(ctx, data)
 	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {

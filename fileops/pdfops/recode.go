@@ -43,6 +43,9 @@ const (
 	// everything with.
 	largePicture = 16 << 20
 
+	// lossOfScaling is about what a picture loses by that.
+	lossOfScaling = 0.03
+
 	bestJPEG = 98 // quality above which files only grow
 )
 
@@ -121,19 +124,21 @@ type recoder struct {
 	level  level
 	scale  bool // the sizes are known
 	logErr func(nr int, err error)
+	loss   float64 // of one picture: how much it differs, 0 to 1
 }
 
-// picture makes a picture smaller if that is worth it. mask is set for soft
-// masks, where flaws show as halos. It fails only if ctx is done.
-func (r *recoder) picture(ctx context.Context, nr int, s *types.StreamDict, size drawn, mask bool) error {
-	err := r.recode(ctx, s, size, mask)
+// picture makes a picture smaller if that is worth it. It returns how much that
+// may be seen, from 0 to 1. It fails only if ctx is done.
+func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
+	one := *r
+	err := one.recode(ctx, k.stream, k.size, k.mask)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		r.logErr(nr, err)
+		r.logErr(k.nr, err)
 	}
-	return nil
+	return one.loss, nil
 }
 
 func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, mask bool) error {
@@ -192,6 +197,7 @@ func (r *recoder) target(width, height int, size drawn) (int, int) {
 	if dpi <= r.level.dpi*r.level.excess {
 		return width, height
 	}
+	r.loss = lossOfScaling
 	f := r.level.dpi / dpi
 	return max(1, int(math.Ceil(float64(width)*f))), max(1, int(math.Ceil(float64(height)*f)))
 }
@@ -294,7 +300,8 @@ func (r *recoder) encode(ctx context.Context, p EncodedImage, width, height, qua
 		if err := back.check(width, height); err != nil {
 			return nil, Samples{}, err
 		}
-		if similarity(px, back) >= least {
+		if s := similarity(px, back); s >= least {
+			r.loss += 1 - s
 			return encoded, px, nil
 		}
 	}
@@ -386,7 +393,8 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	return s.Dict["ColorSpace"]
 }
 
-// unpack returns samples of 8 bits, with the palette resolved.
+// unpack returns samples of 8 bits, with the palette resolved: b itself where it
+// has them already.
 func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 	n := cs.n
 	if cs.palette != nil {
@@ -395,6 +403,9 @@ func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 	stride := (width*n*bits + 7) / 8
 	if bits != 2 && bits != 4 && bits != 8 && bits != 16 || len(b) < stride*height {
 		return Samples{}, fmt.Errorf("%d bits per component, %d bytes: %w", bits, len(b), errors.ErrUnsupported)
+	}
+	if bits == 8 && cs.palette == nil {
+		return Samples{Width: width, Height: height, Components: n, Pix: b[: stride*height : stride*height]}, nil
 	}
 	pix := make([]byte, 0, width*height*n)
 	for y := range height {

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
 // A Renderer draws pages, so that a compressed document can be compared with
-// what it was made of.
+// what it was made of. It is called from two goroutines at once.
 type Renderer interface {
 	// Views draws pages, counted from 0, of a PDF file, at a resolution in
 	// dots per inch, or less if a page would be too large. A page that
@@ -26,83 +29,116 @@ type PageView struct {
 }
 
 const (
-	viewDPI     = 100
-	viewedPages = 6           // of a document, at most
-	viewTime    = time.Minute // for all of them
+	// Where no picture changes, what could be wrong is a glyph that is
+	// missing or another, and that can be seen with fewer pixels.
+	pictureDPI = 100
+	glyphDPI   = 72
+
+	viewTime = time.Minute // for all pages of a document
 )
 
-// viewed returns the pages to compare: all, or the first, the last and some
-// between.
-func viewed(total int) []int {
-	n := min(total, viewedPages)
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-		if total > n {
-			out[i] = i * (total - 1) / (n - 1)
-		}
-	}
-	return out
-}
-
-// A comparison renders the pages of the original once, and those of what is made
-// of it each time.
+// A comparison renders pages of the original once, and those of what is made of
+// it each time.
 type comparison struct {
 	renderer Renderer
-	pages    []int
-	before   chan []PageView // one value: nil if they cannot be drawn
-	views    []PageView
+	original []byte
+	dpi      float64
+	cancel   context.CancelFunc
+	first    sync.WaitGroup // draws the first page
+
+	views map[int]PageView
+	err   error // why the original cannot be drawn
 }
 
-// newComparison starts drawing the original.
-func newComparison(ctx context.Context, r Renderer, original []byte, pages int) *comparison {
-	c := &comparison{renderer: r, pages: viewed(pages), before: make(chan []PageView, 1)}
-	if r == nil {
-		return c
+// newComparison starts drawing the first page of the original, which is always
+// compared, while the work goes on. The caller must call stop.
+func newComparison(ctx context.Context, r Renderer, original []byte, d *document) *comparison {
+	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]PageView)}
+	if d.hasPictures() {
+		c.dpi = pictureDPI
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, viewTime)
-		defer cancel()
-		views, err := r.Views(ctx, original, c.pages, viewDPI)
-		if err != nil {
-			views = nil
-		}
-		c.before <- views
-	}()
+	ctx, c.cancel = context.WithCancel(ctx)
+	if r != nil {
+		c.first.Go(func() { c.draw(ctx, []int{0}) })
+	}
 	return c
 }
 
-// same returns an error that says in what way a document shows something else
-// than the original: more than a level may lose.
-func (c *comparison) same(ctx context.Context, made []byte, lv level) error {
+// stop ends drawing.
+func (c *comparison) stop() {
+	c.cancel()
+	c.first.Wait()
+}
+
+// hasPictures tells whether there are pictures that may lose something.
+func (d *document) hasPictures() bool {
+	for _, o := range d.objects {
+		s, ok := o.(*types.StreamDict)
+		if ok && d.name(s.Dict["Subtype"]) == "Image" && !d.boolean(s.Dict["ImageMask"]) &&
+			d.integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
+			return true
+		}
+	}
+	return false
+}
+
+// draw draws those pages of the original that have not been drawn.
+func (c *comparison) draw(ctx context.Context, pages []int) {
+	pages = slices.DeleteFunc(slices.Clone(pages), func(p int) bool { _, ok := c.views[p]; return ok })
+	if c.err != nil || len(pages) == 0 {
+		return
+	}
+	var views []PageView
+	if views, c.err = c.look(ctx, c.original, pages); c.err == nil {
+		for i, p := range pages {
+			c.views[p] = views[i]
+		}
+	}
+}
+
+func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]PageView, error) {
+	limited, cancel := context.WithTimeout(ctx, viewTime)
+	defer cancel()
+	views, err := c.renderer.Views(limited, pdf, pages, c.dpi)
+	if err == nil && len(views) != len(pages) {
+		err = fmt.Errorf("%d views of %d pages", len(views), len(pages))
+	}
+	return views, err
+}
+
+// same returns an error that says in what way pages of a document show something
+// else than the original: more than a level may lose.
+func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv level) error {
 	if c.renderer == nil {
 		return nil
 	}
-	if c.views == nil {
-		select {
-		case c.views = <-c.before:
-			c.before <- c.views
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	if c.views == nil {
-		if lv.rewrite {
-			return nil // nothing of what is shown was touched
-		}
-		return errors.New("the original cannot be drawn")
-	}
-	limited, cancel := context.WithTimeout(ctx, viewTime)
+	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	after, err := c.renderer.Views(limited, made, c.pages, viewDPI)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		c.first.Wait()
+		if c.draw(both, pages); c.err != nil {
+			cancel()
+		}
+	})
+	after, err := c.look(both, made, pages)
+	if err != nil && both.Err() == nil {
+		// Nothing can come of it, but what is drawn of the original now
+		// need not be drawn again for the next level.
+		wg.Wait()
 		return err
 	}
-	for i, p := range c.pages {
-		if err := c.views[i].same(after[i], lv); err != nil {
+	wg.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case c.err != nil && lv.rewrite:
+		return nil // nothing of what is shown was touched
+	case c.err != nil:
+		return errors.New("the original cannot be drawn")
+	}
+	for i, p := range pages {
+		if err := c.views[p].same(after[i], lv); err != nil {
 			return fmt.Errorf("page %d: %w", p+1, err)
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
@@ -74,5 +77,50 @@ func TestCompressLooks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An attentive eye notes which pages it is shown.
+type attentiveEye struct {
+	mu    sync.Mutex
+	pages map[int]bool
+}
+
+func (e *attentiveEye) Views(_ context.Context, _ []byte, pages []int, _ float64) ([]pdfops.PageView, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range pages {
+		e.pages[p] = true
+	}
+	view := pdfops.PageView{Samples: pdfops.Samples{Width: 1, Height: 1, Components: 3, Pix: make([]byte, 3)}}
+	return slices.Repeat([]pdfops.PageView{view}, len(pages)), nil
+}
+
+// Of many pages, those are compared on which something has changed.
+func TestCompressLooksWhereItMatters(t *testing.T) {
+	t.Parallel()
+	const pages, changed = 40, 27
+	objects := []string{
+		"<</Type/Catalog/Pages 2 0 R>>", "",
+		stream("", fill), imageStream(600, 400, "/DeviceRGB", "", rgb(photo(600, 400, 1))), stream("", "0 0 10 10 re f"),
+	}
+	kids := ""
+	for i := range pages {
+		content := 5
+		if i == changed {
+			content = 3
+		}
+		objects = append(objects, fmt.Sprintf("<</Type/Page/Parent 2 0 R/Contents %d 0 R/Resources<</XObject<</I 4 0 R>>>>>>", content))
+		kids += fmt.Sprintf("%d 0 R ", len(objects))
+	}
+	objects[1] = fmt.Sprintf("<</Type/Pages/Count %d/MediaBox[0 0 300 300]/Kids[%s]>>", pages, kids)
+	in := pdf("in.pdf", handmade("1.7", objects...))
+	eye := &attentiveEye{pages: make(map[int]bool)}
+	out := run(t, pdfops.Tools{Renderer: eye}.Compress(), nil, in)
+	if out.Size() > in.Size()/2 {
+		t.Errorf("%d bytes of %d", out.Size(), in.Size())
+	}
+	if want := map[int]bool{0: true, changed: true}; !maps.Equal(eye.pages, want) {
+		t.Errorf("pages %v were compared, want %v", eye.pages, want)
 	}
 }

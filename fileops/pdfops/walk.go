@@ -37,6 +37,7 @@ type walker struct {
 	steps int
 
 	fonts *fontUses
+	shown []*sight // by page
 	// textOnly is set where nothing is known of sizes.
 	textOnly bool
 
@@ -62,6 +63,8 @@ func (w *walker) page(ctx context.Context, p page) error {
 	}
 	resources := w.doc.dict(p.attr("Resources"))
 	w.page0 = resources
+	w.look(newSight())
+	defer w.look(nil)
 	if err := w.content(ctx, w.pageContent(p), resources, m, 0); err != nil {
 		return err
 	}
@@ -82,6 +85,13 @@ func (w *walker) page(ctx context.Context, p page) error {
 		}
 	}
 	return nil
+}
+
+// look makes what is found from now on part of what a page shows; nil ends that.
+func (w *walker) look(s *sight) {
+	if w.fonts.page = s; s != nil {
+		w.shown = append(w.shown, s)
+	}
 }
 
 // pageContent joins the content streams of a page; a token may not span two of
@@ -309,6 +319,9 @@ func (w *walker) object(ctx context.Context, o types.Object, resources types.Dic
 		size.width = math.Max(size.width, math.Hypot(ctm[0], ctm[1]))
 		size.height = math.Max(size.height, math.Hypot(ctm[2], ctm[3]))
 		w.sizes[ref.ObjectNumber.Value()] = size
+		if p := w.fonts.page; p != nil {
+			p.pictures[ref.ObjectNumber.Value()] = true
+		}
 	}
 	return nil
 }

@@ -67,9 +67,10 @@ func (d *document) view(index int, dpi float64) (View, error) {
 		return View{}, nil
 	}
 	err := p.draw(v.Width, v.Height, func(pix []byte) error {
-		v.RGB = make([]byte, 0, 3*v.Width*v.Height)
-		for i := 0; i+3 < len(pix); i += 4 {
-			v.RGB = append(v.RGB, pix[i], pix[i+1], pix[i+2])
+		v.RGB = make([]byte, 3*v.Width*v.Height)
+		for i, j := 0, 0; i+3 < len(pix); i, j = i+4, j+3 {
+			to, from := v.RGB[j:j+3:j+3], pix[i:i+4:i+4]
+			to[0], to[1], to[2] = from[0], from[1], from[2]
 		}
 		return nil
 	})

@@ -1,0 +1,247 @@
+package pdfops
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+const (
+	viewedPages = 4 // of a document, at most
+
+	// newKind is how many characters a kind of change is worth, when pages
+	// are chosen to be looked at.
+	newKind = 64
+)
+
+// A sight is what one page shows, as far as compression can change it. What is in
+// a form that several pages show counts for the first of them.
+type sight struct {
+	pictures map[int]bool
+	codes    map[int]bitset // by font
+}
+
+func newSight() *sight {
+	return &sight{pictures: make(map[int]bool), codes: make(map[int]bitset)}
+}
+
+// A bitset is a set of small numbers.
+type bitset []uint64
+
+func (b *bitset) add(n int) {
+	for n/64 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[n/64] |= 1 << (n % 64)
+}
+
+// missing returns how many members of b are not in c.
+func (b bitset) missing(c bitset) int {
+	n := 0
+	for i, v := range b {
+		if i < len(c) {
+			v &^= c[i]
+		}
+		n += bits.OnesCount64(v)
+	}
+	return n
+}
+
+func (b *bitset) unite(c bitset) {
+	for len(*b) < len(c) {
+		*b = append(*b, 0)
+	}
+	for i, v := range c {
+		(*b)[i] |= v
+	}
+}
+
+// changes are what became of the pictures and fonts of a document.
+type changes struct {
+	kinds map[int]string  // by picture that changed: how
+	risks map[int]float64 // by picture: how much of a page it may have changed
+	fonts map[int]bool    // those whose glyphs are in another file now
+}
+
+// A record holds the encoded data of pictures and font files, to find out later
+// which of them were replaced.
+type record map[int][]*byte
+
+// record returns the record of a document, and how its pictures are stored.
+func (d *document) record(w *walker) (record, map[int]string) {
+	out, forms := make(record), make(map[int]string)
+	for nr := range w.sizes {
+		out[nr], forms[nr] = d.pictureData(nr), d.pictureForm(nr)
+	}
+	for nr := range w.fonts.codes {
+		out[nr] = d.fontData(nr)
+	}
+	return out, forms
+}
+
+func (d *document) pictureData(nr int) []*byte {
+	s := d.stream(refTo(nr))
+	if s == nil {
+		return nil
+	}
+	return append(start(s), start(d.stream(s.Dict["SMask"]))...)
+}
+
+// fontData returns the data of the font files of a font and its descendants.
+func (d *document) fontData(nr int) []*byte {
+	font := d.dict(refTo(nr))
+	var out []*byte
+	for _, f := range append(types.Array{font}, d.array(font["DescendantFonts"])...) {
+		descriptor := d.dict(d.dict(f)["FontDescriptor"])
+		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
+			out = append(out, start(d.stream(descriptor[key]))...)
+		}
+	}
+	return out
+}
+
+func start(s *types.StreamDict) []*byte {
+	if s == nil || len(s.Raw) == 0 {
+		return nil
+	}
+	return []*byte{&s.Raw[0]}
+}
+
+// since returns what is not as it was recorded.
+func (d *document) since(before record, forms map[int]string, w *walker) changes {
+	c := changes{kinds: make(map[int]string), risks: make(map[int]float64), fonts: make(map[int]bool)}
+	for nr := range w.sizes {
+		if !slices.Equal(before[nr], d.pictureData(nr)) {
+			c.kinds[nr] = forms[nr] + " > " + d.pictureForm(nr)
+		}
+	}
+	for nr := range w.fonts.codes {
+		if !slices.Equal(before[nr], d.fontData(nr)) {
+			c.fonts[nr] = true
+		}
+	}
+	return c
+}
+
+// pictureForm says how a picture is stored: everything that decides which code,
+// here and in a viewer, deals with it.
+func (d *document) pictureForm(nr int) string {
+	s := d.stream(refTo(nr))
+	if s == nil {
+		return ""
+	}
+	space := s.Dict["ColorSpace"]
+	form := d.name(space)
+	if a := d.array(space); len(a) > 0 {
+		form = d.name(a[0])
+	}
+	if cs, ok := d.colourSpace(space); ok {
+		form += string(rune('0' + cs.n))
+	}
+	for _, f := range s.FilterPipeline {
+		form += " " + f.Name
+	}
+	for _, key := range []string{"BitsPerComponent", "ImageMask", "Decode"} {
+		if v := s.Dict[key]; v != nil {
+			form = string(appendObject([]byte(form+" "+key), v, func(nr int) (int, bool) { return nr, true }, nil))
+		}
+	}
+	if mask := d.stream(s.Dict["SMask"]); mask != nil {
+		form += " with mask"
+		for _, f := range mask.FilterPipeline {
+			form += " " + f.Name
+		}
+	}
+	return form
+}
+
+// choose returns the pages to look at: the first, the one that may have lost
+// most, and those that show kinds of changes, fonts and characters that are on
+// none of the others.
+func (c changes) choose(pages []*sight) []int {
+	if len(pages) == 0 {
+		return nil
+	}
+	seen := coverage{kinds: make(map[string]bool), codes: make(map[int]bitset)}
+	out := []int{0}
+	seen.add(c, pages[0])
+	if p := c.riskiest(pages); p > 0 {
+		out = append(out, p)
+		seen.add(c, pages[p])
+	}
+	for len(out) < min(viewedPages, len(pages)) {
+		best, most := -1, 0
+		for i, p := range pages {
+			if n := seen.gain(c, p); n > most {
+				best, most = i, n
+			}
+		}
+		if best < 0 {
+			break
+		}
+		out = append(out, best)
+		seen.add(c, pages[best])
+	}
+	if last := len(pages) - 1; len(out) == 1 && last > 0 {
+		out = append(out, last)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// riskiest returns the page that may differ most, except the first, or 0.
+func (c changes) riskiest(pages []*sight) int {
+	best, most := 0, 0.0
+	for i, p := range pages[1:] {
+		risk := 0.0
+		for nr := range p.pictures {
+			risk += c.risks[nr]
+		}
+		if risk > most {
+			best, most = i+1, risk
+		}
+	}
+	return best
+}
+
+// coverage is what the chosen pages show.
+type coverage struct {
+	kinds map[string]bool
+	codes map[int]bitset
+}
+
+func (v coverage) add(c changes, p *sight) {
+	for nr := range p.pictures {
+		if kind, ok := c.kinds[nr]; ok {
+			v.kinds[kind] = true
+		}
+	}
+	for font, codes := range p.codes {
+		all := v.codes[font]
+		all.unite(codes)
+		v.codes[font] = all
+	}
+}
+
+// gain returns how much a page would add.
+func (v coverage) gain(c changes, p *sight) int {
+	n := 0
+	fresh := make(map[string]bool)
+	for nr := range p.pictures {
+		if kind, ok := c.kinds[nr]; ok && !v.kinds[kind] && !fresh[kind] {
+			fresh[kind] = true
+			n += newKind
+		}
+	}
+	for font, codes := range p.codes {
+		if !c.fonts[font] {
+			continue
+		}
+		if v.codes[font] == nil {
+			n += newKind
+		}
+		n += codes.missing(v.codes[font])
+	}
+	return n
+}
