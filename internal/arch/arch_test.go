@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"fileops/engine":                  {"fileops/engine/internal/confine"},
 	"fileops/engine/internal/confine": {},
 	"fileops":                         {"fileops/format"},
+	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/charset":                 {},
 	"fileops/compound":                {},
 	"fileops/delimited":               {"fileops"},

@@ -1,0 +1,243 @@
+package isolate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/isolate"
+)
+
+func TestMain(m *testing.M) {
+	isolate.Main(func(context.Context) (map[string]fileops.Action, error) {
+		if os.Getenv("ISOLATE_TEST") == "broken" {
+			return nil, errors.New("no engine here")
+		}
+		return map[string]fileops.Action{"work": work()}, nil
+	})
+	os.Exit(m.Run())
+}
+
+// work does what its parameter says, with any number of texts.
+func work() fileops.Action {
+	return fileops.Func(fileops.Spec{
+		Name: "work", Joint: true, Summary: "Works.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill"}, Default: "well", Doc: "How."},
+			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
+		}}},
+	}, func(ctx context.Context, job *fileops.Job) error {
+		switch job.Params.Get("how") {
+		case "badly":
+			return fileops.Fail(fileops.ErrWrongPassword, errors.New("inner"), "not with %s", "this")
+		case "crash":
+			syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			select {}
+		case "hang":
+			for {
+				time.Sleep(time.Hour)
+			}
+		case "exit":
+			os.Exit(3)
+		case "panic":
+			go panic("in another goroutine")
+			select {}
+		case "eat":
+			var all [][]byte
+			for {
+				b := make([]byte, 16<<20)
+				for i := range b {
+					b[i] = 1
+				}
+				all = append(all, b)
+				time.Sleep(10 * time.Millisecond)
+				if len(all) > 1000 {
+					return errors.New("not stopped")
+				}
+			}
+		case "fill":
+			dir, err := job.Dir()
+			if err != nil {
+				return err
+			}
+			for i := range 1000 {
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), make([]byte, 4<<20), 0o600); err != nil {
+					return err
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			return errors.New("not stopped")
+		case "try":
+			if b, err := os.ReadFile(job.Params.Get("path")); err == nil {
+				return fmt.Errorf("read %q", b)
+			}
+			if _, err := net.Dial("tcp", job.Params.Get("address")); err == nil {
+				return errors.New("connected")
+			}
+			if syscall.Kill(os.Getppid(), 0) == nil {
+				return errors.New("can signal its parent")
+			}
+		case "link": // a result that is none
+			return job.WriteFile("out.txt", func(path string) error { return os.Symlink(job.Params.Get("path"), path) })
+		}
+		job.Progress(0.5)
+		for _, f := range job.Inputs {
+			b, err := io.ReadAll(f.Reader())
+			if err != nil {
+				return err
+			}
+			if err := job.WriteBytes("re-"+f.Name(), []byte(strings.ToUpper(string(b)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func pool(t testing.TB, o isolate.Options) (*isolate.Pool, string) {
+	t.Helper()
+	o.TempDir, o.Sandbox = t.TempDir(), engine.NewSandbox()
+	if !o.Sandbox.Strong() {
+		t.Fatalf("no sandbox: %v", o.Sandbox.Missing())
+	}
+	p, err := isolate.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if es, err := os.ReadDir(o.TempDir); err != nil || len(es) > 0 {
+			t.Errorf("left behind: %v, %v", es, err)
+		}
+	})
+	return p, o.TempDir
+}
+
+func do(ctx context.Context, t testing.TB, p *isolate.Pool, args fileops.Args, in ...*fileops.File) (out []string, progress []float64, err error) {
+	t.Helper()
+	if len(in) == 0 {
+		in = []*fileops.File{fileops.Bytes("a.txt", []byte("text"))}
+	}
+	r := fileops.Runner{TempDir: t.TempDir(), Progress: func(x float64) { progress = append(progress, x) }}
+	err = r.Run(ctx, p.Wrap("work", work()), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		b, err := io.ReadAll(f.Reader())
+		out = append(out, f.Name()+"="+string(b))
+		return err
+	}), in...)
+	return out, progress, err
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{})
+	disk := filepath.Join(t.TempDir(), "disk.txt")
+	if err := os.WriteFile(disk, []byte("on disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, progress, err := do(t.Context(), t, p, nil, fileops.Bytes("ä b.txt", []byte("memory")), fileops.Path(disk))
+	if err != nil || !slices.Equal(out, []string{"re-ä b.txt=MEMORY", "re-disk.txt=ON DISK"}) {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if !slices.Contains(progress, 0.5) || !slices.IsSorted(progress) {
+		t.Errorf("progress %v", progress)
+	}
+	if b, err := os.ReadFile(disk); err != nil || string(b) != "on disk" {
+		t.Errorf("the input is changed: %q, %v", b, err)
+	}
+}
+
+// Whatever happens in a process is the failure of one run, with the right code,
+// and the next one works.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1, Limits: engine.Limits{Resident: 200 << 20, Scratch: 100 << 20}})
+	canary := filepath.Join(t.TempDir(), "canary")
+	if err := os.WriteFile(canary, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for how, code := range map[string]string{
+		"badly": "wrong_password", "crash": "engine_failed", "exit": "engine_failed", "panic": "engine_failed", "eat": "limit_exceeded",
+		"fill": "limit_exceeded", "link": "engine_failed", "hang": "timeout", "try": "",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if how == "hang" {
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		}
+		_, _, err := do(ctx, t, p, fileops.Args{"how": how, "path": canary, "address": l.Addr().String()})
+		cancel()
+		switch {
+		case code == "" && err != nil, code != "" && (err == nil || fileops.Code(err) != code):
+			t.Errorf("%s: %v (%s), want %s", how, err, fileops.Code(err), code)
+		}
+		if how == "badly" && (fileops.Message(err) != "not with this" || !strings.Contains(err.Error(), "inner")) {
+			t.Errorf("message %q of %v", fileops.Message(err), err)
+		}
+		if out, _, err := do(t.Context(), t, p, nil); err != nil || len(out) != 1 {
+			t.Errorf("after %s: %v, %v", how, out, err)
+		}
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 2})
+	if err := p.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			in := fmt.Sprintf("number %d", i)
+			out, _, err := do(t.Context(), t, p, nil, fileops.Bytes("n.txt", []byte(in)))
+			if err != nil || out[0] != "re-n.txt="+strings.ToUpper(in) {
+				t.Errorf("%d: %v, %v", i, out, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestDoesNotStart(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=broken"}})
+	if err := p.Warm(t.Context()); err == nil || !strings.Contains(err.Error(), "no engine here") {
+		t.Errorf("Warm: %v", err)
+	}
+	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("a run: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("a run: %v", err)
+	}
+	if err := p.Warm(t.Context()); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("Warm: %v", err)
+	}
+}

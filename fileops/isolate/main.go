@@ -1,0 +1,153 @@
+package isolate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// roleEnv says that a process was started by a [Pool].
+const roleEnv = "FILEWRIGHT_ISOLATED"
+
+// A request is the one line that a process reads.
+type request struct {
+	Key    string       `json:"key"`
+	Action string       `json:"action"`
+	Args   fileops.Args `json:"args"`
+	Inputs []file       `json:"inputs"`
+}
+
+// A file is in the directory of the process; results are in "results".
+type file struct {
+	Path string `json:"path"`
+	Name string `json:"name"`
+}
+
+// A message is a line that a process writes. The first says that it is ready.
+type message struct {
+	Progress float64 `json:"progress,omitempty"`
+	Result   *file   `json:"result,omitempty"`
+	Error    *report `json:"error,omitempty"`
+	Done     bool    `json:"done,omitempty"`
+}
+
+// A report is a failure on its way between processes.
+type report struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+}
+
+// reportOf shortens what is for the log: a message must fit into a pipe.
+func reportOf(err error) *report {
+	cut := func(s string) string { return s[:min(len(s), 1000)] }
+	return &report{Code: fileops.Code(err), Message: cut(fileops.Message(err)), Detail: cut(err.Error())}
+}
+
+// failure returns the error that was reported.
+func (r *report) failure() error {
+	for _, kind := range []error{
+		fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired, fileops.ErrWrongPassword,
+		fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
+	} {
+		if fileops.Code(kind) == r.Code {
+			return fileops.Fail(kind, errors.New(r.Detail), "%s", r.Message)
+		}
+	}
+	return errors.New(r.Detail)
+}
+
+// Main does one run and ends the process, if a [Pool] has started this process;
+// otherwise it returns at once. actions returns what the pool calls by key; it is
+// called before the request is there, and should warm up what takes time.
+func Main(actions func(context.Context) (map[string]fileops.Action, error)) {
+	if os.Getenv(roleEnv) == "" {
+		return
+	}
+	in, out := os.NewFile(3, "requests"), os.NewFile(4, "messages")
+	if err := serve(in, out, actions); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[string]fileops.Action, error)) error {
+	ctx := context.Background()
+	var mu sync.Mutex
+	enc := json.NewEncoder(out)
+	send := func(m message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return enc.Encode(m)
+	}
+	all, err := actions(ctx)
+	if err != nil {
+		return send(message{Error: reportOf(err)})
+	}
+	if err := send(message{}); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(in).ReadBytes('\n')
+	if err != nil {
+		return nil // not needed any more
+	}
+	var r request
+	if err := json.Unmarshal(line, &r); err != nil {
+		return send(message{Error: reportOf(err)})
+	}
+	if err := r.run(ctx, all[r.Key], send); err != nil {
+		return send(message{Error: reportOf(err)})
+	}
+	return send(message{Done: true})
+}
+
+func (r *request) run(ctx context.Context, a fileops.Action, send func(message) error) error {
+	if a == nil {
+		return fmt.Errorf("isolate: no action has the key %q", r.Key)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	results := filepath.Join(dir, "results")
+	if err := os.Mkdir(results, 0o700); err != nil {
+		return err
+	}
+	var inputs []*fileops.File
+	var formats []format.Format
+	for _, f := range r.Inputs {
+		in := fileops.Path(filepath.Join(dir, f.Path)).Named(f.Name)
+		inputs, formats = append(inputs, in), append(formats, in.Format())
+	}
+	reg, err := fileops.NewRegistry(a)
+	if err != nil {
+		return err
+	}
+	_, params, err := reg.Resolve(r.Action, formats, r.Args)
+	if err != nil {
+		return err
+	}
+	n := 0
+	runner := fileops.Runner{TempDir: dir, Progress: func(done float64) { send(message{Progress: done}) }}
+	return runner.Do(ctx, a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		n++
+		name := fmt.Sprintf("%d%s", n, filepath.Ext(f.Name()))
+		to := filepath.Join(results, name)
+		if p, ok := f.Path(); !ok || os.Rename(p, to) != nil {
+			if err := copyFile(to, f.Reader()); err != nil {
+				return err
+			}
+		}
+		return send(message{Result: &file{Path: name, Name: f.Name()}})
+	}), inputs...)
+}
