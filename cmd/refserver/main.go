@@ -21,12 +21,15 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/filewright/filewright/fileops/standard"
 )
 
 // version is set when the program is built.
 var version = "dev"
 
 func main() {
+	standard.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.LookupEnv)
 	stop()

@@ -142,13 +142,17 @@ type Access struct {
 	// Namespaces allows new namespaces, for a program that has a sandbox of its
 	// own.
 	Namespaces bool
+
+	// Limits allows lowering limits of resources, for a program that starts
+	// others by this package.
+	Limits bool
 }
 
 // and returns what a or b allow.
 func (a Access) and(b Access) Access {
 	return Access{
 		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Sockets: slices.Concat(a.Sockets, b.Sockets),
-		Connect: a.Connect || b.Connect, Namespaces: a.Namespaces || b.Namespaces,
+		Connect: a.Connect || b.Connect, Namespaces: a.Namespaces || b.Namespaces, Limits: a.Limits || b.Limits,
 	}
 }
 
@@ -172,7 +176,7 @@ func (p *Program) policy(c Cmd) *confine.Policy {
 		Execute: programs,
 		Read:    append(a.Read, hostData...),
 		Write:   a.Write,
-		Sockets: a.Sockets, Connect: a.Connect, Namespaces: a.Namespaces,
+		Sockets: a.Sockets, Connect: a.Connect, Namespaces: a.Namespaces, Limits: a.Limits,
 	}
 	if c.Dir != "" && c.Dir != "/" {
 		pol.Write = append(pol.Write, c.Dir)

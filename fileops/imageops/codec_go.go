@@ -28,7 +28,9 @@ import (
 // metadata.
 type goCodec struct{}
 
-func newCodec() (codec, error) { return goCodec{}, nil }
+func newCodec(string) (codec, error) { return goCodec{}, nil }
+
+func (goCodec) probed() string { return "" }
 
 func (goCodec) name() string { return "go" }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -42,13 +43,36 @@ var (
 	}
 )
 
-// newCodec starts libvips and tries what it can do.
-func newCodec() (codec, error) {
+// newCodec starts libvips and tries what it can do, if that is not known.
+func newCodec(known string) (codec, error) {
 	if err := startVips(); err != nil {
 		return nil, err
 	}
+	if known != "" {
+		var a abilities
+		if err := json.Unmarshal([]byte(known), &a); err != nil {
+			return nil, fmt.Errorf("what was probed: %w", err)
+		}
+		if a.Version == vipsVersion() {
+			return &vipsCodec{version: a.Version, in: a.In, out: a.Out}, nil
+		}
+	}
 	probed := probeVips()
 	return &probed, nil
+}
+
+// abilities are what was found out about a codec.
+type abilities struct {
+	Version string
+	In, Out map[format.Format]bool
+}
+
+func (c *vipsCodec) probed() string {
+	b, err := json.Marshal(abilities{c.version, c.in, c.out})
+	if err != nil {
+		return "" // then it is tried again
+	}
+	return string(b)
 }
 
 func (c *vipsCodec) name() string                { return "libvips " + c.version }

@@ -35,6 +35,11 @@ type Options struct {
 	// Without lists input formats that are not to be read even where the
 	// host could, for instance format.SVG.
 	Without []format.Format
+
+	// Probed is what [Engine.Probed] has returned to another process of this
+	// program on this host; then nothing is tried, which takes a tenth of a
+	// second.
+	Probed string
 }
 
 // An Engine makes the actions of this package. It is safe for concurrent use.
@@ -69,7 +74,7 @@ func New(o *Options) (*Engine, error) {
 	setDefault(&e.opts.MaxTotalPixels, 20*e.opts.MaxPixels)
 	setDefault(&e.opts.MaxFrames, 1000)
 	setDefault(&e.opts.MaxBytes, 512<<20)
-	c, err := newCodec()
+	c, err := newCodec(e.opts.Probed)
 	if err != nil {
 		return nil, fmt.Errorf("imageops: %w", err)
 	}
@@ -95,6 +100,9 @@ func setDefault[T int | int64](p *T, v T) {
 		*p = v
 	}
 }
+
+// Probed returns what was found out about the codec, for [Options].
+func (e *Engine) Probed() string { return e.codec.probed() }
 
 // Name returns the name and version of the codec: "libvips 8.14.1", or "go".
 func (e *Engine) Name() string { return e.codec.name() }
@@ -128,6 +136,7 @@ func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, 
 // plan, limits are checked before it is called.
 type codec interface {
 	name() string
+	probed() string
 	reads(format.Format) bool
 	writes(format.Format) bool
 	compresses(format.Format) bool

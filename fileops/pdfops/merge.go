@@ -2,9 +2,11 @@ package pdfops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
@@ -38,6 +40,9 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	}
 	slices.Sort(spec.Accepts[0].Formats[1:])
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		if t.Merger != nil {
+			return t.mergeElsewhere(ctx, job, by)
+		}
 		if len(job.Inputs) == 1 && job.Input().Format() == format.PDF {
 			if _, err := t.load(ctx, job, job.Input(), job.Input().Name()); err != nil {
 				return err
@@ -70,6 +75,37 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		}
 		return job.Write(mergedName, func(w io.Writer) error { return d.write(w, false, nil) })
 	})
+}
+
+// mergeElsewhere makes PDF files of all inputs and has them merged.
+func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action) error {
+	var all []*fileops.File
+	for i, f := range job.Inputs {
+		parts, err := t.asPDF(ctx, job, by, f)
+		if err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if f.Format() != format.PDF { // it is known by the name of its source
+				part = part.Named(fileops.ResultName(f, format.PDF))
+			}
+			all = append(all, part)
+		}
+		job.Progress(0.5 * float64(i+1) / float64(len(job.Inputs)))
+	}
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	r := fileops.Runner{TempDir: dir, Log: job.Log, Progress: func(done float64) { job.Progress(0.5 + done/2) }}
+	return r.Run(ctx, t.Merger, toPDF(), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		p, ok := f.Path()
+		if !ok {
+			b, err := io.ReadAll(f.Reader())
+			return errors.Join(err, job.WriteBytes(mergedName, b))
+		}
+		return job.WriteFile(mergedName, func(path string) error { return os.Rename(p, path) })
+	}), all...)
 }
 
 const mergedName = "merged.pdf"

@@ -46,6 +46,10 @@ type Tools struct {
 	// something else than the original is compressed less, or not at all.
 	// nil means that results are read again, but not looked at.
 	Renderer Renderer
+
+	// Merger merges PDF files where Merge has others too, once they are PDF
+	// files. nil means Merge itself; see package isolate for another.
+	Merger fileops.Action
 }
 
 // Lock is [Tools.Lock] in pure Go.

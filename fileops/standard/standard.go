@@ -22,11 +22,10 @@ import (
 	"sync"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/archiveops"
-	"github.com/filewright/filewright/fileops/dataops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/isolate"
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
@@ -59,6 +58,12 @@ type Options struct {
 	// it.
 	Unconfined bool
 	AllowWeak  []string
+
+	// Isolate has what reads files in this process done in processes of their
+	// own, one for each run: libvips, pdfcpu and the code for archives, tables
+	// and packages. The program must call [Main] first thing. pdfium stays: it
+	// is WebAssembly. Isolate has no effect if Unconfined is set.
+	Isolate bool
 }
 
 // An Engine is something actions are built on.
@@ -106,6 +111,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 	wg.Go(func() { p.findRenderer(ctx) }) // takes the picture encoders into account
 	wg.Go(func() { p.findWeb(ctx) })
 	wg.Wait()
+	if o.Isolate && !o.Unconfined {
+		p.pool, p.poolErr = p.newPool()
+	}
 	return p.set()
 }
 
@@ -148,8 +156,9 @@ type prober struct {
 	web     *webops.Engine
 	qpdf    *engine.Program
 	ocr     *ocrops.Engine
+	pool    *isolate.Pool // nil if actions run in this process
 
-	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr error
+	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr, poolErr error
 }
 
 var (
@@ -273,20 +282,18 @@ func (p *prober) set() *Set {
 			}
 		}
 	}
-	tools := pdfops.Tools{QPDF: p.qpdf}
-	var imageConvert, officeConvert, renderConvert fileops.Action
-	var pictures packageops.PictureCodec
-	if p.images != nil {
-		tools.Images, pictures = pictureCodec{p.images}, reducer{p.images}
-		imageConvert = p.images.Convert()
-		add(imageConvert, p.images.Compress())
+	if p.poolErr != nil { // better no action than one that is not isolated
+		p.opts.Log.Error("actions cannot be isolated", "err", p.poolErr)
 	}
+	own := p.isolated(p.own())
+	imageConvert, dataConvert := own[imagesConvert], own[tablesConvert]
+	var officeConvert, renderConvert fileops.Action
+	add(imageConvert, own[imagesCompress])
 	if p.media != nil {
 		add(p.media.Actions()...)
 	}
 	// Before the office, which reads cells as dates and numbers and writes them
 	// in its own way.
-	dataConvert := dataops.Convert()
 	add(dataConvert)
 	if p.office != nil {
 		s.closers, s.warmers = append(s.closers, p.office), append(s.warmers, p.office)
@@ -301,7 +308,6 @@ func (p *prober) set() *Set {
 		add(p.office.Actions()...)
 	}
 	if p.render != nil {
-		tools.Renderer = pageRenderer{p.render}
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
 		renderConvert = p.render.Convert()
 		add(renderConvert)
@@ -311,27 +317,34 @@ func (p *prober) set() *Set {
 		ocrConvert = p.ocr.Convert()
 		add(ocrConvert)
 	}
-	add(archiveops.Convert(nil))
-	add(tools.FromImages(), tools.Compress(), tools.Lock(), tools.Unlock(), tools.ResetPassword())
-	add(packageops.Compress(pictures), packageops.Lock(), packageops.Unlock(), packageops.ResetPassword())
+	add(own[archivesConvert])
+	add(own[pdfFromImages], own[pdfCompress], own[pdfLock], own[pdfUnlock], own[pdfReset])
+	add(own[packagesCompress], own[packagesLock], own[packagesUnlock], own[packagesReset])
 
 	direct := slices.Clone(s.actions)
-	otherToPDF := p.imagesToPDF(imageConvert, tools.ImagesToPDF(), direct)
+	otherToPDF := p.imagesToPDF(imageConvert, own[pdfOfImages], direct)
 	add(
 		otherToPDF,
 		via(pages, format.PDF, renderConvert, direct, webToPages),
 		via(books, format.PDF, renderConvert, direct, webToPages),
 		via(officeConvert, format.PDF, renderConvert, direct, officeToPages),
 		via(imageConvert, format.PNG, ocrConvert, direct, pictureToText),
-		p.scansToDocument(tools.FromImages(), renderConvert, direct),
+		p.scansToDocument(own[pdfFromImages], renderConvert, direct),
 		p.scansToDocument(otherToPDF, renderConvert, direct),
 		via(renderConvert, format.DOCX, officeConvert, direct, pdfToText),
 		via(dataConvert, format.CSV, officeConvert, direct, dataToSheet),
 		via(dataConvert, format.FODS, officeConvert, direct, tablesToSheets),
 		via(officeConvert, format.CSV, dataConvert, direct, sheetToData),
 	)
-	add(tools.Merge(toPDF(s.actions)...))
-	add(archiveops.Zip(), archiveops.Compress(nil), archiveops.Lock(nil), archiveops.Unlock(nil), archiveops.ResetPassword(nil))
+	merger := p.tools()
+	if p.pool != nil {
+		merger.Merger = own[pdfMerge]
+		s.closers, s.warmers = append(s.closers, p.pool), append(s.warmers, p.pool)
+	}
+	if p.poolErr == nil {
+		add(merger.Merge(toPDF(s.actions)...))
+	}
+	add(own[archivesZip], own[archivesCompress], own[archivesLock], own[archivesUnlock], own[archivesReset])
 	s.engines = p.report()
 	return s
 }

@@ -22,11 +22,12 @@ import (
 var set *standard.Set
 
 func TestMain(m *testing.M) {
+	standard.Main()
 	cache, err := os.MkdirTemp("", "standard-")
 	if err != nil {
 		panic(err)
 	}
-	set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache})
+	set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache, Isolate: true})
 	code := m.Run()
 	if err := set.Close(); err != nil {
 		fmt.Println(err)

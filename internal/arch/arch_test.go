@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 	"fileops/dataops":                  {"fileops", "fileops/format", "fileops/charset", "fileops/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/ocrops",
-		"fileops/archiveops", "fileops/dataops", "fileops/webops"},
+		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
 	"fileops/fileopstest": {"fileops", "fileops/format"},
 
 	// domain

@@ -28,6 +28,10 @@ type Policy struct {
 	// Namespaces allows new namespaces, for a program that has a sandbox of
 	// its own.
 	Namespaces bool
+
+	// Limits allows setting limits on resources, but for RLIMIT_LOCKS: for a
+	// program that starts others.
+	Limits bool
 }
 
 // Layers are the protections that a kernel offers.

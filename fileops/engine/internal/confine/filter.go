@@ -124,8 +124,12 @@ func (p *Policy) filter() []unix.SockFilter {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_TRACEME, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_DETACH, SkipTrue: 1},
 		errno(unix.EPERM), allowed)
-	// Limits may be asked for.
-	f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
+	if p.Limits {
+		f.when(unix.SYS_PRLIMIT64, argument(1, false),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.RLIMIT_LOCKS, SkipTrue: 1}, allowed, errno(unix.EPERM))
+	} else { // they may be asked for
+		f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
+	}
 	// Sockets are for the parts of one program, and only streams: a datagram
 	// needs no connection.
 	f.when(unix.SYS_SOCKET, socket()...)
