@@ -89,6 +89,24 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
+// BenchmarkIsolated measures what a process of its own for each run costs.
+func BenchmarkIsolated(b *testing.B) {
+	for _, isolate := range []bool{false, true} {
+		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate, FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
+		defer engines.Close()
+		reg, err := fileops.NewRegistry(engines.Actions()...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, bm := range benches {
+			switch bm.name {
+			case "jpg-png", "jpg-webp", "jpg-webp-800px", "lock-pdf", "merge-pdf", "csv-json":
+				b.Run(fmt.Sprintf("%s/isolate=%v", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
+			}
+		}
+	}
+}
+
 func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Args, paths []string) {
 	b.Helper()
 	dir := b.TempDir()
@@ -133,6 +151,7 @@ func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Ar
 var set inputs.Set
 
 func TestMain(m *testing.M) {
+	standard.Main()
 	code := 1
 	dir, err := os.MkdirTemp("", "benchmarks-")
 	if err == nil {

@@ -126,13 +126,12 @@ func (p *Pool) start() (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer inR.Close()
 	w.in = inW
 	outR, outW, err := os.Pipe()
 	if err != nil {
+		inR.Close()
 		return nil, err
 	}
-	defer outW.Close()
 	w.pipe, w.out = outR, bufio.NewReader(outR)
 	w.proc, err = p.prog.Start(p.ctx, engine.Cmd{
 		Dir: dir, Env: append([]string{roleEnv + "=1"}, p.opts.Env...),
@@ -140,6 +139,9 @@ func (p *Pool) start() (_ *process, err error) {
 		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
 		Limits: p.opts.Limits, Access: p.opts.Access,
 	})
+	// Only the process has these ends now: its end is the end of the pipe.
+	inR.Close()
+	outW.Close()
 	if err != nil {
 		return nil, err
 	}

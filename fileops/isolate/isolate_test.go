@@ -23,8 +23,13 @@ import (
 
 func TestMain(m *testing.M) {
 	isolate.Main(func(context.Context) (map[string]fileops.Action, error) {
-		if os.Getenv("ISOLATE_TEST") == "broken" {
+		switch os.Getenv("ISOLATE_TEST") {
+		case "broken":
 			return nil, errors.New("no engine here")
+		case "dies":
+			os.Exit(3)
+		case "slow":
+			time.Sleep(time.Hour)
 		}
 		return map[string]fileops.Action{"work": work()}, nil
 	})
@@ -225,6 +230,28 @@ func TestDoesNotStart(t *testing.T) {
 	}
 	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("a run: %v", err)
+	}
+}
+
+// A process that ends before it is ready is noticed, and one that never gets
+// ready does not keep Close waiting.
+func TestNeverReady(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=dies"}})
+	if err := p.Warm(t.Context()); err == nil || !strings.Contains(err.Error(), "exit code 3") {
+		t.Errorf("Warm: %v", err)
+	}
+	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
+		t.Errorf("a run: %v", err)
+	}
+	slow, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=slow"}})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := slow.Warm(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Warm of a slow one: %v", err)
+	}
+	if err := slow.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
