@@ -130,7 +130,10 @@ func (p *Policy) landlock(v int) error {
 		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if v >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		if threadsMaySignal() {
+			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		}
 	}
 	set, err := createRuleset(&attr, v)
 	if err != nil {
@@ -151,6 +154,14 @@ func (p *Policy) landlock(v int) error {
 		}
 	}
 	return restrict(set)
+}
+
+// threadsMaySignal tells whether the scope of signals leaves those between the threads
+// of one process alone. Where the kernel has not been mended (erratum 2 of Landlock) a
+// confined thread could not interrupt others, which Go's runtime does.
+func threadsMaySignal() bool {
+	mended, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
+	return errno == 0 && mended&2 != 0
 }
 
 // allow adds a rule. What does not exist needs none.
