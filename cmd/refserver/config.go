@@ -182,7 +182,8 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
 	}
-	e.sandbox, e.Isolate = sandboxAuto, true
+	e.sandbox = sandboxAuto
+	fs.BoolVar(&e.Isolate, "isolate", false, "read each file with libvips, pdfcpu and the like in a confined process of its own, which takes a tenth of a second more")
 	fs.Func("sandbox", "how engines are confined: `auto` (as the host permits; those that it cannot confine are left out), require (or do not start), off (trust every file) [auto]", func(v string) error {
 		if v != sandboxAuto && v != sandboxRequire && v != sandboxOff {
 			return errors.New("must be auto, require or off")

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -241,10 +242,14 @@ func TestMissingEngines(t *testing.T) {
 	if !strings.Contains(s.banner, "Not available here: ffmpeg") {
 		t.Errorf("banner: %s", s.banner)
 	}
-	for ext, want := range map[string]string{"docx": "[compress lock reset_password unlock zip]", "html": "[zip]", "mp4": "[zip]", "mp3": "[zip]"} {
+	for ext, want := range map[string]string{"docx": "[compress lock reset_password unlock zip]", "html": "[convert zip]", "mp4": "[zip]", "mp3": "[zip]"} {
 		if r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext}); fmt.Sprint(r.body["available_actions"]) != want {
 			t.Errorf("%s: %s", ext, r.raw)
 		}
+	}
+	// The tables of a page need no engine, its look does.
+	if got := s.targets(t, "html"); !slices.Contains(got, "csv") || slices.Contains(got, "pdf") {
+		t.Errorf("html becomes %v", got)
 	}
 	key := s.upload(t, "a.docx", []byte("x"), 1)
 	s.want(t, 400, "unsupported_operation", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "pdf"}})
