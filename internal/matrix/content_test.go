@@ -333,8 +333,9 @@ func (c content) as(from []format.Format, to format.Format) content {
 	if to == format.PDF && c.still {
 		c.pages = 1
 	}
-	if from[0] == format.PDF && (to == format.XLSX || to == format.CSV) { // they take the tables
+	if from[0] == format.PDF && (to == format.XLSX || to == format.CSV) || from[0] == format.HTML && to.Family() == format.Sheet { // they take the tables
 		c.words, c.picture = []string{"Fruit", "Count", "Apple", "Pear"}, false
+		return c
 	}
 	slides := format.Slides == from[0].Family() && to == format.TXT // by way of PDF
 	read := from[0].Family() == format.Image                        // from letters in a picture

@@ -174,7 +174,7 @@ func rows(op string) judge {
 			p = withCommas(t, p, c.comma)
 		}
 		got := py.ask(t, op, p).Rows
-		if b := read(t, p); op == "json" && c.typed != regexp.MustCompile(`"count":\s*3\b`).MatchString(b) {
+		if b := read(t, p); op == "json" && c.typed != regexp.MustCompile(`"[Cc]ount":\s*3\b`).MatchString(b) {
 			t.Errorf("typed is %v: %.200s", c.typed, b)
 		}
 		if !c.sheet { // records out of a document: the table must be among them
