@@ -118,6 +118,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	})
 	fs.IntVar(&s.api.Limits.Files, "max-files", 100, "largest `number` of files in one operation")
 	fs.DurationVar(&s.api.Limits.TaskTime, "task-time", 30*time.Minute, "longest `time` of work on one file")
+	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is begun, also because the server was killed, before it fails; `number`")
 	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
 	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
