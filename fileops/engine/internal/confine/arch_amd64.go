@@ -8,10 +8,7 @@ const (
 )
 
 // What only this architecture has.
-var (
-	deniedHere = []uint32{
-		unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_MKNOD, unix.SYS_MKNODAT, unix.SYS_SETRLIMIT,
-		unix.SYS_KEXEC_FILE_LOAD, unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS_SYSFS, unix.SYS__SYSCTL,
-	}
-	sealedHere = []uint32{unix.SYS_FORK, unix.SYS_VFORK}
-)
+var deniedHere = []uint32{
+	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_MKNOD, unix.SYS_MKNODAT, unix.SYS_SETRLIMIT,
+	unix.SYS_KEXEC_FILE_LOAD, unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS_SYSFS, unix.SYS__SYSCTL,
+}

@@ -8,7 +8,4 @@ const (
 )
 
 // What other architectures have under other names.
-var (
-	deniedHere = []uint32{unix.SYS_MKNODAT, unix.SYS_SETRLIMIT, unix.SYS_KEXEC_FILE_LOAD}
-	sealedHere []uint32
-)
+var deniedHere = []uint32{unix.SYS_MKNODAT, unix.SYS_SETRLIMIT, unix.SYS_KEXEC_FILE_LOAD}

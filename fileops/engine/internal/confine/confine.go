@@ -69,7 +69,7 @@ func (p *Policy) Thread(l Layers) error {
 		return fmt.Errorf("capabilities: %w", err)
 	}
 	if l.Seccomp {
-		if err := loadFilter(p.filter(), 0); err != nil {
+		if err := loadFilter(p.filter()); err != nil {
 			return fmt.Errorf("seccomp: %w", err)
 		}
 	}

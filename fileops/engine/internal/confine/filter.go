@@ -169,25 +169,3 @@ func (p *program) assemble() []unix.SockFilter {
 	}
 	return out
 }
-
-// Seal takes from all threads of this process the right to start programs and
-// processes and to open sockets. It is for a process that was confined when it was
-// started and has loaded what it needs.
-func Seal() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	var f program
-	f.start()
-	for _, n := range append([]uint32{
-		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_PTRACE,
-		unix.SYS_SETSID, unix.SYS_SETPGID,
-	}, sealedHere...) {
-		f.fail(n, unix.EPERM)
-	}
-	f.fail(unix.SYS_CLONE3, unix.ENOSYS)
-	f.when(unix.SYS_CLONE, argument(0, false),
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_THREAD, SkipTrue: 1}, errno(unix.EPERM), allowed)
-	f.add(allowed)
-	return loadFilter(f.assemble(), unix.SECCOMP_FILTER_FLAG_TSYNC)
-}
