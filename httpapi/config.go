@@ -44,8 +44,9 @@ type Config struct {
 	Operations status.Store      // nil: in memory
 	Dispatcher status.Dispatcher // nil: in this process
 
-	// Shared says that other processes work on the items of Operations too.
-	// Otherwise what an earlier process left running goes on at once.
+	// Shared says that other processes work on the items of Operations too, or
+	// use Blobs and Files. Otherwise what an earlier process left running goes
+	// on at once, and what it left half written is removed.
 	Shared bool
 
 	// BaseURL is the public address, for upload URLs; nil takes that of each
@@ -112,6 +113,7 @@ type Retention struct {
 	URLs       time.Duration // upload URLs; 1 hour, at most 7 days
 	Files      time.Duration // uploads and results; 24 hours, negative: for ever
 	Operations time.Duration // after they are final; 7 days, negative: for ever
+	Expired    time.Duration // names of expired files, so that requests for them answer 410; 7 days, negative: none
 	Sweep      time.Duration // between two rounds of deletion; 1 minute
 }
 

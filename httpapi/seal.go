@@ -4,14 +4,23 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
 )
 
 // A sealer encrypts the parameters of operations while they wait, because some
-// are passwords: AES-256-GCM under keys derived from the service's secrets.
-type sealer struct{ aeads []cipher.AEAD }
+// are passwords: AES-256-GCM under keys derived from the service's secrets. It
+// also makes keys of results, from the first of them.
+type sealer struct {
+	aeads   []cipher.AEAD
+	results []byte
+}
 
 func newSealer(secrets [][]byte) (*sealer, error) {
 	s := &sealer{}
@@ -30,12 +39,23 @@ func newSealer(secrets [][]byte) (*sealer, error) {
 		}
 		s.aeads = append(s.aeads, aead)
 	}
-	return s, nil
+	var err error
+	s.results, err = hkdf.Key(sha256.New, secrets[0], nil, "filewright result keys v1", 32)
+	return s, err
 }
 
 // seal encrypts plain for one operation: it cannot be moved to another.
 func (s *sealer) seal(plain []byte, operation string) []byte {
 	return s.aeads[0].Seal(nil, nil, plain, []byte(operation))
+}
+
+// resultKey returns the key of the n-th result of an attempt at an item. Whoever
+// has the secret can name the results of an attempt that a crash has ended before
+// they were recorded; nobody else can guess them.
+func (s *sealer) resultKey(c *status.Claim, token, n int) string {
+	mac := hmac.New(sha256.New, s.results)
+	fmt.Fprintf(mac, "%s %d %d %d", c.Operation, c.Index, token, n)
+	return upload.KeyOf([16]byte(mac.Sum(nil)[:16]))
 }
 
 var errSealed = errors.New("the parameters cannot be read: they were sealed with another secret")

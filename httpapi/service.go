@@ -64,7 +64,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
 		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
-		URLTTL: cfg.Retention.URLs, FileTTL: cfg.Retention.Files,
+		URLTTL: cfg.Retention.URLs, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
 		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, Log: cfg.Log,
 	})
 	if err != nil {

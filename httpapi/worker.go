@@ -28,6 +28,7 @@ type worker struct{ *Service }
 func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
 	log := w.log.With("operation", c.Operation, "item", c.Index, "action", c.Op.Action)
+	w.forget(ctx, c, log)
 	engine, results, err := w.run(ctx, c, log, progress)
 	code := ""
 	if err != nil {
@@ -56,6 +57,24 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	return status.Outcome{
 		Error: &status.Error{Code: code, Message: fileops.Message(err)},
 		Retry: fileops.Retryable(err) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, errSealed),
+	}
+}
+
+// forget removes what earlier attempts at an item have registered and did not live
+// to record: results that nobody was ever told of.
+func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
+	for token := 1; token < c.Token; token++ {
+		for n := 0; ; n++ {
+			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
+			if err == nil {
+				log.Info("unrecorded result removed", "attempt", token)
+				continue
+			}
+			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
+				log.Warn("unrecorded result not removed; it will be when it expires", "err", err)
+			}
+			break
+		}
 	}
 }
 
@@ -105,7 +124,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		path, _ := f.Path()
 		rec, err := w.uploads.Add(ctx, upload.File{
-			Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
 		if err == nil {
 			results = append(results, statusFile(rec))

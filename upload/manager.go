@@ -86,6 +86,11 @@ type Options struct {
 	// It must be longer than the longest single transfer. 0 means 24 hours.
 	Grace time.Duration
 
+	// Exclusive says that no other process uses Store and the blobs. Then the
+	// first Sweep removes whatever no record knows and was there before
+	// NewManager was called, however young it is: a crash has left it behind.
+	Exclusive bool
+
 	MaxSize  int64 // of a file in bytes; 0: 5 TiB
 	MaxParts int   // of a session; 0: 10000
 
@@ -108,6 +113,7 @@ type Manager struct {
 
 	mu          sync.Mutex
 	orphansNext time.Time // when Sweep looks for orphans again
+	leftBehind  time.Time // what is older than this was left behind by others; zero: unknown
 }
 
 // NewManager returns a Manager that keeps content in b.
@@ -153,6 +159,10 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 		m.signer.secrets = append(m.signer.secrets, newSecret(s))
 	}
 	m.store, m.log = opts.Store, opts.Log
+	if opts.Exclusive {
+		// File systems take their time from a clock that lags a little.
+		m.leftBehind = m.now().Add(-time.Second)
+	}
 	return m, nil
 }
 
@@ -176,6 +186,9 @@ func (m *Manager) newID() (string, error) {
 	}
 	return idEncoding.EncodeToString(b), nil
 }
+
+// KeyOf makes a file key of 128 bits that are as hard to guess as they were.
+func KeyOf(bits [16]byte) string { return idEncoding.EncodeToString(bits[:]) }
 
 func isID(s string) bool {
 	for _, c := range []byte(s) {
@@ -434,9 +447,17 @@ func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 //
 // Of the fields of f, Owner, Name, ContentType and Task are used. So is Expires
 // unless it is zero, and ETag unless it is empty; the ETag is otherwise the hex
-// MD5 of what was read from r, or unique if the file was moved.
+// MD5 of what was read from r, or unique if the file was moved. Key, if not
+// empty, is for callers that must find the file again without having been told
+// its key, after a crash: 26 characters of a to z and 2 to 7 that nobody can
+// guess and that no other file has had; see [KeyOf].
 func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
-	key, err := m.newID()
+	key, err := f.Key, error(nil)
+	if key == "" {
+		key, err = m.newID()
+	} else if !isID(key) {
+		err = &Error{Kind: ErrInvalid, Message: "the key is not one"}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // it has ended.
 //
 // Not more often than once in Options.Grace it also removes what no record knows,
-// which crashes leave behind.
+// which crashes leave behind; see also Options.Exclusive.
 //
 // It goes on after errors and returns them all.
 func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
@@ -37,12 +37,17 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	now := m.now()
 	m.mu.Lock()
 	due := !now.Before(m.orphansNext)
+	young := now.Add(-m.opts.Grace)
 	if due {
 		m.orphansNext = now.Add(m.opts.Grace)
+		if m.leftBehind.After(young) {
+			young = m.leftBehind
+		}
+		m.leftBehind = time.Time{}
 	}
 	m.mu.Unlock()
 	if due {
-		errs = append(errs, m.sweepOrphans(ctx, now.Add(-m.opts.Grace)))
+		errs = append(errs, m.sweepOrphans(ctx, young))
 	}
 	err = errors.Join(errs...)
 	if removed > 0 || err != nil {

@@ -84,6 +84,40 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// Whoever has the store alone need not wait to remove what a crash has left.
+func TestSweepLeftBehind(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		old, young := "files/"+strings.Repeat("y", 26), "files/"+strings.Repeat("z", 26)
+		ready, err := e.Add(ctx, upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
+		if err == nil {
+			err = e.blobs.Put(ctx, old, strings.NewReader("x"), 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		m, err := upload.NewManager(e.blobs, &upload.Options{Store: e.store, Exclusive: true})
+		if err == nil {
+			err = e.blobs.Put(ctx, young, strings.NewReader("x"), 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := m.Sweep(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for key, want := range map[string]bool{old: false, young: true, ready.Object: true} {
+			if _, err := blob.Stat(ctx, e.blobs, key); (err == nil) != want {
+				t.Errorf("%s: %v, want it to exist: %v", key, err, want)
+			}
+		}
+	})
+}
+
 func TestSweepOrphans(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{Grace: 10 * time.Hour, KeepExpired: -1, SessionTTL: 1e3 * time.Hour, FileTTL: -1}, func(t *testing.T, e *env) {

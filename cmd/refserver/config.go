@@ -123,6 +123,8 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
 	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
+	fs.DurationVar(&s.api.Retention.Expired, "expired-ttl", 7*24*time.Hour, "`time` for which the name of an expired file is kept, so that requests for it answer 410; negative: not at all")
+	fs.DurationVar(&s.api.Retention.Sweep, "sweep", time.Minute, "`time` between two rounds of deletion")
 	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office web image media pdf archive data [number of cores for each]", func(v string) (err error) {
 		s.api.Concurrency, err = parseConcurrency(v)
 		return err
