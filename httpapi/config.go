@@ -111,6 +111,7 @@ type Limits struct {
 // Retention says how long things are kept. Zero fields mean the default.
 type Retention struct {
 	URLs       time.Duration // upload URLs; 1 hour, at most 7 days
+	Sessions   time.Duration // uploads that are not completed; 24 hours
 	Files      time.Duration // uploads and results; 24 hours, negative: for ever
 	Operations time.Duration // after they are final; 7 days, negative: for ever
 	Expired    time.Duration // names of expired files, so that requests for them answer 410; 7 days, negative: none

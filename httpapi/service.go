@@ -64,7 +64,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
 		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
-		URLTTL: cfg.Retention.URLs, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
+		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
 		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, Log: cfg.Log,
 	})
 	if err != nil {
@@ -96,19 +96,23 @@ func New(cfg Config) (*Service, error) {
 // items get Limits.Drain to finish; what is not finished then is given back and
 // goes on at the next start. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
-	if n, err := s.uploads.Recover(ctx); err != nil {
+	defer context.AfterFunc(ctx, s.close)()
+	n, err := s.uploads.Recover(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil // it was told to stop before it had begun
+	case err != nil:
 		return fmt.Errorf("recover uploads: %w", err)
-	} else if n > 0 {
+	case n > 0:
 		s.log.Info("interrupted uploads repaired", "count", n)
 	}
-	defer context.AfterFunc(ctx, s.close)()
 	sweepCtx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.sweep(sweepCtx)
 	}()
-	err := s.tracker.Run(ctx, s.cfg.Limits.Drain)
+	err = s.tracker.Run(ctx, s.cfg.Limits.Drain)
 	stop()
 	<-done
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

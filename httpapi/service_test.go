@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +23,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
@@ -262,6 +265,83 @@ func TestInputGone(t *testing.T) {
 	}
 }
 
+// brokenFinish is a store that records no outcome.
+type brokenFinish struct{ status.Store }
+
+func (brokenFinish) Finish(context.Context, *status.Claim, status.Outcome) (*status.Operation, error) {
+	return nil, errors.New("the store is out of order")
+}
+
+// A result whose item was not recorded as completed, because the process died in
+// between, goes when the item is begun again.
+func TestUnrecordedResult(t *testing.T) {
+	t.Parallel()
+	cfg := httpapi.Config{Auth: httpapi.StaticKeys("key-a"), Actions: []fileops.Action{shout()}, Files: new(upload.MemStore), Blobs: memblob.New(),
+		Secrets: [][]byte{[]byte("0123456789abcdef")}, Log: slog.New(slog.DiscardHandler)}
+	cfg.Limits.Drain = time.Millisecond
+	ops := status.NewMemStore()
+	results := func() (out []*upload.File) {
+		for f, err := range cfg.Files.ExpiredBefore(t.Context(), time.Now().Add(1e4*time.Hour)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Task != "" {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+
+	cfg.Operations = brokenFinish{ops}
+	svc, err := httpapi.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	a := &api{Server: httptest.NewServer(svc)}
+	defer a.Close()
+	resp, err := http.Get(a.URL + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err == nil {
+		a.check, err = apicheck.New(doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, a.upload(t, "key-a", "a.txt", "hello")))
+	if st != 200 {
+		t.Fatalf("do: %d %v", st, m)
+	}
+	for deadline := time.Now().Add(time.Minute); len(results()) == 0 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Logf("Run = %v", err) // the outcome could not be recorded
+	}
+	before := results()
+	if len(before) != 1 {
+		t.Fatalf("%d results, want that of the attempt that was not recorded", len(before))
+	}
+
+	cfg.Operations = ops
+	b := serve(t, cfg)
+	_, m = b.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=30s", m["main_task_id"]), "")
+	after := results()
+	if m["operation_status"] != "completed" || len(after) != 1 || after[0].Key != first(m)["file_key"] || after[0].Key == before[0].Key {
+		t.Errorf("%v, results %+v", m, after)
+	}
+	if _, err := blob.Stat(t.Context(), cfg.Blobs, before[0].Object); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the content of the first attempt: %v", err)
+	}
+}
+
 type quota struct{ left int64 }
 
 func (q *quota) Use(_ context.Context, p httpapi.Principal, operations int, bytes int64) error {
@@ -315,6 +395,27 @@ func TestDiskFull(t *testing.T) {
 	st, m := a.call(t, "", "PUT", m["presigned_urls"].([]any)[0].(string), "hello")
 	if st != 507 || m["error"] != "insufficient_storage" {
 		t.Errorf("%d %v", st, m)
+	}
+}
+
+// slowStore notices that it is told to stop.
+type slowStore struct{ upload.Store }
+
+func (s slowStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) { yield(nil, ctx.Err()) }
+}
+
+// Being told to stop is not a failure, even before anything has begun.
+func TestStoppedAtOnce(t *testing.T) {
+	t.Parallel()
+	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Files: slowStore{new(upload.MemStore)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := svc.Run(ctx); err != nil {
+		t.Errorf("Run = %v", err)
 	}
 }
 

@@ -121,6 +121,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is begun, also because the server was killed, before it fails; `number`")
 	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
+	fs.DurationVar(&s.api.Retention.Sessions, "session-ttl", 24*time.Hour, "`lifetime` of uploads that are begun and not completed")
 	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Expired, "expired-ttl", 7*24*time.Hour, "`time` for which the name of an expired file is kept, so that requests for it answer 410; negative: not at all")

@@ -1,0 +1,722 @@
+// Package kills ends the real server at random moments, hundreds of times, while
+// clients use it, and then accounts for everything that they were told.
+package kills
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// binary is refserver, built without the race detector whatever the tests are:
+// it is to start quickly, and other tests look for races.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "kills-")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "refserver")
+		if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/refserver").CombinedOutput(); err != nil {
+			log.Fatalf("build: %v\n%s", err, out)
+		}
+		return m.Run()
+	}())
+}
+
+// A host is a place where one server after the other runs, on the same data and
+// the same port.
+type host struct {
+	dir, addr string
+	flags     []string
+	key       string
+	client    *http.Client
+
+	started, stopped, early int           // servers; those killed before they were ready
+	boot                    time.Duration // of the latest start
+
+	mu      sync.Mutex
+	trouble []string // what servers have logged as an error
+}
+
+func newHost(t *testing.T, flags ...string) *host {
+	t.Helper()
+	// The port is free now, and nobody else asks for it by number.
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags, boot: time.Second,
+		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
+	ln.Close()
+	out, err := exec.Command(binary, "keys", "create", "--data-dir", h.dir, "--name", "test").Output()
+	if err != nil {
+		t.Fatalf("keys create: %v", err)
+	}
+	for _, f := range strings.Fields(string(out)) {
+		if strings.HasPrefix(f, "fw_") {
+			h.key = f
+		}
+	}
+	if h.key == "" {
+		t.Fatalf("no key in %q", out)
+	}
+	return h
+}
+
+// A run is one process of the server.
+type run struct {
+	cmd   *exec.Cmd
+	ready chan struct{} // closed when it is
+	ended chan struct{} // closed when its output has ended
+	err   *bytes.Buffer
+}
+
+func (h *host) start(t *testing.T) *run {
+	t.Helper()
+	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"),
+		"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none",
+		// On a busy machine a server lives shorter here than a file takes.
+		"--max-attempts", "1000", "--log-level", "warn"}
+	r := &run{cmd: exec.Command(binary, append(args, h.flags...)...), ready: make(chan struct{}), ended: make(chan struct{}), err: new(bytes.Buffer)}
+	r.cmd.Stderr = r.err
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := r.cmd.StdoutPipe()
+	if err == nil {
+		err = r.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.started++
+	began := time.Now()
+	go func() {
+		defer close(r.ended)
+		for sc := bufio.NewScanner(out); sc.Scan(); {
+			if strings.Contains(sc.Text(), "is ready at") {
+				h.boot = time.Since(began) // read after ready is closed
+				close(r.ready)
+			}
+		}
+	}()
+	return r
+}
+
+// wait waits until the server is ready.
+func (r *run) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.ready:
+	case <-r.ended:
+		t.Fatalf("the server does not start: %s", r.err)
+	case <-time.After(2 * time.Minute):
+		r.cmd.Process.Kill()
+		t.Fatalf("the server does not become ready: %s", r.err)
+	}
+}
+
+// end ends the server by a signal.
+func (h *host) end(t *testing.T, r *run, sig os.Signal) {
+	t.Helper()
+	r.cmd.Process.Signal(sig)
+	stuck := time.AfterFunc(time.Minute, func() { r.cmd.Process.Kill() })
+	<-r.ended
+	err := r.cmd.Wait()
+	if !stuck.Stop() {
+		t.Errorf("the server did not end by %v: %s", sig, r.err)
+	}
+	if sig == syscall.SIGTERM {
+		h.stopped++
+		if err != nil {
+			t.Errorf("told to stop, the server ends with %v: %s", err, r.err)
+		}
+	}
+	for line := range strings.Lines(r.err.String()) {
+		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
+			h.mu.Lock()
+			h.trouble = append(h.trouble, line)
+			h.mu.Unlock()
+		}
+	}
+	h.client.CloseIdleConnections()
+}
+
+// An answer is what a server has acknowledged.
+type answer struct {
+	status int
+	header http.Header
+	raw    []byte
+	body   map[string]any
+	at     time.Time // when it had arrived
+}
+
+func (a *answer) str(name string) string { s, _ := a.body[name].(string); return s }
+
+// ask repeats a request until a server answers it, as a client would. It returns
+// nil if ctx ends before.
+func (h *host) ask(ctx context.Context, method, path string, body any, headers ...string) *answer {
+	b, raw := body.([]byte)
+	if !raw && body != nil {
+		b, _ = json.Marshal(body)
+	}
+	url := path
+	if strings.HasPrefix(path, "/") {
+		url = "http://" + h.addr + path
+	}
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(b))
+		if err != nil {
+			panic(err)
+		}
+		if url != path {
+			req.Header.Set("Authorization", "Bearer "+h.key)
+		}
+		if !raw && body != nil {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := h.client.Do(req)
+		if err == nil {
+			a := &answer{status: resp.StatusCode, header: resp.Header}
+			a.raw, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if a.at = time.Now(); err == nil && a.status < 500 {
+				if strings.Contains(resp.Header.Get("Content-Type"), "json") && !strings.Contains(path, "/download/") {
+					json.Unmarshal(a.raw, &a.body)
+				}
+				return a
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+// An upload is a file that a server has acknowledged.
+type upload struct {
+	key  string
+	name string
+	sum  [32]byte
+	done time.Time // when the answer had arrived
+	gone bool      // deleted, and that was acknowledged
+}
+
+// An operation was acknowledged, too.
+type operation struct {
+	idem, id  string
+	body      map[string]any
+	results   int // that it should have
+	cancelled bool
+	final     string    // its files when it was first seen final
+	asked     time.Time // when it was acknowledged
+}
+
+// A customer uses the server until it is told to stop, and keeps account.
+type customer struct {
+	h   *host
+	t   *testing.T
+	rng *rand.Rand
+	no  int
+	ttl time.Duration // after which files end; 0: not while the test runs
+
+	uploads    []*upload
+	operations []*operation
+}
+
+// fresh tells whether something that began to exist before a time must still
+// be there.
+func (c *customer) fresh(since time.Time) bool {
+	return c.ttl == 0 || time.Since(since) < c.ttl*3/4
+}
+
+func (c *customer) work(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		idem := fmt.Sprintf("%d-%d", c.no, n)
+		switch k := c.rng.IntN(10); {
+		case k < 3 || len(c.uploads) < 3:
+			c.upload(ctx, idem)
+		case k < 6:
+			c.begin(ctx, idem)
+		case k < 7:
+			c.again(ctx)
+		case k < 8:
+			c.cancel(ctx)
+		case k < 9:
+			c.look(ctx, pick(c.rng, c.operations))
+		default:
+			c.remove(ctx)
+		}
+	}
+}
+
+func pick[T any](rng *rand.Rand, list []*T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[max(0, len(list)-1-rng.IntN(10))]
+}
+
+// content returns a file of one of a few kinds.
+func (c *customer) content() (name string, b []byte) {
+	switch c.rng.IntN(3) {
+	case 0:
+		f := fileopstest.Sample(c.t, format.PNG)
+		b, _ := f.Bytes()
+		return "picture.png", b
+	case 1:
+		f := fileopstest.Sample(c.t, format.PDF)
+		b, _ := f.Bytes()
+		return "paper.pdf", b
+	}
+	b = make([]byte, c.rng.IntN(300_000))
+	for i := range b {
+		b[i] = byte(c.rng.Uint32())
+	}
+	return "data.bin", b
+}
+
+func (c *customer) upload(ctx context.Context, idem string) {
+	name, b := c.content()
+	parts := 1 + c.rng.IntN(3)
+	request := map[string]any{"file_name": name, "size": len(b), "mime_type": "application/octet-stream", "parts": parts}
+	start := c.h.ask(ctx, "POST", "/api/v1/initiate-upload", request, "Idempotency-Key", "u"+idem)
+	if start == nil {
+		return
+	}
+	if start.status != 200 {
+		c.t.Errorf("initiate-upload: %d %s", start.status, start.raw)
+		return
+	}
+	size := (len(b) + parts - 1) / parts
+	var list []any
+	for i, u := range start.body["presigned_urls"].([]any) {
+		put := c.h.ask(ctx, "PUT", u.(string), b[min(i*size, len(b)):min((i+1)*size, len(b))])
+		if put == nil {
+			return
+		}
+		if put.status != 200 {
+			c.t.Errorf("PUT: %d %s", put.status, put.raw)
+			return
+		}
+		list = append(list, map[string]any{"etag": strings.Trim(put.header.Get("ETag"), `"`), "part_number": i + 1})
+	}
+	if c.rng.IntN(4) == 0 {
+		// The same request has the same answer, whichever server gets it.
+		twice := c.h.ask(ctx, "POST", "/api/v1/initiate-upload", request, "Idempotency-Key", "u"+idem)
+		if twice != nil && twice.str("file_key") != start.str("file_key") {
+			c.t.Errorf("initiate-upload again: %d %s, want %s", twice.status, twice.raw, start.str("file_key"))
+		}
+	}
+	done := c.h.ask(ctx, "POST", "/api/v1/complete-upload", map[string]any{"file_key": start.str("file_key"), "object_name": start.str("object_name"), "upload_id": start.str("upload_id"), "parts": list})
+	if done == nil {
+		return
+	}
+	if done.status != 200 {
+		c.t.Errorf("complete-upload: %d %s", done.status, done.raw)
+		return
+	}
+	c.uploads = append(c.uploads, &upload{key: start.str("file_key"), name: name, sum: sha256.Sum256(b), done: done.at})
+}
+
+// some returns uploads that exist, of a name.
+func (c *customer) some(name string, n int) (keys []string) {
+	for _, u := range slices.Backward(c.uploads) {
+		if len(keys) < n && !u.gone && c.fresh(u.done) && (name == "" || u.name == name) {
+			keys = append(keys, u.key)
+		}
+	}
+	return keys
+}
+
+func (c *customer) begin(ctx context.Context, idem string) {
+	op := &operation{idem: "o" + idem}
+	var keys []string
+	parameters := map[string]any{}
+	action := []string{"zip", "convert", "merge", "lock"}[c.rng.IntN(4)]
+	switch action {
+	case "zip":
+		keys, op.results = c.some("", 3), 1
+	case "convert":
+		keys = c.some("picture.png", 2)
+		op.results, parameters["convert_to"] = len(keys), "webp"
+	case "merge":
+		keys, op.results = c.some("paper.pdf", 2), 1
+	case "lock":
+		keys, op.results, parameters["password"] = c.some("paper.pdf", 1), 1, "pass"
+	}
+	if len(keys) == 0 || action == "merge" && len(keys) < 2 {
+		return
+	}
+	op.body = map[string]any{"action": action, "file_keys": keys, "parameters": parameters}
+	a := c.h.ask(ctx, "POST", "/api/v1/do", op.body, "Idempotency-Key", op.idem)
+	switch {
+	case a == nil:
+	case a.status == 200:
+		op.id, op.asked = a.str("main_task_id"), a.at
+		c.operations = append(c.operations, op)
+	case c.ttl == 0:
+		c.t.Errorf("do: %d %s", a.status, a.raw)
+	}
+}
+
+// again repeats a request whose answer is known.
+func (c *customer) again(ctx context.Context) {
+	op := pick(c.rng, c.operations)
+	if op == nil || !c.fresh(op.asked) {
+		return
+	}
+	a := c.h.ask(ctx, "POST", "/api/v1/do", op.body, "Idempotency-Key", op.idem)
+	if a != nil && c.fresh(op.asked) && (a.status != 200 || a.str("main_task_id") != op.id) {
+		c.t.Errorf("do again: %d %s, want %s", a.status, a.raw, op.id)
+	}
+}
+
+func (c *customer) cancel(ctx context.Context) {
+	op := pick(c.rng, c.operations)
+	if op == nil || op.final != "" {
+		return
+	}
+	op.cancelled = true // perhaps: the answer may get lost
+	if a := c.h.ask(ctx, "DELETE", "/api/v1/status/"+op.id, nil); a != nil && a.status != 200 && a.status != 202 && a.status != 204 && c.fresh(op.asked) {
+		c.t.Errorf("cancel: %d %s", a.status, a.raw)
+	}
+}
+
+// look reads the status of an operation. What was final stays as it is.
+func (c *customer) look(ctx context.Context, op *operation) *answer {
+	if op == nil {
+		return nil
+	}
+	a := c.h.ask(ctx, "GET", "/api/v1/status/"+op.id, nil)
+	if a == nil || !c.fresh(op.asked) {
+		return a
+	}
+	if a.status != 200 {
+		c.t.Errorf("status: %d %s", a.status, a.raw)
+		return a
+	}
+	if st := a.str("operation_status"); st != "completed" && st != "failed" {
+		if op.final != "" {
+			c.t.Errorf("operation %s was final and is %s", op.id, st)
+		}
+		return a
+	}
+	files, _ := json.Marshal(a.body["files_data"])
+	if op.final == "" {
+		op.final = string(files)
+	} else if op.final != string(files) {
+		c.t.Errorf("operation %s ended twice:\n%s\n%s", op.id, op.final, files)
+	}
+	return a
+}
+
+// remove deletes an upload that nothing uses any more.
+func (c *customer) remove(ctx context.Context) {
+	u := pick(c.rng, c.uploads)
+	if u == nil || u.gone || !c.fresh(u.done) {
+		return
+	}
+	for _, op := range c.operations {
+		if slices.Contains(op.body["file_keys"].([]string), u.key) {
+			return
+		}
+	}
+	u.gone = true
+	// An answer that was lost is a 404 the next time.
+	if a := c.h.ask(ctx, "DELETE", "/api/v1/files/"+u.key, nil); a != nil && a.status != 200 && a.status != 204 && a.status != 404 && c.fresh(u.done) {
+		c.t.Errorf("delete: %d %s", a.status, a.raw)
+	}
+}
+
+// harass runs servers on a host while customers use it, and ends each of them
+// after a random time: most by SIGKILL, some by SIGTERM, some before they are
+// ready. A server that is ready is left running.
+func harass(t *testing.T, h *host, kills int, seed uint64, customers []*customer) *run {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	r := h.start(t)
+	r.wait(t)
+	for _, c := range customers {
+		wg.Go(func() { c.work(ctx) })
+	}
+	for range kills {
+		sig := syscall.SIGKILL
+		switch rng.IntN(8) {
+		case 0:
+			sig = syscall.SIGTERM
+			r.wait(t)
+		case 1:
+			select {
+			case <-r.ready:
+			case <-time.After(time.Duration(rng.Int64N(int64(h.boot) + 1))):
+				h.early++
+			}
+		default:
+			r.wait(t)
+		}
+		select {
+		case <-r.ready:
+			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
+		default:
+		}
+		h.end(t, r, sig)
+		r = h.start(t)
+	}
+	r.wait(t)
+	time.Sleep(time.Second)
+	return r
+}
+
+// await waits until an operation is final.
+func (c *customer) await(op *operation) *answer {
+	for range 60 {
+		a := c.h.ask(c.t.Context(), "GET", "/api/v1/status/"+op.id+"?wait=10s", nil)
+		if a == nil {
+			return nil
+		}
+		if st := a.str("operation_status"); a.status != 200 || st == "completed" || st == "failed" {
+			return c.look(c.t.Context(), op)
+		}
+	}
+	c.t.Errorf("operation %s does not end", op.id)
+	return nil
+}
+
+// sound tells whether the database is, and returns a number from it.
+func query(t *testing.T, dir, q string, args ...any) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "filewright.db")+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var verdict string
+	if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		t.Fatalf("the database is damaged: %s, %v", verdict, err)
+	}
+	if err := db.QueryRow(q, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// regular returns how many files are below dir.
+func regular(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func (h *host) crew(t *testing.T, n int, ttl time.Duration) (out []*customer) {
+	for i := range n {
+		out = append(out, &customer{h: h, t: t, rng: rand.New(rand.NewPCG(uint64(i), 9)), no: i, ttl: ttl})
+	}
+	return out
+}
+
+// Whatever a server has acknowledged outlives it: every upload with its bytes,
+// every operation once, with results that are there and do not change. Nothing
+// else is left: no result that nobody knows, no content without a record, no
+// scratch space, no damage to the database.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, "--drain", "200ms")
+	customers := h.crew(t, 4, 0)
+	r := harass(t, h, 130, 1, customers)
+
+	listed := map[string]bool{} // results
+	uploads, removed, operations, cancelled := 0, 0, 0, 0
+	for _, c := range customers {
+		for _, op := range c.operations {
+			operations++
+			a := c.await(op)
+			if a == nil || a.status != 200 {
+				t.Errorf("operation %s: %+v", op.id, a)
+				continue
+			}
+			files := a.body["files_data"].([]any)
+			if op.cancelled {
+				cancelled++
+			} else if a.str("operation_status") != "completed" || len(files) != op.results {
+				t.Errorf("operation %s: %s, want %d results", op.id, a.raw, op.results)
+			}
+			for _, e := range files {
+				e := e.(map[string]any)
+				if e["status"] != "completed" {
+					if !op.cancelled {
+						t.Errorf("operation %s: %v", op.id, e)
+					}
+					continue
+				}
+				key := e["file_key"].(string)
+				if listed[key] {
+					t.Errorf("result %s exists twice", key)
+				}
+				listed[key] = true
+				if d := h.ask(t.Context(), "GET", e["download_link"].(string), nil); d == nil || d.status != 200 || float64(len(d.raw)) != e["size"] {
+					t.Errorf("result %s cannot be downloaded, or has not %v bytes: %+v", key, e["size"], d)
+				}
+			}
+		}
+		for _, u := range c.uploads {
+			d := h.ask(t.Context(), "GET", "/v1/download/"+u.key, nil)
+			switch {
+			case d == nil:
+				t.Errorf("upload %s: no answer", u.key)
+			case u.gone:
+				removed++
+				if d.status != 404 && d.status != 410 {
+					t.Errorf("upload %s was deleted and is there: %d", u.key, d.status)
+				}
+			case d.status != 200 || sha256.Sum256(d.raw) != u.sum:
+				t.Errorf("upload %s is not what was acknowledged: %d, %d bytes", u.key, d.status, len(d.raw))
+			default:
+				uploads++
+			}
+		}
+	}
+	if uploads < 50 || operations < 50 || removed == 0 || cancelled == 0 || h.stopped == 0 || h.early == 0 {
+		t.Fatalf("%d uploads, %d removed, %d operations, %d cancelled, %d servers stopped, %d early: the test shows nothing", uploads, removed, operations, cancelled, h.stopped, h.early)
+	}
+
+	// What the servers left behind is gone after another start, once it is
+	// older than that.
+	time.Sleep(1500 * time.Millisecond)
+	h.end(t, r, syscall.SIGTERM)
+	r = h.start(t)
+	r.wait(t)
+	blobs := filepath.Join(h.dir, "blobs")
+	known := func() int {
+		return query(t, h.dir, "SELECT (SELECT count(*) FROM files WHERE state = 'ready') + (SELECT count(*) FROM files f WHERE state = 'open' AND EXISTS (SELECT 1 FROM parts p WHERE p.file_key = f.file_key))")
+	}
+	for deadline := time.Now().Add(time.Minute); len(regular(t, blobs)) > known() && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	h.end(t, r, syscall.SIGTERM)
+	if n, want := len(regular(t, blobs)), known(); n > want+open(t, h.dir) {
+		t.Errorf("%d objects, but only %d files have content", n, want)
+	}
+	if left := regular(t, filepath.Join(h.dir, "scratch")); len(left) > 0 {
+		t.Errorf("scratch left behind: %v", left)
+	}
+	// Results of cancelled operations, which nobody takes up again, end by
+	// their lifetime.
+	if n := query(t, h.dir, `SELECT count(*) FROM files f JOIN operations o ON o.id = f.task
+		WHERE f.state = 'ready' AND o.cancelled = 0 AND o.finished_ms IS NOT NULL AND NOT EXISTS (
+			SELECT 1 FROM items i, json_each(i.results) r WHERE i.operation = o.id AND r.value ->> 'key' = f.file_key)`); n != 0 {
+		t.Errorf("%d results exist that no operation lists", n)
+	}
+	if n := query(t, h.dir, "SELECT count(*) FROM files WHERE task <> ''"); n < len(listed) {
+		t.Errorf("%d results have a record, %d are listed", n, len(listed))
+	}
+	if n := query(t, h.dir, "SELECT count(*) FROM operations"); n < operations || n > operations+len(customers) {
+		t.Errorf("%d operations exist, %d were acknowledged", n, operations)
+	}
+	if n := query(t, h.dir, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
+		t.Errorf("%d final operations still have their parameters", n)
+	}
+	for _, line := range h.trouble {
+		t.Errorf("a server logs: %s", line)
+	}
+	t.Logf("%d servers, %d stopped, %d killed before they were ready; %d uploads, %d operations, %d results", h.started, h.stopped, h.early, uploads, operations, len(listed))
+}
+
+// open returns how many sessions may have a staging area.
+func open(t *testing.T, dir string) int {
+	return query(t, dir, "SELECT count(*) FROM files WHERE state = 'open'")
+}
+
+// Files, results and operations end when their time is over, whatever happens to
+// the servers, and not before. Afterwards nothing of them is left: not in the
+// store, not in the database, not in the scratch space.
+func TestNothingStays(t *testing.T) {
+	t.Parallel()
+	const ttl = 20 * time.Second
+	h := newHost(t, "--drain", "200ms", "--file-ttl", ttl.String(), "--operation-ttl", ttl.String(), "--url-ttl", "1m", "--session-ttl", ttl.String(), "--expired-ttl", "1s", "--sweep", "300ms")
+	customers := h.crew(t, 3, ttl)
+	r := harass(t, h, 70, 2, customers)
+
+	uploads, there := 0, 0
+	for _, c := range customers {
+		for _, u := range c.uploads {
+			uploads++
+			d := h.ask(t.Context(), "GET", "/v1/download/"+u.key, nil)
+			switch {
+			case d == nil:
+				t.Errorf("upload %s: no answer", u.key)
+			case u.gone:
+			case c.fresh(u.done):
+				there++
+				if d.status != 200 || sha256.Sum256(d.raw) != u.sum {
+					t.Errorf("upload %s is not what was acknowledged %v ago: %d, %d bytes", u.key, time.Since(u.done), d.status, len(d.raw))
+				}
+			case time.Since(u.done) > ttl+10*time.Second && d.status == 200:
+				t.Errorf("upload %s should have ended %v ago", u.key, time.Since(u.done)-ttl)
+			}
+		}
+	}
+	if uploads < 30 || there == 0 {
+		t.Fatalf("%d uploads, %d of them still there: the test shows nothing", uploads, there)
+	}
+	time.Sleep(ttl)
+	left := func() string {
+		files := query(t, h.dir, "SELECT count(*) FROM files")
+		parts := query(t, h.dir, "SELECT count(*) FROM parts")
+		operations := query(t, h.dir, "SELECT count(*) FROM operations")
+		items := query(t, h.dir, "SELECT count(*) FROM items")
+		return fmt.Sprint(files, parts, operations, items, regular(t, filepath.Join(h.dir, "blobs")), regular(t, filepath.Join(h.dir, "scratch")))
+	}
+	const nothing = "0 0 0 0 [] []"
+	for deadline := time.Now().Add(time.Minute); left() != nothing && time.Now().Before(deadline); {
+		time.Sleep(300 * time.Millisecond)
+	}
+	if got := left(); got != nothing {
+		t.Errorf("left are files, parts, operations, items, content and scratch: %s", got)
+	}
+	h.end(t, r, syscall.SIGTERM)
+	for _, line := range h.trouble {
+		t.Errorf("a server logs: %s", line)
+	}
+}
