@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -102,7 +101,8 @@ func (s *Service) Run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil // it was told to stop before it had begun
 	case err != nil:
-		return fmt.Errorf("recover uploads: %w", err)
+		// What could not be repaired now is when its owner comes back.
+		s.log.Error("interrupted uploads not all repaired", "repaired", n, "err", err)
 	case n > 0:
 		s.log.Info("interrupted uploads repaired", "count", n)
 	}

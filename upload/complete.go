@@ -145,6 +145,18 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("part records: %w", err)
 	}
+	var size int64
+	for _, p := range stored {
+		size += p.Size
+	}
+	if len(stored) != f.Parts || size != f.Size {
+		// A copy of the records that is older than that of the content. The
+		// session is what the records say.
+		if err := m.blobs.Delete(ctx, f.Object); err != nil {
+			return nil, fmt.Errorf("remove content of a later time: %w", err)
+		}
+		return f, nil
+	}
 	m.log.Info("interrupted completion of an upload finished")
 	return m.markReady(ctx, f, stored)
 }

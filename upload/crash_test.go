@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -277,13 +278,26 @@ func TestRecover(t *testing.T) {
 			t.Errorf("another session: %+v, %v", g, err)
 		}
 
+		// Records from a backup may be older than the content.
+		early, urls := e.start(10, 2)
+		if err := e.blobs.Put(ctx, early.Object, strings.NewReader("helloWORLD"), 10); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := e.Recover(ctx); n != 0 || err != nil {
+			t.Errorf("Recover = %d, %v", n, err)
+		}
+		if _, _, err := e.Complete(ctx, "alice", early.Key, "", "", list(e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world")))); err != nil {
+			t.Errorf("Complete = %v", err)
+		}
+		ready(early)
+
 		// Without Recover, who comes back finds it complete.
 		f, _, etags := interrupt()
 		if _, again, err := e.Complete(ctx, "alice", f.Key, "", "", list(etags...)); err != nil || !again {
 			t.Errorf("Complete = %v, %v", again, err)
 		}
 		ready(f)
-		f, urls, _ := interrupt()
+		f, urls, _ = interrupt()
 		_, err := e.PutPart(ctx, "PUT", urls[0], unread{t}, upload.PutOptions{Size: 5})
 		wantKind(t, "PutPart", err, upload.ErrConflict)
 		ready(f)
@@ -291,7 +305,7 @@ func TestRecover(t *testing.T) {
 		// Who does not come back leaves nothing behind.
 		interrupt()
 		e.clock.advance(25 * time.Hour)
-		if n, err := e.Sweep(ctx); n != 5 || err != nil {
+		if n, err := e.Sweep(ctx); n != 6 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
 		}
 		if n := e.objects(); n != 0 {

@@ -179,6 +179,9 @@ type answer struct {
 
 func (a *answer) str(name string) string { s, _ := a.body[name].(string); return s }
 
+// patience is how long a client repeats a request before it gives up.
+const patience = 2 * time.Minute
+
 // ask repeats a request until a server answers it, as a client would. It returns
 // nil if ctx ends before.
 func (h *host) ask(ctx context.Context, method, path string, body any, headers ...string) *answer {
@@ -190,7 +193,14 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 	if strings.HasPrefix(path, "/") {
 		url = "http://" + h.addr + path
 	}
-	for ctx.Err() == nil {
+	var last error
+	for began := time.Now(); ctx.Err() == nil; {
+		if time.Since(began) > patience {
+			h.mu.Lock()
+			h.trouble = append(h.trouble, fmt.Sprintf("%s %s has no answer: %v", method, path, last))
+			h.mu.Unlock()
+			return nil
+		}
 		req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(b))
 		if err != nil {
 			panic(err)
@@ -215,6 +225,9 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 				}
 				return a
 			}
+			last = fmt.Errorf("%d %s, %w", a.status, a.raw, err)
+		} else {
+			last = err
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -246,6 +259,7 @@ type customer struct {
 	t   *testing.T
 	rng *rand.Rand
 	no  int
+	n   int           // of the next step
 	ttl time.Duration // after which files end; 0: not while the test runs
 
 	uploads    []*upload
@@ -259,8 +273,8 @@ func (c *customer) fresh(since time.Time) bool {
 }
 
 func (c *customer) work(ctx context.Context) {
-	for n := 0; ctx.Err() == nil; n++ {
-		idem := fmt.Sprintf("%d-%d", c.no, n)
+	for ; ctx.Err() == nil; c.n++ {
+		idem := fmt.Sprintf("%d-%d", c.no, c.n)
 		switch k := c.rng.IntN(10); {
 		case k < 3 || len(c.uploads) < 3:
 			c.upload(ctx, idem)
@@ -516,7 +530,7 @@ func (c *customer) await(op *operation) *answer {
 	return nil
 }
 
-// sound tells whether the database is, and returns a number from it.
+// query makes sure that the database is sound, and returns a number from it.
 func query(t *testing.T, dir, q string, args ...any) (n int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "filewright.db")+"?mode=ro")
@@ -661,6 +675,78 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("a server logs: %s", line)
 	}
 	t.Logf("%d servers, %d stopped, %d killed before they were ready; %d uploads, %d operations, %d results", h.started, h.stopped, h.early, uploads, operations, len(listed))
+}
+
+// A copy that was taken while customers used the server has everything that was
+// acknowledged before, and a server goes on from it.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, "--drain", "200ms")
+	customers := h.crew(t, 3, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	r := h.start(t)
+	r.wait(t)
+	copied := filepath.Join(t.TempDir(), "copy")
+	var begun time.Time
+	for range 3 { // the second and the third add to the first
+		work, pause := context.WithCancel(ctx)
+		for _, c := range customers {
+			wg.Go(func() { c.work(work) })
+		}
+		time.Sleep(3 * time.Second)
+		begun = time.Now()
+		if out, err := exec.Command(binary, "backup", "--data-dir", h.dir, copied).CombinedOutput(); err != nil {
+			t.Fatalf("backup: %v\n%s", err, out)
+		}
+		pause()
+		wg.Wait()
+	}
+	h.end(t, r, syscall.SIGKILL)
+
+	h.dir = copied
+	r = h.start(t)
+	r.wait(t)
+	uploads, operations := 0, 0
+	for _, c := range customers {
+		for _, u := range c.uploads {
+			if u.gone || u.done.After(begun) {
+				continue
+			}
+			uploads++
+			if d := h.ask(t.Context(), "GET", "/v1/download/"+u.key, nil); d == nil || d.status != 200 || sha256.Sum256(d.raw) != u.sum {
+				t.Errorf("upload %s is not in the copy: %+v", u.key, d)
+			}
+		}
+		for _, op := range c.operations {
+			if op.asked.After(begun) {
+				continue
+			}
+			operations++
+			op.final = "" // it may have ended since in another way
+			a := c.await(op)
+			if a == nil || a.status != 200 || !op.cancelled && a.str("operation_status") != "completed" {
+				t.Errorf("operation %s: %+v", op.id, a)
+				continue
+			}
+			for _, e := range a.body["files_data"].([]any) {
+				if e := e.(map[string]any); e["status"] == "completed" {
+					if d := h.ask(t.Context(), "GET", e["download_link"].(string), nil); d == nil || d.status != 200 || float64(len(d.raw)) != e["size"] {
+						t.Errorf("result %v: %+v", e, d)
+					}
+				}
+			}
+		}
+	}
+	if uploads < 20 || operations < 20 {
+		t.Fatalf("%d uploads and %d operations: the test shows nothing", uploads, operations)
+	}
+	h.end(t, r, syscall.SIGTERM)
+	for _, line := range h.trouble {
+		t.Errorf("a server logs: %s", line)
+	}
+	t.Logf("%d uploads, %d operations", uploads, operations)
 }
 
 // open returns how many sessions may have a staging area.

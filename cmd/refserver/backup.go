@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/fsblob"
+)
+
+// backup copies a data directory while a server uses it.
+func backup(ctx context.Context, c *cli, args []string) error {
+	var dir string
+	f := c.flags("backup", " DIR", `Copies the data directory to DIR, also while the server runs: everything that
+was acknowledged before the command began is in the copy, but for uploads that
+are not complete. Done again with the same DIR it copies what is new and removes
+what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
+	f.StringVar(&dir, "data-dir", "data", "`directory` that holds everything the server knows")
+	if err := c.parse(f, args, 1, 1); err != nil {
+		return err
+	}
+	to := f.Arg(0)
+	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
+		return fmt.Errorf("%s is not a data directory: %w", dir, err)
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	if err := backupDatabase(ctx, dir, to); err != nil {
+		return err
+	}
+	// The content comes last: what the copy of the database knows is there
+	// now, unless it was deleted meanwhile.
+	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Backed up to %s: %d files copied (%.1f MB), %d there already, %d removed.\n", to, copied, float64(bytes)/1e6, kept, removed)
+	return nil
+}
+
+func backupDatabase(ctx context.Context, dir, to string) error {
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName)})
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(to, databaseName+".next")
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := errors.Join(db.Backup(ctx, next), db.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next, filepath.Join(to, databaseName))
+}
+
+// backupBlobs makes the objects of a store those of another one. An object never
+// changes, so one that is there needs no copy.
+func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed int, bytes int64, err error) {
+	src, err := fsblob.New(from)
+	if err != nil {
+		return 0, 0, 0, 0, err
+	}
+	defer src.Close()
+	dst, err := fsblob.New(to)
+	if err != nil {
+		return 0, 0, 0, 0, err
+	}
+	defer dst.Close()
+	there := map[string]int64{}
+	for i, err := range dst.List(ctx, "") {
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		there[i.Key] = i.Size
+	}
+	for i, err := range src.List(ctx, "") {
+		if err != nil {
+			return copied, kept, removed, bytes, err
+		}
+		size, ok := there[i.Key]
+		if delete(there, i.Key); ok && size == i.Size {
+			kept++
+			continue
+		}
+		switch err := copyBlob(ctx, dst, src, i.Key); {
+		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case err != nil:
+			return copied, kept, removed, bytes, err
+		default:
+			copied++
+			bytes += i.Size
+		}
+	}
+	for key := range there {
+		if err := dst.Delete(ctx, key); err != nil {
+			return copied, kept, removed, bytes, err
+		}
+		removed++
+	}
+	return copied, kept, removed, bytes, nil
+}
+
+func copyBlob(ctx context.Context, dst, src blob.Store, key string) error {
+	o, err := src.Open(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	return dst.Put(ctx, key, blob.NewReader(o), o.Info().Size)
+}
