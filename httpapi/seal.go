@@ -4,14 +4,24 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"slices"
 )
 
 // A sealer encrypts the parameters of operations while they wait, because some
 // are passwords: AES-256-GCM under keys derived from the service's secrets.
-type sealer struct{ aeads []cipher.AEAD }
+//
+// It also makes the fingerprints by which repeated requests are recognised. They
+// are kept for longer than the parameters, so they are keyed as well: of a plain
+// hash a short password could be guessed.
+type sealer struct {
+	aeads []cipher.AEAD
+	macs  [][]byte
+}
 
 func newSealer(secrets [][]byte) (*sealer, error) {
 	s := &sealer{}
@@ -29,6 +39,11 @@ func newSealer(secrets [][]byte) (*sealer, error) {
 			return nil, err
 		}
 		s.aeads = append(s.aeads, aead)
+		mac, err := hkdf.Key(sha256.New, secret, nil, "filewright fingerprints v1", 32)
+		if err != nil {
+			return nil, err
+		}
+		s.macs = append(s.macs, mac)
 	}
 	return s, nil
 }
@@ -47,6 +62,22 @@ func (s *sealer) open(sealed []byte, operation string) ([]byte, error) {
 		}
 	}
 	return nil, errSealed
+}
+
+// fingerprint identifies the body of a request.
+func (s *sealer) fingerprint(body []byte) string { return fingerprintWith(s.macs[0], body) }
+
+// matches tells whether fingerprint is that of a body, under any of the secrets.
+func (s *sealer) matches(fingerprint string, body []byte) bool {
+	return slices.ContainsFunc(s.macs, func(mac []byte) bool {
+		return hmac.Equal([]byte(fingerprint), []byte(fingerprintWith(mac, body)))
+	})
+}
+
+func fingerprintWith(mac, body []byte) string {
+	h := hmac.New(sha256.New, mac)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func randomSecret() []byte {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -214,6 +215,10 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has more than %d bytes", tooLarge.Limit)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Header().Set("Connection", "close")
+			return nil, err
 		}
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body of the request could not be read")
 	}

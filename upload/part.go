@@ -131,15 +131,21 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 			left -= size
 		}
 	}
+	if size < 0 { // then no more than this is taken
+		_, size = m.assembly(f).Slot(t.part)
+	}
 	if size > max(left, 0) {
 		return nil, nil, errPartTooLarge(t.part, size, max(left, 0))
+	}
+	if err := m.room(ctx, size); err != nil {
+		return nil, nil, fmt.Errorf("store part %d: %w", t.part, err)
 	}
 	if old != nil {
 		if err := m.store.DropPart(ctx, f.Key, t.part); err != nil {
 			return nil, nil, fmt.Errorf("drop part record: %w", err)
 		}
 	}
-	m.arriving.add(t.key, t.part, max(size, 0))
+	m.arriving.add(t.key, t.part, size)
 	return f, old, nil
 }
 

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -148,6 +149,21 @@ func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
 		return w.Sweep(ctx, t)
 	}
 	return 0, nil
+}
+
+// A SpaceTeller is a Store that knows how much room it has.
+type SpaceTeller interface {
+	// FreeSpace returns how many bytes more can be stored.
+	FreeSpace(ctx context.Context) (int64, error)
+}
+
+// FreeSpace returns how many bytes more can be stored in any store. It is an error
+// that matches errors.ErrUnsupported if that cannot be known.
+func FreeSpace(ctx context.Context, s Store) (int64, error) {
+	if t, ok := s.(SpaceTeller); ok {
+		return t.FreeSpace(ctx)
+	}
+	return 0, fmt.Errorf("free space: %w", errors.ErrUnsupported)
 }
 
 // A Stager is a Store with staging areas, in which an object is put together
