@@ -179,7 +179,9 @@ type Stager interface {
 	// WriteStaged writes what r yields, at most n bytes, at an offset of the
 	// area and returns how much that was. It reads no more than n bytes, and
 	// it is not an error if r ends earlier. What was written is durable when
-	// it returns. Different ranges may be written concurrently. It is an
+	// it returns; if it fails, the range may have any content and takes no
+	// more room than before, if that can be helped. Different ranges may be
+	// written concurrently. It is an
 	// error that matches fs.ErrNotExist if there is no such area, and one
 	// that matches fs.ErrInvalid if the range is not within it.
 	WriteStaged(ctx context.Context, id string, off int64, r io.Reader, n int64) (int64, error)

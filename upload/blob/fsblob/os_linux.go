@@ -85,9 +85,12 @@ func freeSpace(f *os.File) (int64, error) {
 	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
 }
 
-// giveBack frees the disk of a range of f, which reads as zeros then. It need not
-// work: the range is not of an object.
-func giveBack(f *os.File, off, n int64) {
+// giveBack frees the disk of a range that reserve has taken for what did not come;
+// it reads as zeros then. It need not work: the range is not of an object.
+func giveBack(f *os.File, off, n, reserved int64) {
+	if reserved < minReserve || n == 0 {
+		return
+	}
 	retry(func() error {
 		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE|unix.FALLOC_FL_PUNCH_HOLE, off, n)
 	})
