@@ -135,7 +135,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	log := s.log.With("request", requestID(r), "error", p.Slug)
 	switch {
-	case p.Status >= 500:
+	case p.Status >= 500 && !errors.Is(err, context.Canceled): // that is who has gone away
 		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	default:
 		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.String("path", r.URL.Path), slog.Any("err", err))

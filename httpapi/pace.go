@@ -93,9 +93,20 @@ func (b *pacedBody) finish() {
 	}
 }
 
-// sendChunk is how many bytes are sent between two looks at the pace of a
-// client that takes a file.
-const sendChunk = 256 << 10
+// Sizes of the pieces in which responses are sent, between two looks at the pace.
+const (
+	mostSent  = 256 << 10
+	leastSent = 4 << 10
+)
+
+// piece is how many bytes to send at a time: what the slowest client takes a
+// quarter of stall for.
+func (p pace) piece() int64 {
+	if p.rate <= 0 {
+		return 4 * leastSent
+	}
+	return min(max(int64(p.rate*p.stall.Seconds()/4), leastSent), mostSent)
+}
 
 // A pacedWriter has the deadline of a response follow the pace of the client.
 type pacedWriter struct {
@@ -116,11 +127,17 @@ func (w *pacedWriter) before(n int64) time.Time {
 	return now
 }
 
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	start := w.before(int64(len(p)))
-	n, err := w.ResponseWriter.Write(p)
-	w.credit.spend(int64(n), time.Since(start))
-	return n, err
+func (w *pacedWriter) Write(p []byte) (total int, err error) {
+	for step := int(w.credit.piece()); ; {
+		n := min(len(p), step)
+		start := w.before(int64(n))
+		k, err := w.ResponseWriter.Write(p[:n])
+		w.credit.spend(int64(k), time.Since(start))
+		total += k
+		if p = p[n:]; err != nil || len(p) == 0 {
+			return total, err
+		}
+	}
 }
 
 // ReadFrom passes files on in pieces, so that they still go out by sendfile.
@@ -129,9 +146,10 @@ func (w *pacedWriter) ReadFrom(src io.Reader) (total int64, err error) {
 	if !ok {
 		all = &io.LimitedReader{R: src, N: math.MaxInt64}
 	}
+	step := w.credit.piece()
 	for all.N > 0 {
 		// A limit around a limit would hide the file from the kernel.
-		piece := &io.LimitedReader{R: all.R, N: min(all.N, sendChunk)}
+		piece := &io.LimitedReader{R: all.R, N: min(all.N, step)}
 		want := piece.N
 		start := w.before(want)
 		n, err := io.Copy(w.ResponseWriter, piece)

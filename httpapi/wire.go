@@ -235,7 +235,8 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
-			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), wrongType.Value)
+			got, _, _ := strings.Cut(wrongType.Value, " ") // a number stands behind, however long
+			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), got)
 			p.Param = wrongType.Field
 			return nil, p
 		}

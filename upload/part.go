@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
+	"os"
 	"strconv"
 	"sync"
 
@@ -235,6 +236,8 @@ func (b *body) check(ctx context.Context, part int, size, stored int64, err erro
 		return &Error{Kind: ErrInvalid, Part: part, Cause: cause, Message: fmt.Sprintf("part %d: ", part) + fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case errors.Is(b.err, os.ErrDeadlineExceeded): // net/http cancels the context, too
+		return fault(b.err, "the body came too slowly; %d bytes have arrived", b.n)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case b.err != nil:
