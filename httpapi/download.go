@@ -41,8 +41,13 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", disposition(f.Name))
 	h.Set("ETag", `"`+f.ETag+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
+	// Pages of others must not embed it, unless there are some that may.
+	if len(s.cfg.Origins) == 0 {
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	} else {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
 	h.Set("Cache-Control", "private, no-store")
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
 	if l, ok := obj.(interface{ File() *os.File }); ok {

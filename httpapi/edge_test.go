@@ -269,7 +269,9 @@ func busy() fileops.Action {
 
 func TestSlowEventReader(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Limits: slow, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
+	limits := slow
+	limits.MinRate = 100_000
+	a := serve(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
 	key := a.upload(t, "key-a", "a.txt", "x")
 	keys := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q,", key), 100), ",") // a status of some 50 KiB
 	st, m := a.call(t, "key-a", "POST", "/api/v1/do", `{"action":"convert","file_keys":[`+keys+`]}`)
