@@ -14,6 +14,10 @@ import (
 type Principal struct {
 	Account string // owns files and operations
 	KeyID   string // for logs and usage; not the key
+
+	// Rate limits the requests with this key, or of this account if KeyID is
+	// empty. Zero: Limits.Rate.
+	Rate Rate
 }
 
 // An Authenticator decides who makes a request. It fails with an error that
@@ -74,10 +78,11 @@ func StaticKeys(keys ...string) Authenticator {
 	})
 }
 
-// AllowAll returns an [Authenticator] that takes everyone for the same account.
+// AllowAll returns an [Authenticator] that takes everyone for the same account,
+// with no limit to the rate of requests.
 // It is for tests, and for services behind something that authenticates.
 func AllowAll() Authenticator {
-	return AuthFunc(func(*http.Request) (Principal, error) { return Principal{Account: "all"}, nil })
+	return AuthFunc(func(*http.Request) (Principal, error) { return Principal{Account: "all", Rate: Unlimited()}, nil })
 }
 
 type principalKey struct{}
@@ -92,6 +97,9 @@ func principal(r *http.Request) Principal {
 func (s *Service) authenticated(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.authenticate(r)
+		if err == nil {
+			err = s.limit(w, p)
+		}
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -101,11 +109,31 @@ func (s *Service) authenticated(h http.HandlerFunc) http.HandlerFunc {
 }
 
 // authenticate asks the Authenticator and makes sure that nobody without an
-// account gets in: "" owns nothing and means "any owner" further inside.
+// account gets in: "" owns nothing and means "any owner" further inside. Who
+// shows a key that is not valid too often is refused without asking.
 func (s *Service) authenticate(r *http.Request) (Principal, error) {
+	g := s.guard
+	cred := g.credential(r)
+	stranger := cred != 0 && !g.isKnown(cred) && g.rate.PerSecond > 0
+	from := ""
+	if stranger {
+		from = s.clientNetwork(r)
+		// The token is taken first and given back, so that many requests at
+		// the same time do not get through together.
+		if a := g.fails.take(from, g.rate, g.fails.now()); !a.ok {
+			return Principal{}, errWrongKeys(a.retry)
+		}
+	}
 	p, err := s.cfg.Auth.Authenticate(r)
 	if err == nil && p.Account == "" {
 		err = ErrUnauthenticated
+	}
+	wrong := errors.Is(err, ErrUnauthenticated)
+	if stranger && !wrong {
+		g.fails.giveBack(from, g.rate, g.fails.now())
+	}
+	if cred != 0 && (wrong && !stranger || err == nil && stranger) {
+		g.learn(cred, err == nil)
 	}
 	return p, err
 }

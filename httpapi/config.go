@@ -99,13 +99,41 @@ type Limits struct {
 	Parts       int           // of one upload; 10000
 	Files       int           // per operation; 100
 	Queued      int           // items that wait, of one account; 10000
+	QueuedTotal int           // items that wait, of all accounts; 100000, negative: any
 	BodyBytes   int64         // of a JSON request; 1 MiB
 	TaskTime    time.Duration // work on one item; 30 minutes
 	QueueTime   time.Duration // waiting of one item; 24 hours
 	MaxAttempts int           // starts of one item; 3
 	Drain       time.Duration // time for running items when stopping; 30 seconds
-	BodyPause   time.Duration // an upload that sends nothing for so long is given up; 60 seconds
 	LongPoll    time.Duration // longest wait of a status request; 60 seconds
+
+	// MinRate is how many bytes per second a client must send of a body, and
+	// take of a response, on the average over Stall; one that is slower is
+	// cut off. 0: 16 KiB; negative: any rate, but for Stall. Stall is also
+	// how long a client may stand still. 0: 30 seconds. Time that the
+	// service needs itself does not count.
+	MinRate int64
+	Stall   time.Duration
+
+	// Rate limits the requests with one key, where Principal.Rate does not
+	// say otherwise. Zero: 100 per second, 1000 at once.
+	Rate Rate
+
+	// WrongKeys limits the requests with an API key that is not valid, of one
+	// client address (with IPv6 of one /64 network). Zero: 1 per second, 50
+	// at once. A key that was valid a moment ago is not concerned.
+	WrongKeys Rate
+
+	// MinFree is how many bytes uploads leave free where the files are kept,
+	// if Blobs can tell, so that work can go on; what would need them is
+	// refused. 0: 256 MiB; negative: none.
+	MinFree int64
+
+	// GuestWait is how long an item waits whose account has none running while
+	// another account holds all places of its family; then it is worked on
+	// in one place more. 0: 2 seconds; negative: for ever, so that
+	// Concurrency is never exceeded. It is of no effect with a Dispatcher.
+	GuestWait time.Duration
 }
 
 // Retention says how long things are kept. Zero fields mean the default.
@@ -156,7 +184,12 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.QueueTime, 24*time.Hour)
 	def(&c.Limits.MaxAttempts, 3)
 	def(&c.Limits.Drain, 30*time.Second)
-	def(&c.Limits.BodyPause, time.Minute)
+	def(&c.Limits.QueuedTotal, 100000)
+	def(&c.Limits.MinRate, 16<<10)
+	def(&c.Limits.Stall, 30*time.Second)
+	def(&c.Limits.GuestWait, 2*time.Second)
+	def(&c.Limits.Rate, Rate{PerSecond: 100, Burst: 1000})
+	def(&c.Limits.WrongKeys, Rate{PerSecond: 1, Burst: 50})
 	def(&c.Limits.LongPoll, time.Minute)
 	def(&c.Retention.URLs, time.Hour)
 	def(&c.Retention.Files, 24*time.Hour)

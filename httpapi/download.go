@@ -1,12 +1,12 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -21,9 +21,11 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	if err == nil && f.Task == "" || s.cfg.PrivateDownloads || err != nil {
 		// Who asks for what does not exist is not told more than who asks
 		// for what is not his.
-		if who, aerr := s.authenticate(r); aerr == nil {
-			owner = who.Account
-		} else if err == nil || s.cfg.PrivateDownloads {
+		who, aerr := s.authenticate(r)
+		if aerr == nil {
+			owner, aerr = who.Account, s.limit(w, who)
+		}
+		if aerr != nil && (err == nil || s.cfg.PrivateDownloads || !errors.Is(aerr, ErrUnauthenticated)) {
 			s.fail(w, r, aerr)
 			return
 		}
@@ -39,12 +41,14 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", disposition(f.Name))
 	h.Set("ETag", `"`+f.ETag+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
+	// Pages of others must not embed it, unless there are some that may.
+	if len(s.cfg.Origins) == 0 {
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	} else {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
 	h.Set("Cache-Control", "private, no-store")
-	// A download takes as long as the client's line needs; only the idle
-	// time of the connection is limited, by the server.
-	http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
 	if l, ok := obj.(interface{ File() *os.File }); ok {
 		content = l.File() // goes out by sendfile; it is ours alone until obj is closed

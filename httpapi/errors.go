@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -68,11 +69,21 @@ func asProblem(err error) *Problem {
 		p.Param, p.Allowed = "parameters."+param.Param, param.Allowed
 		return p
 	}
+	var full *status.QueueFullError
+	if errors.As(err, &full) {
+		p := problem(http.StatusTooManyRequests, "queue_full", "too many operations of the service are waiting; try again later")
+		if full.Owner {
+			p.Detail = "too many of your operations are waiting; try again later"
+		}
+		p.RetryAfter = full.RetryAfter
+		return p
+	}
 	for _, m := range errorMap {
 		if errors.Is(err, m.err) {
 			detail := m.detail
 			var told *upload.Error
 			switch {
+			case m.err == os.ErrDeadlineExceeded:
 			case errors.As(err, &told):
 				detail = told.Message
 			case detail == "":
@@ -98,6 +109,7 @@ var errorMap = []struct {
 	{ErrForbidden, 403, "forbidden", "the API key does not allow this", "", 0},
 	{ErrQuota, 429, "quota_exceeded", "", "", time.Minute},
 	{status.ErrQueueFull, 429, "queue_full", "too many operations are waiting; try again later", "", 5 * time.Second},
+	{os.ErrDeadlineExceeded, 408, "request_timeout", "the body of the request came too slowly", "", 0},
 	{upload.ErrURLExpired, 403, "url_expired", "the upload URL has expired; initiate the upload again", "", 0},
 	{upload.ErrSignature, 403, "invalid_signature", "the upload URL is not one that this service has signed for this request", "", 0},
 	{upload.ErrMissingPart, 400, "missing_part", "", "parts", 0},
@@ -123,7 +135,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	log := s.log.With("request", requestID(r), "error", p.Slug)
 	switch {
-	case p.Status >= 500 && r.Context().Err() == nil: // else the client has gone, which is no fault of ours
+	case p.Status >= 500 && r.Context().Err() == nil && !errors.Is(err, context.Canceled): // else the client has gone, which is no fault of ours
 		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	default:
 		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.String("path", r.URL.Path), slog.Any("err", err))

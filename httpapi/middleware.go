@@ -31,7 +31,16 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Request-Id", id)
 	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-	rec := &recorder{ResponseWriter: w}
+	slowest := pace{max(0, float64(s.cfg.Limits.MinRate)), s.cfg.Limits.Stall}
+	rc := http.NewResponseController(w)
+	out := &pacedWriter{ResponseWriter: w, rc: rc, credit: credit{slowest, slowest.stall}}
+	if r.Body != nil && r.Body != http.NoBody {
+		body := &pacedBody{ReadCloser: r.Body, rc: rc, credit: credit{slowest, slowest.stall}, sticky: r.ProtoMajor > 1}
+		r.Body = body // of our copy of the request
+		defer body.finish()
+	}
+	defer out.finish(r)
+	rec := &recorder{pacedWriter: out}
 	start := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,7 +79,7 @@ func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, Content-Disposition, Location")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Location")
 	if !preflight {
 		return false
 	}
@@ -84,7 +93,7 @@ func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
 // A recorder remembers what was answered. It passes ReadFrom on, so that files
 // still go out by sendfile.
 type recorder struct {
-	http.ResponseWriter
+	*pacedWriter
 	route  string
 	status int
 	bytes  int64
@@ -94,14 +103,14 @@ func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 && status >= 200 {
 		r.status = status
 	}
-	r.ResponseWriter.WriteHeader(status)
+	r.pacedWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	n, err := r.ResponseWriter.Write(p)
+	n, err := r.pacedWriter.Write(p)
 	r.bytes += int64(n)
 	return n, err
 }
@@ -110,28 +119,7 @@ func (r *recorder) ReadFrom(src io.Reader) (int64, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	n, err := io.Copy(r.ResponseWriter, src)
+	n, err := r.pacedWriter.ReadFrom(src)
 	r.bytes += n
 	return n, err
-}
-
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// A patientReader extends the deadline of the connection with every read, so
-// that a large body may take as long as it needs while one that stands still is
-// given up.
-type patientReader struct {
-	io.ReadCloser
-	rc      *http.ResponseController
-	timeout time.Duration
-	until   time.Time
-}
-
-func (p *patientReader) Read(b []byte) (int, error) {
-	if now := time.Now(); p.until.Sub(now) < p.timeout/2 { // not at every read: it is a system call in effect
-		p.until = now.Add(p.timeout)
-		p.rc.SetReadDeadline(p.until) // not every connection has deadlines; then there is none
-	}
-	return p.ReadCloser.Read(b)
 }

@@ -55,6 +55,7 @@ func describeAPI(reg *fileops.Registry, envelope Envelope) (openAPI, error) {
 	d.addActions(reg)
 	d.addEnvelope(envelope)
 	d.addRequestID()
+	d.addRateLimits()
 
 	var o openAPI
 	var b bytes.Buffer
@@ -467,6 +468,26 @@ func (d document) addRequestID() {
 	d.responses(func(r *yaml.Node) {
 		set(get(r, "headers"), "X-Request-Id", toNode(map[string]string{"$ref": ref("headers", "X-Request-Id")}))
 	})
+}
+
+// addRateLimits adds the headers that tell how many requests are left to the
+// successful responses of what needs a key.
+func (d document) addRateLimits() {
+	for _, item := range members(get(d.root, "paths")) {
+		for method, op := range members(item) {
+			if !slices.Contains(methods, method) || get(op, "security") != nil {
+				continue
+			}
+			for status, r := range members(get(op, "responses")) {
+				if status[0] != '2' || text(r, "$ref") != "" {
+					continue
+				}
+				for _, name := range [...]string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+					set(get(r, "headers"), name, toNode(map[string]string{"$ref": ref("headers", name)}))
+				}
+			}
+		}
+	}
 }
 
 // What follows turns the document into the data of docs.html.

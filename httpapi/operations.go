@@ -30,7 +30,7 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	op, err := s.submit(r, &req, fingerprint(body))
+	op, err := s.submit(r, &req, body)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -38,7 +38,7 @@ func (s *Service) do(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, doResponse{MainTaskID: op.ID})
 }
 
-func (s *Service) submit(r *http.Request, req *doRequest, fingerprint string) (*status.Operation, error) {
+func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.Operation, error) {
 	who := principal(r)
 	idem, err := idempotencyKey(r)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, fingerprint string) (*
 				return nil, err
 			}
 			if time.Since(op.Created) < 24*time.Hour {
-				return sameRequest(op, fingerprint)
+				return s.sameRequest(op, body)
 			}
 		}
 	}
@@ -75,7 +75,10 @@ func (s *Service) submit(r *http.Request, req *doRequest, fingerprint string) (*
 	}
 	op := &status.Operation{
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
-		IdempotencyKey: idem, Fingerprint: fingerprint, Created: time.Now(),
+		IdempotencyKey: idem, Created: time.Now(),
+	}
+	if idem != "" { // else nobody will ask for it
+		op.Fingerprint = s.sealer.fingerprint(body)
 	}
 	if err := s.plan(op, files, formats, req.Parameters); err != nil {
 		return nil, err
@@ -94,15 +97,18 @@ func (s *Service) submit(r *http.Request, req *doRequest, fingerprint string) (*
 	if err != nil {
 		return nil, err
 	}
-	return sameRequest(stored, fingerprint)
+	if stored.ID == op.ID {
+		return stored, nil
+	}
+	return s.sameRequest(stored, body)
 }
 
 var errIdempotency = errors.New("idempotency key used twice")
 
 // sameRequest refuses an operation that was created by another request under
 // the same idempotency key.
-func sameRequest(op *status.Operation, fingerprint string) (*status.Operation, error) {
-	if op.Fingerprint != fingerprint {
+func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operation, error) {
+	if !s.sealer.matches(op.Fingerprint, body) {
 		return nil, errIdempotency
 	}
 	return op, nil

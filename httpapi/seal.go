@@ -7,18 +7,25 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
 
 // A sealer encrypts the parameters of operations while they wait, because some
-// are passwords: AES-256-GCM under keys derived from the service's secrets. It
-// also makes keys of results, from the first of them.
+// are passwords: AES-256-GCM under keys derived from the service's secrets.
+//
+// It also makes the fingerprints by which repeated requests are recognised. They
+// are kept for longer than the parameters, so they are keyed as well: of a plain
+// hash a short password could be guessed. And it makes the keys of results, from
+// the first secret.
 type sealer struct {
 	aeads   []cipher.AEAD
+	macs    [][]byte
 	results []byte
 }
 
@@ -38,6 +45,11 @@ func newSealer(secrets [][]byte) (*sealer, error) {
 			return nil, err
 		}
 		s.aeads = append(s.aeads, aead)
+		mac, err := hkdf.Key(sha256.New, secret, nil, "filewright fingerprints v1", 32)
+		if err != nil {
+			return nil, err
+		}
+		s.macs = append(s.macs, mac)
 	}
 	var err error
 	s.results, err = hkdf.Key(sha256.New, secrets[0], nil, "filewright result keys v1", 32)
@@ -67,6 +79,22 @@ func (s *sealer) open(sealed []byte, operation string) ([]byte, error) {
 		}
 	}
 	return nil, errSealed
+}
+
+// fingerprint identifies the body of a request.
+func (s *sealer) fingerprint(body []byte) string { return fingerprintWith(s.macs[0], body) }
+
+// matches tells whether fingerprint is that of a body, under any of the secrets.
+func (s *sealer) matches(fingerprint string, body []byte) bool {
+	return slices.ContainsFunc(s.macs, func(mac []byte) bool {
+		return hmac.Equal([]byte(fingerprint), []byte(fingerprintWith(mac, body)))
+	})
+}
+
+func fingerprintWith(mac, body []byte) string {
+	h := hmac.New(sha256.New, mac)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func randomSecret() []byte {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -26,6 +27,9 @@ type Service struct {
 	tracker     *status.Tracker
 	sealer      *sealer
 	metrics     *metrics
+	rates       *buckets // of keys
+	guard       *guard
+	space       *spaceWatch
 	router      *httprouter.Router
 	formatTable formatsResponse
 	openAPI     openAPI
@@ -54,6 +58,8 @@ func New(cfg Config) (*Service, error) {
 	}
 	s := &Service{cfg: cfg, log: cfg.Log, matrix: capability.New(reg, aliases)}
 	s.closing, s.close = context.WithCancel(context.Background())
+	s.rates, s.guard = newBuckets(), newGuard(cfg.Limits.WrongKeys)
+	s.space = &spaceWatch{dir: cfg.TempDir}
 	if s.sealer, err = newSealer(cfg.Secrets); err != nil {
 		return nil, err
 	}
@@ -64,14 +70,22 @@ func New(cfg Config) (*Service, error) {
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
 		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
 		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
-		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, Log: cfg.Log,
+		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	operations, dispatcher := cfg.Operations, cfg.Dispatcher
+	if operations == nil {
+		operations = status.NewMemStore()
+	}
+	if dispatcher == nil {
+		dispatcher = status.NewLocal(operations, &status.LocalOptions{GuestWait: cfg.Limits.GuestWait, Log: cfg.Log})
+	}
 	s.tracker, err = status.New(status.Config{
-		Store: cfg.Operations, Dispatcher: cfg.Dispatcher, Handler: worker{s},
-		Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts, MaxQueuedPerOwner: cfg.Limits.Queued,
+		Store: operations, Dispatcher: dispatcher, Handler: worker{s},
+		Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts,
+		MaxQueued: max(0, cfg.Limits.QueuedTotal), MaxQueuedPerOwner: cfg.Limits.Queued,
 		QueueTimeout: cfg.Limits.QueueTime,
 		WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
 		Retention:    cfg.Retention.Operations,
@@ -106,15 +120,16 @@ func (s *Service) Run(ctx context.Context) error {
 	case n > 0:
 		s.log.Info("interrupted uploads repaired", "count", n)
 	}
-	sweepCtx, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.sweep(sweepCtx)
-	}()
+	sweeping, stopSweeping := context.WithCancel(ctx)
+	// Until the last item has ended, not only until ctx is done.
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var loops sync.WaitGroup
+	loops.Go(func() { s.sweep(sweeping) })
+	loops.Go(func() { s.space.run(base) })
 	err = s.tracker.Run(ctx, s.cfg.Limits.Drain)
+	stopSweeping()
 	stop()
-	<-done
+	loops.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // it was told to stop, and did
 	}

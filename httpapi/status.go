@@ -105,7 +105,6 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 		}
 		if !started {
 			started = true
-			rc.SetWriteDeadline(time.Time{}) // a stream has no end that could be known
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("Cache-Control", "no-store")
 			w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
@@ -121,6 +120,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 		if err := rc.Flush(); err != nil {
 			return
 		}
+		w.(*recorder).idle() // the next event may be long in coming
 	}
 }
 

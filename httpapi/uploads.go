@@ -100,8 +100,7 @@ func (s *Service) putPart(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the bytes of the file as they are, without Content-Encoding"))
 		return
 	}
-	body := &patientReader{ReadCloser: r.Body, rc: http.NewResponseController(w), timeout: s.cfg.Limits.BodyPause}
-	etag, err := s.uploads.PutPart(r.Context(), r.Method, r.URL, body, upload.PutOptions{
+	etag, err := s.uploads.PutPart(r.Context(), r.Method, r.URL, r.Body, upload.PutOptions{
 		Size: r.ContentLength, ContentMD5: r.Header.Get("Content-MD5"),
 	})
 	if err != nil {

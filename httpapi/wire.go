@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -215,6 +216,10 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		if errors.As(err, &tooLarge) {
 			return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has more than %d bytes", tooLarge.Limit)
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Header().Set("Connection", "close")
+			return nil, err
+		}
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body of the request could not be read")
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -230,7 +235,8 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
-			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), wrongType.Value)
+			got, _, _ := strings.Cut(wrongType.Value, " ") // a number stands behind, however long
+			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), got)
 			p.Param = wrongType.Field
 			return nil, p
 		}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
@@ -29,7 +30,14 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	start := time.Now()
 	log := w.log.With("operation", c.Operation, "item", c.Index, "action", c.Op.Action)
 	w.forget(ctx, c, log)
+	if w.space.low() {
+		log.Warn("item not begun: no space left for its work", "again", spaceWait)
+		return status.Outcome{Release: true, RetryAfter: spaceWait}
+	}
 	engine, results, err := w.run(ctx, c, log, progress)
+	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
+		err = errNoSpace{err} // whatever the engine made of it
+	}
 	code := ""
 	if err != nil {
 		code = errorCode(err)
@@ -53,6 +61,15 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 			attrs = append(attrs, slog.String("stderr", exit.StderrTail()))
 		}
 		log.LogAttrs(ctx, level, "item failed", attrs...)
+	}
+	if errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil {
+		// It is not the file's fault. If there is space again, now that its
+		// work is removed, then it may have been this item that took it all:
+		// the attempt counts.
+		return status.Outcome{
+			Error:   &status.Error{Code: code, Message: "the server has no space left for the work on this file"},
+			Release: w.space.low() || w.full(ctx), Retry: true, RetryAfter: spaceWait,
+		}
 	}
 	return status.Outcome{
 		Error: &status.Error{Code: code, Message: fileops.Message(err)},
@@ -78,12 +95,21 @@ func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
 	}
 }
 
+// full tells whether there is no space for results.
+func (w worker) full(ctx context.Context) bool {
+	free, err := w.uploads.FreeSpace(ctx)
+	return err == nil && free < lowSpace
+}
+
 var errInputGone = errors.New("an input file has expired or was deleted")
 
 // errorCode names a failure for the status of a file.
 func errorCode(err error) string {
 	if errors.Is(err, errInputGone) {
 		return "input_expired"
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return "internal_error"
 	}
 	return fileops.Code(err)
 }

@@ -20,6 +20,70 @@ type gauge struct {
 	owners   map[string]int
 	reserved map[string]int // by Submit calls that are not done yet
 	pledged  int            // sum of reserved
+
+	starts map[string]*meter // items that were started, by owner; "" is never one
+	all    meter
+}
+
+// A meter measures how often something happens, over the last half to whole
+// minute.
+type meter struct {
+	begin     time.Time // of the count that goes on
+	prev, cur int
+	since     time.Time // of the first event
+}
+
+const meterWindow = 30 * time.Second
+
+func (m *meter) roll(now time.Time) {
+	switch d := now.Sub(m.begin); {
+	case d >= 2*meterWindow:
+		m.begin, m.prev, m.cur = now, 0, 0
+	case d >= meterWindow:
+		m.begin, m.prev, m.cur = m.begin.Add(meterWindow), m.cur, 0
+	}
+}
+
+func (m *meter) add(now time.Time) {
+	m.roll(now)
+	if m.since.IsZero() {
+		m.since = now
+	}
+	m.cur++
+}
+
+// rate returns how many events there are in a second.
+func (m *meter) rate(now time.Time) float64 {
+	m.roll(now)
+	d := min(now.Sub(m.begin)+meterWindow, now.Sub(m.since))
+	return float64(m.prev+m.cur) / max(d, time.Second).Seconds()
+}
+
+// maxMeters bounds the owners of whom the gauge knows how fast their items go.
+const maxMeters = 10000
+
+// Bounds of what a [QueueFullError] asks to wait.
+const (
+	leastRetry = time.Second
+	mostRetry  = time.Minute
+	someRetry  = 10 * time.Second // if nothing is known
+)
+
+// retry returns when n items of an owner less will wait, as things go; "" stands
+// for all owners. g.mu is held.
+func (g *gauge) retry(owner string, n int, now time.Time) time.Duration {
+	m := &g.all
+	if owner != "" {
+		m = g.starts[owner]
+	}
+	if m == nil || m.since.IsZero() {
+		return someRetry
+	}
+	rate := m.rate(now)
+	if rate <= 0 {
+		return mostRetry
+	}
+	return time.Duration(min(max(float64(n)/rate, leastRetry.Seconds()), mostRetry.Seconds()) * float64(time.Second))
 }
 
 // Ages of what the gauge knows.
@@ -65,7 +129,32 @@ func (g *gauge) add(owner string, n int) {
 	g.count(owner, n)
 }
 
-func (g *gauge) started(owner string)  { g.add(owner, -1) }
+func (g *gauge) started(owner string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count(owner, -1)
+	if g.reserved == nil {
+		return // nobody asks
+	}
+	now := time.Now()
+	g.all.add(now)
+	m := g.starts[owner]
+	if m == nil {
+		if len(g.starts) >= maxMeters {
+			for old := range g.starts { // any
+				delete(g.starts, old)
+				break
+			}
+		}
+		if g.starts == nil {
+			g.starts = make(map[string]*meter)
+		}
+		m = new(meter)
+		g.starts[owner] = m
+	}
+	m.add(now)
+}
+
 func (g *gauge) requeued(owner string) { g.add(owner, 1) }
 
 // forget has the store looked at again.
@@ -99,19 +188,33 @@ func (t *Tracker) reserve(ctx context.Context, owner string, n int) error {
 	g := &t.gauge
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	full := func() bool {
-		return t.cfg.MaxQueued > 0 && g.total+g.pledged+n > t.cfg.MaxQueued ||
-			t.cfg.MaxQueuedPerOwner > 0 && g.owners[owner]+g.reserved[owner]+n > t.cfg.MaxQueuedPerOwner
+	// excess is by how much the bounds are exceeded, of all and of the owner.
+	excess := func() (all, own int) {
+		if limit := t.cfg.MaxQueued; limit > 0 {
+			all = max(0, g.total+g.pledged+n-limit)
+		}
+		if limit := t.cfg.MaxQueuedPerOwner; limit > 0 {
+			own = max(0, g.owners[owner]+g.reserved[owner]+n-limit)
+		}
+		return all, own
 	}
 	if err := g.read(ctx, t.cfg.Store, gaugeStale); err != nil {
 		return err
 	}
-	if full() {
+	if all, own := excess(); all+own > 0 {
 		if err := g.read(ctx, t.cfg.Store, gaugeFresh); err != nil {
 			return err
 		}
-		if full() {
-			return ErrQueueFull
+		if all, own = excess(); all+own > 0 {
+			full := &QueueFullError{Owner: own > 0}
+			now := time.Now()
+			if all > 0 {
+				full.RetryAfter = g.retry("", all, now)
+			}
+			if own > 0 {
+				full.RetryAfter = max(full.RetryAfter, g.retry(owner, own, now))
+			}
+			return full
 		}
 	}
 	if g.reserved == nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,6 +25,12 @@ type LocalOptions struct {
 	// 0: 10 seconds.
 	Every time.Duration
 
+	// GuestWait is how long an owner with items in a queue, none of which is
+	// being worked on, waits while another one holds several of its places, or
+	// the only one. Then one of its items is started in one place more than the
+	// limit, see [Local]. 0: for ever, so that no limit is exceeded.
+	GuestWait time.Duration
+
 	Log *slog.Logger // nil discards
 }
 
@@ -38,12 +45,25 @@ const (
 const failureDelay = time.Second
 
 // A Local is a [Dispatcher] for one process. It hands out new items as it is told
-// of them, and takes the items of a queue from their owners in turn, so that
-// nobody waits for another one's backlog. It holds no more than 32 items per
+// of them, and takes the items of a queue from their owners in turn, first from
+// those who have none running, so that nobody waits for another one's backlog. It
+// holds no more than 32 items per
 // owner and queue in memory and reads the others from the store in time.
+//
+// # Long items
+//
+// Turns are not enough when one owner's items occupy all places of a queue and
+// each takes long. An owner may do so, because places that nobody else needs
+// should not be idle. But if somebody else, with nothing running in that queue,
+// has waited for LocalOptions.GuestWait meanwhile, one of his items is started
+// as a guest, in one place beyond the limit. There is never more than one such
+// place in a queue, and nothing new is started until it is given up again. So a
+// limit may be exceeded by one; no work is stopped and begun again for another's
+// sake.
 type Local struct {
 	source Source
 	every  time.Duration
+	guests time.Duration // GuestWait
 	log    *slog.Logger
 	wake   chan struct{} // holds a token if there may be something to do
 
@@ -59,8 +79,36 @@ type Local struct {
 type lane struct {
 	limit   int
 	running int
-	ring    []*bucket // whose turn it is
+	held    map[string]int // places by owner; no zeros
+	ring    []*bucket      // whose turn it is
 	owners  map[string]*bucket
+}
+
+// crowded tells whether somebody holds more than he would if others came in turn.
+func (ln *lane) crowded() bool {
+	for _, n := range ln.held {
+		if n > 1 {
+			return true
+		}
+	}
+	return ln.limit == 1 && ln.running > 0
+}
+
+// turn returns whose turn it is, as an index into the ring, which is not empty:
+// the first who has nothing running or, if there is none, just the first.
+func (ln *lane) turn() int {
+	return max(0, slices.IndexFunc(ln.ring, func(b *bucket) bool {
+		return ln.held[b.owner] == 0 && (len(b.items) > 0 || b.more)
+	}))
+}
+
+func (ln *lane) remove(i int) {
+	if i == 0 { // the usual case, without moving the others
+		ln.ring[0] = nil
+		ln.ring = ln.ring[1:]
+		return
+	}
+	ln.ring = slices.Delete(ln.ring, i, i+1)
 }
 
 type bucket struct {
@@ -68,6 +116,10 @@ type bucket struct {
 	items        []PendingItem
 	more         bool // the store may hold more of them
 	loading      bool // they are being read: new ones must not overtake them
+
+	// since is when handOut first saw that its owner wants a place and has
+	// none; zero if that is not so.
+	since time.Time
 }
 
 type delayedItem struct {
@@ -94,7 +146,7 @@ func NewLocal(s Source, o *LocalOptions) *Local {
 	if o == nil {
 		o = new(LocalOptions)
 	}
-	l := &Local{source: s, every: o.Every, log: o.Log, wake: make(chan struct{}, 1)}
+	l := &Local{source: s, every: o.Every, guests: o.GuestWait, log: o.Log, wake: make(chan struct{}, 1)}
 	if l.every <= 0 {
 		l.every = 10 * time.Second
 	}
@@ -152,7 +204,7 @@ func (l *Local) bucket(queue, owner string) *bucket {
 		if limit < 0 {
 			return nil
 		}
-		ln = &lane{limit: limit, owners: make(map[string]*bucket)}
+		ln = &lane{limit: limit, held: make(map[string]int), owners: make(map[string]*bucket)}
 		l.lanes[queue] = ln
 	}
 	b := ln.owners[owner]
@@ -222,11 +274,12 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 }
 
 // handOut starts what may be started. It returns a bucket if it must be read
-// from the store to go on, and when the next delayed item is due.
+// from the store to go on, and when there may be something more to do.
 func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for now := time.Now(); len(l.delayed) > 0 && !l.delayed[0].due.After(now); {
+	now := time.Now()
+	for len(l.delayed) > 0 && !l.delayed[0].due.After(now) {
 		l.add(heap.Pop(&l.delayed).(delayedItem).PendingItem)
 	}
 	if len(l.delayed) > 0 {
@@ -234,29 +287,84 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 	}
 	for _, ln := range l.lanes {
 		for ln.running < ln.limit && len(ln.ring) > 0 {
-			b := ln.ring[0]
+			i := ln.turn()
+			b := ln.ring[i]
 			if len(b.items) == 0 && b.more {
 				b.more, b.loading = false, true
 				return b, next
 			}
-			ln.ring[0] = nil
-			ln.ring = ln.ring[1:]
+			ln.remove(i)
 			if len(b.items) == 0 {
 				delete(ln.owners, b.owner)
 				continue
 			}
-			it := b.items[0]
-			b.items = b.items[1:]
 			ln.ring = append(ln.ring, b)
-			if l.busy[it.Ref] {
-				continue
-			}
-			l.busy[it.Ref] = true
-			ln.running++
-			start(it)
+			l.startNext(ln, b, start)
+		}
+		empty, due := l.admitGuest(ln, now, start)
+		if empty != nil {
+			return empty, next
+		}
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
 		}
 	}
 	return nil, next
+}
+
+// startNext starts the next item of a bucket, which has one. It tells whether it
+// was not running already.
+func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
+	it := b.items[0]
+	b.items = b.items[1:]
+	if l.busy[it.Ref] {
+		return false
+	}
+	l.busy[it.Ref] = true
+	ln.running++
+	ln.held[b.owner]++
+	b.since = time.Time{}
+	start(it)
+	return true
+}
+
+// admitGuest starts an item beyond the limit of a lane that is full, if somebody
+// has waited long enough for that. It returns a bucket if it must be read from the
+// store to go on, and when somebody will have waited long enough.
+func (l *Local) admitGuest(ln *lane, now time.Time, start func(PendingItem)) (empty *bucket, due time.Time) {
+	if l.guests <= 0 {
+		return nil, due
+	}
+	full := ln.running >= ln.limit && ln.crowded()
+	for i, b := range ln.ring {
+		if !full || ln.held[b.owner] > 0 || len(b.items) == 0 && !b.more {
+			b.since = time.Time{}
+			continue
+		}
+		if b.since.IsZero() {
+			b.since = now
+		}
+		if ln.running > ln.limit {
+			continue // there is a guest already
+		}
+		if d := b.since.Add(l.guests); d.After(now) {
+			if due.IsZero() || d.Before(due) {
+				due = d
+			}
+			continue
+		}
+		if len(b.items) == 0 {
+			b.more, b.loading = false, true
+			return b, due
+		}
+		ln.remove(i)
+		ln.ring = append(ln.ring, b)
+		if !l.startNext(ln, b, start) {
+			return nil, now // the next one, at once
+		}
+		return nil, time.Time{}
+	}
+	return nil, due
 }
 
 // refill reads the next items of a bucket.
@@ -316,7 +424,11 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 		if l.lanes == nil {
 			return
 		}
-		l.lanes[it.Queue].running--
+		ln := l.lanes[it.Queue]
+		ln.running--
+		if ln.held[it.Owner]--; ln.held[it.Owner] == 0 {
+			delete(ln.held, it.Owner)
+		}
 		if err != nil && len(l.delayed) < delayedMax {
 			after := failureDelay
 			var retry *RetryError

@@ -193,8 +193,9 @@ type Outcome struct {
 	Retry      bool
 	RetryAfter time.Duration
 
-	// Release gives the item back because this process is stopping. The
-	// attempt does not count.
+	// Release gives the item back for a reason that is not its own: this
+	// process is stopping, or the disk is full. The attempt does not count.
+	// RetryAfter holds here, too.
 	Release bool
 }
 
@@ -209,7 +210,7 @@ func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due t
 		it.State, it.Error = Failed, &Error{Code: CodeCancelled, Message: "the operation was cancelled"}
 	case o.Release:
 		it.State, it.Attempt = Queued, max(0, it.Attempt-1)
-		return it, now
+		return it, now.Add(max(0, o.RetryAfter))
 	case o.Retry:
 		it.State = Queued
 		return it, now.Add(max(0, o.RetryAfter))

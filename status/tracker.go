@@ -21,6 +21,24 @@ import (
 // operation may be submitted again later.
 var ErrQueueFull = errors.New("too many items are waiting")
 
+// A QueueFullError is what Submit fails with when too many items wait. It matches
+// [ErrQueueFull].
+type QueueFullError struct {
+	// Owner tells that it is the owner's bound that is reached; else it is
+	// that of all.
+	Owner bool
+
+	// RetryAfter is when there will be room, judged by how many items this
+	// process has started lately: 1 second to 1 minute.
+	RetryAfter time.Duration
+}
+
+// Error describes e.
+func (e *QueueFullError) Error() string { return ErrQueueFull.Error() }
+
+// Is makes e match [ErrQueueFull].
+func (e *QueueFullError) Is(target error) bool { return target == ErrQueueFull }
+
 // Config configures a [Tracker]. The zero value is usable for all but Run, which
 // needs a Handler.
 type Config struct {
@@ -525,7 +543,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 		// count. A success does, if Finish still accepts it.
 		switch {
 		case errors.Is(cause, errTimeout):
-			o = Outcome{Results: o.Results, Error: &Error{CodeTimeout, "processing took too long"}}
+			o = Outcome{Results: o.Results, Error: &Error{CodeTimeout, "processing took longer than " + limit.String()}}
 		case errors.Is(cause, errCancelled):
 			o = Outcome{Results: o.Results, Error: &Error{CodeCancelled, "the operation was cancelled"}}
 		default:
@@ -679,7 +697,7 @@ func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err erro
 			return n, err
 		}
 		t.gauge.started(it.Owner)
-		op, err := t.cfg.Store.Finish(context.WithoutCancel(ctx), c, Outcome{Error: &Error{CodeTimeout, "waited too long to be processed"}})
+		op, err := t.cfg.Store.Finish(context.WithoutCancel(ctx), c, Outcome{Error: &Error{CodeTimeout, "waited for longer than " + t.cfg.QueueTimeout.String() + " to be processed"}})
 		if errors.Is(err, ErrLost) {
 			continue
 		}

@@ -42,6 +42,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/upload/blob"
@@ -94,6 +95,12 @@ type Options struct {
 	MaxSize  int64 // of a file in bytes; 0: 5 TiB
 	MaxParts int   // of a session; 0: 10000
 
+	// MinFree is how many bytes uploads leave free in a blob store that knows
+	// how much room it has (blob.SpaceTeller), for results and whatever else is
+	// kept there. What would need them fails with an error that matches
+	// syscall.ENOSPC, before any of it is read. 0: 256 MiB; negative: none.
+	MinFree int64
+
 	Log *slog.Logger // nil discards
 
 	now  func() time.Time // nil: time.Now
@@ -132,6 +139,7 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	def(&opts.Grace, 24*time.Hour, opts.Grace == 0)
 	def(&opts.MaxSize, 5<<40, opts.MaxSize == 0)
 	def(&opts.MaxParts, 10_000, opts.MaxParts == 0)
+	def(&opts.MinFree, 256<<20, opts.MinFree == 0)
 	def(&opts.Log, slog.New(slog.DiscardHandler), opts.Log == nil)
 	def(&opts.now, time.Now, opts.now == nil)
 	def(&opts.rand, rand.Reader, opts.rand == nil)
@@ -254,6 +262,9 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 	if err := m.check(r); err != nil {
 		return nil, nil, err
 	}
+	if err := m.room(ctx, r.Size); err != nil {
+		return nil, nil, fmt.Errorf("start upload: %w", err)
+	}
 	key, err := m.newID()
 	if err != nil {
 		return nil, nil, err
@@ -302,6 +313,27 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 	}
 	return f, m.urls(f, now), nil
 }
+
+// room makes sure that n bytes more can be uploaded.
+func (m *Manager) room(ctx context.Context, n int64) error {
+	if m.opts.MinFree < 0 {
+		return nil
+	}
+	free, err := blob.FreeSpace(ctx, m.blobs)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case err != nil:
+		return fmt.Errorf("free space: %w", err)
+	case free-n < m.opts.MinFree:
+		return fmt.Errorf("%d bytes are free, %d are needed, %d are to stay: %w", free, n, m.opts.MinFree, syscall.ENOSPC)
+	}
+	return nil
+}
+
+// FreeSpace returns how many bytes more the blob store can hold. It is an error
+// that matches errors.ErrUnsupported if the store does not know.
+func (m *Manager) FreeSpace(ctx context.Context) (int64, error) { return blob.FreeSpace(ctx, m.blobs) }
 
 // forget removes the record of a file that could not be made.
 func (m *Manager) forget(ctx context.Context, key string) {

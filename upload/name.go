@@ -16,8 +16,9 @@ const (
 // CleanName makes a base name of whatever a client calls a file. It drops
 // directories in the notation of Unix and of Windows, and characters that are
 // invisible and can deceive: control characters, line separators and those that
-// change the direction of writing. The result has at most 255 bytes, with the
-// extension preserved, and is never empty: if nothing is left it is "file".
+// change the direction of writing. A name that is a device on Windows, such as
+// "con.pdf", gets an underscore in front. The result has at most 255 bytes, with
+// the extension preserved, and is never empty: if nothing is left it is "file".
 // Cleaning it again does not change it.
 func CleanName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -33,6 +34,9 @@ func CleanName(name string) string {
 		return r
 	}, name)
 	name = trimName(name)
+	if reserved(name) {
+		name = "_" + name
+	}
 	if len(name) > maxName {
 		ext := path.Ext(name)
 		if len(ext) > maxExt {
@@ -55,6 +59,22 @@ func CleanName(name string) string {
 func trimName(s string) string {
 	s = strings.TrimLeftFunc(s, unicode.IsSpace)
 	return strings.TrimRightFunc(s, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
+}
+
+// reserved tells whether Windows takes a name for that of a device, which is
+// decided by what stands before the first dot.
+func reserved(name string) bool {
+	base, _, _ := strings.Cut(name, ".")
+	base = strings.ToUpper(strings.TrimRight(base, " "))
+	switch base {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	port, ok := strings.CutPrefix(base, "COM")
+	if !ok {
+		port, ok = strings.CutPrefix(base, "LPT")
+	}
+	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port)
 }
 
 func deceptive(r rune) bool {

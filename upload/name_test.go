@@ -35,6 +35,16 @@ func TestCleanName(t *testing.T) {
 		{"byte order mark", "\ufeffa.txt", "a.txt"},
 		{"not UTF-8", "a\xff\xfe.txt", "a__.txt"},
 		{"only control", "\x01\x02", "file"},
+		{"device", "con.pdf", "_con.pdf"},
+		{"device alone", "NUL", "_NUL"},
+		{"device, several extensions", "aux.tar.gz", "_aux.tar.gz"},
+		{"device, spaces", "Prn .txt", "_Prn .txt"},
+		{"port", "COM1.docx", "_COM1.docx"},
+		{"port, superscript", "lpt³.docx", "_lpt³.docx"},
+		{"almost a device", "console.pdf", "console.pdf"},
+		{"almost a port", "com12.pdf", "com12.pdf"},
+		{"device that is hidden", "/c/\u202econ\x00.pdf", "_con.pdf"},
+		{"device, long", "con." + strings.Repeat("x", 300), "_con." + strings.Repeat("x", 250)},
 		{"long", strings.Repeat("x", 300) + ".pdf", strings.Repeat("x", 251) + ".pdf"},
 		{"long, wide", strings.Repeat("ж", 200) + ".pdf", strings.Repeat("ж", 125) + ".pdf"},
 		{"long extension", "a." + strings.Repeat("x", 300), "a." + strings.Repeat("x", 253)},
@@ -49,7 +59,7 @@ func TestCleanName(t *testing.T) {
 }
 
 func FuzzCleanName(f *testing.F) {
-	for _, s := range []string{"", "a.pdf", "../x", "a\r\nb", strings.Repeat("ж.", 200), "\xff", " . ", "a" + strings.Repeat(" ", 260) + "b.c", "\u202e"} {
+	for _, s := range []string{"", "a.pdf", "../x", "a\r\nb", strings.Repeat("ж.", 200), "\xff", " . ", "con", "com1.x", "LPT².", "nul" + strings.Repeat(" ", 260) + ".x", "a" + strings.Repeat(" ", 260) + "b.c", "\u202e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

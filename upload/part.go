@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
+	"os"
 	"strconv"
 	"sync"
 
@@ -131,15 +132,21 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 			left -= size
 		}
 	}
+	if size < 0 { // then no more than this is taken
+		_, size = m.assembly(f).Slot(t.part)
+	}
 	if size > max(left, 0) {
 		return nil, nil, errPartTooLarge(t.part, size, max(left, 0))
+	}
+	if err := m.room(ctx, size); err != nil {
+		return nil, nil, fmt.Errorf("store part %d: %w", t.part, err)
 	}
 	if old != nil {
 		if err := m.store.DropPart(ctx, f.Key, t.part); err != nil {
 			return nil, nil, fmt.Errorf("drop part record: %w", err)
 		}
 	}
-	m.arriving.add(t.key, t.part, max(size, 0))
+	m.arriving.add(t.key, t.part, size)
 	return f, old, nil
 }
 
@@ -229,6 +236,8 @@ func (b *body) check(ctx context.Context, part int, size, stored int64, err erro
 		return &Error{Kind: ErrInvalid, Part: part, Cause: cause, Message: fmt.Sprintf("part %d: ", part) + fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case errors.Is(b.err, os.ErrDeadlineExceeded): // net/http cancels the context, too
+		return fault(b.err, "the body came too slowly; %d bytes have arrived", b.n)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case b.err != nil:

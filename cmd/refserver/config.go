@@ -83,13 +83,16 @@ func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 
 // serverConfig is everything that can be configured about a server.
 type serverConfig struct {
-	listen    string
-	dataDir   string
-	publicURL string
-	logFormat string
-	logLevel  slog.Level
-	engines   engineConfig
-	api       httpapi.Config
+	listen     string
+	dataDir    string
+	publicURL  string
+	headerTime time.Duration
+	idleTime   time.Duration
+	rate       float64
+	logFormat  string
+	logLevel   slog.Level
+	engines    engineConfig
+	api        httpapi.Config
 }
 
 func (s *serverConfig) register(fs *flag.FlagSet) {
@@ -118,6 +121,40 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	})
 	fs.IntVar(&s.api.Limits.Files, "max-files", 100, "largest `number` of files in one operation")
 	fs.DurationVar(&s.api.Limits.TaskTime, "task-time", 30*time.Minute, "longest `time` of work on one file")
+	fs.DurationVar(&s.api.Limits.QueueTime, "queue-time", 24*time.Hour, "longest `time` that a file waits for work to begin")
+	fs.IntVar(&s.api.Limits.Queued, "max-queued", 10000, "largest `number` of files of one account that wait")
+	fs.IntVar(&s.api.Limits.QueuedTotal, "max-queued-total", 100000, "largest `number` of files of all accounts that wait; negative: any")
+	fs.DurationVar(&s.api.Limits.GuestWait, "guest-wait", 2*time.Second, "`time` after which an account that has nothing running gets a place beyond --concurrency, if another one holds all; negative: never")
+	s.rate = 100
+	fs.Func("rate", "`requests` per second with one API key; 0: any [100]", func(v string) (err error) {
+		s.rate, err = strconv.ParseFloat(v, 64)
+		if err == nil && !(s.rate >= 0) {
+			err = errors.New("must be a number, not negative")
+		}
+		return err
+	})
+	fs.IntVar(&s.api.Limits.Rate.Burst, "rate-burst", 1000, "largest `number` of requests at once with one API key")
+	fs.IntVar(&s.api.Limits.WrongKeys.Burst, "wrong-keys", 50, "largest `number` of requests with a wrong API key from one address at once, one more each second; negative: any")
+	s.api.Limits.MinRate = 16 << 10
+	fs.Func("min-rate", "bytes per second that a client must send or take, as a `size`; 0: any [16KiB]", func(v string) (err error) {
+		if v == "0" {
+			s.api.Limits.MinRate = -1
+			return nil
+		}
+		s.api.Limits.MinRate, err = parseSize(v)
+		return err
+	})
+	fs.DurationVar(&s.api.Limits.Stall, "stall-time", 30*time.Second, "longest `time` without a byte in either direction of a transfer, and over which --min-rate is averaged")
+	fs.DurationVar(&s.headerTime, "header-time", 10*time.Second, "longest `time` for the headers of a request to come")
+	fs.DurationVar(&s.idleTime, "idle-time", 2*time.Minute, "`time` after which a connection without a request is closed")
+	fs.Func("min-free", "disk space that uploads leave free, as a `size`; 0: none [256MiB]", func(v string) (err error) {
+		if v == "0" {
+			s.api.Limits.MinFree = -1
+			return nil
+		}
+		s.api.Limits.MinFree, err = parseSize(v)
+		return err
+	})
 	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is begun, also because the server was killed, before it fails; `number`")
 	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
@@ -147,6 +184,25 @@ func (s *serverConfig) finish() error {
 	}
 	if s.api.AbsoluteLinks && s.api.BaseURL == nil {
 		return errors.New("--absolute-links needs --public-url")
+	}
+	s.api.Limits.Rate.PerSecond = s.rate
+	if s.rate == 0 {
+		s.api.Limits.Rate = httpapi.Unlimited()
+	}
+	s.api.Limits.WrongKeys.PerSecond = 1
+	if s.api.Limits.WrongKeys.Burst < 0 {
+		s.api.Limits.WrongKeys = httpapi.Unlimited()
+	}
+	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime} {
+		if d <= 0 {
+			return fmt.Errorf("--%s must be more than nothing", name)
+		}
+	}
+	if s.api.Limits.Queued <= 0 {
+		return errors.New("--max-queued must be at least 1")
+	}
+	if s.rate > 0 && s.api.Limits.Rate.Burst <= 0 {
+		return errors.New("--rate-burst must be at least 1")
 	}
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")

@@ -57,6 +57,13 @@ func TestBadConfiguration(t *testing.T) {
 		"bad size":           {nil, []string{"--max-file-size", "big"}, "size"},
 		"bad concurrency":    {nil, []string{"--concurrency", "office"}, "family=number"},
 		"bad envelope":       {nil, []string{"--envelope", "none"}, "dual"},
+		"bad rate":           {nil, []string{"--rate", "-1"}, "rate"},
+		"no burst":           {nil, []string{"--rate-burst", "0"}, "--rate-burst"},
+		"bad least rate":     {nil, []string{"--min-rate", "fast"}, "size"},
+		"bad free space":     {nil, []string{"--min-free", "some"}, "size"},
+		"no time":            {nil, []string{"--stall-time", "0s"}, "--stall-time"},
+		"no header time":     {nil, []string{"--header-time", "-1s"}, "--header-time"},
+		"no queue":           {nil, []string{"--max-queued", "0"}, "--max-queued"},
 		"bad log format":     {nil, []string{"--log-format", "xml"}, "text or json"},
 	} {
 		_, out, err := parse(t, tt.env, tt.args...)
@@ -102,5 +109,32 @@ func TestExitCodes(t *testing.T) {
 		if code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: exit code %d, output %q", tt.args, code, out.String())
 		}
+	}
+}
+
+func TestEdgeFlags(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parse(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := cfg.api.Limits
+	if l.Rate != (httpapi.Rate{PerSecond: 100, Burst: 1000}) || l.WrongKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
+		l.Stall != 30*time.Second || cfg.headerTime != 10*time.Second || cfg.idleTime != 2*time.Minute || l.Queued != 10000 || l.QueuedTotal != 100000 ||
+		l.QueueTime != 24*time.Hour || l.TaskTime != 30*time.Minute || l.GuestWait != 2*time.Second || l.MinFree != 0 {
+		t.Errorf("defaults: %+v", cfg)
+	}
+	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_RATE": "0", "FILEWRIGHT_QUEUE_TIME": "1h"},
+		"--min-rate", "0", "--min-free", "0", "--wrong-keys", "-1", "--guest-wait", "-1s", "--max-queued-total", "-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = cfg.api.Limits
+	if l.Rate != httpapi.Unlimited() || l.WrongKeys != httpapi.Unlimited() || l.MinRate >= 0 || l.MinFree >= 0 || l.GuestWait >= 0 || l.QueueTime != time.Hour || l.QueuedTotal >= 0 {
+		t.Errorf("switched off: %+v", cfg)
+	}
+	cfg, _, err = parse(t, nil, "--rate", "2.5", "--rate-burst", "7", "--min-rate", "1KiB", "--min-free", "1GiB")
+	if l = cfg.api.Limits; err != nil || l.Rate != (httpapi.Rate{PerSecond: 2.5, Burst: 7}) || l.MinRate != 1<<10 || l.MinFree != 1<<30 {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 }

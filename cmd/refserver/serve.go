@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -44,10 +45,13 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	srv := &http.Server{
 		Handler:           app.service,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: cfg.headerTime,
+		IdleTimeout:       cfg.idleTime,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// Bodies and responses have deadlines that move on with their bytes,
+		// set by the service. This one is in force until then.
+		WriteTimeout: time.Minute + cfg.api.Limits.Stall,
+		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	base := "http://" + ln.Addr().String()
 	if cfg.publicURL != "" {
@@ -161,6 +165,14 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	}
 	cfg.engines.TempDir = scratch
 	cfg.engines.Log = log
+	if cfg.engines.OfficeWorkers == 0 {
+		// One more than work at once, for a guest (Limits.GuestWait).
+		n, ok := cfg.api.Concurrency["office"]
+		if !ok {
+			n = runtime.GOMAXPROCS(0)
+		}
+		cfg.engines.OfficeWorkers = n + 1
+	}
 	a.set = standard.Probe(ctx, &cfg.engines.Options)
 	confined := a.set.Sandbox()
 	switch {

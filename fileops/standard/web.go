@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -19,7 +20,8 @@ func (p *prober) findWeb(ctx context.Context) {
 	}
 	o := webops.Options{
 		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
-		NoSandbox: os.Geteuid() == 0, // as root it does not start otherwise
+		NoSandbox: os.Geteuid() == 0,         // as root it does not start otherwise
+		Workers:   runtime.GOMAXPROCS(0) + 1, // one for a guest, see status.Local; it is only a page more
 	}
 	if p.office == nil {
 		o.MaxCells = 50_000 // better slowly than not at all

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,10 +126,14 @@ var (
 // launch starts a server on a port of its own and waits until it is ready. What
 // is compiled once is shared by all servers of the tests, unless flags say
 // otherwise.
-func launch(dir string, flags ...string) (*server, error) {
+func launch(dir string, flags ...string) (*server, error) { return launchBy(nil, dir, flags...) }
+
+// launchBy is launch by way of a program that executes its last arguments.
+func launchBy(by []string, dir string, flags ...string) (*server, error) {
 	s := &server{dir: dir, out: &lockedBuffer{}, err: &lockedBuffer{}}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir,
+	argv := append(slices.Clone(by), append([]string{binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir,
 		"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
+	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stderr = s.err
 	// If the tests are killed the server must not stay.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -40,6 +40,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -315,9 +316,25 @@ func (db *DB) checkpoint(ctx context.Context) error {
 
 // tx runs f in a transaction that may write, and commits it unless f fails. f must
 // not use the database otherwise: there is only one connection that writes.
+//
+// If the disk is full the error matches syscall.ENOSPC.
 func (db *DB) tx(ctx context.Context, f func(context.Context, *tx) error) error {
-	return db.w.run(ctx, f)
+	err := db.w.run(ctx, f)
+	var code interface{ Code() int } // of the driver
+	if errors.As(err, &code) {
+		switch code.Code() {
+		case sqliteFull, sqliteShmSize:
+			return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+		}
+	}
+	return err
 }
+
+// Result codes of SQLite (sqlite3.h) that mean a full disk.
+const (
+	sqliteFull    = 13
+	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the log cannot grow
+)
 
 // view runs f in a transaction that sees one state of the database.
 func (db *DB) view(ctx context.Context, f func(context.Context, *tx) error) error {

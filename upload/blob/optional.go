@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -150,6 +151,21 @@ func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
 	return 0, nil
 }
 
+// A SpaceTeller is a Store that knows how much room it has.
+type SpaceTeller interface {
+	// FreeSpace returns how many bytes more can be stored.
+	FreeSpace(ctx context.Context) (int64, error)
+}
+
+// FreeSpace returns how many bytes more can be stored in any store. It is an error
+// that matches errors.ErrUnsupported if that cannot be known.
+func FreeSpace(ctx context.Context, s Store) (int64, error) {
+	if t, ok := s.(SpaceTeller); ok {
+		return t.FreeSpace(ctx)
+	}
+	return 0, fmt.Errorf("free space: %w", errors.ErrUnsupported)
+}
+
 // A Stager is a Store with staging areas, in which an object is put together
 // out of order and in place. An area has an id, which is one element of a
 // valid key, and a size. It has one method for each step in the life of an
@@ -163,7 +179,9 @@ type Stager interface {
 	// WriteStaged writes what r yields, at most n bytes, at an offset of the
 	// area and returns how much that was. It reads no more than n bytes, and
 	// it is not an error if r ends earlier. What was written is durable when
-	// it returns. Different ranges may be written concurrently. It is an
+	// it returns; if it fails, the range may have any content and takes no
+	// more room than before, if that can be helped. Different ranges may be
+	// written concurrently. It is an
 	// error that matches fs.ErrNotExist if there is no such area, and one
 	// that matches fs.ErrInvalid if the range is not within it.
 	WriteStaged(ctx context.Context, id string, off int64, r io.Reader, n int64) (int64, error)

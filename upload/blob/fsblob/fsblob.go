@@ -689,10 +689,29 @@ func (s *Store) Sweep(ctx context.Context, t time.Time) (int, error) {
 	return removed, nil
 }
 
+// FreeSpace implements blob.SpaceTeller.
+func (s *Store) FreeSpace(ctx context.Context) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	d, err := s.root.Open(".")
+	if err != nil {
+		return 0, fail("free space", ".", err)
+	}
+	defer d.Close()
+	n, err := freeSpace(d)
+	if err != nil {
+		return 0, fail("free space", ".", err)
+	}
+	return n, nil
+}
+
 var (
 	_ blob.Store      = (*Store)(nil)
 	_ blob.Composer   = (*Store)(nil)
 	_ blob.FilePutter = (*Store)(nil)
 	_ blob.Stager     = (*Store)(nil)
 	_ blob.Sweeper    = (*Store)(nil)
+
+	_ blob.SpaceTeller = (*Store)(nil)
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -68,14 +69,31 @@ func reserve(f *os.File, off, n int64) error {
 
 // checkRoom fails with ENOSPC if there are less than n bytes left.
 func checkRoom(f *os.File, n int64) error {
+	free, err := freeSpace(f)
+	if err == nil && free < n {
+		err = unix.ENOSPC
+	}
+	return err
+}
+
+// freeSpace returns how many bytes can be written to the file system of f.
+func freeSpace(f *os.File) (int64, error) {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		return err
+		return 0, err
 	}
-	if free := st.Bavail * uint64(st.Bsize); free < uint64(n) {
-		return unix.ENOSPC
+	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
+}
+
+// giveBack frees the disk of a range that reserve has taken for what did not come;
+// it reads as zeros then. It need not work: the range is not of an object.
+func giveBack(f *os.File, off, n, reserved int64) {
+	if reserved < minReserve || n == 0 {
+		return
 	}
-	return nil
+	retry(func() error {
+		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE|unix.FALLOC_FL_PUNCH_HOLE, off, n)
+	})
 }
 
 // copyRange copies n bytes between files: by sharing the blocks if the file

@@ -82,13 +82,20 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 		return 0, fmt.Errorf("range %d+%d of %d: %w", off, n, st.Size(), fs.ErrInvalid)
 	}
 	if err := reserve(f, off, n); err != nil {
+		giveBack(f, off, n, n)
 		return 0, err
 	}
 	k, err := s.receive(ctx, f, st.Size(), off, r, n)
-	if err != nil || k == 0 {
-		return k, err
+	if err == nil && k > 0 {
+		err = syncData(f)
 	}
-	return k, syncData(f)
+	switch {
+	case err != nil:
+		giveBack(f, off, n, n) // of no use to anybody
+	case k < n:
+		giveBack(f, off+k, n-k, n)
+	}
+	return k, err
 }
 
 // CommitStaged implements blob.Stager.
