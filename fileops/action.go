@@ -129,11 +129,11 @@ func Chain(spec Spec, steps ...Step) Action {
 				}
 				next = append(next, kept)
 				if last {
-					return job.add(kept)
+					return job.addKept(kept)
 				}
 				return nil
 			})
-			r := &Runner{TempDir: dir, Log: job.Log, Progress: func(done float64) {
+			r := &Runner{TempDir: dir, Log: job.Log, MaxOutput: job.maxOutput, Progress: func(done float64) {
 				job.Progress((float64(i) + done) / float64(len(steps)))
 			}}
 			if err := r.Run(ctx, st.Action, args, sink, files...); err != nil {

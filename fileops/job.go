@@ -26,8 +26,9 @@ type Job struct {
 	Params Params       // validated, with defaults filled in
 	Log    *slog.Logger // never nil; carries the action and engine
 
-	progress func(float64)
-	tempDir  string
+	progress  func(float64)
+	tempDir   string
+	maxOutput int64 // 0: no limit
 
 	telling sync.Mutex // held while progress is called, so that it never falls
 
@@ -35,6 +36,7 @@ type Job struct {
 	root    string
 	spooled map[*File]string
 	results []*File
+	put     int64 // bytes of results
 	n       int
 	done    float64
 }
@@ -118,17 +120,53 @@ func safeExt(f format.Format) string {
 	return "bin"
 }
 
+// MaxOutput returns how many bytes all results may still have together, 0 if there is no
+// limit. Write sees to it that it holds; an engine that writes to a path is to
+// be told of it.
+func (j *Job) MaxOutput() int64 {
+	if j.maxOutput == 0 {
+		return 0
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return max(j.maxOutput-j.put, 1) // 0 would mean that there is none
+}
+
+// TooMuch returns the failure of a run whose results exceed [Job.MaxOutput].
+// cause may be nil.
+func (j *Job) TooMuch(cause error) error {
+	return Fail(ErrLimit, cause, "the result would have more than the limit of %s; split the file, or ask for less of it", bytesOf(j.maxOutput))
+}
+
+// bytesOf returns a number of bytes for people.
+func bytesOf(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 // Write adds a result produced as a stream. fn is called once; results of up to
 // 1 MiB stay in memory, larger ones go to the scratch directory.
 func (j *Job) Write(name string, fn func(w io.Writer) error) error {
-	w := &spill{create: func() (*os.File, error) {
+	most := j.MaxOutput()
+	w := &spill{most: most, create: func() (*os.File, error) {
 		path, err := j.outPath(name)
 		if err != nil {
 			return nil, err
 		}
 		return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	}}
-	if err := fn(w); err != nil {
+	err := fn(w)
+	if w.full {
+		err = j.TooMuch(err)
+	}
+	if err != nil {
 		w.close()
 		return err
 	}
@@ -163,7 +201,7 @@ func (j *Job) WriteFile(name string, fn func(path string) error) error {
 // content is not copied where it can be linked.
 func (j *Job) Keep(f *File) error {
 	if f.path == "" {
-		return j.add(Bytes(f.name, f.data))
+		return j.addKept(Bytes(f.name, f.data))
 	}
 	path, err := j.outPath(f.name)
 	if err != nil {
@@ -172,7 +210,7 @@ func (j *Job) Keep(f *File) error {
 	if err := f.linkTo(path); err != nil {
 		return err
 	}
-	return j.add(&File{name: f.name, path: path})
+	return j.addKept(&File{name: f.name, path: path})
 }
 
 // Best adds a result that replaces f only if it gains something: a candidate
@@ -210,7 +248,29 @@ func (j *Job) outPath(name string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("out-%d.%s", j.n, safeExt(format.Parse(name)))), nil
 }
 
+// add adds a result that an engine has made.
 func (j *Job) add(f *File) error {
+	return j.addIf(f, func() error {
+		want := f.Format()
+		if err := format.Check(want, f.Reader(), f.Size()); err != nil {
+			return err
+		}
+		// Of an input that begins in the middle of something nothing may be
+		// recognised, see format.Check. What an engine writes begins at the
+		// beginning.
+		if want.Known() && f.Size() > 0 && format.Sniff(f.Reader(), f.Size()) == "" {
+			return &format.MismatchError{Want: want}
+		}
+		return nil
+	})
+}
+
+// addKept adds an input as a result.
+func (j *Job) addKept(f *File) error {
+	return j.addIf(f, func() error { return format.Check(f.Format(), f.Reader(), f.Size()) })
+}
+
+func (j *Job) addIf(f *File, check func() error) error {
 	if f.path != "" {
 		// An engine that was taken over could leave a link to a file that
 		// is not its own, or a pipe that nobody writes to.
@@ -223,7 +283,10 @@ func (j *Job) add(f *File) error {
 	// An engine that reports success has not always written what it should
 	// have. The file is closed again: there may be thousands.
 	err := f.during(func() error {
-		err := format.Check(f.Format(), f.Reader(), f.Size())
+		if most := j.MaxOutput(); most > 0 && f.Size() > most {
+			return j.TooMuch(nil)
+		}
+		err := check()
 		if err != nil && !errors.Is(err, format.ErrEncrypted) { // which is what lock is for
 			return Fail(ErrEngine, fmt.Errorf("result %s: %w", f.Name(), err), "the engine did not produce a valid %s file", f.Format())
 		}
@@ -234,6 +297,7 @@ func (j *Job) add(f *File) error {
 	}
 	j.mu.Lock()
 	j.results = append(j.results, f)
+	j.put += f.Size()
 	j.mu.Unlock()
 	return nil
 }
@@ -273,14 +337,23 @@ func (j *Job) cleanup() {
 	}
 }
 
+var errFull = errors.New("the result is larger than the limit")
+
 // A spill is a writer that keeps little in memory and much in a file.
 type spill struct {
+	most   int64 // bytes; 0: no limit
+	full   bool  // there were more
+	n      int64
 	create func() (*os.File, error)
 	buf    bytes.Buffer
 	f      *os.File
 }
 
 func (s *spill) Write(p []byte) (int, error) {
+	if s.n += int64(len(p)); s.most > 0 && s.n > s.most {
+		s.full = true
+		return 0, errFull
+	}
 	if s.f == nil && s.buf.Len()+len(p) > smallResult {
 		f, err := s.create()
 		if err != nil {

@@ -66,6 +66,11 @@ type Runner struct {
 	TempDir  string             // parent of scratch directories; "" means os.TempDir
 	Log      *slog.Logger       // nil discards
 	Progress func(done float64) // from 0 to 1, never falling; called from any goroutine; may be nil
+
+	// MaxOutput is how many bytes all results of a run may have together; 0
+	// means no limit. A run that would make more is ended with [ErrLimit] while it
+	// writes, not when the disk is full.
+	MaxOutput int64
 }
 
 // Run validates args, runs a on the inputs and hands the results to sink. If a
@@ -114,7 +119,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		log = slog.New(slog.DiscardHandler)
 	}
 	job := &Job{
-		Params: params, progress: r.Progress, tempDir: r.TempDir,
+		Params: params, progress: r.Progress, tempDir: r.TempDir, maxOutput: max(r.MaxOutput, 0),
 		Log: log.With("action", spec.Name, "engine", spec.Engine),
 	}
 	defer job.cleanup()

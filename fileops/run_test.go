@@ -641,3 +641,69 @@ func TestToDir(t *testing.T) {
 		leftover(t, scratch)
 	})
 }
+
+// Results of a run may not have more bytes together than MaxOutput, however they
+// are written, and writing ends where there are more.
+func TestMaxOutput(t *testing.T) {
+	t.Parallel()
+	const most = 100_000
+	chunk := make([]byte, 10_000)
+	for i := range chunk {
+		chunk[i] = 'x'
+	}
+	ways := map[string]func(j *fileops.Job, name string, n int) error{
+		"stream": func(j *fileops.Job, name string, n int) error {
+			return j.Write(name, func(w io.Writer) error {
+				for i := range n {
+					if _, err := w.Write(chunk); err != nil {
+						if i*len(chunk) > most {
+							t.Errorf("it went on to %d bytes", i*len(chunk))
+						}
+						return err
+					}
+				}
+				return nil
+			})
+		},
+		"stream that ignores errors": func(j *fileops.Job, name string, n int) error {
+			return j.Write(name, func(w io.Writer) error {
+				for range n {
+					w.Write(chunk)
+				}
+				return nil
+			})
+		},
+		"bytes": func(j *fileops.Job, name string, n int) error {
+			return j.WriteBytes(name, bytes.Repeat(chunk, n))
+		},
+		"file": func(j *fileops.Job, name string, n int) error {
+			return j.WriteFile(name, func(path string) error { return os.WriteFile(path, bytes.Repeat(chunk, n), 0o600) })
+		},
+	}
+	for how, write := range ways {
+		for _, tt := range []struct {
+			sizes []int // chunks of each result
+			ok    bool
+		}{{[]int{10}, true}, {[]int{11}, false}, {[]int{5, 5}, true}, {[]int{5, 6}, false}, {[]int{10, 1}, false}, {[]int{1000}, false}} {
+			work := fileops.Func(fileops.Spec{Name: "work", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}}, func(_ context.Context, j *fileops.Job) error {
+				for i, n := range tt.sizes {
+					if err := write(j, fmt.Sprintf("%d.txt", i), n); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			for label, a := range map[string]fileops.Action{"alone": work, "in a chain": fileops.Chain(work.Spec(), fileops.Step{Action: work})} {
+				put := 0
+				r := fileops.Runner{TempDir: t.TempDir(), MaxOutput: most}
+				err := r.Run(t.Context(), a, nil, fileops.SinkFunc(func(context.Context, *fileops.File) error { put++; return nil }), fileops.Bytes("a.txt", []byte("x")))
+				switch {
+				case tt.ok && (err != nil || put != len(tt.sizes)):
+					t.Errorf("%s, %s, %v: %v, %d results", how, label, tt.sizes, err, put)
+				case !tt.ok && (!errors.Is(err, fileops.ErrLimit) || put > 0 || !strings.Contains(fileops.Message(err), "100000 bytes")):
+					t.Errorf("%s, %s, %v: %v (%s), %d results", how, label, tt.sizes, err, fileops.Message(err), put)
+				}
+			}
+		}
+	}
+}

@@ -102,6 +102,7 @@ type Limits struct {
 	QueuedTotal int           // items that wait, of all accounts; 100000, negative: any
 	BodyBytes   int64         // of a JSON request; 1 MiB
 	TaskTime    time.Duration // work on one item; 30 minutes
+	Output      int64         // bytes of all results of one item; 20 GiB
 	QueueTime   time.Duration // waiting of one item; 24 hours
 	MaxAttempts int           // starts of one item; 3
 	Drain       time.Duration // time for running items when stopping; 30 seconds
@@ -181,6 +182,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.Queued, 10000)
 	def(&c.Limits.BodyBytes, 1<<20)
 	def(&c.Limits.TaskTime, 30*time.Minute)
+	def(&c.Limits.Output, 20<<30)
 	def(&c.Limits.QueueTime, 24*time.Hour)
 	def(&c.Limits.MaxAttempts, 3)
 	def(&c.Limits.Drain, 30*time.Second)

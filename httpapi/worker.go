@@ -157,7 +157,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		}
 		return err
 	})
-	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, Progress: progress}
+	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.Limits.Output, Progress: progress}
 	return engine, results, r.Do(ctx, action, params, sink, inputs...)
 }
 

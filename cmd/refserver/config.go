@@ -204,6 +204,7 @@ func (s *serverConfig) finish() error {
 	if s.rate > 0 && s.api.Limits.Rate.Burst <= 0 {
 		return errors.New("--rate-burst must be at least 1")
 	}
+	s.api.Limits.Output = s.engines.output
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")
 	}
@@ -226,6 +227,7 @@ func registerDataDir(fs *flag.FlagSet, dir *string) {
 type engineConfig struct {
 	standard.Options
 	sandbox string
+	output  int64
 }
 
 // Values of --sandbox.
@@ -255,7 +257,54 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 		e.AllowWeak = splitList(v)
 		return nil
 	})
+	e.registerLimits(fs)
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")
+}
+
+// registerLimits registers the flags for what the work on one file may ask for and
+// take.
+func (e *engineConfig) registerLimits(fs *flag.FlagSet) {
+	l := &e.Limits
+	size := func(name string, to *int64, usage string) {
+		fs.Func(name, usage, func(v string) (err error) {
+			*to, err = parseSize(v)
+			return err
+		})
+	}
+	number := func(name string, set func(int64), usage string) {
+		fs.Func(name, usage, func(v string) error {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil || n < 1 || n > 1<<31-1 {
+				return fmt.Errorf("%q is not a number from 1 to %d", v, 1<<31-1)
+			}
+			set(n)
+			return nil
+		})
+	}
+	span := func(name string, to *time.Duration, usage string) {
+		fs.Func(name, usage, func(v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return fmt.Errorf("%q is not a time such as 90s, 10m or 2h", v)
+			}
+			*to = d
+			return nil
+		})
+	}
+	number("max-pixels", func(n int64) { l.Pixels = n }, "largest picture, frame of a video or page as a picture: `number` of pixels, width times height [100000000]")
+	number("max-frames", func(n int64) { l.Frames = int(n) }, "largest `number` of frames of an animation and of pages of a TIFF [1000]")
+	number("max-pages", func(n int64) { l.Pages = int(n) }, "largest `number` of pages of a PDF that are worked on, and of all that are merged [5000; for character recognition 500]")
+	span("max-duration", &l.Duration, "longest recording, and all that are merged: `time` such as 90s, 10m or 2h [24h]")
+	number("max-entries", func(n int64) { l.Entries = int(n) }, "largest `number` of entries of an archive and of parts of a document [10000]")
+	size("max-unpacked", &l.Unpacked, "largest `size` of all entries of an archive or parts of a document, unpacked [4GiB for archives, 1 or 2GiB for documents]")
+	number("max-ratio", func(n int64) { l.Ratio = n }, "how many times its compressed size an entry of more than 10 MiB may have; `number` [200]")
+	number("max-cells", func(n int64) { l.Cells = n }, "largest `number` of filled cells of an OpenDocument workbook [10000000]")
+	span("cpu-time", &l.CPU, "longest processor `time` of one run of a program, of all its threads together [1m for qpdf, 2m for a page in Tesseract, 1h for what --isolate isolates, at least 10m for each thread of ffmpeg]")
+	size("max-memory", &l.Memory, "largest `size` of the memory of one run of a program [3 or 4GiB, as the program needs]")
+	size("max-scratch", &l.Scratch, "largest `size` of the files that one run of a program may have while it works [20GiB]")
+	number("max-processes", func(n int64) { l.Processes = int(n) }, "largest `number` of processes of one run of a program [64]")
+	span("document-time", &l.Document, "longest `time` for one document in LibreOffice, pandoc or Chromium [2m]")
+	size("max-output", &e.output, "largest `size` of all results of the work on one file [20GiB]")
 }
 
 func splitList(v string) []string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 )
 
@@ -54,6 +55,10 @@ func TestBadConfiguration(t *testing.T) {
 		"bad environment":    {map[string]string{"FILEWRIGHT_DRAIN": "soon"}, nil, "FILEWRIGHT_DRAIN"},
 		"bad URL":            {nil, []string{"--public-url", "files.example.com"}, "--public-url"},
 		"links without base": {nil, []string{"--absolute-links"}, "--public-url"},
+		"no pixels":          {nil, []string{"--max-pixels", "0"}, "max-pixels"},
+		"half a page":        {nil, []string{"--max-pages", "0.5"}, "max-pages"},
+		"bad limit of time":  {nil, []string{"--max-duration", "-1h"}, "max-duration"},
+		"bad limit of size":  {nil, []string{"--max-memory", "much"}, "max-memory"},
 		"bad size":           {nil, []string{"--max-file-size", "big"}, "size"},
 		"bad concurrency":    {nil, []string{"--concurrency", "office"}, "family=number"},
 		"bad envelope":       {nil, []string{"--envelope", "none"}, "dual"},
@@ -136,5 +141,23 @@ func TestEdgeFlags(t *testing.T) {
 	cfg, _, err = parse(t, nil, "--rate", "2.5", "--rate-burst", "7", "--min-rate", "1KiB", "--min-free", "1GiB")
 	if l = cfg.api.Limits; err != nil || l.Rate != (httpapi.Rate{PerSecond: 2.5, Burst: 7}) || l.MinRate != 1<<10 || l.MinFree != 1<<30 {
 		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// Every limit has a flag and a variable.
+func TestLimitFlags(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parse(t, map[string]string{"FILEWRIGHT_MAX_PIXELS": "1000", "FILEWRIGHT_CPU_TIME": "90s", "FILEWRIGHT_MAX_OUTPUT": "5MiB"},
+		"--max-frames", "2", "--max-pages", "3", "--max-duration", "4m", "--max-entries", "5", "--max-unpacked", "6MB", "--max-ratio", "7", "--max-cells", "8",
+		"--max-memory", "9GiB", "--max-scratch", "10MB", "--max-processes", "11", "--document-time", "12s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := standard.Limits{
+		Pixels: 1000, Frames: 2, Pages: 3, Duration: 4 * time.Minute, Entries: 5, Unpacked: 6e6, Ratio: 7, Cells: 8,
+		CPU: 90 * time.Second, Memory: 9 << 30, Scratch: 10e6, Processes: 11, Document: 12 * time.Second,
+	}
+	if cfg.engines.Limits != want || cfg.api.Limits.Output != 5<<20 {
+		t.Errorf("%+v, output %d", cfg.engines.Limits, cfg.api.Limits.Output)
 	}
 }

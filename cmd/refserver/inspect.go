@@ -157,7 +157,7 @@ func convert(ctx context.Context, c *cli, args []string) error {
 		results = append(results, filepath.Join(dir, f.Name()))
 		return fileops.ToDir(dir).Put(ctx, f)
 	})
-	r := fileops.Runner{TempDir: dir}
+	r := fileops.Runner{TempDir: dir, MaxOutput: e.output}
 	if err := r.Do(ctx, action, p, sink, fileops.Path(in)); err != nil {
 		return errors.New(fileops.Message(err))
 	}

@@ -118,7 +118,7 @@ func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
 // check looks for archives that are made to harm whoever unpacks them.
 func (c *recompressor) check(zr *zip.Reader, size int64) error {
 	if n := len(zr.File); n > c.limits.Entries {
-		return fileops.Fail(fileops.ErrLimit, nil, "the archive has %d entries, more than the limit of %d", n, c.limits.Entries)
+		return fileops.Fail(fileops.ErrLimit, nil, "the archive has %d entries, more than the limit of %d; split it first", n, c.limits.Entries)
 	}
 	var packed, unpacked uint64
 	for _, f := range zr.File {
@@ -131,7 +131,7 @@ func (c *recompressor) check(zr *zip.Reader, size int64) error {
 			continue
 		}
 		if unpacked += f.UncompressedSize64; f.UncompressedSize64 > uint64(c.limits.Unpacked) || unpacked > uint64(c.limits.Unpacked) {
-			return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes", c.limits.Unpacked)
+			return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes; split it first", c.limits.Unpacked)
 		}
 	}
 	return nil

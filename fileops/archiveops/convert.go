@@ -376,7 +376,7 @@ func (s *stream) check(unpacked int64) error {
 func (c *converter) tooLarge() error { return tooLarge(c.limits) }
 
 func tooLarge(l Limits) error {
-	return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes", l.Unpacked)
+	return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes; split it first", l.Unpacked)
 }
 
 // Read implements io.Reader.
@@ -411,7 +411,7 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // which we make secure
 			return s.failure(err)
 		case n >= s.limits.Entries:
-			return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries", s.limits.Entries)
+			return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries; split it first", s.limits.Entries)
 		}
 		if err := visit(h, tr); err != nil {
 			return s.failure(err)

@@ -59,7 +59,7 @@ func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), vis
 	case l.ctx.Err() != nil:
 		return context.Cause(l.ctx)
 	case n >= l.limits.Entries:
-		return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries", l.limits.Entries)
+		return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries; split it first", l.limits.Entries)
 	case h.Size < 0 || h.Size > l.limits.Unpacked-l.packed:
 		return tooLarge(l.limits)
 	}

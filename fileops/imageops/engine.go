@@ -298,12 +298,12 @@ func (e *Engine) stat(src source) (header, error) {
 	case h.width <= 0 || h.height <= 0:
 		return h, fileops.Fail(fileops.ErrCorruptInput, nil, "the %s has no size", src.format.Title())
 	case h.pixels() > e.opts.MaxPixels:
-		return h, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s",
+		return h, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first",
 			h.width, h.height, millions(e.opts.MaxPixels))
 	case h.pages > e.opts.MaxFrames:
-		return h, fileops.Fail(fileops.ErrLimit, nil, "the file has %d pages or frames, more than the limit of %d", h.pages, e.opts.MaxFrames)
+		return h, fileops.Fail(fileops.ErrLimit, nil, "the file has %d pages or frames, more than the limit of %d; split it first", h.pages, e.opts.MaxFrames)
 	case h.pixels()*int64(h.pages) > e.opts.MaxTotalPixels:
-		return h, fileops.Fail(fileops.ErrLimit, nil, "the %d pages or frames of the file have more pixels than the limit of %s",
+		return h, fileops.Fail(fileops.ErrLimit, nil, "the %d pages or frames of the file have more pixels than the limit of %s; split it first",
 			h.pages, millions(e.opts.MaxTotalPixels))
 	}
 	return h, nil

@@ -276,7 +276,7 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		}
 	}()
 	defer context.AfterFunc(ctx, w.proc.Kill)()
-	r := request{Key: key, Action: action, Args: job.Params.Args()}
+	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput()}
 	for i, f := range job.Inputs {
 		path, err := job.Path(f)
 		if err != nil {
@@ -325,7 +325,7 @@ func (w *process) died(ctx context.Context, cause error) error {
 	}
 	var exit *engine.ExitError
 	if errors.As(err, &exit) && exit.Limit() {
-		return fileops.Fail(fileops.ErrLimit, err, "the file needs more %s than is allowed", cmp.Or(exit.Exceeded, "time"))
+		return fileops.Fail(fileops.ErrLimit, err, "the file needs more %s than is allowed; try a smaller one", exit.Which())
 	}
 	return fileops.Fail(fileops.ErrEngine, errors.Join(err, cause), "the engine could not process the file")
 }

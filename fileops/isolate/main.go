@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -23,6 +25,7 @@ type request struct {
 	Key    string       `json:"key"`
 	Action string       `json:"action"`
 	Args   fileops.Args `json:"args"`
+	Most   int64        `json:"most,omitempty"` // see fileops.Runner.MaxOutput
 	Inputs []file       `json:"inputs"`
 }
 
@@ -94,6 +97,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 	if err != nil {
 		return send(message{Error: reportOf(err)})
 	}
+	defer watchTime(send)()
 	if err := send(message{}); err != nil {
 		return err
 	}
@@ -109,6 +113,21 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 		return send(message{Error: reportOf(err)})
 	}
 	return send(message{Done: true})
+}
+
+// watchTime reports that the processor time is used up, which otherwise ends a program
+// in Go with a long text that says so, and nothing that its parent could read. The
+// kernel allows a second for it.
+func watchTime(send func(message) error) (stop func()) {
+	over := make(chan os.Signal, 1)
+	signal.Notify(over, syscall.SIGXCPU)
+	go func() {
+		if _, ok := <-over; ok {
+			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"))})
+			os.Exit(1)
+		}
+	}()
+	return func() { signal.Stop(over); close(over) }
 }
 
 func (r *request) run(ctx context.Context, a fileops.Action, send func(message) error) error {
@@ -138,7 +157,7 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 		return err
 	}
 	n := 0
-	runner := fileops.Runner{TempDir: dir, Progress: func(done float64) { send(message{Progress: done}) }}
+	runner := fileops.Runner{TempDir: dir, MaxOutput: r.Most, Progress: func(done float64) { send(message{Progress: done}) }}
 	return runner.Do(ctx, a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		n++
 		name := fmt.Sprintf("%d%s", n, filepath.Ext(f.Name()))

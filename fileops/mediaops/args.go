@@ -38,7 +38,7 @@ func (e *Engine) arguments(out func() node) (args []string, err error) {
 
 // input returns the node of an input file, opened with every restriction.
 func (e *Engine) input(m *media, extra ...opts) node {
-	o := opts(m.source.options())
+	o := opts(e.options(m.source))
 	o["threads"] = e.threads
 	if m.decoder != "" {
 		o["c:v"] = m.decoder

@@ -75,6 +75,9 @@ func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r reque
 		if err != nil || !t.lossy() && a.bits() > 0 { // how many is not told
 			return 0, false
 		}
+		if found.duration > e.maxDuration || slices.ContainsFunc(found.streams, func(s stream) bool { return e.checkPixels(s.Width, s.Height) != nil }) {
+			return 0, false
+		}
 		m = found
 		right, err := e.arguments(out(found))
 		return r.length(found.duration), err == nil && slices.Equal(right, begun)
@@ -191,9 +194,6 @@ func saidOf(text string) (s stream, ok bool) {
 	case "video":
 		for _, d := range saidSize.FindAllStringSubmatch(m[4], -1) {
 			s.Width, s.Height = int(number(d[1])), int(number(d[2]))
-			if number(d[1])*number(d[2]) > maxPixels {
-				return s, false
-			}
 		}
 	}
 	return s, err == nil

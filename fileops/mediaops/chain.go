@@ -89,7 +89,7 @@ func (e *Engine) chain(ctx context.Context, job *fileops.Job, parts []*media, t 
 		return err
 	}
 	out := func() node {
-		o := opts(parts[0].source.options())
+		o := opts(e.options(parts[0].source))
 		// The content of every part was seen to be none of these lists.
 		o["f"], o["format_whitelist"], o["safe"] = "concat", "concat,"+strings.Join(parts[0].source.demuxers, ","), 0
 		in := ffmpeg.Input("file:"+list, o)

@@ -35,6 +35,7 @@ func (e *Engine) Compress() fileops.Action {
 }
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
+	e = e.within(job)
 	in := job.Input()
 	t, ok := e.targets[in.Format()]
 	if !ok {

@@ -159,6 +159,7 @@ func (r request) length(total float64) float64 {
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	e = e.within(job)
 	to := format.Format(job.Params.Get("convert_to"))
 	t, ok := e.targets[to]
 	if !ok {

@@ -45,6 +45,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -60,8 +61,21 @@ type Options struct {
 	// again for encoding; 0 means one per processor, at most 8.
 	Threads int
 
-	// MaxOutput is the largest result in bytes; 0 means 4 GiB.
+	// MaxOutput is the largest result in bytes; 0 means 4 GiB, or what
+	// [fileops.Job.MaxOutput] says.
 	MaxOutput int64
+
+	// MaxDuration is how long a recording, or all that are merged together, may
+	// be; 0 means 24 hours.
+	MaxDuration time.Duration
+
+	// MaxPixels is the largest picture, width times height; 0 means 100 million.
+	MaxPixels int64
+
+	// Limits bound each run of the programs. Zero fields mean: processor time
+	// ten times the duration for each thread, but at least ten minutes; 4 GiB of
+	// address space.
+	Limits engine.Limits
 
 	// Sandbox confines the programs; nil does not.
 	Sandbox *engine.Sandbox
@@ -72,9 +86,13 @@ type Options struct {
 type Engine struct {
 	ffmpeg, ffprobe *engine.Program
 
-	threads   int
-	maxOutput int64
-	toneMap   bool // it has the filters for HDR
+	threads     int
+	maxOutput   int64
+	ownOutput   bool    // maxOutput is a setting, not the default
+	maxDuration float64 // seconds
+	maxPixels   int64
+	limits      engine.Limits
+	toneMap     bool // it has the filters for HDR
 
 	decoders map[string]bool // that it has
 
@@ -85,7 +103,10 @@ type Engine struct {
 // Find looks for ffmpeg and ffprobe and asks them what they can do. If one of
 // them does not exist the error matches exec.ErrNotFound.
 func Find(ctx context.Context, o Options) (*Engine, error) {
-	e := &Engine{threads: o.Threads, maxOutput: o.MaxOutput}
+	e := &Engine{
+		threads: o.Threads, maxOutput: o.MaxOutput, ownOutput: o.MaxOutput > 0,
+		maxDuration: cmp.Or(max(o.MaxDuration, 0), 24*time.Hour).Seconds(), maxPixels: cmp.Or(max(o.MaxPixels, 0), 100_000_000), limits: o.Limits,
+	}
 	if e.threads <= 0 {
 		e.threads = min(runtime.GOMAXPROCS(0), 8)
 	}
@@ -121,6 +142,41 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		return nil, errors.New(e.ffmpeg.Name + " can neither read nor write a known format")
 	}
 	return e, nil
+}
+
+// within returns e with the limits of a job.
+func (e *Engine) within(job *fileops.Job) *Engine {
+	most := job.MaxOutput()
+	if most == 0 || e.ownOutput && most > e.maxOutput {
+		return e
+	}
+	one := *e
+	one.maxOutput = most
+	return &one
+}
+
+// checkDuration refuses what takes longer than is allowed.
+func (e *Engine) checkDuration(what string, seconds float64) error {
+	if seconds <= e.maxDuration {
+		return nil
+	}
+	return fileops.Fail(fileops.ErrLimit, nil, "%s more than the limit of %v; cut it into parts", what, time.Duration(e.maxDuration*float64(time.Second)).Round(time.Millisecond))
+}
+
+// checkPixels refuses pictures that are larger than is allowed.
+func (e *Engine) checkPixels(width, height int) error {
+	if width <= 0 || height <= 0 || int64(width) <= e.maxPixels/int64(height) {
+		return nil
+	}
+	return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first", width, height, e.pixels())
+}
+
+// pixels returns the limit for people.
+func (e *Engine) pixels() string {
+	if e.maxPixels%1_000_000 == 0 {
+		return fmt.Sprintf("%d megapixels", e.maxPixels/1_000_000)
+	}
+	return fmt.Sprintf("%d pixels", e.maxPixels)
 }
 
 // Version returns the version of ffmpeg: "5.1.9".

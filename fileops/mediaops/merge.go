@@ -59,6 +59,7 @@ func (e *Engine) mergeTarget(f format.Format) (format.Format, bool) {
 }
 
 func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
+	e = e.within(job)
 	if n := len(job.Inputs); n > maxMerged {
 		return fileops.Fail(fileops.ErrLimit, nil, "%d files are too many; at most %d can be merged", n, maxMerged)
 	}
@@ -86,6 +87,9 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		}
 		parts = append(parts, m)
 		total += m.duration
+	}
+	if err := e.checkDuration(fmt.Sprintf("the recordings take %.0f seconds together,", total), total); err != nil {
+		return err
 	}
 	silence := make([]string, len(parts))
 	if sound && t.kind == video {

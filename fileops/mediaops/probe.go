@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	maxPixels  = 100_000_000
 	maxAlloc   = 1 << 30
 	maxStreams = 32
 	memory     = 4 << 30 // address space of a process
@@ -155,11 +154,11 @@ func ratio(s string, sep byte) float64 {
 
 // options returns what bounds how an input is opened. It holds for
 // ffmpeg and ffprobe alike.
-func (s source) options() map[string]any {
+func (e *Engine) options(s source) map[string]any {
 	o := map[string]any{
 		"protocol_whitelist": "file,pipe",
 		"format_whitelist":   strings.Join(s.demuxers, ","),
-		"max_pixels":         maxPixels,
+		"max_pixels":         e.maxPixels + e.maxPixels/8 + 1<<16, // of what is decoded, which is rounded up to whole blocks
 		"max_streams":        maxStreams,
 	}
 	if len(s.demuxers) == 1 {
@@ -183,7 +182,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		return nil, err
 	}
 	args := []string{"-hide_banner", "-v", "error", "-max_alloc", fmt.Sprint(maxAlloc)}
-	opts := src.options()
+	opts := e.options(src)
 	for _, k := range sortedKeys(opts) {
 		args = append(args, "-"+k, fmt.Sprint(opts[k]))
 	}
@@ -194,14 +193,14 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		Args: args, Dir: dir, Stdout: &out,
 		// It goes on without the size of the picture then.
 		OnLine: func(line string) { tooLarge = tooLarge || strings.Contains(line, "max pixel count") },
-		Limits: engine.Limits{CPU: 2 * time.Minute, Memory: memory, FileSize: 1 << 20},
+		Limits: e.limits.Or(engine.Limits{CPU: 2 * time.Minute, Memory: memory, FileSize: 1 << 20}),
 		Access: engine.Access{Read: []string{filepath.Dir(path)}},
 	})
 	if err != nil {
 		return nil, e.failure(job, err, fileops.ErrCorruptInput)
 	}
 	if tooLarge {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has more than %d megapixels", maxPixels/1_000_000)
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has more than %s; make it smaller first", e.pixels())
 	}
 	var answer struct {
 		Streams []stream
@@ -219,13 +218,16 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		if !s.cover() {
 			m.duration = max(m.duration, s.seconds())
 		}
-		if int64(s.Width)*int64(s.Height) > maxPixels {
-			return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than %d megapixels", s.Width, s.Height, maxPixels/1_000_000)
+		if err := e.checkPixels(s.Width, s.Height); err != nil {
+			return nil, err
 		}
 		switch s.Tag {
 		case "encv", "enca", "drmi", "drms":
 			return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file is protected by digital rights management and cannot be converted")
 		}
+	}
+	if err := e.checkDuration(fmt.Sprintf("the recording takes %.0f seconds,", m.duration), m.duration); err != nil {
+		return nil, err
 	}
 	if v := m.videos(); len(v) > 0 && v[0].transparent() && e.decoders[alphaDecoders[v[0].Codec]] {
 		m.decoder = alphaDecoders[v[0].Codec]

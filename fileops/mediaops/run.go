@@ -2,10 +2,12 @@ package mediaops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -62,17 +64,28 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	var stderr complaints
 	progress := &progress{expected: p.expected, report: func(done float64) { job.Progress(p.from + (p.to-p.from)*done) }}
 	job.Log.Debug("run ffmpeg", "args", args)
+	outer := ctx
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// What a file says of its duration need not be true.
+	progress.most, progress.exceeded = e.maxDuration+1, func() {
+		stop(e.checkDuration("the recording takes", math.Inf(1)))
+	}
 	err = e.start(ctx, p, engine.Cmd{
 		Args: args, Dir: dir, Stdout: progress, OnLine: stderr.add,
 		Access: engine.Access{Read: []string{inputs}},
-		Limits: engine.Limits{
+		Limits: e.limits.Or(engine.Limits{
 			CPU:    e.cpuTime(p.expected),
 			Memory: memory,
 			// -fs ends a file in order, but is only looked at now and then.
 			FileSize: p.limit + 64<<20,
-		},
+		}),
 	}, progress)
 	st, statErr := os.Stat(p.path)
+	if err != nil && ctx.Err() != nil && outer.Err() == nil {
+		return err // for its duration
+	}
+	ctx = outer
 	switch {
 	case err != nil && ctx.Err() == nil && statErr == nil && st.Size() >= p.limit:
 		return errFull
@@ -107,6 +120,9 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 // cpuTime is how much time of all its threads together a run may take for an
 // output of so many seconds.
 func (e *Engine) cpuTime(seconds float64) time.Duration {
+	if e.limits.CPU > 0 {
+		return e.limits.CPU
+	}
 	return time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*seconds)*time.Second)
 }
 
@@ -180,10 +196,10 @@ func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 	switch {
 	case says("No space left on device"):
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-	case x.Limit(), x.Signal == syscall.SIGKILL, says("received signal 24"): // the kernel's answer to too much CPU time
-		return fileops.Fail(fileops.ErrLimit, err, "processing the file takes too many resources")
-	case says("exceeds specified max pixel count", "exceeds max_streams", "Cannot allocate memory", "Value too large"):
-		return fileops.Fail(fileops.ErrLimit, err, "the file needs more memory than is allowed")
+	case x.Limit(), x.Signal == syscall.SIGKILL, says("received signal 24"), x.Code == 255 && !says("not permitted"): // the kernel's answer to too much CPU time, and ffmpeg's to that
+		return fileops.Fail(fileops.ErrLimit, err, "processing the file takes more %s than is allowed; try a shorter or smaller one", cmp.Or(x.Which(), "processor time"))
+	case says("exceeds specified max pixel count", "exceeds max_streams", "Cannot allocate memory", "Value too large", "failed to map segment"):
+		return fileops.Fail(fileops.ErrLimit, err, "the file needs more memory than is allowed; try a smaller one")
 	case says("Decoder (codec", "Unknown decoder", "No decoder could be found"):
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file uses a codec that cannot be read here")
 	case says("Invalid data found", "moov atom not found", "End of file", "could not find codec parameters", "parsing failed", "not in whitelist", "not on whitelist"):
@@ -196,7 +212,7 @@ func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 
 // tooLarge is what errFull means to users.
 func (e *Engine) tooLarge() error {
-	return fileops.Fail(fileops.ErrLimit, errFull, "the result would have more than %d MiB", e.maxOutput>>20)
+	return fileops.Fail(fileops.ErrLimit, errFull, "the result would have more than the limit of %d bytes; choose a part of the recording, or a format that is smaller", e.maxOutput)
 }
 
 // complaints keeps the first line of standard error and counts the others.
@@ -223,6 +239,9 @@ func (c *complaints) err() error {
 // packet; negative while an encoder fills its delay).
 type progress struct {
 	report func(done float64) // from 0 to 1
+
+	most     float64 // seconds from which exceeded is called
+	exceeded func()
 
 	mu       sync.Mutex
 	expected float64 // seconds of output, 0 if not known
@@ -254,7 +273,7 @@ func (e *Engine) empty(ctx context.Context, dir, path string) bool {
 	err := e.ffprobe.Run(ctx, engine.Cmd{
 		Args: []string{"-v", "error", "-read_intervals", "%+#1", "-show_entries", "packet=size", "-of", "csv=p=0", "file:" + path},
 		Dir:  dir, Stdout: &out,
-		Limits: engine.Limits{CPU: time.Minute, Memory: memory, FileSize: 1 << 20},
+		Limits: e.limits.Or(engine.Limits{CPU: time.Minute, Memory: memory, FileSize: 1 << 20}),
 	})
 	if ctx.Err() != nil {
 		return false
@@ -276,6 +295,9 @@ func (p *progress) Write(b []byte) (int, error) {
 		if v, ok := bytes.CutPrefix(line, []byte("out_time_us=")); ok {
 			if us, err := strconv.ParseInt(strings.TrimSpace(string(v)), 10, 64); err == nil && us > 0 {
 				p.seconds = max(p.seconds, float64(us)/1e6)
+				if p.exceeded != nil && p.seconds > p.most {
+					p.exceeded()
+				}
 				if p.expected > 0 {
 					p.report(min(p.seconds/p.expected, 1))
 				}

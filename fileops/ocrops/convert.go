@@ -66,12 +66,12 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if in.Size() > maxInput {
 		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d bytes, more than the limit of %d", in.Size(), int64(maxInput))
 	}
-	sizes, err := pictureSizes(in)
+	sizes, err := pictureSizes(in, e.opts.MaxPages)
 	if err != nil {
 		return err
 	}
 	for _, s := range sizes {
-		if err := checkSize(s.X, s.Y); err != nil {
+		if err := e.checkSize(s.X, s.Y); err != nil {
 			return err
 		}
 	}

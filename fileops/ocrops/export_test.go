@@ -20,4 +20,4 @@ func ParseHOCR(r io.Reader) {
 }
 
 // PictureSizes makes pictureSizes testable.
-func PictureSizes(f *fileops.File) ([]image.Point, error) { return pictureSizes(f) }
+func PictureSizes(f *fileops.File) ([]image.Point, error) { return pictureSizes(f, 500) }

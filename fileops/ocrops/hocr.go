@@ -17,7 +17,10 @@ import (
 // found: XHTML whose elements have a class and, in title, properties.
 
 // Limits of what one file of hOCR may contain.
-const maxWords = 500_000
+const (
+	maxWords  = 500_000
+	maxAnswer = 100_000 // pages
+)
 
 // An hocrPage is a page as Tesseract sees it.
 type hocrPage struct {
@@ -65,7 +68,7 @@ func parseHOCR(r io.Reader) ([]*hocrPage, error) {
 			p := properties(title)
 			switch class {
 			case "ocr_page":
-				if len(pages) >= maxPages {
+				if len(pages) >= maxAnswer {
 					return nil, errors.New("hocr: too many pages")
 				}
 				b := p.box()

@@ -54,6 +54,13 @@ type Options struct {
 	Workers int           // processes at once, for all jobs together; 0 means GOMAXPROCS
 	Timeout time.Duration // of CPU time for one page; 0 means 2 minutes
 
+	MaxPixels int64 // of one page, width times height; 0 means 100 million
+	MaxPages  int   // of one file; 0 means 500
+
+	// Limits bound each process. Zero fields mean: processor time as Timeout
+	// says, 3 GiB of address space.
+	Limits engine.Limits
+
 	TempDir string       // parent of the empty directories that processes run in; "" means os.TempDir
 	Log     *slog.Logger // nil discards
 	// Sandbox confines the programs; nil does not.
@@ -62,9 +69,7 @@ type Options struct {
 
 // Limits of what is processed.
 const (
-	maxPixels = 100e6     // of one page
 	maxSide   = 32_767    // what Tesseract can address
-	maxPages  = 500       // of one file
 	maxInput  = 512 << 20 // bytes
 	maxOutput = 64 << 20  // bytes of hOCR
 	maxMemory = 3 << 30   // address space of a process
@@ -90,6 +95,12 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 2 * time.Minute
+	}
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = 100e6
+	}
+	if o.MaxPages <= 0 {
+		o.MaxPages = 500
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -176,5 +187,8 @@ func (e *Engine) run(ctx context.Context, c engine.Cmd, wall time.Duration, tooL
 	c.Env = []string{"OMP_THREAD_LIMIT=1"}
 	c.Limits.Memory = maxMemory
 	c.Limits.FileSize = 1 << 20 // it has nothing to write there
+	own := c.Limits
+	c.Limits = e.opts.Limits.Or(own)
+	c.Limits.FileSize = own.FileSize
 	return e.tesseract.Run(ctx, c)
 }

@@ -46,7 +46,7 @@ type Word struct {
 // long, and with the cause of ctx if that is done.
 func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*Page, error) {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
-	if err := checkSize(w, h); err != nil {
+	if err := e.checkSize(w, h); err != nil {
 		return nil, err
 	}
 	if blank(img) {
@@ -70,12 +70,13 @@ func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 	return out, nil
 }
 
-func checkSize(w, h int) error {
+func (e *Engine) checkSize(w, h int) error {
 	if w < 1 || h < 1 {
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "the picture has no pixels")
 	}
-	if w > maxSide || h > maxSide || float64(w)*float64(h) > maxPixels {
-		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d x %d pixels, more than the limit of %d megapixels for character recognition", w, h, int(maxPixels/1e6))
+	if w > maxSide || h > maxSide || int64(w)*int64(h) > e.opts.MaxPixels {
+		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d x %d pixels, more than the limit of %v megapixels (%d on a side) for character recognition; make it smaller first",
+			w, h, float64(e.opts.MaxPixels)/1e6, maxSide)
 	}
 	return nil
 }

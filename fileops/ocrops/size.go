@@ -17,19 +17,19 @@ import (
 )
 
 // pictureSizes returns the width and height of each page of a picture, from its
-// headers alone.
-func pictureSizes(f *fileops.File) ([]image.Point, error) {
+// headers alone, if there are no more than most pages.
+func pictureSizes(f *fileops.File, most int) ([]image.Point, error) {
 	var sizes []image.Point
 	var err error
 	if f.Format() == format.TIFF {
-		sizes, err = tiffSizes(f.Reader())
+		sizes, err = tiffSizes(f.Reader(), most)
 	} else {
 		var cfg image.Config
 		cfg, _, err = image.DecodeConfig(f.Reader())
 		sizes = []image.Point{{X: cfg.Width, Y: cfg.Height}}
 	}
 	if errors.Is(err, errPages) {
-		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more than %d pages", maxPages)
+		return nil, fileops.Fail(fileops.ErrLimit, err, "the picture has more than the limit of %d pages for character recognition; split it first", most)
 	}
 	if err != nil {
 		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the picture is damaged")
@@ -46,7 +46,7 @@ const (
 )
 
 // tiffSizes follows the directories of a TIFF file (TIFF 6.0, section 2).
-func tiffSizes(r io.ReaderAt) ([]image.Point, error) {
+func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
 	var head [8]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func tiffSizes(r io.ReaderAt) ([]image.Point, error) {
 	}
 	var sizes []image.Point
 	for at := int64(order.Uint32(head[4:])); at != 0; {
-		if len(sizes) == maxPages { // or a loop
+		if len(sizes) >= most { // or a loop
 			return nil, errPages
 		}
 		var n [2]byte

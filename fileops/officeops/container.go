@@ -14,27 +14,26 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Limits of the archives that documents are. They stop what expands without
-// end; what is well inside can still be slow, which the engine's limits end.
-const (
-	maxEntries  = 10000
-	maxExpanded = 1 << 30  // bytes, of all entries
-	largeEntry  = 10 << 20 // bytes from which the ratio counts
-	maxRatio    = 200
-)
+// largeEntry is how many bytes a part must have for [Limits.Ratio] to count.
+const largeEntry = 10 << 20
 
 // check looks at a document before an engine does. LibreOffice repairs what is
 // damaged as well as it can and says nothing: half a document is a success.
 // errMaybeProtected means that only the engine can tell.
-func check(ctx context.Context, f *fileops.File) error {
+func (l Limits) check(ctx context.Context, f *fileops.File) error {
 	switch f.Format() {
 	case format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB:
-		return checkZIP(ctx, f)
+		return l.checkZIP(ctx, f)
 	case format.DOC, format.PPT, format.XLS:
 		return checkOLE(ctx, f)
 	case format.RTF:
 		return checkRTF(ctx, f.Reader())
 	case format.FODT, format.FODP, format.FODS:
+		if f.Format() == format.FODS {
+			if err := (&cellCounter{most: l.Cells}).check(ctx, f.Reader()); err != nil {
+				return err
+			}
+		}
 		return checkXML(ctx, f.Reader())
 	}
 	return nil
@@ -48,21 +47,21 @@ func protected() error {
 	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; remove it before uploading")
 }
 
-func checkZIP(ctx context.Context, f *fileops.File) error {
+func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 	z, err := zip.NewReader(f.Reader(), f.Size())
 	if err != nil {
 		return damaged(err)
 	}
-	if len(z.File) > maxEntries {
-		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d", len(z.File), maxEntries)
+	if len(z.File) > l.Entries {
+		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(z.File), l.Entries)
 	}
 	total, compressed := uint64(0), uint64(0)
 	for _, e := range z.File {
-		total += min(e.UncompressedSize64, maxExpanded+1)
-		compressed += min(e.CompressedSize64, maxExpanded+1)
-		tooDense := e.UncompressedSize64 > largeEntry && e.UncompressedSize64/max(e.CompressedSize64, 1) > maxRatio
-		if total > maxExpanded || tooDense {
-			return fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d MiB, or more than %d times its size", maxExpanded>>20, maxRatio)
+		total += min(e.UncompressedSize64, uint64(l.Unpacked)+1)
+		compressed += min(e.CompressedSize64, uint64(l.Unpacked)+1)
+		tooDense := e.UncompressedSize64 > largeEntry && e.UncompressedSize64/max(e.CompressedSize64, 1) > uint64(l.Ratio)
+		if total > uint64(l.Unpacked) || tooDense {
+			return fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
 		}
 		if e.Flags&1 != 0 {
 			return protected()
@@ -78,8 +77,26 @@ func checkZIP(ctx context.Context, f *fileops.File) error {
 		if err := checkEntry(ctx, f.Format(), e); err != nil {
 			return err
 		}
+		if f.Format() == format.ODS && e.Name == "content.xml" {
+			if err := l.checkCells(ctx, e); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// checkCells counts the cells of an OpenDocument workbook.
+func (l Limits) checkCells(ctx context.Context, e *zip.File) error {
+	r, err := e.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	defer r.Close()
+	return (&cellCounter{most: l.Cells}).check(ctx, r)
 }
 
 // checkEntry reads an entry, which compares its size and checksum with what the

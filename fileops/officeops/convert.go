@@ -219,7 +219,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if steps == nil {
 		return fmt.Errorf("no way from %s to %s", in.Format(), to)
 	}
-	err := check(ctx, in)
+	err := e.opts.Limits.check(ctx, in)
 	unsure := errors.Is(err, errMaybeProtected)
 	if err != nil && !unsure {
 		return err

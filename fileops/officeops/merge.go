@@ -49,13 +49,13 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		return fileops.Fail(fileops.ErrUnavailable, nil, "documents cannot be put together here")
 	}
 	if len(job.Inputs) > maxMerge {
-		return fileops.Fail(fileops.ErrLimit, nil, "there are %d documents, more than the limit of %d", len(job.Inputs), maxMerge)
+		return fileops.Fail(fileops.ErrLimit, nil, "there are %d documents, more than the limit of %d; merge fewer of them", len(job.Inputs), maxMerge)
 	}
 	text := apps[0]
 	to := format.Format(job.Params.Get("convert_to"))
 	var more []addition
 	for _, f := range job.Inputs {
-		if err := check(ctx, f); err != nil && !errors.Is(err, errMaybeProtected) {
+		if err := e.opts.Limits.check(ctx, f); err != nil && !errors.Is(err, errMaybeProtected) {
 			return err
 		}
 		path, err := job.Path(f)

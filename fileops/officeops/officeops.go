@@ -69,11 +69,37 @@ type Options struct {
 	MemoryLimit  int64         // address space of a process in bytes; 0 means 4 GiB
 	Timeout      time.Duration // for one document, from when a process is ready; 0 means 2 minutes
 
+	Limits Limits // of documents
+
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the processes; nil discards
 
 	// Sandbox confines the programs; nil does not.
 	Sandbox *engine.Sandbox
+}
+
+// Limits bound what documents may contain. They are looked at before an engine sees a
+// document. Zero fields mean the defaults.
+type Limits struct {
+	Entries  int   // parts of a document that is an archive; 0 means 10,000
+	Unpacked int64 // bytes of all its parts together; 0 means 1 GiB
+	Ratio    int64 // of the size of a part of more than 10 MiB to that of its compressed data; 0 means 200
+	Cells    int64 // with content, of all sheets of an OpenDocument workbook together; 0 means 10 million
+}
+
+func (l Limits) orDefault() Limits {
+	def := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if l.Entries <= 0 {
+		l.Entries = 10_000
+	}
+	def(&l.Unpacked, 1<<30)
+	def(&l.Ratio, 200)
+	def(&l.Cells, 10_000_000)
+	return l
 }
 
 // An Engine owns the processes. It is safe for concurrent use.
@@ -106,6 +132,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 2 * time.Minute
 	}
+	o.Limits = o.Limits.orDefault()
 	if o.TempDir == "" {
 		o.TempDir = os.TempDir()
 	}

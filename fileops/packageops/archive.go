@@ -15,15 +15,37 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Limits of the archives that documents are.
+// Limits bound the archives that documents are. Zero fields mean the defaults.
+type Limits struct {
+	Entries  int   // parts of a document; 0 means 10,000
+	Unpacked int64 // bytes of all parts together; 0 means 2 GiB
+	Ratio    int64 // of the size of a part of more than 10 MiB to that of its compressed data; 0 means 200
+}
+
+// orDefault returns l with the defaults for what is not set. l may be nil.
+func (l *Limits) orDefault() Limits {
+	out := Limits{Entries: 10_000, Unpacked: 2 << 30, Ratio: 200}
+	if l == nil {
+		return out
+	}
+	if l.Entries > 0 {
+		out.Entries = l.Entries
+	}
+	if l.Unpacked > 0 {
+		out.Unpacked = l.Unpacked
+	}
+	if l.Ratio > 0 {
+		out.Ratio = l.Ratio
+	}
+	return out
+}
+
+// Bounds that are not settings.
 const (
-	maxEntries  = 10000
-	maxExpanded = 2 << 30   // bytes, of all entries together
-	largeEntry  = 10 << 20  // bytes from which maxRatio counts
-	maxRatio    = 200       // of an entry's size to that of its compressed data
-	maxPart     = 128 << 20 // bytes of an XML part that is looked into
-	maxPicture  = 128 << 20 // bytes of a picture that is encoded anew
-	maxIndex    = 16 << 20  // bytes of a part that lists others
+	largeEntry = 10 << 20  // bytes from which Limits.Ratio counts
+	maxPart    = 128 << 20 // bytes of an XML part that is looked into
+	maxPicture = 128 << 20 // bytes of a picture that is encoded anew
+	maxIndex   = 16 << 20  // bytes of a part that lists others
 )
 
 // An archive is the ZIP file that a document is.
@@ -43,22 +65,22 @@ type entry struct {
 
 // openArchive reads the directory of a document and looks for what is made to
 // harm its readers.
-func openArchive(f *fileops.File) (*archive, error) {
+func openArchive(f *fileops.File, l Limits) (*archive, error) {
 	zr, err := zip.NewReader(f.Reader(), f.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, damaged(err)
 	}
-	if len(zr.File) > maxEntries {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d", len(zr.File), maxEntries)
+	if len(zr.File) > l.Entries {
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(zr.File), l.Entries)
 	}
 	a := &archive{byName: make(map[string]*entry)}
 	var packed, unpacked uint64
 	for _, z := range zr.File {
 		packed += min(z.CompressedSize64, uint64(f.Size())+1)
-		unpacked += min(z.UncompressedSize64, maxExpanded+1)
-		dense := z.UncompressedSize64 > largeEntry && z.UncompressedSize64/max(z.CompressedSize64, 1) > maxRatio
-		if unpacked > maxExpanded || dense {
-			return nil, fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d MiB, or more than %d times its size", maxExpanded>>20, maxRatio)
+		unpacked += min(z.UncompressedSize64, uint64(l.Unpacked)+1)
+		dense := z.UncompressedSize64 > largeEntry && z.UncompressedSize64/max(z.CompressedSize64, 1) > uint64(l.Ratio)
+		if unpacked > uint64(l.Unpacked) || dense {
+			return nil, fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
 		}
 		if packed > uint64(f.Size()) { // entries share their data (D. Fifield, A better zip bomb, 2019)
 			return nil, damaged(errors.New("entries overlap"))

@@ -53,8 +53,8 @@ const unchanged = 0.97
 // document that would gain less than 3 % stays as it is. A signed document
 // fails with [fileops.ErrUnsupportedInput].
 //
-// A nil codec leaves pictures as they are.
-func Compress(codec PictureCodec) fileops.Action {
+// A nil codec leaves pictures as they are; l may be nil.
+func Compress(codec PictureCodec, l *Limits) fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "compress", Engine: "packageops", Family: "office",
 		Summary: "Makes documents, slides, sheets and books smaller in bytes.",
@@ -62,13 +62,13 @@ func Compress(codec PictureCodec) fileops.Action {
 			Formats: []format.Format{format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB},
 			Params:  fileops.Schema{fileops.Compression("How much detail of pictures may be lost to save space.")},
 		}},
-	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec) })
+	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec, l.orDefault()) })
 }
 
-func compress(ctx context.Context, job *fileops.Job, codec PictureCodec) error {
+func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l Limits) error {
 	in := job.Input()
 	lv := levelOf(job.Params.Get("compression_value"))
-	a, err := openArchive(in)
+	a, err := openArchive(in, l)
 	if err != nil {
 		return err
 	}

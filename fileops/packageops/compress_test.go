@@ -40,7 +40,7 @@ func compressor(t testing.TB) fileops.Action {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packageops.Compress(reducer{e})
+	return packageops.Compress(reducer{e}, nil)
 }
 
 var levels = []string{"less_compression", "recommended_compression", "extreme_compression"}
@@ -387,7 +387,7 @@ func TestCompressRefuses(t *testing.T) {
 		{"entities", fileops.Bytes("a.docx", rezip(t, docx, map[string][]byte{"_rels/.rels": []byte(entities + "<a/>")})), fileops.ErrUnsupportedInput},
 		{"entities in odt", fileops.Bytes("a.odt", rezip(t, odt, map[string][]byte{"content.xml": []byte(entities + "<a/>")})), fileops.ErrUnsupportedInput},
 	} {
-		if _, _, err := run(t.Context(), packageops.Compress(nil), nil, tt.in); !errors.Is(err, tt.want) {
+		if _, _, err := run(t.Context(), packageops.Compress(nil, nil), nil, tt.in); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
@@ -410,7 +410,7 @@ func TestPrinterSettings(t *testing.T) {
 		"xl/worksheets/_rels/sheet1.xml.rels":     []byte(`<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="` + rel + `/printerSettings" Target="../printerSettings/printerSettings1.bin"/></Relationships>`),
 		"xl/printerSettings/printerSettings1.bin": noise,
 	}))
-	b := must(t, packageops.Compress(nil), nil, in)
+	b := must(t, packageops.Compress(nil, nil), nil, in)
 	if names := strings.Join(checkPackage(t, b), " "); strings.Contains(names, "printerSettings1") {
 		t.Errorf("still there: %s", names)
 	}

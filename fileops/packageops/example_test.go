@@ -23,11 +23,11 @@ func Example() {
 		return err
 	})
 	report := fileopstest.Sample(new(testing.T), format.DOCX)
-	if err := fileops.Run(ctx, packageops.Lock(), fileops.Args{"password": "s3cret"}, keep, report); err != nil {
+	if err := fileops.Run(ctx, packageops.Lock(nil), fileops.Args{"password": "s3cret"}, keep, report); err != nil {
 		fmt.Println(err)
 		return
 	}
-	err := fileops.Run(ctx, packageops.Unlock(), fileops.Args{"password": "guess"}, keep, locked)
+	err := fileops.Run(ctx, packageops.Unlock(nil), fileops.Args{"password": "guess"}, keep, locked)
 	fmt.Println(errors.Is(err, fileops.ErrWrongPassword))
 	// Output: true
 }

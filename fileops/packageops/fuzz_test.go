@@ -77,7 +77,7 @@ func FuzzCompress(f *testing.F) {
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}
-		err := fileops.Run(short(t), Compress(nil), nil, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), fileops.Bytes("a.docx", b.Bytes()))
+		err := fileops.Run(short(t), Compress(nil, nil), nil, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), fileops.Bytes("a.docx", b.Bytes()))
 		if fileops.Code(err) == "internal_error" && err != nil {
 			t.Error(err)
 		}

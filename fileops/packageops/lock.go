@@ -58,15 +58,16 @@ func errPlain() error {
 
 // Lock returns the action "lock" for Office Open XML documents: it encrypts them
 // with a password as Office does, with AES-256 and SHA-512 (agile encryption,
-// [MS-OFFCRYPTO] 2.3.4.10).
-func Lock() fileops.Action {
+// [MS-OFFCRYPTO] 2.3.4.10). l may be nil.
+func Lock(l *Limits) fileops.Action {
+	limits := l.orDefault()
 	spec := lockSpec("lock", "Puts a document under a password.", newPassword("password", "Password that will be needed to open the file."))
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		in := job.Input()
 		if encrypted(in) {
 			return errLocked()
 		}
-		if _, err := openArchive(in); err != nil {
+		if _, err := openArchive(in, limits); err != nil {
 			return err
 		}
 		return lock(ctx, job, in, job.Params.Get("password"))
@@ -77,20 +78,22 @@ func Lock() fileops.Action {
 // the encryption. It reads what Office has written since 2007 (standard and agile
 // encryption). A password that is not that of the file fails with
 // [fileops.ErrWrongPassword], a file that is not encrypted with
-// [fileops.ErrNotEncrypted].
-func Unlock() fileops.Action {
+// [fileops.ErrNotEncrypted]. l may be nil.
+func Unlock(l *Limits) fileops.Action {
+	limits := l.orDefault()
 	spec := lockSpec("unlock", "Removes the password from a document.", oldPassword("password", "Password of the file."))
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		return job.WriteFile(job.Input().Name(), func(path string) error {
-			return unlock(ctx, job.Input(), job.Params.Get("password"), path)
+			return unlock(ctx, limits, job.Input(), job.Params.Get("password"), path)
 		})
 	})
 }
 
 // ResetPassword returns the action "reset_password" for Office Open XML
 // documents: it replaces the password, which is checked as by [Unlock], and
-// encrypts as [Lock] does.
-func ResetPassword() fileops.Action {
+// encrypts as [Lock] does. l may be nil.
+func ResetPassword(l *Limits) fileops.Action {
+	limits := l.orDefault()
 	spec := lockSpec("reset_password", "Replaces the password of a document.",
 		oldPassword("old_password", "Present password of the file."),
 		newPassword("new_password", "Password that will be needed to open the file."))
@@ -107,7 +110,7 @@ func ResetPassword() fileops.Action {
 		if err := plain.Close(); err != nil {
 			return err
 		}
-		if err := unlock(ctx, job.Input(), job.Params.Get("old_password"), plain.Name()); err != nil {
+		if err := unlock(ctx, limits, job.Input(), job.Params.Get("old_password"), plain.Name()); err != nil {
 			return err
 		}
 		f, err := os.Open(plain.Name())
@@ -208,9 +211,9 @@ type decrypter interface {
 }
 
 // unlock decrypts a document to a new file.
-func unlock(ctx context.Context, in *fileops.File, password, path string) error {
+func unlock(ctx context.Context, limits Limits, in *fileops.File, password, path string) error {
 	if !encrypted(in) {
-		if _, err := openArchive(in); err != nil {
+		if _, err := openArchive(in, limits); err != nil {
 			return err
 		}
 		return errPlain()

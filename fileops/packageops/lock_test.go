@@ -37,7 +37,7 @@ func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 				if size == "large" { // more than 109 sectors of allocation table
 					in = padded(t, in, 8<<20)
 				}
-				locked := save(t, "a."+string(f), must(t, packageops.Lock(), fileops.Args{"password": password}, in))
+				locked := save(t, "a."+string(f), must(t, packageops.Lock(nil), fileops.Args{"password": password}, in))
 				out := filepath.Join(t.TempDir(), "a.pdf")
 				if err := libreOffice.convert(locked, "not it", out, filter, ""); err == nil {
 					t.Error("opens with a wrong password")
@@ -75,16 +75,16 @@ func TestUnlockFilesOfLibreOffice(t *testing.T) {
 			if err := libreOffice.convert(plain, "", locked, filter, password); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := run(t.Context(), packageops.Unlock(), fileops.Args{"password": "no"}, fileops.Path(locked)); !errors.Is(err, fileops.ErrWrongPassword) {
+			if _, _, err := run(t.Context(), packageops.Unlock(nil), fileops.Args{"password": "no"}, fileops.Path(locked)); !errors.Is(err, fileops.ErrWrongPassword) {
 				t.Errorf("wrong password: %v", err)
 			}
-			b := must(t, packageops.Unlock(), fileops.Args{"password": password}, fileops.Path(locked))
+			b := must(t, packageops.Unlock(nil), fileops.Args{"password": password}, fileops.Path(locked))
 			tool(t, "unzip", "-t", save(t, "a.zip", b))
 			out := filepath.Join(t.TempDir(), "a.pdf")
 			if err := libreOffice.convert(save(t, "b."+string(f), b), "", out, toPDF[f], ""); err != nil {
 				t.Error(err)
 			}
-			reset := must(t, packageops.ResetPassword(), fileops.Args{"old_password": password, "new_password": "other"}, fileops.Path(locked))
+			reset := must(t, packageops.ResetPassword(nil), fileops.Args{"old_password": password, "new_password": "other"}, fileops.Path(locked))
 			if err := libreOffice.convert(save(t, "c."+string(f), reset), "other", out, toPDF[f], ""); err != nil {
 				t.Errorf("after reset: %v", err)
 			}
@@ -105,8 +105,8 @@ func TestLockRoundTrip(t *testing.T) {
 			in = in[:len(base)+comment]
 		}
 		in[len(base)-2], in[len(base)-1] = byte(comment), byte(comment>>8) // the comment of the archive
-		locked := must(t, packageops.Lock(), fileops.Args{"password": password}, fileops.Bytes("a.docx", in))
-		if out := must(t, packageops.Unlock(), fileops.Args{"password": password}, fileops.Bytes("a.docx", locked)); !bytes.Equal(out, in) {
+		locked := must(t, packageops.Lock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", in))
+		if out := must(t, packageops.Unlock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", locked)); !bytes.Equal(out, in) {
 			t.Errorf("%d bytes more: %d bytes in, %d out", n, len(in), len(out))
 		}
 	}
@@ -115,7 +115,7 @@ func TestLockRoundTrip(t *testing.T) {
 func TestLockErrors(t *testing.T) {
 	t.Parallel()
 	plain := fileopstest.Sample(t, format.DOCX)
-	locked := fileops.Bytes("a.docx", must(t, packageops.Lock(), fileops.Args{"password": password}, plain))
+	locked := fileops.Bytes("a.docx", must(t, packageops.Lock(nil), fileops.Args{"password": password}, plain))
 	flipped := content(t, locked)
 	flipped[512+100] ^= 1 // in the package
 	named := locked.Named("a.xlsx")
@@ -126,17 +126,17 @@ func TestLockErrors(t *testing.T) {
 		in     *fileops.File
 		want   error
 	}{
-		{"lock again", packageops.Lock(), fileops.Args{"password": "x"}, locked, fileops.ErrPasswordRequired},
-		{"unlock plain", packageops.Unlock(), fileops.Args{"password": "x"}, plain, fileops.ErrNotEncrypted},
-		{"reset plain", packageops.ResetPassword(), fileops.Args{"old_password": "x", "new_password": "y"}, plain, fileops.ErrNotEncrypted},
-		{"unlock wrong", packageops.Unlock(), fileops.Args{"password": "x"}, locked, fileops.ErrWrongPassword},
-		{"unlock empty", packageops.Unlock(), fileops.Args{"password": ""}, locked, fileops.ErrWrongPassword},
-		{"reset wrong", packageops.ResetPassword(), fileops.Args{"old_password": "x", "new_password": "y"}, locked, fileops.ErrWrongPassword},
-		{"cut off", packageops.Unlock(), fileops.Args{"password": password}, fileops.Bytes("a.docx", content(t, locked)[:3000]), fileops.ErrCorruptInput},
-		{"changed", packageops.Unlock(), fileops.Args{"password": password}, fileops.Bytes("a.docx", flipped), fileops.ErrCorruptInput},
-		{"another format inside", packageops.Unlock(), fileops.Args{"password": password}, named, fileops.ErrFormatMismatch},
-		{"old document with a new name", packageops.Unlock(), fileops.Args{"password": "x"}, fileopstest.Sample(t, format.DOC).Named("a.docx"), fileops.ErrFormatMismatch},
-		{"compress locked", packageops.Compress(nil), nil, locked, fileops.ErrPasswordRequired},
+		{"lock again", packageops.Lock(nil), fileops.Args{"password": "x"}, locked, fileops.ErrPasswordRequired},
+		{"unlock plain", packageops.Unlock(nil), fileops.Args{"password": "x"}, plain, fileops.ErrNotEncrypted},
+		{"reset plain", packageops.ResetPassword(nil), fileops.Args{"old_password": "x", "new_password": "y"}, plain, fileops.ErrNotEncrypted},
+		{"unlock wrong", packageops.Unlock(nil), fileops.Args{"password": "x"}, locked, fileops.ErrWrongPassword},
+		{"unlock empty", packageops.Unlock(nil), fileops.Args{"password": ""}, locked, fileops.ErrWrongPassword},
+		{"reset wrong", packageops.ResetPassword(nil), fileops.Args{"old_password": "x", "new_password": "y"}, locked, fileops.ErrWrongPassword},
+		{"cut off", packageops.Unlock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", content(t, locked)[:3000]), fileops.ErrCorruptInput},
+		{"changed", packageops.Unlock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", flipped), fileops.ErrCorruptInput},
+		{"another format inside", packageops.Unlock(nil), fileops.Args{"password": password}, named, fileops.ErrFormatMismatch},
+		{"old document with a new name", packageops.Unlock(nil), fileops.Args{"password": "x"}, fileopstest.Sample(t, format.DOC).Named("a.docx"), fileops.ErrFormatMismatch},
+		{"compress locked", packageops.Compress(nil, nil), nil, locked, fileops.ErrPasswordRequired},
 	} {
 		_, _, err := run(t.Context(), tt.action, tt.args, tt.in)
 		if !errors.Is(err, tt.want) {
@@ -147,16 +147,16 @@ func TestLockErrors(t *testing.T) {
 
 func TestLockSuite(t *testing.T) {
 	t.Parallel()
-	fileopstest.Run(t, fileopstest.Suite{Action: packageops.Lock(), Args: fileops.Args{"password": "open sesame"}, Concurrency: 3})
+	fileopstest.Run(t, fileopstest.Suite{Action: packageops.Lock(nil), Args: fileops.Args{"password": "open sesame"}, Concurrency: 3})
 }
 
 func lockedSample(t testing.TB, f format.Format) *fileops.File {
-	return fileops.Bytes("sample."+string(f), must(t, packageops.Lock(), fileops.Args{"password": "open sesame"}, fileopstest.Sample(t, f)))
+	return fileops.Bytes("sample."+string(f), must(t, packageops.Lock(nil), fileops.Args{"password": "open sesame"}, fileopstest.Sample(t, f)))
 }
 
 func TestUnlockSuite(t *testing.T) {
 	t.Parallel()
-	fileopstest.Run(t, fileopstest.Suite{Action: packageops.Unlock(), Formats: []format.Format{format.DOCX, format.XLSX}, Fixture: lockedSample, Args: fileops.Args{"password": "open sesame"}, Concurrency: 3,
+	fileopstest.Run(t, fileopstest.Suite{Action: packageops.Unlock(nil), Formats: []format.Format{format.DOCX, format.XLSX}, Fixture: lockedSample, Args: fileops.Args{"password": "open sesame"}, Concurrency: 3,
 		Check: func(t *testing.T, _ []*fileops.File, _ fileops.Args, out []*fileops.File) {
 			if err := format.Check(out[0].Format(), out[0].Reader(), out[0].Size()); err != nil {
 				t.Error(err)
@@ -166,6 +166,6 @@ func TestUnlockSuite(t *testing.T) {
 
 func TestResetPasswordSuite(t *testing.T) {
 	t.Parallel()
-	fileopstest.Run(t, fileopstest.Suite{Action: packageops.ResetPassword(), Formats: []format.Format{format.PPTX}, Fixture: lockedSample, Concurrency: 3,
+	fileopstest.Run(t, fileopstest.Suite{Action: packageops.ResetPassword(nil), Formats: []format.Format{format.PPTX}, Fixture: lockedSample, Concurrency: 3,
 		Args: fileops.Args{"old_password": "open sesame", "new_password": "another one"}})
 }

@@ -302,7 +302,7 @@ func (t Tools) finishCompress(ctx context.Context, job *fileops.Job, d *document
 	}
 	// What was written must be read again, and show the same: better no gain
 	// than a loss.
-	again, err := parseComplete(ctx, b)
+	again, err := parseComplete(ctx, b, t.Limits)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}

@@ -3,11 +3,13 @@ package pdfops
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf16"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
@@ -21,6 +23,36 @@ type document struct {
 	id      []byte               // permanent part of the file identifier, may be nil
 	version string               // "1.7"
 	skipped map[int]bool         // objects that could not be parsed
+	bounds  Limits
+}
+
+// Limits bound what the actions work on. Zero fields mean the defaults.
+type Limits struct {
+	Pages  int   // of a document, and of all that are merged together; 0 means 5,000
+	Pixels int64 // of a picture that becomes a page, width times height; 0 means 100 million
+}
+
+func (l Limits) pages() int {
+	if l.Pages <= 0 {
+		return maxPages
+	}
+	return l.Pages
+}
+
+// checkPixels refuses pictures that are larger than is allowed.
+func (l Limits) checkPixels(width, height int) error {
+	most := l.Pixels
+	if most <= 0 {
+		most = maxPixels
+	}
+	if width <= 0 || height <= 0 || int64(width) <= most/int64(height) {
+		return nil
+	}
+	text := fmt.Sprintf("%d pixels", most)
+	if most%1_000_000 == 0 {
+		text = fmt.Sprintf("%d megapixels", most/1_000_000)
+	}
+	return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first", width, height, text)
 }
 
 func newDocument() *document {
@@ -207,7 +239,7 @@ func (d *document) pages() ([]page, error) {
 			if t := d.name(dict["Type"]); t == "Pages" || t == "Template" {
 				return nil
 			}
-			if len(out) >= maxPages {
+			if len(out) >= d.bounds.pages() {
 				return errManyPages
 			}
 			out = append(out, page{ref: ref, dict: dict, inherited: inherited})

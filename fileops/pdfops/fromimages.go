@@ -25,13 +25,13 @@ import (
 // the picture is in the middle of the page, and smaller than at its density if it
 // has to be.
 func (t Tools) FromImages() fileops.Action {
-	return fileops.Func(t.imageSpec(false), fromImages)
+	return fileops.Func(t.imageSpec(false), t.fromImages)
 }
 
 // ImagesToPDF returns [Tools.FromImages] as a joint action: all pictures become
 // one PDF file, in their order, named after the first.
 func (t Tools) ImagesToPDF() fileops.Action {
-	return fileops.Func(t.imageSpec(true), fromImages)
+	return fileops.Func(t.imageSpec(true), t.fromImages)
 }
 
 func (t Tools) imageSpec(joint bool) fileops.Spec {
@@ -56,14 +56,15 @@ func (t Tools) imageSpec(joint bool) fileops.Spec {
 	}
 }
 
-func fromImages(ctx context.Context, job *fileops.Job) error {
+func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
 	d := newDocument()
+	d.bounds = t.Limits
 	d.version = "1.7"
 	root := d.add(types.Dict{"Type": types.Name("Catalog")})
 	d.root = root.ObjectNumber.Value()
 	m := &merger{out: d}
-	if len(job.Inputs) > maxPages {
-		return fileops.Fail(fileops.ErrLimit, nil, "there are %d pictures, more than the limit of %d", len(job.Inputs), maxPages)
+	if most := t.Limits.pages(); len(job.Inputs) > most {
+		return fileops.Fail(fileops.ErrLimit, nil, "there are %d pictures, more than the limit of %d pages; do it in several parts", len(job.Inputs), most)
 	}
 	total := int64(0)
 	for i, f := range job.Inputs {
@@ -115,20 +116,13 @@ func loadPicture(d *document, f *fileops.File) (picture, error) {
 	return picture{}, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged", f.Name())
 }
 
-func checkPixels(width, height int) error {
-	if width > maxPixels/height {
-		return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %d megapixels", width, height, maxPixels/1_000_000)
-	}
-	return nil
-}
-
 // jpegPicture puts a JPEG file into the document, byte for byte.
 func jpegPicture(d *document, b []byte) (picture, error) {
 	info, err := parseJPEG(b)
 	if err != nil {
 		return picture{}, err
 	}
-	if err := checkPixels(info.width, info.height); err != nil {
+	if err := d.bounds.checkPixels(info.width, info.height); err != nil {
 		return picture{}, err
 	}
 	if !info.complete {

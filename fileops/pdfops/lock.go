@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"syscall"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
@@ -48,6 +50,10 @@ func (t Tools) Lock() fileops.Action {
 		switch state {
 		case lockClosed:
 			return errLocked()
+		case lockNone:
+			if err := plainly(job); err != nil {
+				return err
+			}
 		case lockOpen:
 			p, err := t.permissions(ctx, job, in, nil)
 			if err != nil {
@@ -179,6 +185,19 @@ func unsupported(job *fileops.Job, err error) error {
 	return err
 }
 
+// plainly makes sure that a file that qpdf takes for plain does not just have a
+// damaged description of its encryption: what is in it would be lost for good.
+func plainly(job *fileops.Job) error {
+	data, err := job.Input().ReadAll(maxFile)
+	if err != nil {
+		return nil // such a file is qpdf's alone
+	}
+	if _, err := findSecurity(data); err != nil {
+		return damagedSecurity(err)
+	}
+	return nil
+}
+
 // Unlock returns the action "unlock": it removes the encryption of a PDF file.
 //
 // The password may be that of the user or of the owner. One that is neither
@@ -266,6 +285,9 @@ func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string
 		case err != nil:
 			return "", nil, unsupported(job, err)
 		case state == lockNone:
+			if err := plainly(job); err != nil {
+				return "", nil, err
+			}
 			return "", nil, errPlain()
 		case state == lockOpen:
 			return in, c, nil
@@ -280,6 +302,10 @@ func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []by
 	return job.WriteFile(job.Input().Name(), func(out string) error {
 		args := append(password(pw)[1:], args...)
 		if err := t.qpdf(ctx, job, append(args, in, out)...); err != nil {
+			var exit *engine.ExitError
+			if errors.As(err, &exit) && exit.Signal == syscall.SIGXFSZ && job.MaxOutput() > 0 {
+				return job.TooMuch(err)
+			}
 			return failed(err)
 		}
 		return nil

@@ -49,7 +49,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			}
 			return job.Keep(job.Input().Named(mergedName))
 		}
-		m := newMerger()
+		m := newMerger(t.Limits)
 		for i, f := range job.Inputs {
 			parts, err := t.asPDF(ctx, job, by, f)
 			if err != nil {
@@ -97,7 +97,7 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 	if err != nil {
 		return err
 	}
-	r := fileops.Runner{TempDir: dir, Log: job.Log, Progress: func(done float64) { job.Progress(0.5 + done/2) }}
+	r := fileops.Runner{TempDir: dir, Log: job.Log, MaxOutput: job.MaxOutput(), Progress: func(done float64) { job.Progress(0.5 + done/2) }}
 	return r.Run(ctx, t.Merger, toPDF(), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		p, ok := f.Path()
 		if !ok {
@@ -154,7 +154,7 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 		out = append(out, fileops.Bytes(r.Name(), b))
 		return err
 	})
-	r := fileops.Runner{TempDir: dir, Log: job.Log}
+	r := fileops.Runner{TempDir: dir, Log: job.Log, MaxOutput: job.MaxOutput()}
 	if err := r.Run(ctx, a, toPDF(), sink, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -163,6 +163,7 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 
 // A merger puts documents together.
 type merger struct {
+	bounds  Limits
 	out     *document
 	pages   []types.IndirectRef
 	outline []types.IndirectRef // one item per file
@@ -175,9 +176,10 @@ type merger struct {
 	inputs  int
 }
 
-func newMerger() *merger {
+func newMerger(bounds Limits) *merger {
 	return &merger{
-		out: newDocument(), names: make(map[string]*nameTree), dests: types.Dict{},
+		bounds: bounds,
+		out:    newDocument(), names: make(map[string]*nameTree), dests: types.Dict{},
 		form: newMergedForm(), layers: newMergedLayers(), arrays: make(map[string]types.Array),
 	}
 }
@@ -196,13 +198,13 @@ func (m *merger) add(d *document, title string) error {
 		m.out.objects[move(nr)] = replace(o, move)
 	}
 	m.out.last = shift + d.last
-	moved := document{objects: m.out.objects, root: move(d.root)}
+	moved := document{objects: m.out.objects, root: move(d.root), bounds: m.bounds}
 	pages, err := moved.pages()
 	if err != nil {
 		return fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", title)
 	}
-	if len(m.pages)+len(pages) > maxPages {
-		return fileops.Fail(fileops.ErrLimit, nil, "the files have more than %d pages together", maxPages)
+	if most := m.bounds.pages(); len(m.pages)+len(pages) > most {
+		return fileops.Fail(fileops.ErrLimit, nil, "the files have more than the limit of %d pages together; merge fewer of them", most)
 	}
 	catalog := m.out.dict(refTo(move(d.root)))
 	if first {

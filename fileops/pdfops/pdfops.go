@@ -15,8 +15,8 @@
 // # Limits
 //
 // Documents that are read into memory (by every action but lock, unlock and
-// reset_password with qpdf) may have 512 MiB and 5,000 pages, pictures 100
-// megapixels. pdfcpu watches the context between objects only; parsing one
+// reset_password with qpdf) may have 512 MiB and, see [Limits], 5,000 pages;
+// pictures 100 megapixels. pdfcpu watches the context between objects only; parsing one
 // hostile object cannot be interrupted. Where files come from strangers, run
 // the actions in processes that can be killed.
 package pdfops
@@ -50,6 +50,12 @@ type Tools struct {
 	// Merger merges PDF files where Merge has others too, once they are PDF
 	// files. nil means Merge itself; see package isolate for another.
 	Merger fileops.Action
+
+	Limits Limits
+
+	// Run bounds each run of QPDF. Zero fields mean a minute of processor time
+	// and 4 GiB of address space.
+	Run engine.Limits
 }
 
 // Lock is [Tools.Lock] in pure Go.
@@ -94,13 +100,13 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 
 // loadData is load for a file whose content was read.
 func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*document, error) {
-	d, err := parseComplete(ctx, data)
+	d, err := parseComplete(ctx, data, t.Limits)
 	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {
 		repaired, rerr := t.rewrite(ctx, job, f)
 		if rerr == nil {
 			job.Log.Debug("file repaired by qpdf", "err", err)
-			if again, err2 := parseComplete(ctx, repaired); again != nil || d == nil {
+			if again, err2 := parseComplete(ctx, repaired, t.Limits); again != nil || d == nil {
 				d, err = again, errors.Join(err2, err)
 			}
 		}
@@ -111,7 +117,7 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	case errors.Is(err, errEncrypted):
 		return nil, fileops.Fail(fileops.ErrPasswordRequired, err, "%s is protected by a password; unlock it first", who)
 	case errors.Is(err, errManyPages):
-		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than %d pages", who, maxPages)
+		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
 	case d == nil:
 		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 	}
@@ -122,11 +128,12 @@ var errIncomplete = errors.New("some objects could not be parsed")
 
 // parseComplete reads a document and its page tree. With errIncomplete, and only
 // then, it returns a document too.
-func parseComplete(ctx context.Context, data []byte) (*document, error) {
+func parseComplete(ctx context.Context, data []byte, bounds Limits) (*document, error) {
 	d, err := parse(ctx, data, nil)
 	if err != nil {
 		return nil, err
 	}
+	d.bounds = bounds
 	if _, err := d.pages(); err != nil {
 		return nil, err
 	}

@@ -131,10 +131,10 @@ func (p pngInfo) checkData() error {
 // compressed data as they are: PDF has the same filters.
 func pngPicture(d *document, b []byte) (picture, error) {
 	info, err := parsePNG(b)
-	if err != nil {
+	if err := d.bounds.checkPixels(info.width, info.height); err != nil { // also if the rest is damaged
 		return picture{}, err
 	}
-	if err := checkPixels(info.width, info.height); err != nil {
+	if err != nil {
 		return picture{}, err
 	}
 	p := picture{width: info.width, height: info.height, density: info.density, orientation: 1}

@@ -28,14 +28,16 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	if err != nil {
 		return err
 	}
+	largest := 2*job.Input().Size() + maxFile
+	if most := job.MaxOutput(); most > 0 {
+		largest = min(largest, most+1) // one more, so that it can be seen that it was too much
+	}
 	cmd := engine.Cmd{
 		Access: engine.Access{Read: []string{inputs}},
 		Args:   []string{"@-"},
 		Dir:    dir,
 		Stdin:  strings.NewReader("--warning-exit-0\n--no-warn\n" + strings.Join(args, "\n") + "\n"),
-		Limits: engine.Limits{
-			CPU: time.Minute, Memory: 4 << 30, FileSize: 2*job.Input().Size() + maxFile,
-		},
+		Limits: t.Run.Or(engine.Limits{CPU: time.Minute, Memory: 4 << 30, FileSize: largest}),
 	}
 	if out != nil {
 		cmd.Stdout = out
@@ -85,8 +87,11 @@ func failed(err error) error {
 	if !errors.As(err, &exit) {
 		return err
 	}
-	if exit.Signal != 0 {
-		return fileops.Fail(fileops.ErrLimit, err, "the file takes more time or memory than is allowed")
+	switch {
+	case exit.Limit():
+		return fileops.Fail(fileops.ErrLimit, err, "the file takes more %s than is allowed; try a smaller one", exit.Which())
+	case exit.Signal != 0:
+		return fileops.Fail(fileops.ErrLimit, err, "the file takes more time or memory than is allowed; try a smaller one")
 	}
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
 }

@@ -50,8 +50,8 @@ func openDocument(in *instance, data []byte) (*document, error) {
 		return nil, in.err
 	case d.pages <= 0:
 		return nil, fileops.Fail(fileops.ErrCorruptInput, nil, "the PDF file has no pages")
-	case d.pages > maxPages:
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d pages, more than the limit of %d", d.pages, maxPages)
+	case d.pages > mostPages:
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d pages, more than the limit of %d; split it first", d.pages, mostPages)
 	}
 	return d, nil
 }

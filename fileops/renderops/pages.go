@@ -11,6 +11,15 @@ import (
 // range without end goes to the last page.
 const pagesPattern = `[1-9][0-9]{0,4}(-([1-9][0-9]{0,4})?)?(,[1-9][0-9]{0,4}(-([1-9][0-9]{0,4})?)?)*`
 
+// choose returns the pages of a document that a job asks for.
+func (e *Engine) choose(job *fileops.Job, total int) ([]int, error) {
+	pages, err := parsePages(job.Params.Get("pages"), total)
+	if err == nil && len(pages) > e.pages {
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "there are %s to convert, more than the limit of %d; choose some of them with the parameter pages", count(len(pages), "page"), e.pages)
+	}
+	return pages, err
+}
+
 // parsePages returns the pages, counted from 0, that s selects from total, in
 // the order in which s names them, each only once. "" selects all.
 func parsePages(s string, total int) ([]int, error) {

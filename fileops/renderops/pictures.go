@@ -45,7 +45,7 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 			return err
 		}
 		r.total = doc.pages
-		if r.pages, err = parsePages(job.Params.Get("pages"), doc.pages); err != nil {
+		if r.pages, err = e.choose(job, doc.pages); err != nil {
 			return err
 		}
 		r.files = make([]string, len(r.pages))
@@ -115,9 +115,9 @@ func (r *raster) page(ctx context.Context, doc *document, i int) error {
 	}
 	defer p.close()
 	w, h := p.pixels(r.dpi)
-	if float64(w)*float64(h) > maxPixels {
-		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d x %d pixels at %v dpi, more than the limit of %d megapixels; choose a lower resolution",
-			number, w, h, r.dpi, int(maxPixels/1e6))
+	if float64(w)*float64(h) > r.e.pixels {
+		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d x %d pixels at %v dpi, more than the limit of %v megapixels; choose a lower resolution",
+			number, w, h, r.dpi, r.e.pixels/1e6)
 	}
 	path := filepath.Join(r.dir, fmt.Sprintf("page-%d.%s", i, r.to))
 	err := p.draw(w, h, func(pix []byte) error {

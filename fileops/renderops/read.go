@@ -65,7 +65,7 @@ func (e *Engine) openPages(in *instance, job *fileops.Job) (*document, []int, er
 	if err != nil {
 		return nil, nil, err
 	}
-	pages, err := parsePages(job.Params.Get("pages"), doc.pages)
+	pages, err := e.choose(job, doc.pages)
 	return doc, pages, err
 }
 

@@ -97,13 +97,21 @@ type Options struct {
 	// PageTimeout is how long pdfium may work on one page; 0 means a minute.
 	PageTimeout time.Duration
 
+	// MaxPages is how many pages of a document may be converted; 0 means 5000.
+	MaxPages int
+
+	// MaxPixels is the largest picture of a page, width times height; 0 means
+	// 100 million.
+	MaxPixels int64
+
 	Log *slog.Logger // nil discards
 }
 
 // Limits of what is processed.
 const (
-	maxPages     = 5000
-	maxPixels    = 100e6
+	maxPages     = 5000   // that are converted, see Options.MaxPages
+	mostPages    = 99_999 // of a document: what the parameter can name
+	maxPixels    = 100e6  // of a picture in a document
 	maxInputSize = 512 << 20
 )
 
@@ -113,6 +121,8 @@ type Engine struct {
 	slots   chan struct{}
 	encoder Encoder
 	timeout time.Duration
+	pages   int     // Options.MaxPages
+	pixels  float64 // Options.MaxPixels
 	log     *slog.Logger
 
 	recognizer Recognizer // nil if there is none
@@ -129,13 +139,19 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	if o.PageTimeout <= 0 {
 		o.PageTimeout = time.Minute
 	}
+	if o.MaxPages <= 0 {
+		o.MaxPages = maxPages
+	}
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = maxPixels
+	}
 	s, err := newStarter(o.CacheDir, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("renderops: %w", err)
 	}
 	return &Engine{
 		starter: s, slots: make(chan struct{}, o.Instances),
-		encoder: o.Encoder, timeout: o.PageTimeout, log: o.Log, recognizer: o.Recognizer,
+		encoder: o.Encoder, timeout: o.PageTimeout, pages: o.MaxPages, pixels: float64(o.MaxPixels), log: o.Log, recognizer: o.Recognizer,
 	}, nil
 }
 
@@ -321,7 +337,7 @@ func explain(err error) error {
 	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, errMemory):
-		return fileops.Fail(fileops.ErrLimit, err, "the document needs more than %d MiB of memory", memoryLimit>>20)
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more than the limit of %d MiB of memory; split it first", memoryLimit>>20)
 	case strings.HasPrefix(err.Error(), "pdfium: "):
 		return fileops.Fail(fileops.ErrEngine, err, "")
 	}

@@ -15,7 +15,7 @@ func (p *prober) findOCR(ctx context.Context) {
 	if p.ocrErr = p.refused("tesseract", p.opts.Tesseract); p.ocrErr != nil {
 		return
 	}
-	p.ocr, p.ocrErr = ocrops.Find(ctx, ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox})
+	p.ocr, p.ocrErr = ocrops.Find(ctx, p.opts.Limits.ocr(ocrops.Options{Tesseract: p.opts.Tesseract, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox}))
 }
 
 func (p *prober) reportOCR() Engine {

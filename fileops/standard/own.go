@@ -46,25 +46,26 @@ const (
 // own makes these actions.
 func (p *prober) own() map[string]fileops.Action {
 	tools := p.tools()
+	archives, packages := p.opts.Limits.archives(), p.opts.Limits.packages()
 	m := map[string]fileops.Action{
 		tablesConvert:   dataops.Convert(),
-		archivesConvert: archiveops.Convert(nil), archivesZip: archiveops.Zip(), archivesCompress: archiveops.Compress(nil),
-		archivesLock: archiveops.Lock(nil), archivesUnlock: archiveops.Unlock(nil), archivesReset: archiveops.ResetPassword(nil),
+		archivesConvert: archiveops.Convert(archives), archivesZip: archiveops.Zip(), archivesCompress: archiveops.Compress(archives),
+		archivesLock: archiveops.Lock(archives), archivesUnlock: archiveops.Unlock(archives), archivesReset: archiveops.ResetPassword(archives),
 		pdfFromImages: tools.FromImages(), pdfOfImages: tools.ImagesToPDF(), pdfCompress: tools.Compress(),
 		pdfLock: tools.Lock(), pdfUnlock: tools.Unlock(), pdfReset: tools.ResetPassword(), pdfMerge: tools.Merge(),
-		packagesLock: packageops.Lock(), packagesUnlock: packageops.Unlock(), packagesReset: packageops.ResetPassword(),
+		packagesLock: packageops.Lock(packages), packagesUnlock: packageops.Unlock(packages), packagesReset: packageops.ResetPassword(packages),
 	}
 	var pictures packageops.PictureCodec
 	if p.images != nil {
 		pictures = reducer{p.images}
 		m[imagesConvert], m[imagesCompress] = p.images.Convert(), p.images.Compress()
 	}
-	m[packagesCompress] = packageops.Compress(pictures)
+	m[packagesCompress] = packageops.Compress(pictures, packages)
 	return m
 }
 
 func (p *prober) tools() pdfops.Tools {
-	t := pdfops.Tools{QPDF: p.qpdf}
+	t := p.opts.Limits.pdf(pdfops.Tools{QPDF: p.qpdf})
 	if p.images != nil {
 		t.Images = pictureCodec{p.images}
 	}
@@ -104,15 +105,13 @@ type role struct {
 	QPDF   string // path; "" if there is none
 	Number string // its version
 	Cache  string
+	Limits Limits
 }
 
 const roleVariable = "FILEWRIGHT_STANDARD"
 
-// isolatedLimits bound a run in a process of its own.
-var isolatedLimits = engine.Limits{Resident: 3 << 30, Scratch: 20 << 30, Processes: 64}
-
 func (p *prober) newPool() (*isolate.Pool, error) {
-	var r role
+	r := role{Limits: p.opts.Limits}
 	if p.qpdf != nil {
 		r.QPDF, r.Number = p.qpdf.Path, p.qpdf.Version
 	}
@@ -133,7 +132,7 @@ func (p *prober) newPool() (*isolate.Pool, error) {
 	}
 	return isolate.New(isolate.Options{
 		Sandbox: p.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b)},
-		Limits: isolatedLimits, TempDir: p.opts.TempDir, Log: p.opts.Log,
+		Limits: p.opts.Limits.isolated(), TempDir: p.opts.TempDir, Log: p.opts.Log,
 	})
 }
 
@@ -145,13 +144,13 @@ func Main() {
 		if err := json.Unmarshal([]byte(os.Getenv(roleVariable)), &r); err != nil {
 			return nil, fmt.Errorf("standard: %w", err)
 		}
-		p := new(prober)
+		p := &prober{opts: Options{Limits: r.Limits}}
 		if r.QPDF != "" {
 			p.qpdf = &engine.Program{Name: filepath.Base(r.QPDF), Path: r.QPDF, Version: r.Number, Sandbox: engine.NewSandbox()}
 		}
-		p.images, p.imagesErr = imageops.New(&imageops.Options{Probed: r.Probed})
+		p.images, p.imagesErr = imageops.New(r.Limits.images(imageops.Options{Probed: r.Probed}))
 		if r.Cache != "" {
-			o := renderops.Options{CacheDir: r.Cache}
+			o := r.Limits.render(renderops.Options{CacheDir: r.Cache})
 			if p.images != nil {
 				o.Encoder = encoder{p.images}
 			}

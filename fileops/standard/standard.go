@@ -59,6 +59,9 @@ type Options struct {
 	Unconfined bool
 	AllowWeak  []string
 
+	// Limits bound what the work on one file may take.
+	Limits Limits
+
 	// Isolate has what reads files in this process done in processes of their
 	// own, one for each run: libvips, pdfcpu and the code for archives, tables
 	// and packages. The program must call [Main] first thing. pdfium stays: it
@@ -177,20 +180,22 @@ func (p *prober) refused(name, path string) error {
 	return fmt.Errorf("%w (%s)", errWeak, strings.Join(p.sandbox.Missing(), "; "))
 }
 
-func (p *prober) findImages(context.Context) { p.images, p.imagesErr = imageops.New(nil) }
+func (p *prober) findImages(context.Context) {
+	p.images, p.imagesErr = imageops.New(p.opts.Limits.images(imageops.Options{}))
+}
 
 func (p *prober) findMedia(ctx context.Context) {
 	if p.mediaErr = cmp.Or(p.refused("ffmpeg", p.opts.FFmpeg), p.refused("ffmpeg", p.opts.FFprobe)); p.mediaErr != nil {
 		return
 	}
-	p.media, p.mediaErr = mediaops.Find(ctx, mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe, Sandbox: p.sandbox})
+	p.media, p.mediaErr = mediaops.Find(ctx, p.opts.Limits.media(mediaops.Options{FFmpeg: p.opts.FFmpeg, FFprobe: p.opts.FFprobe, Sandbox: p.sandbox}))
 }
 
 func (p *prober) findOffice(ctx context.Context) {
-	o := officeops.Options{
+	o := p.opts.Limits.office(officeops.Options{
 		LibreOffice: p.opts.LibreOffice, Python: p.opts.Python, Pandoc: p.opts.Pandoc,
 		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
-	}
+	})
 	if p.officeErr = p.refused("libreoffice", o.LibreOffice); p.officeErr != nil {
 		o.LibreOffice = officeops.None
 	}
@@ -209,7 +214,7 @@ func (p *prober) findQPDF(ctx context.Context) {
 }
 
 func (p *prober) findRenderer(ctx context.Context) {
-	o := renderops.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log}
+	o := p.opts.Limits.render(renderops.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log})
 	if p.images != nil {
 		o.Encoder = encoder{p.images}
 	}

@@ -19,7 +19,10 @@ import (
 
 // set is shared by the tests, because an office process for each of them would
 // be many.
-var set *standard.Set
+var (
+	set      *standard.Set
+	cacheDir string
+)
 
 func TestMain(m *testing.M) {
 	standard.Main()
@@ -27,6 +30,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	cacheDir = cache
 	set = standard.Probe(context.Background(), &standard.Options{CacheDir: cache, Isolate: true})
 	code := m.Run()
 	if err := set.Close(); err != nil {

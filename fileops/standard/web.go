@@ -18,11 +18,11 @@ func (p *prober) findWeb(ctx context.Context) {
 	if p.webErr = p.refused("chromium", p.opts.Chromium); p.webErr != nil {
 		return
 	}
-	o := webops.Options{
+	o := p.opts.Limits.web(webops.Options{
 		Chromium: p.opts.Chromium, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
 		NoSandbox: os.Geteuid() == 0,         // as root it does not start otherwise
 		Workers:   runtime.GOMAXPROCS(0) + 1, // one for a guest, see status.Local; it is only a page more
-	}
+	})
 	if p.office == nil {
 		o.MaxCells = 50_000 // better slowly than not at all
 	}

@@ -21,6 +21,7 @@ type page struct {
 	html   string
 	title  string // of the PDF if the document has none
 	layout layout
+	most   int64 // bytes of the PDF
 
 	// check tells that the first picture must load: it is the document.
 	check bool
@@ -84,6 +85,10 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	pg, err := make(e, ctx, job, b)
 	if err != nil {
 		return err
+	}
+	pg.most = maxOutput
+	if most := job.MaxOutput(); most > 0 {
+		pg.most = min(pg.most, most)
 	}
 	if pg.title == "" {
 		pg.title = format.Base(in.Name())

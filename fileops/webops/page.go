@@ -185,7 +185,7 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 		return err
 	}
 	progress(0.8)
-	return s.save(ctx, printed.Stream, path)
+	return s.save(ctx, printed.Stream, path, pg.most)
 }
 
 // look waits for fonts that are in the page, gives it a title, and finds out
@@ -235,17 +235,17 @@ func elsewhere(cause error) error {
 	return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the page leads on to another page at once")
 }
 
-// save writes what the browser has in a stream to a file.
-func (s *session) save(ctx context.Context, stream, path string) error {
+// save writes what the browser has in a stream to a file of no more than most bytes.
+func (s *session) save(ctx context.Context, stream, path string, most int64) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	err = s.copyStream(ctx, f, stream)
+	err = s.copyStream(ctx, f, stream, most)
 	return errors.Join(err, f.Close())
 }
 
-func (s *session) copyStream(ctx context.Context, w io.Writer, stream string) error {
+func (s *session) copyStream(ctx context.Context, w io.Writer, stream string, most int64) error {
 	defer s.conn.send(s.id, "IO.close", params{"handle": stream}, nil)
 	var total int64
 	for {
@@ -264,8 +264,8 @@ func (s *session) copyStream(ctx context.Context, w io.Writer, stream string) er
 				return err
 			}
 		}
-		if total += int64(len(data)); total > maxOutput {
-			return fileops.Fail(fileops.ErrLimit, nil, "the result has more than %d bytes", int64(maxOutput))
+		if total += int64(len(data)); total > most {
+			return fileops.Fail(fileops.ErrLimit, nil, "the result has more than the limit of %d bytes; split the document", most)
 		}
 		if _, err := w.Write(data); err != nil {
 			return err

@@ -207,7 +207,7 @@ func describe(p fileops.Param) string {
 }
 
 func engines(b *bytes.Buffer, cells []Cell) {
-	b.WriteString("## Engines: limits and quality\n\nWhat exceeds a limit fails with `limit_exceeded`. In addition the service bounds the size of a file and the time of an operation; see operations.md.\n\n")
+	b.WriteString("## Engines: limits and quality\n\nWhat exceeds a limit fails with `limit_exceeded`. These are the defaults; operations.md lists the settings, and what bounds every engine: memory, processor time, scratch space, the size of results.\n\n")
 	rows := [][]string{{"Engine", "Limits", "Typical quality"}}
 	for _, n := range notes() {
 		if slices.ContainsFunc(cells, func(c Cell) bool {
@@ -220,7 +220,11 @@ func engines(b *bytes.Buffer, cells []Cell) {
 }
 
 func extensions(b *bytes.Buffer) {
-	b.WriteString("## Extensions\n\nExtensions are read without regard to case, with or without their dot. Content decides: a file whose content is not what its extension says is refused with `format_mismatch`.\n\n")
+	b.WriteString("## Extensions\n\nExtensions are read without regard to case, with or without their dot. Content decides: a file whose content is not what its extension says is refused with `format_mismatch`, before any engine sees it.\n\n" +
+		"What belongs together is read under each other's extensions: mp4, mov, m4v, 3gp and m4a; mkv and webm; wmv and wma; ogg and opus; mp3 and aac; mpeg and ts. A text of any kind " +
+		"may be named txt, md, html, csv, tsv, xml or json, and so may an svg, fodt, fods or fodp, which are texts; no other text may be named svg. Documents that are ZIP archives may be named zip. " +
+		"Of mp3, aac, mpeg and ts, which may begin in the middle of something, what is not recognised is left to the engine.\n\n" +
+		"A file that could be several things (a picture with an archive behind it, a PDF that begins late) is what its beginning says, and under another name it is refused. A text that only mentions `%PDF-` is a text.\n\n")
 	rows := [][]string{{"Extension", "Also", "Name", "Media type"}}
 	for f := range format.Known() {
 		var also []string

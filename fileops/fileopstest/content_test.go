@@ -1,0 +1,170 @@
+package fileopstest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// mayBeNamed are the extensions that a file may have besides that of its own
+// format, as docs/formats.md says.
+func mayBeNamed(is format.Format) []format.Format {
+	text := []format.Format{format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON}
+	switch is {
+	case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON, format.SVG, format.FODT, format.FODS, format.FODP:
+		return text
+	case format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A:
+		return []format.Format{format.MP4, format.MOV, format.M4V, format.ThGP, format.M4A}
+	case format.MKV, format.WebM:
+		return []format.Format{format.MKV, format.WebM}
+	case format.WMV, format.WMA:
+		return []format.Format{format.WMV, format.WMA}
+	case format.OGG, format.Opus:
+		return []format.Format{format.OGG, format.Opus}
+	case format.MP3, format.AAC:
+		return []format.Format{format.MP3, format.AAC}
+	case format.MPEG, format.TS:
+		return []format.Format{format.MPEG, format.TS}
+	case format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.EPUB:
+		return []format.Format{format.ZIP}
+	case format.GZ, format.TarGZ:
+		return []format.Format{format.GZ, format.TarGZ}
+	case format.BZ2, format.TarBZ2:
+		return []format.Format{format.BZ2, format.TarBZ2}
+	case format.XZ, format.TarXZ:
+		return []format.Format{format.XZ, format.TarXZ}
+	case format.Zst, format.TarZst:
+		return []format.Format{format.Zst, format.TarZst}
+	}
+	return nil
+}
+
+// spy is an action that takes everything by name, and tells whether it was run.
+func spy() (a fileops.Action, ran *bool) {
+	ran = new(bool)
+	return fileops.Func(fileops.Spec{
+		Name: "spy", Engine: "spy", Family: "spy", Summary: "Looks.", Encrypted: true,
+		Accepts: []fileops.Accept{{Formats: slices.Collect(format.Known())}},
+	}, func(_ context.Context, job *fileops.Job) error {
+		*ran = true
+		return job.WriteBytes("seen.txt", []byte("seen"))
+	}), ran
+}
+
+func none(context.Context, *fileops.File) error { return nil }
+
+// No file of any format gets to an action under the extension of any other,
+// but for those that may.
+func TestRenamed(t *testing.T) {
+	t.Parallel()
+	for is := range format.Known() {
+		t.Run(string(is), func(t *testing.T) {
+			t.Parallel()
+			sample := fileopstest.Specimen(t, is)
+			for named := range format.Known() {
+				a, ran := spy()
+				err := (&fileops.Runner{TempDir: t.TempDir()}).Run(t.Context(), a, nil, fileops.SinkFunc(none), sample.Named("a."+string(named)))
+				if named == is || slices.Contains(mayBeNamed(is), named) {
+					if err != nil || !*ran {
+						t.Errorf("%s named .%s: %v", is, named, err)
+					}
+					continue
+				}
+				if *ran || !errors.Is(err, fileops.ErrFormatMismatch) {
+					t.Errorf("%s named .%s: %v, want a mismatch; the action was run: %v", is, named, err, *ran)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be anything gets to no action but those for text.
+func TestNearlyEmpty(t *testing.T) {
+	t.Parallel()
+	for content, what := range map[string]string{"": "an empty file", "\x00": "a zero", "\xff": "a byte"} {
+		for named := range format.Known() {
+			switch named {
+			case format.MP3, format.AAC, format.MPEG, format.TS:
+				if content != "" {
+					continue // they may begin in the middle of something
+				}
+			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
+				continue
+			}
+			a, ran := spy()
+			err := (&fileops.Runner{TempDir: t.TempDir()}).Run(t.Context(), a, nil, fileops.SinkFunc(none), fileops.Bytes("a."+string(named), []byte(content)))
+			if code := fileops.Code(err); *ran || err == nil || code != "corrupt_input" && code != "format_mismatch" {
+				t.Errorf("%s named .%s: %v; the action was run: %v", what, named, err, *ran)
+			}
+		}
+	}
+}
+
+// An action that says that it has made something, and has not, fails.
+func TestLyingActions(t *testing.T) {
+	t.Parallel()
+	lies := map[string]string{
+		"nothing": "", "zeros": string(make([]byte, 4096)), "text": "Error: could not open the display\n", "a page": "<html><body>502</body></html>",
+	}
+	for claimed := range format.Known() {
+		other := format.PNG
+		if claimed == format.PNG {
+			other = format.GIF
+		}
+		b, _ := fileopstest.Sample(t, other).Bytes()
+		lies["another format"] = string(b)
+		for what, content := range lies {
+			switch claimed {
+			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
+				if what != "zeros" && what != "another format" {
+					continue // it is text, and a page without any is one
+				}
+			}
+			for how, write := range map[string]func(*fileops.Job, string) error{
+				"bytes": func(j *fileops.Job, name string) error { return j.WriteBytes(name, []byte(content)) },
+				"file":  func(j *fileops.Job, name string) error { return j.WriteFile(name, writes(content)) },
+			} {
+				a := fileops.Func(fileops.Spec{
+					Name: "lie", Engine: "liar", Family: "liar", Summary: "Lies.",
+					Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}},
+				}, func(_ context.Context, job *fileops.Job) error { return write(job, "out."+string(claimed)) })
+				put := false
+				err := (&fileops.Runner{TempDir: t.TempDir()}).Run(t.Context(), a, nil, fileops.SinkFunc(func(context.Context, *fileops.File) error {
+					put = true
+					return nil
+				}), fileops.Bytes("a.txt", []byte("x")))
+				if fileops.Code(err) != "engine_failed" || put {
+					t.Errorf("%s as .%s, %s: %v; it was stored: %v", what, claimed, how, err, put)
+				}
+			}
+		}
+	}
+}
+
+// Polyglots are what the sniffer says.
+func TestPolyglots(t *testing.T) {
+	t.Parallel()
+	for _, p := range fileopstest.Polyglots() {
+		f := fileops.Bytes(p.Name, p.Content)
+		if got := format.Sniff(f.Reader(), f.Size()); got != p.Is {
+			t.Errorf("%s is sniffed as %q, want %q", p.Name, got, p.Is)
+		}
+		for _, also := range p.Also {
+			a, ran := spy()
+			err := (&fileops.Runner{TempDir: t.TempDir()}).Run(t.Context(), a, nil, fileops.SinkFunc(none), f.Named("a."+string(also)))
+			if *ran || err == nil {
+				t.Errorf("%s gets to an action as .%s", p.Name, also)
+			}
+		}
+	}
+}
+
+func writes(content string) func(string) error {
+	return func(path string) error { return os.WriteFile(path, []byte(content), 0o600) }
+}

@@ -1,0 +1,93 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// FuzzSecurity gives damaged files to what looks for their encryption and tries a
+// password on it.
+func FuzzSecurity(f *testing.F) {
+	enc := newEncryption([]byte("user"), []byte("owner"), permitAll)
+	d := newDocument()
+	root := d.add(nil)
+	d.root = root.ObjectNumber.Value()
+	var b bytes.Buffer
+	if err := d.write(&b, false, enc); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes(), "user")
+	f.Add([]byte("trailer<</Root 1 0 R/ID[<00><00>]/Encrypt<</Filter/Standard/V 2/R 3/Length 128/P -4/O<"+
+		"28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>/U<28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>>>>>startxref 0"), "é")
+	f.Add([]byte("9 0 obj<</Filter/Adobe.PubSec>>trailer<</Root 1 0 R/Encrypt 9 0 R>>"), "")
+	f.Fuzz(func(t *testing.T, data []byte, password string) {
+		hasHugeNumber(data)
+		sec, err := findSecurity(data)
+		if sec == nil || err != nil {
+			return
+		}
+		for _, c := range candidates(password) {
+			if secret, ok := sec.open(c); ok {
+				sec.forPDFCPU(data, secret)
+			}
+		}
+		sec.allowed()
+	})
+}
+
+// FuzzPictures gives damaged pictures to the action that puts them into a PDF.
+func FuzzPictures(f *testing.F) {
+	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
+	m.Pix[7] = 99
+	var p, j bytes.Buffer
+	if err := errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(p.Bytes(), true)
+	f.Add(j.Bytes(), false)
+	tools := Tools{Limits: Limits{Pixels: 1 << 20}}
+	f.Fuzz(func(t *testing.T, data []byte, isPNG bool) {
+		name := "a.jpg"
+		if isPNG {
+			name = "a.png"
+		}
+		parseEXIF(data)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+		err := (&fileops.Runner{TempDir: t.TempDir()}).Run(ctx, tools.FromImages(), fileops.Args{"convert_to": "pdf"}, none, fileops.Bytes(name, data))
+		if code := fileops.Code(err); err != nil && (code == "internal_error" || code == "engine_failed" || code == "timeout") {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzDocument gives damaged documents to the parser, the compression and the
+// writer.
+func FuzzDocument(f *testing.F) {
+	f.Add([]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj " +
+		"3 0 obj<</Type/Page/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>>>endobj " +
+		"4 0 obj<</Length 28>>stream\nq 9 0 0 9 0 0 cm /I Do Q BT ET\nendstream endobj " +
+		"5 0 obj<</Type/XObject/Subtype/Image/Width 2/Height 2/BitsPerComponent 8/ColorSpace/DeviceGray/Length 4>>stream\n\x00\x40\x80\xff\nendstream endobj\n" +
+		"trailer<</Root 1 0 R/Size 6>>\nstartxref\n0\n%%EOF"))
+	tools := Tools{Limits: Limits{Pages: 100, Pixels: 1 << 20}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+		for _, a := range []fileops.Action{tools.Compress(), tools.Merge()} {
+			err := (&fileops.Runner{TempDir: t.TempDir()}).Run(ctx, a, nil, none, fileops.Bytes("a.pdf", data), fileops.Bytes("b.pdf", data))
+			if code := fileops.Code(err); err != nil && (code == "internal_error" || code == "engine_failed" || code == "timeout") {
+				t.Errorf("%s: %v", a.Spec().Name, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package standard
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/fileops/ocrops"
+	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/fileops/packageops"
+	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/webops"
+)
+
+// Limits bound what the work on one file may ask for and take. Zero fields mean the
+// defaults. What is set holds for everything that it applies to, in this process, in those of
+// [Options.Isolate] and in the external programs, also where it is more than the
+// default. What exceeds a limit fails with [fileops.ErrLimit].
+//
+// How long a run may take is a matter of its context; how large its results may
+// be, of [fileops.Runner].
+type Limits struct {
+	// These are read from the headers of a file, before it is decoded.
+
+	Pixels   int64         // of a picture, a frame, a page as a picture: width times height; 0 means 100 million
+	Frames   int           // of an animation, pages of a TIFF; 0 means 1,000
+	Pages    int           // of a PDF, and of all that are merged; 0 means 5,000, for character recognition 500
+	Duration time.Duration // of a recording, and of all that are merged; 0 means 24 hours
+	Entries  int           // of an archive, parts of a document; 0 means 10,000
+	Unpacked int64         // bytes of all entries; 0 means 4 GiB for archives, 2 GiB for documents and 1 GiB for those that LibreOffice reads
+	Ratio    int64         // of an entry's size to that of its compressed data, from 10 MiB on; 0 means 200
+	Cells    int64         // with content in an OpenDocument workbook; 0 means 10 million
+
+	// These are watched while an engine works.
+
+	CPU       time.Duration // of one run of a program; 0 means ten times the duration for each thread for recordings, minutes for others
+	Memory    int64         // of one run, bytes; 0 means 3 or 4 GiB, as the engine needs; pdfium always has 1 GiB
+	Scratch   int64         // files of one run that are not results yet, bytes; 0 means 20 GiB
+	Processes int           // of one run; 0 means 64
+	Document  time.Duration // time for one document in LibreOffice, pandoc or Chromium; 0 means 2 minutes
+}
+
+// run returns what holds for each run of a program that is started for one file.
+func (l Limits) run() engine.Limits {
+	return engine.Limits{
+		CPU: max(l.CPU, 0), Memory: max(l.Memory, 0),
+		Scratch: cmp.Or(max(l.Scratch, 0), 20<<30), Processes: cmp.Or(max(l.Processes, 0), 64),
+	}
+}
+
+// isolated returns what holds for an action in a process of its own.
+func (l Limits) isolated() engine.Limits {
+	run := l.run()
+	// An address space is no measure of a program in Go.
+	run.Resident, run.Memory = cmp.Or(run.Memory, 3<<30), 0
+	run.CPU = cmp.Or(run.CPU, time.Hour)
+	return run
+}
+
+func (l Limits) images(o imageops.Options) *imageops.Options {
+	o.MaxPixels, o.MaxFrames = l.Pixels, l.Frames
+	return &o
+}
+
+func (l Limits) media(o mediaops.Options) mediaops.Options {
+	o.MaxPixels, o.MaxDuration, o.Limits = l.Pixels, l.Duration, l.run()
+	return o
+}
+
+func (l Limits) office(o officeops.Options) officeops.Options {
+	o.MemoryLimit, o.Timeout = l.Memory, l.Document
+	o.Limits = officeops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio, Cells: l.Cells}
+	return o
+}
+
+func (l Limits) render(o renderops.Options) renderops.Options {
+	o.MaxPixels, o.MaxPages = l.Pixels, l.Pages
+	return o
+}
+
+func (l Limits) web(o webops.Options) webops.Options {
+	o.MemoryLimit, o.Timeout = l.Memory, l.Document
+	return o
+}
+
+func (l Limits) ocr(o ocrops.Options) ocrops.Options {
+	o.MaxPixels, o.MaxPages, o.Timeout, o.Limits = l.Pixels, l.Pages, l.CPU, l.run()
+	o.Limits.CPU = 0 // it is for each page there
+	return o
+}
+
+func (l Limits) pdf(t pdfops.Tools) pdfops.Tools {
+	t.Limits, t.Run = pdfops.Limits{Pages: l.Pages, Pixels: l.Pixels}, l.run()
+	return t
+}
+
+func (l Limits) archives() *archiveops.Limits {
+	return &archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+}
+
+func (l Limits) packages() *packageops.Limits {
+	return &packageops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+}
