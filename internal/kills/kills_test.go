@@ -52,12 +52,13 @@ func TestMain(m *testing.M) {
 }
 
 // A host is a place where one server after the other runs, on the same data and
-// the same port.
+// the same port; or, for customers, several such places.
 type host struct {
 	dir, addr string
 	flags     []string
 	key       string
 	client    *http.Client
+	addrs     []string // where customers find a server
 
 	started, stopped, early int           // servers; those killed before they were ready
 	boot                    time.Duration // of the latest start
@@ -76,6 +77,7 @@ func newHost(t *testing.T, flags ...string) *host {
 	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags, boot: time.Second,
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	ln.Close()
+	h.addrs = []string{h.addr}
 	out, err := exec.Command(binary, "keys", "create", "--data-dir", h.dir, "--name", "test").Output()
 	if err != nil {
 		t.Fatalf("keys create: %v", err)
@@ -189,12 +191,18 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 	if !raw && body != nil {
 		b, _ = json.Marshal(body)
 	}
-	url := path
-	if strings.HasPrefix(path, "/") {
-		url = "http://" + h.addr + path
+	ours := strings.HasPrefix(path, "/")
+	rest := path
+	for _, addr := range h.addrs { // a presigned URL may name any of them
+		rest = strings.TrimPrefix(rest, "http://"+addr)
 	}
 	var last error
-	for began := time.Now(); ctx.Err() == nil; {
+	turn := rand.IntN(len(h.addrs))
+	for began := time.Now(); ctx.Err() == nil; turn++ {
+		url := rest
+		if strings.HasPrefix(rest, "/") {
+			url = "http://" + h.addrs[turn%len(h.addrs)] + rest
+		}
 		if time.Since(began) > patience {
 			h.mu.Lock()
 			h.trouble = append(h.trouble, fmt.Sprintf("%s %s has no answer: %v", method, path, last))
@@ -205,7 +213,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 		if err != nil {
 			panic(err)
 		}
-		if url != path {
+		if ours {
 			req.Header.Set("Authorization", "Bearer "+h.key)
 		}
 		if !raw && body != nil {
@@ -219,7 +227,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 			a := &answer{status: resp.StatusCode, header: resp.Header}
 			a.raw, err = io.ReadAll(resp.Body)
 			resp.Body.Close()
-			if a.at = time.Now(); err == nil && a.status < 500 {
+			if a.at = time.Now(); err == nil && a.status < 500 && a.status != http.StatusTooManyRequests {
 				if strings.Contains(resp.Header.Get("Content-Type"), "json") && !strings.Contains(path, "/download/") {
 					json.Unmarshal(a.raw, &a.body)
 				}
@@ -570,21 +578,17 @@ func (h *host) crew(t *testing.T, n int, ttl time.Duration) (out []*customer) {
 	return out
 }
 
-// Whatever a server has acknowledged outlives it: every upload with its bytes,
-// every operation once, with results that are there and do not change. Nothing
-// else is left: no result that nobody knows, no content without a record, no
-// scratch space, no damage to the database.
-func TestNothingIsLost(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, "--drain", "200ms")
-	customers := h.crew(t, 4, 0)
-	r := harass(t, h, 130, 1, customers)
+// An account is what customers have, in the end.
+type account struct{ uploads, removed, operations, cancelled, results int }
 
+// audit makes sure that everything is there that customers were told of, waiting
+// for operations to end.
+func audit(t *testing.T, h *host, customers []*customer) (n account) {
+	t.Helper()
 	listed := map[string]bool{} // results
-	uploads, removed, operations, cancelled := 0, 0, 0, 0
 	for _, c := range customers {
 		for _, op := range c.operations {
-			operations++
+			n.operations++
 			a := c.await(op)
 			if a == nil || a.status != 200 {
 				t.Errorf("operation %s: %+v", op.id, a)
@@ -592,7 +596,7 @@ func TestNothingIsLost(t *testing.T) {
 			}
 			files := a.body["files_data"].([]any)
 			if op.cancelled {
-				cancelled++
+				n.cancelled++
 			} else if a.str("operation_status") != "completed" || len(files) != op.results {
 				t.Errorf("operation %s: %s, want %d results", op.id, a.raw, op.results)
 			}
@@ -620,19 +624,34 @@ func TestNothingIsLost(t *testing.T) {
 			case d == nil:
 				t.Errorf("upload %s: no answer", u.key)
 			case u.gone:
-				removed++
+				n.removed++
 				if d.status != 404 && d.status != 410 {
 					t.Errorf("upload %s was deleted and is there: %d", u.key, d.status)
 				}
 			case d.status != 200 || sha256.Sum256(d.raw) != u.sum:
 				t.Errorf("upload %s is not what was acknowledged: %d, %d bytes", u.key, d.status, len(d.raw))
 			default:
-				uploads++
+				n.uploads++
 			}
 		}
 	}
-	if uploads < 50 || operations < 50 || removed == 0 || cancelled == 0 || h.stopped == 0 || h.early == 0 {
-		t.Fatalf("%d uploads, %d removed, %d operations, %d cancelled, %d servers stopped, %d early: the test shows nothing", uploads, removed, operations, cancelled, h.stopped, h.early)
+	n.results = len(listed)
+	return n
+}
+
+// Whatever a server has acknowledged outlives it: every upload with its bytes,
+// every operation once, with results that are there and do not change. Nothing
+// else is left: no result that nobody knows, no content without a record, no
+// scratch space, no damage to the database.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, "--drain", "200ms")
+	customers := h.crew(t, 4, 0)
+	r := harass(t, h, 130, 1, customers)
+
+	found := audit(t, h, customers)
+	if found.uploads < 50 || found.operations < 50 || found.removed == 0 || found.cancelled == 0 || h.stopped == 0 || h.early == 0 {
+		t.Fatalf("%+v, %d servers stopped, %d early: the test shows nothing", found, h.stopped, h.early)
 	}
 
 	// What the servers left behind is gone after another start, once it is
@@ -662,11 +681,11 @@ func TestNothingIsLost(t *testing.T) {
 			SELECT 1 FROM items i, json_each(i.results) r WHERE i.operation = o.id AND r.value ->> 'key' = f.file_key)`); n != 0 {
 		t.Errorf("%d results exist that no operation lists", n)
 	}
-	if n := query(t, h.dir, "SELECT count(*) FROM files WHERE task <> ''"); n < len(listed) {
-		t.Errorf("%d results have a record, %d are listed", n, len(listed))
+	if n := query(t, h.dir, "SELECT count(*) FROM files WHERE task <> ''"); n < found.results {
+		t.Errorf("%d results have a record, %d are listed", n, found.results)
 	}
-	if n := query(t, h.dir, "SELECT count(*) FROM operations"); n < operations || n > operations+len(customers) {
-		t.Errorf("%d operations exist, %d were acknowledged", n, operations)
+	if n := query(t, h.dir, "SELECT count(*) FROM operations"); n < found.operations || n > found.operations+len(customers) {
+		t.Errorf("%d operations exist, %d were acknowledged", n, found.operations)
 	}
 	if n := query(t, h.dir, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
 		t.Errorf("%d final operations still have their parameters", n)
@@ -674,7 +693,7 @@ func TestNothingIsLost(t *testing.T) {
 	for _, line := range h.trouble {
 		t.Errorf("a server logs: %s", line)
 	}
-	t.Logf("%d servers, %d stopped, %d killed before they were ready; %d uploads, %d operations, %d results", h.started, h.stopped, h.early, uploads, operations, len(listed))
+	t.Logf("%d servers, %d stopped, %d killed before they were ready; %+v", h.started, h.stopped, h.early, found)
 }
 
 // A copy that was taken while customers used the server has everything that was
