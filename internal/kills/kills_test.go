@@ -56,6 +56,7 @@ func TestMain(m *testing.M) {
 type host struct {
 	dir, addr string
 	flags     []string
+	env       []string // beside that of the test
 	key       string
 	client    *http.Client
 	addrs     []string // where customers find a server
@@ -75,7 +76,7 @@ func newHost(t *testing.T, flags ...string) *host {
 		t.Fatal(err)
 	}
 	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags, boot: time.Second,
-		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
+		client: newClient(30 * time.Second)}
 	ln.Close()
 	h.addrs = []string{h.addr}
 	out, err := exec.Command(binary, "keys", "create", "--data-dir", h.dir, "--name", "test").Output()
@@ -91,6 +92,10 @@ func newHost(t *testing.T, flags ...string) *host {
 		t.Fatalf("no key in %q", out)
 	}
 	return h
+}
+
+func newClient(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 }
 
 // A run is one process of the server.
@@ -109,6 +114,7 @@ func (h *host) start(t *testing.T) *run {
 		"--max-attempts", "1000", "--log-level", "warn"}
 	r := &run{cmd: exec.Command(binary, append(args, h.flags...)...), ready: make(chan struct{}), ended: make(chan struct{}), err: new(bytes.Buffer)}
 	r.cmd.Stderr = r.err
+	r.cmd.Env = append(os.Environ(), h.env...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := r.cmd.StdoutPipe()
 	if err == nil {
@@ -525,8 +531,8 @@ func harass(t *testing.T, h *host, kills int, seed uint64, customers []*customer
 
 // await waits until an operation is final.
 func (c *customer) await(op *operation) *answer {
-	for range 60 {
-		a := c.h.ask(c.t.Context(), "GET", "/api/v1/status/"+op.id+"?wait=10s", nil)
+	for range 120 {
+		a := c.h.ask(c.t.Context(), "GET", "/api/v1/status/"+op.id+"?wait=5s", nil)
 		if a == nil {
 			return nil
 		}
