@@ -130,6 +130,8 @@ var errorMap = []struct {
 	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
 }
 
+var errParam = errors.New("a parameter is not possible")
+
 // fail answers a request with an error.
 func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
@@ -138,6 +140,10 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case p.Status >= 500 && r.Context().Err() == nil && !errors.Is(err, context.Canceled): // else the client has gone, which is no fault of ours
 		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	default:
+		var param *fileops.ParamError
+		if errors.As(err, &param) {
+			err = errParam // it repeats names that the client has made up, which may be misplaced secrets
+		}
 		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.String("path", r.URL.Path), slog.Any("err", err))
 	}
 	p.Type = "/docs#error-" + p.Slug

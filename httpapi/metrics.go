@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -51,6 +52,22 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 		m.registry.MustRegister(tier)
 	}
 	return m
+}
+
+// watchSpace adds a gauge of what can still be uploaded, if that is known.
+func (m *metrics) watchSpace(free func(context.Context) (int64, error)) {
+	if _, err := free(context.Background()); err != nil {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "filewright_storage_free_bytes", Help: "Free space where uploads and results are kept."},
+		func() float64 {
+			n, err := free(context.Background())
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(n)
+		}))
 }
 
 func (m *metrics) handler() http.Handler {

@@ -96,6 +96,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
+	s.metrics.watchSpace(s.uploads.FreeSpace)
 	s.formatTable = describeFormats(s.matrix, cfg.Engines)
 	if s.openAPI, err = describeAPI(reg, cfg.Envelope); err != nil {
 		return nil, err
