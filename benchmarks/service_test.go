@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
@@ -31,18 +32,26 @@ func copying() fileops.Action {
 // durable starts a service with everything on disk.
 func durable(b *testing.B) (base string) {
 	b.Helper()
-	dir := b.TempDir()
-	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
+	blobs, err := fsblob.New(filepath.Join(b.TempDir(), "blobs"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	blobs, err := fsblob.New(filepath.Join(dir, "blobs"))
+	b.Cleanup(func() { blobs.Close() })
+	return durableOn(b, blobs, false)
+}
+
+// durableOn starts a service with its files in a store, and all else on disk.
+func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
+	b.Helper()
+	dir := b.TempDir()
+	db, err := sqlstore.Open(b.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{copying()}, Auth: httpapi.AllowAll(), Log: slog.New(slog.DiscardHandler),
 		Blobs: blobs, Files: db.Files(), Operations: db.Operations(), TempDir: dir, Limits: httpapi.Limits{Queued: 1 << 30},
+		RedirectDownloads: redirect,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -57,7 +66,6 @@ func durable(b *testing.B) (base string) {
 			b.Error(err)
 		}
 		srv.Close()
-		blobs.Close()
 		db.Close()
 	})
 	return srv.URL

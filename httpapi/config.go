@@ -65,6 +65,11 @@ type Config struct {
 	AbsoluteLinks    bool     // download links start with BaseURL, which is required then
 	PrivateDownloads bool     // download links work only with the owner's key
 
+	// RedirectDownloads answers downloads with a redirect to Blobs, if that is
+	// a blob.Linker: the bytes do not pass through the service. What leads
+	// there works for everybody who gets hold of it, for an hour at most.
+	RedirectDownloads bool
+
 	Origins []string // web origins that may call from a browser, "*" for all; nil: none
 	TempDir string   // scratch space; on the same file system as Blobs it saves copies
 

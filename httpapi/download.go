@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
 )
 
 // download answers GET and HEAD /v1/download/<result_file_key>. The link to a
@@ -29,6 +31,9 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, r, aerr)
 			return
 		}
+	}
+	if s.cfg.RedirectDownloads && r.Method == http.MethodGet && err == nil && s.redirect(w, r, owner, f) {
+		return
 	}
 	f, obj, err := s.uploads.Open(r.Context(), owner, key)
 	if err != nil {
@@ -61,6 +66,44 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 		}
 		s.fail(w, r, problem(http.StatusRequestedRangeNotSatisfiable, "invalid_range", "the file has no such range"))
 	}
+}
+
+// redirect sends who asks for a file to where the store has it. It returns false
+// if the store has no links, or if the answer is an error that Open finds too.
+func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
+	f, link, err := s.uploads.Link(r.Context(), owner, f.Key, blob.LinkOptions{
+		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),
+	})
+	if err != nil || link == nil {
+		return false
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	// The store may have another ETag than the one we gave out.
+	if hasETag(r.Header.Values("If-None-Match"), f.ETag) {
+		h.Set("ETag", `"`+f.ETag+`"`)
+		w.WriteHeader(http.StatusNotModified)
+		return true
+	}
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Location", link.String())
+	h.Set("Content-Length", "0")
+	w.WriteHeader(http.StatusTemporaryRedirect)
+	return true
+}
+
+// hasETag tells whether the values of If-None-Match name an ETag.
+func hasETag(values []string, etag string) bool {
+	for _, v := range values {
+		for one := range strings.SplitSeq(v, ",") {
+			one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
+			if one == "*" || one == `"`+etag+`"` {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // A rangeWriter keeps back the text that http.ServeContent answers to a range

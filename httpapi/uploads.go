@@ -47,8 +47,11 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 	resp := initiateResponse{FileKey: f.Key, ObjectName: f.Object, UploadID: f.UploadID, ExpiresAt: f.Expires.UTC().Truncate(time.Second)}
 	base := s.baseURL(r)
 	for _, u := range urls {
-		full := base.JoinPath(u.Path)
-		full.RawQuery = u.RawQuery
+		full := u
+		if !u.IsAbs() { // else it leads straight to the store
+			full = base.JoinPath(u.Path)
+			full.RawQuery = u.RawQuery
+		}
 		resp.PresignedURLs = append(resp.PresignedURLs, full.String())
 	}
 	s.reply(w, resp)

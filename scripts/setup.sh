@@ -66,6 +66,16 @@ if [ "$mode" = bench ]; then
 	want npm command -v npm
 fi
 
+# The S3 server that tests run is a Go program, built once into the build cache.
+s3server() {
+	local dir
+	dir=$(cd "$(dirname "$0")/.." && pwd)/internal/tools/versitygw
+	if [ "$mode" = test ] || [ "$mode" = bench ]; then
+		(cd "$dir" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+	fi
+}
+s3server
+
 # sharp is no package of the system. Without it the comparison reports it as missing.
 sharp() {
 	local dir version=0.34.5

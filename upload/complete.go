@@ -43,6 +43,11 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 		return f, true, nil
 	}
 
+	if f.direct() {
+		f, err = m.completeDirect(ctx, f, parts)
+		return f, false, err
+	}
+
 	stored, err := m.store.Parts(ctx, key)
 	if err != nil {
 		return nil, false, fmt.Errorf("part records: %w", err)
@@ -117,6 +122,10 @@ func (m *Manager) markReady(ctx context.Context, f *File, stored []Part) (*File,
 	if err != nil {
 		return nil, fmt.Errorf("part records: %w", err)
 	}
+	return m.markReadyAs(ctx, f, etag)
+}
+
+func (m *Manager) markReadyAs(ctx context.Context, f *File, etag string) (*File, error) {
 	now := m.now()
 	ready, err := m.store.Update(ctx, f.Key, func(f *File) error {
 		f.State, f.ETag, f.Expires = Ready, etag, m.fileExpires(now)
@@ -131,7 +140,7 @@ func (m *Manager) markReady(ctx context.Context, f *File, stored []Part) (*File,
 // settle finishes an Open session whose completion was interrupted after its
 // object had been made. The lock of the session must be held.
 func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
-	if f.State != Open {
+	if f.State != Open || f.direct() && f.ETag == "" {
 		return f, nil
 	}
 	_, err := blob.Stat(ctx, m.blobs, f.Object)
@@ -140,6 +149,10 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for content: %w", err)
+	}
+	if f.direct() {
+		m.log.Info("interrupted completion of an upload finished")
+		return m.markReadyAs(ctx, f, f.ETag)
 	}
 	stored, err := m.store.Parts(ctx, f.Key)
 	if err != nil {

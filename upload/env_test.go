@@ -2,21 +2,27 @@ package upload_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/s3test"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 	"github.com/filewright/filewright/upload/blob/memblob"
+	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
 // A clock is moved by hand.
@@ -64,7 +70,54 @@ var backends = []struct {
 }{
 	{"memory", func(testing.TB) blob.Store { return memblob.New() }},
 	{"files", func(t testing.TB) blob.Store { return newFS(t, t.TempDir()) }},
+	{"bucket", newBucket},
 	{"files without extras", func(t testing.TB) blob.Store { return struct{ blob.Store }{newFS(t, t.TempDir())} }},
+}
+
+var (
+	s3Server   *s3test.Server
+	s3Prefixes atomic.Int64
+)
+
+const s3Bucket = "tests"
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if s3Server, err = s3test.New(); err != nil {
+			log.Fatal(err)
+		}
+		defer s3Server.Close()
+		if err := s3Server.MakeBucket(context.Background(), s3Bucket); err != nil {
+			log.Fatal(err)
+		}
+		return m.Run()
+	}())
+}
+
+// openBucket returns a store in a part of the bucket of its own.
+func openBucket(t testing.TB, private bool) *s3blob.Store {
+	t.Helper()
+	c := s3Server.Config(s3Bucket)
+	c.Prefix = fmt.Sprint("test/", s3Prefixes.Add(1))
+	c.Private = private
+	s, err := s3blob.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// newBucket returns a bucket to which all parts come through us. How it is when
+// they do not, is in direct_test.go.
+func newBucket(t testing.TB) blob.Store {
+	s := openBucket(t, true)
+	return struct {
+		blob.Store
+		blob.Composer
+		blob.FilePutter
+	}{s, s, s}
 }
 
 func newEnv(t testing.TB, b blob.Store, o upload.Options) *env {

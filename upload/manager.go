@@ -3,7 +3,8 @@
 // A [Manager] makes presigned, multipart upload sessions out of any blob.Store:
 //
 //   - [Manager.Start] opens a session and returns one signed URL for each part;
-//   - [Manager.PutPart] stores a body that was sent to one of them;
+//   - [Manager.PutPart] stores a body that was sent to one of them, unless they
+//     lead to the store itself;
 //   - [Manager.Complete] checks the list of parts and makes them a file;
 //   - [Manager.Open] opens it for reading, [Manager.Add] registers files that
 //     come from elsewhere, as results of operations do;
@@ -168,8 +169,13 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	}
 	m.store, m.log = opts.Store, opts.Log
 	if opts.Exclusive {
-		// File systems take their time from a clock that lags a little.
-		m.leftBehind = m.now().Add(-time.Second)
+		// File systems take their time from a clock that lags a little. A
+		// store of another host may lag as far as it tolerates.
+		lag := time.Second
+		if _, ok := b.(blob.DirectUploader); ok {
+			lag = 15 * time.Minute
+		}
+		m.leftBehind = m.now().Add(-lag)
 	}
 	return m, nil
 }
@@ -251,9 +257,9 @@ func (m *Manager) check(r Request) error {
 	return nil
 }
 
-// Start opens a session. It returns one URL for each part, in order; they have
-// neither scheme nor host and are to be resolved against wherever PutPart is
-// served.
+// Start opens a session. It returns one URL for each part, in order. Those of a
+// blob.DirectUploader are absolute and lead there. All others have neither scheme
+// nor host and are to be resolved against wherever PutPart is served.
 //
 // A request that is repeated (see [Request]) returns the session that there is,
 // in whatever state, with fresh URLs. If the key was used for another request
@@ -291,7 +297,15 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 	if r.IdempotencyKey != "" {
 		want.Fingerprint = r.fingerprint()
 	}
+	if err := m.beginDirect(ctx, want); err != nil {
+		return nil, nil, fmt.Errorf("start upload: %w", err)
+	}
 	f, err := m.store.Create(ctx, want)
+	if err != nil || f.Key != want.Key {
+		if aerr := m.abortDirect(context.WithoutCancel(ctx), want); aerr != nil {
+			m.log.Warn("unused upload not removed", "error", aerr)
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("start upload: %w", err)
 	}
@@ -302,6 +316,13 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 		if m.expired(f) {
 			return nil, nil, errExpired("upload")
 		}
+	}
+	if f.direct() {
+		urls, err := m.directURLs(ctx, f, now)
+		if err != nil {
+			return nil, nil, fmt.Errorf("start upload: %w", err)
+		}
+		return f, urls, nil
 	}
 	if f.State == Open {
 		if err := m.assembly(f).Begin(ctx); err != nil {
@@ -342,11 +363,17 @@ func (m *Manager) forget(ctx context.Context, key string) {
 	}
 }
 
-func (m *Manager) urls(f *File, now time.Time) []*url.URL {
+// urlExpires returns when URLs end that are given out now.
+func (m *Manager) urlExpires(f *File, now time.Time) time.Time {
 	expires := now.Add(m.opts.URLTTL)
 	if f.State == Open && f.Expires.Before(expires) {
 		expires = f.Expires
 	}
+	return expires
+}
+
+func (m *Manager) urls(f *File, now time.Time) []*url.URL {
+	expires := m.urlExpires(f, now)
 	urls := make([]*url.URL, f.Parts)
 	for i := range urls {
 		urls[i] = m.signer.url(ticket{f.Key, f.UploadID, i + 1, min(f.Size, MaxPart), expires.Unix()})
@@ -463,7 +490,7 @@ func (m *Manager) Delete(ctx context.Context, owner, key string) error {
 func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 	var errs []error
 	if f.State == Open {
-		errs = append(errs, m.assembly(f).Abort(ctx))
+		errs = append(errs, m.abortDirect(ctx, f), m.assembly(f).Abort(ctx))
 	}
 	errs = append(errs, m.blobs.Delete(ctx, f.Object))
 	if err := errors.Join(errs...); err != nil {

@@ -28,9 +28,9 @@ type File struct {
 	Size        int64 // bytes; declared while Open, actual when Ready
 	State       State
 	Object      string // object_name: key in the blob store
-	UploadID    string // of the session; never empty for an uploaded file
+	UploadID    string // of the session; never empty for an uploaded file; of direct uploads, the blob store's
 	Parts       int    // number of parts of the session
-	ETag        string // when Ready, without quotes
+	ETag        string // when Ready, without quotes; of direct uploads from before completion
 	Task        string // the operation that produced it, "" for an upload
 
 	// IdempotencyKey makes initiating the upload repeatable: see

@@ -136,10 +136,12 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 			sweep(i, i.Key, isOpen, func() error { return s.AbortStaged(ctx, i.Key) })
 		}
 	}
+	direct, err := m.sweepDirect(ctx, t)
+	errs = append(errs, err)
 	n, err := blob.Sweep(ctx, m.blobs, t)
 	errs = append(errs, err)
-	if removed+n > 0 {
-		m.log.Info("content without record removed", "count", removed+n)
+	if removed += direct + n; removed > 0 {
+		m.log.Info("content without record removed", "count", removed)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sweep content: %w", err)

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
 // envPrefix starts the name of every variable that stands for a flag.
@@ -85,6 +88,8 @@ func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 type serverConfig struct {
 	listen     string
 	dataDir    string
+	blobURL    string
+	bucket     *s3blob.Config // nil: the data directory
 	publicURL  string
 	headerTime time.Duration
 	idleTime   time.Duration
@@ -98,6 +103,8 @@ type serverConfig struct {
 func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	registerDataDir(fs, &s.dataDir)
+	fs.StringVar(&s.blobURL, "blob-url", "", "bucket that holds the files, as s3://bucket/prefix?region=…&endpoint=…, a `URL`; default: the data directory holds them too. Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
+	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
 	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them")
 	fs.Func("cors-origins", "web `origins` that may call from a browser, separated by commas; * for all", func(v string) error {
@@ -172,8 +179,22 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	s.engines.register(fs)
 }
 
-// finish checks what only makes sense together.
-func (s *serverConfig) finish() error {
+// finish checks what only makes sense together, and reads from the environment
+// what is no flag.
+func (s *serverConfig) finish(env func(string) (string, bool)) error {
+	if s.blobURL != "" {
+		c, err := s3blob.ParseURL(s.blobURL)
+		if err != nil {
+			return fmt.Errorf("--blob-url: %w", err)
+		}
+		if c.Credentials, err = bucketCredentials(env); err != nil {
+			return err
+		}
+		s.bucket = &c
+	}
+	if s.api.RedirectDownloads && s.bucket == nil {
+		return errors.New("--redirect-downloads needs --blob-url")
+	}
 	if s.publicURL != "" {
 		u, err := url.Parse(s.publicURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -209,6 +230,21 @@ func (s *serverConfig) finish() error {
 		return errors.New("--log-format must be text or json")
 	}
 	return nil
+}
+
+// bucketCredentials returns the credentials for the bucket: those in the
+// environment, under the names that all S3 clients use, or else those that the
+// host gives out (EC2, ECS, EKS).
+func bucketCredentials(env func(string) (string, bool)) (*credentials.Credentials, error) {
+	get := func(name string) string { v, _ := env(name); return v }
+	access, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")
+	switch {
+	case access != "" && secret != "":
+		return credentials.NewStaticV4(access, secret, get("AWS_SESSION_TOKEN")), nil
+	case access != "" || secret != "":
+		return nil, errors.New("--blob-url needs both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither")
+	}
+	return credentials.NewIAM(""), nil
 }
 
 func (s *serverConfig) logger(w io.Writer) *slog.Logger {

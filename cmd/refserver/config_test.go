@@ -20,7 +20,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, s
 	cfg.register(fs)
 	err := c.parse(fs, args, 0, 0)
 	if err == nil {
-		err = cfg.finish()
+		err = cfg.finish(c.env)
 	}
 	return cfg, out.String(), err
 }
@@ -69,12 +69,37 @@ func TestBadConfiguration(t *testing.T) {
 		"no time":            {nil, []string{"--stall-time", "0s"}, "--stall-time"},
 		"no header time":     {nil, []string{"--header-time", "-1s"}, "--header-time"},
 		"no queue":           {nil, []string{"--max-queued", "0"}, "--max-queued"},
+		"bad bucket":         {nil, []string{"--blob-url", "https://files"}, "s3://"},
+		"unknown parameter":  {nil, []string{"--blob-url", "s3://files?regoin=x"}, "regoin"},
+		"half a key":         {map[string]string{"AWS_ACCESS_KEY_ID": "a"}, []string{"--blob-url", "s3://files"}, "AWS_SECRET_ACCESS_KEY"},
+		"redirect to nobody": {nil, []string{"--redirect-downloads"}, "--blob-url"},
 		"bad log format":     {nil, []string{"--log-format", "xml"}, "text or json"},
 	} {
 		_, out, err := parse(t, tt.env, tt.args...)
 		if err == nil || !strings.Contains(out+err.Error(), tt.want) {
 			t.Errorf("%s: %v %s", name, err, out)
 		}
+	}
+}
+
+func TestBucketConfiguration(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parse(t, map[string]string{
+		"FILEWRIGHT_BLOB_URL": "s3://files/x?endpoint=http://127.0.0.1:9000", "FILEWRIGHT_REDIRECT_DOWNLOADS": "true",
+		"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := cfg.bucket.Credentials.GetWithContext(nil)
+	if err != nil || keys.AccessKeyID != "a" || keys.SecretAccessKey != "b" || keys.SessionToken != "c" {
+		t.Errorf("credentials %+v, %v", keys, err)
+	}
+	if cfg.bucket.Bucket != "files" || cfg.bucket.Prefix != "x" || cfg.bucket.Endpoint != "http://127.0.0.1:9000" || !cfg.api.RedirectDownloads {
+		t.Errorf("%+v", cfg.bucket)
+	}
+	if cfg, _, err := parse(t, nil, "--data-dir", "x"); err != nil || cfg.bucket != nil {
+		t.Errorf("by default: %+v, %v", cfg.bucket, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,7 +19,9 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
+	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
 // serve runs the server until it is told to stop.
@@ -29,7 +32,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	if err := cfg.finish(); err != nil {
+	if err := cfg.finish(c.env); err != nil {
 		return err
 	}
 	log := cfg.logger(c.err)
@@ -119,7 +122,7 @@ const databaseName = "filewright.db"
 type app struct {
 	service *httpapi.Service
 	db      *sqlstore.DB
-	blobs   *fsblob.Store
+	blobs   blobStore
 	keys    *account.Keys
 	set     *standard.Set
 	dataDir string
@@ -153,7 +156,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return nil, err
 	}
-	if a.blobs, err = fsblob.New(filepath.Join(dir, "blobs")); err != nil {
+	if a.blobs, err = openBlobs(ctx, cfg, dir); err != nil {
 		return nil, err
 	}
 	secret, err := a.secret(ctx)
@@ -200,8 +203,40 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		"database": a.db.Ping,
 		"storage":  func(context.Context) error { return writable(scratch) },
 	}
+	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
+		api.Checks["bucket"] = c.Check
+	}
 	a.service, err = httpapi.New(api)
 	return a, err
+}
+
+// A blobStore holds the files.
+type blobStore interface {
+	blob.Store
+	io.Closer
+}
+
+// openBlobs opens the bucket, if there is one, or else a directory in the data
+// directory.
+func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, error) {
+	if cfg.bucket == nil {
+		s, err := fsblob.New(filepath.Join(dir, "blobs"))
+		if err != nil {
+			return nil, err // not a nil pointer in an interface
+		}
+		return s, nil
+	}
+	s, err := s3blob.New(*cfg.bucket)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := s.Check(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("--blob-url: %w", err)
+	}
+	return s, nil
 }
 
 func (a *app) close() {

@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
 	"upload/blob/fsblob":   {"upload/blob"},
+	"upload/blob/s3blob":   {"upload/blob"},
 	"upload/blob/blobtest": {"upload/blob"},
 	"upload":               {"upload/blob", "upload/blob/memblob"},
 	"upload/uploadtest":    {"upload", "upload/blob"},

@@ -22,10 +22,20 @@ import (
 // bytes, every operation once, and each of them ends.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	const kills = 8
+	t.Run("directory", func(t *testing.T) {
+		t.Parallel()
+		killedAtAnyMoment(t, 8)
+	})
+	t.Run("bucket", func(t *testing.T) {
+		t.Parallel()
+		killedAtAnyMoment(t, 5, "--blob-url", bucketURL("killed", ""))
+	})
+}
+
+func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	dir := filepath.Join(t.TempDir(), "data")
 	// On a busy machine a server lives shorter here than a file takes.
-	flags := []string{"--drain", "1s", "--max-attempts", "100"}
+	flags = append(flags, "--drain", "1s", "--max-attempts", "100")
 	s := start(t, dir, flags...)
 	key := s.key
 
@@ -74,8 +84,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 					continue
 				}
 				u := init.body["presigned_urls"].([]any)[0].(string)
-				_, part, _ := strings.Cut(u, "/v1/upload/")
-				put := again("PUT", func(s *server) string { return s.url + "/v1/upload/" + part }, b)
+				_, part, ours := strings.Cut(u, "/v1/upload/")
+				put := again("PUT", func(s *server) string {
+					if ours {
+						return s.url + "/v1/upload/" + part
+					}
+					return u
+				}, b)
 				if put == nil {
 					continue
 				}

@@ -27,11 +27,13 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/s3test"
 )
 
 var (
 	binary  string // the built refserver
 	shared  *server
+	buckets *s3test.Server
 	checker *apicheck.Checker
 )
 
@@ -48,6 +50,13 @@ func TestMain(m *testing.M) {
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			log.Fatal("build: ", err)
+		}
+		if buckets, err = s3test.New(); err != nil {
+			log.Fatal(err)
+		}
+		defer buckets.Close()
+		if err := buckets.MakeBucket(context.Background(), bucket); err != nil {
+			log.Fatal(err)
 		}
 		shared, err = launch(filepath.Join(dir, "data"), "--cors-origins", "https://app.example.com", "--log-level", "debug")
 		if err != nil {
@@ -135,6 +144,7 @@ func launchBy(by []string, dir string, flags ...string) (*server, error) {
 		"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stderr = s.err
+	s.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey)
 	// If the tests are killed the server must not stay.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := s.cmd.StdoutPipe()
@@ -299,7 +309,7 @@ func (s *server) try(ctx context.Context, method, path string, body any, headers
 			return nil, fmt.Errorf("%s %s: %w: %s", method, path, err, raw)
 		}
 	}
-	if checker != nil {
+	if checker != nil && !strings.HasPrefix(url, buckets.Endpoint) {
 		if err := checker.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 			return nil, fmt.Errorf("%s %s answers %d with something that the OpenAPI document does not describe: %w\n%s", method, path, resp.StatusCode, err, tail(string(raw), 2000))
 		}

@@ -1,0 +1,233 @@
+// Package s3test runs a real S3 server for tests: versitygw, on files in a
+// temporary directory. It is a program of a module of its own, in
+// internal/tools/versitygw, so that this module does not depend on it.
+package s3test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/upload/blob/s3blob"
+)
+
+// Credentials and region of every [Server].
+const (
+	AccessKey = "testaccesskey"
+	SecretKey = "testsecretkey"
+	Region    = "eu-test-1"
+)
+
+// A Server is a running S3 server.
+type Server struct {
+	Endpoint string // http://127.0.0.1:port
+	addr     string
+	dir      string
+	args     []string
+	cmd      *exec.Cmd
+	log      lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// program builds the server, unless that was done before, and returns its path.
+var program = sync.OnceValues(func() (string, error) {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	dir := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "internal", "tools", "versitygw")
+	cmd := exec.Command("go", "tool", "-n", "versitygw")
+	cmd.Dir = dir
+	// The race detector and the like are for our code.
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	path, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("build versitygw: %w: %s", err, &stderr)
+	}
+	return strings.TrimSpace(string(path)), nil
+})
+
+// New starts a server. It must be closed.
+func New() (*Server, error) {
+	dir, err := os.MkdirTemp("", "s3test-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir}
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.args = []string{"--access", AccessKey, "--secret", SecretKey, "--region", Region, "--keep-alive", "--quiet", "--health", "/health", "posix"}
+	// Metadata of objects are extended attributes, where the file system has
+	// such; tmpfs has only lately learnt it.
+	if err := unix.Setxattr(data, "user.s3test", []byte("x"), 0); err != nil {
+		sidecar := filepath.Join(dir, "meta")
+		if err := os.Mkdir(sidecar, 0o700); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.args = append(s.args, "--sidecar", sidecar)
+	}
+	s.args = append(s.args, data)
+	// Somebody else may take the port before the server does.
+	for try := 1; ; try++ {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.addr = ln.Addr().String()
+		ln.Close()
+		s.Endpoint = "http://" + s.addr
+		if err = s.Start(); err == nil {
+			return s, nil
+		}
+		if try == 5 {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+}
+
+// Start starts a server again that was killed, with the data that it had. It
+// returns when the server answers.
+func (s *Server) Start() error {
+	path, err := program()
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.Command(path, append([]string{"--port", s.addr}, s.args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	// If the tests are killed the server must not stay.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	cmd := s.cmd
+	go func() {
+		cmd.Wait()
+		close(ended)
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		resp, err := http.Get(s.Endpoint + "/health")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ended:
+			return fmt.Errorf("versitygw ends: %s", &s.log)
+		default:
+		}
+		if time.Now().After(deadline) {
+			s.Kill()
+			return fmt.Errorf("versitygw does not answer: %v: %s", err, &s.log)
+		}
+	}
+}
+
+// Kill ends the server without any notice.
+func (s *Server) Kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	s.cmd.Process.Kill()
+	for s.cmd.Process.Signal(syscall.Signal(0)) == nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Freeze stops the server from doing anything until Thaw: connections to it
+// stay, without an answer.
+func (s *Server) Freeze() error {
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// Its threads stop one after the other.
+	tasks := fmt.Sprintf("/proc/%d/task", s.cmd.Process.Pid)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		all, err := os.ReadDir(tasks)
+		if err != nil {
+			return err
+		}
+		stopped := true
+		for _, task := range all {
+			stat, err := os.ReadFile(filepath.Join(tasks, task.Name(), "stat"))
+			_, state, _ := strings.Cut(string(stat), ") ")
+			stopped = stopped && (err != nil || strings.HasPrefix(state, "T"))
+		}
+		if stopped {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the server does not stop")
+		}
+	}
+}
+
+// Thaw ends Freeze.
+func (s *Server) Thaw() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Close ends the server and removes its data.
+func (s *Server) Close() error {
+	s.Kill()
+	return os.RemoveAll(s.dir)
+}
+
+// Client returns a client of its own to look at the server with.
+func (s *Server) Client() (*minio.Core, error) {
+	return minio.NewCore(s.addr, &minio.Options{Creds: s.credentials(), Region: Region, BucketLookup: minio.BucketLookupPath})
+}
+
+func (s *Server) credentials() *credentials.Credentials {
+	return credentials.NewStaticV4(AccessKey, SecretKey, "")
+}
+
+// MakeBucket makes a bucket.
+func (s *Server) MakeBucket(ctx context.Context, name string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	return c.MakeBucket(ctx, name, minio.MakeBucketOptions{Region: Region})
+}
+
+// Config returns what leads to a bucket of the server.
+func (s *Server) Config(bucket string) s3blob.Config {
+	return s3blob.Config{
+		Bucket: bucket, Endpoint: s.Endpoint, Region: Region, Addressing: s3blob.PathStyle, Credentials: s.credentials(),
+	}
+}

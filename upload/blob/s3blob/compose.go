@@ -1,0 +1,270 @@
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"slices"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A source is an object that becomes a part of another.
+type source struct {
+	key, name string
+	etag      string
+	size      int64
+}
+
+// A segment is a range of a source.
+type segment struct {
+	source
+	off, n int64
+}
+
+// A piece is what becomes one part of the new object: a range of one source
+// that the server copies, or several that are read and written again because
+// they are too small for that.
+type piece struct {
+	segments []segment
+	size     int64
+	copied   bool
+}
+
+// Compose implements blob.Composer. What is large enough is copied by the
+// server; the rest passes through us, without being held.
+func (s *Store) Compose(ctx context.Context, key string, from []string) error {
+	name, err := s.name(key)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = patient(ctx)
+	sources, err := s.sources(ctx, from)
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, src := range sources {
+		size += src.size
+	}
+	if size <= partSize {
+		err = s.composeSmall(ctx, name, sources, size)
+	} else {
+		err = s.putLarge(ctx, name, size, func(u *multipart) error {
+			for _, p := range plan(sources, size) {
+				if p.copied {
+					u.copy(p.segments[0].name, p.segments[0].off, p.size)
+					continue
+				}
+				r := &segmentReader{ctx: u.ctx, s: s, all: p.segments}
+				u.send(p.size, r, r.result)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	s.remove(ctx, sources)
+	return nil
+}
+
+func (s *Store) composeSmall(ctx context.Context, name string, sources []source, size int64) error {
+	r := &segmentReader{ctx: ctx, s: s}
+	for _, src := range sources {
+		r.all = append(r.all, segment{src, 0, src.size})
+	}
+	r.Seek(0, io.SeekStart)
+	return r.result(s.putObject(ctx, name, r, size))
+}
+
+// sources looks at objects. There may be thousands of them, mostly in the same
+// directory, which takes one request for a thousand.
+func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
+	found := make(map[string]source, len(keys))
+	if dir := commonDir(keys); dir != "" && len(keys) > 1 {
+		for i, err := range s.list(ctx, dir) {
+			if err != nil {
+				return nil, err
+			}
+			found[i.Key] = source{key: i.Key, etag: i.etag, size: i.Size}
+		}
+	}
+	all := make([]source, len(keys))
+	for i, k := range keys {
+		name, err := s.name(k)
+		if err != nil {
+			return nil, err
+		}
+		src, ok := found[k]
+		if !ok {
+			// Not listed: ask, because a list says nothing about the reason.
+			stat, err := s.c.StatObject(patient(ctx), s.bucket, name, minio.StatObjectOptions{})
+			if err != nil {
+				return nil, fail("stat", err)
+			}
+			src = source{key: k, etag: stat.ETag, size: stat.Size}
+		}
+		src.name = name
+		all[i] = src
+	}
+	return all, nil
+}
+
+// commonDir returns the directory of all keys with a slash, or "".
+func commonDir(keys []string) string {
+	dir := ""
+	for i, k := range keys {
+		d := path.Dir(k)
+		if i > 0 && d != dir || d == "." {
+			return ""
+		}
+		dir = d
+	}
+	if dir == "" {
+		return ""
+	}
+	return dir + "/"
+}
+
+// plan divides sources into pieces that S3 accepts as parts.
+func plan(sources []source, size int64) []piece {
+	// Pieces this large are few enough; copies may be larger, because they
+	// cost us nothing, but several at a time are faster.
+	read := partSizeFor(size)
+	most := min(max(512<<20, read), MaxPart)
+	var all []piece
+	var open piece // being collected, to be read
+	flush := func() {
+		if open.size > 0 {
+			all = append(all, open)
+		}
+		open = piece{}
+	}
+	for _, src := range sources {
+		off := int64(0)
+		for left := src.size; left > 0; left = src.size - off {
+			if open.size == 0 && left >= read {
+				n := min(left, most)
+				if rest := left - n; rest > 0 && rest < read {
+					n = left - read // so that the rest can be copied too
+				}
+				all = append(all, piece{[]segment{{src, off, n}}, n, true})
+				off += n
+				continue
+			}
+			n := min(left, read-open.size)
+			open.segments = append(open.segments, segment{src, off, n})
+			open.size += n
+			off += n
+			if open.size == read {
+				flush()
+			}
+		}
+	}
+	flush()
+	return all
+}
+
+// A segmentReader reads segments one after the other. It can go back to its
+// beginning, which makes requests that send it repeatable.
+type segmentReader struct {
+	ctx  context.Context
+	s    *Store
+	all  []segment
+	rest []segment // nil before the first Seek or Read
+	open blob.Object
+	r    *io.SectionReader
+	err  error
+}
+
+// Seek implements io.Seeker as far as it is needed.
+func (r *segmentReader) Seek(off int64, whence int) (int64, error) {
+	if off != 0 || whence != io.SeekStart {
+		return 0, fmt.Errorf("seek in segments: %w", errors.ErrUnsupported)
+	}
+	r.close()
+	r.rest, r.err = slices.Clone(r.all), nil
+	return 0, nil
+}
+
+func (r *segmentReader) Read(p []byte) (int, error) {
+	for {
+		if r.r != nil {
+			n, err := r.r.Read(p)
+			if n > 0 || err != io.EOF {
+				return n, r.failed(err)
+			}
+			r.close()
+		}
+		if len(r.rest) == 0 {
+			return 0, io.EOF
+		}
+		seg := r.rest[0]
+		r.rest = r.rest[1:]
+		o, err := r.s.Open(r.ctx, seg.key)
+		if err != nil {
+			return 0, r.failed(err)
+		}
+		r.open = o
+		if etag := o.(*object).etag; seg.etag != "" && etag != "" && etag != seg.etag || o.Info().Size != seg.source.size {
+			return 0, r.failed(&failure{"s3: compose: an object has been replaced", nil})
+		}
+		r.r = io.NewSectionReader(o, seg.off, seg.n)
+	}
+}
+
+func (r *segmentReader) failed(err error) error {
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return err
+}
+
+func (r *segmentReader) close() {
+	if r.open != nil {
+		r.open.Close()
+	}
+	r.open, r.r = nil, nil
+}
+
+// result returns the error that counts, given that of the request.
+func (r *segmentReader) result(err error) error {
+	r.close()
+	if r.err != nil && err != nil {
+		return r.err
+	}
+	return err
+}
+
+// remove deletes objects as well as it can. What remains is found by whoever
+// looks for content without record.
+func (s *Store) remove(ctx context.Context, sources []source) {
+	var names iter.Seq[minio.ObjectInfo] = func(yield func(minio.ObjectInfo) bool) {
+		for _, src := range sources {
+			if !yield(minio.ObjectInfo{Key: src.name}) {
+				return
+			}
+		}
+	}
+	if len(sources) == 0 {
+		return
+	}
+	results, err := s.c.RemoveObjectsWithIter(ctx, s.bucket, names, minio.RemoveObjectsOptions{})
+	if err != nil {
+		return
+	}
+	for r := range results {
+		if r.Err != nil {
+			s.c.RemoveObject(ctx, s.bucket, r.ObjectName, minio.RemoveObjectOptions{})
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package s3blob
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A failure is an error of the store. Its text has neither keys of objects,
+// which are capabilities, nor URLs, which may be signed. It does not wrap the
+// error of the network: an unexpected end of a connection to the store is not
+// one of the caller's reader.
+type failure struct {
+	text string
+	kind error // nil if there is none
+}
+
+func (f *failure) Error() string { return f.text }
+
+func (f *failure) Unwrap() error { return f.kind }
+
+// fail describes an error of the client library.
+func fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("s3: %s: %w", op, contextError(err))
+	}
+	var own *failure
+	if errors.As(err, &own) {
+		return err
+	}
+	var resp minio.ErrorResponse
+	if errors.As(err, &resp) {
+		return &failure{"s3: " + op + ": " + describe(resp), kindOf(resp)}
+	}
+	var ca x509.UnknownAuthorityError
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &cert):
+		return &failure{fmt.Sprintf("s3: %s: %v", op, cert), nil}
+	case errors.As(err, &ca):
+		return &failure{fmt.Sprintf("s3: %s: %v", op, ca), nil}
+	}
+	return &failure{"s3: " + op + ": " + network(err), blob.ErrUnavailable}
+}
+
+// network describes an error that is not the server's. The client library puts
+// URLs into some of them.
+func network(err error) string {
+	var timeout interface{ Timeout() bool }
+	var on *net.OpError
+	switch {
+	case errors.Is(err, errSilent) || errors.As(err, &timeout) && timeout.Timeout():
+		return errSilent.Error()
+	case errors.As(err, &on):
+		return on.Error()
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if text := err.Error(); !strings.Contains(text, "/") {
+		return text
+	}
+	return "the connection broke off"
+}
+
+func contextError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return context.Canceled
+	}
+	return context.DeadlineExceeded
+}
+
+// kindOf returns what an answer means for the callers of a store.
+func kindOf(r minio.ErrorResponse) error {
+	switch r.Code {
+	case minio.NoSuchKey, minio.NoSuchUpload:
+		return fs.ErrNotExist
+	case minio.NoSuchBucket: // not fs.ErrNotExist: nothing is known about the object
+		return nil
+	case "InvalidPart", "InvalidPartOrder":
+		return blob.ErrPartETag
+	case "EntityTooSmall":
+		return blob.ErrPartSize
+	case "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling", "ThrottlingException", "RequestLimitExceeded",
+		"RequestThrottled", "RequestTimeout", "InternalError", "ServiceUnavailable", "OperationAborted", existingDirectory:
+		return blob.ErrUnavailable
+	}
+	if r.StatusCode >= 500 || r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusRequestTimeout {
+		return blob.ErrUnavailable
+	}
+	return nil
+}
+
+// describe names an error of the server. Its message is left out where it is
+// not the server's but whatever a proxy has to say.
+func describe(r minio.ErrorResponse) string {
+	hint := map[string]string{
+		minio.NoSuchBucket:      "there is no such bucket",
+		minio.AccessDenied:      "the credentials do not permit this",
+		"InvalidAccessKeyId":    "the access key is not known",
+		"SignatureDoesNotMatch": "the secret key is wrong",
+		"ExpiredToken":          "the session token has expired",
+		"InvalidToken":          "the session token is not valid",
+	}[r.Code]
+	switch {
+	case !isCode(r.Code):
+		return fmt.Sprintf("HTTP status %d", r.StatusCode)
+	case hint != "":
+		return r.Code + ": " + hint
+	}
+	return fmt.Sprintf("%s: %.200s", r.Code, r.Message)
+}
+
+func isCode(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func hasCode(err error, code string) bool {
+	var resp minio.ErrorResponse
+	return errors.As(err, &resp) && resp.Code == code
+}

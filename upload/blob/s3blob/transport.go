@@ -1,0 +1,131 @@
+package s3blob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// transport returns one whose connections end when the server is silent.
+func transport(silence time.Duration) *http.Transport {
+	dial := net.Dialer{Timeout: 10 * time.Second}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return &impatientConn{c, silence}, nil
+		},
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       silence / 2,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 10 * time.Second,
+		DisableCompression:    true, // objects are to arrive as they are
+	}
+}
+
+// An impatientConn fails if nothing can be read or written for a while.
+type impatientConn struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (c *impatientConn) Read(b []byte) (int, error) {
+	c.Conn.SetReadDeadline(time.Now().Add(c.silence))
+	return c.Conn.Read(b)
+}
+
+func (c *impatientConn) Write(b []byte) (int, error) {
+	// While a body goes out the server has nothing to say.
+	c.Conn.SetDeadline(time.Now().Add(c.silence))
+	return c.Conn.Write(b)
+}
+
+// maxSilences is how often one call of a [Store] waits for a silent server.
+const maxSilences = 2
+
+// A patience counts how often a call has waited in vain. The client library
+// repeats requests without looking at the time that they have taken.
+type patience struct{ silences atomic.Int32 }
+
+type patienceKey struct{}
+
+// patient begins a call.
+func patient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patienceKey{}, new(patience))
+}
+
+// silent notes that the server was silent, if that is what the error says, and
+// returns whether the call is to be given up.
+func silent(ctx context.Context, err error) (enough bool) {
+	p, ok := ctx.Value(patienceKey{}).(*patience)
+	if !ok {
+		return false
+	}
+	var timeout interface{ Timeout() bool }
+	if err != nil && ctx.Err() == nil && errors.As(err, &timeout) && timeout.Timeout() {
+		p.silences.Add(1)
+	}
+	return p.silences.Load() >= maxSilences
+}
+
+var errSilent = errors.New("the server does not answer")
+
+// A guarded transport gives up calls in which the server is silent. And it does
+// not read the body of a request any more once that has failed: http.Transport
+// may go on with it for a moment, while the client library already reads it from
+// the beginning for the next try.
+type guarded struct{ http.RoundTripper }
+
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if silent(req.Context(), nil) {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, errSilent
+	}
+	resp, err := g.roundTrip(req)
+	silent(req.Context(), err)
+	return resp, err
+}
+
+func (g guarded) roundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return g.RoundTripper.RoundTrip(req)
+	}
+	b := &guardedBody{ReadCloser: req.Body}
+	r := *req
+	r.Body = b
+	resp, err := g.RoundTripper.RoundTrip(&r)
+	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
+		b.stop()
+	}
+	return resp, err
+}
+
+type guardedBody struct {
+	mu sync.Mutex
+	io.ReadCloser
+	stopped bool
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return 0, errors.New("the request is over")
+	}
+	return b.ReadCloser.Read(p)
+}
+
+func (b *guardedBody) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = true
+}

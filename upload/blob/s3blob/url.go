@@ -1,0 +1,98 @@
+package s3blob
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ParseURL makes a Config of a URL of the form
+//
+//	s3://bucket/prefix?endpoint=…&region=…
+//
+// The parameters endpoint, public_endpoint, region and private are the fields of
+// the same name. path_style=true stands for the addressing [PathStyle], and
+// path_style=false for [VirtualHosted]. The URL holds no credentials, because it
+// is shown in lists of processes and in logs.
+func ParseURL(raw string) (Config, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The error of package url quotes the URL, and people put secrets there.
+		return Config{}, errors.New("not a URL such as s3://bucket/prefix?endpoint=https://host&region=name")
+	}
+	switch {
+	case u.Scheme != "s3":
+		return Config{}, errors.New("the URL of a bucket begins with s3://")
+	case u.User != nil:
+		return Config{}, errors.New("the URL of a bucket must not have credentials in it")
+	case u.Host == "":
+		return Config{}, errors.New("the URL names no bucket: it has the form s3://bucket")
+	case u.Fragment != "":
+		return Config{}, errors.New("the URL of a bucket must not have a #")
+	}
+	c := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Config{}, errors.New("the parameters of the URL are malformed")
+	}
+	for name, values := range q {
+		if len(values) != 1 {
+			return Config{}, fmt.Errorf("parameter %q is given more than once", name)
+		}
+		v := values[0]
+		var err error
+		switch name {
+		case "endpoint":
+			c.Endpoint = v
+		case "public_endpoint":
+			c.PublicEndpoint = v
+		case "region":
+			c.Region = v
+		case "path_style":
+			var path bool
+			if path, err = parseBool(v); path {
+				c.Addressing = PathStyle
+			} else {
+				c.Addressing = VirtualHosted
+			}
+		case "private":
+			c.Private, err = parseBool(v)
+		default:
+			return Config{}, fmt.Errorf("parameter %q is not known: there are endpoint, public_endpoint, region, path_style and private", name)
+		}
+		if err != nil {
+			return Config{}, fmt.Errorf("parameter %q: %w", name, err)
+		}
+	}
+	return c, c.check()
+}
+
+func parseBool(v string) (bool, error) {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, errors.New("it is either true or false")
+	}
+	return b, nil
+}
+
+// parseEndpoint returns the host of an endpoint, with its port, and whether
+// it is to be reached by TLS. Without a scheme it is.
+func parseEndpoint(s string) (host string, secure bool, err error) {
+	if !strings.Contains(s, "://") {
+		s = "https://" + s
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "", false, errors.New("an endpoint has the form https://host:port")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", false, errors.New("an endpoint begins with http:// or https://")
+	case u.User != nil:
+		return "", false, errors.New("an endpoint must not have credentials in it")
+	case u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		return "", false, errors.New("an endpoint has the form https://host:port, and nothing after it")
+	}
+	return u.Host, u.Scheme == "https", nil
+}

@@ -1,0 +1,192 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A session is direct if its parts are sent to the blob store by the client
+// (see blob.DirectUploader). Its UploadID is the store's then. Ours cannot be
+// mistaken for it.
+func (f *File) direct() bool { return f.UploadID != "" && !isID(f.UploadID) }
+
+func (f *File) directUpload() blob.DirectUpload {
+	return blob.DirectUpload{Key: f.Object, ID: f.UploadID, Begun: f.Created}
+}
+
+// errNoDirect is for sessions from a time when the store was another one.
+var errNoDirect = fmt.Errorf("the store knows nothing of direct uploads: %w", errors.ErrUnsupported)
+
+// directStore returns the blob store, for sessions that are direct.
+func (m *Manager) directStore() (blob.DirectUploader, error) {
+	if d, ok := m.blobs.(blob.DirectUploader); ok {
+		return d, nil
+	}
+	return nil, errNoDirect
+}
+
+// beginDirect makes f a direct session if the store permits it. That comes
+// before the record, so that a record tells for ever which kind it is; what a
+// crash in between leaves behind is found by Sweep.
+func (m *Manager) beginDirect(ctx context.Context, f *File) error {
+	d, ok := m.blobs.(blob.DirectUploader)
+	if !ok {
+		return nil
+	}
+	u, err := d.BeginDirect(ctx, f.Object, f.Size, f.Parts)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case err != nil:
+		return err
+	case u.ID == "" || isID(u.ID):
+		return errors.Join(errors.New("the store gives an upload an id like ours"), d.AbortDirect(ctx, u))
+	}
+	f.UploadID = u.ID
+	return nil
+}
+
+// abortDirect ends a direct session as far as the store knows of it.
+func (m *Manager) abortDirect(ctx context.Context, f *File) error {
+	if !f.direct() {
+		return nil
+	}
+	d, err := m.directStore()
+	if err != nil {
+		return nil // nothing that we could reach
+	}
+	return d.AbortDirect(ctx, f.directUpload())
+}
+
+// directURLs returns the URLs of the store for all parts.
+func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) ([]*url.URL, error) {
+	d, err := m.directStore()
+	if err != nil {
+		return nil, err
+	}
+	// The size of a single part is known. Others need not be of equal size:
+	// that is up to the client.
+	size := int64(-1)
+	if f.Parts == 1 {
+		size = f.Size
+	}
+	ttl := max(m.urlExpires(f, now).Sub(now), time.Second).Truncate(time.Second)
+	urls := make([]*url.URL, f.Parts)
+	for i := range urls {
+		if urls[i], err = d.PresignPart(ctx, f.directUpload(), i+1, size, ttl); err != nil {
+			return nil, err
+		}
+	}
+	return urls, nil
+}
+
+// completeDirect finishes a direct session. What has arrived, only the store
+// knows; but it would also leave out parts that are not listed.
+func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Part) (*File, error) {
+	d, err := m.directStore()
+	if err != nil {
+		return nil, fmt.Errorf("complete upload: %w", err)
+	}
+	arrived, err := d.DirectParts(ctx, f.directUpload())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errExpired("upload") // ended by a rule of the bucket
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parts of the upload: %w", err)
+	}
+	stored := make([]Part, len(arrived))
+	list := make([]blob.Part, len(arrived))
+	for i, p := range arrived {
+		stored[i] = Part{Number: p.Number, ETag: p.ETag, Size: p.Size}
+		list[i] = p.Part
+	}
+	if err := checkParts(f, listed, stored); err != nil {
+		return nil, err
+	}
+	etag, err := blob.ETag(list)
+	if err != nil {
+		return nil, fmt.Errorf("parts of the upload: %w", err)
+	}
+	// Whoever finds the object without us must know its ETag.
+	if _, err := m.store.Update(ctx, f.Key, func(f *File) error { f.ETag = etag; return nil }); err != nil {
+		return nil, fmt.Errorf("record etag: %w", err)
+	}
+	if n := len(arrived); n > 1 && arrived[n-1].Size == 0 {
+		arrived = arrived[:n-1] // adds nothing, and not every store takes it
+	}
+	err = d.CommitDirect(ctx, f.directUpload(), arrived)
+	switch {
+	case errors.Is(err, blob.ErrPartSize):
+		return nil, &Error{Kind: ErrInvalid, Cause: err, Message: "a part is too small: all parts of this upload but the last need at least 5 MiB"}
+	case errors.Is(err, blob.ErrPartETag):
+		return nil, &Error{Kind: ErrPartETag, Cause: err, Message: "a part has been uploaded again in the meantime"}
+	case err != nil:
+		return nil, fmt.Errorf("complete upload: %w", err)
+	}
+	return m.markReadyAs(ctx, f, etag)
+}
+
+// sweepDirect ends direct uploads begun before t that no open session knows.
+func (m *Manager) sweepDirect(ctx context.Context, t time.Time) (ended int, err error) {
+	d, ok := m.blobs.(blob.DirectUploader)
+	if !ok {
+		return 0, nil
+	}
+	var errs []error
+	for u, err := range d.ListDirect(ctx) {
+		if err != nil {
+			errs = append(errs, err)
+			break
+		}
+		if !u.Begun.Before(t) {
+			continue
+		}
+		f, err := m.store.Get(ctx, strings.TrimPrefix(u.Key, objectPrefix))
+		if err == nil && f.State == Open && f.UploadID == u.ID {
+			continue
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = d.AbortDirect(ctx, u)
+			ended++
+		}
+		errs = append(errs, err)
+	}
+	return ended, errors.Join(errs...)
+}
+
+// maxLinkTTL is the longest lifetime of a link. A download that has begun goes on
+// after it.
+const maxLinkTTL = time.Hour
+
+// Link returns the record of a file and an absolute URL from which it can be
+// fetched by GET for an hour at most, if the blob store has such; else the URL
+// is nil. For owner and the errors see [Manager.Ready]. o.TTL is ignored.
+func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOptions) (*File, *url.URL, error) {
+	f, err := m.Ready(ctx, owner, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, ok := m.blobs.(blob.Linker)
+	if !ok {
+		return f, nil, nil
+	}
+	o.TTL = maxLinkTTL
+	if !f.Expires.IsZero() {
+		o.TTL = max(min(o.TTL, f.Expires.Sub(m.now())).Truncate(time.Second), time.Second)
+	}
+	u, err := l.Link(ctx, f.Object, o)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return f, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("link to content: %w", err)
+	}
+	return f, u, nil
+}
