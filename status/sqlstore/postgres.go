@@ -353,6 +353,30 @@ func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) 
 	return f(ctx, &pgTx{Tx: t})
 }
 
+// each runs a query, which sees one state of the database by itself.
+func (p *postgres) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	args = texts(args)
+	var rows pgx.Rows
+	err := p.retry(ctx, func() (err error) {
+		rows, err = p.pool.Query(ctx, text, args...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return scan(rows, f)
+}
+
+func scan(rows pgx.Rows, f func(scanner) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // A pgTx is a transaction of PostgreSQL.
 type pgTx struct {
 	pgx.Tx
@@ -375,13 +399,7 @@ func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, arg
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return scan(rows, f)
 }
 
 func (t *pgTx) row(ctx context.Context, text string, args ...any) scanner {

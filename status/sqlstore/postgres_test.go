@@ -1,7 +1,14 @@
 package sqlstore_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
@@ -49,4 +56,223 @@ func TestPostgresKeys(t *testing.T) {
 func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	testSettings(t, openPostgres(t))
+}
+
+// TestPostgresTogether opens an empty database from several processes at once: one
+// of them makes the tables.
+func TestPostgresTogether(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url, Connections: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := db.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestPostgresOpen(t *testing.T) {
+	t.Parallel()
+	db := openPostgres(t)
+	url := db.Pool().Config().ConnString()
+	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url}); !errors.Is(err, sqlstore.ErrNewer) {
+		t.Errorf("error is %v, want one that matches ErrNewer", err)
+	}
+	for name, o := range map[string]sqlstore.Options{
+		"both":         {URL: url, Path: "x"},
+		"no URL":       {URL: "postgres://:x"},
+		"nobody there": {URL: "postgres://x@127.0.0.1:1/x"},
+	} {
+		if _, err := sqlstore.Open(t.Context(), o); err == nil {
+			t.Errorf("%s: was opened", name)
+		}
+	}
+	if err := db.Backup(t.Context(), "x"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("backup: error is %v, want one that matches errors.ErrUnsupported", err)
+	}
+	lite := open(t)
+	if err := lite.SetTicketer(nil); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("tickets in SQLite: error is %v, want one that matches errors.ErrUnsupported", err)
+	}
+	if lite.Pool() != nil {
+		t.Error("SQLite has connections to PostgreSQL")
+	}
+	called := false
+	if err := lite.Migrate(t.Context(), func(context.Context) error { called = true; return nil }); err != nil || !called {
+		t.Errorf("migrating SQLite: called %v, error %v", called, err)
+	}
+}
+
+// TestPostgresText asks for what is no text to PostgreSQL.
+func TestPostgresText(t *testing.T) {
+	t.Parallel()
+	db := openPostgres(t)
+	for _, id := range []string{"\x00", "a\x00b", "\xff"} {
+		if _, err := db.Operations().Get(t.Context(), id); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("operation %q: error is %v, want one that matches fs.ErrNotExist", id, err)
+		}
+		if _, err := db.Files().Get(t.Context(), id); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("file %q: error is %v, want one that matches fs.ErrNotExist", id, err)
+		}
+	}
+	op := &status.Operation{ID: "op", Owner: "alice", IdempotencyKey: "\xff", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}}
+	for range 2 {
+		if got, err := db.Operations().Create(t.Context(), op); err != nil || got.ID != "op" {
+			t.Errorf("operation under a strange key is %+v, error %v", got, err)
+		}
+		op = op.Clone()
+		op.ID = "other"
+	}
+}
+
+// TestChanges has one process told of what another does.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	a := openPostgres(t)
+	b := openURL(t, a.Pool().Config().ConnString())
+	type heard struct{ ids []string }
+	changes, own := make(chan heard, 100), make(chan heard, 100)
+	for db, c := range map[*sqlstore.DB]chan heard{a: own, b: changes} {
+		go db.Operations().Changes(t.Context(), func(ids []string) { c <- heard{ids} })
+		if first := <-c; first.ids != nil {
+			t.Fatalf("first call tells of %q, want none", first.ids)
+		}
+	}
+	op, err := a.Operations().Create(t.Context(), &status.Operation{ID: "op", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := a.Operations().Claim(t.Context(), status.Ref{Operation: op.ID}, "w", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-changes; !slices.Equal(got.ids, []string{"op"}) {
+		t.Errorf("told of %q, want op", got.ids)
+	}
+	if _, err := a.Operations().Finish(t.Context(), claim, status.Outcome{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-changes; !slices.Equal(got.ids, []string{"op"}) {
+		t.Errorf("told of %q, want op", got.ids)
+	}
+	// When all connections were broken, whatever happened may have been missed.
+	if _, err := a.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-changes; got.ids != nil {
+		t.Errorf("told of %q, want to be told that some are missed", got.ids)
+	}
+	if got := <-own; got.ids != nil {
+		t.Errorf("a process was told of what it did itself: %q", got.ids)
+	}
+}
+
+// TestOutage has the server crash while claims are held and operations stored.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	db := openURL(t, server.Database(t))
+	s := db.Operations()
+	create := func(id string) error {
+		_, err := s.Create(t.Context(), &status.Operation{ID: id, Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}, {Queue: "pdf"}}})
+		return err
+	}
+	if err := create("op"); err != nil {
+		t.Fatal(err)
+	}
+	// The first is renewed after the outage, the second ends after it.
+	const lease = 2 * time.Second
+	var claims []*status.Claim
+	for i := range 2 {
+		c, err := s.Claim(t.Context(), status.Ref{Operation: "op", Index: i}, fmt.Sprint("w", i), lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims = append(claims, c)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("lost"); err == nil {
+		t.Fatal("an operation was stored while the server was down")
+	}
+	if _, err := s.Beat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err == nil {
+		t.Fatal("a claim was renewed while the server was down")
+	}
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if err := create(fmt.Sprint("op", i)); err != nil {
+				t.Errorf("after the outage: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if stop, err := s.Beat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err != nil || len(stop) > 0 {
+		t.Errorf("a claim that could not be renewed is lost: %v, error %v", stop, err)
+	}
+	for _, c := range claims {
+		if _, err := s.Finish(t.Context(), c, status.Outcome{}); err != nil {
+			t.Errorf("item %d: %v", c.Index, err)
+		}
+	}
+	if op, err := s.Get(t.Context(), "op"); err != nil || op.State != status.Completed {
+		t.Errorf("operation is %+v, error %v", op, err)
+	}
+	if _, err := s.Get(t.Context(), "lost"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
+	}
+}
+
+// TestCache reads finished operations again and again: what one gets is one's own.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	for name, db := range map[string]*sqlstore.DB{"SQLite": open(t), "PostgreSQL": openPostgres(t)} {
+		s := db.Operations()
+		if _, err := s.Create(t.Context(), &status.Operation{ID: "op", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.Claim(t.Context(), status.Ref{Operation: "op"}, "w", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Finish(t.Context(), c, status.Outcome{Results: []status.File{{Key: "result"}}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			op, err := s.Get(t.Context(), "op")
+			if err != nil || op.State != status.Completed || op.Items[0].Results[0].Key != "result" {
+				t.Fatalf("%s: operation is %+v, error %v", name, op, err)
+			}
+			op.State, op.Items[0].Results[0].Key = status.Failed, "changed"
+		}
+		if n, err := s.DeleteFinished(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 1 {
+			t.Fatalf("%s: deleted %d, error %v", name, n, err)
+		}
+		if op, err := s.Get(t.Context(), "op"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: deleted operation is %+v, error %v", name, op, err)
+		}
+	}
 }

@@ -259,6 +259,9 @@ func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error
 
 // each runs a query in a view of its own and has f scan every row.
 func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	if db.pg != nil {
+		return db.pg.each(ctx, f, text, args...)
+	}
 	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
 }
 
