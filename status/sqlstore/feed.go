@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/status"
 )
 
 // A feed tells other processes which operations have changed. PostgreSQL lets
@@ -20,8 +22,8 @@ type feed struct {
 	self string // tells who sent a notification
 
 	mu      sync.Mutex
-	changed map[string]bool
-	wake    chan struct{} // holds a token if there is something to tell
+	changed map[string]bool // by operation: whether it was cancelled
+	wake    chan struct{}   // holds a token if there is something to tell
 }
 
 // Channel and rates of notifications.
@@ -30,17 +32,18 @@ const (
 	feedPause   = 40 * time.Millisecond // between two notifications of a process
 	feedBytes   = 7500                  // of one; PostgreSQL takes less than 8000
 	feedMax     = 1000                  // operations told of at once: more is not worth it
+	cancelMark  = "\t"                  // before an operation that was cancelled
 )
 
 func (f *feed) init() {
 	f.self, f.wake, f.changed = rand.Text(), make(chan struct{}, 1), make(map[string]bool)
 }
 
-func (f *feed) add(id string) {
+func (f *feed) add(id string, cancelled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.changed) < feedMax {
-		f.changed[id] = true
+	if cancelled || len(f.changed) < feedMax {
+		f.changed[id] = f.changed[id] || cancelled
 	}
 	select {
 	case f.wake <- struct{}{}:
@@ -53,9 +56,12 @@ func (f *feed) take() (payloads []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var b strings.Builder
-	for id := range f.changed {
-		if len(id) > 200 || strings.ContainsAny(id, "\n\x00") {
+	for id, cancelled := range f.changed {
+		if id == "" || len(id) > 200 || strings.ContainsAny(id, "\n\x00") || !utf8.ValidString(id) {
 			continue // not one of ours
+		}
+		if cancelled {
+			id = cancelMark + id
 		}
 		if b.Len()+1+len(id) > feedBytes {
 			payloads = append(payloads, b.String())
@@ -97,16 +103,15 @@ func (p *postgres) publish(ctx context.Context) {
 }
 
 // changed tells other processes that an operation has changed.
-func (db *DB) changed(id string) {
+func (db *DB) changed(id string, cancelled bool) {
 	if db.pg != nil {
-		db.pg.feed.add(id)
+		db.pg.feed.add(id, cancelled)
 	}
 }
 
-// Changes calls f with the IDs of operations that other processes have changed,
-// until ctx is done, and with none when some may have been missed. It takes one
-// connection. If the database is SQLite it does nothing but wait.
-func (s *Operations) Changes(ctx context.Context, f func(ids []string)) error {
+// Changes implements [status.Feed]. It takes one connection. If the database is
+// SQLite it does nothing but wait.
+func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error {
 	p := s.db.pg
 	if p == nil {
 		<-ctx.Done()
@@ -131,7 +136,7 @@ func (s *Operations) Changes(ctx context.Context, f func(ids []string)) error {
 }
 
 // listen calls f until the connection breaks.
-func (p *postgres) listen(ctx context.Context, f func(ids []string)) error {
+func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
 	// A connection beside the pool, which is for short transactions.
 	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
@@ -161,9 +166,17 @@ func (p *postgres) listen(ctx context.Context, f func(ids []string)) error {
 		case err != nil:
 			return fmt.Errorf("listen: %w", err)
 		}
-		ids := strings.Split(n.Payload, "\n")
-		if ids[0] != p.feed.self {
-			f(slices.Clip(ids[1:]))
+		sender, ids, _ := strings.Cut(n.Payload, "\n")
+		if sender == p.feed.self || ids == "" {
+			continue
 		}
+		var changes []status.Change
+		for id := range strings.SplitSeq(ids, "\n") {
+			id, cancelled := strings.CutPrefix(id, cancelMark)
+			changes = append(changes, status.Change{ID: id, Cancelled: cancelled})
+		}
+		f(changes)
 	}
 }
+
+var _ status.Feed = (*Operations)(nil)

@@ -327,7 +327,7 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 	if err != nil {
 		return nil, err
 	}
-	s.db.changed(ref.Operation)
+	s.db.changed(ref.Operation, false)
 	return c, nil
 }
 
@@ -420,7 +420,7 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		return nil, err
 	}
 	s.db.cache.put(op)
-	s.db.changed(c.Operation)
+	s.db.changed(c.Operation, false)
 	return op, nil
 }
 
@@ -498,7 +498,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 	if err != nil {
 		return nil, err
 	}
-	s.db.changed(id)
+	s.db.changed(id, true)
 	return op, nil
 }
 

@@ -144,12 +144,11 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	a := openPostgres(t)
 	b := openURL(t, a.Pool().Config().ConnString())
-	type heard struct{ ids []string }
-	changes, own := make(chan heard, 100), make(chan heard, 100)
-	for db, c := range map[*sqlstore.DB]chan heard{a: own, b: changes} {
-		go db.Operations().Changes(t.Context(), func(ids []string) { c <- heard{ids} })
-		if first := <-c; first.ids != nil {
-			t.Fatalf("first call tells of %q, want none", first.ids)
+	changes, own := make(chan []status.Change, 100), make(chan []status.Change, 100)
+	for db, c := range map[*sqlstore.DB]chan []status.Change{a: own, b: changes} {
+		go db.Operations().Changes(t.Context(), func(all []status.Change) { c <- all })
+		if first := <-c; first != nil {
+			t.Fatalf("first call tells of %v, want none", first)
 		}
 	}
 	op, err := a.Operations().Create(t.Context(), &status.Operation{ID: "op", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}})
@@ -160,25 +159,31 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := <-changes; !slices.Equal(got.ids, []string{"op"}) {
-		t.Errorf("told of %q, want op", got.ids)
+	if got, want := <-changes, []status.Change{{ID: "op"}}; !slices.Equal(got, want) {
+		t.Errorf("told of %v, want %v", got, want)
+	}
+	if _, err := a.Operations().Cancel(t.Context(), "alice", "op"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-changes, []status.Change{{ID: "op", Cancelled: true}}; !slices.Equal(got, want) {
+		t.Errorf("told of %v, want %v", got, want)
 	}
 	if _, err := a.Operations().Finish(t.Context(), claim, status.Outcome{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-changes; !slices.Equal(got.ids, []string{"op"}) {
-		t.Errorf("told of %q, want op", got.ids)
+	if got, want := <-changes, []status.Change{{ID: "op"}}; !slices.Equal(got, want) {
+		t.Errorf("told of %v, want %v", got, want)
 	}
 	// When all connections were broken, whatever happened may have been missed.
 	if _, err := a.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-changes; got.ids != nil {
-		t.Errorf("told of %q, want to be told that some are missed", got.ids)
+	if got := <-changes; got != nil {
+		t.Errorf("told of %v, want to be told that some are missed", got)
 	}
-	if got := <-own; got.ids != nil {
-		t.Errorf("a process was told of what it did itself: %q", got.ids)
+	if got := <-own; got != nil {
+		t.Errorf("a process was told of what it did itself: %v", got)
 	}
 }
 
