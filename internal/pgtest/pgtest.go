@@ -151,12 +151,27 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
+// Example returns the URL of a new, empty database on the server of the test
+// binary, for examples.
+func Example() string {
+	name, err := shared.Load().create()
+	if err != nil {
+		panic(err)
+	}
+	return shared.Load().URL(name)
+}
+
+func (s *Server) create() (name string, err error) {
+	name = fmt.Sprintf("test%d", s.seq.Add(1))
+	return name, s.exec("CREATE DATABASE " + name)
+}
+
 // Database returns the URL of a new, empty database. It is dropped when the test
 // ends.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("test%d", s.seq.Add(1))
-	if err := s.exec("CREATE DATABASE " + name); err != nil {
+	name, err := s.create()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

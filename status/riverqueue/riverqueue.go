@@ -132,12 +132,20 @@ func (q *Queue) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := m.ExistingVersions(ctx)
-	if err != nil {
+	var table *string
+	if err := q.pool.QueryRow(ctx, `SELECT to_regclass('river_migration')::text`).Scan(&table); err != nil {
 		return err
 	}
-	if known := m.AllVersions(); len(have) > 0 && have[len(have)-1].Version > known[len(known)-1].Version {
-		return fmt.Errorf("version %d, known is %d: %w", have[len(have)-1].Version, known[len(known)-1].Version, sqlstore.ErrNewer)
+	if table != nil {
+		all := m.AllVersions()
+		known := all[len(all)-1].Version
+		var have int
+		if err := q.pool.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM river_migration`).Scan(&have); err != nil {
+			return err
+		}
+		if have > known {
+			return fmt.Errorf("version %d, known is %d: %w", have, known, sqlstore.ErrNewer)
+		}
 	}
 	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	return err
@@ -168,7 +176,7 @@ func queueName(queue string) string {
 	if simple.MatchString(queue) {
 		return "fw-" + queue
 	}
-	return "fw-x-" + hex.EncodeToString([]byte(queue))
+	return "fw-x-0" + hex.EncodeToString([]byte(queue))
 }
 
 var simple = regexp.MustCompile(`^[a-z0-9]{1,50}$`)
@@ -261,7 +269,7 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		}
 	}
 	if len(cfg.Queues) == 0 {
-		if limits[""] < 0 || limits[""] == 0 && len(limits) > 0 {
+		if limits[""] < 0 {
 			<-ctx.Done() // this process only submits
 			return nil
 		}
