@@ -97,26 +97,28 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 		}
 		return r.Issue(ctx, tx, lanes)
 	})
+	if err != nil || !full || r.limits[""] < 0 {
+		return err
+	}
+	rows, err := r.pool.Query(ctx, `SELECT DISTINCT queue FROM items WHERE finished_ms IS NULL`)
 	if err != nil {
 		return err
 	}
-	for _, l := range lanes {
-		r.join(l.Queue)
-	}
-	return nil
+	var queue string
+	_, err = pgx.ForEachRow(rows, []any{&queue}, func() error { return r.join(queue) })
+	return err
 }
 
 // join begins to work on a queue that was not known.
-func (r *run) join(queue string) {
+func (r *run) join(queue string) error {
 	if r.queues[queue] {
-		return
+		return nil
 	}
 	r.queues[queue] = true
 	if c, ok := r.queueConfig(queue); ok {
-		if err := r.client.Queues().Add(queueName(queue), c); err != nil {
-			r.log.Error("queue cannot be worked on", "queue", queue, "err", err)
-		}
+		return r.client.Queues().Add(queueName(queue), c)
 	}
+	return nil
 }
 
 // Items whose ticket is no good, as conditions: $1 is the lease in milliseconds.
