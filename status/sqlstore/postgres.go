@@ -30,6 +30,7 @@ type postgres struct {
 	log   *slog.Logger
 	clock clock
 	feed  feed
+	locks locks
 	stop  context.CancelFunc // ends what runs in the background
 	done  sync.WaitGroup
 
@@ -119,6 +120,7 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 func (p *postgres) close() error {
 	p.stop()
 	p.done.Wait()
+	p.locks.close()
 	p.pool.Close()
 	return nil
 }

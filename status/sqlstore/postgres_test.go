@@ -1,12 +1,17 @@
 package sqlstore_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +20,8 @@ import (
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/statustest"
 	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/fsblob"
 	"github.com/filewright/filewright/upload/uploadtest"
 )
 
@@ -278,6 +285,184 @@ func TestCache(t *testing.T) {
 		}
 		if op, err := s.Get(t.Context(), "op"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: deleted operation is %+v, error %v", name, op, err)
+		}
+	}
+}
+
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	a := openPostgres(t)
+	b := openURL(t, a.Pool().Config().ConnString())
+	for _, info := range []string{"old", "new"} {
+		if err := a.Announce(t.Context(), "a", []byte(info)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Announce(t.Context(), "b", nil); err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := b.Nodes(t.Context(), time.Hour)
+	if err != nil || len(nodes) != 2 || nodes[0].ID != "a" || string(nodes[0].Info) != "new" || nodes[1].ID != "b" || nodes[0].Seen.IsZero() {
+		t.Errorf("nodes are %+v, error %v", nodes, err)
+	}
+	time.Sleep(5 * time.Millisecond)
+	if nodes, err := b.Nodes(t.Context(), time.Millisecond); err != nil || len(nodes) != 0 {
+		t.Errorf("nodes that were seen just now are %+v, error %v", nodes, err)
+	}
+	if _, err := a.Pool().Exec(t.Context(), `UPDATE nodes SET beat_ms = beat_ms - 7200000 WHERE id = 'a'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Announce(t.Context(), "b", nil); err != nil {
+		t.Fatal(err)
+	}
+	if nodes, err := b.Nodes(t.Context(), 24*time.Hour); err != nil || len(nodes) != 1 {
+		t.Errorf("nodes are %+v, error %v, want only b", nodes, err)
+	}
+	lite := open(t)
+	_, err1 := lite.Nodes(t.Context(), time.Hour)
+	_, err2 := lite.Lock(t.Context(), "name")
+	for _, err := range []error{err1, err2, lite.Announce(t.Context(), "a", nil)} {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("SQLite: error is %v, want one that matches errors.ErrUnsupported", err)
+		}
+	}
+}
+
+// TestLock has goroutines of two processes want the same lock.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	a := openPostgres(t)
+	url := a.Pool().Config().ConnString()
+	b := openURL(t, url)
+	var holders, sum atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 8 {
+		db := []*sqlstore.DB{a, b}[i%2]
+		wg.Go(func() {
+			for range 5 {
+				unlock, err := db.Lock(t.Context(), "name")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				sum.Add(1)
+				holders.Add(-1)
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if n := sum.Load(); n != 40 {
+		t.Errorf("the lock was held %d times, want 40", n)
+	}
+	unlock, err := a.Lock(t.Context(), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	other, err := b.Lock(t.Context(), "other")
+	if err != nil {
+		t.Fatal("another lock is held: ", err)
+	}
+	other()
+	for name, db := range map[string]*sqlstore.DB{"the same": a, "another": b} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := db.Lock(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s process: error is %v, want one that matches context.DeadlineExceeded", name, err)
+		}
+		cancel()
+	}
+
+	// The end of a process frees its locks.
+	dead, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dead.Lock(t.Context(), "of the dead"); err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	free, err := b.Lock(t.Context(), "of the dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
+}
+
+// TestUploads has two processes take the parts of one file, and different bodies
+// for the same part at the same time: what is recorded is what is stored.
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	a := openPostgres(t)
+	b := openURL(t, a.Pool().Config().ConnString())
+	dir := t.TempDir()
+	var managers []*upload.Manager
+	for _, db := range []*sqlstore.DB{a, b} {
+		blobs, err := fsblob.New(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { blobs.Close() })
+		m, err := upload.NewManager(blobs, &upload.Options{Store: db.Files(), Locker: db, Secrets: [][]byte{make([]byte, 32)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		managers = append(managers, m)
+	}
+	const parts, size = 4, 1 << 20
+	f, urls, err := managers[0].Start(t.Context(), upload.Request{Owner: "alice", Name: "a.bin", Size: parts * size, Parts: parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 2 * parts {
+		wg.Go(func() {
+			body := bytes.Repeat([]byte{byte('a' + i)}, size)
+			if _, err := managers[i%2].PutPart(t.Context(), http.MethodPut, urls[i/2], bytes.NewReader(body), upload.PutOptions{Size: size}); err != nil {
+				t.Errorf("body %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	stored, err := b.Files().Parts(t.Context(), f.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []blob.Part
+	for _, p := range stored {
+		list = append(list, blob.Part{Number: p.Number, ETag: p.ETag})
+	}
+	var done atomic.Int32
+	for i := range 4 {
+		wg.Go(func() {
+			_, again, err := managers[i%2].Complete(t.Context(), "alice", f.Key, "", "", list)
+			if err != nil {
+				t.Error(err)
+			}
+			if !again {
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := done.Load(); n != 1 {
+		t.Errorf("the upload was completed %d times, want once", n)
+	}
+	_, o, err := managers[1].Open(t.Context(), "alice", f.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	for i, p := range stored {
+		body := make([]byte, size)
+		if _, err := o.ReadAt(body, int64(i)*size); err != nil {
+			t.Fatal(err)
+		}
+		if sum := md5.Sum(body); hex.EncodeToString(sum[:]) != p.ETag {
+			t.Errorf("part %d is not what its record says", p.Number)
 		}
 	}
 }
