@@ -89,6 +89,7 @@ type serverConfig struct {
 	logFormat string
 	logLevel  slog.Level
 	engines   engineConfig
+	cluster   clusterConfig
 	api       httpapi.Config
 }
 
@@ -130,6 +131,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
 	s.engines.register(fs)
+	s.cluster.register(fs)
 }
 
 // finish checks what only makes sense together.
@@ -148,7 +150,7 @@ func (s *serverConfig) finish() error {
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")
 	}
-	return nil
+	return s.cluster.finish()
 }
 
 func (s *serverConfig) logger(w io.Writer) *slog.Logger {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
@@ -42,8 +44,12 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
+	var handler http.Handler = app.service
+	if cfg.cluster.role == roleWorker {
+		handler = workerOnly(handler)
+	}
 	srv := &http.Server{
-		Handler:           app.service,
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
@@ -54,10 +60,12 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
 		base = cfg.publicURL
 	}
-	key, err := app.firstKey(ctx)
-	if err != nil {
-		ln.Close()
-		return err
+	key := ""
+	if cfg.cluster.role != roleWorker {
+		if key, err = app.firstKey(ctx); err != nil {
+			ln.Close()
+			return err
+		}
 	}
 	app.welcome(c, base, key)
 
@@ -69,9 +77,19 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	workCtx, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	go func() { worked <- app.service.Run(workCtx) }()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if app.cluster != nil {
+			app.cluster.run(workCtx)
+		}
+	}()
 	warmed := make(chan struct{})
 	go func() {
 		defer close(warmed)
+		if app.set == nil {
+			return
+		}
 		if err := app.set.Warm(workCtx); err != nil && workCtx.Err() == nil {
 			log.Warn("an engine does not start", "err", err)
 		}
@@ -96,6 +114,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		srv.Close() // an upload that takes longer can be repeated
 	}
 	<-warmed
+	<-told
 	if running {
 		if err := <-worked; failure == nil {
 			failure = err
@@ -117,7 +136,9 @@ type app struct {
 	db      *sqlstore.DB
 	blobs   *fsblob.Store
 	keys    *account.Keys
-	set     *standard.Set
+	set     *standard.Set // nil: this server has no engines
+	cluster *cluster      // nil: this is the only server
+	lock    *os.File      // of the data directory, if the database is elsewhere
 	dataDir string
 	log     *slog.Logger
 }
@@ -138,7 +159,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true}); err != nil {
+	api := cfg.api
+	if cfg.cluster.url == "" {
+		a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true, Log: log})
+	} else {
+		err = a.join(ctx, &cfg.cluster, &api)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Nobody else uses the directory now: what is in the scratch space was
@@ -149,36 +176,27 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return nil, err
 	}
-	if a.blobs, err = fsblob.New(filepath.Join(dir, "blobs")); err != nil {
+	blobs := cfg.cluster.blobs
+	if blobs == "" {
+		blobs = filepath.Join(dir, "blobs")
+	}
+	if a.blobs, err = fsblob.New(blobs); err != nil {
 		return nil, err
 	}
-	secret, err := a.secret(ctx)
-	if err != nil {
-		return nil, err
+	secret := []byte(cfg.cluster.secret)
+	if len(secret) == 0 {
+		if secret, err = a.secret(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if cfg.engines.CacheDir == "" {
-		cfg.engines.CacheDir = filepath.Join(dir, "cache")
-	}
-	cfg.engines.TempDir = scratch
-	cfg.engines.Log = log
-	a.set = standard.Probe(ctx, &cfg.engines.Options)
-	confined := a.set.Sandbox()
-	switch {
-	case confined.Strong():
-		log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
-	case cfg.engines.sandbox == sandboxRequire:
-		return nil, fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
-	default:
-		log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+	if cfg.cluster.role != roleAPI {
+		if err := a.probe(ctx, &cfg, scratch, &api); err != nil {
+			return nil, err
+		}
 	}
 	a.keys = account.NewKeys(a.db.Keys(), log)
 
-	api := cfg.api
-	api.Actions = a.set.Actions()
-	api.Engines = engines(a.set)
-	api.Sandbox = &httpapi.Sandbox{
-		Tier: len(confined.Layers()), Layers: append([]string{}, confined.Layers()...), Missing: append([]string{}, confined.Missing()...),
-	}
+	api.Concurrency = cfg.cluster.limits(api.Concurrency, api.Actions)
 	api.Auth = a.keys
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}
@@ -188,8 +206,52 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		"database": a.db.Ping,
 		"storage":  func(context.Context) error { return writable(scratch) },
 	}
-	a.service, err = httpapi.New(api)
-	return a, err
+	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
+		return a, err
+	}
+	if a.cluster, err = newCluster(a, &cfg.cluster, api.Concurrency, api.Actions, api.Engines); err != nil {
+		return nil, err
+	}
+	return a, a.cluster.beat(ctx)
+}
+
+// join opens the database that several servers share.
+func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (err error) {
+	// What is in the data directory is of this server alone.
+	if a.lock, err = sqlstore.LockFile(filepath.Join(a.dataDir, "node.lock")); err != nil {
+		return fmt.Errorf("data directory %s: %w", a.dataDir, err)
+	}
+	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{URL: c.url, Log: a.log}); err != nil {
+		return err
+	}
+	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
+	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, Log: a.log})
+	return err
+}
+
+// probe looks for the engines of this host.
+func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api *httpapi.Config) error {
+	if cfg.engines.CacheDir == "" {
+		cfg.engines.CacheDir = filepath.Join(a.dataDir, "cache")
+	}
+	cfg.engines.TempDir = scratch
+	cfg.engines.Log = a.log
+	a.set = standard.Probe(ctx, &cfg.engines.Options)
+	confined := a.set.Sandbox()
+	switch {
+	case confined.Strong():
+		a.log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
+	case cfg.engines.sandbox == sandboxRequire:
+		return fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
+	default:
+		a.log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+	}
+	api.Actions = a.set.Actions()
+	api.Engines = engines(a.set)
+	api.Sandbox = &httpapi.Sandbox{
+		Tier: len(confined.Layers()), Layers: append([]string{}, confined.Layers()...), Missing: append([]string{}, confined.Missing()...),
+	}
+	return nil
 }
 
 func (a *app) close() {
@@ -203,6 +265,9 @@ func (a *app) close() {
 		if err := a.db.Close(); err != nil {
 			a.log.Error("database not closed", "err", err)
 		}
+	}
+	if a.lock != nil {
+		a.lock.Close()
 	}
 }
 
@@ -238,6 +303,13 @@ func (a *app) firstKey(ctx context.Context) (string, error) {
 	if err != nil || len(all) > 0 {
 		return "", err
 	}
+	if a.cluster != nil {
+		// Of several servers that start together one does.
+		me := []byte(a.cluster.id)
+		if first, err := a.db.SetSettingOnce(ctx, "first key by", me); err != nil || !bytes.Equal(first, me) {
+			return "", err
+		}
+	}
 	raw, _, err := a.keys.Create(ctx, account.NewKey{Name: "first key"})
 	return raw, err
 }
@@ -248,9 +320,11 @@ func (a *app) welcome(c *cli, base, key string) {
 	base = strings.TrimSuffix(base, "/")
 	fmt.Fprintf(c.out, "Filewright %s is ready at %s (documentation: %s/docs)\n", version, base, base)
 	var missing []string
-	for _, e := range a.set.Engines() {
-		if e.Err != nil {
-			missing = append(missing, e.Name)
+	if a.set != nil {
+		for _, e := range a.set.Engines() {
+			if e.Err != nil {
+				missing = append(missing, e.Name)
+			}
 		}
 	}
 	if len(missing) > 0 {

@@ -227,3 +227,7 @@ func (db *sqlite) tidy(ctx context.Context) error {
 	var busy, log, moved int
 	return c.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
 }
+
+// LockFile locks a file, which it creates, until it is closed or the process ends.
+// It fails with ErrLocked if another process has locked it.
+func LockFile(path string) (*os.File, error) { return lock(path) }
