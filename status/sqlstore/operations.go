@@ -163,9 +163,11 @@ func scanOperation(row scanner) (*status.Operation, error) {
 	return &op, fromJSON(notes, &op.Notes)
 }
 
+const selectOperation = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
+
 // getOnly reads an operation without its items. lock ends the query.
 func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, error) {
-	op, err := scanOperation(t.row(ctx, `SELECT `+operationColumns+` FROM operations WHERE id = $1`+lock, id))
+	op, err := scanOperation(t.row(ctx, selectOperation+lock, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("operation", id)
 	}
@@ -185,12 +187,14 @@ func scanItem(row scanner) (it status.Item, err error) {
 	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(failure, &it.Error))
 }
 
+const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
+
 func getItems(ctx context.Context, t tx, op *status.Operation) error {
 	return t.each(ctx, func(row scanner) error {
 		it, err := scanItem(row)
 		op.Items = append(op.Items, it)
 		return err
-	}, `SELECT `+itemColumns+` FROM items WHERE operation = $1 ORDER BY idx`, op.ID)
+	}, selectItems, op.ID)
 }
 
 func get(ctx context.Context, t tx, id string) (*status.Operation, error) {
@@ -206,10 +210,14 @@ func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, 
 	if op := s.db.cache.get(id); op != nil {
 		return op, nil
 	}
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		op, err = get(ctx, t, id)
-		return err
-	})
+	if s.db.pg != nil {
+		op, err = s.db.pg.get(ctx, id)
+	} else {
+		err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+			op, err = get(ctx, t, id)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -288,6 +296,14 @@ func (s *Operations) page(ctx context.Context, q status.Query, created int64, id
 // startable is the condition for an item to be claimed at the time $1.
 const startable = `state IN ('queued', 'running') AND due_ms <= $1`
 
+// An after is a row with a column before those that are asked for.
+type after struct {
+	scanner
+	first any
+}
+
+func (a after) Scan(dest ...any) error { return a.scanner.Scan(append([]any{a.first}, dest...)...) }
+
 // Claim implements [status.Store].
 func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
 	c := &status.Claim{Ref: ref}
@@ -296,10 +312,11 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 		if c.Op, err = getOnly(ctx, t, ref.Operation, t.locking()); err != nil {
 			return err
 		}
-		err = t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
+		row := t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
-			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token`,
-			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index).Scan(&c.Token)
+			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token, `+itemColumns,
+			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index)
+		c.Item, err = scanItem(after{row, &c.Token})
 		if errors.Is(err, sql.ErrNoRows) {
 			var n int
 			if err := t.row(ctx, `SELECT count(*) FROM items WHERE operation = $1 AND idx = $2`,
@@ -312,10 +329,6 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 			return status.ErrLost
 		}
 		if err != nil {
-			return err
-		}
-		if c.Item, err = scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items WHERE operation = $1 AND idx = $2`,
-			ref.Operation, ref.Index)); err != nil {
 			return err
 		}
 		if c.Op.State == status.Queued {

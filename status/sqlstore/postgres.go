@@ -18,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+
+	"github.com/filewright/filewright/status"
 )
 
 // A postgres is the engine that several processes may share.
@@ -377,6 +379,44 @@ func scan(rows pgx.Rows, f func(scanner) error) error {
 		}
 	}
 	return rows.Err()
+}
+
+// get reads an operation in one round trip.
+func (p *postgres) get(ctx context.Context, id string) (op *status.Operation, err error) {
+	var result pgx.BatchResults
+	send := func() error {
+		b := new(pgx.Batch)
+		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+		b.Queue(selectOperation, text(id))
+		b.Queue(selectItems, text(id))
+		b.Queue("COMMIT")
+		result = p.pool.SendBatch(ctx, b)
+		_, err := result.Exec()
+		if err != nil {
+			result.Close()
+		}
+		return err
+	}
+	if err := p.retry(ctx, send); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, result.Close()) }()
+	op, err = scanOperation(result.QueryRow())
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing("operation", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := result.Query()
+	if err != nil {
+		return nil, err
+	}
+	return op, scan(rows, func(row scanner) error {
+		it, err := scanItem(row)
+		op.Items = append(op.Items, it)
+		return err
+	})
 }
 
 // A pgTx is a transaction of PostgreSQL.
