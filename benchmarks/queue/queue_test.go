@@ -220,13 +220,16 @@ func BenchmarkPoll(b *testing.B) {
 					b.Fatal(err)
 				}
 				var ids []string
-				for range 500 {
+				for range 100 {
 					op, err := tr.Submit(b.Context(), newOperation("owner"))
 					if err != nil {
 						b.Fatal(err)
 					}
 					if final {
 						if _, err := tr.Cancel(b.Context(), "owner", op.ID); err != nil {
+							b.Fatal(err)
+						}
+						if _, err := tr.Get(b.Context(), "owner", op.ID); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -95,13 +95,19 @@ func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Act
 	if c.queues == nil {
 		return concurrency
 	}
-	narrow := make(map[string]int)
+	var narrow map[string]int // empty, but not nil, would mean none
+	set := func(family string, n int) {
+		if narrow == nil {
+			narrow = make(map[string]int)
+		}
+		narrow[family] = n
+	}
 	for _, a := range actions {
 		f := a.Spec().Family
 		if n, ok := concurrency[f]; ok && slices.Contains(c.queues, f) {
-			narrow[f] = n
+			set(f, n)
 		} else if !slices.Contains(c.queues, f) {
-			narrow[f] = 0
+			set(f, 0)
 		}
 	}
 	return narrow

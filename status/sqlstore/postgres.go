@@ -223,16 +223,24 @@ func (p *postgres) retry(ctx context.Context, f func() error) error {
 		lost := err != nil && ctx.Err() == nil && unreachable(err)
 		p.reached(!lost)
 		if !lost && !collided(err) || errors.Is(err, errUnsure) || time.Since(start) > patience {
-			return err
+			return told(err)
 		}
 		t := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return err
+			return told(err)
 		case <-t.C:
 		}
 	}
+}
+
+// told marks an error as one that the caller may hope to pass.
+func told(err error) error {
+	if err != nil && (unreachable(err) || errors.Is(err, errUnsure)) {
+		return fmt.Errorf("%w: %w", status.ErrUnavailable, err)
+	}
+	return err
 }
 
 // errUnsure is what the failure of a commit matches: it may have been done.
@@ -326,7 +334,7 @@ func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) 
 
 // broken marks an error as that of a connection which is closed.
 func broken(c *pgxpool.Conn, err error) error {
-	if c.Conn().IsClosed() {
+	if err != nil && c.Conn().IsClosed() {
 		return fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return err
@@ -354,7 +362,7 @@ func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) 
 	}
 	defer c.Release()
 	defer t.Rollback(context.WithoutCancel(ctx))
-	return f(ctx, &pgTx{Tx: t})
+	return told(broken(c, f(ctx, &pgTx{Tx: t})))
 }
 
 // each runs a query, which sees one state of the database by itself.
