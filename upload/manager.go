@@ -101,6 +101,9 @@ type Options struct {
 	// kept there. What would need them fails with an error that matches
 	// syscall.ENOSPC, before any of it is read. 0: 256 MiB; negative: none.
 	MinFree int64
+	// Locker excludes other processes that work on the same files. nil: there
+	// are none.
+	Locker Locker
 
 	Log *slog.Logger // nil discards
 
@@ -470,7 +473,7 @@ func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Obje
 // Delete removes a file or session and its content now. For owner see
 // [Manager.Get].
 func (m *Manager) Delete(ctx context.Context, owner, key string) error {
-	unlock, err := m.locks.lock(ctx, key)
+	unlock, err := m.lock(ctx, key)
 	if err != nil {
 		return err
 	}

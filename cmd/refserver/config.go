@@ -89,7 +89,8 @@ type serverConfig struct {
 	listen     string
 	dataDir    string
 	blobURL    string
-	bucket     *s3blob.Config // nil: the data directory
+	bucket     *s3blob.Config // nil: a directory
+	blobDir    string         // "": in the data directory
 	publicURL  string
 	headerTime time.Duration
 	idleTime   time.Duration
@@ -97,13 +98,14 @@ type serverConfig struct {
 	logFormat  string
 	logLevel   slog.Level
 	engines    engineConfig
+	cluster    clusterConfig
 	api        httpapi.Config
 }
 
 func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	registerDataDir(fs, &s.dataDir)
-	fs.StringVar(&s.blobURL, "blob-url", "", "bucket that holds the files, as s3://bucket/prefix?region=…&endpoint=…, a `URL`; default: the data directory holds them too. Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
+	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
 	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them")
@@ -177,12 +179,19 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
 	s.engines.register(fs)
+	s.cluster.register(fs)
 }
 
 // finish checks what only makes sense together, and reads from the environment
 // what is no flag.
 func (s *serverConfig) finish(env func(string) (string, bool)) error {
-	if s.blobURL != "" {
+	switch scheme, _, isURL := strings.Cut(s.blobURL, "://"); {
+	case s.blobURL == "":
+	case isURL && scheme == "file":
+		return errors.New("--blob-url: write the path of a directory as it is, without file://")
+	case !isURL && !strings.HasPrefix(s.blobURL, "s3:"):
+		s.blobDir = s.blobURL
+	default:
 		c, err := s3blob.ParseURL(s.blobURL)
 		if err != nil {
 			return fmt.Errorf("--blob-url: %w", err)
@@ -193,7 +202,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		s.bucket = &c
 	}
 	if s.api.RedirectDownloads && s.bucket == nil {
-		return errors.New("--redirect-downloads needs --blob-url")
+		return errors.New("--redirect-downloads needs --blob-url s3://…")
 	}
 	if s.publicURL != "" {
 		u, err := url.Parse(s.publicURL)
@@ -229,7 +238,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")
 	}
-	return nil
+	return s.cluster.finish(s.blobURL != "")
 }
 
 // bucketCredentials returns the credentials for the bucket: those in the
