@@ -47,12 +47,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", `"`+f.ETag+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
-	// Pages of others must not embed it, unless there are some that may.
-	if len(s.cfg.Origins) == 0 {
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	} else {
-		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	}
+	s.embedding(h)
 	h.Set("Cache-Control", "private, no-store")
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
 	if l, ok := obj.(interface{ File() *os.File }); ok {
@@ -68,6 +63,16 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// embedding says that pages of others must not embed a download, unless there are
+// some that may.
+func (s *Service) embedding(h http.Header) {
+	if len(s.cfg.Origins) == 0 {
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	} else {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
+}
+
 // redirect sends who asks for a file to where the store has it. It returns false
 // if the store has no links, or if the answer is an error that Open finds too.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
@@ -79,7 +84,7 @@ func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string,
 	}
 	h := w.Header()
 	h.Set("Cache-Control", "private, no-store")
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	s.embedding(h)
 	// The store may have another ETag than the one we gave out.
 	if hasETag(r.Header.Values("If-None-Match"), f.ETag) {
 		h.Set("ETag", `"`+f.ETag+`"`)
