@@ -270,7 +270,7 @@ func busy() fileops.Action {
 func TestSlowEventReader(t *testing.T) {
 	t.Parallel()
 	limits := slow
-	limits.MinRate = 100_000
+	limits.MinRate, limits.Drain = 100_000, time.Second // the work never ends
 	a := serve(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
 	key := a.upload(t, "key-a", "a.txt", "x")
 	keys := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q,", key), 100), ",") // a status of some 50 KiB

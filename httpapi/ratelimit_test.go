@@ -190,7 +190,7 @@ func BenchmarkRateLimit(b *testing.B) {
 			}
 		})
 	})
-	s := &Service{rates: buckets, guard: newGuard(Rate{PerSecond: 1, Burst: 50})}
+	s := &Service{rates: newBuckets(), guard: newGuard(Rate{PerSecond: 1, Burst: 50})}
 	s.cfg.Limits.Rate = Rate{PerSecond: 1e9, Burst: 1 << 30}
 	s.cfg.Auth = AuthFunc(func(r *http.Request) (Principal, error) { return Principal{Account: "a", KeyID: names[0]}, nil })
 	req := httptest.NewRequest("GET", "/", nil)
