@@ -26,7 +26,7 @@ test:
 ## bench: measure beside the tools people use today, into docs/performance.md; about ten minutes
 bench:
 	@scripts/setup.sh bench
-	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/
+	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/ ./benchmarks/queue/
 	$(GO) run ./benchmarks/compare -full -o docs/performance.md
 
 ## fuzz: run every fuzz target for FUZZTIME (default 30s)

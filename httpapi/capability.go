@@ -31,7 +31,7 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, invalid("ext", "ext is required: the extension of a file, such as pdf"))
 		return
 	}
-	a := s.matrix.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
+	a := s.offered.Load().matrix.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
 	resp := capabilityResponse{
 		Supported: a.Supported, Ext: ext, Action: a.Action,
 		AvailableActions: a.AvailableActions, AvailableActionsAlias: a.AvailableActions,
@@ -72,7 +72,7 @@ func (req *capabilityRequest) fromQuery(r *http.Request) error {
 
 // formats answers GET /formats: the whole capability matrix.
 func (s *Service) formats(w http.ResponseWriter, r *http.Request) {
-	s.reply(w, s.formatTable)
+	s.reply(w, s.offered.Load().formats)
 }
 
 // describeFormats is done once: the matrix does not change while the service

@@ -46,8 +46,13 @@ type Config struct {
 
 	// Shared says that other processes work on the items of Operations too, or
 	// use Blobs and Files. Otherwise what an earlier process left running goes
-	// on at once, and what it left half written is removed.
+	// on at once, and what it left half written is removed. Items whose process
+	// gives no sign of life for Lease (0: 15 seconds) are begun again by another
+	// one. Locker keeps processes that share Files apart; nil: there is one. See
+	// Service.Offer for what is told clients.
 	Shared bool
+	Lease  time.Duration
+	Locker upload.Locker
 
 	// BaseURL is the public address, for upload URLs; nil takes that of each
 	// request, believing X-Forwarded-Proto and X-Forwarded-Host only if
@@ -218,6 +223,9 @@ func def[T comparable](v *T, d T) {
 // concurrency returns the limits of all families of the actions.
 func (c Config) concurrency() map[string]int {
 	limits := make(map[string]int)
+	if c.Shared {
+		limits[""] = -1 // others have what it takes
+	}
 	for _, a := range c.Actions {
 		f := a.Spec().Family
 		n, ok := c.Concurrency[f]

@@ -128,6 +128,7 @@ var errorMap = []struct {
 	{fs.ErrNotExist, 404, "not_found", "there is nothing under this name, or it belongs to someone else", "", 0},
 	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
 	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{status.ErrUnavailable, 503, "unavailable", "the database cannot be reached for now; try again", "", 2 * time.Second},
 	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
 }
 

@@ -84,19 +84,20 @@ func describeAPI(reg *fileops.Registry, envelope Envelope) (openAPI, error) {
 
 // openAPIJSON answers GET /openapi.json.
 func (s *Service) openAPIJSON(w http.ResponseWriter, r *http.Request) {
-	serveText(w, r, "application/json", s.openAPI.json)
+	serveText(w, r, "application/json", s.offered.Load().openAPI.json)
 }
 
 // openAPIYAML answers GET /openapi.yaml.
 func (s *Service) openAPIYAML(w http.ResponseWriter, r *http.Request) {
-	serveText(w, r, "application/yaml", s.openAPI.yaml)
+	serveText(w, r, "application/yaml", s.offered.Load().openAPI.yaml)
 }
 
 // docs answers GET /docs.
 func (s *Service) docs(w http.ResponseWriter, r *http.Request) {
 	base := strings.TrimSuffix(s.baseURL(r).String(), "/")
-	page := bytes.ReplaceAll(s.openAPI.docs, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
-	w.Header().Set("Content-Security-Policy", s.openAPI.policy)
+	o := s.offered.Load().openAPI
+	page := bytes.ReplaceAll(o.docs, []byte("BASE="+docsBase), []byte("BASE="+template.HTMLEscapeString(base)))
+	w.Header().Set("Content-Security-Policy", o.policy)
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	serveText(w, r, "text/html; charset=utf-8", page)
 }

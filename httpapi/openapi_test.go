@@ -522,7 +522,7 @@ func TestOpenAPIForms(t *testing.T) {
 func TestOpenAPIHandlers(t *testing.T) {
 	t.Parallel()
 	s := sampleService(t, Config{})
-	check, err := apicheck.New(s.openAPI.json)
+	check, err := apicheck.New(s.offered.Load().openAPI.json)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -735,7 +735,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := apicheck.New(s.openAPI.json)
+	check, err := apicheck.New(s.offered.Load().openAPI.json)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if err := req.check(s.cfg.Limits.Files); err != nil {
 		return nil, err
 	}
-	action := s.matrix.Canonical(req.Action)
+	action := s.offered.Load().matrix.Canonical(req.Action)
 	files := make([]*upload.File, len(req.FileKeys))
 	formats := make([]format.Format, len(req.FileKeys))
 	for i, key := range req.FileKeys {
@@ -126,7 +126,7 @@ func (s *Service) plan(op *status.Operation, files []*upload.File, formats []for
 		return it
 	}
 	for i, f := range files {
-		a, _, err := s.matrix.Resolve(op.Action, formats[i:i+1], args)
+		a, _, err := s.offered.Load().matrix.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (s *Service) plan(op *status.Operation, files []*upload.File, formats []for
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
-		a, _, err = s.matrix.Resolve(op.Action, formats, args)
+		a, _, err = s.offered.Load().matrix.Resolve(op.Action, formats, args)
 		if err != nil {
 			return err
 		}

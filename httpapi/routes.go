@@ -106,7 +106,7 @@ func (s *Service) healthz(w http.ResponseWriter, r *http.Request) {
 // readyz answers whether the service can take work: every check by name, and
 // the engines, of which some may be missing.
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
-	resp := readyResponse{Status: "ok", Checks: map[string]string{}, Engines: s.formatTable.Engines, Sandbox: s.cfg.Sandbox}
+	resp := readyResponse{Status: "ok", Checks: map[string]string{}, Engines: s.offered.Load().formats.Engines, Sandbox: s.cfg.Sandbox}
 	for name, check := range s.cfg.Checks {
 		resp.Checks[name] = "ok"
 		if err := check(r.Context()); err != nil {

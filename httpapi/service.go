@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -20,19 +21,18 @@ import (
 // A Service is the whole service. It implements http.Handler; [Service.Run]
 // does the background work.
 type Service struct {
-	cfg         Config
-	log         *slog.Logger
-	matrix      *capability.Matrix
-	uploads     *upload.Manager
-	tracker     *status.Tracker
-	sealer      *sealer
-	metrics     *metrics
-	rates       *buckets // of keys
-	guard       *guard
-	space       *spaceWatch
-	router      *httprouter.Router
-	formatTable formatsResponse
-	openAPI     openAPI
+	cfg     Config
+	log     *slog.Logger
+	matrix  *capability.Matrix // what this process can do
+	offered atomic.Pointer[catalogue]
+	uploads *upload.Manager
+	tracker *status.Tracker
+	sealer  *sealer
+	metrics *metrics
+	rates   *buckets // of keys
+	guard   *guard
+	space   *spaceWatch
+	router  *httprouter.Router
 
 	// closing is done when Run is told to stop. It belongs to the service,
 	// not to a call: whoever waits for an operation is answered then.
@@ -70,7 +70,7 @@ func New(cfg Config) (*Service, error) {
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
 		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
 		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
-		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Log: cfg.Log,
+		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Locker: cfg.Locker, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -89,16 +89,15 @@ func New(cfg Config) (*Service, error) {
 		QueueTimeout: cfg.Limits.QueueTime,
 		WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
 		Retention:    cfg.Retention.Operations,
-		Exclusive:    !cfg.Shared,
-		Discard:      s.discard, OnFinal: cfg.OnFinal, Log: cfg.Log,
+		Exclusive:    !cfg.Shared, Lease: cfg.Lease,
+		Discard: s.discard, OnFinal: cfg.OnFinal, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
-	s.formatTable = describeFormats(s.matrix, cfg.Engines)
-	if s.openAPI, err = describeAPI(reg, cfg.Envelope); err != nil {
+	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
 		return nil, err
 	}
 	s.router = s.newRouter()
@@ -162,7 +161,32 @@ func (s *Service) Uploads() *upload.Manager { return s.uploads }
 // Operations returns the part that keeps and runs operations.
 func (s *Service) Operations() *status.Tracker { return s.tracker }
 
-// Capabilities returns what the service can do.
-func (s *Service) Capabilities() *capability.Matrix { return s.matrix }
+// Capabilities returns what the service offers.
+func (s *Service) Capabilities() *capability.Matrix { return s.offered.Load().matrix }
+
+// A catalogue is what clients are told that they can have done.
+type catalogue struct {
+	matrix  *capability.Matrix
+	formats formatsResponse
+	openAPI openAPI
+}
+
+// Offer replaces what clients are told that they can have done, which is that of
+// Config.Actions and Config.Engines at first. Only the specs of the actions are
+// used: with several processes, somebody who works on their families must be able
+// to do them. It may be called at any time.
+func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
+	reg, err := fileops.NewRegistry(actions...)
+	if err != nil {
+		return err
+	}
+	c := &catalogue{matrix: capability.New(reg, aliases)}
+	c.formats = describeFormats(c.matrix, engines)
+	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope); err != nil {
+		return err
+	}
+	s.offered.Store(c)
+	return nil
+}
 
 var _ http.Handler = (*Service)(nil)

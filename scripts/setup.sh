@@ -57,6 +57,9 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want zstd command -v zstd
 	want python3 command -v python3
 	want curl command -v curl
+	# Tests run servers of their own, which need no service.
+	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
+	want postgresql postgres
 fi
 
 if [ "$mode" = bench ]; then

@@ -239,6 +239,10 @@ type Query struct {
 // ErrLost tells that a claim is not live any more: its result must be dropped.
 var ErrLost = errors.New("the claim on the item was lost")
 
+// ErrUnavailable tells that a store cannot be reached for now. What was asked may
+// be tried again; it is not known whether it was done.
+var ErrUnavailable = errors.New("the store cannot be reached for now")
+
 // A Store keeps operations. Implementations must be safe for concurrent use, by
 // several processes if they are to share work. A missing operation matches
 // fs.ErrNotExist. Times are kept to the millisecond at least. A claim is live

@@ -323,11 +323,7 @@ func (t *Tracker) cancel(ctx context.Context, owner, id string) (op *Operation, 
 		return nil, false, err
 	}
 	t.gauge.forget()
-	t.mu.Lock()
-	for _, a := range t.runs[id] {
-		a.cancel(errCancelled)
-	}
-	t.mu.Unlock()
+	t.stop(id)
 	t.hub.changed(op, true)
 	// Had it been final already, it would not be marked as cancelled; had it
 	// been marked before, the last of its items would have ended it.
@@ -390,6 +386,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { every(background, t.cfg.Beat, t.beat) })
 	loops.Go(func() { every(dispatch, t.sweepInterval(), t.sweep) })
+	loops.Go(func() { t.follow(background) })
 	defer loops.Wait()
 	defer cancel()
 	defer end()

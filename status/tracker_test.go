@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/sqlstore"
 )
@@ -38,7 +40,22 @@ func onStores(t *testing.T, test func(t *testing.T, s status.Store)) {
 		})
 		test(t, db.Operations())
 	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: pgtest.New(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, db.Operations())
+	})
 }
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 type handler = status.HandlerFunc
 

@@ -18,7 +18,7 @@ import (
 // returned, in the form described at [blob.Part.Sum]. If anything is wrong with
 // it the session stays open, and can be completed later.
 func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID string, parts []blob.Part) (f *File, again bool, err error) {
-	unlock, err := m.locks.lock(ctx, key)
+	unlock, err := m.lock(ctx, key)
 	if err != nil {
 		return nil, false, err
 	}

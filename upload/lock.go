@@ -46,3 +46,25 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error
 		return nil, context.Cause(ctx)
 	}
 }
+
+// A Locker excludes processes that share files from each other.
+type Locker interface {
+	// Lock waits for the lock of a name. The function it returns frees it;
+	// the end of the process does so too.
+	Lock(ctx context.Context, name string) (unlock func(), err error)
+}
+
+// lock waits for the lock of a name, which no other process holds either if
+// there are others.
+func (m *Manager) lock(ctx context.Context, name string) (unlock func(), err error) {
+	here, err := m.locks.lock(ctx, name)
+	if err != nil || m.opts.Locker == nil {
+		return here, err
+	}
+	all, err := m.opts.Locker.Lock(ctx, name)
+	if err != nil {
+		here()
+		return nil, err
+	}
+	return func() { all(); here() }, nil
+}

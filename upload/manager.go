@@ -102,6 +102,10 @@ type Options struct {
 	// syscall.ENOSPC, before any of it is read. 0: 256 MiB; negative: none.
 	MinFree int64
 
+	// Locker excludes other processes that work on the same files. nil: there
+	// are none.
+	Locker Locker
+
 	Log *slog.Logger // nil discards
 
 	now  func() time.Time // nil: time.Now
@@ -470,7 +474,7 @@ func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Obje
 // Delete removes a file or session and its content now. For owner see
 // [Manager.Get].
 func (m *Manager) Delete(ctx context.Context, owner, key string) error {
-	unlock, err := m.locks.lock(ctx, key)
+	unlock, err := m.lock(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.R
 	if o.Size > t.max {
 		return "", errPartTooLarge(t.part, o.Size, t.max)
 	}
-	unlock, err := m.locks.lock(ctx, t.key+"/"+strconv.Itoa(t.part))
+	unlock, err := m.lock(ctx, t.key+"/"+strconv.Itoa(t.part))
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +95,7 @@ func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, n int, needed 
 func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File, old *Part, err error) {
 	// Until the record of the old part is gone the session must not be
 	// completed. After that it cannot be.
-	unlock, err := m.locks.lock(ctx, t.key)
+	unlock, err := m.lock(ctx, t.key)
 	if err != nil {
 		return nil, nil, err
 	}

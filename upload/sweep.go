@@ -58,7 +58,7 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 
 // expire ends a file, or the record of one that ended long ago.
 func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error) {
-	unlock, err := m.locks.lock(ctx, key)
+	unlock, err := m.lock(ctx, key)
 	if err != nil {
 		return false, err
 	}
@@ -175,7 +175,7 @@ func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 }
 
 func (m *Manager) recover(ctx context.Context, key string) (bool, error) {
-	unlock, err := m.locks.lock(ctx, key)
+	unlock, err := m.lock(ctx, key)
 	if err != nil {
 		return false, err
 	}

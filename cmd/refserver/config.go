@@ -97,6 +97,7 @@ type serverConfig struct {
 	logFormat  string
 	logLevel   slog.Level
 	engines    engineConfig
+	cluster    clusterConfig
 	api        httpapi.Config
 }
 
@@ -177,6 +178,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
 	s.engines.register(fs)
+	s.cluster.register(fs)
 }
 
 // finish checks what only makes sense together, and reads from the environment
@@ -229,7 +231,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")
 	}
-	return nil
+	return s.cluster.finish()
 }
 
 // bucketCredentials returns the credentials for the bucket: those in the

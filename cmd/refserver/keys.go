@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func keys(ctx context.Context, c *cli, args []string) error {
   list                  show all keys; the keys themselves are not kept
   revoke ID             make a key invalid at once
 
-All take --data-dir, and work while the server runs.
+All take --data-dir or --database-url, and work while the server runs.
 `)
 		if sub == "" {
 			return errUsage
@@ -44,12 +45,24 @@ All take --data-dir, and work while the server runs.
 	return errUsage
 }
 
+// A database is where keys are kept.
+type database struct{ dir, url string }
+
+func (d *database) register(fs *flag.FlagSet) {
+	registerDataDir(fs, &d.dir)
+	registerDatabase(fs, &d.url)
+}
+
 // withKeys opens the database beside a server that may run.
-func withKeys(ctx context.Context, dir string, do func(*account.Keys) error) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+func withKeys(ctx context.Context, where database, do func(*account.Keys) error) error {
+	o := sqlstore.Options{URL: where.url}
+	if where.url == "" {
+		if err := os.MkdirAll(where.dir, 0o700); err != nil {
+			return err
+		}
+		o.Path = filepath.Join(where.dir, databaseName)
 	}
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName)})
+	db, err := sqlstore.Open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -57,11 +70,11 @@ func withKeys(ctx context.Context, dir string, do func(*account.Keys) error) err
 }
 
 func createKey(ctx context.Context, c *cli, args []string) error {
-	var dir string
+	var where database
 	var k account.NewKey
 	var ttl time.Duration
 	fs := c.flags("keys create", "", "Makes an API key and prints it, alone, on standard output. It is kept as a hash\nonly and cannot be shown again.")
-	registerDataDir(fs, &dir)
+	where.register(fs)
 	fs.StringVar(&k.Name, "name", "", "`name` that tells what the key is for (required)")
 	fs.StringVar(&k.Account, "account", "", "`account` that owns what is uploaded with the key; keys of one account see the same files; default: an account of its own")
 	fs.DurationVar(&ttl, "expires-in", 0, "`time` after which the key becomes invalid; default: never")
@@ -75,7 +88,7 @@ func createKey(ctx context.Context, c *cli, args []string) error {
 	if ttl != 0 {
 		k.Expires = time.Now().Add(ttl)
 	}
-	return withKeys(ctx, dir, func(keys *account.Keys) error {
+	return withKeys(ctx, where, func(keys *account.Keys) error {
 		raw, key, err := keys.Create(ctx, k)
 		if err != nil {
 			return err
@@ -87,13 +100,13 @@ func createKey(ctx context.Context, c *cli, args []string) error {
 }
 
 func listKeys(ctx context.Context, c *cli, args []string) error {
-	var dir string
+	var where database
 	fs := c.flags("keys list", "", "Shows all keys.")
-	registerDataDir(fs, &dir)
+	where.register(fs)
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return withKeys(ctx, dir, func(keys *account.Keys) error {
+	return withKeys(ctx, where, func(keys *account.Keys) error {
 		all, err := keys.List(ctx)
 		if err != nil {
 			return err
@@ -127,13 +140,13 @@ func day(t time.Time) string {
 }
 
 func revokeKey(ctx context.Context, c *cli, args []string) error {
-	var dir string
+	var where database
 	fs := c.flags("keys revoke", " ID", "Makes a key invalid at once. \"refserver keys list\" shows the ids.")
-	registerDataDir(fs, &dir)
+	where.register(fs)
 	if err := c.parse(fs, args, 1, 1); err != nil {
 		return err
 	}
-	return withKeys(ctx, dir, func(keys *account.Keys) error {
+	return withKeys(ctx, where, func(keys *account.Keys) error {
 		if err := keys.Revoke(ctx, fs.Arg(0)); err != nil {
 			return err
 		}

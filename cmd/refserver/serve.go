@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -46,8 +49,12 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
+	var handler http.Handler = app.service
+	if cfg.cluster.role == roleWorker {
+		handler = workerOnly(handler)
+	}
 	srv := &http.Server{
-		Handler:           app.service,
+		Handler:           handler,
 		ReadHeaderTimeout: cfg.headerTime,
 		IdleTimeout:       cfg.idleTime,
 		MaxHeaderBytes:    16 << 10,
@@ -61,10 +68,12 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
 		base = cfg.publicURL
 	}
-	key, err := app.firstKey(ctx)
-	if err != nil {
-		ln.Close()
-		return err
+	key := ""
+	if cfg.cluster.role != roleWorker {
+		if key, err = app.firstKey(ctx); err != nil {
+			ln.Close()
+			return err
+		}
 	}
 	app.welcome(c, base, key)
 
@@ -76,9 +85,19 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	workCtx, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	go func() { worked <- app.service.Run(workCtx) }()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if app.cluster != nil {
+			app.cluster.run(workCtx)
+		}
+	}()
 	warmed := make(chan struct{})
 	go func() {
 		defer close(warmed)
+		if app.set == nil {
+			return
+		}
 		if err := app.set.Warm(workCtx); err != nil && workCtx.Err() == nil {
 			log.Warn("an engine does not start", "err", err)
 		}
@@ -103,6 +122,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		srv.Close() // an upload that takes longer can be repeated
 	}
 	<-warmed
+	<-told
 	if running {
 		if err := <-worked; failure == nil {
 			failure = err
@@ -124,7 +144,9 @@ type app struct {
 	db      *sqlstore.DB
 	blobs   blobStore
 	keys    *account.Keys
-	set     *standard.Set
+	set     *standard.Set // nil: this server has no engines
+	cluster *cluster      // nil: this is the only server
+	lock    *os.File      // of the data directory, if the database is elsewhere
 	dataDir string
 	log     *slog.Logger
 }
@@ -145,7 +167,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true}); err != nil {
+	api := cfg.api
+	if cfg.cluster.url == "" {
+		a.db, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName), Exclusive: true, Log: log})
+	} else {
+		err = a.join(ctx, &cfg.cluster, &api)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Nobody else uses the directory now: what is in the scratch space was
@@ -159,41 +187,20 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if a.blobs, err = openBlobs(ctx, cfg, dir); err != nil {
 		return nil, err
 	}
-	secret, err := a.secret(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.engines.CacheDir == "" {
-		cfg.engines.CacheDir = filepath.Join(dir, "cache")
-	}
-	cfg.engines.TempDir = scratch
-	cfg.engines.Log = log
-	if cfg.engines.OfficeWorkers == 0 {
-		// One more than work at once, for a guest (Limits.GuestWait).
-		n, ok := cfg.api.Concurrency["office"]
-		if !ok {
-			n = runtime.GOMAXPROCS(0)
+	secret := []byte(cfg.cluster.secret)
+	if len(secret) == 0 {
+		if secret, err = a.secret(ctx); err != nil {
+			return nil, err
 		}
-		cfg.engines.OfficeWorkers = n + 1
 	}
-	a.set = standard.Probe(ctx, &cfg.engines.Options)
-	confined := a.set.Sandbox()
-	switch {
-	case confined.Strong():
-		log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
-	case cfg.engines.sandbox == sandboxRequire:
-		return nil, fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
-	default:
-		log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+	if cfg.cluster.role != roleAPI {
+		if err := a.probe(ctx, &cfg, scratch, &api); err != nil {
+			return nil, err
+		}
 	}
 	a.keys = account.NewKeys(a.db.Keys(), log)
 
-	api := cfg.api
-	api.Actions = a.set.Actions()
-	api.Engines = engines(a.set)
-	api.Sandbox = &httpapi.Sandbox{
-		Tier: len(confined.Layers()), Layers: append([]string{}, confined.Layers()...), Missing: append([]string{}, confined.Missing()...),
-	}
+	api.Concurrency = cfg.cluster.limits(api.Concurrency, api.Actions)
 	api.Auth = a.keys
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}
@@ -206,8 +213,60 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
 		api.Checks["bucket"] = c.Check
 	}
-	a.service, err = httpapi.New(api)
-	return a, err
+	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
+		return a, err
+	}
+	if a.cluster, err = newCluster(a, &cfg.cluster, api.Concurrency, api.Actions, api.Engines); err != nil {
+		return nil, err
+	}
+	return a, a.cluster.beat(ctx)
+}
+
+// join opens the database that several servers share.
+func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (err error) {
+	// What is in the data directory is of this server alone.
+	if a.lock, err = sqlstore.LockFile(filepath.Join(a.dataDir, "node.lock")); err != nil {
+		return fmt.Errorf("data directory %s: %w", a.dataDir, err)
+	}
+	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{URL: c.url, Log: a.log}); err != nil {
+		return err
+	}
+	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
+	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, Log: a.log})
+	return err
+}
+
+// probe looks for the engines of this host.
+func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api *httpapi.Config) error {
+	if cfg.engines.CacheDir == "" {
+		cfg.engines.CacheDir = filepath.Join(a.dataDir, "cache")
+	}
+	cfg.engines.TempDir = scratch
+	cfg.engines.Log = a.log
+	if cfg.engines.OfficeWorkers == 0 {
+		// One more than work at once, for a guest (Limits.GuestWait).
+		n, ok := cfg.api.Concurrency["office"]
+		if !ok {
+			n = runtime.GOMAXPROCS(0)
+		}
+		cfg.engines.OfficeWorkers = n + 1
+	}
+	a.set = standard.Probe(ctx, &cfg.engines.Options)
+	confined := a.set.Sandbox()
+	switch {
+	case confined.Strong():
+		a.log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
+	case cfg.engines.sandbox == sandboxRequire:
+		return fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
+	default:
+		a.log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+	}
+	api.Actions = a.set.Actions()
+	api.Engines = engines(a.set)
+	api.Sandbox = &httpapi.Sandbox{
+		Tier: len(confined.Layers()), Layers: append([]string{}, confined.Layers()...), Missing: append([]string{}, confined.Missing()...),
+	}
+	return nil
 }
 
 // A blobStore holds the files.
@@ -220,7 +279,7 @@ type blobStore interface {
 // directory.
 func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, error) {
 	if cfg.bucket == nil {
-		s, err := fsblob.New(filepath.Join(dir, "blobs"))
+		s, err := fsblob.New(cmp.Or(cfg.cluster.blobs, filepath.Join(dir, "blobs")))
 		if err != nil {
 			return nil, err // not a nil pointer in an interface
 		}
@@ -250,6 +309,9 @@ func (a *app) close() {
 		if err := a.db.Close(); err != nil {
 			a.log.Error("database not closed", "err", err)
 		}
+	}
+	if a.lock != nil {
+		a.lock.Close()
 	}
 }
 
@@ -285,6 +347,13 @@ func (a *app) firstKey(ctx context.Context) (string, error) {
 	if err != nil || len(all) > 0 {
 		return "", err
 	}
+	if a.cluster != nil {
+		// Of several servers that start together one does.
+		me := []byte(a.cluster.id)
+		if first, err := a.db.SetSettingOnce(ctx, "first key by", me); err != nil || !bytes.Equal(first, me) {
+			return "", err
+		}
+	}
 	raw, _, err := a.keys.Create(ctx, account.NewKey{Name: "first key"})
 	return raw, err
 }
@@ -295,9 +364,11 @@ func (a *app) welcome(c *cli, base, key string) {
 	base = strings.TrimSuffix(base, "/")
 	fmt.Fprintf(c.out, "Filewright %s is ready at %s (documentation: %s/docs)\n", version, base, base)
 	var missing []string
-	for _, e := range a.set.Engines() {
-		if e.Err != nil {
-			missing = append(missing, e.Name)
+	if a.set != nil {
+		for _, e := range a.set.Engines() {
+			if e.Err != nil {
+				missing = append(missing, e.Name)
+			}
 		}
 	}
 	if len(missing) > 0 {

@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {},
 	"status/sqlstore":      {"status", "upload", "upload/blob"},
+	"status/riverqueue":    {"status", "status/sqlstore"},
 	"status/statustest":    {"status"},
 
 	// service

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/sqlstore"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m))
 }
 
 // writeUntilKilled stores operations and works on them. What it prints is

@@ -41,8 +41,9 @@ func scanFile(row scanner) (*upload.File, error) {
 	return &f, nil
 }
 
-func getFile(ctx context.Context, t *tx, key string) (*upload.File, error) {
-	f, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files WHERE file_key = $1`, key))
+// getFile reads a file. lock ends the query.
+func getFile(ctx context.Context, t tx, key, lock string) (*upload.File, error) {
+	f, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files WHERE file_key = $1`+lock, key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("file", key)
 	}
@@ -54,29 +55,27 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 	if f.Key == "" {
 		return nil, errors.New("file without key")
 	}
-	copied := *f
-	created := &copied
-	err := s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		if f.IdempotencyKey != "" {
-			if _, err := t.exec(ctx, `UPDATE files SET idempotency_key = NULL
-				WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
-				f.Owner, f.IdempotencyKey, millis(f.Created.Add(-idempotencyTTL))); err != nil {
-				return err
-			}
-			old, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files
-				WHERE owner = $1 AND idempotency_key = $2`, f.Owner, f.IdempotencyKey))
-			if !errors.Is(err, sql.ErrNoRows) {
-				created = old
-				return err
-			}
+	var created *upload.File
+	err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+		if created, err = fileHolder(ctx, t, f); err != nil || created != nil {
+			return err
 		}
 		args := fileArgs(f)
 		n, err := t.exec(ctx, `INSERT INTO files (`+fileColumns+`) VALUES `+values(1, len(args))+`
-			ON CONFLICT (file_key) DO NOTHING`, args...)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("file %q: %w", f.Key, fs.ErrExist)
+			ON CONFLICT DO NOTHING`, args...)
+		if err != nil {
+			return err
 		}
-		return err
+		if n == 0 {
+			// Another process may just have used the idempotency key.
+			if created, err = fileHolder(ctx, t, f); err != nil || created != nil {
+				return err
+			}
+			return fmt.Errorf("file %q: %w", f.Key, fs.ErrExist)
+		}
+		fresh := *f
+		created = &fresh
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -84,10 +83,29 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 	return created, nil
 }
 
+// fileHolder returns the file that holds the idempotency key of f, or nil if none
+// does any more.
+func fileHolder(ctx context.Context, t tx, f *upload.File) (*upload.File, error) {
+	if f.IdempotencyKey == "" {
+		return nil, nil
+	}
+	if _, err := t.exec(ctx, `UPDATE files SET idempotency_key = NULL
+		WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
+		f.Owner, f.IdempotencyKey, millis(f.Created.Add(-idempotencyTTL))); err != nil {
+		return nil, err
+	}
+	old, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files
+		WHERE owner = $1 AND idempotency_key = $2`, f.Owner, f.IdempotencyKey))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return old, err
+}
+
 // Get implements [upload.Store].
 func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
-		f, err = getFile(ctx, t, key)
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		f, err = getFile(ctx, t, key, "")
 		return err
 	})
 	if err != nil {
@@ -98,8 +116,8 @@ func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error)
 
 // Update implements [upload.Store].
 func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) error) (f *upload.File, err error) {
-	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		if f, err = getFile(ctx, t, key); err != nil {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if f, err = getFile(ctx, t, key, t.locking()); err != nil {
 			return err
 		}
 		if err := fn(f); err != nil {
@@ -120,7 +138,7 @@ func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) er
 
 // Delete implements [upload.Store].
 func (s *Files) Delete(ctx context.Context, key string) error {
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `DELETE FROM files WHERE file_key = $1`, key)
 		return err
 	})
@@ -132,7 +150,7 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 	if p.Staged {
 		staged = 1
 	}
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		// Selected from files, so that nothing is inserted if there is none.
 		// WHERE also tells SQLite where ON CONFLICT belongs.
 		n, err := t.exec(ctx, `INSERT INTO parts (file_key, number, etag, size, staged)
@@ -148,7 +166,7 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 
 // DropPart implements [upload.Store].
 func (s *Files) DropPart(ctx context.Context, key string, number int) error {
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `DELETE FROM parts WHERE file_key = $1 AND number = $2`, key, number)
 		return err
 	})
@@ -156,13 +174,13 @@ func (s *Files) DropPart(ctx context.Context, key string, number int) error {
 
 // Parts implements [upload.Store].
 func (s *Files) Parts(ctx context.Context, key string) (parts []upload.Part, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
-		if _, err := getFile(ctx, t, key); err != nil {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		if _, err := getFile(ctx, t, key, ""); err != nil {
 			return err
 		}
 		return t.each(ctx, func(row scanner) error {
 			var p upload.Part
-			err := row.Scan(&p.Number, &p.ETag, &p.Size, &p.Staged)
+			err := row.Scan(&p.Number, &p.ETag, &p.Size, (*flag)(&p.Staged))
 			parts = append(parts, p)
 			return err
 		}, `SELECT number, etag, size, staged FROM parts WHERE file_key = $1 ORDER BY number`, key)

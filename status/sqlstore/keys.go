@@ -57,7 +57,7 @@ func (s *Keys) Create(ctx context.Context, k *Key) error {
 	if k.ID == "" || k.Hash == [32]byte{} {
 		return errors.New("key without ID or hash")
 	}
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES `+values(1, 9)+` ON CONFLICT DO NOTHING`,
 			k.ID, k.Name, k.Prefix, k.Account, k.Hash[:], millis(k.Created),
 			millisOrNull(k.LastUsed), millisOrNull(k.Expires), millisOrNull(k.Revoked))
@@ -70,7 +70,7 @@ func (s *Keys) Create(ctx context.Context, k *Key) error {
 
 // ByHash returns the key whose secret has the given hash, be it valid or not.
 func (s *Keys) ByHash(ctx context.Context, hash [32]byte) (k *Key, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		k, err = scanKey(t.row(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, hash[:]))
 		if errors.Is(err, sql.ErrNoRows) {
 			err = fmt.Errorf("key: %w", fs.ErrNotExist)
@@ -95,7 +95,7 @@ func (s *Keys) List(ctx context.Context, account string) (keys []*Key, err error
 
 // Revoke makes a key invalid for ever. Revoking it again changes nothing.
 func (s *Keys) Revoke(ctx context.Context, id string) error {
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE api_keys SET revoked_ms = COALESCE(revoked_ms, $1) WHERE id = $2`,
 			millis(time.Now()), id)
 		if err == nil && n == 0 {
@@ -121,7 +121,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 	} else if !s.db.touched.CompareAndSwap(id, last, now) {
 		return nil
 	}
-	err := s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE api_keys SET last_used_ms = $1 WHERE id = $2`, millis(now), id)
 		if err == nil && n == 0 {
 			err = missing("key", id)
@@ -138,7 +138,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 // none.
 func (db *DB) Setting(ctx context.Context, name string) ([]byte, error) {
 	var v []byte
-	err := db.view(ctx, func(ctx context.Context, t *tx) error {
+	err := db.view(ctx, func(ctx context.Context, t tx) error {
 		return t.row(ctx, `SELECT value FROM settings WHERE name = $1`, name).Scan(&v)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -154,7 +154,7 @@ func (db *DB) SetSettingOnce(ctx context.Context, name string, value []byte) (wi
 	if value == nil {
 		value = []byte{}
 	}
-	err = db.tx(ctx, func(ctx context.Context, t *tx) error {
+	err = db.tx(ctx, func(ctx context.Context, t tx) error {
 		if _, err := t.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`,
 			name, value); err != nil {
 			return err

@@ -65,44 +65,36 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 	if op.ID == "" || len(op.Items) == 0 {
 		return nil, errors.New("operation without ID or items")
 	}
-	created := op.Clone()
-	created.State, created.Cancelled, created.Finished = status.Queued, false, time.Time{}
-	for i, it := range created.Items {
-		created.Items[i] = status.Item{Queue: it.Queue, Inputs: it.Inputs, State: status.Queued}
+	fresh := op.Clone()
+	fresh.State, fresh.Cancelled, fresh.Finished = status.Queued, false, time.Time{}
+	for i, it := range fresh.Items {
+		fresh.Items[i] = status.Item{Queue: it.Queue, Inputs: it.Inputs, State: status.Queued}
 	}
+	var created *status.Operation
 	notes, err := toJSON(op.Notes, op.Notes == nil)
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		if op.IdempotencyKey != "" {
-			if _, err := t.exec(ctx, `UPDATE operations SET idempotency_key = NULL
-				WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
-				op.Owner, op.IdempotencyKey, millis(op.Created.Add(-idempotencyTTL))); err != nil {
-				return err
-			}
-			var id string
-			err := t.row(ctx, `SELECT id FROM operations WHERE owner = $1 AND idempotency_key = $2`,
-				op.Owner, op.IdempotencyKey).Scan(&id)
-			if err == nil {
-				created, err = get(ctx, t, id)
-				return err
-			}
-			if !errors.Is(err, sql.ErrNoRows) {
-				return err
-			}
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+		if created, err = holder(ctx, t, op); err != nil || created != nil {
+			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
 				open_items, completed_items, idempotency_key, fingerprint, created_ms)
-			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9) ON CONFLICT (id) DO NOTHING`,
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9) ON CONFLICT DO NOTHING`,
 			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
 			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
+			// Another process may just have used the idempotency key.
+			if created, err = holder(ctx, t, op); err != nil || created != nil {
+				return err
+			}
 			return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
 		}
+		created = fresh
 		return insertItems(ctx, t, op)
 	})
 	if err != nil {
@@ -111,7 +103,30 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 	return created, nil
 }
 
-func insertItems(ctx context.Context, t *tx, op *status.Operation) error {
+// holder returns the operation that holds the idempotency key of op, or nil if
+// none does any more.
+func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation, error) {
+	if op.IdempotencyKey == "" {
+		return nil, nil
+	}
+	if _, err := t.exec(ctx, `UPDATE operations SET idempotency_key = NULL
+		WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
+		op.Owner, op.IdempotencyKey, millis(op.Created.Add(-idempotencyTTL))); err != nil {
+		return nil, err
+	}
+	var id string
+	err := t.row(ctx, `SELECT id FROM operations WHERE owner = $1 AND idempotency_key = $2`,
+		op.Owner, op.IdempotencyKey).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return get(ctx, t, id)
+}
+
+func insertItems(ctx context.Context, t tx, op *status.Operation) error {
 	const chunk = 100 // SQLite and PostgreSQL limit the number of placeholders
 	for first := 0; first < len(op.Items); first += chunk {
 		items := op.Items[first:min(first+chunk, len(op.Items))]
@@ -123,6 +138,7 @@ func insertItems(ctx context.Context, t *tx, op *status.Operation) error {
 			}
 			args = append(args, op.ID, first+i, it.Queue, op.Owner, millis(op.Created), "queued", 0, 0,
 				millis(op.Created), 0.0, inputs)
+			t.issue(Lane{it.Queue, op.Owner})
 		}
 		if _, err := t.exec(ctx, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
 				due_ms, progress, inputs) VALUES `+values(len(items), len(args)/len(items)), args...); err != nil {
@@ -139,7 +155,7 @@ func scanOperation(row scanner) (*status.Operation, error) {
 	var notes, key sql.NullString
 	var created int64
 	var finished sql.NullInt64
-	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, &op.Cancelled,
+	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, (*flag)(&op.Cancelled),
 		&key, &op.Fingerprint, &created, &finished); err != nil {
 		return nil, err
 	}
@@ -147,9 +163,11 @@ func scanOperation(row scanner) (*status.Operation, error) {
 	return &op, fromJSON(notes, &op.Notes)
 }
 
-// getOnly reads an operation without its items.
-func getOnly(ctx context.Context, t *tx, id string) (*status.Operation, error) {
-	op, err := scanOperation(t.row(ctx, `SELECT `+operationColumns+` FROM operations WHERE id = $1`, id))
+const selectOperation = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
+
+// getOnly reads an operation without its items. lock ends the query.
+func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, error) {
+	op, err := scanOperation(t.row(ctx, selectOperation+lock, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("operation", id)
 	}
@@ -169,16 +187,18 @@ func scanItem(row scanner) (it status.Item, err error) {
 	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(failure, &it.Error))
 }
 
-func getItems(ctx context.Context, t *tx, op *status.Operation) error {
+const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
+
+func getItems(ctx context.Context, t tx, op *status.Operation) error {
 	return t.each(ctx, func(row scanner) error {
 		it, err := scanItem(row)
 		op.Items = append(op.Items, it)
 		return err
-	}, `SELECT `+itemColumns+` FROM items WHERE operation = $1 ORDER BY idx`, op.ID)
+	}, selectItems, op.ID)
 }
 
-func get(ctx context.Context, t *tx, id string) (*status.Operation, error) {
-	op, err := getOnly(ctx, t, id)
+func get(ctx context.Context, t tx, id string) (*status.Operation, error) {
+	op, err := getOnly(ctx, t, id, "")
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +207,21 @@ func get(ctx context.Context, t *tx, id string) (*status.Operation, error) {
 
 // Get implements [status.Store].
 func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
-		op, err = get(ctx, t, id)
-		return err
-	})
+	if op := s.db.cache.get(id); op != nil {
+		return op, nil
+	}
+	if s.db.pg != nil {
+		op, err = s.db.pg.get(ctx, id)
+	} else {
+		err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+			op, err = get(ctx, t, id)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
+	s.db.cache.put(op)
 	return op, nil
 }
 
@@ -207,7 +235,7 @@ func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status
 		created, id := int64(1)<<62, ""
 		if q.Before != "" {
 			id = q.Before
-			err := s.db.view(ctx, func(ctx context.Context, t *tx) error {
+			err := s.db.view(ctx, func(ctx context.Context, t tx) error {
 				return t.row(ctx, `SELECT created_ms FROM operations WHERE id = $1 AND owner = $2`, id, q.Owner).Scan(&created)
 			})
 			if errors.Is(err, sql.ErrNoRows) {
@@ -245,7 +273,7 @@ func (s *Operations) page(ctx context.Context, q status.Query, created int64, id
 	if q.IdempotencyKey != "" { // a text of its own, so that the index is used
 		where, args = " AND idempotency_key = $6", append(args, q.IdempotencyKey)
 	}
-	err = s.db.view(ctx, func(ctx context.Context, t *tx) error {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		if err := t.each(ctx, func(row scanner) error {
 			op, err := scanOperation(row)
 			ops = append(ops, op)
@@ -268,15 +296,27 @@ func (s *Operations) page(ctx context.Context, q status.Query, created int64, id
 // startable is the condition for an item to be claimed at the time $1.
 const startable = `state IN ('queued', 'running') AND due_ms <= $1`
 
+// An after is a row with a column before those that are asked for.
+type after struct {
+	scanner
+	first any
+}
+
+func (a after) Scan(dest ...any) error { return a.scanner.Scan(append([]any{a.first}, dest...)...) }
+
 // Claim implements [status.Store].
 func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
 	c := &status.Claim{Ref: ref}
-	err := s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		now := time.Now()
-		err := t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
+	err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+		now := s.db.engine.now()
+		if c.Op, err = getOnly(ctx, t, ref.Operation, t.locking()); err != nil {
+			return err
+		}
+		row := t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
-			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token`,
-			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index).Scan(&c.Token)
+			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token, `+itemColumns,
+			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index)
+		c.Item, err = scanItem(after{row, &c.Token})
 		if errors.Is(err, sql.ErrNoRows) {
 			var n int
 			if err := t.row(ctx, `SELECT count(*) FROM items WHERE operation = $1 AND idx = $2`,
@@ -291,13 +331,6 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 		if err != nil {
 			return err
 		}
-		if c.Item, err = scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items WHERE operation = $1 AND idx = $2`,
-			ref.Operation, ref.Index)); err != nil {
-			return err
-		}
-		if c.Op, err = getOnly(ctx, t, ref.Operation); err != nil {
-			return err
-		}
 		if c.Op.State == status.Queued {
 			c.Op.State = status.Running
 			_, err = t.exec(ctx, `UPDATE operations SET state = 'running' WHERE id = $1`, ref.Operation)
@@ -307,17 +340,19 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 	if err != nil {
 		return nil, err
 	}
+	s.db.changed(ref.Operation, false)
 	return c, nil
 }
 
 // Beat implements [status.Store].
 func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
-	held := make(map[status.Ref]bool)
-	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		now := time.Now()
+	var held map[status.Ref]bool
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		held = make(map[status.Ref]bool)
+		now, alive := s.db.engine.now(), s.db.engine.alive()
 		if _, err := t.exec(ctx, `UPDATE items SET due_ms = $2
 			WHERE worker = $3 AND state = 'running' AND due_ms > $1`,
-			millis(now), millis(now.Add(lease)), worker); err != nil {
+			millis(alive), millis(now.Add(lease)), worker); err != nil {
 			return err
 		}
 		risen := make(map[status.Ref]float64)
@@ -325,7 +360,7 @@ func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duratio
 			var ref status.Ref
 			var old float64
 			var cancelled bool
-			if err := row.Scan(&ref.Operation, &ref.Index, &old, &cancelled); err != nil {
+			if err := row.Scan(&ref.Operation, &ref.Index, &old, (*flag)(&cancelled)); err != nil {
 				return err
 			}
 			held[ref] = !cancelled
@@ -359,18 +394,20 @@ func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duratio
 
 // Finish implements [status.Store].
 func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (op *status.Operation, err error) {
-	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		now := time.Now()
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		now := s.db.engine.now()
+		if op, err = getOnly(ctx, t, c.Operation, t.locking()); errors.Is(err, fs.ErrNotExist) {
+			return status.ErrLost
+		} else if err != nil {
+			return err
+		}
 		it, err := scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items
 			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
-			millis(now), c.Operation, c.Index, c.Token))
+			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token))
 		if errors.Is(err, sql.ErrNoRows) {
 			return status.ErrLost
 		}
 		if err != nil {
-			return err
-		}
-		if op, err = getOnly(ctx, t, c.Operation); err != nil {
 			return err
 		}
 		it.Progress = max(it.Progress, c.Item.Progress)
@@ -378,6 +415,7 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := putItem(ctx, t, c.Ref, it, due); err != nil {
 			return err
 		}
+		t.issue(Lane{it.Queue, op.Owner})
 		if !it.State.Final() {
 			return nil
 		}
@@ -394,11 +432,13 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 	if err != nil {
 		return nil, err
 	}
+	s.db.cache.put(op)
+	s.db.changed(c.Operation, false)
 	return op, nil
 }
 
 // putItem stores an item that is not running any more.
-func putItem(ctx context.Context, t *tx, ref status.Ref, it status.Item, due time.Time) error {
+func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time.Time) error {
 	results, err := toJSON(it.Results, len(it.Results) == 0)
 	if err != nil {
 		return err
@@ -412,7 +452,7 @@ func putItem(ctx context.Context, t *tx, ref status.Ref, it status.Item, due tim
 		dueMS = millis(due)
 	}
 	_, err = t.exec(ctx, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
-			worker = NULL, due_ms = $6, finished_ms = $7
+			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7
 		WHERE operation = $8 AND idx = $9`,
 		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index)
 	return err
@@ -420,13 +460,13 @@ func putItem(ctx context.Context, t *tx, ref status.Ref, it status.Item, due tim
 
 // settle counts items that have become final and brings the operation's state up
 // to that, as status.Rollup says. It returns that state.
-func settle(ctx context.Context, t *tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
+func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
 	err = t.row(ctx, `UPDATE operations SET
 			open_items = open_items - $1,
 			completed_items = completed_items + $2,
 			state = CASE WHEN open_items > $1 THEN 'running'
 				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
-			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE $3 END,
+			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE CAST($3 AS bigint) END,
 			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
 		WHERE id = $4 RETURNING state`, ended, completed, millis(now), id).Scan(&state)
 	return state, err
@@ -434,25 +474,26 @@ func settle(ctx context.Context, t *tx, id string, ended, completed int, now tim
 
 // Cancel implements [status.Store].
 func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.Operation, err error) {
-	err = s.db.tx(ctx, func(ctx context.Context, t *tx) error {
-		if op, err = get(ctx, t, id); err != nil {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if op, err = getOnly(ctx, t, id, t.locking()); err != nil {
 			return err
 		}
 		if op.Owner != owner {
 			return missing("operation", id)
 		}
-		if op.State.Final() {
-			return nil
+		if err := getItems(ctx, t, op); err != nil || op.State.Final() {
+			return err
 		}
 		if _, err := t.exec(ctx, `UPDATE operations SET cancelled = 1 WHERE id = $1`, id); err != nil {
 			return err
 		}
-		now := time.Now()
+		now := s.db.engine.now()
 		ended := 0
 		for i, it := range op.Items {
 			if it.State != status.Queued {
 				continue
 			}
+			t.issue(Lane{it.Queue, op.Owner})
 			it, due := status.Outcome{}.Apply(it, true, now)
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, it, due); err != nil {
 				return err
@@ -470,6 +511,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 	if err != nil {
 		return nil, err
 	}
+	s.db.changed(id, true)
 	return op, nil
 }
 
@@ -503,7 +545,7 @@ type pendingRow struct {
 
 // pending returns the next n items after the given one.
 func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after pendingRow, n int) (page []pendingRow, err error) {
-	args := []any{millis(time.Now()), after.created, after.Operation, after.Index, n}
+	args := []any{millis(s.db.engine.now()), after.created, after.Operation, after.Index, n}
 	// Items of one owner in one queue have an index of their own. Otherwise
 	// unfinished operations are walked in order; CROSS JOIN keeps SQLite
 	// from doing it the other way round.
@@ -556,9 +598,9 @@ func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) 
 
 // Recover implements [status.Store].
 func (s *Operations) Recover(ctx context.Context, worker string) error {
-	return s.db.tx(ctx, func(ctx context.Context, t *tx) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE items SET state = 'queued', worker = NULL, due_ms = $1
-			WHERE worker IS NOT NULL AND worker <> $2`, millis(time.Now()), worker)
+			WHERE worker IS NOT NULL AND worker <> $2`, millis(s.db.engine.now()), worker)
 		return err
 	})
 }
@@ -568,7 +610,7 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 	const chunk = 100 // so that other writers need not wait long
 	for {
 		var some int64
-		err := s.db.tx(ctx, func(ctx context.Context, tx *tx) error {
+		err := s.db.tx(ctx, func(ctx context.Context, tx tx) error {
 			some, err = tx.exec(ctx, `DELETE FROM operations WHERE id IN (
 				SELECT id FROM operations WHERE finished_ms IS NOT NULL AND finished_ms < $1 LIMIT $2)`,
 				millis(t), chunk)
@@ -578,8 +620,11 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 		if err != nil {
 			return n, err
 		}
+		if n > 0 {
+			s.db.cache.clear()
+		}
 		if some < chunk {
-			return n, s.db.checkpoint(ctx)
+			return n, s.db.engine.tidy(ctx)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // a transaction.
 type pool struct {
 	db    *sql.DB
-	slots chan *tx // nil: not opened yet
+	slots chan *conn // nil: not opened yet
 }
 
 func newPool(n int, dsn string) (*pool, error) {
@@ -22,7 +22,7 @@ func newPool(n int, dsn string) (*pool, error) {
 	}
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
-	p := &pool{db: db, slots: make(chan *tx, n)}
+	p := &pool{db: db, slots: make(chan *conn, n)}
 	for range n {
 		p.slots <- nil
 	}
@@ -30,8 +30,8 @@ func newPool(n int, dsn string) (*pool, error) {
 }
 
 // get takes a connection, which must be put back.
-func (p *pool) get(ctx context.Context) (*tx, error) {
-	var t *tx
+func (p *pool) get(ctx context.Context) (*conn, error) {
+	var t *conn
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -45,11 +45,11 @@ func (p *pool) get(ctx context.Context) (*tx, error) {
 		p.slots <- nil
 		return nil, err
 	}
-	return &tx{Conn: c, stmts: make(map[string]*sql.Stmt)}, nil
+	return &conn{Conn: c, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
 // put gives a connection back; one that is broken is replaced.
-func (p *pool) put(t *tx) {
+func (p *pool) put(t *conn) {
 	if t.broken {
 		_ = t.close()
 		t = nil
@@ -73,7 +73,7 @@ func (p *pool) close() error {
 }
 
 // run runs f in a transaction that only reads.
-func (p *pool) run(ctx context.Context, f func(context.Context, *tx) error) error {
+func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func (p *pool) run(ctx context.Context, f func(context.Context, *tx) error) erro
 	return f(ctx, t)
 }
 
-// A tx is a connection in a transaction.
-type tx struct {
+// A conn is a connection in a transaction.
+type conn struct {
 	*sql.Conn
 	stmts  map[string]*sql.Stmt
 	broken bool
 }
 
-func (t *tx) close() error {
+func (t *conn) close() error {
 	var errs []error
 	for _, s := range t.stmts {
 		errs = append(errs, s.Close())
@@ -110,13 +110,13 @@ func (t *tx) close() error {
 // except for the number of rows that one inserts.
 const maxStmts = 200
 
-func (t *tx) rollback(ctx context.Context) {
+func (t *conn) rollback(ctx context.Context) {
 	if _, err := t.exec(ctx, "ROLLBACK"); err != nil {
 		t.broken = true // SQLite may have rolled back already, but who knows
 	}
 }
 
-func (t *tx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+func (t *conn) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	s := t.stmts[text]
 	if s != nil {
 		return s, nil
@@ -137,7 +137,7 @@ func (t *tx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 }
 
 // each runs a query and has f scan every row.
-func (t *tx) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
+func (t *conn) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (t *tx) each(ctx context.Context, f func(scanner) error, text string, args 
 }
 
 // row runs a query whose first row is scanned.
-func (t *tx) row(ctx context.Context, text string, args ...any) scanner {
+func (t *conn) row(ctx context.Context, text string, args ...any) scanner {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return failed{err}
@@ -165,7 +165,7 @@ func (t *tx) row(ctx context.Context, text string, args ...any) scanner {
 }
 
 // exec returns the number of rows that were changed.
-func (t *tx) exec(ctx context.Context, text string, args ...any) (int64, error) {
+func (t *conn) exec(ctx context.Context, text string, args ...any) (int64, error) {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return 0, err
@@ -177,9 +177,8 @@ func (t *tx) exec(ctx context.Context, text string, args ...any) (int64, error) 
 	return res.RowsAffected()
 }
 
-type scanner interface{ Scan(...any) error }
+// locking is empty: the whole database is locked.
+func (t *conn) locking() string { return "" }
 
-// failed is a row that could not be read.
-type failed struct{ error }
-
-func (f failed) Scan(...any) error { return f.error }
+// issue does nothing: one process works on all items.
+func (t *conn) issue(Lane) {}

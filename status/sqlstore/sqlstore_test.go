@@ -249,7 +249,11 @@ func TestBackup(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	testSettings(t, open(t))
+}
+
+// testSettings checks the settings of a new database.
+func testSettings(t *testing.T, db *sqlstore.DB) {
 	if _, err := db.Setting(t.Context(), "secret"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
 	}
@@ -281,7 +285,11 @@ func TestSettings(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	testKeys(t, open(t))
+}
+
+// testKeys checks the keys of a new database.
+func testKeys(t *testing.T, db *sqlstore.DB) {
 	keys := db.Keys()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var want []*sqlstore.Key

@@ -26,7 +26,7 @@ const maxBatch = 64
 // A job is a transaction that somebody waits for.
 type job struct {
 	ctx   context.Context
-	f     func(context.Context, *tx) error
+	f     func(context.Context, tx) error
 	err   error
 	panic any
 	wake  chan bool // true: lead the next batch; false: it is done
@@ -35,7 +35,7 @@ type job struct {
 // run runs f in a transaction. Once begun, it is not interrupted by ctx, so that
 // it is known whether it was committed; f gets a context that says so. f may run
 // in another goroutine, that of the caller that leads the batch.
-func (w *writer) run(ctx context.Context, f func(context.Context, *tx) error) error {
+func (w *writer) run(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (w *writer) commit(batch []*job) error {
 }
 
 // call runs the job; it keeps a panic for the one who waits.
-func (j *job) call(t *tx) {
+func (j *job) call(t tx) {
 	defer func() {
 		if r := recover(); r != nil {
 			j.panic = r

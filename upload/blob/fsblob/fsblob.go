@@ -65,7 +65,8 @@ type Store struct {
 
 	// dirs lets renames into object directories run side by side, but not
 	// together with the making and removing of directories: a directory that
-	// a rename finds is already durable, and is not removed before it.
+	// a rename finds is already durable, and is not removed before it. Other
+	// processes may still remove it when it is empty.
 	dirs  sync.RWMutex
 	known map[string]bool // object directories that exist durably
 }
@@ -222,7 +223,7 @@ func (t *temp) publish(key string) error {
 // rename makes a file of the root an object, durably.
 func (s *Store) rename(name, key string) error {
 	dir, base := place(key)
-	for {
+	for tries := 0; ; {
 		s.dirs.RLock()
 		ok := s.known[dir]
 		var err error
@@ -230,6 +231,12 @@ func (s *Store) rename(name, key string) error {
 			err = s.root.Rename(name, dir+"/"+base)
 		}
 		s.dirs.RUnlock()
+		if errors.Is(err, fs.ErrNotExist) && tries < 10 {
+			// Another process may just have removed the empty directory.
+			tries++
+			s.forget(dir)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -256,10 +263,15 @@ func (s *Store) makeDir(dir string) error {
 		d := parent + "/" + e
 		if !s.known[d] {
 			err := s.root.Mkdir(d, dirMode)
-			if err == nil {
-				err = s.syncDir(parent)
+			if errors.Is(err, fs.ErrNotExist) && s.known[parent] {
+				s.drop(parent) // removed by another process: begin again
+				return nil
 			}
 			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			// Also if another process has made it, perhaps a moment ago.
+			if err := s.syncDir(parent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			s.known[d] = true
@@ -267,6 +279,20 @@ func (s *Store) makeDir(dir string) error {
 		parent = d
 	}
 	return nil
+}
+
+// forget has it found out again whether a directory and those above it exist.
+func (s *Store) forget(dir string) {
+	s.dirs.Lock()
+	defer s.dirs.Unlock()
+	s.drop(dir)
+}
+
+// drop is forget; s.dirs is held.
+func (s *Store) drop(dir string) {
+	for ; strings.Count(dir, "/") > 1; dir = path.Dir(dir) {
+		delete(s.known, dir)
+	}
 }
 
 // prune removes the directory of a deleted object, and those above, if they are

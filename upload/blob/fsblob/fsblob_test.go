@@ -333,3 +333,40 @@ func Example() {
 	// reports/a 5 <nil>
 	// reports/b 5 <nil>
 }
+
+// TestShared has two stores on one directory, as two processes would have, make
+// and remove objects whose directories they make and remove too.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for n := range 2 {
+		s, err := fsblob.New(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		for w := range 2 {
+			wg.Go(func() {
+				for i := range 100 {
+					key := fmt.Sprintf("parts/session/%d", n*2+w)
+					if err := s.Put(t.Context(), key, strings.NewReader("content"), 7); err != nil {
+						t.Errorf("object %d: %v", i, err)
+						return
+					}
+					o, err := s.Open(t.Context(), key)
+					if err != nil {
+						t.Errorf("object %d that was stored: %v", i, err)
+						return
+					}
+					o.Close()
+					if err := s.Delete(t.Context(), key); err != nil {
+						t.Errorf("object %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}

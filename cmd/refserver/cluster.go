@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// Values of --role.
+const (
+	roleAll    = "all"
+	roleAPI    = "api"
+	roleWorker = "worker"
+)
+
+// clusterConfig is what several servers need to share work.
+type clusterConfig struct {
+	url    string // "": one server, with a database of its own
+	role   string
+	queues []string // nil: all
+	secret string
+	lease  time.Duration
+	blobs  string // "": in the data directory
+}
+
+// minSecret is the least length of --secret.
+const minSecret = 32
+
+func (c *clusterConfig) register(fs *flag.FlagSet) {
+	registerDatabase(fs, &c.url)
+	c.role = roleAll
+	fs.Func("role", "what this server does, with --database-url: `all`, api (takes requests, works on nothing) or worker (works, takes no requests but for health and metrics) [all]", func(v string) error {
+		if v != roleAll && v != roleAPI && v != roleWorker {
+			return errors.New("must be all, api or worker")
+		}
+		c.role = v
+		return nil
+	})
+	fs.Func("queues", "`engine families` that this server works on, separated by commas; --concurrency lists them; default: all", func(v string) error {
+		c.queues = splitList(v)
+		return nil
+	})
+	fs.Func("secret", fmt.Sprintf("`text` of at least %d characters that signs upload URLs and seals parameters, the same for all servers, better set as %s; default: made by the first one and kept in the database", minSecret, envName("secret")), func(v string) error {
+		if len(v) < minSecret {
+			return fmt.Errorf("must have at least %d characters", minSecret)
+		}
+		c.secret = v
+		return nil
+	})
+	fs.DurationVar(&c.lease, "lease", 8*time.Second, "with --database-url: `time` after which the work of a server that gives no sign of life is begun again by another one")
+	fs.StringVar(&c.blobs, "blob-dir", "", "`directory` of uploads and results, which all servers share; default: blobs in the data directory")
+}
+
+func registerDatabase(fs *flag.FlagSet, url *string) {
+	fs.StringVar(url, "database-url", "", "PostgreSQL database that several servers share, as a `URL` such as postgres://user@host/name; default: a file in the data directory")
+}
+
+// finish checks what only makes sense together.
+func (c *clusterConfig) finish() error {
+	switch {
+	case c.url == "" && c.role != roleAll:
+		return fmt.Errorf("--role %s needs --database-url", c.role)
+	case c.url == "" && c.queues != nil:
+		return errors.New("--queues needs --database-url: nobody would work on the others")
+	case c.url != "" && !strings.HasPrefix(c.url, "postgres://") && !strings.HasPrefix(c.url, "postgresql://"):
+		return errors.New("--database-url must be a URL such as postgres://user@host/name")
+	case c.url != "" && c.blobs == "":
+		return errors.New("--database-url needs --blob-dir: all servers must share it")
+	case c.lease < 3*time.Second:
+		return errors.New("--lease must be 3s at least")
+	case c.role == roleAPI && c.queues != nil:
+		return errors.New("--queues is not for --role api")
+	}
+	return nil
+}
+
+// limits narrows down what is worked on at once to the queues of this server.
+func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Action) map[string]int {
+	if c.role == roleAPI {
+		return map[string]int{}
+	}
+	if c.queues == nil {
+		return concurrency
+	}
+	var narrow map[string]int // empty, but not nil, would mean none
+	set := func(family string, n int) {
+		if narrow == nil {
+			narrow = make(map[string]int)
+		}
+		narrow[family] = n
+	}
+	for _, a := range actions {
+		f := a.Spec().Family
+		if n, ok := concurrency[f]; ok && slices.Contains(c.queues, f) {
+			set(f, n)
+		} else if !slices.Contains(c.queues, f) {
+			set(f, 0)
+		}
+	}
+	return narrow
+}
+
+// What a server tells others, and how often. Who is not heard of for nodeGone has
+// no work any more; a restart takes less.
+const (
+	nodeBeat = 2 * time.Second
+	nodeGone = 15 * time.Second
+)
+
+// nodeInfo is what a server tells others of itself.
+type nodeInfo struct {
+	Version string
+	Role    string
+	Actions []fileops.Spec // on whose families it works
+	Engines []nodeEngine
+}
+
+type nodeEngine struct {
+	Name, Version, Err, Hint string
+}
+
+// A cluster is the servers that share a database.
+type cluster struct {
+	db      *sqlstore.DB
+	service *httpapi.Service
+	log     *slog.Logger
+	id      string
+	info    []byte // nil: this server does no work
+	known   []byte // what was offered last
+}
+
+func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileops.Action, engines []httpapi.Engine) (*cluster, error) {
+	cl := &cluster{db: a.db, service: a.service, log: a.log, id: rand.Text()}
+	if c.role == roleAPI {
+		return cl, nil
+	}
+	info := nodeInfo{Version: version, Role: c.role}
+	for _, a := range actions {
+		spec := a.Spec()
+		if n, ok := limits[spec.Family]; !ok || n > 0 {
+			info.Actions = append(info.Actions, spec)
+		}
+	}
+	for _, e := range engines {
+		ne := nodeEngine{Name: e.Name, Version: e.Version, Hint: e.Hint}
+		if e.Err != nil {
+			ne.Err = e.Err.Error()
+		}
+		info.Engines = append(info.Engines, ne)
+	}
+	var err error
+	cl.info, err = json.Marshal(info)
+	return cl, err
+}
+
+// run tells others of this server, and clients of what the servers can do
+// together, until ctx is done.
+func (c *cluster) run(ctx context.Context) {
+	t := time.NewTicker(nodeBeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := c.beat(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error("what servers can do together is not known", "err", err)
+		}
+	}
+}
+
+// beat does so once.
+func (c *cluster) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, nodeGone)
+	defer cancel()
+	if c.info != nil {
+		if err := c.db.Announce(ctx, c.id, c.info); err != nil {
+			return fmt.Errorf("announce this server: %w", err)
+		}
+	}
+	nodes, err := c.db.Nodes(ctx, nodeGone)
+	if err != nil {
+		return fmt.Errorf("look for other servers: %w", err)
+	}
+	// Most have the same to tell.
+	var infos [][]byte
+	for _, n := range nodes {
+		infos = append(infos, n.Info)
+	}
+	slices.SortFunc(infos, bytes.Compare)
+	infos = slices.CompactFunc(infos, bytes.Equal)
+	all := bytes.Join(infos, []byte{'\n'})
+	if c.known != nil && bytes.Equal(all, c.known) {
+		return nil
+	}
+	actions, engines, err := union(infos)
+	if err != nil {
+		return err
+	}
+	if err := c.service.Offer(actions, engines); err != nil {
+		return fmt.Errorf("what other servers can do: %w", err)
+	}
+	c.known = append([]byte{}, all...)
+	return nil
+}
+
+// union returns what servers can do together. An engine is missing if all lack it.
+func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, err error) {
+	specs := make(map[string]bool)
+	index := make(map[string]int)
+	for _, b := range infos {
+		var info nodeInfo
+		if err := json.Unmarshal(b, &info); err != nil {
+			return nil, nil, fmt.Errorf("what another server says of itself: %w", err)
+		}
+		for _, spec := range info.Actions {
+			text, err := json.Marshal(spec)
+			if err != nil {
+				return nil, nil, err
+			}
+			if specs[string(text)] {
+				continue
+			}
+			specs[string(text)] = true
+			actions = append(actions, fileops.Func(spec, elsewhere))
+		}
+		for _, ne := range info.Engines {
+			e := httpapi.Engine{Name: ne.Name, Version: ne.Version, Hint: ne.Hint}
+			if ne.Err != "" {
+				e.Err = errors.New(ne.Err)
+			}
+			i, ok := index[e.Name]
+			switch {
+			case !ok:
+				index[e.Name] = len(engines)
+				engines = append(engines, e)
+			case engines[i].Err != nil && e.Err == nil:
+				engines[i] = e
+			}
+		}
+	}
+	return actions, engines, nil
+}
+
+// elsewhere is the work of an action that only other servers do.
+func elsewhere(context.Context, *fileops.Job) error {
+	return fileops.Fail(fileops.ErrUnavailable, nil, "this is done by another server")
+}
+
+// openPaths are what a server answers that only works.
+var openPaths = []string{"/healthz", "/readyz", "/metrics"}
+
+// workerOnly keeps clients away from a server that only works.
+func workerOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(openPaths, r.URL.Path) {
+			http.Error(w, "this server only works; requests go to those with the role api or all", http.StatusNotFound)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/pgtest"
+)
+
+// A cluster is a few servers that share a database and a directory.
+type cluster struct {
+	t     *testing.T
+	pg    *pgtest.Server
+	url   string
+	blobs string
+	key   string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	pg, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &cluster{t: t, pg: pg, url: pg.Database(t), blobs: filepath.Join(t.TempDir(), "blobs")}
+}
+
+// node starts a server.
+func (c *cluster) node(role string, flags ...string) *server {
+	c.t.Helper()
+	s := start(c.t, filepath.Join(c.t.TempDir(), role), append([]string{"--database-url", c.url, "--blob-dir", c.blobs,
+		"--role", role, "--lease", "4s"}, flags...)...)
+	if s.key == "" {
+		s.key = c.key
+	}
+	c.key = s.key
+	return s
+}
+
+// number returns what a query of one number finds.
+func (c *cluster) number(text string, args ...any) (n int) {
+	c.t.Helper()
+	conn, err := pgx.Connect(c.t.Context(), c.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close(c.t.Context())
+	if err := conn.QueryRow(c.t.Context(), text, args...).Scan(&n); err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+// supports waits until a server tells that something is possible, or is not.
+func (s *server) supports(t testing.TB, want bool, ext, action string) {
+	t.Helper()
+	for {
+		r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext, "action": action})
+		if r.body["supported"] == want {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// persist sends a request until it is answered with 200, as a client would while
+// servers and databases come and go.
+func persist(t *testing.T, servers []*server, n int, method, path string, body any, headers ...string) *response {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; n++ {
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		r, err := servers[n%len(servers)].try(ctx, method, path, body, headers...)
+		cancel()
+		if err == nil && r.status == 200 {
+			return r
+		}
+		if time.Now().After(end) {
+			t.Errorf("%s %s: %v, error %v", method, path, r, err)
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// TestCluster has two API nodes and three workers do many operations, while a
+// worker is killed, the database crashes and an API node is killed: every
+// operation ends once, and has one result for each of its files.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	api := []*server{c.node("api")}
+	empty := api[0].want(t, 200, "", "GET", "/api/v1/formats", nil)
+	if n := len(empty.body["formats"].([]any)); n != 0 {
+		t.Errorf("%d formats without a worker, want none", n)
+	}
+	workers := make([]*server, 3)
+	queues := []string{"data,archive,image", "data,archive", "image,archive"}
+	var starting sync.WaitGroup
+	for i := range workers {
+		starting.Go(func() {
+			workers[i] = c.node("worker", "--queues", queues[i], "--concurrency", "image=1,data=1,archive=1")
+		})
+	}
+	api = append(api, c.node("api"))
+	starting.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, s := range api {
+		s.supports(t, true, "csv", "convert")
+		s.supports(t, true, "png", "convert")
+		s.supports(t, true, "txt", "zip")
+		s.supports(t, false, "mp4", "compress") // nobody works on that family
+	}
+	workers[0].want(t, 200, "", "GET", "/healthz", nil)
+	workers[0].want(t, 200, "", "GET", "/readyz", nil)
+	if r, err := workers[0].try(t.Context(), "GET", "/api/v1/operations", nil); err == nil && r.status != 404 {
+		t.Errorf("a worker answers a client with %d", r.status)
+	}
+
+	// Parts of one file are sent to both.
+	parts := api[0].initiate(t, "both.txt", 4000, 4)
+	var list []map[string]any
+	for i, u := range parts.urls {
+		u = strings.Replace(u, api[0].url, api[i%2].url, 1)
+		list = append(list, map[string]any{"part_number": i + 1, "etag": api[i%2].put(t, u, []byte(strings.Repeat(fmt.Sprint(i), 1000)))})
+	}
+	api[1].want(t, 200, "", "POST", "/api/v1/complete-upload", map[string]any{"file_key": parts.key, "object_name": parts.object, "upload_id": parts.id, "parts": list})
+
+	image := api[0].upload(t, "dot.jpg", jpg(t).b, 1)
+	table := api[1].upload(t, "table.csv", []byte("name,count\nx,1\n"), 1)
+	requests := []map[string]any{
+		{"action": "convert", "file_keys": []string{image, image}, "parameters": map[string]any{"convert_to": "webp"}},
+		{"action": "convert", "file_keys": []string{table, table, table}, "parameters": map[string]any{"convert_to": "json"}},
+		{"action": "zip", "file_keys": []string{table, parts.key}},
+	}
+	results := []int{2, 3, 1}
+	const operations = 90
+	tasks := make([]string, operations)
+	var clients sync.WaitGroup
+	accepted := make(chan struct{}, operations)
+	for k := range 3 {
+		clients.Go(func() {
+			for i := k; i < operations; i += 3 {
+				r := persist(t, api, i, "POST", "/api/v1/do", requests[i%3], "Idempotency-Key", fmt.Sprint("key", i))
+				if r == nil {
+					return
+				}
+				tasks[i] = r.str("main_task_id")
+				accepted <- struct{}{}
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	}
+	after := func(n int) {
+		for range n {
+			select {
+			case <-accepted:
+			case <-t.Context().Done():
+			}
+		}
+	}
+	after(15)
+	workers[0].kill()
+	after(15)
+	if err := c.pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if err := c.pg.Up(); err != nil {
+		t.Fatal(err)
+	}
+	after(15)
+	api[1].kill()
+	clients.Wait()
+	if t.Failed() {
+		return
+	}
+
+	known := make(map[string]bool)
+	for i, task := range tasks {
+		var r *response
+		for {
+			if r = persist(t, api[:1], 0, "GET", "/api/v1/status/"+task+"?wait=30s", nil); r == nil || r.str("operation_status") == "completed" || r.str("operation_status") == "failed" {
+				break
+			}
+		}
+		if r == nil || r.str("operation_status") != "completed" || len(r.elements()) != results[i%3] {
+			t.Fatalf("operation %d: %s", i, r.raw)
+		}
+		for _, e := range r.elements() {
+			if key := e["file_key"].(string); known[key] {
+				t.Errorf("result %s is there twice", key)
+			} else {
+				known[key] = true
+			}
+			d := api[0].want(t, 200, "", "GET", e["download_link"].(string), nil)
+			if float64(len(d.raw)) != e["size"] {
+				t.Errorf("%v has %d bytes, status says %v", e["file_name"], len(d.raw), e["size"])
+			}
+		}
+	}
+	slices.Sort(tasks)
+	if n, stored := len(slices.Compact(tasks)), c.number(`SELECT count(*) FROM operations`); n != operations || stored != operations {
+		t.Errorf("%d tasks and %d operations in the database, want %d", n, stored, operations)
+	}
+	if n := c.number(`SELECT count(*) FROM items WHERE finished_ms IS NULL`); n != 0 {
+		t.Errorf("%d items have not ended", n)
+	}
+	for _, w := range workers[1:] {
+		if err := w.stop(); err != nil {
+			t.Errorf("a worker ends with %v", err)
+		}
+	}
+}
+
+// TestFrozen freezes a worker in the midst of its work: another one does it, and
+// the first one's result is dropped when it wakes. Then an operation is cancelled
+// by way of one node while another one works on it.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	api := c.node("api")
+	frozen := c.node("worker", "--queues", "media")
+	api.supports(t, true, "mp4", "compress")
+	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=8",
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
+	task := api.begin(t, "compress", nil, long)
+	running := func(task string) {
+		t.Helper()
+		for api.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]["status"] != "running" {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	running(task)
+	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	other := c.node("worker", "--queues", "media")
+	if r := api.await(t, task); r.str("operation_status") != "completed" || len(r.elements()) != 1 {
+		t.Fatalf("operation of a frozen worker: %s", r.raw)
+	}
+	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(frozen.err.String(), "claim was lost") {
+		if t.Context().Err() != nil {
+			t.Fatal("the frozen worker does not notice that it is late")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := c.number(`SELECT count(*) FROM files WHERE task = $1`, task); n != 1 {
+		t.Errorf("%d results, want 1", n)
+	}
+	if n := c.number(`SELECT max(attempt) FROM items`); n != 2 {
+		t.Errorf("the work was begun %d times, want twice", n)
+	}
+
+	task = api.begin(t, "compress", nil, long)
+	running(task)
+	api.want(t, 200, "", "DELETE", "/api/v1/status/"+task, nil)
+	if r := api.await(t, task); r.elements()[0]["error_code"] != "cancelled" {
+		t.Errorf("cancelled operation: %s", r.raw)
+	}
+	for _, w := range []*server{frozen, other} {
+		if err := w.stop(); err != nil {
+			t.Errorf("a worker ends with %v", err)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+//go:build unix
+
+// Package pgtest runs real PostgreSQL servers for tests: one per test binary, on
+// a port and in a directory of its own, with a fresh database for every test.
+//
+//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		url := pgtest.New(t) // postgres://…
+//	}
+//
+// PostgreSQL must be installed, as scripts/setup.sh does: tests fail without it.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// shared is the server of the test binary.
+var shared atomic.Pointer[Server]
+
+// Main starts a server, runs the tests and stops it. It returns the exit code.
+func Main(m *testing.M) int {
+	s, err := Start(Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	shared.Store(s)
+	code := m.Run()
+	if err := s.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// New returns the URL of a new, empty database on the server of the test binary.
+// It is dropped when the test ends.
+func New(t testing.TB) string {
+	t.Helper()
+	s := shared.Load()
+	if s == nil {
+		t.Fatal("TestMain does not call pgtest.Main")
+	}
+	return s.Database(t)
+}
+
+// Options configure a [Server].
+type Options struct {
+	// Durable makes the server wait for the disk, as it does by default
+	// outside of tests.
+	Durable bool
+
+	// Settings are more lines for postgresql.conf.
+	Settings []string
+}
+
+// A Server is a PostgreSQL server.
+type Server struct {
+	dir  string
+	bin  string
+	port int
+	attr *syscall.SysProcAttr
+	seq  atomic.Int64
+
+	process *process
+}
+
+// Start starts a new server on 127.0.0.1. Whoever gets it must close it.
+func Start(o Options) (_ *Server, err error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgtest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, bin: bin, attr: new(syscall.SysProcAttr)}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	dieWithParent(s.attr)
+	if os.Geteuid() == 0 {
+		// PostgreSQL refuses to run as root.
+		uid, gid, err := account()
+		if err != nil {
+			return nil, err
+		}
+		s.attr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
+			return nil, err
+		}
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data(), "-U", "postgres", "-E", "UTF8",
+		"--locale=C.UTF-8", "--auth=trust", "--no-sync", "--no-instructions")
+	initdb.Dir, initdb.SysProcAttr = dir, s.attr
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	conf := []string{
+		"listen_addresses = '127.0.0.1'", "unix_socket_directories = ''", "max_connections = 300",
+		"shared_buffers = 64MB", "log_min_messages = warning",
+	}
+	if !o.Durable {
+		conf = append(conf, "fsync = off", "full_page_writes = off")
+	}
+	f, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range slices.Concat(conf, o.Settings) {
+		fmt.Fprintln(f, line)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	for range 5 {
+		if s.port, err = freePort(); err != nil {
+			return nil, err
+		}
+		if err = s.Up(); err == nil {
+			break // else somebody else has taken the port
+		}
+	}
+	return s, err
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// URL returns the URL of a database of the server.
+func (s *Server) URL(database string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+}
+
+// Example returns the URL of a new, empty database on the server of the test
+// binary, for examples.
+func Example() string {
+	name, err := shared.Load().create()
+	if err != nil {
+		panic(err)
+	}
+	return shared.Load().URL(name)
+}
+
+func (s *Server) create() (name string, err error) {
+	name = fmt.Sprintf("test%d", s.seq.Add(1))
+	return name, s.exec("CREATE DATABASE " + name)
+}
+
+// Database returns the URL of a new, empty database. It is dropped when the test
+// ends.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name, err := s.create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.process == nil {
+			return
+		}
+		if err := s.exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL(name)
+}
+
+func (s *Server) exec(text string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, text)
+	return err
+}
+
+// Up starts the server after Down or Kill, and returns when it can be used.
+func (s *Server) Up() error {
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-p", strconv.Itoa(s.port))
+	var out bytes.Buffer
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = s.dir, s.attr, &out, &out
+	p, err := run(cmd)
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		err := s.exec("SELECT 1")
+		if err == nil {
+			s.process = p
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("postgres ended: %w\n%s", p.err, out.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			cmd.Process.Signal(syscall.SIGQUIT)
+			<-p.done
+			return fmt.Errorf("postgres does not answer: %w\n%s", err, out.String())
+		}
+	}
+}
+
+// Down stops the server at once but in good order: connections are broken,
+// nothing is lost.
+func (s *Server) Down() error { return s.end(syscall.SIGINT) }
+
+// Kill lets the server crash: every process of it ends without doing anything
+// more, as far as the database sees it.
+func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
+
+func (s *Server) end(sig syscall.Signal) error {
+	if s.process == nil {
+		return nil
+	}
+	p := s.process
+	s.process = nil
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// Close stops the server and removes what it has stored.
+func (s *Server) Close() error {
+	return errors.Join(s.Down(), os.RemoveAll(s.dir))
+}
+
+// A process is a child whose end is known.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // when done
+}
+
+// run starts a process from a thread that lives as long as it does: the death of
+// the thread would be taken for that of the parent.
+func run(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+		}
+	}()
+	return p, <-started
+}
+
+// binaries returns the directory of PostgreSQL's programs.
+func binaries() (string, error) {
+	// Debian has one directory for every major version, and none in PATH.
+	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", err
+	}
+	slices.Reverse(dirs)
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append([]string{filepath.Dir(path)}, dirs...)
+		}
+	}
+	for _, dir := range dirs {
+		_, err1 := os.Stat(filepath.Join(dir, "initdb"))
+		_, err2 := os.Stat(filepath.Join(dir, "postgres"))
+		if err1 == nil && err2 == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("PostgreSQL is not installed; scripts/setup.sh test does that")
+}
+
+// account returns the IDs of a user that is not root.
+func account() (uid, gid uint32, err error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		id, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		group, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil && id != 0 {
+			return uint32(id), uint32(group), nil
+		}
+	}
+	return 0, 0, errors.New("there is no user to run PostgreSQL as")
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return ln.Addr().(*net.TCPAddr).Port, ln.Close()
+}

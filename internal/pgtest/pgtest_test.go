@@ -1,0 +1,82 @@
+package pgtest_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// value returns what a query of one number finds.
+func value(t *testing.T, url, text string) (n int, err error) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close(t.Context())
+	return n, c.QueryRow(t.Context(), text).Scan(&n)
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	a, b := pgtest.New(t), pgtest.New(t)
+	if _, err := value(t, a, `CREATE TABLE t AS SELECT 1 AS n; SELECT 1`); err == nil {
+		t.Error("two statements at once were accepted")
+	}
+	c, err := pgx.Connect(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.Exec(t.Context(), `CREATE TABLE t AS SELECT 7 AS n`); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := value(t, a, `SELECT n FROM t`); err != nil || n != 7 {
+		t.Errorf("read %d, error %v", n, err)
+	}
+	if n, err := value(t, b, `SELECT n FROM t`); err == nil {
+		t.Errorf("the table of another database holds %d", n)
+	}
+}
+
+// TestRestart lets a server crash and stop: what was stored is there again.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	url := s.Database(t)
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(t.Context(), `CREATE TABLE t AS SELECT 7 AS n`); err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]func() error{"Kill": s.Kill, "Down": s.Down} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := value(t, url, `SELECT n FROM t`); err == nil {
+			t.Errorf("%s: read %d from a server that is down", name, n)
+		}
+		if err := s.Up(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := value(t, url, `SELECT n FROM t`); err != nil || n != 7 {
+			t.Errorf("%s: read %d, error %v", name, n, err)
+		}
+	}
+	_ = c.Close(t.Context()) // broken
+}

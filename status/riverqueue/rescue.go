@@ -1,0 +1,154 @@
+package riverqueue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// rescueLock is the advisory lock of the process that looks for items.
+const rescueLock = 0x46_49_4c_45_57_53
+
+// Bounds of a look.
+const (
+	rescueMax   = 500 // items at once
+	fullEvery   = 5   // looks, of which one is for lost tickets too
+	lookTimeout = 10 * time.Second
+)
+
+// look rescues items from time to time until ctx is done.
+func (r *run) look(ctx context.Context) {
+	var since, last time.Time // the database was reached without a pause
+	t := time.NewTicker(r.o.Every)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		// This process may have been frozen, and all others with it.
+		if now := time.Now(); since.IsZero() || now.Sub(last) > r.o.Lease/2 {
+			since = now
+		}
+		reap := time.Since(since) >= r.o.Lease
+		if err := r.rescue(ctx, reap, n%fullEvery == 0); err != nil {
+			since = time.Time{}
+			if ctx.Err() == nil {
+				r.log.Error("items of other processes cannot be looked for", "err", err)
+			}
+			continue
+		}
+		last = time.Now()
+	}
+}
+
+// rescue gives new tickets to items whose claim has lapsed, if reap is set, and to
+// those without a ticket that is any good, if full is set. One process at a time
+// does so.
+func (r *run) rescue(ctx context.Context, reap, full bool) error {
+	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, r.o.Lease))
+	defer cancel()
+	var lanes []sqlstore.Lane
+	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		var alone bool
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, int64(rescueLock)).Scan(&alone); err != nil || !alone {
+			return err
+		}
+		seen := make(map[sqlstore.Lane]bool)
+		add := func(l sqlstore.Lane) {
+			if !seen[l] {
+				seen[l] = true
+				lanes = append(lanes, l)
+			}
+		}
+		if reap {
+			n, err := r.drop(ctx, tx, lapsed, add)
+			if err != nil {
+				return fmt.Errorf("lapsed claims: %w", err)
+			}
+			if n > 0 {
+				r.log.Warn("items of processes that are gone are begun again", "count", n)
+			}
+		}
+		if full {
+			if reap {
+				n, err := r.drop(ctx, tx, lost, add)
+				if err != nil {
+					return fmt.Errorf("lost tickets: %w", err)
+				}
+				if n > 0 {
+					r.log.Warn("items whose ticket was lost get another one", "count", n)
+				}
+			}
+			rows, err := tx.Query(ctx, `SELECT queue, owner FROM items
+				WHERE finished_ms IS NULL AND ticket IS NULL AND due_ms <= `+dbNow+` GROUP BY queue, owner`)
+			if err != nil {
+				return err
+			}
+			var l sqlstore.Lane
+			if _, err := pgx.ForEachRow(rows, []any{&l.Queue, &l.Owner}, func() error { add(l); return nil }); err != nil {
+				return err
+			}
+		}
+		return r.Issue(ctx, tx, lanes)
+	})
+	if err != nil || !full || r.limits[""] < 0 {
+		return err
+	}
+	rows, err := r.pool.Query(ctx, `SELECT DISTINCT queue FROM items WHERE finished_ms IS NULL`)
+	if err != nil {
+		return err
+	}
+	var queue string
+	_, err = pgx.ForEachRow(rows, []any{&queue}, func() error { return r.join(queue) })
+	return err
+}
+
+// join begins to work on a queue that was not known.
+func (r *run) join(queue string) error {
+	if r.queues[queue] {
+		return nil
+	}
+	r.queues[queue] = true
+	if c, ok := r.queueConfig(queue); ok {
+		return r.client.Queues().Add(queueName(queue), c)
+	}
+	return nil
+}
+
+// Items whose ticket is no good, as conditions: $1 is the lease in milliseconds.
+const (
+	// The claim has lapsed, and no ticket waits or was just drawn.
+	lapsed = `i.state = 'running' AND i.worker IS NOT NULL AND i.due_ms <= ` + dbNow + ` AND ` + noGood
+
+	// It is not claimed although its ticket is not in the queue any more, or
+	// was drawn too long ago.
+	lost = `i.state = 'queued' AND i.finished_ms IS NULL AND i.ticket IS NOT NULL AND ` + noGood
+
+	noGood = `NOT EXISTS (SELECT FROM river_job j WHERE j.id = i.ticket AND j.finalized_at IS NULL
+		AND (j.state <> 'running' OR j.attempted_at > now() - $1 * interval '1 millisecond'))`
+)
+
+// drop does away with the tickets of items and returns how many there are.
+func (r *run) drop(ctx context.Context, tx pgx.Tx, which string, add func(sqlstore.Lane)) (n int, err error) {
+	rows, err := tx.Query(ctx, `WITH found AS (
+			SELECT operation, idx, ticket FROM items i WHERE `+which+` LIMIT $2 FOR UPDATE SKIP LOCKED
+		), finished AS (
+			UPDATE river_job j SET state = 'discarded', finalized_at = now()
+			FROM found WHERE j.id = found.ticket AND j.state = 'running'
+		)
+		UPDATE items i SET ticket = NULL FROM found
+		WHERE i.operation = found.operation AND i.idx = found.idx RETURNING i.queue, i.owner`,
+		(r.o.Lease / 2).Milliseconds(), rescueMax)
+	if err != nil {
+		return 0, err
+	}
+	var l sqlstore.Lane
+	_, err = pgx.ForEachRow(rows, []any{&l.Queue, &l.Owner}, func() error { n++; add(l); return nil })
+	return n, err
+}

@@ -1,0 +1,382 @@
+// Package riverqueue shares the items of operations among processes. It is a
+// [status.Dispatcher] on River, a queue that lives in PostgreSQL, beside a
+// database of package sqlstore.
+//
+//	db, err := sqlstore.Open(ctx, sqlstore.Options{URL: "postgres://…"})
+//	...
+//	queue, err := riverqueue.New(ctx, db, nil)
+//	...
+//	tracker, err := status.New(status.Config{Store: db.Operations(), Dispatcher: queue, ...})
+//
+// # Tickets
+//
+// The database of operations is the truth; River carries tickets, which say that
+// an item may be worked on. A ticket is put into the queue in the transaction
+// that makes the item ready: when its operation is created, or when an earlier
+// item has ended. An owner has a bounded number of tickets in a queue, so that
+// nobody waits for another one's backlog. Whoever draws a ticket must still claim
+// the item: a ticket too many does no harm.
+//
+// # Rescue
+//
+// An item whose claim has lapsed gets a new ticket, and its old one is done away
+// with; giving the old one out again would let a process that comes back late
+// interfere. Only a process that could reach the database for a full lease does
+// this: if the database was away, the others could not renew their claims either.
+// An item whose ticket was lost is found and gets a new one too.
+package riverqueue
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// Options configure a [Queue]. The zero value is usable.
+type Options struct {
+	// Tickets is how many items of one owner a queue holds at once; the others
+	// wait in the database. It should be more than all processes together
+	// work on at once. Owners who submit from several processes at the same
+	// time may have a few more. 0: 64.
+	Tickets int
+
+	// Lease is that of the trackers: so long must this process have reached
+	// the database before it takes items away from others. 0: 15 seconds.
+	Lease time.Duration
+
+	// Every is the time between two looks for items whose claim has lapsed.
+	// 0: 1 second.
+	Every time.Duration
+
+	Log *slog.Logger // nil discards
+}
+
+// A Queue is a [status.Dispatcher] for several processes. It also issues tickets
+// for what this process submits, be it run or not.
+type Queue struct {
+	db   *sqlstore.DB
+	pool *pgxpool.Pool
+	o    Options
+	log  *slog.Logger
+
+	insert *river.Client[pgx.Tx] // works on nothing
+}
+
+// args are what a ticket says.
+type args struct {
+	Operation string `json:"operation"`
+	Index     int    `json:"index"`
+	Queue     string `json:"queue"`
+	Owner     string `json:"owner"`
+}
+
+// Kind names tickets among the jobs of River.
+func (args) Kind() string { return kind }
+
+const kind = "filewright_item"
+
+// New returns a dispatcher for the operations of db, which must be a PostgreSQL
+// database, and brings River's tables up to date. All processes that share the
+// database must use one, also those that work on nothing.
+func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	q := &Queue{db: db, pool: db.Pool(), o: *o, log: o.Log}
+	if q.pool == nil {
+		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
+	}
+	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 {
+		return nil, errors.New("negative limit")
+	}
+	if q.o.Tickets == 0 {
+		q.o.Tickets = 64
+	}
+	if q.o.Lease == 0 {
+		q.o.Lease = 15 * time.Second
+	}
+	if q.o.Every == 0 {
+		q.o.Every = time.Second
+	}
+	if q.log == nil {
+		q.log = slog.New(slog.DiscardHandler)
+	}
+	if err := db.Migrate(ctx, q.migrate); err != nil {
+		return nil, fmt.Errorf("tables of the queue: %w", err)
+	}
+	var err error
+	if q.insert, err = river.NewClient(riverpgxv5.New(q.pool), q.config()); err != nil {
+		return nil, err
+	}
+	return q, db.SetTicketer(q)
+}
+
+// migrate brings River's tables up to date.
+func (q *Queue) migrate(ctx context.Context) error {
+	m, err := rivermigrate.New(riverpgxv5.New(q.pool), &rivermigrate.Config{Logger: warnings(q.log)})
+	if err != nil {
+		return err
+	}
+	var table *string
+	if err := q.pool.QueryRow(ctx, `SELECT to_regclass('river_migration')::text`).Scan(&table); err != nil {
+		return err
+	}
+	if table != nil {
+		all := m.AllVersions()
+		known := all[len(all)-1].Version
+		var have int
+		if err := q.pool.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM river_migration`).Scan(&have); err != nil {
+			return err
+		}
+		if have > known {
+			return fmt.Errorf("version %d, known is %d: %w", have, known, sqlstore.ErrNewer)
+		}
+	}
+	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
+}
+
+// config returns what all clients of River have in common.
+func (q *Queue) config() *river.Config {
+	return &river.Config{
+		Logger: warnings(q.log),
+		// At the default of 100 ms the second of two tickets within that
+		// time would wait for the next poll.
+		FetchCooldown:     10 * time.Millisecond,
+		FetchPollInterval: 250 * time.Millisecond,
+		// Work is limited by the tracker, and rescued by this package. What
+		// River finds stuck after a day is left over from a crash.
+		JobTimeout:                  -1,
+		RescueStuckJobsAfter:        24 * time.Hour,
+		CompletedJobRetentionPeriod: 10 * time.Minute,
+		CancelledJobRetentionPeriod: 10 * time.Minute,
+		DiscardedJobRetentionPeriod: 10 * time.Minute,
+		MaxAttempts:                 1,
+	}
+}
+
+// queueName returns River's name of a queue. The prefix keeps the queues of other
+// programs apart that use the same tables.
+func queueName(queue string) string {
+	if simple.MatchString(queue) {
+		return "fw-" + queue
+	}
+	return "fw-x-0" + hex.EncodeToString([]byte(queue))
+}
+
+var simple = regexp.MustCompile(`^[a-z0-9]{1,50}$`)
+
+// dbNow is the time of the database in milliseconds.
+const dbNow = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
+// Issue puts items of the lanes into the queue, as far as their owners may have
+// tickets. It implements [sqlstore.Ticketer].
+func (q *Queue) Issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) error {
+	for _, l := range lanes {
+		if err := q.issue(ctx, tx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *Queue) issue(ctx context.Context, tx pgx.Tx, l sqlstore.Lane) error {
+	// The oldest first. Another transaction that does the same takes others.
+	rows, err := tx.Query(ctx, `SELECT operation, idx FROM items
+		WHERE finished_ms IS NULL AND queue = $1 AND owner = $2 AND ticket IS NULL AND due_ms <= `+dbNow+`
+		ORDER BY created_ms, operation, idx
+		LIMIT greatest(0, $3 - (SELECT count(*) FROM items
+			WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = $1 AND owner = $2))
+		FOR UPDATE SKIP LOCKED`, l.Queue, l.Owner, q.o.Tickets)
+	if err != nil {
+		return err
+	}
+	var jobs []river.InsertManyParams
+	var operations []string
+	var indexes []int
+	opts := &river.InsertOpts{Queue: queueName(l.Queue), MaxAttempts: 1}
+	a := args{Queue: l.Queue, Owner: l.Owner}
+	if _, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index}, func() error {
+		jobs = append(jobs, river.InsertManyParams{Args: a, InsertOpts: opts})
+		operations, indexes = append(operations, a.Operation), append(indexes, a.Index)
+		return nil
+	}); err != nil || len(jobs) == 0 {
+		return err
+	}
+	tickets, err := q.insert.InsertManyTx(ctx, tx, jobs)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(tickets))
+	for i, t := range tickets {
+		ids[i] = t.Job.ID
+	}
+	_, err = tx.Exec(ctx, `UPDATE items i SET ticket = t.id
+		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
+		WHERE i.operation = t.operation AND i.idx = t.idx`, operations, indexes, ids)
+	return err
+}
+
+// issueNow issues tickets in a transaction of its own.
+func (q *Queue) issueNow(ctx context.Context, l sqlstore.Lane) error {
+	return pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error { return q.issue(ctx, tx, l) })
+}
+
+// A run is a call of Run.
+type run struct {
+	*Queue
+	river.WorkerDefaults[args]
+	client *river.Client[pgx.Tx]
+	limits map[string]int
+	work   func(context.Context, status.Ref) error
+	ctx    context.Context // of Run
+
+	timers sync.WaitGroup  // items that wait to be tried again
+	queues map[string]bool // that are worked on
+}
+
+// Run implements [status.Dispatcher]. A limit of 0 means GOMAXPROCS. A queue that
+// limits does not name is worked on when it has been seen to hold items, which
+// takes some seconds at first.
+func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(context.Context, status.Ref) error) error {
+	r := &run{Queue: q, limits: limits, work: work, ctx: ctx, queues: make(map[string]bool)}
+	defer r.timers.Wait()
+	cfg := q.config()
+	cfg.Workers = river.NewWorkers()
+	if err := river.AddWorkerSafely(cfg.Workers, r); err != nil {
+		return err
+	}
+	cfg.Queues = make(map[string]river.QueueConfig)
+	for name := range limits {
+		if c, ok := r.queueConfig(name); ok && name != "" {
+			cfg.Queues[queueName(name)] = c
+			r.queues[name] = true
+		}
+	}
+	if len(cfg.Queues) == 0 {
+		if limits[""] < 0 {
+			<-ctx.Done() // this process only submits
+			return nil
+		}
+		cfg.Queues[queueName("")], _ = r.queueConfig("")
+		r.queues[""] = true
+	}
+	var err error
+	if r.client, err = river.NewClient(riverpgxv5.New(q.pool), cfg); err != nil {
+		return err
+	}
+	// River must not end what is going on when ctx does: the tracker will.
+	plain := context.WithoutCancel(ctx)
+	if err := r.start(plain); err != nil {
+		return err
+	}
+	r.look(ctx)
+	return r.client.Stop(plain)
+}
+
+// start starts the client, when the database can be reached.
+func (r *run) start(plain context.Context) error {
+	for {
+		err := r.client.Start(plain)
+		if err == nil || r.ctx.Err() != nil {
+			return err
+		}
+		r.log.Error("the queue cannot be read", "err", err)
+		sleep(r.ctx, time.Second)
+	}
+}
+
+// queueConfig tells whether a queue is worked on, and how.
+func (r *run) queueConfig(queue string) (c river.QueueConfig, ok bool) {
+	n, named := r.limits[queue]
+	if !named {
+		n = r.limits[""]
+	}
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return river.QueueConfig{MaxWorkers: n}, n > 0
+}
+
+// failureDelay is the time before a ticket is drawn again whose item could not be
+// worked on for reasons of its own.
+const failureDelay = time.Second
+
+// Work has the item of a ticket worked on. It implements [river.Worker].
+func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
+	a := job.Args
+	err := r.work(ctx, status.Ref{Operation: a.Operation, Index: a.Index})
+	if err == nil {
+		return nil
+	}
+	after := failureDelay
+	var retry *status.RetryError
+	if errors.As(err, &retry) {
+		after = max(0, retry.After)
+	} else {
+		r.log.Error("item cannot be worked on", "operation", a.Operation, "index", a.Index, "err", err)
+	}
+	// If the item was given back it has lost this ticket; it gets another one
+	// when it is due. Otherwise this one is still good.
+	var mine bool
+	err = r.pool.QueryRow(context.WithoutCancel(ctx), `SELECT count(*) > 0 FROM items
+		WHERE operation = $1 AND idx = $2 AND ticket = $3 AND finished_ms IS NULL`,
+		a.Operation, a.Index, job.ID).Scan(&mine)
+	if err != nil || mine {
+		return river.JobSnooze(max(after, 10*time.Millisecond))
+	}
+	if after > 0 {
+		r.timers.Go(func() {
+			if sleep(r.ctx, after+time.Millisecond); r.ctx.Err() != nil {
+				return // another process will find it
+			}
+			if err := r.issueNow(r.ctx, sqlstore.Lane{Queue: a.Queue, Owner: a.Owner}); err != nil && r.ctx.Err() == nil {
+				r.log.Error("tickets cannot be issued", "queue", a.Queue, "err", err)
+			}
+		})
+	}
+	return nil
+}
+
+// sleep waits for d or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+var (
+	_ status.Dispatcher = (*Queue)(nil)
+	_ sqlstore.Ticketer = (*Queue)(nil)
+)
+
+// warnings returns a logger without what River tells of its daily life.
+func warnings(log *slog.Logger) *slog.Logger { return slog.New(quiet{log.Handler()}) }
+
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}
+
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

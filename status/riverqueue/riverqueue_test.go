@@ -1,0 +1,546 @@
+package riverqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/riverqueue"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// A node is a process that shares a database, as far as a test is concerned.
+type node struct {
+	*status.Tracker
+	db *sqlstore.DB
+
+	mu   sync.Mutex
+	done []string // "operation index" of items that were worked on
+}
+
+// handler is the work of a node.
+type handler func(ctx context.Context, c *status.Claim) status.Outcome
+
+// newNode returns a node that works on queues as limits say; nil: on none.
+func newNode(t *testing.T, url string, limits map[string]int, h handler, change func(*status.Config, *riverqueue.Options)) *node {
+	t.Helper()
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if limits == nil {
+		limits = map[string]int{"": -1}
+	}
+	n := &node{db: db}
+	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
+	cfg := status.Config{Store: db.Operations(), Limits: limits, Log: log}
+	cfg.Handler = status.HandlerFunc(func(ctx context.Context, c *status.Claim, _ func(float64)) status.Outcome {
+		n.mu.Lock()
+		n.done = append(n.done, fmt.Sprint(c.Operation, " ", c.Index))
+		n.mu.Unlock()
+		if h == nil {
+			return status.Outcome{}
+		}
+		return h(ctx, c)
+	})
+	o := riverqueue.Options{Log: log}
+	if change != nil {
+		change(&cfg, &o)
+	}
+	if o.Lease == 0 {
+		o.Lease = cfg.Lease
+	}
+	if cfg.Dispatcher, err = riverqueue.New(t.Context(), db, &o); err != nil {
+		t.Fatal(err)
+	}
+	if n.Tracker, err = status.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// testLog writes to the log of a test.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(b []byte) (int, error) {
+	l.t.Log(strings.TrimSuffix(string(b), "\n"))
+	return len(b), nil
+}
+
+// run runs a node and returns a function that stops it; so does the end of the
+// test.
+func (n *node) run(t *testing.T, grace time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx, grace) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (n *node) submit(t *testing.T, owner string, queues ...string) *status.Operation {
+	t.Helper()
+	op := status.Operation{Owner: owner, Action: "convert"}
+	for _, q := range queues {
+		op.Items = append(op.Items, status.Item{Queue: q})
+	}
+	got, err := n.Submit(t.Context(), op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (n *node) wait(t *testing.T, op *status.Operation) *status.Operation {
+	t.Helper()
+	got, err := n.Wait(t.Context(), op.Owner, op.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.State.Final() {
+		t.Fatalf("operation is %s, want it final", got.State)
+	}
+	return got
+}
+
+// until waits until an operation satisfies ok.
+func (n *node) until(t *testing.T, op *status.Operation, ok func(*status.Operation) bool) *status.Operation {
+	t.Helper()
+	for got, err := range n.Watch(t.Context(), op.Owner, op.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok(got) {
+			return got
+		}
+	}
+	t.Fatal("operation ended before")
+	return nil
+}
+
+// count returns what a query of one number finds.
+func (n *node) count(t *testing.T, text string) (v int) {
+	t.Helper()
+	if err := n.db.Pool().QueryRow(t.Context(), text).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// noTickets waits until there is nothing in the queue any more.
+func (n *node) noTickets(t *testing.T) {
+	t.Helper()
+	for n.count(t, `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`) > 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if left := n.count(t, `SELECT count(*) FROM items WHERE ticket IS NOT NULL`); left > 0 {
+		t.Errorf("%d items that are final have tickets", left)
+	}
+}
+
+func running(op *status.Operation) bool { return op.Items[0].State == status.Running }
+
+// obey works until it is told to stop.
+func obey(ctx context.Context, _ *status.Claim) status.Outcome {
+	<-ctx.Done()
+	return status.Outcome{Error: &status.Error{Code: "stopped"}}
+}
+
+func quick(cfg *status.Config, _ *riverqueue.Options) {
+	cfg.Lease, cfg.Beat = 3*time.Second, 200*time.Millisecond
+}
+
+// TestShare has several nodes do many items, each of them once.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	api := newNode(t, url, nil, nil, nil)
+	work := func(context.Context, *status.Claim) status.Outcome {
+		time.Sleep(5 * time.Millisecond)
+		return status.Outcome{Results: []status.File{{Key: "result"}}}
+	}
+	workers := []*node{
+		newNode(t, url, map[string]int{"pdf": 2, "image": 1}, work, nil),
+		newNode(t, url, map[string]int{"pdf": 2, "": -1}, work, nil),
+	}
+	api.run(t, 0)
+	for _, w := range workers {
+		w.run(t, 0)
+	}
+	var ops []*status.Operation
+	want := make(map[string]int)
+	for i := range 30 {
+		op := api.submit(t, []string{"alice", "bob"}[i%2], "pdf", "image", "pdf", "pdf")
+		ops = append(ops, op)
+		for j := range op.Items {
+			want[fmt.Sprint(op.ID, " ", j)] = 1
+		}
+	}
+	for _, op := range ops {
+		if got := api.wait(t, op); got.State != status.Completed {
+			t.Errorf("operation is %+v", got)
+		}
+	}
+	got := make(map[string]int)
+	for i, w := range workers {
+		w.mu.Lock()
+		if len(w.done) == 0 {
+			t.Errorf("worker %d has done nothing", i)
+		}
+		for _, item := range w.done {
+			got[item]++
+		}
+		w.mu.Unlock()
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("items were done as often as %v, want each once", got)
+	}
+	api.noTickets(t)
+}
+
+// TestTickets counts tickets: no more than an owner may have, none for what was
+// not stored, all for what waits.
+func TestTickets(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	few := func(_ *status.Config, o *riverqueue.Options) { o.Tickets = 3 }
+	api := newNode(t, url, nil, nil, few)
+	const all = `SELECT count(*) FROM river_job`
+	op := status.Operation{Owner: "alice", Items: []status.Item{{Queue: "pdf"}}, IdempotencyKey: "key"}
+	for range 3 {
+		if _, err := api.Submit(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := api.count(t, all); n != 1 {
+		t.Errorf("%d tickets for an operation that was submitted three times, want 1", n)
+	}
+	backlog := api.submit(t, "alice", slices.Repeat([]string{"pdf"}, 150)...)
+	if n := api.count(t, all); n != 3 {
+		t.Errorf("%d tickets of an owner, want 3", n)
+	}
+	api.submit(t, "alice", "image", "image")
+	other := api.submit(t, "bob", "pdf")
+	if n := api.count(t, all); n != 6 {
+		t.Errorf("%d tickets, want 6", n)
+	}
+
+	// Whoever comes later is not behind the whole backlog.
+	var mu sync.Mutex
+	var order []string
+	worker := newNode(t, url, map[string]int{"pdf": 1, "": -1}, func(_ context.Context, c *status.Claim) status.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, c.Op.Owner)
+		return status.Outcome{}
+	}, few)
+	worker.run(t, 0)
+	api.run(t, 0)
+	api.wait(t, other)
+	mu.Lock()
+	if i := slices.Index(order, "bob"); i > 3 {
+		t.Errorf("bob's item was the one after %d of alice's, want 3 at most", i)
+	}
+	mu.Unlock()
+	// Cancelling what waits makes room for what comes after it.
+	last := api.submit(t, "alice", "pdf")
+	if _, err := api.Cancel(t.Context(), "alice", backlog.ID); err != nil {
+		t.Fatal(err)
+	}
+	api.wait(t, last)
+	if n := api.count(t, `SELECT count(*) FROM items WHERE queue = 'image' AND ticket IS NOT NULL`); n != 2 {
+		t.Errorf("%d items of a queue that nobody works on have tickets, want 2", n)
+	}
+}
+
+// TestQueues has a node work on queues that it was not told of.
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	api := newNode(t, url, nil, nil, nil)
+	strange := api.submit(t, "alice", "Strange Name!", "")
+	worker := newNode(t, url, map[string]int{"pdf": -1}, nil, func(_ *status.Config, o *riverqueue.Options) { o.Every = 50 * time.Millisecond })
+	worker.run(t, 0)
+	api.run(t, 0)
+	left := api.submit(t, "alice", "pdf")
+	api.wait(t, strange)
+	if op, err := api.Get(t.Context(), "alice", left.ID); err != nil || op.State != status.Queued {
+		t.Errorf("operation on a queue that is not worked on is %+v, error %v", op, err)
+	}
+}
+
+// TestCancel cancels on one node what another one works on. Its heartbeats are too
+// rare to notice.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	rare := func(cfg *status.Config, _ *riverqueue.Options) { cfg.Lease, cfg.Beat = 3*time.Hour, time.Hour }
+	api := newNode(t, url, nil, nil, rare)
+	worker := newNode(t, url, map[string]int{"pdf": 1}, obey, rare)
+	api.run(t, 0)
+	worker.run(t, time.Minute)
+	op := api.submit(t, "alice", "pdf")
+	api.until(t, op, running)
+	if _, err := api.Cancel(t.Context(), "alice", op.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.wait(t, op); got.Items[0].Error == nil || got.Items[0].Error.Code != status.CodeCancelled {
+		t.Errorf("cancelled operation is %+v", got)
+	}
+}
+
+// frozen is the store of a node that sends no heartbeats.
+type frozen struct{ status.Store }
+
+func (frozen) Beat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
+	return nil, nil
+}
+
+// TestRescue has a node freeze with items in its hands: another one does them, and
+// what the first one has when it wakes is dropped.
+func TestRescue(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	wake := make(chan struct{})
+	discarded := make(chan string, 10)
+	late := newNode(t, url, map[string]int{"pdf": 2}, func(_ context.Context, c *status.Claim) status.Outcome {
+		<-wake
+		return status.Outcome{Results: []status.File{{Key: fmt.Sprint("late", c.Index)}}}
+	}, func(cfg *status.Config, o *riverqueue.Options) {
+		cfg.Store = frozen{cfg.Store}
+		cfg.Lease, cfg.Beat = 2*time.Second, time.Second
+		o.Lease = time.Hour // frozen nodes rescue nothing
+		cfg.Discard = func(_ context.Context, files []status.File) {
+			for _, f := range files {
+				discarded <- f.Key
+			}
+		}
+	})
+	late.run(t, time.Minute)
+	op := late.submit(t, "alice", "pdf", "pdf", "pdf")
+	late.until(t, op, func(op *status.Operation) bool { return running(op) && op.Items[1].State == status.Running })
+
+	worker := newNode(t, url, map[string]int{"pdf": 2}, func(_ context.Context, c *status.Claim) status.Outcome {
+		return status.Outcome{Results: []status.File{{Key: fmt.Sprint("good", c.Index)}}}
+	}, quick)
+	worker.run(t, 0)
+	got := worker.wait(t, op)
+	close(wake)
+	for i, it := range got.Items {
+		if want := fmt.Sprint("good", i); it.State != status.Completed || len(it.Results) != 1 || it.Results[0].Key != want {
+			t.Errorf("item is %+v, want its result to be %s", it, want)
+		}
+		if want := min(2, 3-i); i < 2 && it.Attempt != 2 || i == 2 && it.Attempt != 1 {
+			t.Errorf("item %d was begun %d times, want %d", i, it.Attempt, want)
+		}
+	}
+	dropped := []string{<-discarded, <-discarded}
+	if slices.Sort(dropped); !slices.Equal(dropped, []string{"late0", "late1"}) {
+		t.Errorf("dropped results are %q", dropped)
+	}
+	after, err := worker.db.Operations().Get(t.Context(), op.ID)
+	if err != nil || after.Items[0].Results[0].Key != "good0" {
+		t.Errorf("operation is %+v, error %v", after, err)
+	}
+	worker.noTickets(t)
+}
+
+// TestLostTickets takes tickets away in every way that a crash might.
+func TestLostTickets(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	api := newNode(t, url, nil, nil, nil)
+	op := api.submit(t, "alice", slices.Repeat([]string{"pdf"}, 5)...)
+	for _, text := range []string{
+		`DELETE FROM river_job WHERE id = (SELECT ticket FROM items WHERE idx = 0)`,
+		`UPDATE river_job SET state = 'completed', finalized_at = now() WHERE id = (SELECT ticket FROM items WHERE idx = 1)`,
+		`UPDATE river_job SET state = 'running', attempted_at = now() - interval '1 hour', attempt = 1 WHERE id = (SELECT ticket FROM items WHERE idx = 2)`,
+		`DELETE FROM river_job WHERE id = (SELECT ticket FROM items WHERE idx = 3)`,
+		`UPDATE items SET ticket = NULL WHERE idx = 3`,
+	} {
+		if tag, err := api.db.Pool().Exec(t.Context(), text); err != nil || tag.RowsAffected() != 1 {
+			t.Fatal(text, tag, err)
+		}
+	}
+	worker := newNode(t, url, map[string]int{"pdf": 2}, nil, quick)
+	worker.run(t, 0)
+	got := worker.wait(t, op)
+	for i, it := range got.Items {
+		if it.State != status.Completed || it.Attempt != 1 {
+			t.Errorf("item %d is %+v, want it to be done at the first attempt", i, it)
+		}
+	}
+	worker.noTickets(t)
+}
+
+// TestRetry has items tried again, at once and later, by whatever node.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	again := func(_ context.Context, c *status.Claim) status.Outcome {
+		if c.Item.Attempt < 3 {
+			return status.Outcome{Retry: true, RetryAfter: time.Duration(c.Index) * 100 * time.Millisecond}
+		}
+		return status.Outcome{}
+	}
+	nodes := []*node{newNode(t, url, map[string]int{"pdf": 1}, again, nil), newNode(t, url, map[string]int{"pdf": 1}, again, nil)}
+	for _, n := range nodes {
+		n.run(t, 0)
+	}
+	op := nodes[0].submit(t, "alice", "pdf", "pdf", "pdf", "pdf")
+	got := nodes[1].wait(t, op)
+	for i, it := range got.Items {
+		if it.State != status.Completed || it.Attempt != 3 {
+			t.Errorf("item %d is %+v, want it to be done at the third attempt", i, it)
+		}
+	}
+	nodes[0].noTickets(t)
+}
+
+// TestStop stops a node: what it had begun goes on elsewhere, and no attempt is
+// lost.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	first := newNode(t, url, map[string]int{"pdf": 2}, obey, nil)
+	stop := first.run(t, 0)
+	op := first.submit(t, "alice", "pdf", "pdf", "pdf")
+	first.until(t, op, func(op *status.Operation) bool { return running(op) && op.Items[1].State == status.Running })
+	stop()
+	if got, err := first.Get(t.Context(), "alice", op.ID); err != nil || got.Items[0].State != status.Queued {
+		t.Errorf("operation of a node that was stopped is %+v, error %v", got, err)
+	}
+	second := newNode(t, url, map[string]int{"pdf": 2}, nil, nil)
+	second.run(t, 0)
+	for i, it := range second.wait(t, op).Items {
+		if it.State != status.Completed || it.Attempt != 1 {
+			t.Errorf("item %d is %+v, want it to be done at the first attempt", i, it)
+		}
+	}
+	second.noTickets(t)
+}
+
+// TestOutage has the server crash and come back while items are worked on: all are
+// done, and none is taken from the one who works on it.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() }) // after that of the nodes
+	url := server.Database(t)
+	back := make(chan struct{})
+	work := func(ctx context.Context, c *status.Claim) status.Outcome {
+		select {
+		case <-back:
+		case <-ctx.Done():
+		}
+		return status.Outcome{}
+	}
+	var nodes []*node
+	for range 2 {
+		n := newNode(t, url, map[string]int{"pdf": 2}, work, quick)
+		n.run(t, 0)
+		nodes = append(nodes, n)
+	}
+	op := nodes[0].submit(t, "alice", slices.Repeat([]string{"pdf"}, 20)...)
+	nodes[0].until(t, op, func(op *status.Operation) bool {
+		n := 0
+		for _, it := range op.Items {
+			if it.State == status.Running {
+				n++
+			}
+		}
+		return n == 4
+	})
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * time.Second) // all leases end
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	// Some time for somebody to do the wrong thing.
+	time.Sleep(2 * time.Second)
+	close(back)
+	var got *status.Operation
+	for {
+		if got, err = nodes[1].Wait(t.Context(), "alice", op.ID); err == nil {
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, it := range got.Items {
+		if it.State != status.Completed || it.Attempt != 1 {
+			t.Errorf("item %d is %+v, want it to be done at the first attempt", i, it)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	lite, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lite.Close()
+	if _, err := riverqueue.New(t.Context(), lite, nil); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("error is %v, want one that matches errors.ErrUnsupported", err)
+	}
+	url := pgtest.New(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer db.Close()
+			if _, err := riverqueue.New(t.Context(), db, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := riverqueue.New(t.Context(), db, &riverqueue.Options{Tickets: -1}); err == nil {
+		t.Error("a negative number of tickets was accepted")
+	}
+	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO river_migration (line, version) VALUES ('main', 99)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := riverqueue.New(t.Context(), db, nil); !errors.Is(err, sqlstore.ErrNewer) {
+		t.Errorf("error is %v, want one that matches ErrNewer", err)
+	}
+}

@@ -1,0 +1,182 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/status"
+)
+
+// A feed tells other processes which operations have changed. PostgreSQL lets
+// only one transaction commit at a time that notifies, so it is done beside them,
+// and for all changes of a short time together. What is lost here, others find
+// out when they look.
+type feed struct {
+	self string // tells who sent a notification
+
+	mu      sync.Mutex
+	changed map[string]bool // by operation: whether it was cancelled
+	wake    chan struct{}   // holds a token if there is something to tell
+}
+
+// Channel and rates of notifications.
+const (
+	feedChannel = "filewright_changes"
+	feedPause   = 40 * time.Millisecond // between two notifications of a process
+	feedBytes   = 7500                  // of one; PostgreSQL takes less than 8000
+	feedMax     = 1000                  // operations told of at once: more is not worth it
+	cancelMark  = "\t"                  // before an operation that was cancelled
+)
+
+func (f *feed) init() {
+	f.self, f.wake, f.changed = rand.Text(), make(chan struct{}, 1), make(map[string]bool)
+}
+
+func (f *feed) add(id string, cancelled bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if cancelled || len(f.changed) < feedMax {
+		f.changed[id] = f.changed[id] || cancelled
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what there is to tell, in as many notifications as needed.
+func (f *feed) take() (payloads []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b strings.Builder
+	for id, cancelled := range f.changed {
+		if id == "" || len(id) > 200 || strings.ContainsAny(id, "\n\x00") || !utf8.ValidString(id) {
+			continue // not one of ours
+		}
+		if cancelled {
+			id = cancelMark + id
+		}
+		if b.Len()+1+len(id) > feedBytes {
+			payloads = append(payloads, b.String())
+			b.Reset()
+		}
+		if b.Len() == 0 {
+			b.WriteString(f.self)
+		}
+		b.WriteString("\n" + id)
+	}
+	if b.Len() > 0 {
+		payloads = append(payloads, b.String())
+	}
+	clear(f.changed)
+	return payloads
+}
+
+// publish tells other processes of changes until ctx is done.
+func (p *postgres) publish(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.feed.wake:
+		}
+		for _, payload := range p.feed.take() {
+			_, err := p.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, feedChannel, payload)
+			if err != nil && ctx.Err() == nil {
+				p.log.Warn("other processes cannot be told of changes", "err", err)
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(feedPause):
+		}
+	}
+}
+
+// changed tells other processes that an operation has changed.
+func (db *DB) changed(id string, cancelled bool) {
+	if db.pg != nil {
+		db.pg.feed.add(id, cancelled)
+	}
+}
+
+// Changes implements [status.Feed]. It takes one connection. If the database is
+// SQLite it does nothing but wait.
+func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error {
+	p := s.db.pg
+	if p == nil {
+		<-ctx.Done()
+		return nil
+	}
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		start := time.Now()
+		err := p.listen(ctx, f)
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.log.Warn("changes by other processes are noticed late", "err", err)
+		if time.Since(start) > 10*time.Second {
+			pause = 50 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// listen calls f until the connection breaks.
+func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
+	// A connection beside the pool, which is for short transactions.
+	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	if _, err := c.Exec(ctx, "LISTEN "+feedChannel); err != nil {
+		return err
+	}
+	f(nil)
+	for {
+		// A connection that is dead but not closed is found out by asking.
+		wait, cancel := context.WithTimeout(ctx, 30*time.Second)
+		n, err := c.WaitForNotification(wait)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && wait.Err() != nil && !c.IsClosed():
+			ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err := c.Ping(ask)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("listen: %w", err)
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("listen: %w", err)
+		}
+		sender, ids, _ := strings.Cut(n.Payload, "\n")
+		if sender == p.feed.self || ids == "" {
+			continue
+		}
+		var changes []status.Change
+		for id := range strings.SplitSeq(ids, "\n") {
+			id, cancelled := strings.CutPrefix(id, cancelMark)
+			changes = append(changes, status.Change{ID: id, Cancelled: cancelled})
+		}
+		f(changes)
+	}
+}
+
+var _ status.Feed = (*Operations)(nil)

@@ -1,0 +1,158 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Node is a process that shares the database, as it has described itself.
+type Node struct {
+	ID   string
+	Info []byte
+	Seen time.Time // by the clock of the database
+}
+
+// forgotten is how long a node is remembered that says nothing any more.
+const forgotten = time.Hour
+
+// Announce records that a node is there. Info is what others want to know of it.
+func (db *DB) Announce(ctx context.Context, id string, info []byte) error {
+	if db.pg == nil {
+		return fmt.Errorf("nodes that share SQLite: %w", errors.ErrUnsupported)
+	}
+	if info == nil {
+		info = []byte{}
+	}
+	return db.tx(ctx, func(ctx context.Context, t tx) error {
+		now := db.engine.now()
+		if _, err := t.exec(ctx, `INSERT INTO nodes (id, info, beat_ms) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET info = excluded.info, beat_ms = excluded.beat_ms`,
+			id, info, millis(now)); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, `DELETE FROM nodes WHERE beat_ms < $1`, millis(now.Add(-forgotten)))
+		return err
+	})
+}
+
+// Nodes returns the nodes that were announced not longer ago than age, by ID.
+func (db *DB) Nodes(ctx context.Context, age time.Duration) (nodes []Node, err error) {
+	if db.pg == nil {
+		return nil, fmt.Errorf("nodes that share SQLite: %w", errors.ErrUnsupported)
+	}
+	err = db.each(ctx, func(row scanner) error {
+		var n Node
+		var seen int64
+		err := row.Scan(&n.ID, &n.Info, &seen)
+		n.Seen = timeOf(seen)
+		nodes = append(nodes, n)
+		return err
+	}, `SELECT id, info, beat_ms FROM nodes WHERE beat_ms >= $1 ORDER BY id`, millis(db.engine.now().Add(-age)))
+	return nodes, err
+}
+
+// Locks are mutexes by name that all processes share. They are advisory locks of
+// PostgreSQL, all on one connection of the process: when that breaks, or the
+// process dies, they are free.
+type locks struct {
+	mu   sync.Mutex
+	c    *pgx.Conn // nil: not connected
+	held map[string]*pgx.Conn
+}
+
+// lockWait is the longest time that Lock waits.
+const lockWait = time.Minute
+
+// Lock waits for the lock of a name, for a minute at most, and returns the
+// function that frees it. If the database is SQLite, which one process works
+// with, it fails.
+func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if db.pg == nil {
+		return nil, fmt.Errorf("locks in SQLite: %w", errors.ErrUnsupported)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, errors.New("another process holds it"))
+	defer cancel()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		ok, err := db.pg.tryLock(ctx, name)
+		if err != nil && (!unreachable(err) || ctx.Err() != nil) {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if ok {
+			return func() { db.pg.unlock(name) }, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock: %w", context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+func lockKey(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("filewright\n" + name))
+	return int64(h.Sum64())
+}
+
+func (p *postgres) tryLock(ctx context.Context, name string) (ok bool, err error) {
+	l := &p.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = make(map[string]*pgx.Conn)
+	}
+	if l.c == nil || l.c.IsClosed() {
+		clear(l.held) // they are free
+		if l.c, err = pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig); err != nil {
+			l.c = nil
+			return false, err
+		}
+	}
+	if l.held[name] != nil {
+		return false, nil // the connection would get it once more
+	}
+	// Should ctx end in the midst of it the connection would be closed, and
+	// all locks with it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	defer cancel()
+	if err := l.c.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&ok); err != nil {
+		if l.c.IsClosed() {
+			err = fmt.Errorf("%w: %w", errBroken, err)
+		}
+		return false, err
+	}
+	if ok {
+		l.held[name] = l.c
+	}
+	return ok, nil
+}
+
+func (p *postgres) unlock(name string) {
+	l := &p.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.held[name]
+	if c == nil || c != l.c {
+		return // it was freed when the connection broke
+	}
+	delete(l.held, name)
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	if _, err := c.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name)); err != nil {
+		_ = c.Close(ctx) // which frees all
+	}
+}
+
+func (l *locks) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c != nil {
+		_ = l.c.Close(context.Background())
+	}
+}

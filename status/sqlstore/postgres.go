@@ -1,0 +1,541 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/filewright/filewright/status"
+)
+
+// A postgres is the engine that several processes may share.
+//
+// Transactions are READ COMMITTED; those that change an operation or its items
+// lock the row of the operation first, but for heartbeats, which change only
+// items of their own worker.
+type postgres struct {
+	pool  *pgxpool.Pool
+	log   *slog.Logger
+	clock clock
+	feed  feed
+	locks locks
+	stop  context.CancelFunc // ends what runs in the background
+	done  sync.WaitGroup
+
+	mu       sync.Mutex
+	ticketer Ticketer
+	down     time.Time // when the database was found to be out of reach; zero if it is not
+	outage   struct{ from, to time.Time }
+}
+
+// A Lane is the items of an owner in a queue.
+type Lane struct{ Queue, Owner string }
+
+// A Ticketer puts items into a queue outside of the tables of this package, but
+// within the database. Issue is called at the end of every transaction in which
+// items of the lanes were added, given back or have ended: column ticket of those
+// in the queue is not null. It is called again if the transaction is repeated.
+type Ticketer interface {
+	Issue(ctx context.Context, tx pgx.Tx, lanes []Lane) error
+}
+
+// SetTicketer has t called from now on. It fails if the database is SQLite.
+func (db *DB) SetTicketer(t Ticketer) error {
+	if db.pg == nil {
+		return fmt.Errorf("tickets in SQLite: %w", errors.ErrUnsupported)
+	}
+	db.pg.mu.Lock()
+	defer db.pg.mu.Unlock()
+	db.pg.ticketer = t
+	return nil
+}
+
+// Limits of what is asked of the database, unless the URL says something else.
+var timeouts = map[string]string{
+	"statement_timeout":                   "30s",
+	"lock_timeout":                        "10s",
+	"idle_in_transaction_session_timeout": "60s",
+	"application_name":                    "filewright",
+}
+
+// longest is the longest time that a transaction may take.
+const longest = 30 * time.Second
+
+func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
+	cfg, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		return nil, err // tells no password
+	}
+	for name, v := range timeouts {
+		if _, ok := cfg.ConnConfig.RuntimeParams[name]; !ok {
+			cfg.ConnConfig.RuntimeParams[name] = v
+		}
+	}
+	cfg.ConnConfig.ConnectTimeout = cmp.Or(cfg.ConnConfig.ConnectTimeout, 5*time.Second)
+	switch {
+	case o.Connections > 0:
+		cfg.MaxConns = int32(o.Connections)
+	case !strings.Contains(o.URL, "pool_max_conns"):
+		cfg.MaxConns = 10
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &postgres{pool: pool, log: o.Log}
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	if err := p.retry(ctx, func() error { return pool.Ping(ctx) }); err != nil {
+		return nil, err
+	}
+	if err := p.Migrate(ctx, p.migrate); err != nil {
+		return nil, err
+	}
+	if err := p.clock.set(ctx, pool); err != nil {
+		return nil, err
+	}
+	p.feed.init()
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p.stop = stop
+	p.done.Go(func() { p.keepTime(background) })
+	p.done.Go(func() { p.publish(background) })
+	return p, nil
+}
+
+func (p *postgres) close() error {
+	p.stop()
+	p.done.Wait()
+	p.locks.close()
+	p.pool.Close()
+	return nil
+}
+
+// migrationLock is the advisory lock of those who change the schema.
+const migrationLock = 0x46_49_4c_45_57_52 // "FILEWR"
+
+// Migrate runs f while no other process is in Migrate on the same database. f is
+// to make tables of its own, other than those of this package.
+func (db *DB) Migrate(ctx context.Context, f func(context.Context) error) error {
+	if db.pg == nil {
+		return f(ctx)
+	}
+	return db.pg.Migrate(ctx, f)
+}
+
+// Migrate is DB.Migrate.
+func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (err error) {
+	// The lock ends with the connection, which is not used for anything else.
+	cfg := p.pool.Config().ConnConfig
+	cfg.RuntimeParams["statement_timeout"], cfg.RuntimeParams["lock_timeout"] = "0", "0"
+	cfg.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
+	c, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
+		return fmt.Errorf("wait for others to update the schema: %w", err)
+	}
+	return f(ctx)
+}
+
+func (p *postgres) migrate(ctx context.Context) error {
+	cfg := p.pool.Config().ConnConfig
+	cfg.RuntimeParams["statement_timeout"] = "0" // a large table takes its time
+	db := stdlib.OpenDB(*cfg)
+	defer db.Close()
+	m, err := migrations(goose.DialectPostgres, db)
+	if err != nil {
+		return err
+	}
+	var table *string
+	if err := p.pool.QueryRow(ctx, `SELECT to_regclass('goose_db_version')::text`).Scan(&table); err != nil {
+		return err
+	}
+	have, want := int64(0), newest(m)
+	if table != nil {
+		if err := p.pool.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version`).Scan(&have); err != nil {
+			return err
+		}
+	}
+	if have > want {
+		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
+	}
+	if have < want {
+		if _, err := m.Up(ctx); err != nil {
+			return fmt.Errorf("update the schema from version %d to %d: %w", have, want, err)
+		}
+	}
+	return nil
+}
+
+// unreachable tells whether err says that the database cannot be reached or is
+// not ready.
+func unreachable(err error) bool {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		return strings.HasPrefix(pe.Code, "08") || // connection exception
+			strings.HasPrefix(pe.Code, "57P0") || // shutting down, crashed, starting up
+			pe.Code == "53300" // too many connections
+	}
+	var ce *pgconn.ConnectError
+	return errors.As(err, &ce) || errors.Is(err, errBroken) || pgconn.SafeToRetry(err)
+}
+
+// errBroken is what a failure of the connection in the midst of a transaction
+// matches.
+var errBroken = errors.New("connection to the database broken")
+
+// collided tells whether err says that the transaction must be repeated because of
+// others.
+func collided(err error) bool {
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && (pe.Code == "40001" || pe.Code == "40P01" || pe.Code == "55P03")
+}
+
+// patience is how long a transaction is tried again while the database cannot be
+// reached: about as long as it takes to restart. Then the caller is told.
+const patience = 3 * time.Second
+
+// retry calls f again while it fails for a reason that may pass, and keeps book
+// of when the database was out of reach.
+func (p *postgres) retry(ctx context.Context, f func() error) error {
+	start := time.Now()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := f()
+		lost := err != nil && ctx.Err() == nil && unreachable(err)
+		p.reached(!lost)
+		if !lost && !collided(err) || errors.Is(err, errUnsure) || time.Since(start) > patience {
+			return told(err)
+		}
+		t := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return told(err)
+		case <-t.C:
+		}
+	}
+}
+
+// told marks an error as one that the caller may hope to pass.
+func told(err error) error {
+	if err != nil && (unreachable(err) || errors.Is(err, errUnsure)) {
+		return fmt.Errorf("%w: %w", status.ErrUnavailable, err)
+	}
+	return err
+}
+
+// errUnsure is what the failure of a commit matches: it may have been done.
+var errUnsure = errors.New("it is not known whether the transaction was committed")
+
+// reached keeps book of when the database was out of reach.
+func (p *postgres) reached(ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !ok && p.down.IsZero():
+		p.down = p.clock.now()
+	case ok && !p.down.IsZero():
+		p.outage.from, p.outage.to = p.down, p.clock.now()
+		p.down = time.Time{}
+	}
+}
+
+// forgiven is how long after an outage claims may be renewed that ended in it.
+const forgiven = 15 * time.Second
+
+// alive is before now after an outage, so that claims that could not be renewed
+// go on unless somebody else has claimed the items.
+func (p *postgres) alive() time.Time {
+	now := p.clock.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.outage.from.IsZero() && now.Sub(p.outage.to) < forgiven {
+		return p.outage.from
+	}
+	return now
+}
+
+func (p *postgres) now() time.Time { return p.clock.now() }
+
+func (p *postgres) tidy(context.Context) error { return nil } // there is autovacuum
+
+// plain returns a context that ends when ctx must, or after the longest time, but
+// not because the caller gives up: so it is known whether a transaction was
+// committed.
+func plain(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(longest)
+	if d, ok := ctx.Deadline(); ok && d.Before(end) {
+		end = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
+}
+
+func (p *postgres) tx(ctx context.Context, f func(context.Context, tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.retry(ctx, func() error { return p.once(ctx, f) })
+}
+
+func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) (err error) {
+	c, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	ctx, cancel := plain(ctx)
+	defer cancel()
+	t, err := c.BeginTx(ctx, pgx.TxOptions{})
+	if err != nil {
+		return broken(c, err)
+	}
+	defer t.Rollback(ctx)
+	pt := &pgTx{Tx: t}
+	if err := f(ctx, pt); err != nil {
+		return broken(c, err)
+	}
+	p.mu.Lock()
+	ticketer := p.ticketer
+	p.mu.Unlock()
+	if ticketer != nil && len(pt.lanes) > 0 {
+		if err := ticketer.Issue(ctx, t, pt.lanes); err != nil {
+			return broken(c, fmt.Errorf("issue tickets: %w", err))
+		}
+	}
+	if err := t.Commit(ctx); err != nil {
+		var pe *pgconn.PgError
+		if errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback) {
+			return err // the server says no
+		}
+		p.reached(false)
+		return fmt.Errorf("%w: %w", errUnsure, err)
+	}
+	return nil
+}
+
+// broken marks an error as that of a connection which is closed.
+func broken(c *pgxpool.Conn, err error) error {
+	if err != nil && c.Conn().IsClosed() {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return err
+}
+
+func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var t pgx.Tx
+	var c *pgxpool.Conn
+	// f is called once: it may have handed on what it has read.
+	err := p.retry(ctx, func() (err error) {
+		if c, err = p.pool.Acquire(ctx); err != nil {
+			return err
+		}
+		if t, err = c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}); err != nil {
+			err = broken(c, err)
+			c.Release()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	defer t.Rollback(context.WithoutCancel(ctx))
+	return told(broken(c, f(ctx, &pgTx{Tx: t})))
+}
+
+// each runs a query, which sees one state of the database by itself.
+func (p *postgres) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	args = texts(args)
+	var rows pgx.Rows
+	err := p.retry(ctx, func() (err error) {
+		rows, err = p.pool.Query(ctx, text, args...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return scan(rows, f)
+}
+
+func scan(rows pgx.Rows, f func(scanner) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// get reads an operation in one round trip.
+func (p *postgres) get(ctx context.Context, id string) (op *status.Operation, err error) {
+	var result pgx.BatchResults
+	send := func() error {
+		b := new(pgx.Batch)
+		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+		b.Queue(selectOperation, text(id))
+		b.Queue(selectItems, text(id))
+		b.Queue("COMMIT")
+		result = p.pool.SendBatch(ctx, b)
+		_, err := result.Exec()
+		if err != nil {
+			result.Close()
+		}
+		return err
+	}
+	if err := p.retry(ctx, send); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, result.Close()) }()
+	op, err = scanOperation(result.QueryRow())
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing("operation", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := result.Query()
+	if err != nil {
+		return nil, err
+	}
+	return op, scan(rows, func(row scanner) error {
+		it, err := scanItem(row)
+		op.Items = append(op.Items, it)
+		return err
+	})
+}
+
+// A pgTx is a transaction of PostgreSQL.
+type pgTx struct {
+	pgx.Tx
+	lanes []Lane
+}
+
+func (t *pgTx) locking() string { return " FOR NO KEY UPDATE" }
+
+func (t *pgTx) issue(l Lane) {
+	for _, have := range t.lanes {
+		if have == l {
+			return
+		}
+	}
+	t.lanes = append(t.lanes, l)
+}
+
+func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	rows, err := t.Query(ctx, text, texts(args)...)
+	if err != nil {
+		return err
+	}
+	return scan(rows, f)
+}
+
+func (t *pgTx) row(ctx context.Context, text string, args ...any) scanner {
+	return t.QueryRow(ctx, text, texts(args)...)
+}
+
+func (t *pgTx) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	tag, err := t.Exec(ctx, text, texts(args)...)
+	return tag.RowsAffected(), err
+}
+
+// texts replaces what is no text to PostgreSQL, which knows no zero bytes and
+// nothing but UTF-8, by a description of it. Such things come from clients that
+// ask for IDs that do not exist.
+func texts(args []any) []any {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = text(a)
+		case sql.NullString:
+			a.String = text(a.String)
+			args[i] = a
+		}
+	}
+	return args
+}
+
+func text(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return fmt.Sprintf("\ufffd%q", s)
+}
+
+// A clock tells the time of the database. Processes on several machines measure
+// leases by it, whatever their own clocks say.
+type clock struct {
+	mu     sync.Mutex
+	base   time.Time // of this process, with its monotonic reading
+	offset time.Duration
+}
+
+// set asks the database for its time. As long as that may be the time of this
+// process it is taken to be.
+func (c *clock) set(ctx context.Context, pool *pgxpool.Pool) error {
+	before := time.Now()
+	var us int64
+	if err := pool.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us); err != nil {
+		return fmt.Errorf("ask the database for its time: %w", err)
+	}
+	after := time.Now()
+	at := time.UnixMicro(us)
+	var offset time.Duration
+	switch {
+	case at.Before(before.Add(-time.Millisecond)):
+		offset = at.Sub(before)
+	case at.After(after.Add(time.Millisecond)):
+		offset = at.Sub(after)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.base, c.offset = before, offset
+	return nil
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.IsZero() {
+		return time.Now()
+	}
+	return c.base.Add(c.offset + time.Since(c.base)).Round(0)
+}
+
+// keepTime sets the clock from time to time.
+func (p *postgres) keepTime(ctx context.Context) {
+	t := time.NewTicker(30 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := p.clock.set(ctx, p.pool); err != nil && ctx.Err() == nil {
+			p.log.Warn("clocks cannot be compared", "err", err)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // registers the driver
+)
+
+// An sqlite is the engine that keeps a database in a file.
+type sqlite struct {
+	path string
+	w    *writer
+	r    *pool // connections that cannot write
+	lock *os.File
+}
+
+func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	// SQLite gives its other files the permissions of this one.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+
+	db := &sqlite{path: path}
+	defer func() {
+		if err != nil {
+			db.close()
+		}
+	}()
+	if o.Exclusive {
+		if db.lock, err = lock(path + ".lock"); err != nil {
+			return nil, err
+		}
+	}
+	p, err := newPool(1, dsn(path, url.Values{"_pragma": {
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"secure_delete(1)", "journal_size_limit(67108864)", "cache_size(-16000)",
+	}, "_txlock": {"immediate"}}))
+	if err != nil {
+		return nil, err
+	}
+	db.w = &writer{pool: p}
+	if err = db.migrate(ctx); err != nil {
+		return nil, err
+	}
+	n := o.Readers
+	if n <= 0 {
+		n = max(4, runtime.GOMAXPROCS(0))
+	}
+	if db.r, err = newPool(n, dsn(path, url.Values{"_pragma": {
+		"busy_timeout(10000)", "query_only(1)", "cache_size(-8000)",
+	}})); err != nil {
+		return nil, err
+	}
+	return db, db.view(ctx, func(context.Context, tx) error { return nil })
+}
+
+func dsn(path string, q url.Values) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/… on Windows
+	}
+	u := url.URL{Scheme: "file", Path: path, OmitHost: true, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// migrate brings the schema up to date.
+func (db *sqlite) migrate(ctx context.Context) error {
+	p, err := migrations(goose.DialectSQLite3, db.w.db)
+	if err != nil {
+		return err
+	}
+	want := newest(p)
+	have, err := db.version(ctx)
+	if err != nil {
+		return err
+	}
+	if have < want && db.lock == nil {
+		// Whoever holds the lock may just be doing the same.
+		var f *os.File
+		for end := time.Now().Add(5 * time.Second); ; {
+			if f, err = lock(db.path + ".lock"); err == nil {
+				defer f.Close()
+			} else if !errors.Is(err, ErrLocked) {
+				return err
+			}
+			var err2 error
+			if have, err2 = db.version(ctx); err2 != nil {
+				return err2
+			}
+			if err == nil || have >= want {
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("the schema must be updated from version %d to %d: %w", have, want, err)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	if have > want {
+		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
+	}
+	if have < want {
+		if _, err := p.Up(ctx); err != nil {
+			return fmt.Errorf("update the schema from version %d to %d: %w", have, want, err)
+		}
+	}
+	return nil
+}
+
+// version returns the version of the schema, 0 if there is none.
+func (db *sqlite) version(ctx context.Context) (int64, error) {
+	var n int
+	err := db.w.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version'`).Scan(&n)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	var v sql.NullInt64
+	err = db.w.db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&v)
+	return v.Int64, err
+}
+
+func (db *sqlite) close() error {
+	var errs []error
+	// The connection that is closed last merges the log into the database and
+	// removes it; one that may not write could not.
+	if db.r != nil {
+		errs = append(errs, db.r.close())
+	}
+	if db.w != nil {
+		errs = append(errs, db.w.close())
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
+		db.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+func (db *sqlite) backup(ctx context.Context, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err2 := f.Close(); err == nil {
+			err = err2
+		}
+		if err != nil {
+			os.Remove(path)
+		}
+	}()
+	// A connection of its own: those for reading refuse it, that for writing
+	// is needed.
+	c, err := sql.Open("sqlite", dsn(db.path, url.Values{"_pragma": {"busy_timeout(10000)"}}))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, `VACUUM INTO $1`, path); err != nil {
+		return fmt.Errorf("back up the database: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be synced
+	}
+	return dir.Sync()
+}
+
+func (db *sqlite) tx(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.w.run(ctx, f)
+}
+
+func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.r.run(ctx, f)
+}
+
+func (db *sqlite) now() time.Time { return time.Now() }
+
+func (db *sqlite) alive() time.Time { return time.Now() }
+
+// tidy moves the write-ahead log into the database and empties it, if no
+// reader needs it.
+func (db *sqlite) tidy(ctx context.Context) error {
+	c, err := db.w.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.w.put(c)
+	// It holds up all writers while it waits for readers, one of which may be
+	// a backup. There will be another time.
+	defer func() {
+		if _, err := c.ExecContext(context.WithoutCancel(ctx), `PRAGMA busy_timeout(10000)`); err != nil {
+			c.broken = true
+		}
+	}()
+	if _, err := c.ExecContext(ctx, `PRAGMA busy_timeout(50)`); err != nil {
+		return err
+	}
+	var busy, log, moved int
+	return c.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
+}
+
+// LockFile locks a file, which it creates, until it is closed or the process ends.
+// It fails with ErrLocked if another process has locked it.
+func LockFile(path string) (*os.File, error) { return lock(path) }
