@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgtest runs real PostgreSQL servers for tests: one per test binary, on
 // a port and in a directory of its own, with a fresh database for every test.
 //

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -195,24 +194,9 @@ func (db *sqlite) backup(ctx context.Context, path string) (err error) {
 	return dir.Sync()
 }
 
-// tx implements engine. If the disk is full the error matches syscall.ENOSPC.
 func (db *sqlite) tx(ctx context.Context, f func(context.Context, tx) error) error {
-	err := db.w.run(ctx, f)
-	var code interface{ Code() int } // of the driver
-	if errors.As(err, &code) {
-		switch code.Code() {
-		case sqliteFull, sqliteShmSize:
-			return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-		}
-	}
-	return err
+	return db.w.run(ctx, f)
 }
-
-// Result codes of SQLite (sqlite3.h) that mean a full disk.
-const (
-	sqliteFull    = 13
-	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the log cannot grow
-)
 
 func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.r.run(ctx, f)

@@ -42,8 +42,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
 )
@@ -249,9 +251,30 @@ func (db *DB) Pool() *pgxpool.Pool {
 	return db.pg.pool
 }
 
+// tx runs f in a transaction that may write, and commits it unless f fails.
+//
+// If the disk is full the error matches syscall.ENOSPC.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
-	return db.engine.tx(ctx, f)
+	err := db.engine.tx(ctx, f)
+	var code interface{ Code() int } // of SQLite's driver
+	if errors.As(err, &code) {
+		switch code.Code() {
+		case sqliteFull, sqliteShmSize:
+			return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+		}
+	}
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) && pe.Code == "53100" { // disk full
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
+	return err
 }
+
+// Result codes of SQLite (sqlite3.h) that mean a full disk.
+const (
+	sqliteFull    = 13
+	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the log cannot grow
+)
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.engine.view(ctx, f)

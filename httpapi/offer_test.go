@@ -1,0 +1,61 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi"
+)
+
+// TestOffer has a service that can do nothing itself tell clients of what others
+// can do, as long as they can.
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Shared: true, Concurrency: map[string]int{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zip := fileops.Func(fileops.Spec{
+		Name: "zip", Engine: "elsewhere", Family: "archive", Summary: "Zips.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}},
+	}, func(context.Context, *fileops.Job) error { return nil })
+	check := func(want bool) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/supported-operation", strings.NewReader(`{"ext":"txt","action":"zip"}`))
+		r.Header.Set("Content-Type", "application/json")
+		svc.ServeHTTP(w, r)
+		var got struct{ Supported bool }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Supported != want {
+			t.Errorf("supported-operation: %d %s, want supported to be %v, error %v", w.Code, w.Body, want, err)
+		}
+		w = httptest.NewRecorder()
+		svc.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/formats", nil))
+		if strings.Contains(w.Body.String(), `"elsewhere"`) != want {
+			t.Errorf("formats: %s, want the engine in it to be %v", w.Body, want)
+		}
+		if a := svc.Capabilities().Query(capability.Query{Ext: "txt", Action: "zip"}); a.Supported != want {
+			t.Errorf("capabilities: %+v", a)
+		}
+	}
+	check(false)
+	if err := svc.Offer([]fileops.Action{zip}, []httpapi.Engine{{Name: "elsewhere", Version: "1"}}); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
+	if err := svc.Offer([]fileops.Action{fileops.Func(fileops.Spec{Name: "Bad Name"}, nil)}, nil); err == nil {
+		t.Error("an action with a bad name was offered")
+	}
+	check(true)
+	if err := svc.Offer(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(false)
+}
