@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/filewright/filewright/benchmarks/internal/inputs"
@@ -89,29 +90,50 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
-// BenchmarkIsolated measures what a process of its own for each run costs.
+// BenchmarkIsolated measures what a process of its own for each run costs: one run at a
+// time, and as many as there are cores.
 func BenchmarkIsolated(b *testing.B) {
 	for _, isolate := range []bool{false, true} {
 		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate, FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
 		defer engines.Close()
+		if err := engines.Ready(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 		reg, err := fileops.NewRegistry(engines.Actions()...)
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, bm := range benches {
+		for _, bm := range append([]bench{
+			{"jpg-png-3MP", "convert", convert("png"), photo(2000, 1500)},
+			{"jpg-webp-3MP", "convert", convert("webp"), photo(2000, 1500)},
+			{"jpg-webp-3MP-800px", "convert", convert("webp", "width", 800), photo(2000, 1500)},
+			{"jpg-png-12MP-800px", "convert", convert("png", "width", 800), photo(4000, 3000)},
+		}, benches...) {
 			switch bm.name {
-			case "jpg-png", "jpg-webp", "jpg-webp-800px", "lock-pdf", "merge-pdf", "csv-json":
-				b.Run(fmt.Sprintf("%s/isolate=%v", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
+			case "jpg-png-3MP", "jpg-webp-3MP", "jpg-webp-3MP-800px", "jpg-png-12MP-800px", "jpg-webp-800px", "compress-jpg", "lock-pdf", "merge-pdf", "csv-json":
+				b.Run(fmt.Sprintf("%s/isolate=%v/alone", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
+				b.Run(fmt.Sprintf("%s/isolate=%v/load", bm.name, isolate), func(b *testing.B) {
+					run := newRun(b, reg, bm.action, bm.args, bm.in(b))
+					run()
+					b.ResetTimer()
+					b.RunParallel(func(p *testing.PB) {
+						for p.Next() {
+							run()
+						}
+					})
+				})
 			}
 		}
 	}
 }
 
-func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Args, paths []string) {
+// newRun returns a function that does an operation once and returns how many bytes
+// its results have.
+func newRun(b *testing.B, reg *fileops.Registry, name string, args fileops.Args, paths []string) func() int64 {
 	b.Helper()
 	dir := b.TempDir()
-	var in, out int64
-	run := func() {
+	var n atomic.Int64
+	return func() (out int64) {
 		var files []*fileops.File
 		var formats []format.Format
 		for _, p := range paths {
@@ -120,17 +142,23 @@ func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Ar
 		}
 		action, params, err := reg.Resolve(name, formats, args)
 		if err != nil {
-			b.Fatal(err)
+			b.Error(err)
+			return
 		}
-		out = 0
 		sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 			out += f.Size()
-			return fileops.ToDir(dir).Put(ctx, f)
+			return fileops.ToDir(dir).Put(ctx, f.Named(fmt.Sprintf("%d-%s", n.Add(1)%4, f.Name())))
 		})
 		if err := (&fileops.Runner{TempDir: dir}).Do(b.Context(), action, params, sink, files...); err != nil {
-			b.Fatal(err)
+			b.Error(err)
 		}
+		return out
 	}
+}
+
+func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Args, paths []string) {
+	b.Helper()
+	var in, out int64
 	for _, p := range paths {
 		st, err := os.Stat(p)
 		if err != nil {
@@ -138,10 +166,11 @@ func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Ar
 		}
 		in += st.Size()
 	}
-	run() // engines are warm in a server
+	run := newRun(b, reg, name, args, paths)
+	out = run() // engines are warm in a server
 	b.SetBytes(in)
 	for b.Loop() {
-		run()
+		out = run()
 	}
 	b.ReportMetric(float64(out), "result-bytes")
 	b.ReportMetric(100*float64(out)/float64(in), "%size")

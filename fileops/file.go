@@ -92,6 +92,32 @@ func (f *File) ReadAll(limit int64) ([]byte, error) {
 	return b, nil
 }
 
+// LinkTo makes f's content available at path, which must not exist: as another name
+// of a file on disk where the file system can do that, else as a copy that nobody
+// but this user may read. It works during a run and outside of one. The content
+// must not be changed.
+func (f *File) LinkTo(path string) error {
+	if f.path != "" && os.Link(f.path, path) == nil {
+		// Of a symbolic link this makes a second one, which leads elsewhere.
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+			return nil
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	g := *f // a handle of our own
+	g.f = nil
+	return g.during(func() error {
+		w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, g.Reader())
+		return errors.Join(err, w.Close())
+	})
+}
+
 func (f *File) open() error {
 	if f.path == "" || f.f != nil {
 		return nil

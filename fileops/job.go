@@ -88,12 +88,7 @@ func (j *Job) Path(f *File) (string, error) {
 		return "", err
 	}
 	p := filepath.Join(dir, fmt.Sprintf("in-%d.%s", len(j.spooled), safeExt(f.Format())))
-	if f.path == "" {
-		err = os.WriteFile(p, f.data, 0o600)
-	} else {
-		err = f.linkTo(p)
-	}
-	if err != nil {
+	if err := f.LinkTo(p); err != nil {
 		return "", err
 	}
 	if j.spooled == nil {
@@ -207,7 +202,7 @@ func (j *Job) Keep(f *File) error {
 	if err != nil {
 		return err
 	}
-	if err := f.linkTo(path); err != nil {
+	if err := f.LinkTo(path); err != nil {
 		return err
 	}
 	return j.addKept(&File{name: f.name, path: path})
@@ -376,28 +371,4 @@ func (s *spill) close() error {
 		return nil
 	}
 	return s.f.Close()
-}
-
-// linkTo makes path another name of f's content, or a copy where that is not
-// possible.
-func (f *File) linkTo(path string) error {
-	if os.Link(f.path, path) == nil {
-		// Of a symbolic link this makes a second one, which leads elsewhere.
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return nil
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return copyFile(path, f.Reader())
-}
-
-func copyFile(path string, r io.Reader) error {
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
 }

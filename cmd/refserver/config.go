@@ -290,7 +290,8 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
 	}
 	e.sandbox = sandboxAuto
-	fs.BoolVar(&e.Isolate, "isolate", false, "read each file with libvips, pdfcpu and the like in a confined process of its own, which takes a tenth of a second more")
+	fs.BoolVar(&e.Isolate, "isolate", true, "read each file with libvips, pdfcpu and the like in a confined process of its own; false: in the server, if all files are trusted")
+	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "after how many documents a LibreOffice process is replaced; 1: none reads a second one; `number`")
 	fs.Func("sandbox", "how engines are confined: `auto` (as the host permits; those that it cannot confine are left out), require (or do not start), off (trust every file) [auto]", func(v string) error {
 		if v != sandboxAuto && v != sandboxRequire && v != sandboxOff {
 			return errors.New("must be auto, require or off")

@@ -84,7 +84,15 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	worked := make(chan error, 1)
 	workCtx, stopWork := context.WithCancel(ctx)
 	defer stopWork()
-	go func() { worked <- app.service.Run(workCtx) }()
+	go func() {
+		// An attempt that a crash ends counts: none begins before it can work.
+		if app.set != nil {
+			if err := app.set.Ready(workCtx); err != nil && workCtx.Err() == nil {
+				log.Error("files cannot be read in processes of their own", "err", err)
+			}
+		}
+		worked <- app.service.Run(workCtx)
+	}()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)

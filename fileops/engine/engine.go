@@ -9,6 +9,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,11 @@ type Program struct {
 	Version string // "5.1.9", "" if its answer contains no version number
 
 	Sandbox *Sandbox // that it runs in; may be nil
+
+	// Alone says that nothing beside the program belongs to it. Otherwise one that is
+	// not below /usr may read and start what is in its directory: the libraries
+	// that it brings.
+	Alone bool
 }
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
@@ -148,6 +154,8 @@ type Process struct {
 
 	mu       sync.Mutex
 	ended    bool   // Wait is done with it: its id may be that of another process
+	watched  Limits // what watch looks at
+	watching bool
 	exceeded string // the limit that it was killed for
 }
 
@@ -169,9 +177,9 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	proc.unhook = context.AfterFunc(ctx, proc.Kill)
-	if l := c.Limits; l.Resident > 0 || l.Scratch > 0 || l.Processes > 0 {
-		go proc.watch(c.Dir, l)
-	}
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	proc.watchFor(c.Limits)
 	return proc, nil
 }
 
@@ -224,8 +232,18 @@ func (p *Process) live(s *Sandbox, policy *confine.Policy, l Limits, result chan
 	<-p.gone
 }
 
+// watchFor has the process watched for what l limits. p.mu is held.
+func (p *Process) watchFor(l Limits) {
+	w := &p.watched
+	w.Resident, w.Scratch, w.Processes = cmp.Or(l.Resident, w.Resident), cmp.Or(l.Scratch, w.Scratch), cmp.Or(l.Processes, w.Processes)
+	if !p.watching && (w.Resident > 0 || w.Scratch > 0 || w.Processes > 0) {
+		p.watching = true
+		go p.watch()
+	}
+}
+
 // watch kills the process when it takes too much.
-func (p *Process) watch(dir string, l Limits) {
+func (p *Process) watch() {
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()
 	for {
@@ -234,23 +252,36 @@ func (p *Process) watch(dir string, l Limits) {
 			return
 		case <-t.C:
 		}
-		what := ""
-		if pids := p.mark.members(); l.Processes > 0 && len(pids) > l.Processes {
-			what = "number of processes"
-		} else if l.Resident > 0 && memory(pids) > l.Resident {
-			what = "memory"
-		}
-		if l.Scratch > 0 && used(dir, l.Scratch) > l.Scratch {
-			what = "scratch space"
-		}
-		if what != "" {
+		p.mu.Lock()
+		l := p.watched
+		p.mu.Unlock()
+		if what := p.over(l); what != "" {
 			p.mu.Lock()
-			p.exceeded = what
+			if !p.ended { // else it is too late to have been the reason
+				p.exceeded = what
+			}
 			p.mu.Unlock()
 			p.Kill()
 			return
 		}
 	}
+}
+
+// over names the limit that the process exceeds, if it does.
+func (p *Process) over(l Limits) string {
+	if l.Resident > 0 || l.Processes > 0 {
+		pids := p.mark.members()
+		if l.Processes > 0 && len(pids) > l.Processes {
+			return "number of processes"
+		}
+		if l.Resident > 0 && memory(pids) > l.Resident {
+			return "memory"
+		}
+	}
+	if l.Scratch > 0 && used(p.cmd.Dir, l.Scratch) > l.Scratch {
+		return "scratch space"
+	}
+	return ""
 }
 
 // Pid returns the process id, which is also the id of the process group.
@@ -261,7 +292,8 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 func (p *Process) Memory() int64 { return memory(p.mark.members()) }
 
 // Limit sets the limits that are not zero. They must not be higher than those
-// that hold. After [Process.Wait] it does nothing.
+// that hold; time on processors that was used before counts. After [Process.Wait]
+// it does nothing.
 func (p *Process) Limit(l Limits) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -271,6 +303,9 @@ func (p *Process) Limit(l Limits) error {
 	err := setLimits(p.cmd.Process.Pid, l, mark{})
 	if errors.Is(err, syscall.ESRCH) { // it has just ended
 		return nil
+	}
+	if err == nil {
+		p.watchFor(l)
 	}
 	return err
 }
@@ -317,7 +352,9 @@ func (p *Process) result(err error) error {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil // it succeeded; only its pipes were still held open
 	}
+	p.mu.Lock()
 	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String(), Exceeded: p.exceeded}
+	p.mu.Unlock()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("%s: %w", p.name, err)

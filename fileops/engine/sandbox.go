@@ -143,6 +143,11 @@ type Access struct {
 	// own.
 	Namespaces bool
 
+	// Unwritable has access(2) say that nothing may be written. It is for a program that
+	// would choose a directory of the host, such as /tmp, over its own where it
+	// seems to be allowed. Files are opened and made as without it.
+	Unwritable bool
+
 	// Limits allows lowering limits of resources, for a program that starts
 	// others by this package.
 	Limits bool
@@ -153,6 +158,7 @@ func (a Access) and(b Access) Access {
 	return Access{
 		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Sockets: slices.Concat(a.Sockets, b.Sockets),
 		Connect: a.Connect || b.Connect, Namespaces: a.Namespaces || b.Namespaces, Limits: a.Limits || b.Limits,
+		Unwritable: a.Unwritable || b.Unwritable,
 	}
 }
 
@@ -168,7 +174,7 @@ var (
 // policy returns what p may do for c.
 func (p *Program) policy(c Cmd) *confine.Policy {
 	programs := append(slices.Clone(hostPrograms), p.Path)
-	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !strings.HasPrefix(real, "/usr/") {
+	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !p.Alone && !strings.HasPrefix(real, "/usr/") {
 		programs = append(programs, filepath.Dir(real)) // with the libraries that it brings
 	}
 	a := p.Sandbox.always.and(c.Access)
@@ -177,6 +183,7 @@ func (p *Program) policy(c Cmd) *confine.Policy {
 		Read:    append(a.Read, hostData...),
 		Write:   a.Write,
 		Sockets: a.Sockets, Connect: a.Connect, Namespaces: a.Namespaces, Limits: a.Limits,
+		Unwritable: a.Unwritable,
 	}
 	if c.Dir != "" && c.Dir != "/" {
 		pol.Write = append(pol.Write, c.Dir)

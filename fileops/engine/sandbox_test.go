@@ -83,6 +83,12 @@ works("chroot", lambda: libc.chroot(b"."), False)
 works("io_uring", lambda: libc.syscall(425, 8, ctypes.create_string_buffer(256)))
 works("bpf", lambda: libc.syscall(321, 0, ctypes.create_string_buffer(128), 128), False)
 works("keyring", lambda: libc.syscall(250, 0, -3, 0, 0, 0), False)
+works("shared memory", lambda: libc.shmget(0, 4096, 0o1600), False)
+works("message queue", lambda: libc.msgget(0, 0o1600), False)
+works("semaphores", lambda: libc.semget(0, 1, 0o1600), False)
+works("POSIX message queue", lambda: libc.syscall(240, b"filewright", 0o100, 0o600, 0), False)
+works("chmod of what is given", lambda: os.chmod(other + "/given", 0o644))
+works("touch of what is given", lambda: os.utime(other + "/given"))
 works("userfaultfd", lambda: libc.syscall(323, 1), False)
 works("run what it wrote", lambda: (open("own", "w").write("#!/bin/sh\n"), os.chmod("own", 0o755), os.execv("own", ["own"])), False)
 import resource
@@ -213,32 +219,6 @@ func TestSandboxStaysOutside(t *testing.T) {
 	free.Wait()
 }
 
-// alive tells whether a process that wrote its id into a file still runs.
-func alive(t testing.TB, file string) bool {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 500 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error(what)
-}
-
 // A child that leaves the group and the session and ignores signals does not
 // outlive the run, whether that ends by itself or is ended.
 func TestKillReachesWhoLeft(t *testing.T) {
@@ -259,14 +239,25 @@ func TestKillReachesWhoLeft(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if hang {
-					eventually(t, "the child does not start", func() bool { _, err := os.Stat(filepath.Join(dir, "left")); return err == nil })
-					cancel()
+				for hang {
+					if _, err := os.Stat(filepath.Join(dir, "left")); err == nil {
+						cancel()
+						break
+					}
+					time.Sleep(10 * time.Millisecond)
 				}
 				if err := proc.Wait(); (err != nil) != hang {
 					t.Errorf("got %v", err)
 				}
-				eventually(t, "the child lives on", func() bool { return !alive(t, filepath.Join(dir, "left")) })
+				b, err := os.ReadFile(filepath.Join(dir, "left"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				waitGone(t, pid)
 			})
 		}
 	}
@@ -292,6 +283,17 @@ func TestWatchedLimits(t *testing.T) {
 			}
 			if p.Run(t.Context(), engine.Cmd{Args: []string{"-c", "sleep 0.5"}, Dir: t.TempDir(), Limits: tt.limits}) != nil {
 				t.Error("within the limit, but killed")
+			}
+			// They can be set while it runs.
+			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-c", tt.script}, Dir: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := proc.Limit(tt.limits); err != nil {
+				t.Error(err)
+			}
+			if err := proc.Wait(); !errors.As(err, &exit) || exit.Exceeded != tt.name {
+				t.Errorf("limited later: %v", err)
 			}
 		})
 	}

@@ -42,6 +42,11 @@ type Options struct {
 	Probed string
 }
 
+// Lean, in the environment of a process, has libvips start without its plug-ins, which
+// takes half of the time. It is for a process whose [Options] say what was probed:
+// that loads a plug-in when it has a picture for it.
+const Lean = "VIPSHOME=/nonexistent"
+
 // An Engine makes the actions of this package. It is safe for concurrent use.
 type Engine struct {
 	opts   Options

@@ -3,8 +3,12 @@
 package imageops
 
 /*
-#cgo pkg-config: vips
+#cgo CFLAGS: -D_GNU_SOURCE
+#cgo LDFLAGS: -ldl
+#cgo pkg-config: vips gmodule-no-export-2.0
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <gmodule.h>
 #include <vips/vips.h>
 
 // fw_guard switches off every operation that libvips marks as unfit for
@@ -22,6 +26,21 @@ static int fw_guard(void) {
 #else
 	return -1;
 #endif
+}
+
+// fw_home returns the file that libvips is in.
+static const char *fw_home(void) {
+	Dl_info info;
+	return dladdr((void *)vips_init, &info) ? info.dli_fname : NULL;
+}
+
+// fw_plug loads a plug-in, for as long as the process lives.
+static int fw_plug(const char *path) {
+	GModule *m = g_module_open(path, G_MODULE_BIND_LAZY);
+	if (!m)
+		return -1;
+	g_module_make_resident(m);
+	return 0;
 }
 
 static int fw_has(const char *operation) {
@@ -177,6 +196,7 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
@@ -236,6 +256,28 @@ func hasOperation(name string) bool {
 	return C.fw_has(c) != 0
 }
 
+var plugging sync.Mutex
+
+// plug loads the plug-in that an operation is in, if libvips was started without it
+// (see [Lean]) and has it.
+func plug(operation string) {
+	plugging.Lock()
+	defer plugging.Unlock()
+	home := C.fw_home()
+	if home == nil || hasOperation(operation) {
+		return
+	}
+	dir := filepath.Join(filepath.Dir(C.GoString(home)), fmt.Sprintf("vips-modules-%d.%d", vips.MajorVersion, vips.MinorVersion))
+	for _, name := range []string{"heif", "jxl"} {
+		if strings.HasPrefix(operation, name) {
+			path := C.CString(filepath.Join(dir, "vips-"+name+".so"))
+			C.fw_plug(path)
+			C.free(unsafe.Pointer(path))
+			C.fw_guard() // for what has come in
+		}
+	}
+}
+
 // imageField returns where govips keeps the libvips image of ref. There is no
 // exported way; startVips checks that this one works.
 func imageField(ref *vips.ImageRef) *unsafe.Pointer {
@@ -285,6 +327,7 @@ func load(operation string, data []byte, options string) (*picture, error) {
 	if len(data) == 0 {
 		return nil, errors.New("no data")
 	}
+	plug(operation)
 	name, opts := C.CString(operation), C.CString(options)
 	defer C.free(unsafe.Pointer(name))
 	defer C.free(unsafe.Pointer(opts))
@@ -343,6 +386,7 @@ func (p *picture) compute(ctx context.Context, fn func(image unsafe.Pointer) err
 
 // save encodes p with one saver.
 func (p *picture) save(ctx context.Context, operation, options string) (b []byte, err error) {
+	plug(operation)
 	name, opts := C.CString(operation), C.CString(options)
 	defer C.free(unsafe.Pointer(name))
 	defer C.free(unsafe.Pointer(opts))

@@ -21,12 +21,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -79,10 +81,14 @@ func New(o Options) (*Pool, error) {
 	if o.TempDir, err = filepath.Abs(cmp.Or(o.TempDir, os.TempDir())); err != nil {
 		return nil, fmt.Errorf("isolate: %w", err)
 	}
-	p := &Pool{opts: o, prog: &engine.Program{Name: filepath.Base(self), Path: self, Sandbox: o.Sandbox}}
+	p := &Pool{opts: o, prog: &engine.Program{Name: filepath.Base(self), Path: self, Sandbox: o.Sandbox, Alone: true}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }
+
+// startTimeout is how long a process may take until it is ready, on a busy machine; it
+// takes a tenth of a second.
+const startTimeout = time.Minute
 
 // A starting is a process that was started.
 type starting struct {
@@ -94,7 +100,9 @@ type starting struct {
 // A process serves one run.
 type process struct {
 	proc *engine.Process
-	dir  string
+	dir  string // has the next two in it; the process may not touch it
+	data string // inputs: may be read
+	work string // may be written
 	in   *os.File
 	out  *bufio.Reader
 	pipe *os.File // what out reads
@@ -116,12 +124,17 @@ func (p *Pool) start() (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &process{dir: dir}
+	w := &process{dir: dir, data: filepath.Join(dir, "in"), work: filepath.Join(dir, "work")}
 	defer func() {
 		if err != nil {
 			w.close()
 		}
 	}()
+	if err := errors.Join(os.Mkdir(w.data, 0o700), os.Mkdir(w.work, 0o700)); err != nil {
+		return nil, err
+	}
+	access := p.opts.Access
+	access.Read = append(slices.Clone(access.Read), w.data)
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -134,10 +147,11 @@ func (p *Pool) start() (_ *process, err error) {
 	}
 	w.pipe, w.out = outR, bufio.NewReader(outR)
 	w.proc, err = p.prog.Start(p.ctx, engine.Cmd{
-		Dir: dir, Env: append([]string{roleEnv + "=1"}, p.opts.Env...),
+		// Until it has a request it makes little that could be collected.
+		Dir: w.work, Env: append([]string{roleEnv + "=1", "GOGC=off"}, p.opts.Env...),
 		Files:  []*os.File{inR, outW},
 		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
-		Limits: p.opts.Limits, Access: p.opts.Access,
+		Access: access,
 	})
 	// Only the process has these ends now: its end is the end of the pipe.
 	inR.Close()
@@ -145,7 +159,11 @@ func (p *Pool) start() (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
+	late := time.AfterFunc(startTimeout, w.proc.Kill)
 	m, err := w.read()
+	if !late.Stop() {
+		err = errors.Join(err, fmt.Errorf("not ready within %v", startTimeout))
+	}
 	if err == nil && m.Error != nil {
 		err = errors.New(m.Error.Detail)
 	}
@@ -276,19 +294,16 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		}
 	}()
 	defer context.AfterFunc(ctx, w.proc.Kill)()
+	if err := w.proc.Limit(p.opts.Limits); err != nil {
+		return err
+	}
 	r := request{Key: key, Action: action, Args: job.Params.Args(), Most: job.MaxOutput()}
 	for i, f := range job.Inputs {
-		path, err := job.Path(f)
-		if err != nil {
+		path := filepath.Join(w.data, strconv.Itoa(i))
+		if err := f.LinkTo(path); err != nil {
 			return err
 		}
-		name := fmt.Sprintf("in-%d%s", i, filepath.Ext(path))
-		if err := os.Link(path, filepath.Join(w.dir, name)); err != nil {
-			if err := copyFile(filepath.Join(w.dir, name), f.Reader()); err != nil {
-				return err
-			}
-		}
-		r.Inputs = append(r.Inputs, file{Path: name, Name: f.Name()})
+		r.Inputs = append(r.Inputs, file{Path: path, Name: f.Name()})
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -297,18 +312,25 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 	if _, err := w.in.Write(append(line, '\n')); err != nil {
 		return w.died(ctx, err)
 	}
+	var results []file
 	for {
 		m, err := w.read()
 		switch {
 		case err != nil:
 			return w.died(ctx, err)
 		case m.Result != nil:
-			if err := w.deliver(job, *m.Result); err != nil {
-				return err
-			}
+			results = append(results, *m.Result)
 		case m.Error != nil:
 			return m.Error.failure()
 		case m.Done:
+			// What is checked must not change behind that.
+			w.proc.Kill()
+			w.proc.Wait()
+			for _, f := range results {
+				if err := w.deliver(job, f); err != nil {
+					return err
+				}
+			}
 			return nil
 		default:
 			job.Progress(m.Progress)
@@ -330,22 +352,13 @@ func (w *process) died(ctx context.Context, cause error) error {
 	return fileops.Fail(fileops.ErrEngine, errors.Join(err, cause), "the engine could not process the file")
 }
 
-// deliver moves a result into the job. The process may have been taken over:
-// what it calls a file is looked at like any other result.
+// deliver takes a result into the job. The process may have been taken over: what
+// it calls a file is looked at like any other result.
 func (w *process) deliver(job *fileops.Job, f file) error {
-	if f.Path != filepath.Base(f.Path) {
-		return fileops.Fail(fileops.ErrEngine, errors.New("result outside of the directory"), "")
-	}
-	return job.WriteFile(f.Name, func(path string) error {
-		return os.Rename(filepath.Join(w.dir, "results", f.Path), path)
-	})
-}
-
-func copyFile(path string, r io.Reader) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	made, err := engine.Open(w.work, filepath.Join(resultsDir, f.Path))
 	if err != nil {
-		return err
+		return fileops.Fail(fileops.ErrEngine, err, "")
 	}
-	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Close())
+	defer made.Close()
+	return job.WriteFile(f.Name, func(path string) error { return engine.Take(made, path) })
 }

@@ -41,7 +41,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -95,6 +95,28 @@ func work() fileops.Action {
 			if syscall.Kill(os.Getppid(), 0) == nil {
 				return errors.New("can signal its parent")
 			}
+		case "spoil": // the input
+			path, ok := job.Input().Path()
+			if !ok {
+				return errors.New("not on disk")
+			}
+			for name, err := range map[string]error{
+				"write": os.WriteFile(path, []byte("spoilt"), 0o600), "truncate": os.Truncate(path, 0), "chmod": os.Chmod(path, 0),
+				"touch": os.Chtimes(path, time.Unix(0, 0), time.Unix(0, 0)), "rename": os.Rename(path, path+"x"), "remove": os.Remove(path),
+			} {
+				if err == nil {
+					return fmt.Errorf("%s is possible", name)
+				}
+			}
+		case "lead": // away from where results are looked for
+			if err := os.Remove("results"); err != nil {
+				return err
+			}
+			if err := os.Symlink(filepath.Dir(job.Params.Get("path")), "results"); err != nil {
+				return err
+			}
+			fmt.Fprintf(os.NewFile(4, "messages"), "{\"result\":{\"path\":%q,\"name\":\"out.txt\"}}\n{\"done\":true}\n", filepath.Base(job.Params.Get("path")))
+			select {}
 		case "link": // a result that is none
 			return job.WriteFile("out.txt", func(path string) error { return os.Symlink(job.Params.Get("path"), path) })
 		}
@@ -166,12 +188,46 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// An input may be the file that was uploaded, under another name.
+func TestInputsStay(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 1})
+	disk := filepath.Join(t.TempDir(), "disk.txt")
+	if err := os.WriteFile(disk, []byte("on disk"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := do(t.Context(), t, p, fileops.Args{"how": "spoil"}, fileops.Path(disk)); err != nil || !slices.Equal(out, []string{"re-disk.txt=ON DISK"}) {
+		t.Errorf("got %q, %v", out, err)
+	}
+	after, err := os.Stat(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(disk); err != nil || string(b) != "on disk" || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the input is %q, %v, %v; %v", b, after.Mode(), after.ModTime(), err)
+	}
+}
+
 // Whatever happens in a process is the failure of one run, with the right code,
 // and the next one works.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 1, Limits: engine.Limits{Resident: 200 << 20, Scratch: 100 << 20}})
-	canary := filepath.Join(t.TempDir(), "canary")
+	// The data of a server is often beside its program.
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(self), "data-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	canary := filepath.Join(dir, "canary")
 	if err := os.WriteFile(canary, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +238,7 @@ func TestFailures(t *testing.T) {
 	defer l.Close()
 	for how, code := range map[string]string{
 		"badly": "wrong_password", "crash": "engine_failed", "exit": "engine_failed", "panic": "engine_failed", "eat": "limit_exceeded",
-		"fill": "limit_exceeded", "link": "engine_failed", "hang": "timeout", "try": "",
+		"fill": "limit_exceeded", "link": "engine_failed", "lead": "engine_failed", "hang": "timeout", "try": "",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if how == "hang" {

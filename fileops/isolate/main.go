@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -29,9 +31,12 @@ type request struct {
 	Inputs []file       `json:"inputs"`
 }
 
-// A file is in the directory of the process; results are in "results".
+// resultsDir is where a process puts its results, below its working directory.
+const resultsDir = "results"
+
+// A file is an input, or a result in resultsDir.
 type file struct {
-	Path string `json:"path"`
+	Path string `json:"path"` // of an input; of a result its name there
 	Name string `json:"name"`
 }
 
@@ -105,6 +110,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 	if err != nil {
 		return nil // not needed any more
 	}
+	debug.SetGCPercent(100) // it was off, see Pool.start
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
 		return send(message{Error: reportOf(err)})
@@ -138,14 +144,14 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 	if err != nil {
 		return err
 	}
-	results := filepath.Join(dir, "results")
+	results := filepath.Join(dir, resultsDir)
 	if err := os.Mkdir(results, 0o700); err != nil {
 		return err
 	}
 	var inputs []*fileops.File
 	var formats []format.Format
 	for _, f := range r.Inputs {
-		in := fileops.Path(filepath.Join(dir, f.Path)).Named(f.Name)
+		in := fileops.Path(f.Path).Named(f.Name)
 		inputs, formats = append(inputs, in), append(formats, in.Format())
 	}
 	reg, err := fileops.NewRegistry(a)
@@ -158,14 +164,11 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 	}
 	n := 0
 	runner := fileops.Runner{TempDir: dir, MaxOutput: r.Most, Progress: func(done float64) { send(message{Progress: done}) }}
-	return runner.Do(ctx, a, params, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+	return runner.Do(ctx, a, params, fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		n++
-		name := fmt.Sprintf("%d%s", n, filepath.Ext(f.Name()))
-		to := filepath.Join(results, name)
-		if p, ok := f.Path(); !ok || os.Rename(p, to) != nil {
-			if err := copyFile(to, f.Reader()); err != nil {
-				return err
-			}
+		name := strconv.Itoa(n)
+		if err := fileops.ToDir(results).Put(ctx, f.Named(name)); err != nil {
+			return err
 		}
 		return send(message{Result: &file{Path: name, Name: f.Name()}})
 	}), inputs...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/charset"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -366,7 +367,7 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 }
 
 func readText(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := engine.Open(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}

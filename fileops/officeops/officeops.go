@@ -177,13 +177,17 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 // findOffice looks for soffice.bin. The soffice that is in PATH is a script
 // that starts a program that starts it: slower, and two more processes to end.
 func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
-	sandbox := o.Sandbox.With(engine.Access{
+	access := engine.Access{
 		Read: []string{
 			"/etc/libreoffice", "/var/lib/libreoffice",
 			"/var/spool/libreoffice", // the cache of its extensions; it aborts without it
 		},
-		Sockets: []string{"/tmp"}, // where it always has them
-	})
+		Unwritable: true, // see socketsHere
+	}
+	if !o.Sandbox.Strong() { // which that may need
+		access.Sockets = []string{"/tmp"}
+	}
+	sandbox := o.Sandbox.With(access)
 	var errs []error
 	for _, name := range []string{orDefault(o.LibreOffice, "soffice"), orDefault(o.LibreOffice, "libreoffice")} {
 		path, err := exec.LookPath(name)

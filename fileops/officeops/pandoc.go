@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
@@ -131,8 +130,13 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 	if err := t.runPandoc(ctx, work, append(args, in)); err != nil {
 		return err
 	}
+	f, err := engine.Open(filepath.Dir(out), filepath.Base(out))
+	if err != nil {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+	}
+	defer f.Close()
 	if s.to == format.MD {
-		return embedMedia(out, work, media)
+		return embedMedia(f, out, work, media)
 	}
 	return nil
 }
@@ -230,12 +234,18 @@ func bookOf(page []byte, title string) ([]byte, error) {
 }
 
 // embedMedia puts the pictures that pandoc has written to work/media into the
-// Markdown file at path, as data URLs. A picture of a kind that no viewer of
-// Markdown shows is left out.
-func embedMedia(path, work, media string) error {
+// Markdown file made, as data URLs, and writes that to path. A picture of a kind
+// that no viewer of Markdown shows is left out. What is read was made by an engine,
+// which could have been taken over: see [engine.Open].
+func embedMedia(made *os.File, path, work, media string) error {
+	root, err := os.OpenRoot(work)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	type picture struct{ name, url string }
 	var pictures []picture
-	err := fs.WalkDir(os.DirFS(work), media, func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), media, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -245,7 +255,7 @@ func embedMedia(path, work, media string) error {
 		p := picture{name: name}
 		switch f := format.Parse(name); f {
 		case format.PNG, format.JPG, format.GIF, format.SVG, format.WebP:
-			b, err := readMade(filepath.Join(work, name))
+			b, err := readMade(work, name)
 			if err != nil {
 				return err
 			}
@@ -254,10 +264,13 @@ func embedMedia(path, work, media string) error {
 		pictures = append(pictures, p)
 		return nil
 	})
-	if err != nil || len(pictures) == 0 {
-		return err
+	if err != nil {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
-	b, err := readMade(path)
+	if len(pictures) == 0 {
+		return nil
+	}
+	b, err := io.ReadAll(made)
 	if err != nil {
 		return err
 	}
@@ -278,20 +291,11 @@ func embedMedia(path, work, media string) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
-// readMade reads a file that an engine has made. One that was taken over could
-// make a link to a file that it may not read itself.
-func readMade(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+func readMade(dir, name string) ([]byte, error) {
+	f, err := engine.Open(dir, name)
 	if err != nil {
-		return nil, err
+		return nil, fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fileops.Fail(fileops.ErrEngine, fmt.Errorf("%s is not a regular file", filepath.Base(path)), "the document could not be converted")
-	}
 	return io.ReadAll(f)
 }

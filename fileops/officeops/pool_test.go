@@ -137,6 +137,11 @@ func TestLife(t *testing.T) {
 	if len(open) < 4 { // two for each process
 		t.Errorf("sockets: %v", open)
 	}
+	for _, path := range open { // in its own directory: what kills this program leaves none in /tmp
+		if filepath.IsAbs(path) {
+			t.Errorf("a socket outside of the directory: %s", path)
+		}
+	}
 	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf16"
 
@@ -78,10 +76,20 @@ func (x *process) ended() bool {
 	}
 }
 
+// A place is the directory of a process and what it is for. The process may write
+// only what is not its input: that may be the very file that was uploaded, under
+// another name.
+type place struct {
+	dir     string // may not be touched
+	in      string // may be read
+	work    string // may be written: home and working directory
+	profile string // may be written
+}
+
 // A worker is a LibreOffice process and the Python process that drives it.
 type worker struct {
 	pool      *pool
-	dir       string
+	at        place
 	sockets   []string
 	office    *process
 	python    *process
@@ -119,15 +127,15 @@ func (p *pool) dir() (string, error) {
 		p.base = d
 	}
 	user := filepath.Join(p.base, "template", "user")
-	err := os.MkdirAll(user, 0o700)
+	err := errors.Join(os.MkdirAll(user, 0o700), os.MkdirAll(p.drivers(), 0o700))
 	for _, f := range []struct {
 		path string
 		data []byte
 	}{
 		{filepath.Join(user, "registrymodifications.xcu"), profileXCU},
 		{filepath.Join(p.base, "fonts.conf"), fontsConf},
-		{filepath.Join(p.base, "worker.py"), workerPy},
-		{filepath.Join(p.base, "merge.py"), mergePy},
+		{filepath.Join(p.drivers(), "worker.py"), workerPy},
+		{filepath.Join(p.drivers(), "merge.py"), mergePy},
 	} {
 		if err == nil {
 			err = os.WriteFile(f.path, f.data, 0o600)
@@ -138,15 +146,15 @@ func (p *pool) dir() (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
 	defer cancel()
-	profile := filepath.Join(p.base, "template")
-	home, err := os.MkdirTemp(p.base, "home-")
+	at, err := p.newPlace()
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(home)
-	defer removeSockets(officeSockets(profile, ""))
+	defer os.RemoveAll(at.dir)
+	at.profile = filepath.Join(p.base, "template")
+	defer removeSockets(officeSockets(at.profile, ""))
 	for try := 0; ; try++ {
-		err := p.office.Run(ctx, p.command(home, profile, "--terminate_after_init"))
+		err := p.office.Run(ctx, p.command(at, "--terminate_after_init"))
 		var exit *engine.ExitError
 		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
 			continue
@@ -160,19 +168,26 @@ func (p *pool) dir() (string, error) {
 	return p.base, nil
 }
 
-// command returns how to start soffice.bin in the directory dir.
-func (p *pool) command(dir, profile string, args ...string) engine.Cmd {
+// drivers returns the directory of the code that drives LibreOffice.
+func (p *pool) drivers() string { return filepath.Join(p.base, "drivers") }
+
+// socketsHere has LibreOffice and its driver make their sockets in their working
+// directory: in a sandbox that tells them that they may not write to /tmp.
+const socketsHere = "OSL_SOCKET_PATH=."
+
+// command returns how to start soffice.bin.
+func (p *pool) command(at place, args ...string) engine.Cmd {
 	c := engine.Cmd{
-		Dir: dir,
-		Env: []string{"SAL_USE_VCLPLUGIN=svp"},
+		Dir: at.work,
+		Env: []string{"SAL_USE_VCLPLUGIN=svp", socketsHere},
 		Args: append([]string{
-			"-env:UserInstallation=" + fileURL(profile), "--headless", "--invisible", "--nodefault",
+			"-env:UserInstallation=" + fileURL(at.profile), "--headless", "--invisible", "--nodefault",
 			"--nologo", "--norestore", "--nolockcheck", "--nofirststartwizard",
 		}, args...),
 		Limits: engine.Limits{Memory: p.opts.MemoryLimit, FileSize: maxOutput},
 		Access: engine.Access{
-			Read:  []string{filepath.Join(p.base, "fonts.conf")},
-			Write: []string{profile},
+			Read:  []string{filepath.Join(p.base, "fonts.conf"), at.in},
+			Write: []string{at.profile},
 		},
 	}
 	if olderThan(p.office.Version, 7, 5) {
@@ -181,37 +196,51 @@ func (p *pool) command(dir, profile string, args ...string) engine.Cmd {
 	return c
 }
 
-// newProfile makes a directory with a copy of the profile in it.
-func (p *pool) newProfile() (dir, profile string, err error) {
+// newPlace makes the directory of a process, but for its profile.
+func (p *pool) newPlace() (place, error) {
+	dir, err := os.MkdirTemp(p.base, "process-")
+	if err != nil {
+		return place{}, err
+	}
+	at := place{dir: dir, in: filepath.Join(dir, "in"), work: filepath.Join(dir, "work"), profile: filepath.Join(dir, "profile")}
+	if err := errors.Join(os.Mkdir(at.in, 0o700), os.Mkdir(at.work, 0o700)); err != nil {
+		os.RemoveAll(dir)
+		return place{}, err
+	}
+	return at, nil
+}
+
+// newProfile makes a place with a copy of the profile in it.
+func (p *pool) newProfile() (place, error) {
 	base, err := p.dir()
 	if err != nil {
-		return "", "", err
+		return place{}, err
 	}
-	if dir, err = os.MkdirTemp(base, "process-"); err != nil {
-		return "", "", err
+	at, err := p.newPlace()
+	if err != nil {
+		return place{}, err
 	}
-	profile = filepath.Join(dir, "profile")
-	if err = os.CopyFS(profile, os.DirFS(filepath.Join(base, "template"))); err != nil {
-		os.RemoveAll(dir)
-		return "", "", err
+	if err = os.CopyFS(at.profile, os.DirFS(filepath.Join(base, "template"))); err != nil {
+		os.RemoveAll(at.dir)
+		return place{}, err
 	}
-	return dir, profile, nil
+	return at, nil
 }
 
 // start starts a worker and waits until it can take a document.
 func (p *pool) start() (_ *worker, err error) {
-	dir, profile, err := p.newProfile()
+	at, err := p.newProfile()
 	if err != nil {
 		return nil, err
 	}
 	pipe := "filewright-" + rand.Text()
-	w := &worker{pool: p, dir: dir, sockets: officeSockets(profile, pipe), replies: make(chan reply)}
+	w := &worker{pool: p, at: at, sockets: officeSockets(at.profile, pipe), replies: make(chan reply)}
 	defer func() {
 		if err != nil {
 			w.stop()
 		}
 	}()
-	w.office, err = p.spawn(p.office, p.command(dir, profile, "--accept=pipe,name="+pipe+";urp;StarOffice.ComponentContext"))
+	w.office, err = p.spawn(p.office, p.command(at, "--accept=pipe,name="+pipe+";urp;StarOffice.ComponentContext"))
 	if err != nil {
 		w.office = nil
 		return nil, err
@@ -228,10 +257,11 @@ func (p *pool) start() (_ *worker, err error) {
 	}
 	defer outW.Close()
 	w.python, err = p.spawn(p.python, engine.Cmd{
-		Dir: dir, Args: []string{"-I", "-B", filepath.Join(p.base, "worker.py"), pipe},
+		Dir: at.work, Args: []string{"-I", "-B", filepath.Join(p.drivers(), "worker.py"), pipe}, Env: []string{socketsHere},
 		Stdin: inR, Stdout: outW, Limits: engine.Limits{Memory: 1 << 30},
-		// It reads no documents, it only has them read.
-		Access: engine.Access{Read: []string{p.base}, Connect: true},
+		// It has documents read, and reads itself only how LibreOffice stores those
+		// that are put together.
+		Access: engine.Access{Read: []string{p.drivers()}, Connect: true, Unwritable: true},
 	})
 	if err != nil {
 		w.python = nil
@@ -277,12 +307,18 @@ func (w *worker) read(r *os.File) {
 // convert has one document converted. If it fails with errCrashed or because
 // ctx is done, the worker is of no use any more.
 func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) error {
-	desk := filepath.Join(w.dir, "desk")
-	if err := os.Mkdir(desk, 0o700); err != nil {
+	// A process that was taken over may have put something in the way.
+	work, err := os.MkdirTemp(w.at.work, "document-")
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCrashed, err)
+	}
+	defer os.RemoveAll(work)
+	in := filepath.Join(w.at.in, filepath.Base(work))
+	if err := os.Mkdir(in, 0o700); err != nil {
 		return err
 	}
-	defer os.RemoveAll(desk)
-	own, err := r.within(desk)
+	defer os.RemoveAll(in)
+	own, err := r.within(in, work)
 	if err != nil {
 		return err
 	}
@@ -312,7 +348,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 				if !m.Clean {
 					w.documents = w.pool.opts.RecycleAfter // a document is still open
 				}
-				return own.deliver(r.Out)
+				return w.at.deliver(own.Out, r.Out)
 			}
 		}
 	}
@@ -387,7 +423,7 @@ func (w *worker) stop() {
 			w.in.Close()
 		}
 		removeSockets(w.sockets)
-		if err := os.RemoveAll(w.dir); err != nil {
+		if err := os.RemoveAll(w.at.dir); err != nil {
 			w.pool.log.Error("profile directory not removed", "err", err)
 		}
 	})
@@ -395,16 +431,12 @@ func (w *worker) stop() {
 
 // oneShot converts a document by a process that does nothing else.
 func (p *pool) oneShot(ctx context.Context, r request) error {
-	dir, profile, err := p.newProfile()
+	at, err := p.newProfile()
 	if err != nil {
 		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
 	}
-	defer os.RemoveAll(dir)
-	defer removeSockets(officeSockets(profile, ""))
-	out := filepath.Join(dir, "out")
-	if err := os.Mkdir(out, 0o700); err != nil {
-		return err
-	}
+	defer os.RemoveAll(at.dir)
+	defer removeSockets(officeSockets(at.profile, ""))
 	ext := strings.TrimPrefix(filepath.Ext(r.Out), ".")
 	to := ext + ":" + r.Filter
 	if r.Data != nil {
@@ -424,7 +456,7 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	} else if r.Options != "" {
 		to += ":" + r.Options
 	}
-	args := []string{"--convert-to", to, "--outdir", out}
+	args := []string{"--convert-to", to, "--outdir", at.work}
 	if r.InFilter != "" {
 		in := r.InFilter
 		if r.InOptions != "" {
@@ -432,12 +464,11 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 		}
 		args = append(args, "--infilter="+in)
 	}
-	r.More = nil
-	own, err := r.within(dir)
+	own, err := r.within(at.in, at.work)
 	if err != nil {
 		return err
 	}
-	c := p.command(dir, profile, append(args, own.In)...)
+	c := p.command(at, append(args, own.In)...)
 	for try := 0; ; try++ {
 		err = p.office.Run(ctx, c)
 		var exit *engine.ExitError
@@ -452,26 +483,29 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if err != nil {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
-	made := filepath.Join(out, strings.TrimSuffix(filepath.Base(own.In), filepath.Ext(own.In))+"."+ext)
+	made := filepath.Join(at.work, strings.TrimSuffix(filepath.Base(own.In), filepath.Ext(own.In))+"."+ext)
 	if st, err := os.Lstat(made); err != nil || st.Size() == 0 { // it exits with 0 all the same
 		return fileops.Fail(fileops.ErrCorruptInput, errors.Join(err, errors.New("libreoffice: no output")), "the document is damaged or cannot be read")
 	}
-	return move(made, r.Out)
+	return at.deliver(made, r.Out)
 }
 
-// within returns r with its documents in dir, which is all that a process may
-// touch.
-func (r request) within(dir string) (request, error) {
+// within returns r with its documents in the directory in and its results in work,
+// which is all that a process may touch.
+func (r request) within(in, work string) (request, error) {
 	link := func(path *string, name string) error {
-		to := filepath.Join(dir, name+filepath.Ext(*path))
-		err := os.Link(*path, to)
-		if err != nil { // another file system
-			err = copyFile(*path, to)
-		}
+		to := filepath.Join(in, name+filepath.Ext(*path))
+		err := fileops.Path(*path).LinkTo(to)
 		*path = to
 		return err
 	}
-	if err := link(&r.In, "in"); err != nil {
+	if r.changes() { // only what may be written can be opened for that
+		to := filepath.Join(work, "in"+filepath.Ext(r.In))
+		if err := copyFile(r.In, to); err != nil {
+			return r, err
+		}
+		r.In = to
+	} else if err := link(&r.In, "in"); err != nil {
 		return r, err
 	}
 	r.More = slices.Clone(r.More)
@@ -480,32 +514,18 @@ func (r request) within(dir string) (request, error) {
 			return r, err
 		}
 	}
-	r.Out = filepath.Join(dir, "out"+filepath.Ext(r.Out))
+	r.Out = filepath.Join(work, "out"+filepath.Ext(r.Out))
 	if r.Scratch != "" {
-		r.Scratch = filepath.Join(dir, "scratch")
+		r.Scratch = filepath.Join(work, "scratch")
 	}
 	return r, nil
 }
 
-// deliver puts the result where it is wanted.
-func (r request) deliver(to string) error {
-	err := move(r.Out, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
-	}
-	return err
-}
-
-// move renames a file, or copies it to another file system.
-func move(from, to string) error {
-	if os.Rename(from, to) == nil {
-		return nil
-	}
-	return copyFile(from, to)
-}
+// changes tells whether the driver changes the document before it is stored.
+func (r request) changes() bool { return r.Widest > 0 || len(r.More) > 0 }
 
 func copyFile(from, to string) error {
-	src, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	src, err := os.Open(from)
 	if err != nil {
 		return err
 	}
@@ -516,6 +536,20 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(dst, src)
 	return errors.Join(err, dst.Close())
+}
+
+// deliver puts a result where it is wanted.
+func (at place) deliver(made, to string) error {
+	name, err := filepath.Rel(at.work, made)
+	if err != nil {
+		return err
+	}
+	f, err := engine.Open(at.work, name)
+	if err != nil {
+		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
+	}
+	defer f.Close()
+	return engine.Take(f, to)
 }
 
 // officeSockets returns where LibreOffice puts its UNIX sockets: one that

@@ -2,11 +2,9 @@ package pdfops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
@@ -99,12 +97,7 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 	}
 	r := fileops.Runner{TempDir: dir, Log: job.Log, MaxOutput: job.MaxOutput(), Progress: func(done float64) { job.Progress(0.5 + done/2) }}
 	return r.Run(ctx, t.Merger, toPDF(), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
-		p, ok := f.Path()
-		if !ok {
-			b, err := io.ReadAll(f.Reader())
-			return errors.Join(err, job.WriteBytes(mergedName, b))
-		}
-		return job.WriteFile(mergedName, func(path string) error { return os.Rename(p, path) })
+		return job.WriteFile(mergedName, f.LinkTo)
 	}), all...)
 }
 

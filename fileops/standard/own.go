@@ -131,7 +131,7 @@ func (p *prober) newPool() (*isolate.Pool, error) {
 		return nil, err
 	}
 	return isolate.New(isolate.Options{
-		Sandbox: p.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b)},
+		Sandbox: p.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b), imageops.Lean},
 		Limits: p.opts.Limits.isolated(), TempDir: p.opts.TempDir, Log: p.opts.Log,
 	})
 }

@@ -47,6 +47,11 @@ type Options struct {
 	// for each core.
 	OfficeWorkers int
 
+	// OfficeDocuments is after how many documents a LibreOffice process is
+	// replaced; 0 means 50. With 1 no document is ever read by a process that has
+	// read another one; each then takes about a second of processor time more.
+	OfficeDocuments int
+
 	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
@@ -88,6 +93,7 @@ type Set struct {
 	engines []Engine
 	closers []io.Closer
 	warmers []interface{ Warm(context.Context) error }
+	pool    *isolate.Pool // may be nil
 }
 
 // Probe starts each external engine once, to learn its version and codecs. It
@@ -138,6 +144,17 @@ func (s *Set) Warm(ctx context.Context) error {
 		errs = append(errs, w.Warm(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// Ready starts the processes that wait for files, if [Options.Isolate] is set, and waits
+// until they do, which takes two tenths of a second. A server calls it before it
+// begins to work, so that an attempt that is begun is work on the file from its first
+// moment.
+func (s *Set) Ready(ctx context.Context) error {
+	if s.pool == nil {
+		return nil
+	}
+	return s.pool.Warm(ctx)
 }
 
 // Close ends what the actions have started. None may be running.
@@ -194,7 +211,7 @@ func (p *prober) findMedia(ctx context.Context) {
 func (p *prober) findOffice(ctx context.Context) {
 	o := p.opts.Limits.office(officeops.Options{
 		LibreOffice: p.opts.LibreOffice, Python: p.opts.Python, Pandoc: p.opts.Pandoc,
-		Workers: p.opts.OfficeWorkers, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
+		Workers: p.opts.OfficeWorkers, RecycleAfter: p.opts.OfficeDocuments, TempDir: p.opts.TempDir, Log: p.opts.Log, Sandbox: p.sandbox,
 	})
 	if p.officeErr = p.refused("libreoffice", o.LibreOffice); p.officeErr != nil {
 		o.LibreOffice = officeops.None
@@ -344,7 +361,7 @@ func (p *prober) set() *Set {
 	merger := p.tools()
 	if p.pool != nil {
 		merger.Merger = own[pdfMerge]
-		s.closers, s.warmers = append(s.closers, p.pool), append(s.warmers, p.pool)
+		s.closers, s.warmers, s.pool = append(s.closers, p.pool), append(s.warmers, p.pool), p.pool
 	}
 	if p.poolErr == nil {
 		add(merger.Merge(toPDF(s.actions)...))

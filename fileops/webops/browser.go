@@ -1,15 +1,12 @@
 package webops
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
@@ -167,34 +164,6 @@ func (b *browser) ended() bool {
 	}
 }
 
-// memory returns how many bytes of memory the processes of the browser have for
-// themselves: what is resident and not shared (proc_pid_statm(5)).
-func (b *browser) memory() int64 {
-	dirs, err := os.ReadDir("/proc")
-	if err != nil {
-		return 0
-	}
-	var total int64
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(d.Name())
-		if err != nil {
-			continue
-		}
-		if group, err := syscall.Getpgid(pid); err != nil || group != b.proc.Pid() {
-			continue
-		}
-		statm, err := os.ReadFile(filepath.Join("/proc", d.Name(), "statm"))
-		if err != nil {
-			continue // it has just ended
-		}
-		var size, resident, shared int64
-		if _, err := fmt.Fscan(bytes.NewReader(statm), &size, &resident, &shared); err == nil {
-			total += (resident - shared) * int64(os.Getpagesize())
-		}
-	}
-	return total
-}
-
 // watch kills the browser when it uses more than limit bytes of memory, until
 // ctx is done.
 func (b *browser) watch(ctx context.Context, limit int64) {
@@ -207,7 +176,7 @@ func (b *browser) watch(ctx context.Context, limit int64) {
 		case <-b.done:
 			return
 		case <-tick.C:
-			if b.memory() > limit {
+			if b.proc.Memory() > limit {
 				b.tooLarge.Store(true)
 				b.proc.Kill()
 				return

@@ -174,7 +174,7 @@ func (p *pool) start() (*browser, error) {
 
 // put returns a browser after a document that ended with err.
 func (p *pool) put(ctx context.Context, b *browser, err error) {
-	large := b.memory() > p.opts.RecycleMemory
+	large := b.proc.Memory() > p.opts.RecycleMemory
 	p.mu.Lock()
 	b.users--
 	switch {

@@ -11,4 +11,12 @@ const (
 var deniedHere = []uint32{
 	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_MKNOD, unix.SYS_MKNODAT, unix.SYS_SETRLIMIT,
 	unix.SYS_KEXEC_FILE_LOAD, unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS_SYSFS, unix.SYS__SYSCTL,
+	unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT,
 }
+
+// accessCalls are the system calls behind access(2), and which argument of each is
+// the mode.
+var accessCalls = map[uint32]int{unix.SYS_ACCESS: 1, unix.SYS_FACCESSAT: 2, unix.SYS_FACCESSAT2: 2}
+
+// openCalls are those behind open(2), and which argument of each has the flags.
+var openCalls = map[uint32]int{unix.SYS_OPEN: 1, unix.SYS_OPENAT: 2}

@@ -29,6 +29,9 @@ type Policy struct {
 	// its own.
 	Namespaces bool
 
+	// Unwritable has access(2) say that nothing may be written.
+	Unwritable bool
+
 	// Limits allows setting limits on resources, but for RLIMIT_LOCKS: for a
 	// program that starts others.
 	Limits bool

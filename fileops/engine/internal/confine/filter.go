@@ -23,6 +23,15 @@ var denied = append([]uint32{
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
 	unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_LOOKUP_DCOOKIE,
 	unix.SYS_PERSONALITY, unix.SYS_VHANGUP,
+	// what is not in a file system and stays when its maker ends: shared memory, queues,
+	// semaphores
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_SEMGET,
+	unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+	// what a file is like beyond its content, which Landlock leaves alone: an input may
+	// be the very file that was uploaded, under another name
+	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
 	// clock and name
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }, deniedHere...)
@@ -30,6 +39,9 @@ var denied = append([]uint32{
 // namespaces are the flags of clone(2) for new namespaces.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// fsSetXattr is FS_IOC_FSSETXATTR: the file's flags in another way.
+const fsSetXattr = 0x401c5820
 
 // Where seccomp_data has what (seccomp(2)); the words of an argument are in the
 // order of the machine, which is little-endian on all that are supported.
@@ -129,6 +141,27 @@ func (p *Policy) filter() []unix.SockFilter {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.RLIMIT_LOCKS, SkipTrue: 1}, allowed, errno(unix.EPERM))
 	} else { // they may be asked for
 		f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
+	}
+	// Before version 3 (Linux 6.2) Landlock lets a file be shortened that may only be
+	// read.
+	f.fail(unix.SYS_TRUNCATE, unix.EPERM)
+	f.fail(unix.SYS_OPENAT2, unix.ENOSYS) // its flags are in memory
+	for number, n := range openCalls {
+		f.when(number, argument(n, false),
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_ACCMODE | unix.O_TRUNC, SkipTrue: 1}, // neither to read nor to write
+			allowed, errno(unix.EPERM))
+	}
+	f.when(unix.SYS_IOCTL, argument(1, false),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.FS_IOC_SETFLAGS, SkipTrue: 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fsSetXattr, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1}, // types on a terminal
+		allowed, errno(unix.EPERM))
+	if p.Unwritable {
+		for number, n := range accessCalls {
+			f.when(number, argument(n, false), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.W_OK, SkipTrue: 1}, errno(unix.EACCES), allowed)
+		}
 	}
 	// Sockets are for the parts of one program, and only streams: a datagram
 	// needs no connection.

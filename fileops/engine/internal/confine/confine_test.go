@@ -1,0 +1,130 @@
+package confine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/fileops/engine/internal/confine"
+)
+
+// on calls f on a thread that is confined to p by layers.
+func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		err := p.Thread(layers)
+		if err == nil {
+			f()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What may only be read cannot be changed in any way: not in its content, also where
+// Landlock does not know of truncation yet, and not in what Landlock never looks
+// at.
+func TestInputsStay(t *testing.T) {
+	t.Parallel()
+	available := confine.Available()
+	if available.Landlock == 0 || !available.Seccomp {
+		t.Fatalf("this host has no sandbox: %+v", available)
+	}
+	for version := 1; version <= available.Landlock; version++ {
+		dir, work := t.TempDir(), t.TempDir()
+		path := filepath.Join(dir, "input")
+		if err := os.WriteFile(path, []byte("content"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on(t, confine.Policy{Read: []string{dir}, Write: []string{work}}, confine.Layers{Landlock: version, Seccomp: true}, func() {
+			fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Error("it cannot be read:", err)
+				return
+			}
+			defer unix.Close(fd)
+			open := func(flags int) error {
+				fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+				if err == nil {
+					unix.Close(fd)
+				}
+				return err
+			}
+			for name, err := range map[string]error{
+				"open to write":              open(unix.O_WRONLY),
+				"open to write and truncate": open(unix.O_RDWR | unix.O_TRUNC),
+				"open to read and truncate":  open(unix.O_TRUNC),
+				"open to truncate":           open(unix.O_ACCMODE | unix.O_TRUNC),
+				"truncate":                   unix.Truncate(path, 0),
+				"ftruncate":                  unix.Ftruncate(fd, 0),
+				"chmod":                      unix.Fchmodat(unix.AT_FDCWD, path, 0, 0),
+				"fchmod":                     unix.Fchmod(fd, 0),
+				"fchmodat2":                  unix.Fchmodat(unix.AT_FDCWD, path, 0, unix.AT_SYMLINK_NOFOLLOW),
+				"chown":                      unix.Fchownat(unix.AT_FDCWD, path, os.Getuid(), os.Getgid(), 0),
+				"fchown":                     unix.Fchown(fd, os.Getuid(), os.Getgid()),
+				"utimes":                     unix.UtimesNanoAt(unix.AT_FDCWD, path, make([]unix.Timespec, 2), 0),
+				"setxattr":                   unix.Setxattr(path, "user.x", []byte("x"), 0),
+				"fsetxattr":                  unix.Fsetxattr(fd, "user.x", []byte("x"), 0),
+				"set flags":                  unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0x40),
+				"unlink":                     unix.Unlink(path),
+				"rename":                     unix.Rename(path, filepath.Join(dir, "other")),
+				"rename to its own":          unix.Rename(path, filepath.Join(work, "other")),
+				"link to its own":            unix.Link(path, filepath.Join(work, "link")),
+				"create beside":              unix.Mkdir(filepath.Join(dir, "new"), 0o700),
+				"openat2":                    openat2(path),
+			} {
+				if err == nil {
+					t.Errorf("landlock %d: %s is possible", version, name)
+				}
+			}
+		})
+		after, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != "content" || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
+			t.Errorf("landlock %d: the input is %q, %v, %v; %v", version, b, after.Mode(), after.ModTime(), err)
+		}
+	}
+}
+
+// A program can be told that it may write nowhere, and write all the same.
+func TestUnwritable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, unwritable := range []bool{false, true} {
+		on(t, confine.Policy{Write: []string{dir}, Unwritable: unwritable}, confine.Available(), func() {
+			if err := unix.Access(dir, unix.W_OK); (err != nil) != unwritable || err != nil && !errors.Is(err, unix.EACCES) {
+				t.Errorf("unwritable %v: %v", unwritable, err)
+			}
+			if err := unix.Access(dir, unix.R_OK); err != nil {
+				t.Errorf("unwritable %v: to read: %v", unwritable, err)
+			}
+			fd, err := unix.Open(filepath.Join(dir, "file"), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+			if err != nil {
+				t.Errorf("unwritable %v: %v", unwritable, err)
+			}
+			unix.Close(fd)
+		})
+	}
+}
+
+func openat2(path string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_TRUNC | unix.O_CLOEXEC})
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}

@@ -1,0 +1,59 @@
+package engine_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// What a program has made is read and taken only if it is what it seems to be.
+func TestOpenAndTake(t *testing.T) {
+	t.Parallel()
+	dir, outside, to := t.TempDir(), t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "file")
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(os.WriteFile(secret, []byte("secret"), 0o600))
+	check(os.WriteFile(filepath.Join(dir, "file"), []byte("made"), 0o600))
+	check(os.Mkdir(filepath.Join(dir, "sub"), 0o700))
+	check(os.WriteFile(filepath.Join(dir, "sub", "file"), []byte("below"), 0o600))
+	check(os.Symlink(secret, filepath.Join(dir, "link")))
+	check(os.Symlink("file", filepath.Join(dir, "own link")))
+	check(os.Symlink(outside, filepath.Join(dir, "away")))
+	check(syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	for name, want := range map[string]string{"file": "made", "sub/file": "below"} {
+		f, err := engine.Open(dir, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		path := filepath.Join(to, filepath.Base(filepath.Dir(name))+"-linked")
+		check(engine.Take(f, path))
+		check(os.Remove(filepath.Join(dir, name))) // its name leads elsewhere now, and
+		check(os.Symlink(secret, filepath.Join(dir, name)))
+		check(os.Remove(path)) // it has none, so that it is copied
+		check(engine.Take(f, path))
+		if b, err := os.ReadFile(path); err != nil || string(b) != want {
+			t.Errorf("%s: taken %q, %v", name, b, err)
+		}
+		if err := engine.Take(f, path); err == nil {
+			t.Errorf("%s: what was there is replaced", name)
+		}
+		f.Close()
+	}
+	for _, name := range []string{"link", "own link", "away/file", "pipe", "sub", "none", "../" + filepath.Base(outside) + "/file", secret} {
+		if f, err := engine.Open(dir, name); err == nil {
+			b, _ := io.ReadAll(f)
+			f.Close()
+			t.Errorf("%s is opened: %q", name, b)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package officeops_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/officeops"
+)
+
+// takenOver stands for a LibreOffice that does what a document wants. It makes
+// output of what it could do, or a link to a file that it cannot read.
+const takenOver = `#!/bin/bash
+case "$*" in
+*--version*) echo "LibreOffice 99.1.2"; exit;;
+*--terminate_after_init*) exit;;
+esac
+for in; do :; done
+tries() { "$@" 2>/dev/null && echo "$*"; }
+while [ "$1" != --outdir ]; do shift; done
+out=$2/$(basename "${in%.*}").txt
+if grep -q canary "$in"; then
+	ln -s "$(sed -n 's/.*canary=//p' "$in")" "$out"
+	exit
+fi
+{
+	tries grep -q content "$in" >/dev/null && echo read
+	{ echo spoilt >"$in"; } 2>/dev/null && echo write
+	tries truncate -s 0 "$in"
+	tries dd if=/dev/null of="$in" conv=notrunc
+	tries chmod 0 "$in"
+	tries touch "$in"
+	tries ln "$in" own
+	tries mv "$in" own
+	tries mv "$(dirname "$in")" own
+	tries rm -f "$in"
+	tries mkdir "$(dirname "$in")/new"
+} >"$out"
+exit 0
+`
+
+func hostile(t *testing.T) *officeops.Engine {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"soffice", "soffice.bin"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(takenOver), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := officeops.Find(t.Context(), officeops.Options{
+		LibreOffice: filepath.Join(dir, "soffice"), Python: officeops.None, Pandoc: officeops.None, TempDir: t.TempDir(), Sandbox: engine.NewSandbox(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// The input may be the file that was uploaded, under another name.
+func TestInputStays(t *testing.T) {
+	t.Parallel()
+	e := hostile(t)
+	stored := filepath.Join(t.TempDir(), "stored.rtf")
+	content := []byte(`{\rtf1 content}`)
+	if err := os.WriteFile(stored, content, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := convert(t.Context(), e, fileops.Path(stored), format.TXT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(out)); got != "read" {
+		t.Errorf("it can: %s", got)
+	}
+	after, err := os.Stat(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(stored); err != nil || !bytes.Equal(b, content) || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the input is %q, %v, %v; %v", b, after.Mode(), after.ModTime(), err)
+	}
+}
+
+// A link is no result: the server could read where it leads.
+func TestLinkIsNoResult(t *testing.T) {
+	t.Parallel()
+	e := hostile(t)
+	canary := filepath.Join(t.TempDir(), "canary")
+	if err := os.WriteFile(canary, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := fileops.Bytes("in.rtf", []byte(`{\rtf1 x}`+"\ncanary="+canary+"\n"))
+	if out, err := convert(t.Context(), e, in, format.TXT); !errors.Is(err, fileops.ErrEngine) {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
