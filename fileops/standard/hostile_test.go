@@ -176,21 +176,9 @@ func TestHostileFilesStayInside(t *testing.T) {
 	}
 }
 
-// resident returns the resident memory of this process in bytes.
-func resident(t *testing.T) int64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n int64
-	for _, c := range strings.Fields(string(b))[1] {
-		n = 10*n + int64(c-'0')
-	}
-	return n * int64(os.Getpagesize())
-}
-
 // Files that ask for much are refused, or done within limits, and nothing is left
-// of them.
+// of them. What they cost in memory is measured in internal/e2e, on a server that
+// was built without the race detector.
 func TestBombs(t *testing.T) {
 	reg := registry(t, set)
 	known := []string{"limit_exceeded", "corrupt_input", "format_mismatch", "engine_failed", "unsupported_input", "timeout"}
@@ -204,7 +192,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			before, began := resident(t), time.Now()
+			began := time.Now()
 			r := fileops.Runner{TempDir: t.TempDir()}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			err = r.Do(ctx, a, p, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), f)
@@ -215,9 +203,6 @@ func TestBombs(t *testing.T) {
 			}
 			if es, err := os.ReadDir(r.TempDir); err != nil || len(es) > 0 {
 				t.Errorf("%s: left %v in the scratch space, %v", f.Name(), es, err)
-			}
-			if grown := resident(t) - before; grown > 300<<20 {
-				t.Errorf("%s %s to %q: the process has grown by %d MiB", f.Name(), action, to, grown>>20)
 			}
 		}
 	}
