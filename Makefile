@@ -4,7 +4,7 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: run build test matrix bench fuzz docs clean
+.PHONY: run build test matrix bench fuzz soak docs clean
 
 ## run: install what is missing, build, start the server on 127.0.0.1:8080
 run: build
@@ -33,6 +33,12 @@ bench:
 FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
+
+## soak: send SOAK_ITEMS good, broken and hostile files (default 20000) to a server, which must be as before then
+SOAK_ITEMS ?= 20000
+soak:
+	@scripts/setup.sh test
+	$(GO) test -count=1 -v -timeout 12h -run '^TestSoak$$' ./internal/e2e -items $(SOAK_ITEMS)
 
 ## matrix: only the part of "make test" that runs everything that is listed and judges the results
 matrix:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/filewright/filewright/status"
@@ -45,7 +46,8 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 		}
 		engineUp.WithLabelValues(e.Name, e.Version).Set(up)
 	}
-	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, engineUp, queueCollector{stats})
+	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, engineUp, queueCollector{stats},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if sandbox != nil {
 		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "2 if files and system calls of the engines are confined, 1 if one of them is, 0 if none."})
 		tier.Set(float64(sandbox.Tier))

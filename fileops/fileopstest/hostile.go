@@ -3,14 +3,30 @@ package fileopstest
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/binary"
-	"fmt"
-	"hash/crc32"
 	"net/url"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
 )
+
+// A target is what hostile files reach for.
+type target struct {
+	path string // of a file
+	file string // its URL
+	base string // URL of a server
+}
+
+// each returns the ways to say where something is.
+func (t target) each() []string { return []string{t.file, t.base + "/canary", t.path} }
+
+// repeat returns the pattern with each of them for @.
+func (t target) repeat(pattern string) string {
+	var b strings.Builder
+	for _, s := range t.each() {
+		b.WriteString(strings.ReplaceAll(pattern, "@", s))
+	}
+	return b.String()
+}
 
 // Hostile returns files that make the programs that read them reach for what is
 // not theirs: the file at path, a text, and the server at base, such as
@@ -62,41 +78,12 @@ func Hostile(path, base string) []*fileops.File {
 			"a.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title></head><body><p>x</p><img src="`+target+`"/><img src="../../../../../../../..`+path+`"/></body></html>`,
 		))
 	}
+	all := []func(target) []*fileops.File{hostileOffice, hostileWeb, hostileText, hostileMedia, hostilePictures, hostilePDFs, hostileArchives}
+	for _, f := range all {
+		out = append(out, f(target{path: path, file: file, base: base})...)
+	}
 	add("remote.pdf", "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<</S/URI/URI("+base+"/canary)>>>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</X 4 0 R>>>>/Contents 5 0 R>>endobj\n4 0 obj<</Type/XObject/Subtype/Image/Width 1/Height 1/BitsPerComponent 8/ColorSpace/DeviceGray/F<</Type/Filespec/FS/URL/F("+base+"/canary)>>/Length 0>>stream\n\nendstream endobj\n5 0 obj<</Length 5>>stream\n/X Do\nendstream endobj\ntrailer<</Root 1 0 R/Size 6>>\n%%EOF\n")
 	return out
-}
-
-// Bombs returns small files that ask for much: memory, time, pixels, pages or
-// space. An engine must refuse them, or do what they ask for within its limits.
-func Bombs() []*fileops.File {
-	var out []*fileops.File
-	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
-	var entities strings.Builder
-	entities.WriteString(`<!ENTITY a "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa">`)
-	for c := 'b'; c < 'm'; c++ {
-		fmt.Fprintf(&entities, `<!ENTITY %c "%s">`, c, strings.Repeat(fmt.Sprintf("&%c;", c-1), 10))
-	}
-	add("entities.svg", `<?xml version="1.0"?><!DOCTYPE svg [`+entities.String()+`]><svg xmlns="http://www.w3.org/2000/svg" width="90" height="90"><text y="20">&l;</text></svg>`)
-	add("large.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="1000000" height="1000000"><rect width="9" height="9"/></svg>`)
-	add("spaces.fodt", flatODF("text", `<office:text><text:p>x`+strings.Repeat(`<text:s text:c="2000000000"/>`, 4)+`</text:p></office:text>`))
-	// A PNG of 60000 × 60000 pixels with nothing in it.
-	head := "IHDR\x00\x00\xea\x60\x00\x00\xea\x60\x08\x06\x00\x00\x00"
-	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(head)))
-	add("pixels.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"+head+string(sum)+"\x00\x00\x00\x0aIDAT\x78\x9c\x63\x60\x00\x02\x00\x00\x05\x00\x01\x7a\x5e\xab\x3f\x00\x00\x00\x00IEND\xae\x42\x60\x82")
-	add("pixels.gif", "GIF89a\xff\xff\xff\xff\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\xff\xff\xff\xff\x00\x02\x02D\x01\x00;")
-	add("pixels.bmp", "BM\x36\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00\x60\xea\x00\x00\x60\xea\x00\x00\x01\x00\x18\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	zeros := strings.Repeat("\x00", 64<<20)
-	add("zeros.zip", Zip("zeros", zeros))
-	add("zeros.docx", Zip("[Content_Types].xml", "<Types/>", "word/document.xml", zeros))
-	return out
-}
-
-// SlowBombs returns documents that keep an engine busy until its time is over.
-func SlowBombs() []*fileops.File {
-	return []*fileops.File{
-		fileops.Bytes("repeated.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
-		fileops.Bytes("nested.html", []byte(strings.Repeat("<table><tr><td>", 3000)+"x")),
-	}
 }
 
 func hostileRels(s string) string {

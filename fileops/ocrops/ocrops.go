@@ -33,10 +33,12 @@ package ocrops
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -65,6 +67,10 @@ type Options struct {
 	Log     *slog.Logger // nil discards
 	// Sandbox confines the programs; nil does not.
 	Sandbox *engine.Sandbox
+
+	// Probed is what [Engine.Probed] has returned to another process on this
+	// host; then Tesseract is not asked again, which takes a tenth of a second.
+	Probed string
 }
 
 // Limits of what is processed.
@@ -106,6 +112,18 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
+	if o.Probed != "" {
+		var p probed
+		if err := json.Unmarshal([]byte(o.Probed), &p); err != nil {
+			return nil, fmt.Errorf("ocrops: options: probed: %w", err)
+		}
+		if p.Path == "" || len(p.Languages) == 0 {
+			return nil, errors.New("ocrops: options: probed: incomplete")
+		}
+		e.tesseract = &engine.Program{Name: filepath.Base(p.Path), Path: p.Path, Version: p.Version, Sandbox: o.Sandbox}
+		e.languages, e.upright = p.Languages, p.Upright
+		return e, nil
+	}
 	var err error
 	if e.tesseract, err = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Tesseract, "tesseract")); err != nil {
 		return nil, err
@@ -144,6 +162,23 @@ func parseLanguages(s string) (names []string, osd bool) {
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, "eng")
 	}
 	return names, osd
+}
+
+// probed is what is known of a Tesseract once it was asked.
+type probed struct {
+	Path      string   `json:"path"`
+	Version   string   `json:"version"`
+	Languages []string `json:"languages"`
+	Upright   bool     `json:"upright"`
+}
+
+// Probed returns what was found out about Tesseract, for [Options].
+func (e *Engine) Probed() string {
+	b, err := json.Marshal(probed{e.tesseract.Path, e.tesseract.Version, e.languages, e.upright})
+	if err != nil {
+		panic(err) // strings and a boolean
+	}
+	return string(b)
 }
 
 // Languages returns what a text may be in, as Tesseract names it: "eng", "deu",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,4 +243,19 @@ func Example() {
 	// Output:
 	// Hello, scanned world
 	//
+}
+
+// What one process has found out serves another.
+func TestProbed(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	again, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: "/nowhere", Probed: e.Probed()})
+	if err != nil || again.Path() != e.Path() || again.Version() != e.Version() || !slices.Equal(again.Languages(), e.Languages()) || again.Probed() != e.Probed() {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for _, bad := range []string{"x", "{}"} {
+		if _, err := ocrops.Find(t.Context(), ocrops.Options{Probed: bad}); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/renderops"
@@ -41,6 +42,7 @@ const (
 	packagesLock     = "packages.lock"
 	packagesUnlock   = "packages.unlock"
 	packagesReset    = "packages.reset_password"
+	pagesConvert     = "pages.convert"
 )
 
 // own makes these actions.
@@ -59,6 +61,9 @@ func (p *prober) own() map[string]fileops.Action {
 	if p.images != nil {
 		pictures = reducer{p.images}
 		m[imagesConvert], m[imagesCompress] = p.images.Convert(), p.images.Compress()
+	}
+	if p.render != nil {
+		m[pagesConvert] = p.render.Convert()
 	}
 	m[packagesCompress] = packageops.Compress(pictures, packages)
 	return m
@@ -88,13 +93,15 @@ func (p *prober) isolated(m map[string]fileops.Action) map[string]fileops.Action
 	for key, a := range m {
 		out[key] = p.pool.Wrap(key, a)
 	}
-	if p.render != nil { // what it looks at its results with is compiled here, once
-		out[pdfCompress] = fileops.Wrap(out[pdfCompress], func(ctx context.Context, job *fileops.Job, do func(context.Context, *fileops.Job) error) error {
-			if err := p.render.Warm(ctx); err != nil && ctx.Err() == nil {
-				return fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
-			}
-			return do(ctx, job)
-		})
+	if p.render != nil { // pdfium is compiled here, once
+		for _, key := range []string{pdfCompress, pagesConvert} {
+			out[key] = fileops.Wrap(out[key], func(ctx context.Context, job *fileops.Job, do func(context.Context, *fileops.Job) error) error {
+				if err := p.render.Warm(ctx); err != nil && ctx.Err() == nil {
+					return fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
+				}
+				return do(ctx, job)
+			})
+		}
 	}
 	return out
 }
@@ -106,6 +113,7 @@ type role struct {
 	Number string // its version
 	Cache  string
 	Limits Limits
+	OCR    string // see ocrops.Options
 }
 
 const roleVariable = "FILEWRIGHT_STANDARD"
@@ -118,8 +126,11 @@ func (p *prober) newPool() (*isolate.Pool, error) {
 	if p.images != nil {
 		r.Probed = p.images.Probed()
 	}
+	if p.ocr != nil {
+		r.OCR = p.ocr.Probed()
+	}
 	access := engine.Access{Limits: true}
-	if p.render != nil && p.opts.CacheDir != "" {
+	if p.render != nil {
 		dir, err := filepath.Abs(p.opts.CacheDir)
 		if err != nil {
 			return nil, err
@@ -153,6 +164,11 @@ func Main() {
 			o := r.Limits.render(renderops.Options{CacheDir: r.Cache})
 			if p.images != nil {
 				o.Encoder = encoder{p.images}
+			}
+			if r.OCR != "" {
+				if p.ocr, p.ocrErr = ocrops.Find(ctx, r.Limits.ocr(ocrops.Options{Probed: r.OCR, Sandbox: engine.NewSandbox()})); p.ocrErr == nil {
+					o.Recognizer = recognizer{p.ocr}
+				}
 			}
 			p.render, p.renderErr = renderops.New(ctx, o)
 		}

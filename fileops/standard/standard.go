@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"runtime/debug"
 	"slices"
@@ -68,9 +69,10 @@ type Options struct {
 	Limits Limits
 
 	// Isolate has what reads files in this process done in processes of their
-	// own, one for each run: libvips, pdfcpu and the code for archives, tables
-	// and packages. The program must call [Main] first thing. pdfium stays: it
-	// is WebAssembly. Isolate has no effect if Unconfined is set.
+	// own, one for each run: libvips, pdfcpu, pdfium and the code for archives,
+	// tables and packages. The program must call [Main] first thing. Without a
+	// CacheDir there is one below TempDir until the set is closed. Isolate has no
+	// effect if Unconfined is set.
 	Isolate bool
 }
 
@@ -111,6 +113,11 @@ func Probe(ctx context.Context, o *Options) *Set {
 	if p.opts.Log == nil {
 		p.opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Isolate && !o.Unconfined && o.CacheDir == "" { // or every process would compile pdfium
+		if p.cache, p.poolErr = os.MkdirTemp(o.TempDir, "cache-"); p.poolErr == nil {
+			p.opts.CacheDir = p.cache
+		}
+	}
 	// Each of them waits for processes, mostly.
 	var wg sync.WaitGroup
 	for _, f := range []func(context.Context){p.findImages, p.findMedia, p.findOffice, p.findQPDF, p.findOCR} {
@@ -120,7 +127,7 @@ func Probe(ctx context.Context, o *Options) *Set {
 	wg.Go(func() { p.findRenderer(ctx) }) // takes the picture encoders into account
 	wg.Go(func() { p.findWeb(ctx) })
 	wg.Wait()
-	if o.Isolate && !o.Unconfined {
+	if o.Isolate && !o.Unconfined && p.poolErr == nil {
 		p.pool, p.poolErr = p.newPool()
 	}
 	return p.set()
@@ -177,6 +184,7 @@ type prober struct {
 	qpdf    *engine.Program
 	ocr     *ocrops.Engine
 	pool    *isolate.Pool // nil if actions run in this process
+	cache   string        // a directory of our own; "" if there is none
 
 	imagesErr, mediaErr, officeErr, renderErr, qpdfErr, webErr, ocrErr, poolErr error
 }
@@ -331,7 +339,7 @@ func (p *prober) set() *Set {
 	}
 	if p.render != nil {
 		s.closers, s.warmers = append(s.closers, p.render), append(s.warmers, p.render)
-		renderConvert = p.render.Convert()
+		renderConvert = own[pagesConvert]
 		add(renderConvert)
 	}
 	var ocrConvert fileops.Action
@@ -367,9 +375,16 @@ func (p *prober) set() *Set {
 		add(merger.Merge(toPDF(s.actions)...))
 	}
 	add(own[archivesZip], own[archivesCompress], own[archivesLock], own[archivesUnlock], own[archivesReset])
+	if p.cache != "" {
+		s.closers = append(s.closers, closer(func() error { return os.RemoveAll(p.cache) }))
+	}
 	s.engines = p.report()
 	return s
 }
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
 
 // officeToPages says which results of a rendered document are worth having:
 // pictures of everything, and the text of slides.

@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
-	"fileops/fileopstest": {"fileops", "fileops/format"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "fileops/compound"},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},

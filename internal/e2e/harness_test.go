@@ -139,14 +139,18 @@ func launch(dir string, flags ...string) (*server, error) { return launchBy(nil,
 
 // launchBy is launch by way of a program that executes its last arguments.
 func launchBy(by []string, dir string, flags ...string) (*server, error) {
+	return launchProgram(append(slices.Clone(by), binary), nil, dir, append([]string{"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
+}
+
+// launchProgram starts a server of another build, as another user if as is not nil.
+func launchProgram(command []string, as *syscall.Credential, dir string, flags ...string) (*server, error) {
 	s := &server{dir: dir, out: &lockedBuffer{}, err: &lockedBuffer{}}
-	argv := append(slices.Clone(by), append([]string{binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir,
-		"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
+	argv := append(slices.Clone(command), append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stderr = s.err
 	s.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey)
 	// If the tests are killed the server must not stay.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,323 @@
+package e2e
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// knownCodes are those of items that failed because of what their file is.
+var knownCodes = []string{"corrupt_input", "format_mismatch", "unsupported_input", "limit_exceeded", "timeout", "engine_failed",
+	"password_required", "wrong_password", "not_encrypted", "cancelled"}
+
+// A deed is something to do with a file.
+type deed struct {
+	action string
+	params map[string]any
+}
+
+// deeds returns what can be tried with a format. n chooses among what is much the
+// same.
+func deeds(f format.Format, n int) []deed {
+	to := func(names ...string) (out []deed) {
+		for _, name := range names {
+			out = append(out, deed{"convert", map[string]any{"convert_to": name}})
+		}
+		return out
+	}
+	compress, password := deed{"compress", nil}, map[string]any{"password": "pw"}
+	switch f.Family() {
+	case format.Document, format.Slides, format.Sheet:
+		if f == format.PDF {
+			return append(to("png", []string{"txt", "docx", "html", "xlsx"}[n%4]), compress, deed{"lock", password}, deed{"unlock", password}, deed{"merge", nil})
+		}
+		return append(to("pdf", []string{"docx", "html", "txt", "odt", "xlsx", "csv", "png", "pptx"}[n%8]), compress, []deed{{"lock", password}, {"unlock", password}, {"merge", nil}}[n%3])
+	case format.Image:
+		return append(to("png", []string{"pdf", "jpg", "txt", "webp"}[n%4]), compress)
+	case format.Audio, format.Video:
+		return append(to("mp3", []string{"wav", "mp4", "gif", "flac"}[n%4]), compress)
+	}
+	return append(to("zip"), compress, deed{"unlock", password})
+}
+
+// submit uploads a file and begins what can be done with it, of the first most deeds.
+func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
+	t.Helper()
+	b, err := io.ReadAll(f.Reader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := o.upload(t, f.Name(), b, 1)
+	all := deeds(f.Format(), n)
+	for _, d := range append(all[:min(most, len(all))], deed{"zip", nil}) {
+		r := o.request(t, "POST", "/api/v1/do", map[string]any{"action": d.action, "file_keys": []string{key}, "parameters": d.params})
+		switch {
+		case r.status == 200:
+			tasks = append(tasks, r.str("main_task_id"))
+		case r.status != 400 || r.str("error") != "unsupported_operation":
+			t.Errorf("%s: %s %v: %d %s", f.Name(), d.action, d.params, r.status, r.raw)
+		}
+	}
+	return tasks
+}
+
+// ends waits for an operation, which gets so much time before it is cancelled, and
+// looks at how its files ended.
+func (o *overseer) ends(t *testing.T, what, task string, patience time.Duration) {
+	t.Helper()
+	for began := time.Now(); ; {
+		r := o.want(t, 200, "", "GET", "/api/v1/status/"+task+"?wait=1s", nil)
+		if st := r.str("operation_status"); st == "completed" || st == "failed" {
+			for _, e := range r.elements() {
+				code, _ := e["error_code"].(string)
+				if e["status"] != "completed" && (e["status"] != "failed" || !slices.Contains(knownCodes, code)) {
+					t.Errorf("%s: %v", what, e)
+				}
+				if msg, _ := e["error_message"].(string); strings.Contains(msg, o.dir) || strings.Contains(msg, "/proc") || strings.Contains(msg, ".go:") {
+					t.Errorf("%s: the message tells too much: %s", what, msg)
+				}
+			}
+			return
+		}
+		if time.Since(began) > patience {
+			o.want(t, 200, "", "DELETE", "/api/v1/status/"+task, nil)
+			began = time.Now().Add(time.Minute)
+			patience = 10 * time.Minute
+		}
+		if t.Context().Err() != nil {
+			t.Fatalf("%s does not end", what)
+		}
+	}
+}
+
+// goesOn makes sure that the server works for others.
+func (o *overseer) goesOn(t *testing.T, good file, when string) {
+	t.Helper()
+	if out := o.one(t, "convert", map[string]any{"convert_to": "pdf"}, good); !bytes.HasPrefix(out.b, []byte("%PDF-")) {
+		t.Errorf("%s: a good document becomes %.20q", when, out.b)
+	}
+}
+
+// Hostile files go the way of all files through a real server. They touch nothing, each
+// ends, and the server is as it was before.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	o := oversee(t)
+	x := fileopstest.NewTrap(t)
+	good := docx(t)
+	began := time.Now()
+	const batch = 12
+	files := fileopstest.Hostile(x.Path, x.URL)
+	for i := 0; i < len(files); i += batch {
+		var names []string
+		tasks := make(map[string]string)
+		for j, f := range files[i:min(i+batch, len(files))] {
+			names = append(names, f.Name())
+			for _, task := range o.submit(t, f, i+j, 9) {
+				tasks[task] = f.Name()
+			}
+		}
+		for task, name := range tasks {
+			o.ends(t, name, task, 3*time.Minute)
+		}
+		when := fmt.Sprint("after ", names)
+		if x.Opened() {
+			t.Errorf("%s: the canary was opened", when)
+		}
+		if x.Called() {
+			t.Errorf("%s: the canary was called", when)
+		}
+		o.goesOn(t, good, when)
+		o.settled(t, when)
+		t.Logf("%d files, %v", i+len(names), time.Since(began).Round(time.Second))
+	}
+	t.Logf("%d files; at most %d MiB, %d when idle", len(files), o.peak>>20, o.idle.memory>>20)
+}
+
+// Bombs take no more than they are given, and give it back.
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	o := oversee(t)
+	good := docx(t)
+	const batch = 4
+	files := append(fileopstest.Bombs(), fileopstest.SlowBombs()...)
+	for i := 0; i < len(files); i += batch {
+		stop := o.watch(t)
+		began := time.Now()
+		var names []string
+		tasks := make(map[string]string)
+		for j, f := range files[i:min(i+batch, len(files))] {
+			names = append(names, f.Name())
+			for _, task := range o.submit(t, f, i+j, 3) {
+				tasks[task] = f.Name()
+			}
+		}
+		when := fmt.Sprint("after ", names)
+		for task, name := range tasks {
+			o.ends(t, name, task, 5*time.Second)
+		}
+		o.settled(t, when)
+		o.goesOn(t, good, when)
+		t.Logf("%v: at most %d MiB, %v", names, stop()>>20, time.Since(began).Round(time.Second))
+	}
+}
+
+// What keeps an engine busy is ended with all that belongs to it, by whoever cancels it
+// and by its deadline.
+func TestBusyEngineIsKilled(t *testing.T) {
+	t.Parallel()
+	o := oversee(t, "--task-time", "40s")
+	bombs := make(map[string]file)
+	for _, f := range append(fileopstest.Bombs(), fileopstest.SlowBombs()...) {
+		b, _ := f.Bytes()
+		bombs[f.Name()] = file{f.Name(), b}
+	}
+	for _, tt := range []struct{ name, to, code string }{
+		{"repeated.fods", "pdf", "cancelled"},
+		{"pattern.pdf", "png", "cancelled"},
+		{"repeated.fods", "pdf", "timeout"},
+	} {
+		// What was killed is replaced by now, and has started.
+		o.goesOn(t, docx(t), "before "+tt.name)
+		before := o.census(t)
+		task := o.begin(t, "convert", map[string]any{"convert_to": tt.to}, bombs[tt.name])
+		// The engine is what is busy and is not the server.
+		busy := make(map[int]bool)
+		for range 300 {
+			now := o.census(t)
+			for pid, p := range now.processes {
+				if pid != o.cmd.Process.Pid && p.cpu-before.processes[pid].cpu > 3*time.Second {
+					busy[pid] = true
+				}
+			}
+			if len(busy) > 0 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if len(busy) == 0 {
+			t.Fatalf("%s: nothing is busy: %s", tt.name, o.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).raw)
+		}
+		if tt.code == "cancelled" {
+			o.want(t, 200, "", "DELETE", "/api/v1/status/"+task, nil)
+		}
+		r := o.await(t, task)
+		ended := time.Now()
+		if code := r.elements()[0]["error_code"]; code != tt.code {
+			t.Errorf("%s: %v, want %s", tt.name, code, tt.code)
+		}
+		o.wait(t, tt.name+" "+tt.code, func(c census) string {
+			for pid := range busy {
+				if p, ok := c.processes[pid]; ok {
+					return fmt.Sprintf("%s goes on", p.name)
+				}
+			}
+			return ""
+		})
+		t.Logf("%s: %s: all is gone after %v", tt.name, tt.code, time.Since(ended).Round(10*time.Millisecond))
+	}
+	o.goesOn(t, docx(t), "in the end")
+	o.settled(t, "in the end")
+}
+
+// Names that lead elsewhere are cleaned at the border or refused, and what goes out is
+// harmless: names of results, headers, and names in archives.
+func TestNamesOfStrangers(t *testing.T) {
+	t.Parallel()
+	harmless := func(what, name string) {
+		t.Helper()
+		if name == "" || name != path.Base(name) || strings.ContainsAny(name, "/\\\x00") || name == "." || name == ".." || len(name) > 255 || !utf8.ValidString(name) ||
+			strings.ContainsFunc(name, func(r rune) bool {
+				return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+			}) {
+			t.Errorf("%s: name %q", what, name)
+		}
+	}
+	refused := 0
+	for _, name := range fileopstest.HostileNames() {
+		r := shared.request(t, "POST", "/api/v1/initiate-upload", map[string]any{"file_name": name, "size": 4, "mime_type": "text/plain"})
+		if r.status == 400 {
+			refused++
+			continue
+		}
+		if r.status != 200 {
+			t.Errorf("%q: %d %s", name, r.status, r.raw)
+			continue
+		}
+		url := r.body["presigned_urls"].([]any)[0].(string)
+		etag := shared.put(t, url, []byte("text"))
+		shared.want(t, 200, "", "POST", "/api/v1/complete-upload", map[string]any{"file_key": r.str("file_key"), "object_name": r.str("object_name"), "upload_id": r.str("upload_id"),
+			"parts": []any{map[string]any{"etag": etag, "part_number": 1}}})
+		d := shared.want(t, 200, "", "GET", "/v1/download/"+r.str("file_key"), nil)
+		inert(t, name, d.header, harmless)
+		done := shared.await(t, shared.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{r.str("file_key"), r.str("file_key")}}).str("main_task_id"))
+		if done.str("operation_status") != "completed" {
+			t.Errorf("%q: zip: %s", name, done.raw)
+			continue
+		}
+		e := done.elements()[0]
+		harmless(name, e["file_name"].(string))
+		b := shared.want(t, 200, "", "GET", e["download_link"].(string), nil).raw
+		z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+		if err != nil || len(z.File) != 2 || z.File[0].Name == z.File[1].Name {
+			t.Errorf("%q: archive: %v", name, err)
+			continue
+		}
+		for _, f := range z.File {
+			harmless(name+" in an archive", f.Name)
+		}
+	}
+	if refused == len(fileopstest.HostileNames()) {
+		t.Error("no name is good enough")
+	}
+	// Archives with such names inside.
+	for _, f := range fileopstest.Hostile("/etc/hostname", shared.url) {
+		if f.Format() != format.TAR && f.Format() != format.TarGZ {
+			continue
+		}
+		b, _ := f.Bytes()
+		done := shared.await(t, shared.begin(t, "convert", map[string]any{"convert_to": "zip"}, file{f.Name(), b}))
+		e := done.elements()[0]
+		if e["status"] != "completed" {
+			continue // refused: as good
+		}
+		out := shared.want(t, 200, "", "GET", e["download_link"].(string), nil).raw
+		z, err := zip.NewReader(bytes.NewReader(out), int64(len(out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range z.File {
+			for part := range strings.SplitSeq(strings.TrimSuffix(entry.Name, "/"), "/") {
+				harmless(f.Name(), part)
+			}
+			if entry.Mode()&^0o777 != 0 && !entry.Mode().IsDir() {
+				t.Errorf("%s: %q has mode %v", f.Name(), entry.Name, entry.Mode())
+			}
+		}
+	}
+}
+
+// inert makes sure that a browser saves a download and does nothing else with it.
+func inert(t *testing.T, what string, h http.Header, harmless func(what, name string)) {
+	t.Helper()
+	kind, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
+	if err != nil || kind != "attachment" || h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("Set-Cookie") != "" {
+		t.Errorf("%q: headers %v", what, h)
+		return
+	}
+	harmless(what, params["filename"])
+}

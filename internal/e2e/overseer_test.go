@@ -1,0 +1,384 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// plain builds the server without the race detector, whose shadow memory would be
+// all there is to see.
+var plain = sync.OnceValues(func() (string, error) {
+	path := binary + "-plain"
+	if len(buildFlags) == 0 {
+		return binary, nil
+	}
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/refserver").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// allowance is how much more memory than before a server may have when it has
+// done its work.
+const allowance = 300 << 20
+
+// An overseer looks at a server from outside, by what the kernel knows: at its
+// processes, their memory and descriptors, and the files they make.
+type overseer struct {
+	*server
+	user uint32 // whose all that the server does is; 0 if it is the user of the tests
+
+	idle    census
+	before  map[string]bool // what was in the temporary directory
+	sockets map[string]bool // that its processes have had there
+	peak    int64           // memory, bytes
+}
+
+// A census is what a server consists of at one time.
+type census struct {
+	processes map[int]process
+	memory    int64          // of all of them that is not in files, bytes
+	files     int            // descriptors of the server itself
+	scratch   map[string]int // entries by the kind of directory
+	sockets   []string       // in the temporary directory, held
+}
+
+type process struct {
+	parent int
+	name   string
+	cpu    time.Duration
+}
+
+// oversee starts a server without the race detector, with a user of its own where the
+// tests may do that, so that whatever it leaves can be told from what others do.
+func oversee(t *testing.T, flags ...string) *overseer {
+	t.Helper()
+	program, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &overseer{before: make(map[string]bool), sockets: make(map[string]bool)}
+	// Not below the directory of the test, which nobody else may enter; and not
+	// below /tmp itself, which is looked at.
+	dir, err := os.MkdirTemp("", "e2e-hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	var as *syscall.Credential
+	if os.Getuid() == 0 {
+		o.user = 200_000 + rand.Uint32N(1_000_000_000)
+		as = &syscall.Credential{Uid: o.user, Gid: o.user}
+		for _, d := range []string{dir, filepath.Dir(program)} {
+			if err := os.Chmod(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chown(dir, int(o.user), int(o.user)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range o.temporary(t) {
+		o.before[e] = true
+	}
+	if o.server, err = launchProgram([]string{program}, as, filepath.Join(dir, "data"), append([]string{"--isolate", "--sandbox", "require", "--log-level", "warn"}, flags...)...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := o.stop(); err != nil {
+			t.Errorf("the server ends with %v", err)
+		}
+		// With it everything ends that it started.
+		o.wait(t, "after its end", func(c census) string {
+			if len(c.processes) > 0 {
+				return fmt.Sprintf("processes are left: %v", c.processes)
+			}
+			return o.left(t, c)
+		})
+		if t.Failed() {
+			t.Logf("log of the server:\n%s", tail(o.err.String(), 8000))
+		}
+	})
+	// All that stays warm is made warm first.
+	for _, f := range []file{docx(t), {"a.html", []byte("<p>x</p>")}, {"a.md", []byte("x")}} {
+		o.one(t, "convert", map[string]any{"convert_to": "pdf"}, f)
+	}
+	o.one(t, "convert", map[string]any{"convert_to": "png", "pages": "1"}, pdf(t))
+	for range 3 { // until there is nothing to be started any more
+		o.idle = o.census(t)
+		time.Sleep(time.Second)
+	}
+	if len(o.idle.processes) < 2 || o.idle.memory < 10<<20 || len(o.idle.scratch) == 0 {
+		t.Fatalf("nothing is seen of the server: %+v", o.idle)
+	}
+	return o
+}
+
+// temporary lists the names in the temporary directory.
+func (o *overseer) temporary(t *testing.T) []string {
+	t.Helper()
+	es, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range es {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// census counts. Processes come and go meanwhile.
+func (o *overseer) census(t *testing.T) census {
+	t.Helper()
+	c := census{processes: make(map[int]process), scratch: make(map[string]int)}
+	all := make(map[int]process)
+	mine := map[int]bool{o.cmd.Process.Pid: true}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no processes: %v", err)
+	}
+	for _, d := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		p, ok := look(d)
+		if !ok {
+			continue
+		}
+		all[pid] = p
+		// Its own, by user; or by where it was started, wherever it has gone since.
+		var st syscall.Stat_t
+		if o.user != 0 {
+			mine[pid] = mine[pid] || syscall.Stat(d, &st) == nil && st.Uid == o.user
+		} else if env, err := os.ReadFile(d + "/environ"); err == nil {
+			mine[pid] = mine[pid] || bytes.Contains(env, []byte("="+o.dir+"/"))
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for pid, p := range all {
+			if mine[p.parent] && !mine[pid] {
+				mine[pid], grown = true, true
+			}
+		}
+	}
+	inodes := make(map[string]bool)
+	for pid, p := range all {
+		if !mine[pid] {
+			continue
+		}
+		d := fmt.Sprintf("/proc/%d/", pid)
+		m, ok := anonymous(d + "status")
+		if !ok {
+			continue // it has ended
+		}
+		c.processes[pid] = p
+		c.memory += m
+		fds, _ := os.ReadDir(d + "fd")
+		if pid == o.cmd.Process.Pid {
+			c.files = len(fds)
+		}
+		for _, f := range fds {
+			if to, err := os.Readlink(d + "fd/" + f.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+				inodes[strings.Trim(to, "socket:[]")] = true
+			}
+		}
+	}
+	o.peak = max(o.peak, c.memory)
+	unix, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(unix)) {
+		if f := strings.Fields(line); len(f) == 8 && inodes[f[6]] {
+			if name, ok := strings.CutPrefix(f[7], os.TempDir()+"/"); ok {
+				c.sockets = append(c.sockets, name)
+				o.sockets[name] = true
+			}
+		}
+	}
+	es, err := os.ReadDir(filepath.Join(o.dir, "scratch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range es {
+		c.scratch[strings.TrimRight(e.Name(), "0123456789")]++
+	}
+	return c
+}
+
+// look returns what /proc/PID/stat says (proc_pid_stat(5)).
+func look(dir string) (process, bool) {
+	b, err := os.ReadFile(dir + "/stat")
+	i, j := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if err != nil || i < 0 || j < i {
+		return process{}, false
+	}
+	f := strings.Fields(string(b[j+1:]))
+	if len(f) < 13 || f[0] == "Z" {
+		return process{}, false
+	}
+	n := func(i int) int { n, _ := strconv.Atoi(f[i]); return n }
+	return process{parent: n(1), name: string(b[i+1 : j]), cpu: time.Duration(n(11)+n(12)) * 10 * time.Millisecond}, true
+}
+
+// anonymous returns how much memory a process has that is not of files.
+func anonymous(path string) (bytes int64, ok bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && (f[0] == "RssAnon:" || f[0] == "RssShmem:") {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			bytes, ok = bytes+n<<10, true
+		}
+	}
+	return bytes, ok
+}
+
+// left tells what files are left in the temporary directory, if any.
+func (o *overseer) left(t *testing.T, c census) string {
+	var out []string
+	for _, name := range o.temporary(t) {
+		if o.before[name] || slices.Contains(c.sockets, name) {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(os.TempDir(), name))
+		if err != nil {
+			continue
+		}
+		owner := info.Sys().(*syscall.Stat_t).Uid
+		if strings.HasPrefix(filepath.Dir(o.dir), filepath.Join(os.TempDir(), name)) {
+			continue // where the server is
+		}
+		if o.sockets[name] || o.user != 0 && owner == o.user {
+			out = append(out, name)
+		}
+	}
+	if len(out) > 0 {
+		return fmt.Sprintf("files are left in %s: %q", os.TempDir(), out)
+	}
+	return ""
+}
+
+// wait waits until there is nothing to complain about.
+func (o *overseer) wait(t *testing.T, when string, complaint func(census) string) {
+	t.Helper()
+	var what string
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if what = complaint(o.census(t)); what == "" {
+			return
+		}
+	}
+	t.Errorf("%s: %s", when, what)
+}
+
+// settled waits until the server is as it was when it had nothing to do.
+func (o *overseer) settled(t *testing.T, when string) {
+	t.Helper()
+	o.wait(t, when, func(c census) string {
+		if more := c.memory - o.idle.memory; more > allowance {
+			return fmt.Sprintf("%d MiB more memory than before, in %v", more>>20, o.largest())
+		}
+		// What is warm may have been replaced; nothing may be beside it.
+		if then, now := o.idle.kinds(), c.kinds(); exceeds(now, then) {
+			return fmt.Sprintf("processes %v, before %v", now, then)
+		}
+		if exceeds(c.scratch, o.idle.scratch) {
+			return fmt.Sprintf("scratch space %v, before %v", c.scratch, o.idle.scratch)
+		}
+		if c.files > o.idle.files+30 {
+			return fmt.Sprintf("%d descriptors, before %d", c.files, o.idle.files)
+		}
+		return o.left(t, c)
+	})
+	r := o.want(t, 200, "", "GET", "/readyz", nil, "Authorization", "")
+	if r.str("status") != "ok" {
+		t.Errorf("%s: readyz: %s", when, r.raw)
+	}
+}
+
+// kinds counts the processes by name.
+func (c census) kinds() map[string]int {
+	m := make(map[string]int)
+	for _, p := range c.processes {
+		m[p.name]++
+	}
+	return m
+}
+
+// largest tells which processes have much memory.
+func (o *overseer) largest() (out []string) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		var st syscall.Stat_t
+		p, ok := look(d)
+		if m, has := anonymous(d + "/status"); ok && has && m > 100<<20 && syscall.Stat(d, &st) == nil && (o.user == 0 || st.Uid == o.user) {
+			out = append(out, fmt.Sprintf("%s %d MiB", p.name, m>>20))
+		}
+	}
+	return out
+}
+
+// exceeds tells whether there is more of anything than before.
+func exceeds(now, before map[string]int) bool {
+	for k := range maps.Keys(now) {
+		if now[k] > before[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// watch notes the most memory that is used until the returned function is called.
+func (o *overseer) watch(t *testing.T) (stop func() int64) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var peak int64
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			var sum int64
+			dirs, _ := filepath.Glob("/proc/[0-9]*")
+			for _, d := range dirs {
+				var st syscall.Stat_t
+				if syscall.Stat(d, &st) == nil && st.Uid == o.user {
+					m, _ := anonymous(d + "/status")
+					sum += m
+				}
+			}
+			peak = max(peak, sum)
+			time.Sleep(300 * time.Millisecond)
+		}
+	})
+	return func() int64 { cancel(); wg.Wait(); return peak }
+}
+
+// stored counts the files in the store of the server.
+func (o *overseer) stored(t *testing.T) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(o.dir, "blobs"), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
