@@ -187,9 +187,9 @@ func TestBusyEngineIsKilled(t *testing.T) {
 		bombs[f.Name()] = file{f.Name(), b}
 	}
 	for _, tt := range []struct{ name, to, code string }{
-		{"repeated.fods", "pdf", "cancelled"},
+		{"many.fods", "pdf", "cancelled"},
 		{"pattern.pdf", "png", "cancelled"},
-		{"repeated.fods", "pdf", "timeout"},
+		{"many.fods", "pdf", "timeout"},
 	} {
 		// What was killed is replaced by now, and has started.
 		o.goesOn(t, docx(t), "before "+tt.name)

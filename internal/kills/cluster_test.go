@@ -1,0 +1,305 @@
+package kills
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/s3test"
+)
+
+// A wire carries TCP connections to a server. When it is cut nothing gets
+// through, in either direction, and nobody is told, as when a network is
+// partitioned; what was under way arrives when it is mended.
+type wire struct {
+	ln net.Listener
+	to string
+
+	mu     sync.Mutex
+	mended chan struct{} // closed: the wire is whole
+}
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{ln: ln, to: to, mended: make(chan struct{})}
+	close(w.mended)
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(c)
+		}
+	}()
+	return w
+}
+
+func (w *wire) whole() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mended
+}
+
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mended = make(chan struct{})
+}
+
+func (w *wire) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.mended)
+}
+
+func (w *wire) carry(c net.Conn) {
+	defer c.Close()
+	<-w.whole()
+	d, err := net.Dial("tcp", w.to)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	var both sync.WaitGroup
+	for _, dir := range [][2]net.Conn{{c, d}, {d, c}} {
+		both.Go(func() {
+			from, to := dir[0], dir[1]
+			defer to.(*net.TCPConn).CloseWrite()
+			b := make([]byte, 32<<10)
+			for {
+				n, err := from.Read(b)
+				<-w.whole()
+				if n > 0 {
+					if _, err := to.Write(b[:n]); err != nil {
+						return
+					}
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+}
+
+// A node is a server of a cluster, with wires of its own to what all share.
+type node struct {
+	*host
+	*run
+	name     string
+	database *wire
+	bucket   *wire
+}
+
+// A cluster is servers that share a database and a bucket.
+type cluster struct {
+	pg      *pgtest.Server
+	s3      *s3test.Server
+	url     string // of the database
+	nodes   []*node
+	lease   time.Duration
+	patient *host // what customers know
+}
+
+func (c *cluster) add(t *testing.T, name, role string, flags ...string) {
+	t.Helper()
+	db, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s3, err := url.Parse(c.s3.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{name: name, database: newWire(t, db.Host), bucket: newWire(t, s3.Host)}
+	db.Host, s3.Host = n.database.ln.Addr().String(), n.bucket.ln.Addr().String()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: ln.Addr().String(), boot: time.Second, client: c.patient.client,
+		env: []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
+		flags: append([]string{"--role", role, "--database-url", db.String(), "--lease", c.lease.String(), "--drain", "200ms",
+			// private: what customers upload goes through the nodes, whose wires are cut.
+			"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.String()), s3test.Region)}, flags...)}
+	ln.Close()
+	c.nodes = append(c.nodes, n)
+	if role != "worker" {
+		c.patient.addrs = append(c.patient.addrs, n.addr)
+	}
+}
+
+// number returns what a query of one number finds.
+func (c *cluster) number(t *testing.T, text string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), text).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Two servers that take requests and three that work share a database and a
+// bucket. Each of them is killed, frozen and cut off in turn while customers work,
+// and so are the database and the bucket. What was acknowledged is there in the
+// end, every item has ended once, and no result is there that nobody knows.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	pg, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pg.Close() })
+	s3, err := s3test.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s3.Close() })
+	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{pg: pg, s3: s3, url: pg.Database(t), lease: 4 * time.Second, patient: &host{client: newClient(10 * time.Second)}}
+	out, err := exec.Command(binary, "keys", "create", "--database-url", c.url, "--name", "test").Output()
+	if err != nil {
+		t.Fatalf("keys create: %v", err)
+	}
+	c.patient.key = strings.TrimSpace(string(out))
+	for i := range 2 {
+		c.add(t, fmt.Sprint("api", i), "api")
+	}
+	for i := range 3 {
+		c.add(t, fmt.Sprint("worker", i), "worker", "--concurrency", "image=1,pdf=1,archive=1")
+	}
+	for _, n := range c.nodes {
+		n.run = n.start(t)
+		t.Cleanup(func() { n.cmd.Process.Kill() })
+	}
+	for _, n := range c.nodes {
+		n.wait(t)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	customers := c.patient.crew(t, 4, 0)
+	// A node that takes requests tells of what the others do once it has heard of them.
+	for _, addr := range c.patient.addrs {
+		one := &host{addrs: []string{addr}, key: c.patient.key, client: c.patient.client}
+		for {
+			a := one.ask(ctx, "POST", "/api/v1/supported-operation", map[string]any{"ext": "png", "action": "convert"})
+			if a == nil {
+				t.Fatal("nobody converts pictures")
+			}
+			if a.body["supported"] == true {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	for _, cu := range customers {
+		wg.Go(func() { cu.work(ctx) })
+	}
+
+	// long is more than a lease: what a node had is begun elsewhere.
+	long := c.lease + 3*time.Second
+	rng := rand.New(rand.NewPCG(5, 6))
+	pause := func() { time.Sleep(time.Duration(300+rng.IntN(700)) * time.Millisecond) }
+	for i, n := range c.nodes {
+		pause()
+		n.end(t, n.run, syscall.SIGKILL)
+		pause()
+		n.run = n.start(t)
+		n.wait(t)
+
+		pause()
+		frozen, cutOff := c.nodes[(i+1)%len(c.nodes)], c.nodes[(i+3)%len(c.nodes)]
+		if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		cutOff.database.cut()
+		if i%2 == 1 {
+			cutOff.bucket.cut()
+		}
+		time.Sleep(long)
+		if i%2 == 1 {
+			cutOff.bucket.mend()
+		}
+		cutOff.database.mend()
+		if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause()
+	if err := pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	pause()
+	if err := pg.Up(); err != nil {
+		t.Fatal(err)
+	}
+	pause()
+	s3.Kill()
+	pause()
+	if err := s3.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	stop()
+	wg.Wait()
+
+	found := audit(t, c.patient, customers)
+	if found.uploads < 30 || found.operations < 30 || found.removed == 0 || found.cancelled == 0 {
+		t.Fatalf("%+v: the test shows nothing", found)
+	}
+	// What the last requests of customers have begun ends, too.
+	for deadline := time.Now().Add(time.Minute); c.number(t, "SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("some operations do not end")
+		}
+	}
+	for _, n := range c.nodes {
+		n.end(t, n.run, syscall.SIGTERM)
+	}
+	if n := c.number(t, `SELECT count(*) FROM files f JOIN operations o ON o.id = f.task
+		WHERE f.state = 'ready' AND o.cancelled = 0 AND NOT EXISTS (
+			SELECT 1 FROM items i, jsonb_array_elements(COALESCE(i.results, '[]')::jsonb) r WHERE i.operation = o.id AND r ->> 'key' = f.file_key)`); n != 0 {
+		t.Errorf("%d results exist that no operation lists", n)
+	}
+	if n := c.number(t, "SELECT count(*) FROM operations"); n < found.operations || n > found.operations+len(customers) {
+		t.Errorf("%d operations exist, %d were acknowledged", n, found.operations)
+	}
+	if n := c.number(t, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
+		t.Errorf("%d final operations still have their parameters", n)
+	}
+	for _, n := range c.nodes {
+		for _, dir := range []string{"scratch", "blobs"} {
+			if left := regular(t, filepath.Join(n.dir, dir)); len(left) > 0 {
+				t.Errorf("%s has left %v", n.name, left)
+			}
+		}
+	}
+	t.Logf("%+v", found)
+}
