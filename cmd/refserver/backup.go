@@ -36,6 +36,10 @@ what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
 	}
 	// The content comes last: what the copy of the database knows is there
 	// now, unless it was deleted meanwhile.
+	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(c.out, "Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.\n", to)
+		return nil
+	}
 	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
 	if err != nil {
 		return err

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Files that are in a bucket are not in the data directory, and backup says so.
+func TestBackupWithoutFiles(t *testing.T) {
+	t.Parallel()
+	none := func(string) (string, bool) { return "", false }
+	dir, to := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copy")
+	var out strings.Builder
+	if code := run(t.Context(), []string{"backup", "--data-dir", dir, to}, &out, &out, none); code != 1 || !strings.Contains(out.String(), "not a data directory") {
+		t.Errorf("of nothing: %d, %s", code, &out)
+	}
+	if code := run(t.Context(), []string{"keys", "create", "--data-dir", dir, "--name", "x"}, &out, &out, none); code != 0 {
+		t.Fatalf("keys create: %d, %s", code, &out)
+	}
+	for range 2 { // also over an older copy
+		out.Reset()
+		if code := run(t.Context(), []string{"backup", "--data-dir", dir, to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "--blob-url") {
+			t.Errorf("backup: %d, %s", code, &out)
+		}
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"keys", "list", "--data-dir", to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "x") {
+		t.Errorf("the copy: %d, %s", code, &out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "blobs")); err == nil {
+		t.Error("backup has made a directory where it only reads")
+	}
+}
