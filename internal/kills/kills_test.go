@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -61,8 +62,8 @@ type host struct {
 	client    *http.Client
 	addrs     []string // where customers find a server
 
-	started, stopped, early int           // servers; those killed before they were ready
-	boot                    time.Duration // of the latest start
+	started, stopped, early int          // servers; those killed before they were ready
+	boot                    atomic.Int64 // time that the latest start took
 
 	mu      sync.Mutex
 	trouble []string // what servers have logged as an error
@@ -75,7 +76,7 @@ func newHost(t *testing.T, flags ...string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags, boot: time.Second,
+	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags,
 		client: newClient(30 * time.Second)}
 	ln.Close()
 	h.addrs = []string{h.addr}
@@ -129,7 +130,7 @@ func (h *host) start(t *testing.T) *run {
 		defer close(r.ended)
 		for sc := bufio.NewScanner(out); sc.Scan(); {
 			if strings.Contains(sc.Text(), "is ready at") {
-				h.boot = time.Since(began) // read after ready is closed
+				h.boot.Store(int64(time.Since(began)))
 				close(r.ready)
 			}
 		}
@@ -510,7 +511,7 @@ func harass(t *testing.T, h *host, kills int, seed uint64, customers []*customer
 		case 1:
 			select {
 			case <-r.ready:
-			case <-time.After(time.Duration(rng.Int64N(int64(h.boot) + 1))):
+			case <-time.After(time.Duration(rng.Int64N(h.boot.Load() + 1))):
 				h.early++
 			}
 		default:
