@@ -294,6 +294,9 @@ func TestCluster(t *testing.T) {
 	if n := c.number(t, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
 		t.Errorf("%d final operations still have their parameters", n)
 	}
+	if n, want := c.number(t, "SELECT COALESCE(sum(items - failed), 0)::bigint FROM usage"), c.number(t, "SELECT count(*) FROM items WHERE state = 'completed'"); n != want {
+		t.Errorf("%d items are accounted for, %d were completed", n, want)
+	}
 	for _, n := range c.nodes {
 		if left := regular(t, filepath.Join(n.dir, "scratch")); len(left) > 0 {
 			t.Errorf("%s has left %v", n.name, left)

@@ -697,6 +697,9 @@ func TestNothingIsLost(t *testing.T) {
 	if n := query(t, h.dir, "SELECT count(*) FROM operations WHERE args IS NOT NULL"); n != 0 {
 		t.Errorf("%d final operations still have their parameters", n)
 	}
+	if n, want := query(t, h.dir, "SELECT COALESCE(sum(items - failed), 0) FROM usage"), query(t, h.dir, "SELECT count(*) FROM items WHERE state = 'completed'"); n != want {
+		t.Errorf("%d items are accounted for, %d were completed", n, want)
+	}
 	for _, line := range h.trouble {
 		t.Errorf("a server logs: %s", line)
 	}

@@ -423,6 +423,9 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if it.State == status.Completed {
 			completed = 1
 		}
+		if err := count(ctx, t, op, it); err != nil {
+			return err
+		}
 		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil || !op.State.Final() {
 			return err
 		}
@@ -624,9 +627,16 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 			s.db.cache.clear()
 		}
 		if some < chunk {
-			return n, s.db.engine.tidy(ctx)
+			break
 		}
 	}
+	if err := s.db.tx(ctx, func(ctx context.Context, tx tx) error {
+		_, err := tx.exec(ctx, `DELETE FROM usage WHERE day < $1`, dayOf(s.db.engine.now())-usageKept)
+		return err
+	}); err != nil {
+		return n, err
+	}
+	return n, s.db.engine.tidy(ctx)
 }
 
 var _ status.Store = (*Operations)(nil)

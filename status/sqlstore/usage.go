@@ -1,0 +1,70 @@
+package sqlstore
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// Usage is what an account has had done by an action on a day.
+type Usage struct {
+	Day      time.Time // its beginning, UTC
+	Action   string
+	Items    int           // that ended after they had been begun
+	Failed   int           // of these
+	BytesIn  int64         // of their inputs
+	BytesOut int64         // of their results
+	Work     time.Duration // from beginning to end, of the attempt that was the last
+}
+
+const (
+	usageParts = 8
+	usageKept  = 400 // days
+	day        = 24 * time.Hour
+)
+
+func dayOf(t time.Time) int64 { return t.Unix() / int64(day/time.Second) }
+
+// count adds an item that ends in t to the usage of its owner. Because the end
+// and the count are one transaction each item is counted once, whatever happens.
+func count(ctx context.Context, t tx, op *status.Operation, it status.Item) error {
+	var failed, in, out, work int64
+	if it.State == status.Failed {
+		failed = 1
+	}
+	for _, f := range it.Inputs {
+		in += f.Size
+	}
+	for _, f := range it.Results {
+		out += f.Size
+	}
+	if !it.Started.IsZero() {
+		work = max(0, it.Finished.Sub(it.Started).Milliseconds())
+	}
+	h := fnv.New32a()
+	h.Write([]byte(op.ID))
+	_, err := t.exec(ctx, `INSERT INTO usage (owner, day, action, part, items, failed, bytes_in, bytes_out, work_ms)
+		VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8)
+		ON CONFLICT (owner, day, action, part) DO UPDATE SET items = usage.items + 1, failed = usage.failed + excluded.failed,
+			bytes_in = usage.bytes_in + excluded.bytes_in, bytes_out = usage.bytes_out + excluded.bytes_out, work_ms = usage.work_ms + excluded.work_ms`,
+		op.Owner, dayOf(it.Finished), op.Action, int64(h.Sum32()%usageParts), failed, in, out, work)
+	return err
+}
+
+// Usage returns what an account has had done from one day to another, both
+// included, by day and action. Days are those of UTC. What is older than 400 days is
+// forgotten.
+func (db *DB) Usage(ctx context.Context, owner string, from, to time.Time) (list []Usage, err error) {
+	err = db.each(ctx, func(row scanner) error {
+		var u Usage
+		var d, work int64
+		err := row.Scan(&d, &u.Action, &u.Items, &u.Failed, &u.BytesIn, &u.BytesOut, &work)
+		u.Day, u.Work = time.Unix(d*int64(day/time.Second), 0).UTC(), time.Duration(work)*time.Millisecond
+		list = append(list, u)
+		return err
+	}, `SELECT day, action, CAST(sum(items) AS bigint), CAST(sum(failed) AS bigint), CAST(sum(bytes_in) AS bigint), CAST(sum(bytes_out) AS bigint), CAST(sum(work_ms) AS bigint)
+		FROM usage WHERE owner = $1 AND day BETWEEN $2 AND $3 GROUP BY day, action ORDER BY day, action`, owner, dayOf(from), dayOf(to))
+	return list, err
+}
