@@ -22,7 +22,9 @@ type cluster struct {
 	pg    *pgtest.Server
 	url   string
 	blobs string
-	key   string
+
+	mu  sync.Mutex
+	key string // that the first server has printed
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -44,6 +46,8 @@ func (c *cluster) node(role string, flags ...string) *server {
 	c.t.Helper()
 	s := start(c.t, filepath.Join(c.t.TempDir(), role), append([]string{"--database-url", c.url, "--blob-url", c.blobs,
 		"--role", role, "--lease", "4s"}, flags...)...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if s.key == "" {
 		s.key = c.key
 	}
