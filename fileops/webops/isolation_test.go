@@ -171,7 +171,8 @@ exec `+shared.prog.Path+` "${args[@]}"
 			if hits := server.seen(); len(hits) > 0 != tt.hits {
 				t.Errorf("visits: %v (%v)", hits, err)
 			}
-			if _, err := os.Stat(path); err == nil && strings.Contains(output(t, "pdftotext", path, "-"), content) {
+			// What could not be printed is no result, and may be half a file.
+			if err == nil && strings.Contains(output(t, "pdftotext", path, "-"), content) {
 				t.Error("a file was read")
 			}
 		})
