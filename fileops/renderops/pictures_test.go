@@ -343,7 +343,7 @@ func TestRefused(t *testing.T) {
 		{"locked docx", read(locked), fileops.Args{"convert_to": "docx"}, fileops.ErrPasswordRequired, "unlock"},
 		{"damaged", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "png"}, fileops.ErrCorruptInput, "damaged"},
 		{"damaged docx", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "docx"}, fileops.ErrCorruptInput, "damaged"},
-		{"too many pages", pages(many...), fileops.Args{"convert_to": "png"}, fileops.ErrLimit, "5001 pages, more than the limit of 5000"},
+		{"too many pages", pages(many...), fileops.Args{"convert_to": "png"}, fileops.ErrLimit, "5001 pages to convert, more than the limit of 5000"},
 		{"too large", pages(pdfPage{extra: "/MediaBox[0 0 14400 14400]"}), fileops.Args{"convert_to": "png", "dpi": 150}, fileops.ErrLimit, "page 1 has 30000 x 30000 pixels at 150 dpi, more than the limit of 100 megapixels"},
 		{"scan as text", bitImage(), fileops.Args{"convert_to": "txt"}, fileops.ErrUnsupportedInput, "scan"},
 		{"scan as docx", bitImage(), fileops.Args{"convert_to": "docx"}, fileops.ErrUnsupportedInput, "no text layer"},
