@@ -110,19 +110,25 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 		}
 		a.Close()
 	})
+	a.learn(t)
+	return a
+}
+
+// learn has the answers checked against the service's own document from now on.
+func (a *api) learn(t *testing.T) {
+	t.Helper()
 	resp, err := http.Get(a.URL + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
+	if err == nil {
+		a.check, err = apicheck.New(doc)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.check, err = apicheck.New(doc); err != nil {
-		t.Fatal(err)
-	}
-	return a
 }
 
 func (a *api) call(t *testing.T, key, method, path, body string) (int, map[string]any) {
@@ -302,18 +308,7 @@ func TestUnrecordedResult(t *testing.T) {
 	go func() { done <- svc.Run(ctx) }()
 	a := &api{Server: httptest.NewServer(svc)}
 	defer a.Close()
-	resp, err := http.Get(a.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err == nil {
-		a.check, err = apicheck.New(doc)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	a.learn(t)
 	st, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, a.upload(t, "key-a", "a.txt", "hello")))
 	if st != 200 {
 		t.Fatalf("do: %d %v", st, m)
@@ -507,4 +502,41 @@ func Example() {
 	json.Unmarshal(rec.Body.Bytes(), &answer)
 	fmt.Println(rec.Code, answer.Actions)
 	// Output: 200 [convert]
+}
+
+// Cancelled with one of its files completed: that stays, the operation has failed.
+func TestCancelledHalfway(t *testing.T) {
+	t.Parallel()
+	spec := fileops.Spec{Name: "convert", Engine: "go", Family: "text", Summary: "Hangs, or not.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{fileops.Enum("convert_to", "Target.", "md")}}}}
+	a := serve(t, httpapi.Config{Actions: []fileops.Action{fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		if job.Input().Name() == "hangs.txt" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return job.WriteBytes("a.md", []byte("done"))
+	})}})
+	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q,%q],"parameters":{"convert_to":"md"}}`,
+		a.upload(t, "key-a", "a.txt", "hello"), a.upload(t, "key-a", "hangs.txt", "hello")))
+	path := fmt.Sprint("/api/v1/status/", m["main_task_id"])
+	for {
+		if _, m = a.call(t, "key-a", "GET", path, ""); first(m)["status"] == "completed" {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	a.call(t, "key-a", "DELETE", path, "")
+	_, m = a.call(t, "key-a", "GET", path+"?wait=30s", "")
+	second := m["files_data"].([]any)[1].(map[string]any)
+	if m["operation_status"] != "failed" || first(m)["status"] != "completed" || second["error_code"] != "cancelled" {
+		t.Errorf("after cancelling: %v", m)
+	}
+	resp, err := http.Get(a.URL + first(m)["download_link"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || string(b) != "done" {
+		t.Errorf("download: %d %q %v", resp.StatusCode, b, err)
+	}
 }
