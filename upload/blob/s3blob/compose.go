@@ -8,7 +8,6 @@ import (
 	"iter"
 	"path"
 	"slices"
-	"sync"
 
 	"github.com/minio/minio-go/v7"
 
@@ -182,9 +181,6 @@ type segmentReader struct {
 	s   *Store
 	all []segment
 
-	// A request may have its answer while its body is still looked at for an
-	// end: see http.RoundTripper.
-	mu   sync.Mutex
 	rest []segment // nil before the first Seek or Read
 	open blob.Object
 	r    *io.SectionReader
@@ -196,16 +192,12 @@ func (r *segmentReader) Seek(off int64, whence int) (int64, error) {
 	if off != 0 || whence != io.SeekStart {
 		return 0, fmt.Errorf("seek in segments: %w", errors.ErrUnsupported)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.close()
 	r.rest, r.err = slices.Clone(r.all), nil
 	return 0, nil
 }
 
 func (r *segmentReader) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for {
 		if r.r != nil {
 			n, err := r.r.Read(p)
@@ -247,8 +239,6 @@ func (r *segmentReader) close() {
 
 // result returns the error that counts, given that of the request.
 func (r *segmentReader) result(err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.close()
 	r.rest = nil // nothing more is opened
 	if r.err != nil && err != nil {

@@ -78,9 +78,9 @@ func silent(ctx context.Context, err error) (enough bool) {
 var errSilent = errors.New("the server does not answer")
 
 // A guarded transport gives up calls in which the server is silent. And it does
-// not read the body of a request any more once that has failed: http.Transport
+// not read the body of a request any more once there is an answer: http.Transport
 // may go on with it for a moment, while the client library already reads it from
-// the beginning for the next try.
+// the beginning for the next try, or its owner does something else with it.
 type guarded struct{ http.RoundTripper }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -102,11 +102,8 @@ func (g guarded) roundTrip(req *http.Request) (*http.Response, error) {
 	b := &guardedBody{ReadCloser: req.Body}
 	r := *req
 	r.Body = b
-	resp, err := g.RoundTripper.RoundTrip(&r)
-	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
-		b.stop()
-	}
-	return resp, err
+	defer b.stop()
+	return g.RoundTripper.RoundTrip(&r)
 }
 
 type guardedBody struct {
@@ -119,7 +116,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped {
-		return 0, errors.New("the request is over")
+		return 0, io.EOF
 	}
 	return b.ReadCloser.Read(p)
 }

@@ -169,7 +169,7 @@ func (s *Store) body(ctx context.Context, r io.Reader, n int64) (*body, error) {
 	free := n <= freeBody // hardly more than passing it on takes
 	if !free && !s.memory.take(n) {
 		once := &onceReader{ctx: ctx, r: r, left: n}
-		return &body{once, once.stop, once.result}, nil
+		return &body{once, func() {}, once.result}, nil
 	}
 	release := sync.OnceFunc(func() {
 		if !free {
@@ -202,20 +202,14 @@ func (w *sliceWriter) Write(p []byte) (int, error) {
 // remembers what went wrong with the reader, because the transport makes
 // something else of that.
 type onceReader struct {
-	ctx     context.Context
-	mu      sync.Mutex
-	r       io.Reader
-	left    int64
-	err     error
-	stopped bool
+	ctx  context.Context
+	r    io.Reader
+	left int64
+	err  error
 }
 
 func (o *onceReader) Read(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	switch {
-	case o.stopped:
-		return 0, errors.New("the request is over")
 	case o.err != nil:
 		return 0, o.err
 	case o.ctx.Err() != nil:
@@ -234,17 +228,7 @@ func (o *onceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop makes sure that the reader is not read any more: the transport may do so
-// after the answer.
-func (o *onceReader) stop() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.stopped = true
-}
-
 func (o *onceReader) result(err error) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.err != nil {
 		return o.err
 	}
