@@ -39,24 +39,6 @@ type Server struct {
 	dir      string
 	args     []string
 	cmd      *exec.Cmd
-	log      lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // program builds the server, unless that was done before, and returns its path.
@@ -127,7 +109,12 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.cmd = exec.Command(path, append([]string{"--port", s.addr}, s.args...)...)
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// If the tests are killed the server must not stay.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
@@ -149,14 +136,23 @@ func (s *Server) Start() error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("versitygw ends: %s", &s.log)
+			return fmt.Errorf("versitygw ends: %s", s.log())
 		default:
 		}
 		if time.Now().After(deadline) {
 			s.Kill()
-			return fmt.Errorf("versitygw does not answer: %v: %s", err, &s.log)
+			return fmt.Errorf("versitygw does not answer: %v: %s", err, s.log())
 		}
 	}
+}
+
+// log returns what the server has said.
+func (s *Server) log() []byte {
+	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
 }
 
 // Kill ends the server without any notice.
