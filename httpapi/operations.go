@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/status"
@@ -58,7 +59,8 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if err := req.check(s.cfg.Limits.Files); err != nil {
 		return nil, err
 	}
-	action := s.offered.Load().matrix.Canonical(req.Action)
+	offered := s.Capabilities() // one answer for the whole request
+	action := offered.Canonical(req.Action)
 	files := make([]*upload.File, len(req.FileKeys))
 	formats := make([]format.Format, len(req.FileKeys))
 	for i, key := range req.FileKeys {
@@ -80,7 +82,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if idem != "" { // else nobody will ask for it
 		op.Fingerprint = s.sealer.fingerprint(body)
 	}
-	if err := s.plan(op, files, formats, req.Parameters); err != nil {
+	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
 		return nil, err
 	}
 	args, err := json.Marshal(req.Parameters)
@@ -117,7 +119,7 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 // plan makes the items of an operation: one for all files if the action is
 // joint, else one for each. Every one of them must be possible; what is not is
 // refused here, before anything is queued.
-func (s *Service) plan(op *status.Operation, files []*upload.File, formats []format.Format, args map[string]any) error {
+func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
@@ -126,7 +128,7 @@ func (s *Service) plan(op *status.Operation, files []*upload.File, formats []for
 		return it
 	}
 	for i, f := range files {
-		a, _, err := s.offered.Load().matrix.Resolve(op.Action, formats[i:i+1], args)
+		a, _, err := offered.Resolve(op.Action, formats[i:i+1], args)
 		if err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (s *Service) plan(op *status.Operation, files []*upload.File, formats []for
 			op.Items = append(op.Items, item(a, f))
 			continue
 		}
-		a, _, err = s.offered.Load().matrix.Resolve(op.Action, formats, args)
+		a, _, err = offered.Resolve(op.Action, formats, args)
 		if err != nil {
 			return err
 		}

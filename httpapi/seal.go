@@ -64,9 +64,9 @@ func (s *sealer) seal(plain []byte, operation string) []byte {
 // resultKey returns the key of the n-th result of an attempt at an item. Whoever
 // has the secret can name the results of an attempt that a crash has ended before
 // they were recorded; nobody else can guess them.
-func (s *sealer) resultKey(c *status.Claim, token, n int) string {
+func (s *sealer) resultKey(c *status.Claim, attempt, n int) string {
 	mac := hmac.New(sha256.New, s.results)
-	fmt.Fprintf(mac, "%s %d %d %d", c.Operation, c.Index, token, n)
+	fmt.Fprintf(mac, "%s %d %d %d", c.Operation, c.Index, attempt, n)
 	return upload.KeyOf([16]byte(mac.Sum(nil)[:16]))
 }
 

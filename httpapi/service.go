@@ -49,14 +49,14 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	reg, err := fileops.NewRegistry(cfg.Actions...)
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Secrets == nil {
 		cfg.Secrets = [][]byte{randomSecret()}
 	}
-	s := &Service{cfg: cfg, log: cfg.Log, matrix: capability.New(reg, aliases)}
+	s := &Service{cfg: cfg, log: cfg.Log}
+	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
+		return nil, err
+	}
+	s.matrix = s.Capabilities()
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.rates, s.guard = newBuckets(), newGuard(cfg.Limits.WrongKeys)
 	s.space = &spaceWatch{dir: cfg.TempDir}
@@ -97,9 +97,6 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
-	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
-		return nil, err
-	}
 	s.router = s.newRouter()
 	return s, nil
 }

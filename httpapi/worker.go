@@ -77,14 +77,15 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	}
 }
 
-// forget removes what earlier attempts at an item have registered and did not live
-// to record: results that nobody was ever told of.
+// forget removes what attempts at an item have registered and did not live to
+// record: results that nobody was ever told of. One of this very number was given
+// back, and did not count.
 func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
-	for token := 1; token < c.Token; token++ {
+	for attempt := 1; attempt <= c.Item.Attempt; attempt++ {
 		for n := 0; ; n++ {
-			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
+			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, attempt, n))
 			if err == nil {
-				log.Info("unrecorded result removed", "attempt", token)
+				log.Info("unrecorded result removed", "attempt", attempt)
 				continue
 			}
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
@@ -150,7 +151,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		path, _ := f.Path()
 		rec, err := w.uploads.Add(ctx, upload.File{
-			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+			Key: w.sealer.resultKey(c, c.Item.Attempt, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
 		if err == nil {
 			results = append(results, statusFile(rec))
