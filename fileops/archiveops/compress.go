@@ -2,6 +2,7 @@ package archiveops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -38,20 +39,14 @@ type Limits struct {
 
 // orDefault returns l with the defaults for what is not set. l may be nil.
 func (l *Limits) orDefault() Limits {
-	out := Limits{Entries: 10000, Unpacked: 4 << 30, Ratio: 200}
 	if l == nil {
-		return out
+		l = new(Limits)
 	}
-	if l.Entries > 0 {
-		out.Entries = l.Entries
+	return Limits{
+		Entries:  cmp.Or(max(l.Entries, 0), 10_000),
+		Unpacked: cmp.Or(max(l.Unpacked, 0), 4<<30),
+		Ratio:    cmp.Or(max(l.Ratio, 0), 200),
 	}
-	if l.Unpacked > 0 {
-		out.Unpacked = l.Unpacked
-	}
-	if l.Ratio > 0 {
-		out.Ratio = l.Ratio
-	}
-	return out
 }
 
 // ratioFrom is the size in bytes from which Limits.Ratio counts.

@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Lean, in the environment of a process, has libvips start without its plug-ins, which
-// takes half of the time. It is for a process whose [Options] say what was probed:
+// takes a third of the time. It is for a process whose [Options] say what was probed:
 // that loads a plug-in when it has a picture for it.
 const Lean = "VIPSHOME=/nonexistent"
 

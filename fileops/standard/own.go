@@ -155,9 +155,9 @@ func Main() {
 		if err := json.Unmarshal([]byte(os.Getenv(roleVariable)), &r); err != nil {
 			return nil, fmt.Errorf("standard: %w", err)
 		}
-		p := &prober{opts: Options{Limits: r.Limits}}
+		p := &prober{opts: Options{Limits: r.Limits}, sandbox: engine.NewSandbox()}
 		if r.QPDF != "" {
-			p.qpdf = &engine.Program{Name: filepath.Base(r.QPDF), Path: r.QPDF, Version: r.Number, Sandbox: engine.NewSandbox()}
+			p.qpdf = &engine.Program{Name: filepath.Base(r.QPDF), Path: r.QPDF, Version: r.Number, Sandbox: p.sandbox}
 		}
 		p.images, p.imagesErr = imageops.New(r.Limits.images(imageops.Options{Probed: r.Probed}))
 		if r.Cache != "" {
@@ -166,7 +166,7 @@ func Main() {
 				o.Encoder = encoder{p.images}
 			}
 			if r.OCR != "" {
-				if p.ocr, p.ocrErr = ocrops.Find(ctx, r.Limits.ocr(ocrops.Options{Probed: r.OCR, Sandbox: engine.NewSandbox()})); p.ocrErr == nil {
+				if p.ocr, p.ocrErr = ocrops.Find(ctx, r.Limits.ocr(ocrops.Options{Probed: r.OCR, Sandbox: p.sandbox})); p.ocrErr == nil {
 					o.Recognizer = recognizer{p.ocr}
 				}
 			}
