@@ -97,8 +97,8 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
-	s.router = s.newRouter()
-	return s, nil
+	s.router, err = s.newRouter()
+	return s, err
 }
 
 // Run does the background work until ctx is done: it repairs what a crash left
@@ -179,7 +179,7 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	}
 	c := &catalogue{matrix: capability.New(reg, aliases)}
 	c.formats = describeFormats(c.matrix, engines)
-	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope); err != nil {
+	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.cfg.Extensions); err != nil {
 		return err
 	}
 	s.offered.Store(c)

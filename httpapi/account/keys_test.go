@@ -76,7 +76,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.name, p, err)
 		}
 	}
-	all, err := keys.List(t.Context())
+	all, err := keys.List(t.Context(), "")
 	if err != nil || len(all) != 3 || all[0].LastUsed.IsZero() {
 		t.Errorf("list: %+v, %v", all, err)
 	}
