@@ -31,7 +31,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -300,7 +302,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 // account and begins a new one, whose token it returns. It fails with ErrCredentials
 // if the old one is wrong, and with ErrWeakPassword. Attempts are limited like those
 // of [Accounts.Login].
-func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string) (token string, err error) {
+func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
 	acct, err := a.store.Get(ctx, id)
 	if err != nil {
 		return "", err
@@ -330,19 +332,19 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string) (t
 		}
 		return "", err
 	}
-	return a.begin(ctx, id, hash)
+	return a.begin(ctx, id, hash, from)
 }
 
 // Login begins a session for who knows the password of a name, and returns its token.
-// from is the address that the attempt comes from, see [Accounts.From]. It fails with
+// from is where the attempt comes from, see [Accounts.From]. It fails with
 // ErrCredentials, whatever is wrong, and with an [httpapi.Problem] of status 429 if
 // there were too many attempts.
-func (a *Accounts) Login(ctx context.Context, name, password, from string) (token string, acct *sqlstore.Account, err error) {
+func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *sqlstore.Account, err error) {
 	name = strings.TrimSpace(name)
 	if len(name) > 8*maxName || len(password) > 8*maxPassword {
 		return "", nil, ErrCredentials
 	}
-	release, err := a.attempts.begin("name\x00"+strings.ToLower(name), "from\x00"+from)
+	release, err := a.attempts.begin("name\x00"+strings.ToLower(name), "from\x00"+from.Address)
 	if err != nil {
 		return "", nil, err
 	}
@@ -359,10 +361,10 @@ func (a *Accounts) Login(ctx context.Context, name, password, from string) (toke
 		return "", nil, err
 	}
 	if !ok {
-		a.cfg.Log.Warn("login refused", "from", from)
+		a.cfg.Log.Warn("login refused", "from", from.Address)
 		return "", nil, ErrCredentials
 	}
-	if token, err = a.begin(ctx, acct.ID, hash); err != nil {
+	if token, err = a.begin(ctx, acct.ID, hash, from); err != nil {
 		return "", nil, err
 	}
 	release()
@@ -373,7 +375,7 @@ func (a *Accounts) Login(ctx context.Context, name, password, from string) (toke
 }
 
 // begin begins a session of an account that has the given hash for a password.
-func (a *Accounts) begin(ctx context.Context, id, hash string) (token string, err error) {
+func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (token string, err error) {
 	now := time.Now()
 	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
 		return "", err
@@ -381,11 +383,26 @@ func (a *Accounts) begin(ctx context.Context, id, hash string) (token string, er
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, see its documentation
 	token = strings.ToLower(encoding.EncodeToString(secret))
-	err = a.sessions.Create(ctx, &sqlstore.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now}, hash)
+	err = a.sessions.Create(ctx, &sqlstore.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent)}, hash)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrCredentials // disabled, or another password, since
 	}
 	return token, err
+}
+
+// A Client is where somebody logs in from.
+type Client struct {
+	Address string
+	Agent   string // what the browser says of itself
+}
+
+// clip bounds what a browser says of itself.
+func clip(agent string) string {
+	const most = 300
+	if len(agent) > most {
+		agent = agent[:most]
+	}
+	return strings.ToValidUTF8(agent, "")
 }
 
 // Session returns the account of a session. It fails with ErrNoSession if there is
@@ -403,7 +420,7 @@ func (a *Accounts) Session(ctx context.Context, token string) (*sqlstore.Account
 		return nil, err
 	}
 	now := time.Now()
-	if now.Sub(s.Seen) > a.cfg.SessionTime || now.Sub(s.Created) > a.cfg.SessionLife {
+	if !a.live(s, now) {
 		return nil, ErrNoSession
 	}
 	if now.Sub(s.Seen) > time.Minute {
@@ -412,6 +429,55 @@ func (a *Accounts) Session(ctx context.Context, token string) (*sqlstore.Account
 		}
 	}
 	return acct, nil
+}
+
+func (a *Accounts) live(s *sqlstore.Session, now time.Time) bool {
+	return now.Sub(s.Seen) <= a.cfg.SessionTime && now.Sub(s.Created) <= a.cfg.SessionLife
+}
+
+// A Session is a login that has not ended, as its owner sees it.
+type Session struct {
+	ID       string // not the token
+	Created  time.Time
+	LastUsed time.Time // to the minute
+	From     string    // address
+	Agent    string    // what the browser says of itself
+}
+
+// SessionID returns the ID of the session of a token.
+func (a *Accounts) SessionID(token string) string { return sessionID(sha256.Sum256([]byte(token))) }
+
+func sessionID(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }
+
+// Sessions returns the sessions of an account, newest first.
+func (a *Accounts) Sessions(ctx context.Context, id string) ([]Session, error) {
+	all, err := a.sessions.List(ctx, id)
+	list := []Session{}
+	for _, s := range all {
+		if a.live(s, time.Now()) {
+			list = append(list, Session{sessionID(s.Token), s.Created, s.Seen, s.Address, s.Agent})
+		}
+	}
+	return list, err
+}
+
+// EndSession ends a session of an account. A missing one matches fs.ErrNotExist.
+func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
+	all, err := a.sessions.List(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if sessionID(s.Token) == session {
+			return a.sessions.Delete(ctx, s.Token)
+		}
+	}
+	return fmt.Errorf("session %q: %w", session, fs.ErrNotExist)
+}
+
+// EndOtherSessions ends all sessions of an account but that of a token.
+func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
+	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
 }
 
 // sessionLength is the number of characters of a token: 256 bits.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,9 +40,11 @@ func (a *Accounts) base(r *http.Request) *url.URL {
 	return httpapi.PublicURL(r, a.cfg.BaseURL, a.cfg.TrustProxy)
 }
 
-// From returns the address of a client, for [Accounts.Login]: behind a proxy that is
-// trusted the one that it names, and of IPv6 the network.
-func (a *Accounts) From(r *http.Request) string { return httpapi.ClientNetwork(r, a.cfg.TrustProxy) }
+// From returns where a request comes from, for [Accounts.Login]. Behind a proxy that
+// is trusted the address is the one that it names; of IPv6 it is the network.
+func (a *Accounts) From(r *http.Request) Client {
+	return Client{Address: httpapi.ClientNetwork(r, a.cfg.TrustProxy), Agent: r.UserAgent()}
+}
 
 // Current returns the account whose session cookie a request has. It fails with
 // ErrNoSession if there is none that counts.
@@ -64,7 +67,7 @@ func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 		return a.keys.Authenticate(r)
 	}
 	acct, err := a.Current(r)
-	if err == ErrNoSession {
+	if errors.Is(err, ErrNoSession) {
 		return httpapi.Principal{}, httpapi.ErrUnauthenticated
 	}
 	if err != nil {

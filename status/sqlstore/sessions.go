@@ -15,6 +15,20 @@ type Session struct {
 	Account string
 	Created time.Time
 	Seen    time.Time // when it was used last, to the minute
+	Address string    // from which its owner has logged in
+	Agent   string    // what the browser says of itself
+}
+
+const sessionColumns = `token, account, created_ms, seen_ms, address, agent`
+
+func scanSession(row scanner) (*Session, error) {
+	var n Session
+	var token []byte
+	var created, seen int64
+	err := row.Scan(&token, &n.Account, &created, &seen, &n.Address, &n.Agent)
+	copy(n.Token[:], token)
+	n.Created, n.Seen = timeOf(created), timeOf(seen)
+	return &n, err
 }
 
 // Sessions keeps sessions. A missing one matches fs.ErrNotExist.
@@ -36,22 +50,18 @@ func (s *Sessions) Create(ctx context.Context, n *Session, password string) erro
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, `INSERT INTO sessions (token, account, created_ms, seen_ms) VALUES ($1, $2, $3, $4)`,
-			n.Token[:], n.Account, millis(n.Created), millis(n.Seen))
+		_, err = t.exec(ctx, `INSERT INTO sessions (`+sessionColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
+			n.Token[:], n.Account, millis(n.Created), millis(n.Seen), n.Address, n.Agent)
 		return err
 	})
 }
 
 // Get returns a session and its account, unless that is disabled.
-func (s *Sessions) Get(ctx context.Context, token [32]byte) (*Session, *Account, error) {
-	n := &Session{Token: token}
-	var a *Account
-	err := s.db.view(ctx, func(ctx context.Context, t tx) (err error) {
-		var created, seen int64
-		if err := t.row(ctx, `SELECT account, created_ms, seen_ms FROM sessions WHERE token = $1`, token[:]).Scan(&n.Account, &created, &seen); err != nil {
+func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *Session, a *Account, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) (err error) {
+		if n, err = scanSession(t.row(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:])); err != nil {
 			return err
 		}
-		n.Created, n.Seen = timeOf(created), timeOf(seen)
 		a, err = scanAccount(t.row(ctx, `SELECT `+accountColumns+` FROM accounts WHERE id = $1 AND disabled_ms IS NULL`, n.Account))
 		return err
 	})
@@ -62,6 +72,25 @@ func (s *Sessions) Get(ctx context.Context, token [32]byte) (*Session, *Account,
 		return nil, nil, err
 	}
 	return n, a, nil
+}
+
+// List returns the sessions of an account, also those that have ended by their age,
+// newest first.
+func (s *Sessions) List(ctx context.Context, account string) (list []*Session, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		n, err := scanSession(row)
+		list = append(list, n)
+		return err
+	}, `SELECT `+sessionColumns+` FROM sessions WHERE account = $1 ORDER BY created_ms DESC, token`, account)
+	return list, err
+}
+
+// DeleteOthers ends all sessions of an account but one.
+func (s *Sessions) DeleteOthers(ctx context.Context, account string, keep [32]byte) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1 AND token <> $2`, account, keep[:])
+		return err
+	})
 }
 
 // Touch records that a session was used.

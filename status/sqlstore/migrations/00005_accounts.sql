@@ -23,7 +23,9 @@ CREATE TABLE sessions (
     token      bytea PRIMARY KEY, -- SHA-256 of it
     account    text NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     created_ms bigint NOT NULL,
-    seen_ms    bigint NOT NULL
+    seen_ms    bigint NOT NULL,
+    address    text NOT NULL,     -- of who has logged in
+    agent      text NOT NULL      -- what the browser says of itself
 );
 CREATE INDEX sessions_account ON sessions (account);
 
