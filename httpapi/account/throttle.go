@@ -49,7 +49,7 @@ func (t *throttle) begin(name, from string) (succeeded func(), err error) {
 		names = append(names, from)
 	}
 	for _, n := range names {
-		if over := t.until[n].Sub(now) - (loginBurst-1)*loginSpacing; over > 0 {
+		if over := max(0, t.until[n].Sub(now)) - (loginBurst-1)*loginSpacing; over > 0 {
 			p := httpapi.NewProblem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many attempts to log in; try again later")
 			p.RetryAfter = over
 			return nil, p
