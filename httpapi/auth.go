@@ -6,14 +6,66 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
+
+// A Scope is a set of what a key may be used for.
+type Scope uint8
+
+// The scopes. What a key needs for an endpoint is in the OpenAPI document.
+const (
+	ScopeUpload  Scope = 1 << iota // sending files, and deleting them
+	ScopeOperate                   // beginning and cancelling operations
+	ScopeRead                      // everything else but ScopeAdmin: status, lists, downloads, what is possible
+	ScopeAdmin                     // managing the account: its keys, webhooks and usage
+
+	// DefaultScopes are those of a Principal that names none.
+	DefaultScopes = ScopeUpload | ScopeOperate | ScopeRead
+)
+
+var scopeNames = [...]string{"upload", "operate", "read", "admin"}
+
+// String returns the names of the scopes with spaces between them, such as
+// "upload operate read".
+func (s Scope) String() string {
+	var names []string
+	for i, name := range scopeNames {
+		if s&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// ParseScope reads what [Scope.String] writes; commas between the names are good
+// as well. A text without a name is no error: it is 0.
+func ParseScope(text string) (Scope, error) {
+	var s Scope
+	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
+		i := slices.Index(scopeNames[:], name)
+		if i < 0 {
+			return 0, fmt.Errorf("there is no scope %q; there are %s", name, strings.Join(scopeNames[:], ", "))
+		}
+		s |= 1 << i
+	}
+	return s, nil
+}
 
 // A Principal is who makes a request.
 type Principal struct {
 	Account string // owns files and operations
 	KeyID   string // for logs and usage; not the key
+
+	// Scopes are what the key may be used for. 0: DefaultScopes, for an
+	// Authenticator that knows nothing of scopes.
+	Scopes Scope
+
+	// Administrator says that, with ScopeAdmin, other accounts may be managed
+	// as well.
+	Administrator bool
 
 	// Rate limits the requests with this key, or of this account if KeyID is
 	// empty. Zero: Limits.Rate.
@@ -87,18 +139,36 @@ func AllowAll() Authenticator {
 
 type principalKey struct{}
 
+// PrincipalOf returns who makes a request that the service has let through, from
+// the context of the request. An [Extension] and a [Quota] may ask.
+func PrincipalOf(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}
+
 // principal returns who makes a request that went through authenticated.
 func principal(r *http.Request) Principal {
-	p, _ := r.Context().Value(principalKey{}).(Principal)
+	p, _ := PrincipalOf(r.Context())
 	return p
 }
 
-// authenticated lets only known principals through.
-func (s *Service) authenticated(h http.HandlerFunc) http.HandlerFunc {
+// may refuses a principal whose key is not for a scope.
+func (p Principal) may(scope Scope) error {
+	if p.Scopes&scope == scope {
+		return nil
+	}
+	return problem(http.StatusForbidden, "forbidden", "the API key does not allow this: it needs the scope %s", scope)
+}
+
+// authenticated lets only known principals through that have a scope.
+func (s *Service) authenticated(h http.HandlerFunc, scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.authenticate(r)
 		if err == nil {
 			err = s.limit(w, p)
+		}
+		if err == nil {
+			err = p.may(scope)
 		}
 		if err != nil {
 			s.fail(w, r, err)
@@ -127,6 +197,9 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	p, err := s.cfg.Auth.Authenticate(r)
 	if err == nil && p.Account == "" {
 		err = ErrUnauthenticated
+	}
+	if p.Scopes == 0 {
+		p.Scopes = DefaultScopes
 	}
 	wrong := errors.Is(err, ErrUnauthenticated)
 	if stranger && !wrong {

@@ -88,6 +88,9 @@ type Config struct {
 	Retention Retention
 	Quota     Quota // nil: none
 
+	// Extensions add endpoints to those of the service.
+	Extensions []Extension
+
 	// Engines are shown by formats and readyz, also those that are missing.
 	Engines []Engine
 

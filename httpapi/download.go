@@ -27,6 +27,9 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 		if aerr == nil {
 			owner, aerr = who.Account, s.limit(w, who)
 		}
+		if aerr == nil {
+			aerr = who.may(ScopeRead)
+		}
 		if aerr != nil && (err == nil || s.cfg.PrivateDownloads || !errors.Is(aerr, ErrUnauthenticated)) {
 			s.fail(w, r, aerr)
 			return

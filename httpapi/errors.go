@@ -34,6 +34,9 @@ type Problem struct {
 	Param     string   `json:"param,omitempty"`   // the member of the request it is about
 	Allowed   []string `json:"allowed,omitempty"` // values that would be accepted
 
+	// Quota tells which quota is used up; only if one is.
+	Quota *QuotaUse `json:"quota,omitempty"`
+
 	// RetryAfter is sent as the header of that name, in whole seconds; 0
 	// sends none.
 	RetryAfter time.Duration `json:"-"`
@@ -69,6 +72,9 @@ func asProblem(err error) *Problem {
 		p.Param, p.Allowed = "parameters."+param.Param, param.Allowed
 		return p
 	}
+	if p := asQuotaProblem(err); p != nil {
+		return p
+	}
 	var full *status.QueueFullError
 	if errors.As(err, &full) {
 		p := problem(http.StatusTooManyRequests, "queue_full", "too many operations of the service are waiting; try again later")
@@ -93,6 +99,72 @@ func asProblem(err error) *Problem {
 		}
 	}
 	return problem(http.StatusInternalServerError, "internal_error", "something went wrong on the server; the request id helps to find out what")
+}
+
+// A QuotaUse is how much of a quota is used.
+type QuotaUse struct {
+	What  string    `json:"what"`           // "stored_bytes", "bytes_per_day", "operations_per_day" or another name
+	Limit int64     `json:"limit"`          // how much may be used
+	Used  int64     `json:"used"`           // how much is, without what was asked for
+	Reset time.Time `json:"reset,omitzero"` // when it begins anew; zero: when something is given back
+}
+
+// A QuotaError says which quota is used up. It matches [ErrQuota]; the text that
+// clients get is made of its fields. Any other error with a method Exceeded like
+// the one it has is told in the same way.
+type QuotaError struct {
+	What  string // see QuotaUse
+	Limit int64
+	Used  int64
+	Reset time.Time
+}
+
+// Error implements error.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("quota exceeded: %s: %d of %d are used", e.What, e.Used, e.Limit)
+}
+
+// Is makes e match [ErrQuota].
+func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
+
+// Exceeded returns the fields of e.
+func (e *QuotaError) Exceeded() (what string, limit, used int64, reset time.Time) {
+	return e.What, e.Limit, e.Used, e.Reset
+}
+
+// quotaText is for people.
+func quotaText(what string, limit, used int64) string {
+	switch what {
+	case "stored_bytes":
+		return fmt.Sprintf("your files take %d of the %d bytes that they may have in all; delete some, or wait until they expire", used, limit)
+	case "bytes_per_day":
+		return fmt.Sprintf("%d of the %d bytes that you may upload in a day are used", used, limit)
+	case "operations_per_day":
+		return fmt.Sprintf("%d of the %d operations that you may have in a day are used", used, limit)
+	}
+	return fmt.Sprintf("the quota %s is used up: %d of %d", what, used, limit)
+}
+
+// asQuotaProblem returns nil if the error is not about a quota.
+func asQuotaProblem(err error) *Problem {
+	var e interface {
+		Exceeded() (what string, limit, used int64, reset time.Time)
+	}
+	if !errors.As(err, &e) {
+		return nil
+	}
+	what, limit, used, reset := e.Exceeded()
+	reset = stamp(reset)
+	p := problem(http.StatusTooManyRequests, "quota_exceeded", "%s", quotaText(what, limit, used))
+	if !reset.IsZero() {
+		p.Detail += "; it begins anew at " + reset.Format(time.RFC3339)
+	}
+	p.Quota = &QuotaUse{What: what, Limit: limit, Used: used, Reset: reset}
+	p.RetryAfter = time.Minute
+	if !reset.IsZero() {
+		p.RetryAfter = max(time.Second, time.Until(reset))
+	}
+	return p
 }
 
 // errorMap is searched in order. An empty detail shows the error's own text:

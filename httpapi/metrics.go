@@ -89,7 +89,7 @@ func (m *metrics) request(r *http.Request, rec *recorder, d time.Duration) {
 // knownMethod keeps a client from making up labels.
 func knownMethod(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return method
 	}
 	return "other"

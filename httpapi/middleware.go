@@ -83,7 +83,7 @@ func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
 	if !preflight {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-MD5, Idempotency-Key, X-D3-API-Key, X-Request-Id, Range")
 	h.Set("Access-Control-Max-Age", "7200")
 	w.WriteHeader(http.StatusNoContent)

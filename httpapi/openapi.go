@@ -45,12 +45,17 @@ type openAPI struct {
 
 // describeAPI completes the document with what is registered: the names of the
 // actions and their parameters, and where responses carry their members.
-func describeAPI(reg *fileops.Registry, envelope Envelope) (openAPI, error) {
+func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) (openAPI, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal(openAPISource, &file); err != nil {
 		return openAPI{}, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	d := document{plain(file.Content[0])}
+	for _, e := range extensions {
+		if err := d.merge(e.OpenAPI); err != nil {
+			return openAPI{}, fmt.Errorf("httpapi: document of an extension: %w", err)
+		}
+	}
 	d.addErrors()
 	d.addActions(reg)
 	d.addEnvelope(envelope)
@@ -462,7 +467,7 @@ func (d document) responses(f func(*yaml.Node)) {
 }
 
 // methods are the keys of operations in a path item, in the order of the page.
-var methods = []string{"get", "head", "post", "put", "delete"}
+var methods = []string{"get", "head", "post", "put", "patch", "delete"}
 
 // addRequestID adds the header that every response has.
 func (d document) addRequestID() {
@@ -785,8 +790,8 @@ func curl(method, url string, o docsOperation) string {
 		b.WriteString("-I ")
 	case method == "put":
 		return `curl -i -T report.docx "$UPLOAD_URL"`
-	case method == "delete":
-		b.WriteString("-X DELETE ")
+	case method == "delete", method == "patch":
+		b.WriteString("-X " + strings.ToUpper(method) + " ")
 	case o.ID == "operationEvents":
 		b.WriteString("-N ")
 	case strings.HasPrefix(o.ID, "download"):

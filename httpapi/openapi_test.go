@@ -60,7 +60,7 @@ func sampleRegistry(t testing.TB) *fileops.Registry {
 // described returns the document and its JSON as a value.
 func described(t testing.TB, envelope Envelope) (openAPI, map[string]any) {
 	t.Helper()
-	o, err := describeAPI(sampleRegistry(t), envelope)
+	o, err := describeAPI(sampleRegistry(t), envelope, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestOpenAPIWithoutActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := describeAPI(reg, EnvelopeDual)
+	o, err := describeAPI(reg, EnvelopeDual, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,9 +447,9 @@ func TestOpenAPIEnvelopes(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	size := int64(12)
 	const key = "k3v7mzq2d5yhw6tcn4xrfa7p2e"
-	done := statusResponse{
+	done := OperationStatus{
 		OperationStatus: "completed", MainTaskID: "0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20", Action: "convert", Progress: 100,
-		CreatedAt: now, FinishedAt: now, FilesData: []fileData{{
+		CreatedAt: now, FinishedAt: now, FilesData: []FileStatus{{
 			FileKey: key, InputFileKey: key, Status: "completed", Progress: 100, DownloadLink: "/v1/download/" + key,
 			FileName: "a.pdf", Size: &size, MimeType: "application/pdf",
 		}},
@@ -475,7 +475,7 @@ func TestOpenAPIEnvelopes(t *testing.T) {
 				{"POST", "/api/v1/do", doResponse{"17"}, false},
 				{"GET", "/api/v1/status/0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20", done, true},
 				{"GET", "/api/v1/status/0b9f1c7e-3d52-4a86-9a4e-5f0f3f1b7c20", linkless, false},
-				{"GET", "/api/v1/operations", listResponse{Operations: []statusResponse{done}}, true},
+				{"GET", "/api/v1/operations", listResponse{Operations: []OperationStatus{done}}, true},
 				{"GET", "/api/v1/operations", listResponse{}, false}, // null
 			} {
 				w := httptest.NewRecorder()

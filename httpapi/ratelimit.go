@@ -80,6 +80,10 @@ func (b *buckets) take(name string, r Rate, now time.Duration) allowance {
 	defer s.mu.Unlock()
 	full, known := s.full[name]
 	full = max(full, now)
+	if full > now+size { // it was emptied under another rate
+		full = now + size
+		s.full[name] = full
+	}
 	a := allowance{limit: burst}
 	if a.ok = full+spacing-now <= size; a.ok {
 		full += spacing
@@ -217,11 +221,15 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
-// clientNetwork returns the address that a request comes from: behind a proxy that
-// is trusted, the one that it has added. An IPv6 host owns a whole /64.
-func (s *Service) clientNetwork(r *http.Request) string {
+// clientNetwork returns the address that a request comes from.
+func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
+
+// ClientNetwork returns the address that a request comes from, as a text to count by:
+// behind a proxy that is trusted, the one that it has added. Of IPv6 it is the /64
+// network, which one host owns as a whole.
+func ClientNetwork(r *http.Request, trustProxy bool) string {
 	text := r.RemoteAddr
-	if s.cfg.TrustProxy {
+	if trustProxy {
 		if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
 			last := all[len(all)-1]
 			text = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 type route struct {
 	method, path string
 	handler      http.HandlerFunc
-	open         bool // no API key
-	noAlias      bool // only under its own path
+	scope        Scope // that the API key must have; 0: any key
+	open         bool  // no API key
+	noAlias      bool  // only under its own path
 }
 
 // prefixes are the ways in which clients address the API. The first is the one
@@ -22,20 +24,20 @@ var prefixes = [...]string{"/api/v1", "/v1/biz", "/v1/external"}
 
 func (s *Service) routes() []route {
 	return []route{
-		{method: "POST", path: "/api/v1/initiate-upload", handler: s.initiateUpload},
-		{method: "POST", path: "/api/v1/complete-upload", handler: s.completeUpload},
-		{method: "POST", path: "/api/v1/do", handler: s.do},
-		{method: "POST", path: "/api/v1/supported-operation", handler: s.supportedOperation},
-		{method: "GET", path: "/api/v1/supported-operation", handler: s.supportedOperation},
-		{method: "GET", path: "/api/v1/status/:main_task_id", handler: s.operationStatus},
-		{method: "DELETE", path: "/api/v1/status/:main_task_id", handler: s.cancel},
-		{method: "GET", path: "/api/v1/status/:main_task_id/:file_key", handler: s.fileStatus},
-		{method: "GET", path: "/api/v1/operations", handler: s.listOperations},
-		{method: "GET", path: "/api/v1/formats", handler: s.formats},
-		{method: "DELETE", path: "/api/v1/files/:file_key", handler: s.deleteFile},
+		{method: "POST", path: "/api/v1/initiate-upload", handler: s.initiateUpload, scope: ScopeUpload},
+		{method: "POST", path: "/api/v1/complete-upload", handler: s.completeUpload, scope: ScopeUpload},
+		{method: "POST", path: "/api/v1/do", handler: s.do, scope: ScopeOperate},
+		{method: "POST", path: "/api/v1/supported-operation", handler: s.supportedOperation, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/supported-operation", handler: s.supportedOperation, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/status/:main_task_id", handler: s.operationStatus, scope: ScopeRead},
+		{method: "DELETE", path: "/api/v1/status/:main_task_id", handler: s.cancel, scope: ScopeOperate},
+		{method: "GET", path: "/api/v1/status/:main_task_id/:file_key", handler: s.fileStatus, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/operations", handler: s.listOperations, scope: ScopeRead},
+		{method: "GET", path: "/api/v1/formats", handler: s.formats, scope: ScopeRead},
+		{method: "DELETE", path: "/api/v1/files/:file_key", handler: s.deleteFile, scope: ScopeUpload},
 		{method: "GET", path: "/api/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
 
-		{method: "POST", path: "/v1/external/upload", handler: s.initiateUpload, noAlias: true},
+		{method: "POST", path: "/v1/external/upload", handler: s.initiateUpload, scope: ScopeUpload, noAlias: true},
 		{method: "GET", path: "/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
 		{method: "PUT", path: uploadPath + "*part", handler: s.putPart, open: true, noAlias: true},
 
@@ -51,7 +53,7 @@ func (s *Service) routes() []route {
 // uploadPath is where upload URLs lead.
 const uploadPath = "/v1/upload/"
 
-func (s *Service) newRouter() *httprouter.Router {
+func (s *Service) newRouter() (_ *httprouter.Router, err error) {
 	router := httprouter.New()
 	// A redirect would make clients repeat a PUT of gigabytes, or drop it.
 	router.RedirectTrailingSlash = false
@@ -62,7 +64,13 @@ func (s *Service) newRouter() *httprouter.Router {
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
 	})
-	for _, rt := range s.routes() {
+	defer func() {
+		// The router panics if a path is given twice or is none.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("httpapi: routes: %v", p)
+		}
+	}()
+	for _, rt := range append(s.routes(), s.extensions()...) {
 		for i, prefix := range prefixes {
 			path := rt.path
 			if i > 0 {
@@ -74,13 +82,13 @@ func (s *Service) newRouter() *httprouter.Router {
 			s.handle(router, rt, path)
 		}
 	}
-	return router
+	return router, nil
 }
 
 func (s *Service) handle(router *httprouter.Router, rt route, path string) {
 	h := rt.handler
 	if !rt.open {
-		h = s.authenticated(h)
+		h = s.authenticated(h, rt.scope)
 	}
 	adapter := func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
 		for _, p := range params {

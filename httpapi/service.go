@@ -97,8 +97,8 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
-	s.router = s.newRouter()
-	return s, nil
+	s.router, err = s.newRouter()
+	return s, err
 }
 
 // Run does the background work until ctx is done: it repairs what a crash left
@@ -161,9 +161,16 @@ func (s *Service) Operations() *status.Tracker { return s.tracker }
 // Capabilities returns what the service offers.
 func (s *Service) Capabilities() *capability.Matrix { return s.offered.Load().matrix }
 
+// Engines returns what the actions on offer are built on, also what is missing.
+func (s *Service) Engines() []Engine { return s.offered.Load().engines }
+
+// Sandbox returns what confines the engines of this process, nil if that is not known.
+func (s *Service) Sandbox() *Sandbox { return s.cfg.Sandbox }
+
 // A catalogue is what clients are told that they can have done.
 type catalogue struct {
 	matrix  *capability.Matrix
+	engines []Engine
 	formats formatsResponse
 	openAPI openAPI
 }
@@ -177,9 +184,9 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	if err != nil {
 		return err
 	}
-	c := &catalogue{matrix: capability.New(reg, aliases)}
+	c := &catalogue{matrix: capability.New(reg, aliases), engines: engines}
 	c.formats = describeFormats(c.matrix, engines)
-	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope); err != nil {
+	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.cfg.Extensions); err != nil {
 		return err
 	}
 	s.offered.Store(c)

@@ -18,7 +18,7 @@ func (s *Service) operationStatus(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, s.describe(op))
+	s.reply(w, s.Describe(op))
 }
 
 // wait returns the operation of a request, not before it is final or the time
@@ -69,9 +69,9 @@ func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	resp := s.describe(op)
+	resp := s.Describe(op)
 	all := resp.FilesData
-	resp.FilesData = []fileData{}
+	resp.FilesData = []FileStatus{}
 	for _, fd := range all {
 		match := fd.FileKey == key || fd.InputFileKey == key
 		for _, in := range fd.InputFileKeys {
@@ -110,7 +110,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
 			w.WriteHeader(http.StatusOK)
 		}
-		b, err := s.encode(s.describe(op))
+		b, err := s.encode(s.Describe(op))
 		if err != nil {
 			return
 		}
@@ -131,7 +131,7 @@ func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.reply(w, s.describe(op))
+	s.reply(w, s.Describe(op))
 }
 
 // listOperations answers GET /operations.
@@ -156,7 +156,7 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 	}
 	limit := query.Limit
 	query.Limit++ // one more tells whether there is a next page
-	resp := listResponse{Operations: []statusResponse{}}
+	resp := listResponse{Operations: []OperationStatus{}}
 	for op, err := range s.tracker.List(r.Context(), query) {
 		if err != nil {
 			s.fail(w, r, err)
@@ -166,16 +166,17 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 			resp.NextCursor = resp.Operations[limit-1].MainTaskID
 			break
 		}
-		resp.Operations = append(resp.Operations, s.describe(op))
+		resp.Operations = append(resp.Operations, s.Describe(op))
 	}
 	s.reply(w, resp)
 }
 
-// describe tells the state of an operation.
-func (s *Service) describe(op *status.Operation) statusResponse {
-	resp := statusResponse{
+// Describe tells the state of an operation as its owner sees it, without the
+// envelope of a response.
+func (s *Service) Describe(op *status.Operation) OperationStatus {
+	resp := OperationStatus{
 		OperationStatus: string(op.State), MainTaskID: op.ID, Action: op.Action, Notes: op.Notes,
-		CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []fileData{},
+		CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []FileStatus{},
 	}
 	total := 0.0
 	for _, it := range op.Items {
@@ -193,8 +194,8 @@ func (s *Service) describe(op *status.Operation) statusResponse {
 }
 
 // describeItem returns an element for each result, or one if there is none.
-func (s *Service) describeItem(it status.Item) []fileData {
-	fd := fileData{Status: string(it.State), Progress: int(100 * it.Progress)}
+func (s *Service) describeItem(it status.Item) []FileStatus {
+	fd := FileStatus{Status: string(it.State), Progress: int(100 * it.Progress)}
 	if len(it.Inputs) > 0 {
 		fd.InputFileKey = it.Inputs[0].Key
 	}
@@ -204,7 +205,7 @@ func (s *Service) describeItem(it status.Item) []fileData {
 		}
 	}
 	if it.State == status.Completed && len(it.Results) > 0 {
-		var all []fileData
+		var all []FileStatus
 		for _, res := range it.Results {
 			one := fd
 			one.Progress = 100
@@ -220,10 +221,10 @@ func (s *Service) describeItem(it status.Item) []fileData {
 	if it.State == status.Failed && it.Error != nil {
 		fd.ErrorCode, fd.ErrorMessage = it.Error.Code, it.Error.Message
 	}
-	return []fileData{fd}
+	return []FileStatus{fd}
 }
 
-func (fd *fileData) describeFile(f status.File) {
+func (fd *FileStatus) describeFile(f status.File) {
 	fd.FileKey, fd.FileName, fd.MimeType, fd.Size = f.Key, f.Name, f.ContentType, &f.Size
 	fd.ExpiresAt = stamp(f.Expires)
 }

@@ -78,14 +78,21 @@ func (req *initiateRequest) check() error {
 
 // baseURL returns the public address of the service.
 func (s *Service) baseURL(r *http.Request) *url.URL {
-	if s.cfg.BaseURL != nil {
-		return s.cfg.BaseURL
+	return PublicURL(r, s.cfg.BaseURL, s.cfg.TrustProxy)
+}
+
+// PublicURL returns the address of the service as the client of a request knows it:
+// base, or else what the request was sent to, believing X-Forwarded-Proto and
+// X-Forwarded-Host only if trustProxy is set.
+func PublicURL(r *http.Request, base *url.URL, trustProxy bool) *url.URL {
+	if base != nil {
+		return base
 	}
 	u := &url.URL{Scheme: "http", Host: r.Host, Path: "/"}
 	if r.TLS != nil {
 		u.Scheme = "https"
 	}
-	if s.cfg.TrustProxy {
+	if trustProxy {
 		if p := r.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
 			u.Scheme = p
 		}

@@ -77,7 +77,9 @@ type capabilityResponse struct {
 	Reason                string         `json:"reason,omitempty"`
 }
 
-type statusResponse struct {
+// OperationStatus is the status of an operation as clients see it. See
+// [Service.Describe].
+type OperationStatus struct {
 	OperationStatus string            `json:"operation_status"`
 	MainTaskID      string            `json:"main_task_id"`
 	Action          string            `json:"action"`
@@ -85,10 +87,12 @@ type statusResponse struct {
 	Notes           map[string]string `json:"notes,omitempty"`
 	CreatedAt       time.Time         `json:"created_at"`
 	FinishedAt      time.Time         `json:"finished_at,omitzero"`
-	FilesData       []fileData        `json:"files_data"`
+	FilesData       []FileStatus      `json:"files_data"`
 }
 
-type fileData struct {
+// FileStatus is an element of files_data: a result, or an input as long as there is
+// no result of it.
+type FileStatus struct {
 	FileKey       string    `json:"file_key"`
 	InputFileKey  string    `json:"input_file_key"`
 	InputFileKeys []string  `json:"input_file_keys,omitempty"` // of a joint action
@@ -104,8 +108,8 @@ type fileData struct {
 }
 
 type listResponse struct {
-	Operations []statusResponse `json:"operations"`
-	NextCursor string           `json:"next_cursor,omitempty"`
+	Operations []OperationStatus `json:"operations"`
+	NextCursor string            `json:"next_cursor,omitempty"`
 }
 
 type formatsResponse struct {

@@ -107,7 +107,7 @@ func listKeys(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	return withKeys(ctx, where, func(keys *account.Keys) error {
-		all, err := keys.List(ctx)
+		all, err := keys.List(ctx, "")
 		if err != nil {
 			return err
 		}

@@ -351,7 +351,7 @@ func writable(dir string) error {
 
 // firstKey creates a key if the data directory has none yet, and returns it.
 func (a *app) firstKey(ctx context.Context) (string, error) {
-	all, err := a.keys.List(ctx)
+	all, err := a.keys.List(ctx, "")
 	if err != nil || len(all) > 0 {
 		return "", err
 	}

@@ -1,12 +1,7 @@
-// Package account keeps API keys and recognises who uses them. [Keys] is an
-// httpapi.Authenticator over the keys in a database.
-//
-// A key is shown once, when it is made; afterwards there is only its hash and
-// a prefix that tells it from others. Because a key is 160 random bits, a plain
-// SHA-256 is enough: there is nothing to guess.
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,8 +12,9 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -29,18 +25,13 @@ import (
 // Prefix starts every key, so that people and secret scanners recognise one.
 const Prefix = "fw_"
 
-// cacheTime is how long a key is believed without asking the database again.
-// It is the longest that a key revoked by another process goes on to work.
-const cacheTime = time.Second
-
-// maxCached bounds the keys that are remembered.
-const maxCached = 10000
-
 // A Store keeps keys; *sqlstore.Keys is one.
 type Store interface {
 	Create(ctx context.Context, k *sqlstore.Key) error
-	ByHash(ctx context.Context, hash [32]byte) (*sqlstore.Key, error)
 	List(ctx context.Context, account string) ([]*sqlstore.Key, error)
+	Get(ctx context.Context, id string) (*sqlstore.Key, error)
+	Grants(ctx context.Context, hashes ...[32]byte) ([]*sqlstore.Grant, error)
+	Update(ctx context.Context, k *sqlstore.Key) error
 	Revoke(ctx context.Context, id string) error
 	Touch(ctx context.Context, id string) error
 }
@@ -50,13 +41,7 @@ type Keys struct {
 	store Store
 	log   *slog.Logger
 
-	mu    sync.Mutex
-	cache map[[32]byte]cached
-}
-
-type cached struct {
-	key   *sqlstore.Key // nil: there is none
-	until time.Time
+	asked queue
 }
 
 // NewKeys returns the keys in store. log may be nil.
@@ -64,29 +49,50 @@ func NewKeys(store Store, log *slog.Logger) *Keys {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Keys{store: store, log: log, cache: make(map[[32]byte]cached)}
+	k := &Keys{store: store, log: log}
+	k.asked.ask = store.Grants
+	return k
 }
 
 // NewKey says what a key is to be like.
 type NewKey struct {
-	Name    string    // for people; required
-	Account string    // that owns what is uploaded with it; "": an account of its own
-	Expires time.Time // zero: never
+	Name    string        // for people; required
+	Account string        // that owns what is uploaded with it; "": an account of its own
+	Expires time.Time     // zero: never
+	Scopes  httpapi.Scope // what it may be used for; 0: httpapi.DefaultScopes
+	Rate    httpapi.Rate  // zero: the default of the service
 }
+
+// keyName returns the name of a key as it is kept.
+func keyName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "":
+		return "", httpapi.Invalid("name", "a key needs a name")
+	case utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, unicode.IsControl):
+		return "", httpapi.Invalid("name", "the name of a key may have at most %d characters, none of them a control character", maxName)
+	}
+	return name, nil
+}
+
+// maxName is the most characters of a name.
+const maxName = 100
 
 var encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // Create makes a key. raw is the key itself, which cannot be had again.
 func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *sqlstore.Key, err error) {
-	if strings.TrimSpace(n.Name) == "" {
-		return "", nil, errors.New("a key needs a name")
+	name, err := keyName(n.Name)
+	if err != nil {
+		return "", nil, err
 	}
 	secret := make([]byte, 20)
 	rand.Read(secret) // never fails, see its documentation
 	raw = Prefix + strings.ToLower(encoding.EncodeToString(secret))
 	key = &sqlstore.Key{
-		ID: uuid.NewString(), Name: n.Name, Prefix: raw[:len(Prefix)+6], Account: n.Account,
+		ID: uuid.NewString(), Name: name, Prefix: raw[:len(Prefix)+6], Account: n.Account,
 		Hash: sha256.Sum256([]byte(raw)), Created: time.Now(), Expires: n.Expires,
+		Scopes: cmp.Or(n.Scopes, httpapi.DefaultScopes).String(), Rate: n.Rate.PerSecond, Burst: n.Rate.Burst,
 	}
 	if key.Account == "" {
 		key.Account = key.ID
@@ -97,19 +103,56 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *sqlstore.
 	return raw, key, nil
 }
 
-// List returns all keys, oldest first, also those that are not valid any more.
-func (k *Keys) List(ctx context.Context) ([]*sqlstore.Key, error) { return k.store.List(ctx, "") }
+// Get returns a key. A missing one matches fs.ErrNotExist.
+func (k *Keys) Get(ctx context.Context, id string) (*sqlstore.Key, error) {
+	return k.store.Get(ctx, id)
+}
 
-// Revoke makes a key invalid: at once in this process, within a second in
-// others.
+// List returns the keys of an account, or all if account is "", oldest first, also
+// those that are not valid any more.
+func (k *Keys) List(ctx context.Context, account string) ([]*sqlstore.Key, error) {
+	return k.store.List(ctx, account)
+}
+
+// A KeyChange is what is to be changed of a key. What is nil stays.
+type KeyChange struct {
+	Name    *string
+	Expires *time.Time // zero: never
+	Scopes  *httpapi.Scope
+	Rate    *httpapi.Rate
+}
+
+// Update changes a key, at once in all processes, and returns it. A missing one
+// matches fs.ErrNotExist.
+func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*sqlstore.Key, error) {
+	key, err := k.store.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if c.Name != nil {
+		if key.Name, err = keyName(*c.Name); err != nil {
+			return nil, err
+		}
+	}
+	if c.Expires != nil {
+		key.Expires = *c.Expires
+	}
+	if c.Scopes != nil {
+		key.Scopes = c.Scopes.String()
+	}
+	if c.Rate != nil {
+		key.Rate, key.Burst = c.Rate.PerSecond, c.Rate.Burst
+	}
+	return key, k.store.Update(ctx, key)
+}
+
+// Revoke makes a key invalid: a request that comes after Revoke has returned is
+// refused, in all processes.
 func (k *Keys) Revoke(ctx context.Context, id string) error {
 	err := k.store.Revoke(ctx, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key with the id %q", id)
+		return fmt.Errorf("there is no key with the id %q: %w", id, fs.ErrNotExist)
 	}
-	k.mu.Lock()
-	clear(k.cache)
-	k.mu.Unlock()
 	return err
 }
 
@@ -119,44 +162,32 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if !strings.HasPrefix(raw, Prefix) || len(raw) > 100 {
 		return httpapi.Principal{}, httpapi.ErrUnauthenticated
 	}
-	key, err := k.lookup(r.Context(), sha256.Sum256([]byte(raw)))
+	// That the hash is looked up, and not compared, gives no time to measure: who
+	// does not know a key cannot steer its hash.
+	g, err := k.asked.get(r.Context(), sha256.Sum256([]byte(raw)))
 	if err != nil {
 		return httpapi.Principal{}, err
 	}
-	if key == nil || !key.Valid(time.Now()) {
+	if g == nil || !g.Valid(time.Now()) {
 		return httpapi.Principal{}, httpapi.ErrUnauthenticated
 	}
-	if err := k.store.Touch(r.Context(), key.ID); err != nil {
-		k.log.Warn("use of a key not recorded", "key", key.ID, "err", err)
+	if g.Disabled {
+		return httpapi.Principal{}, errDisabled
 	}
-	return httpapi.Principal{Account: key.Account, KeyID: key.ID}, nil
+	scopes, err := httpapi.ParseScope(g.Scopes)
+	if err != nil {
+		return httpapi.Principal{}, fmt.Errorf("key %s: %w", g.ID, err)
+	}
+	if err := k.store.Touch(r.Context(), g.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.log.Warn("use of a key not recorded", "key", g.ID, "err", err)
+	}
+	return httpapi.Principal{
+		Account: g.Account, KeyID: g.ID, Scopes: scopes, Administrator: g.Administrator,
+		Rate: httpapi.Rate{PerSecond: g.Rate, Burst: g.Burst},
+	}, nil
 }
 
-// lookup returns the key with a hash, or nil if there is none. That the hash
-// is looked up, and not compared, gives no time to measure: who does not know a
-// key cannot steer its hash.
-func (k *Keys) lookup(ctx context.Context, hash [32]byte) (*sqlstore.Key, error) {
-	now := time.Now()
-	k.mu.Lock()
-	c, ok := k.cache[hash]
-	k.mu.Unlock()
-	if ok && now.Before(c.until) {
-		return c.key, nil
-	}
-	key, err := k.store.ByHash(ctx, hash)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // not remembered: wrong keys could fill the memory
-	}
-	if err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	if len(k.cache) >= maxCached {
-		clear(k.cache)
-	}
-	k.cache[hash] = cached{key, now.Add(cacheTime)}
-	k.mu.Unlock()
-	return key, nil
-}
+// errDisabled is told to those who have a key of an account that is disabled.
+var errDisabled error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the account is disabled")
 
 var _ httpapi.Authenticator = (*Keys)(nil)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,7 +78,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.name, p, err)
 		}
 	}
-	all, err := keys.List(t.Context())
+	all, err := keys.List(t.Context(), "")
 	if err != nil || len(all) != 3 || all[0].LastUsed.IsZero() {
 		t.Errorf("list: %+v, %v", all, err)
 	}
@@ -95,28 +97,90 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A key that another process revokes stops working within seconds.
+// A key that another process changes or revokes is so at once: the next request
+// notices.
 func TestRevokedElsewhere(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "keys.db")
-	here, there := account.NewKeys(open(t, path).Keys(), nil), account.NewKeys(open(t, path).Keys(), nil)
-	raw, key, err := here.Create(t.Context(), account.NewKey{Name: "laptop"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := here.Authenticate(request("Authorization", "Bearer "+raw)); err != nil {
-		t.Fatal(err)
-	}
-	if err := there.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		if _, err := here.Authenticate(request("Authorization", "Bearer "+raw)); err != nil {
-			return
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
+		here, there := account.NewKeys(connect().Keys(), nil), account.NewKeys(connect().Keys(), nil)
+		raw, key, err := here.Create(t.Context(), account.NewKey{Name: "laptop"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Error("it goes on to work")
+		r := request("Authorization", "Bearer "+raw)
+		if p, err := here.Authenticate(r); err != nil || p.Scopes != httpapi.DefaultScopes || p.Rate != (httpapi.Rate{}) {
+			t.Fatal(p, err)
+		}
+		scopes, rate, name, end := httpapi.ScopeUpload, httpapi.Rate{PerSecond: 2, Burst: 3}, "phone", time.Now().Add(time.Hour)
+		if _, err := there.Update(t.Context(), key.ID, account.KeyChange{Scopes: &scopes, Rate: &rate, Name: &name, Expires: &end}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := here.Authenticate(r); err != nil || p.Scopes != scopes || p.Rate != rate {
+			t.Errorf("changed elsewhere: %+v, %v", p, err)
+		}
+		if k, err := here.Get(t.Context(), key.ID); err != nil || k.Name != name || k.Expires.IsZero() {
+			t.Errorf("changed elsewhere: %+v, %v", k, err)
+		}
+		if err := there.Revoke(t.Context(), key.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.Authenticate(r); !errors.Is(err, httpapi.ErrUnauthenticated) {
+			t.Errorf("revoked elsewhere: %v", err)
+		}
+		for _, err := range []error{here.Revoke(t.Context(), "nothing"), second(here.Get(t.Context(), "nothing")), second(here.Update(t.Context(), "nothing", account.KeyChange{}))} {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a key that is not there: %v", err)
+			}
+		}
+	})
+}
+
+// However many requests come together, each is let in or not by what was true after
+// it had come.
+func TestKeysTogether(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
+		here, there := account.NewKeys(connect().Keys(), nil), account.NewKeys(connect().Keys(), nil)
+		const n = 70 // more than are asked for at once
+		raws, ids := make([]string, n), make([]string, n)
+		for i := range n {
+			raw, key, err := there.Create(t.Context(), account.NewKey{Name: "k", Account: fmt.Sprint("account", i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			raws[i], ids[i] = raw, key.ID
+		}
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				for range 20 {
+					if p, err := here.Authenticate(request("Authorization", "Bearer "+raws[i])); err != nil || p.KeyID != ids[i] {
+						t.Errorf("%+v, %v", p, err)
+						return
+					}
+				}
+				if i%2 == 0 {
+					return
+				}
+				if err := there.Revoke(t.Context(), ids[i]); err != nil {
+					t.Error(err)
+				}
+				for range 5 {
+					if p, err := here.Authenticate(request("Authorization", "Bearer "+raws[i])); !errors.Is(err, httpapi.ErrUnauthenticated) {
+						t.Errorf("revoked: %+v, %v", p, err)
+					}
+				}
+			})
+			if i%7 == 0 { // some give up
+				wg.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel()
+					here.Authenticate(request("Authorization", "Bearer "+raws[i]).WithContext(ctx))
+				})
+			}
+		}
+		wg.Wait()
+	})
 }
 
 func ExampleKeys() {

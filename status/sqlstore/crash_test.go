@@ -17,6 +17,7 @@ import (
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload"
 )
 
 // crashEnv makes the test binary write to the database it names until it is killed.
@@ -58,6 +59,10 @@ func writeUntilKilled(path string) error {
 				if _, err := s.Create(ctx, op); err != nil {
 					failed <- err
 				}
+				f := &upload.File{Key: op.ID, Owner: op.Owner, Size: 10, State: upload.Open, Created: op.Created}
+				if _, err := db.Files().Create(ctx, f); err != nil {
+					failed <- err
+				}
 				out.Lock()
 				fmt.Println("created", op.ID)
 				out.Unlock()
@@ -69,6 +74,9 @@ func writeUntilKilled(path string) error {
 					if _, err := s.Finish(ctx, c, status.Outcome{Results: []status.File{{Key: op.ID}}}); err != nil {
 						failed <- err
 					}
+				}
+				if err := db.Files().Delete(ctx, f.Key); err != nil {
+					failed <- err
 				}
 				out.Lock()
 				fmt.Println("finished", op.ID)
@@ -120,6 +128,12 @@ func TestKill(t *testing.T) {
 		}
 		if err := check.Close(); err != nil {
 			t.Fatal(err)
+		}
+		// What is counted is what is there.
+		for counted, recorded := range map[string]string{countedBytes: recordedBytes, countedOperations: recordedOperations, countedDayBytes: recordedBytes} {
+			if a, b := askSQLite(t, path, counted), askSQLite(t, path, recorded); a != b {
+				t.Errorf("%s says %d, %s says %d", counted, a, recorded, b)
+			}
 		}
 	}
 

@@ -75,7 +75,7 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 		}
 		fresh := *f
 		created = &fresh
-		return nil
+		return takeFile(ctx, t, nil, f)
 	})
 	if err != nil {
 		return nil, err
@@ -120,15 +120,18 @@ func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) er
 		if f, err = getFile(ctx, t, key, t.locking()); err != nil {
 			return err
 		}
+		old := *f
 		if err := fn(f); err != nil {
 			return err
 		}
 		f.Key = key
-		_, err := t.exec(ctx, `UPDATE files SET owner = $2, name = $3, content_type = $4, size = $5, state = $6,
+		if _, err := t.exec(ctx, `UPDATE files SET owner = $2, name = $3, content_type = $4, size = $5, state = $6,
 				object = $7, upload_id = $8, parts = $9, etag = $10, task = $11, idempotency_key = $12,
 				fingerprint = $13, created_ms = $14, expires_ms = $15
-			WHERE file_key = $1`, fileArgs(f)...)
-		return err
+			WHERE file_key = $1`, fileArgs(f)...); err != nil {
+			return err
+		}
+		return takeFile(ctx, t, &old, f)
 	})
 	if err != nil {
 		return nil, err
@@ -139,8 +142,14 @@ func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) er
 // Delete implements [upload.Store].
 func (s *Files) Delete(ctx context.Context, key string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		_, err := t.exec(ctx, `DELETE FROM files WHERE file_key = $1`, key)
-		return err
+		f, err := scanFile(t.row(ctx, `DELETE FROM files WHERE file_key = $1 RETURNING `+fileColumns, key))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return takeFile(ctx, t, f, nil)
 	})
 }
 

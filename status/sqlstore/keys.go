@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,17 @@ type Key struct {
 	LastUsed time.Time // to the minute; zero: never
 	Expires  time.Time // zero: never
 	Revoked  time.Time // zero: not revoked
+
+	Scopes string  // names with spaces between them; "": upload operate read
+	Rate   float64 // requests per second; 0: the server's default, negative: any
+	Burst  int     // requests at once; 0: as many as come in a second
+}
+
+// A Grant is a key together with what is to be known of its account.
+type Grant struct {
+	Key
+	Disabled      bool // the account is
+	Administrator bool // the account is one
 }
 
 // Valid tells whether the key may be used at the given time.
@@ -33,14 +45,14 @@ type Keys struct{ db *DB }
 // Keys returns the API keys of the database.
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-const keyColumns = `id, name, prefix, account, hash, created_ms, last_used_ms, expires_ms, revoked_ms`
+const keyColumns = `id, name, prefix, account, hash, created_ms, last_used_ms, expires_ms, revoked_ms, scopes, rate, burst`
 
 func scanKey(row scanner) (*Key, error) {
 	var k Key
 	var hash []byte
 	var created int64
 	var used, expires, revoked sql.NullInt64
-	if err := row.Scan(&k.ID, &k.Name, &k.Prefix, &k.Account, &hash, &created, &used, &expires, &revoked); err != nil {
+	if err := row.Scan(&k.ID, &k.Name, &k.Prefix, &k.Account, &hash, &created, &used, &expires, &revoked, &k.Scopes, &k.Rate, &k.Burst); err != nil {
 		return nil, err
 	}
 	if copy(k.Hash[:], hash) != len(k.Hash) {
@@ -51,19 +63,24 @@ func scanKey(row scanner) (*Key, error) {
 	return &k, nil
 }
 
-// Create stores a key. ID and Hash must be unique, else the error matches
-// fs.ErrExist.
+// Create stores a key, and an account without a name if its account is not there
+// yet. ID and Hash must be unique, else the error matches fs.ErrExist.
 func (s *Keys) Create(ctx context.Context, k *Key) error {
 	if k.ID == "" || k.Hash == [32]byte{} {
 		return errors.New("key without ID or hash")
 	}
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		n, err := t.exec(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES `+values(1, 9)+` ON CONFLICT DO NOTHING`,
+		n, err := t.exec(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES `+values(1, 12)+` ON CONFLICT DO NOTHING`,
 			k.ID, k.Name, k.Prefix, k.Account, k.Hash[:], millis(k.Created),
-			millisOrNull(k.LastUsed), millisOrNull(k.Expires), millisOrNull(k.Revoked))
+			millisOrNull(k.LastUsed), millisOrNull(k.Expires), millisOrNull(k.Revoked), k.Scopes, k.Rate, k.Burst)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("key %q: %w", k.ID, fs.ErrExist)
 		}
+		if err != nil || k.Account == "" {
+			return err
+		}
+		args := (&Account{ID: k.Account, Created: k.Created}).args()
+		_, err = t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`) VALUES `+values(1, len(args))+` ON CONFLICT DO NOTHING`, args...)
 		return err
 	})
 }
@@ -81,6 +98,74 @@ func (s *Keys) ByHash(ctx context.Context, hash [32]byte) (k *Key, err error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+// Get returns a key by its ID, be it valid or not.
+func (s *Keys) Get(ctx context.Context, id string) (k *Key, err error) {
+	err = s.db.each(ctx, func(row scanner) (err error) {
+		k, err = scanKey(row)
+		return err
+	}, `SELECT `+keyColumns+` FROM api_keys WHERE id = $1`, id)
+	if err == nil && k == nil {
+		err = missing("key", id)
+	}
+	return k, err
+}
+
+// Grants returns the keys whose secrets have the given hashes, be they valid or
+// not, in any order. What is committed when it is called is what it sees.
+func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*Grant, err error) {
+	for len(hashes) > 0 {
+		n := min(len(hashes), 64)
+		some := hashes[:n]
+		hashes = hashes[n:]
+		// Few texts, so that statements stay prepared.
+		size := 1
+		for size < n {
+			size *= 8
+		}
+		args := make([]any, size)
+		for i := range args {
+			args[i] = some[min(i, n-1)][:]
+		}
+		list := strings.ReplaceAll(strings.Trim(values(size, 1), "()"), "), (", ", ")
+		if err := s.db.each(ctx, func(row scanner) error {
+			var g Grant
+			k, err := scanKey(before{row, []any{(*flag)(&g.Disabled), (*flag)(&g.Administrator)}})
+			if err == nil {
+				g.Key = *k
+				grants = append(grants, &g)
+			}
+			return err
+		}, `SELECT `+grantColumns+`, CASE WHEN a.disabled_ms IS NULL THEN 0 ELSE 1 END, coalesce(a.administrator, 0)
+			FROM api_keys k LEFT JOIN accounts a ON a.id = k.account WHERE k.hash IN (`+list+`)`, args...); err != nil {
+			return nil, err
+		}
+	}
+	return grants, nil
+}
+
+const grantColumns = `k.id, k.name, k.prefix, k.account, k.hash, k.created_ms, k.last_used_ms, k.expires_ms, k.revoked_ms, k.scopes, k.rate, k.burst`
+
+// A before is a row with columns behind those that are asked for.
+type before struct {
+	scanner
+	last []any
+}
+
+func (b before) Scan(dest ...any) error { return b.scanner.Scan(append(dest, b.last...)...) }
+
+// Update changes the name, the end, the scopes and the rate of a key to those of k,
+// which it finds by its ID.
+func (s *Keys) Update(ctx context.Context, k *Key) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		n, err := t.exec(ctx, `UPDATE api_keys SET name = $2, expires_ms = $3, scopes = $4, rate = $5, burst = $6 WHERE id = $1`,
+			k.ID, k.Name, millisOrNull(k.Expires), k.Scopes, k.Rate, k.Burst)
+		if err == nil && n == 0 {
+			err = missing("key", k.ID)
+		}
+		return err
+	})
 }
 
 // List returns the keys of an account, or all if account is "", oldest first.

@@ -95,7 +95,10 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
 		}
 		created = fresh
-		return insertItems(ctx, t, op)
+		if err := insertItems(ctx, t, op); err != nil {
+			return err
+		}
+		return takeOperation(ctx, t, op)
 	})
 	if err != nil {
 		return nil, err
@@ -631,7 +634,11 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 		}
 	}
 	if err := s.db.tx(ctx, func(ctx context.Context, tx tx) error {
-		_, err := tx.exec(ctx, `DELETE FROM usage WHERE day < $1`, dayOf(s.db.engine.now())-usageKept)
+		oldest := dayOf(s.db.engine.now()) - usageKept
+		if _, err := tx.exec(ctx, `DELETE FROM usage WHERE day < $1`, oldest); err != nil {
+			return err
+		}
+		_, err := tx.exec(ctx, `DELETE FROM days WHERE day < $1`, oldest)
 		return err
 	}); err != nil {
 		return n, err

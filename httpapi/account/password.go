@@ -1,0 +1,119 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// Parameters of argon2id, as the OWASP Password Storage Cheat Sheet recommends.
+const (
+	argonMemory = 19 << 10 // KiB
+	argonTime   = 2
+	argonLanes  = 1
+	saltLength  = 16
+	hashLength  = 32
+)
+
+// Bounds of a password in characters. The upper one keeps hashing from being used to
+// keep the server busy.
+const (
+	minPassword = 10
+	maxPassword = 200
+)
+
+// hashing holds a token for each password that is being hashed. It bounds the memory
+// and the processors that passwords take.
+type hashing chan struct{}
+
+// newHashing leaves half of the processors to others.
+func newHashing() hashing { return make(hashing, max(1, runtime.GOMAXPROCS(0)/2)) }
+
+// argon hashes a password when it is its turn.
+func (h hashing) argon(ctx context.Context, password string, salt []byte, p argonParams, length int) ([]byte, error) {
+	select {
+	case h <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-h }()
+	return argon2.IDKey([]byte(password), salt, p.time, p.memory, p.lanes, uint32(length)), nil
+}
+
+type argonParams struct {
+	memory, time uint32
+	lanes        uint8
+}
+
+var b64 = base64.RawStdEncoding
+
+// password returns a password as it is kept, in PHC form.
+func (h hashing) password(ctx context.Context, password string) (string, error) {
+	salt := make([]byte, saltLength)
+	rand.Read(salt) // never fails, see its documentation
+	sum, err := h.argon(ctx, password, salt, argonParams{argonMemory, argonTime, argonLanes}, hashLength)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+}
+
+// nobody is a hash that no password has. It takes as long to find out as any other.
+var nobody = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+	b64.EncodeToString(make([]byte, saltLength)), b64.EncodeToString(make([]byte, hashLength)))
+
+// check tells whether a password is the one that was hashed. hash may be "" for
+// nobody's.
+func (h hashing) check(ctx context.Context, hash, password string) (bool, error) {
+	known := hash != ""
+	if !known {
+		hash = nobody
+	}
+	var version int
+	var p argonParams
+	var salt, sum []byte
+	parts := strings.Split(hash, "$")
+	err := errors.New("not argon2id in PHC form")
+	if len(parts) == 6 && parts[1] == "argon2id" {
+		if _, err = fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &p.memory, &p.time, &p.lanes); err == nil {
+			salt, err = b64.DecodeString(parts[4])
+		}
+		if err == nil {
+			sum, err = b64.DecodeString(parts[5])
+		}
+		if err == nil && (version != argon2.Version || p.time == 0 || p.lanes == 0 || len(sum) < 16) {
+			err = errors.New("parameters of argon2id that are not known")
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("password as it is kept: %w", err)
+	}
+	got, err := h.argon(ctx, password, salt, p, len(sum))
+	if err != nil {
+		return false, err
+	}
+	return subtle.ConstantTimeCompare(got, sum) == 1 && known, nil
+}
+
+// weak tells whether a password must not be the new one.
+func weak(name, old, fresh string) bool {
+	n := utf8.RuneCountInString(fresh)
+	return n < minPassword || n > maxPassword || !utf8.ValidString(fresh) || fresh == old || strings.EqualFold(fresh, name)
+}
+
+// oneTimePassword returns a password of 100 random bits that is easy to copy.
+func oneTimePassword() string {
+	b := make([]byte, 13)
+	rand.Read(b) // never fails, see its documentation
+	s := strings.ToLower(encoding.EncodeToString(b))
+	return s[:5] + "-" + s[5:10] + "-" + s[10:15] + "-" + s[15:20]
+}

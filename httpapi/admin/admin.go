@@ -1,0 +1,81 @@
+// Package admin is the part of the API for managing accounts: endpoints below
+// /api/v1/admin, as extensions of the service.
+//
+//	svc, err := httpapi.New(httpapi.Config{
+//		Auth:       accounts,
+//		Extensions: admin.New(admin.Config{Accounts: accounts}),
+//		...
+//	})
+//
+// They need an API key with the scope admin, or the session of a person. The keys of
+// an account manage that account; "self" in a path stands for it. Those of an
+// administrator manage all. For others the accounts of others are not there.
+package admin
+
+import (
+	_ "embed"
+	"io/fs"
+	"net/http"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// Config configures the endpoints. Every field is required.
+type Config struct {
+	Accounts *account.Accounts
+}
+
+//go:embed openapi.yaml
+var document []byte
+
+// New returns what is to be in httpapi.Config.Extensions.
+func New(c Config) []httpapi.Extension {
+	a := &api{cfg: c}
+	return []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
+		route("GET", "/accounts/{account}/keys", a.listKeys),
+		route("POST", "/accounts/{account}/keys", a.createKey),
+		route("GET", "/accounts/{account}/keys/{key}", a.getKey),
+		route("PATCH", "/accounts/{account}/keys/{key}", a.updateKey),
+		route("DELETE", "/accounts/{account}/keys/{key}", a.revokeKey),
+	}}}
+}
+
+// prefix begins all paths.
+const prefix = "/api/v1/admin"
+
+func route(method, path string, h func(http.ResponseWriter, *http.Request) (any, error)) httpapi.Route {
+	return httpapi.Route{Method: method, Path: prefix + path, Scope: httpapi.ScopeAdmin, Handler: func(w http.ResponseWriter, r *http.Request) {
+		v, err := h(w, r)
+		if err != nil {
+			httpapi.Fail(w, r, err)
+			return
+		}
+		httpapi.Reply(w, r, v)
+	}}
+}
+
+// An api answers requests. Its handlers return what is to be answered.
+type api struct{ cfg Config }
+
+// account returns the account in the path of a request, if the caller may manage it.
+func (a *api) account(r *http.Request) (*sqlstore.Account, error) {
+	id := r.PathValue("account")
+	p, _ := httpapi.PrincipalOf(r.Context())
+	if id == "self" {
+		id = p.Account
+	}
+	if id != p.Account && !p.Administrator {
+		return nil, fs.ErrNotExist
+	}
+	return a.cfg.Accounts.Get(r.Context(), id)
+}
+
+// administrator refuses who may manage one account only.
+func administrator(r *http.Request) error {
+	if p, _ := httpapi.PrincipalOf(r.Context()); !p.Administrator {
+		return httpapi.NewProblem(http.StatusForbidden, "forbidden", "this is for administrators")
+	}
+	return nil
+}

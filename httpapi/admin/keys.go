@@ -1,0 +1,145 @@
+package admin
+
+import (
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// listKeys answers GET …/keys.
+func (a *api) listKeys(_ http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.cfg.Accounts.Keys().List(r.Context(), acct.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := keyList{Keys: []keyBody{}}
+	for _, k := range keys {
+		list.Keys = append(list.Keys, describeKey(k, time.Now()))
+	}
+	return list, nil
+}
+
+// createKey answers POST …/keys.
+func (a *api) createKey(w http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	var req keyRequest
+	if err := httpapi.Decode(w, r, &req); err != nil {
+		return nil, err
+	}
+	c, err := req.change()
+	if err != nil {
+		return nil, err
+	}
+	n := account.NewKey{Account: acct.ID}
+	set(&n.Name, c.Name)
+	set(&n.Expires, c.Expires)
+	set(&n.Scopes, c.Scopes)
+	set(&n.Rate, c.Rate)
+	raw, key, err := a.cfg.Accounts.Keys().Create(r.Context(), n)
+	if err != nil {
+		return nil, err
+	}
+	body := describeKey(key, time.Now())
+	body.Key = raw
+	return body, nil
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// change checks what is asked for.
+func (req *keyRequest) change() (c account.KeyChange, err error) {
+	c.Name, c.Expires = req.Name, req.ExpiresAt
+	if c.Expires != nil && !c.Expires.After(time.Now()) {
+		return c, httpapi.Invalid("expires_at", "expires_at must be in the future")
+	}
+	if req.Scopes != nil {
+		s, err := httpapi.ParseScope(strings.Join(*req.Scopes, " "))
+		if err != nil || s == 0 {
+			p := httpapi.Invalid("scopes", "scopes must be some of upload, operate, read and admin")
+			p.Allowed = strings.Fields((httpapi.DefaultScopes | httpapi.ScopeAdmin).String())
+			return c, p
+		}
+		c.Scopes = &s
+	}
+	if req.Rate != nil {
+		rate := httpapi.Rate{PerSecond: req.Rate.PerSecond, Burst: req.Rate.Burst}
+		if !(rate.PerSecond >= 0 && rate.PerSecond <= 1e6) || rate.Burst < 0 || rate.Burst > 1e6 || rate.PerSecond == 0 && rate.Burst != 0 {
+			return c, httpapi.Invalid("rate", "rate has per_second, from 0 (the default of the service) to 1000000, and with it burst, not above that either")
+		}
+		c.Rate = &rate
+	}
+	return c, nil
+}
+
+// key returns the key in the path of a request.
+func (a *api) key(r *http.Request) (*sqlstore.Key, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	k, err := a.cfg.Accounts.Keys().Get(r.Context(), r.PathValue("key"))
+	if err == nil && k.Account != acct.ID {
+		err = fs.ErrNotExist
+	}
+	return k, err
+}
+
+// getKey answers GET …/keys/<key>.
+func (a *api) getKey(_ http.ResponseWriter, r *http.Request) (any, error) {
+	k, err := a.key(r)
+	if err != nil {
+		return nil, err
+	}
+	return describeKey(k, time.Now()), nil
+}
+
+// updateKey answers PATCH …/keys/<key>.
+func (a *api) updateKey(w http.ResponseWriter, r *http.Request) (any, error) {
+	k, err := a.key(r)
+	if err != nil {
+		return nil, err
+	}
+	var req keyRequest
+	if err := httpapi.Decode(w, r, &req); err != nil {
+		return nil, err
+	}
+	c, err := req.change()
+	if err != nil {
+		return nil, err
+	}
+	if k, err = a.cfg.Accounts.Keys().Update(r.Context(), k.ID, c); err != nil {
+		return nil, err
+	}
+	return describeKey(k, time.Now()), nil
+}
+
+// revokeKey answers DELETE …/keys/<key>.
+func (a *api) revokeKey(_ http.ResponseWriter, r *http.Request) (any, error) {
+	k, err := a.key(r)
+	if err == nil {
+		err = a.cfg.Accounts.Keys().Revoke(r.Context(), k.ID)
+	}
+	if err == nil {
+		k, err = a.cfg.Accounts.Keys().Get(r.Context(), k.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return describeKey(k, time.Now()), nil
+}

@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// An Extension adds endpoints to the service: behind the same keys, limits, log
+// and metrics, with the same errors, and in the same OpenAPI document.
+type Extension struct {
+	Routes []Route
+
+	// OpenAPI describes the routes, as YAML: "tags", "paths" and "components" are
+	// added to those of the service's own document, whose components can be
+	// referred to. It is written as the document of the service is: responses
+	// without their envelope, which is added.
+	OpenAPI []byte
+}
+
+// A Route is one endpoint of an [Extension].
+type Route struct {
+	Method string // "GET", "POST", …
+
+	// Path is where it is, such as "/api/v1/admin/accounts/{account}". What is in
+	// braces is one segment, whatever it is; the handler gets it from
+	// http.Request.PathValue.
+	Path string
+
+	Scope Scope // that an API key must have; 0: any valid key
+
+	// Handler answers with [Reply] and [Fail], and gets from [PrincipalOf] who
+	// asks. What it makes of a path is up to it: what belongs to others it
+	// should not find.
+	Handler http.HandlerFunc
+}
+
+var pathParam = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+type serviceKey struct{}
+
+// extensions returns the routes of all extensions.
+func (s *Service) extensions() (routes []route) {
+	for _, e := range s.cfg.Extensions {
+		for _, rt := range e.Routes {
+			h := rt.Handler
+			routes = append(routes, route{
+				method: rt.Method, path: pathParam.ReplaceAllString(rt.Path, ":$1"), scope: rt.Scope, noAlias: true,
+				handler: func(w http.ResponseWriter, r *http.Request) {
+					h(w, r.WithContext(context.WithValue(r.Context(), serviceKey{}, s)))
+				},
+			})
+		}
+	}
+	return routes
+}
+
+// ServiceOf returns the service that a request to an [Extension] came through,
+// from the context of the request; nil if there is none.
+func ServiceOf(ctx context.Context) *Service {
+	s, _ := ctx.Value(serviceKey{}).(*Service)
+	return s
+}
+
+// Reply answers a request to an [Extension] with v, a struct, as the service does
+// it: as JSON, in the envelope that is configured. It panics in other requests.
+func Reply(w http.ResponseWriter, r *http.Request, v any) { mustServiceOf(r).reply(w, v) }
+
+// Fail answers a request to an [Extension] with an error, as the service does it:
+// a [Problem] as it is, other errors that the service knows (fs.ErrNotExist,
+// ErrForbidden, status.ErrUnavailable, …) as problems of their kind, and all
+// others as internal_error, with their text in the log only. It panics in other
+// requests.
+func Fail(w http.ResponseWriter, r *http.Request, err error) { mustServiceOf(r).fail(w, r, err) }
+
+// Decode reads the JSON object in the body of a request to an [Extension] into v, a
+// pointer to a struct. Members that are not known are ignored and null is the same
+// as no member. An error is for [Fail]. It panics in other requests.
+func Decode(w http.ResponseWriter, r *http.Request, v any) error {
+	_, err := mustServiceOf(r).decode(w, r, v, false)
+	return err
+}
+
+func mustServiceOf(r *http.Request) *Service {
+	s := ServiceOf(r.Context())
+	if s == nil {
+		panic("httpapi: not in a request to an extension")
+	}
+	return s
+}
+
+// NewProblem returns a [Problem] with an HTTP status, a stable name for programs
+// and a text for people, which is formatted as by fmt.Sprintf.
+func NewProblem(status int, slug, format string, args ...any) *Problem {
+	return problem(status, slug, format, args...)
+}
+
+// Invalid returns the [Problem] of a member of a request, or of a parameter, that is
+// missing or not valid: 400 invalid_request.
+func Invalid(param, format string, args ...any) *Problem { return invalid(param, format, args...) }
+
+// merge adds the document of an extension.
+func (d document) merge(source []byte) error {
+	if len(source) == 0 {
+		return nil
+	}
+	var file yaml.Node
+	if err := yaml.Unmarshal(source, &file); err != nil {
+		return err
+	}
+	if len(file.Content) == 0 || file.Content[0].Kind != yaml.MappingNode {
+		return errors.New("it is no object")
+	}
+	for name, part := range members(plain(file.Content[0])) {
+		var err error
+		switch name {
+		case "tags":
+			for _, t := range elements(part) {
+				d.addTag(t)
+			}
+		case "paths":
+			for path, item := range members(part) {
+				if strings.HasPrefix(path, prefixes[0]+"/") {
+					set(item, "x-no-alias", toNode(true))
+				}
+				err = errors.Join(err, add(get(d.root, "paths"), path, item))
+			}
+		case "components":
+			for kind, all := range members(part) {
+				to := get(d.root, "components", kind)
+				if to == nil {
+					return fmt.Errorf("components of the kind %q are not known", kind)
+				}
+				for component, v := range members(all) {
+					err = errors.Join(err, add(to, component, v))
+				}
+			}
+		default:
+			err = fmt.Errorf("it may have tags, paths and components, not %q", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTag adds a tag unless it is there, before the last one, which is about the
+// service itself.
+func (d document) addTag(t *yaml.Node) {
+	tags := get(d.root, "tags")
+	for _, have := range tags.Content {
+		if text(have, "name") == text(t, "name") {
+			return
+		}
+	}
+	last := len(tags.Content) - 1
+	tags.Content = append(tags.Content[:last:last], t, tags.Content[last])
+}
+
+// add adds a member to a mapping that does not have it.
+func add(n *yaml.Node, key string, value *yaml.Node) error {
+	if get(n, key) != nil {
+		return fmt.Errorf("%s is there already", key)
+	}
+	set(n, key, value)
+	return nil
+}

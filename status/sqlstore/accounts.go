@@ -1,0 +1,287 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// An Account owns files, operations and keys.
+type Account struct {
+	ID   string // owner of files and operations, and account of keys
+	Name string // for people, who log in with it; unique without regard to case; "": none
+
+	Administrator bool   // may manage all accounts
+	Password      string `json:"-"` // argon2id in PHC form; "": nobody can log in
+	MustChange    bool   // the password must be changed before anything else
+
+	Created   time.Time
+	LastLogin time.Time // zero: never
+	Disabled  time.Time // since when; zero: it is not
+
+	Limits Limits
+}
+
+// LogValue keeps the password out of logs.
+func (a *Account) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", a.ID), slog.String("name", a.Name))
+}
+
+// Limits are how much an account may use; 0 is no limit.
+type Limits struct {
+	StoredBytes      int64 // of files and of uploads that have begun; results count but are never refused
+	BytesPerDay      int64 // of uploads that begin on a day of UTC
+	OperationsPerDay int64 // that are created on a day of UTC
+	Parallel         int   // items that run at once
+}
+
+// Errors of [Accounts].
+var (
+	// ErrLastAdministrator tells that nobody would be left who may manage
+	// accounts.
+	ErrLastAdministrator = errors.New("this is the last administrator")
+
+	// ErrNameTaken tells that another account has the name.
+	ErrNameTaken = errors.New("the name is taken")
+)
+
+// Accounts keeps accounts. A missing one matches fs.ErrNotExist.
+type Accounts struct{ db *DB }
+
+// Accounts returns the accounts of the database.
+func (db *DB) Accounts() *Accounts { return &Accounts{db} }
+
+// login is what names are compared by.
+func login(name string) sql.NullString { return textOrNull(strings.ToLower(name)) }
+
+const accountColumns = `id, name, administrator, password, must_change, created_ms, last_login_ms, disabled_ms,
+	max_stored, max_bytes, max_operations, max_parallel`
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (a *Account) args() []any {
+	return []any{
+		a.ID, a.Name, number(a.Administrator), a.Password, number(a.MustChange), millis(a.Created), millisOrNull(a.LastLogin), millisOrNull(a.Disabled),
+		a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel,
+	}
+}
+
+func scanAccount(row scanner) (*Account, error) {
+	var a Account
+	var created int64
+	var seen, disabled sql.NullInt64
+	if err := row.Scan(&a.ID, &a.Name, (*flag)(&a.Administrator), &a.Password, (*flag)(&a.MustChange), &created, &seen, &disabled,
+		&a.Limits.StoredBytes, &a.Limits.BytesPerDay, &a.Limits.OperationsPerDay, &a.Limits.Parallel); err != nil {
+		return nil, err
+	}
+	a.Created, a.LastLogin, a.Disabled = timeOf(created), timeOrZero(seen), timeOrZero(disabled)
+	return &a, nil
+}
+
+// Create stores an account. If its ID is there already the error matches
+// fs.ErrExist, and [ErrNameTaken] if its name is.
+func (s *Accounts) Create(ctx context.Context, a *Account) error {
+	if a.ID == "" {
+		return errors.New("account without ID")
+	}
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		args := append(a.args(), login(a.Name))
+		n, err := t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`, login) VALUES `+values(1, len(args))+` ON CONFLICT DO NOTHING`, args...)
+		if err != nil || n > 0 {
+			return err
+		}
+		if err := nameFree(ctx, t, a.ID, a.Name); err != nil {
+			return err
+		}
+		return fmt.Errorf("account %q: %w", a.ID, fs.ErrExist)
+	})
+}
+
+// HasAdministrator tells whether there is, or was, an administrator.
+func (s *Accounts) HasAdministrator(ctx context.Context) (bool, error) {
+	n := 0
+	err := s.db.each(ctx, func(row scanner) error { return row.Scan(&n) },
+		`SELECT (SELECT count(*) FROM accounts WHERE administrator = 1) + (SELECT count(*) FROM settings WHERE name = $1)`, firstSetting)
+	return n > 0, err
+}
+
+// firstSetting is the setting that says that there was an administrator.
+const firstSetting = "first administrator"
+
+// CreateFirst stores the first administrator, once per database: it returns false
+// if there is, or was, another one. It fails with [ErrNameTaken].
+func (s *Accounts) CreateFirst(ctx context.Context, a *Account) (made bool, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		made = false
+		// Of several processes all but one wait here for the end of that one.
+		n, err := t.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, firstSetting, []byte(a.ID))
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := t.row(ctx, `SELECT count(*) FROM accounts WHERE administrator = 1`).Scan(&n); err != nil || n > 0 {
+			return err
+		}
+		if err := nameFree(ctx, t, a.ID, a.Name); err != nil {
+			return err
+		}
+		args := append(a.args(), login(a.Name))
+		_, err = t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`, login) VALUES `+values(1, len(args)), args...)
+		made = err == nil
+		return err
+	})
+	return made && err == nil, err
+}
+
+// nameFree makes sure that no other account has a name.
+func nameFree(ctx context.Context, t tx, id, name string) error {
+	var n int
+	err := t.row(ctx, `SELECT count(*) FROM accounts WHERE login = $1 AND id <> $2`, login(name), id).Scan(&n)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("account %q: %w", name, ErrNameTaken)
+	}
+	return err
+}
+
+// Get returns an account by its ID.
+func (s *Accounts) Get(ctx context.Context, id string) (*Account, error) {
+	return s.one(ctx, "id", id)
+}
+
+// ByName returns the account of a name, without regard to case.
+func (s *Accounts) ByName(ctx context.Context, name string) (*Account, error) {
+	return s.one(ctx, "login", strings.ToLower(name))
+}
+
+func (s *Accounts) one(ctx context.Context, column, value string) (a *Account, err error) {
+	err = s.db.each(ctx, func(row scanner) (err error) {
+		a, err = scanAccount(row)
+		return err
+	}, `SELECT `+accountColumns+` FROM accounts WHERE `+column+` = $1`, value)
+	if err == nil && a == nil {
+		err = missing("account", value)
+	}
+	return a, err
+}
+
+// List returns all accounts, oldest first.
+func (s *Accounts) List(ctx context.Context) (all []*Account, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		a, err := scanAccount(row)
+		all = append(all, a)
+		return err
+	}, `SELECT `+accountColumns+` FROM accounts ORDER BY created_ms, id`)
+	return all, err
+}
+
+// Update applies f to an account and stores the result, as one atomic step; ID,
+// Password, MustChange and LastLogin stay as they are. An account that is disabled
+// loses its sessions. It fails with [ErrLastAdministrator] or [ErrNameTaken].
+func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error) (a *Account, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		var old Account
+		if a, err = s.change(ctx, t, id); err != nil {
+			return err
+		}
+		old = *a
+		if err := f(a); err != nil {
+			return err
+		}
+		a.ID, a.Password, a.MustChange, a.LastLogin = old.ID, old.Password, old.MustChange, old.LastLogin
+		if !a.Administrator || !a.Disabled.IsZero() {
+			if err := othersRule(ctx, t, &old); err != nil {
+				return err
+			}
+		}
+		if err := nameFree(ctx, t, id, a.Name); err != nil {
+			return err
+		}
+		if !a.Disabled.IsZero() {
+			if _, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1`, id); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(ctx, `UPDATE accounts SET name = $2, login = $3, administrator = $4, disabled_ms = $5,
+				max_stored = $6, max_bytes = $7, max_operations = $8, max_parallel = $9 WHERE id = $1`,
+			id, a.Name, login(a.Name), number(a.Administrator), millisOrNull(a.Disabled),
+			a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// change reads an account that is going to be changed. Whoever changes accounts
+// locks those of all administrators first, so that they count the same.
+func (s *Accounts) change(ctx context.Context, t tx, id string) (*Account, error) {
+	if err := t.each(ctx, func(row scanner) error { return row.Scan(new(string)) },
+		`SELECT id FROM accounts WHERE administrator = 1 ORDER BY id`+t.locking()); err != nil {
+		return nil, err
+	}
+	a, err := scanAccount(t.row(ctx, `SELECT `+accountColumns+` FROM accounts WHERE id = $1`+t.locking(), id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing("account", id)
+	}
+	return a, err
+}
+
+// othersRule makes sure that an account is not the last administrator who can act.
+func othersRule(ctx context.Context, t tx, a *Account) error {
+	if !a.Administrator || !a.Disabled.IsZero() {
+		return nil
+	}
+	var n int
+	err := t.row(ctx, `SELECT count(*) FROM accounts WHERE administrator = 1 AND disabled_ms IS NULL AND id <> $1`, a.ID).Scan(&n)
+	if err == nil && n == 0 {
+		err = ErrLastAdministrator
+	}
+	return err
+}
+
+// Delete removes an account with its sessions and keys. Its files and operations
+// stay until they expire. It fails with [ErrLastAdministrator].
+func (s *Accounts) Delete(ctx context.Context, id string) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		a, err := s.change(ctx, t, id)
+		if err == nil {
+			err = othersRule(ctx, t, a)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, `DELETE FROM api_keys WHERE account = $1`, id); err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, `DELETE FROM accounts WHERE id = $1`, id)
+		return err
+	})
+}
+
+// SetPassword replaces a password, if it is the given one still, and ends all
+// sessions of the account. Otherwise the error matches fs.ErrNotExist. old may be
+// "*" for any.
+func (s *Accounts) SetPassword(ctx context.Context, id, old, fresh string, mustChange bool) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		n, err := t.exec(ctx, `UPDATE accounts SET password = $3, must_change = $4 WHERE id = $1 AND ($2 = '*' OR password = $2)`,
+			id, old, fresh, number(mustChange))
+		if err == nil && n == 0 {
+			err = missing("account", id)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, `DELETE FROM sessions WHERE account = $1`, id)
+		return err
+	})
+}

@@ -1,0 +1,208 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+)
+
+// A QuotaError says which limit of an account does not permit what was asked for,
+// see [Limits]. Creating a file or an operation fails with it.
+type QuotaError struct {
+	What  string    // "stored_bytes", "bytes_per_day" or "operations_per_day"
+	Limit int64     // what the account may use
+	Used  int64     // what it uses, without what was asked for
+	Reset time.Time // when a day ends; zero: when something is deleted or expires
+}
+
+// Error implements error.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("limit %s: %d of %d are used", e.What, e.Used, e.Limit)
+}
+
+// Exceeded returns the fields of e, for those who do not know this package.
+func (e *QuotaError) Exceeded() (what string, limit, used int64, reset time.Time) {
+	return e.What, e.Limit, e.Used, e.Reset
+}
+
+// A counter is a sum in several rows. The transaction that makes what is counted
+// adds to it, so that they cannot differ. Where there is a limit the row of part 0 is
+// what everybody waits for before looking at the sum; else any part will do.
+type counter struct {
+	what   string
+	add    string // adds $3 to a row for the owner $1, in part $2 or else 0, and returns the limit
+	sum    string
+	perDay bool
+}
+
+// The counters. Statements are the same for both databases; the conditions "WHERE
+// true" tell SQLite where ON CONFLICT belongs.
+var (
+	storedBytes = counter{
+		what: "stored_bytes",
+		add: `INSERT INTO stored (owner, part, bytes)
+			SELECT CAST($1 AS text), CASE WHEN (SELECT max_stored FROM accounts WHERE id = $1) > 0 THEN 0 ELSE CAST($2 AS bigint) END, CAST($3 AS bigint) WHERE true
+			ON CONFLICT (owner, part) DO UPDATE SET bytes = stored.bytes + excluded.bytes
+			RETURNING coalesce((SELECT max_stored FROM accounts WHERE id = $1), 0)`,
+		sum: `SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM stored WHERE owner = $1`,
+	}
+	bytesPerDay = counter{
+		what: "bytes_per_day", perDay: true,
+		add: `INSERT INTO days (owner, part, bytes, day, operations)
+			SELECT CAST($1 AS text), CASE WHEN (SELECT max_bytes FROM accounts WHERE id = $1) > 0 THEN 0 ELSE CAST($2 AS bigint) END, CAST($3 AS bigint), CAST($4 AS bigint), 0 WHERE true
+			ON CONFLICT (owner, day, part) DO UPDATE SET bytes = days.bytes + excluded.bytes
+			RETURNING coalesce((SELECT max_bytes FROM accounts WHERE id = $1), 0)`,
+		sum: `SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2`,
+	}
+	operationsPerDay = counter{
+		what: "operations_per_day", perDay: true,
+		add: `INSERT INTO days (owner, part, operations, day, bytes)
+			SELECT CAST($1 AS text), CASE WHEN (SELECT max_operations FROM accounts WHERE id = $1) > 0 THEN 0 ELSE CAST($2 AS bigint) END, CAST($3 AS bigint), CAST($4 AS bigint), 0 WHERE true
+			ON CONFLICT (owner, day, part) DO UPDATE SET operations = days.operations + excluded.operations
+			RETURNING coalesce((SELECT max_operations FROM accounts WHERE id = $1), 0)`,
+		sum: `SELECT CAST(coalesce(sum(operations), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2`,
+	}
+)
+
+// take adds n for an owner, unless more than the limit were used then. id is that of
+// what is counted.
+func (c counter) take(ctx context.Context, t tx, owner, id string, n int64, at time.Time) error {
+	limit, err := c.count(ctx, t, owner, id, n, at)
+	if err != nil || limit <= 0 {
+		return err
+	}
+	args := []any{owner}
+	e := &QuotaError{What: c.what, Limit: limit}
+	if c.perDay {
+		args = append(args, dayOf(at))
+		e.Reset = time.Unix((dayOf(at)+1)*int64(day/time.Second), 0).UTC()
+	}
+	var used int64
+	if err := t.row(ctx, c.sum, args...).Scan(&used); err != nil {
+		return err
+	}
+	if used > limit {
+		e.Used = used - n
+		return e
+	}
+	return nil
+}
+
+// count adds n for an owner, whatever the limit is, which it returns.
+func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time) (limit int64, err error) {
+	args := []any{owner, part(id), n}
+	if c.perDay {
+		args = append(args, dayOf(at))
+	}
+	err = t.row(ctx, c.add, args...).Scan(&limit)
+	return limit, err
+}
+
+// part returns the row of a sum that something is counted in.
+func part(id string) int64 {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return int64(h.Sum32() % usageParts)
+}
+
+// takeOperation counts an operation that is created in t, if the limit permits it.
+// It comes last in a transaction: others wait until that ends.
+func takeOperation(ctx context.Context, t tx, op *status.Operation) error {
+	return operationsPerDay.take(ctx, t, op.Owner, op.ID, 1, op.Created)
+}
+
+// held returns how many bytes a file counts for: those that are there, or announced.
+func held(f *upload.File) int64 {
+	if f == nil || f.State == upload.Expired {
+		return 0
+	}
+	return f.Size
+}
+
+// pending tells whether a file is an upload that has begun and not ended.
+func pending(f *upload.File) bool { return f != nil && f.State == upload.Open && f.Task == "" }
+
+// takeFile counts a file that changes in t from one state to another; nil is not
+// there. Uploads that begin are refused if a limit does not permit them, and give back
+// the bytes of their day if they end without having been completed.
+func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
+	switch {
+	case before == nil && pending(after):
+		if after.Size == 0 {
+			return nil
+		}
+		if err := storedBytes.take(ctx, t, after.Owner, after.Key, after.Size, after.Created); err != nil {
+			return err
+		}
+		return bytesPerDay.take(ctx, t, after.Owner, after.Key, after.Size, after.Created)
+	case before != nil && after != nil && before.Owner != after.Owner:
+		if err := takeFile(ctx, t, before, nil); err != nil {
+			return err
+		}
+		fresh := *after
+		fresh.State = upload.Ready // what is there already is not refused
+		return takeFile(ctx, t, nil, &fresh)
+	}
+	either := before
+	if either == nil {
+		either = after
+	}
+	if n := held(after) - held(before); n != 0 {
+		if _, err := storedBytes.count(ctx, t, either.Owner, either.Key, n, either.Created); err != nil {
+			return err
+		}
+	}
+	if pending(before) && before.Size != 0 && held(after) == 0 {
+		_, err := bytesPerDay.count(ctx, t, before.Owner, before.Key, -before.Size, before.Created)
+		return err
+	}
+	return nil
+}
+
+// Used is what an account uses now of its [Limits].
+type Used struct {
+	StoredBytes     int64
+	BytesToday      int64
+	OperationsToday int64
+	Running         int       // items
+	Reset           time.Time // when the day ends
+}
+
+// Used returns what an account uses now.
+func (db *DB) Used(ctx context.Context, owner string) (u Used, err error) {
+	today := dayOf(db.engine.now())
+	u.Reset = time.Unix((today+1)*int64(day/time.Second), 0).UTC()
+	err = db.each(ctx, func(row scanner) error {
+		return row.Scan(&u.StoredBytes, &u.BytesToday, &u.OperationsToday, &u.Running)
+	}, `SELECT (SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM stored WHERE owner = $1),
+			(SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2),
+			(SELECT CAST(coalesce(sum(operations), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2),
+			(SELECT count(*) FROM items WHERE owner = $1 AND finished_ms IS NULL AND state = 'running')`, owner, today)
+	return u, err
+}
+
+// A Day is what an account has begun on a day.
+type Day struct {
+	Day        time.Time // its beginning, UTC
+	Bytes      int64     // of uploads, but for those that were given up
+	Operations int
+}
+
+// Days returns what an account has begun from one day to another, both included. Days
+// on which there was nothing are left out, and so are those older than 400 days.
+func (db *DB) Days(ctx context.Context, owner string, from, to time.Time) (list []Day, err error) {
+	err = db.each(ctx, func(row scanner) error {
+		var d Day
+		var n int64
+		err := row.Scan(&n, &d.Bytes, &d.Operations)
+		d.Day = time.Unix(n*int64(day/time.Second), 0).UTC()
+		list = append(list, d)
+		return err
+	}, `SELECT day, CAST(sum(bytes) AS bigint), CAST(sum(operations) AS bigint) FROM days
+		WHERE owner = $1 AND day BETWEEN $2 AND $3 GROUP BY day HAVING sum(bytes) > 0 OR sum(operations) > 0 ORDER BY day`, owner, dayOf(from), dayOf(to))
+	return list, err
+}

@@ -1,0 +1,119 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// A Session is somebody who has logged in.
+type Session struct {
+	Token   [32]byte // SHA-256 of the token
+	Account string
+	Created time.Time
+	Seen    time.Time // when it was used last, to the minute
+	Address string    // from which its owner has logged in
+	Agent   string    // what the browser says of itself
+}
+
+const sessionColumns = `token, account, created_ms, seen_ms, address, agent`
+
+func scanSession(row scanner) (*Session, error) {
+	var n Session
+	var token []byte
+	var created, seen int64
+	err := row.Scan(&token, &n.Account, &created, &seen, &n.Address, &n.Agent)
+	copy(n.Token[:], token)
+	n.Created, n.Seen = timeOf(created), timeOf(seen)
+	return &n, err
+}
+
+// Sessions keeps sessions. A missing one matches fs.ErrNotExist.
+type Sessions struct{ db *DB }
+
+// Sessions returns the sessions of the database.
+func (db *DB) Sessions() *Sessions { return &Sessions{db} }
+
+// Create stores a session and records that its account has logged in, provided that
+// the account has the given password (in PHC form) and is not disabled. Otherwise
+// the error matches fs.ErrNotExist.
+func (s *Sessions) Create(ctx context.Context, n *Session, password string) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		rows, err := t.exec(ctx, `UPDATE accounts SET last_login_ms = $3 WHERE id = $1 AND password = $2 AND disabled_ms IS NULL`,
+			n.Account, password, millis(n.Created))
+		if err == nil && rows == 0 {
+			err = missing("account", n.Account)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, `INSERT INTO sessions (`+sessionColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
+			n.Token[:], n.Account, millis(n.Created), millis(n.Seen), n.Address, n.Agent)
+		return err
+	})
+}
+
+// Get returns a session and its account, unless that is disabled.
+func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *Session, a *Account, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) (err error) {
+		if n, err = scanSession(t.row(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:])); err != nil {
+			return err
+		}
+		a, err = scanAccount(t.row(ctx, `SELECT `+accountColumns+` FROM accounts WHERE id = $1 AND disabled_ms IS NULL`, n.Account))
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("session: %w", fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, a, nil
+}
+
+// List returns the sessions of an account, also those that have ended by their age,
+// newest first.
+func (s *Sessions) List(ctx context.Context, account string) (list []*Session, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		n, err := scanSession(row)
+		list = append(list, n)
+		return err
+	}, `SELECT `+sessionColumns+` FROM sessions WHERE account = $1 ORDER BY created_ms DESC, token`, account)
+	return list, err
+}
+
+// DeleteOthers ends all sessions of an account but one.
+func (s *Sessions) DeleteOthers(ctx context.Context, account string, keep [32]byte) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1 AND token <> $2`, account, keep[:])
+		return err
+	})
+}
+
+// Touch records that a session was used.
+func (s *Sessions) Touch(ctx context.Context, token [32]byte, at time.Time) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `UPDATE sessions SET seen_ms = $2 WHERE token = $1 AND seen_ms < $2`, token[:], millis(at))
+		return err
+	})
+}
+
+// Delete ends a session. It is not an error if there is none.
+func (s *Sessions) Delete(ctx context.Context, token [32]byte) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `DELETE FROM sessions WHERE token = $1`, token[:])
+		return err
+	})
+}
+
+// DeleteBefore removes the sessions that began before one time or were not used
+// since another.
+func (s *Sessions) DeleteBefore(ctx context.Context, created, seen time.Time) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `DELETE FROM sessions WHERE created_ms < $1 OR seen_ms < $2`, millis(created), millis(seen))
+		return err
+	})
+}
