@@ -3,7 +3,7 @@
 //
 //	svc, err := httpapi.New(httpapi.Config{
 //		Auth:       accounts,
-//		Extensions: admin.New(admin.Config{Accounts: accounts}),
+//		Extensions: admin.New(admin.Config{Accounts: accounts, DB: db}),
 //		...
 //	})
 //
@@ -25,6 +25,7 @@ import (
 // Config configures the endpoints. Every field is required.
 type Config struct {
 	Accounts *account.Accounts
+	DB       *sqlstore.DB // that the service keeps its operations in
 }
 
 //go:embed openapi.yaml
@@ -34,6 +35,15 @@ var document []byte
 func New(c Config) []httpapi.Extension {
 	a := &api{cfg: c}
 	return []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
+		route("GET", "/overview", a.overview),
+		route("GET", "/operations", a.listOperations),
+		route("GET", "/accounts", a.listAccounts),
+		route("POST", "/accounts", a.createAccount),
+		route("GET", "/accounts/{account}", a.getAccount),
+		route("PATCH", "/accounts/{account}", a.updateAccount),
+		route("DELETE", "/accounts/{account}", a.deleteAccount),
+		route("POST", "/accounts/{account}/password", a.resetPassword),
+		route("GET", "/accounts/{account}/usage", a.usage),
 		route("GET", "/accounts/{account}/keys", a.listKeys),
 		route("POST", "/accounts/{account}/keys", a.createKey),
 		route("GET", "/accounts/{account}/keys/{key}", a.getKey),

@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 	// service
 	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
 	"httpapi/account": {"httpapi", "status/sqlstore"},
-	"httpapi/admin":   {"httpapi", "httpapi/account", "status/sqlstore"},
+	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "status/sqlstore"},
 }
 
 // programs may import every package but those for tests.
