@@ -60,7 +60,7 @@ func serveWebhooks(t *testing.T) *site {
 		})
 	})
 	if s.svc, err = httpapi.New(httpapi.Config{
-		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, Webhooks: hooks}),
+		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, DB: db, Webhooks: hooks}),
 		Collectors: hooks.Collectors(),
 		Actions:    []fileops.Action{copying}, Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log,
 	}); err != nil {
