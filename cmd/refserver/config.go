@@ -100,6 +100,7 @@ type serverConfig struct {
 	logLevel   slog.Level
 	engines    engineConfig
 	cluster    clusterConfig
+	webhooks   webhookConfig
 	api        httpapi.Config
 
 	limits      sqlstore.Limits // of new accounts
@@ -186,6 +187,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&s.sessionTime, "session-time", 7*24*time.Hour, "`time` after which a login that is not used ends; 30 days after it any login does")
 	s.engines.register(fs)
 	s.cluster.register(fs)
+	s.webhooks.register(fs)
 }
 
 // finish checks what only makes sense together, and reads from the environment

@@ -20,12 +20,14 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/status/webhook"
 )
 
-// Config configures the endpoints. Every field is required.
+// Config configures the endpoints. Accounts and DB are required.
 type Config struct {
 	Accounts *account.Accounts
-	DB       *sqlstore.DB // that the service keeps its operations in
+	DB       *sqlstore.DB      // that the service keeps its operations in
+	Webhooks *webhook.Webhooks // nil: there are none, and no endpoints for them
 }
 
 //go:embed openapi.yaml
@@ -34,7 +36,7 @@ var document []byte
 // New returns what is to be in httpapi.Config.Extensions.
 func New(c Config) []httpapi.Extension {
 	a := &api{cfg: c}
-	return []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
+	extensions := []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
 		route("GET", "/overview", a.overview),
 		route("GET", "/operations", a.listOperations),
 		route("GET", "/accounts", a.listAccounts),
@@ -50,6 +52,10 @@ func New(c Config) []httpapi.Extension {
 		route("PATCH", "/accounts/{account}/keys/{key}", a.updateKey),
 		route("DELETE", "/accounts/{account}/keys/{key}", a.revokeKey),
 	}}}
+	if c.Webhooks != nil {
+		extensions = append(extensions, a.webhooks())
+	}
+	return extensions
 }
 
 // prefix begins all paths.

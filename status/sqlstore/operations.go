@@ -397,16 +397,19 @@ func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duratio
 
 // Finish implements [status.Store].
 func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (op *status.Operation, err error) {
+	told := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		told = false
 		now := s.db.engine.now()
 		if op, err = getOnly(ctx, t, c.Operation, t.locking()); errors.Is(err, fs.ErrNotExist) {
 			return status.ErrLost
 		} else if err != nil {
 			return err
 		}
-		it, err := scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items
+		listeners := 0
+		it, err := scanItem(after{t.row(ctx, `SELECT `+listening+`, `+itemColumns+` FROM items
 			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
-			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token))
+			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token), &listeners})
 		if errors.Is(err, sql.ErrNoRows) {
 			return status.ErrLost
 		}
@@ -429,14 +432,24 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := count(ctx, t, op, it); err != nil {
 			return err
 		}
-		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil || !op.State.Final() {
+		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil {
 			return err
 		}
-		op, err = get(ctx, t, c.Operation)
+		if op.State.Final() {
+			if op, err = get(ctx, t, c.Operation); err != nil {
+				return err
+			}
+		}
+		if listeners > 0 {
+			told, err = tell(ctx, t, op, []status.Item{it}, now)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if told {
+		s.db.outbox.notify()
 	}
 	s.db.cache.put(op)
 	s.db.changed(c.Operation, false)
@@ -480,7 +493,9 @@ func settle(ctx context.Context, t tx, id string, ended, completed int, now time
 
 // Cancel implements [status.Store].
 func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.Operation, err error) {
+	told := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		told = false
 		if op, err = getOnly(ctx, t, id, t.locking()); err != nil {
 			return err
 		}
@@ -494,7 +509,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			return err
 		}
 		now := s.db.engine.now()
-		ended := 0
+		var ended []status.Item
 		for i, it := range op.Items {
 			if it.State != status.Queued {
 				continue
@@ -504,18 +519,23 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, it, due); err != nil {
 				return err
 			}
-			ended++
+			ended = append(ended, it)
 		}
-		if ended > 0 {
-			if _, err := settle(ctx, t, id, ended, 0, now); err != nil {
+		if len(ended) > 0 {
+			if _, err := settle(ctx, t, id, len(ended), 0, now); err != nil {
 				return err
 			}
 		}
-		op, err = get(ctx, t, id)
+		if op, err = get(ctx, t, id); err == nil && len(ended) > 0 {
+			told, err = tell(ctx, t, op, ended, now)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if told {
+		s.db.outbox.notify()
 	}
 	s.db.changed(id, true)
 	return op, nil
