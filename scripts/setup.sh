@@ -57,6 +57,7 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want zstd command -v zstd
 	want python3 command -v python3
 	want curl command -v curl
+	want nodejs command -v node
 	# Tests run servers of their own, which need no service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
@@ -65,7 +66,6 @@ fi
 if [ "$mode" = bench ]; then
 	want ghostscript command -v gs
 	want mupdf-tools command -v mutool
-	want nodejs command -v node
 	want npm command -v npm
 fi
 
