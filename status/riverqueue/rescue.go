@@ -95,7 +95,7 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 				return err
 			}
 		}
-		return r.Issue(ctx, tx, lanes)
+		return r.issue(ctx, tx, lanes)
 	})
 	if err != nil || !full || r.limits[""] < 0 {
 		return err

@@ -11,9 +11,10 @@
 // # Tickets
 //
 // The database of operations is the truth; River carries tickets, which say that
-// an item may be worked on. A ticket is put into the queue in the transaction
-// that makes the item ready: when its operation is created, or when an earlier
-// item has ended. An owner has a bounded number of tickets in a queue, so that
+// an item may be worked on. A ticket is put into the queue right after the
+// transaction that makes the item ready: when its operation was created, or when
+// an earlier item has ended. If the process dies in between, others find items
+// without a ticket within seconds. An owner has a bounded number of tickets in a queue, so that
 // nobody waits for another one's backlog. Whoever draws a ticket must still claim
 // the item: a ticket too many does no harm.
 //
@@ -75,14 +76,13 @@ type Queue struct {
 	log  *slog.Logger
 
 	insert *river.Client[pgx.Tx] // works on nothing
+	issuer issuer
 }
 
-// args are what a ticket says.
+// args are what a ticket says. River has an index on all of it.
 type args struct {
 	Operation string `json:"operation"`
 	Index     int    `json:"index"`
-	Queue     string `json:"queue"`
-	Owner     string `json:"owner"`
 }
 
 // Kind names tickets among the jobs of River.
@@ -98,6 +98,7 @@ func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
 		o = new(Options)
 	}
 	q := &Queue{db: db, pool: db.Pool(), o: *o, log: o.Log}
+	q.issuer.lanes = make(map[sqlstore.Lane]bool)
 	if q.pool == nil {
 		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
 	}
@@ -120,7 +121,7 @@ func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
 		return nil, fmt.Errorf("tables of the queue: %w", err)
 	}
 	var err error
-	if q.insert, err = river.NewClient(riverpgxv5.New(q.pool), q.config()); err != nil {
+	if q.insert, err = river.NewClient(riverpgxv5.New(db.LoosePool()), q.config()); err != nil {
 		return nil, err
 	}
 	return q, db.SetTicketer(q)
@@ -151,13 +152,16 @@ func (q *Queue) migrate(ctx context.Context) error {
 	return err
 }
 
+// fetchCooldown is the least time between two draws of a queue by a process, and
+// between two notifications of it: what is inserted in between would be noticed
+// by the next poll.
+const fetchCooldown = 3 * time.Millisecond
+
 // config returns what all clients of River have in common.
 func (q *Queue) config() *river.Config {
 	return &river.Config{
-		Logger: warnings(q.log),
-		// At the default of 100 ms the second of two tickets within that
-		// time would wait for the next poll.
-		FetchCooldown:     10 * time.Millisecond,
+		Logger:            warnings(q.log),
+		FetchCooldown:     fetchCooldown,
 		FetchPollInterval: 250 * time.Millisecond,
 		// Work is limited by the tracker, and rescued by this package. What
 		// River finds stuck after a day is left over from a crash.
@@ -183,59 +187,6 @@ var simple = regexp.MustCompile(`^[a-z0-9]{1,50}$`)
 
 // dbNow is the time of the database in milliseconds.
 const dbNow = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
-
-// Issue puts items of the lanes into the queue, as far as their owners may have
-// tickets. It implements [sqlstore.Ticketer].
-func (q *Queue) Issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) error {
-	for _, l := range lanes {
-		if err := q.issue(ctx, tx, l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (q *Queue) issue(ctx context.Context, tx pgx.Tx, l sqlstore.Lane) error {
-	// The oldest first. Another transaction that does the same takes others.
-	rows, err := tx.Query(ctx, `SELECT operation, idx FROM items
-		WHERE finished_ms IS NULL AND queue = $1 AND owner = $2 AND ticket IS NULL AND due_ms <= `+dbNow+`
-		ORDER BY created_ms, operation, idx
-		LIMIT greatest(0, $3 - (SELECT count(*) FROM items
-			WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = $1 AND owner = $2))
-		FOR UPDATE SKIP LOCKED`, l.Queue, l.Owner, q.o.Tickets)
-	if err != nil {
-		return err
-	}
-	var jobs []river.InsertManyParams
-	var operations []string
-	var indexes []int
-	opts := &river.InsertOpts{Queue: queueName(l.Queue), MaxAttempts: 1}
-	a := args{Queue: l.Queue, Owner: l.Owner}
-	if _, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index}, func() error {
-		jobs = append(jobs, river.InsertManyParams{Args: a, InsertOpts: opts})
-		operations, indexes = append(operations, a.Operation), append(indexes, a.Index)
-		return nil
-	}); err != nil || len(jobs) == 0 {
-		return err
-	}
-	tickets, err := q.insert.InsertManyTx(ctx, tx, jobs)
-	if err != nil {
-		return err
-	}
-	ids := make([]int64, len(tickets))
-	for i, t := range tickets {
-		ids[i] = t.Job.ID
-	}
-	_, err = tx.Exec(ctx, `UPDATE items i SET ticket = t.id
-		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
-		WHERE i.operation = t.operation AND i.idx = t.idx`, operations, indexes, ids)
-	return err
-}
-
-// issueNow issues tickets in a transaction of its own.
-func (q *Queue) issueNow(ctx context.Context, l sqlstore.Lane) error {
-	return pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error { return q.issue(ctx, tx, l) })
-}
 
 // A run is a call of Run.
 type run struct {
@@ -271,13 +222,16 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 	if len(cfg.Queues) == 0 {
 		if limits[""] < 0 {
 			<-ctx.Done() // this process only submits
+			flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), issueTimeout)
+			defer cancel()
+			_ = q.Flush(flush)
 			return nil
 		}
 		cfg.Queues[queueName("")], _ = r.queueConfig("")
 		r.queues[""] = true
 	}
 	var err error
-	if r.client, err = river.NewClient(riverpgxv5.New(q.pool), cfg); err != nil {
+	if r.client, err = river.NewClient(riverpgxv5.New(q.db.LoosePool()), cfg); err != nil {
 		return err
 	}
 	// River must not end what is going on when ctx does: the tracker will.
@@ -286,7 +240,11 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		return err
 	}
 	r.look(ctx)
-	return r.client.Stop(plain)
+	err = r.client.Stop(plain)
+	flush, cancel := context.WithTimeout(plain, issueTimeout)
+	defer cancel()
+	_ = q.Flush(flush) // else another process will find them
+	return err
 }
 
 // start starts the client, when the database can be reached.
@@ -333,20 +291,19 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	}
 	// If the item was given back it has lost this ticket; it gets another one
 	// when it is due. Otherwise this one is still good.
-	var mine bool
-	err = r.pool.QueryRow(context.WithoutCancel(ctx), `SELECT count(*) > 0 FROM items
-		WHERE operation = $1 AND idx = $2 AND ticket = $3 AND finished_ms IS NULL`,
-		a.Operation, a.Index, job.ID).Scan(&mine)
-	if err != nil || mine {
+	mine, l := true, sqlstore.Lane{}
+	err = r.pool.QueryRow(context.WithoutCancel(ctx), `SELECT coalesce(ticket = $3, false), queue, owner FROM items
+		WHERE operation = $1 AND idx = $2 AND finished_ms IS NULL`,
+		a.Operation, a.Index, job.ID).Scan(&mine, &l.Queue, &l.Owner)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil || mine:
 		return river.JobSnooze(max(after, 10*time.Millisecond))
-	}
-	if after > 0 {
+	case after > 0:
 		r.timers.Go(func() {
-			if sleep(r.ctx, after+time.Millisecond); r.ctx.Err() != nil {
-				return // another process will find it
-			}
-			if err := r.issueNow(r.ctx, sqlstore.Lane{Queue: a.Queue, Owner: a.Owner}); err != nil && r.ctx.Err() == nil {
-				r.log.Error("tickets cannot be issued", "queue", a.Queue, "err", err)
+			if sleep(r.ctx, after+time.Millisecond); r.ctx.Err() == nil { // else another process will find it
+				r.Ready([]sqlstore.Lane{l})
 			}
 		})
 	}

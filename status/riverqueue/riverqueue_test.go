@@ -25,7 +25,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // A node is a process that shares a database, as far as a test is concerned.
 type node struct {
 	*status.Tracker
-	db *sqlstore.DB
+	db    *sqlstore.DB
+	queue *riverqueue.Queue
 
 	mu   sync.Mutex
 	done []string // "operation index" of items that were worked on
@@ -68,9 +69,10 @@ func newNode(t *testing.T, url string, limits map[string]int, h handler, change 
 	if o.Lease == 0 {
 		o.Lease = cfg.Lease
 	}
-	if cfg.Dispatcher, err = riverqueue.New(t.Context(), db, &o); err != nil {
+	if n.queue, err = riverqueue.New(t.Context(), db, &o); err != nil {
 		t.Fatal(err)
 	}
+	cfg.Dispatcher = n.queue
 	if n.Tracker, err = status.New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +103,7 @@ func (n *node) run(t *testing.T, grace time.Duration) (stop func()) {
 	return stop
 }
 
+// submit returns when there are tickets.
 func (n *node) submit(t *testing.T, owner string, queues ...string) *status.Operation {
 	t.Helper()
 	op := status.Operation{Owner: owner, Action: "convert"}
@@ -111,7 +114,15 @@ func (n *node) submit(t *testing.T, owner string, queues ...string) *status.Oper
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.flush(t)
 	return got
+}
+
+func (n *node) flush(t *testing.T) {
+	t.Helper()
+	if err := n.queue.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (n *node) wait(t *testing.T, op *status.Operation) *status.Operation {
@@ -234,6 +245,7 @@ func TestTickets(t *testing.T) {
 		if _, err := api.Submit(t.Context(), op); err != nil {
 			t.Fatal(err)
 		}
+		api.flush(t)
 	}
 	if n := api.count(t, all); n != 1 {
 		t.Errorf("%d tickets for an operation that was submitted three times, want 1", n)

@@ -88,7 +88,7 @@ func (p *postgres) publish(ctx context.Context) {
 		case <-p.feed.wake:
 		}
 		for _, payload := range p.feed.take() {
-			_, err := p.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, feedChannel, payload)
+			_, err := p.loose.Exec(ctx, `SELECT pg_notify($1, $2)`, feedChannel, payload)
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("other processes cannot be told of changes", "err", err)
 				break

@@ -112,7 +112,7 @@ func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation,
 	if op.IdempotencyKey == "" {
 		return nil, nil
 	}
-	if _, err := t.exec(ctx, `UPDATE operations SET idempotency_key = NULL
+	if err := t.later(ctx, nil, `UPDATE operations SET idempotency_key = NULL
 		WHERE owner = $1 AND idempotency_key = $2 AND created_ms <= $3`,
 		op.Owner, op.IdempotencyKey, millis(op.Created.Add(-idempotencyTTL))); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func insertItems(ctx context.Context, t tx, op *status.Operation) error {
 				millis(op.Created), 0.0, inputs)
 			t.issue(Lane{it.Queue, op.Owner})
 		}
-		if _, err := t.exec(ctx, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
+		if err := t.later(ctx, nil, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
 				due_ms, progress, inputs) VALUES `+values(len(items), len(args)/len(items)), args...); err != nil {
 			return err
 		}
@@ -308,43 +308,55 @@ type after struct {
 func (a after) Scan(dest ...any) error { return a.scanner.Scan(append([]any{a.first}, dest...)...) }
 
 // Claim implements [status.Store].
-func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
-	c := &status.Claim{Ref: ref}
-	err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (c *status.Claim, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		c = &status.Claim{Ref: ref}
 		now := s.db.engine.now()
-		if c.Op, err = getOnly(ctx, t, ref.Operation, t.locking()); err != nil {
+		// The row of the operation is locked by the first claim only: items of
+		// one operation are begun side by side.
+		if err := t.later(ctx, nil, `UPDATE operations SET state = 'running' WHERE id = $2 AND state = 'queued'
+			AND EXISTS (SELECT 1 FROM items WHERE `+startable+` AND operation = $2 AND idx = $3)`,
+			millis(now), ref.Operation, ref.Index); err != nil {
 			return err
 		}
-		row := t.row(ctx, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
+		if err := t.later(ctx, func(row scanner) (err error) {
+			c.Item, err = scanItem(after{row, &c.Token})
+			return err
+		}, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
 			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token, `+itemColumns,
-			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index)
-		c.Item, err = scanItem(after{row, &c.Token})
-		if errors.Is(err, sql.ErrNoRows) {
-			var n int
-			if err := t.row(ctx, `SELECT count(*) FROM items WHERE operation = $1 AND idx = $2`,
-				ref.Operation, ref.Index).Scan(&n); err != nil {
-				return err
-			}
-			if n == 0 {
-				return missing("operation", ref.Operation)
-			}
-			return status.ErrLost
-		}
-		if err != nil {
+			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index); err != nil {
 			return err
 		}
-		if c.Op.State == status.Queued {
-			c.Op.State = status.Running
-			_, err = t.exec(ctx, `UPDATE operations SET state = 'running' WHERE id = $1`, ref.Operation)
-		}
-		return err
+		return t.later(ctx, func(row scanner) (err error) {
+			c.Op, err = scanOperation(row)
+			return err
+		}, selectOperation, ref.Operation)
 	})
 	if err != nil {
 		return nil, err
 	}
+	if c.Op == nil || c.Token == 0 {
+		return nil, s.refused(ctx, ref)
+	}
 	s.db.changed(ref.Operation, false)
 	return c, nil
+}
+
+// refused tells why an item could not be claimed.
+func (s *Operations) refused(ctx context.Context, ref status.Ref) error {
+	found := false
+	if err := s.db.each(ctx, func(row scanner) error {
+		var n int64
+		found = true
+		return row.Scan(&n)
+	}, `SELECT idx FROM items WHERE operation = $1 AND idx = $2`, ref.Operation, ref.Index); err != nil {
+		return err
+	}
+	if !found {
+		return missing("operation", ref.Operation)
+	}
+	return status.ErrLost
 }
 
 // Beat implements [status.Store].
@@ -401,16 +413,18 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		told = false
 		now := s.db.engine.now()
-		if op, err = getOnly(ctx, t, c.Operation, t.locking()); errors.Is(err, fs.ErrNotExist) {
-			return status.ErrLost
-		} else if err != nil {
+		op = nil
+		if err := t.later(ctx, func(row scanner) (err error) {
+			op, err = scanOperation(row)
+			return err
+		}, selectOperation+t.locking(), c.Operation); err != nil {
 			return err
 		}
 		listeners := 0
 		it, err := scanItem(after{t.row(ctx, `SELECT `+listening+`, `+itemColumns+` FROM items
 			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
 			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token), &listeners})
-		if errors.Is(err, sql.ErrNoRows) {
+		if op == nil || errors.Is(err, sql.ErrNoRows) {
 			return status.ErrLost
 		}
 		if err != nil {
@@ -432,17 +446,18 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := count(ctx, t, op, it); err != nil {
 			return err
 		}
-		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil {
+		if err := settle(ctx, t, op, 1, completed, now); err != nil {
 			return err
 		}
-		if op.State.Final() {
-			if op, err = get(ctx, t, c.Operation); err != nil {
-				return err
-			}
+		if err := t.later(ctx, func(row scanner) error {
+			it, err := scanItem(row)
+			op.Items = append(op.Items, it)
+			return err
+		}, selectFinalItems, c.Operation); err != nil || listeners == 0 {
+			return err
 		}
-		if listeners > 0 {
-			told, err = tell(ctx, t, op, []status.Item{it}, now)
-		}
+		// Its first statement is waited for, so that op is up to date.
+		told, err = tell(ctx, t, op, []status.Item{it}, now)
 		return err
 	})
 	if err != nil {
@@ -455,6 +470,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 	s.db.changed(c.Operation, false)
 	return op, nil
 }
+
+// selectFinalItems selects the items of an operation if that is final.
+const selectFinalItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1
+	AND EXISTS (SELECT 1 FROM operations WHERE id = $1 AND finished_ms IS NOT NULL) ORDER BY idx`
 
 // putItem stores an item that is not running any more.
 func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time.Time) error {
@@ -470,25 +489,31 @@ func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time
 	if !due.IsZero() {
 		dueMS = millis(due)
 	}
-	_, err = t.exec(ctx, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
+	return t.later(ctx, nil, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
 			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7
 		WHERE operation = $8 AND idx = $9`,
 		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index)
-	return err
 }
 
 // settle counts items that have become final and brings the operation's state up
-// to that, as status.Rollup says. It returns that state.
-func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
-	err = t.row(ctx, `UPDATE operations SET
+// to that, as status.Rollup says. op is changed accordingly, by the next statement
+// that is waited for or the commit.
+func settle(ctx context.Context, t tx, op *status.Operation, ended, completed int, now time.Time) error {
+	return t.later(ctx, func(row scanner) error {
+		var finished sql.NullInt64
+		err := row.Scan(&op.State, &finished)
+		if op.Finished = timeOrZero(finished); finished.Valid {
+			op.Args = nil
+		}
+		return err
+	}, `UPDATE operations SET
 			open_items = open_items - $1,
 			completed_items = completed_items + $2,
 			state = CASE WHEN open_items > $1 THEN 'running'
 				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
 			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE CAST($3 AS bigint) END,
 			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
-		WHERE id = $4 RETURNING state`, ended, completed, millis(now), id).Scan(&state)
-	return state, err
+		WHERE id = $4 RETURNING state, finished_ms`, ended, completed, millis(now), op.ID)
 }
 
 // Cancel implements [status.Store].
@@ -502,10 +527,14 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 		if op.Owner != owner {
 			return missing("operation", id)
 		}
+		// Nobody begins an item from here on.
+		if err := t.later(ctx, nil, `SELECT idx FROM items WHERE operation = $1 AND state = 'queued' ORDER BY idx`+t.locking(), id); err != nil {
+			return err
+		}
 		if err := getItems(ctx, t, op); err != nil || op.State.Final() {
 			return err
 		}
-		if _, err := t.exec(ctx, `UPDATE operations SET cancelled = 1 WHERE id = $1`, id); err != nil {
+		if err := t.later(ctx, nil, `UPDATE operations SET cancelled = 1 WHERE id = $1`, id); err != nil {
 			return err
 		}
 		now := s.db.engine.now()
@@ -522,7 +551,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			ended = append(ended, it)
 		}
 		if len(ended) > 0 {
-			if _, err := settle(ctx, t, id, len(ended), 0, now); err != nil {
+			if err := settle(ctx, t, op, len(ended), 0, now); err != nil {
 				return err
 			}
 		}

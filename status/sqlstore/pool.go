@@ -177,6 +177,15 @@ func (t *conn) exec(ctx context.Context, text string, args ...any) (int64, error
 	return res.RowsAffected()
 }
 
+// later does not wait.
+func (t *conn) later(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	if f != nil {
+		return t.each(ctx, f, text, args...)
+	}
+	_, err := t.exec(ctx, text, args...)
+	return err
+}
+
 // locking is empty: the whole database is locked.
 func (t *conn) locking() string { return "" }
 

@@ -25,10 +25,11 @@ import (
 // A postgres is the engine that several processes may share.
 //
 // Transactions are READ COMMITTED; those that change an operation or its items
-// lock the row of the operation first, but for heartbeats, which change only
-// items of their own worker.
+// lock the row of the operation first, but for claims of items of an operation
+// that has begun, and heartbeats, which change only items of their own worker.
 type postgres struct {
 	pool  *pgxpool.Pool
+	loose *pgxpool.Pool // commits do not wait for the disk
 	log   *slog.Logger
 	clock clock
 	feed  feed
@@ -46,11 +47,12 @@ type postgres struct {
 type Lane struct{ Queue, Owner string }
 
 // A Ticketer puts items into a queue outside of the tables of this package, but
-// within the database. Issue is called at the end of every transaction in which
-// items of the lanes were added, given back or have ended: column ticket of those
-// in the queue is not null. It is called again if the transaction is repeated.
+// within the database: column ticket of those in the queue is not null. Ready is
+// called after the commit of every transaction in which items of the lanes were
+// added, given back or have ended. It must not block. It is not called if the
+// process dies in between.
 type Ticketer interface {
-	Issue(ctx context.Context, tx pgx.Tx, lanes []Lane) error
+	Ready(lanes []Lane)
 }
 
 // SetTicketer has t called from now on. It fails if the database is SQLite.
@@ -99,9 +101,15 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	p := &postgres{pool: pool, log: o.Log}
 	defer func() {
 		if err != nil {
-			pool.Close()
+			p.closePools()
 		}
 	}()
+	cfg = cfg.Copy()
+	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = max(2, cfg.MaxConns/2), 0, 0
+	if p.loose, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, err
+	}
 	if err := p.retry(ctx, func() error { return pool.Ping(ctx) }); err != nil {
 		return nil, err
 	}
@@ -123,8 +131,15 @@ func (p *postgres) close() error {
 	p.stop()
 	p.done.Wait()
 	p.locks.close()
-	p.pool.Close()
+	p.closePools()
 	return nil
+}
+
+func (p *postgres) closePools() {
+	p.pool.Close()
+	if p.loose != nil {
+		p.loose.Close()
+	}
 }
 
 // migrationLock is the advisory lock of those who change the schema.
@@ -304,30 +319,24 @@ func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) 
 	defer c.Release()
 	ctx, cancel := plain(ctx)
 	defer cancel()
-	t, err := c.BeginTx(ctx, pgx.TxOptions{})
-	if err != nil {
+	t := &pgTx{conn: c.Conn()}
+	defer t.rollback(ctx)
+	if err := f(ctx, t); err != nil {
 		return broken(c, err)
 	}
-	defer t.Rollback(ctx)
-	pt := &pgTx{Tx: t}
-	if err := f(ctx, pt); err != nil {
-		return broken(c, err)
-	}
-	p.mu.Lock()
-	ticketer := p.ticketer
-	p.mu.Unlock()
-	if ticketer != nil && len(pt.lanes) > 0 {
-		if err := ticketer.Issue(ctx, t, pt.lanes); err != nil {
-			return broken(c, fmt.Errorf("issue tickets: %w", err))
-		}
-	}
-	if err := t.Commit(ctx); err != nil {
+	if err := t.commit(ctx); err != nil {
 		var pe *pgconn.PgError
 		if errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback) {
 			return err // the server says no
 		}
 		p.reached(false)
 		return fmt.Errorf("%w: %w", errUnsure, err)
+	}
+	p.mu.Lock()
+	ticketer := p.ticketer
+	p.mu.Unlock()
+	if ticketer != nil && len(t.lanes) > 0 {
+		ticketer.Ready(t.lanes)
 	}
 	return nil
 }
@@ -344,14 +353,13 @@ func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var t pgx.Tx
 	var c *pgxpool.Conn
 	// f is called once: it may have handed on what it has read.
 	err := p.retry(ctx, func() (err error) {
 		if c, err = p.pool.Acquire(ctx); err != nil {
 			return err
 		}
-		if t, err = c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}); err != nil {
+		if _, err = c.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 			err = broken(c, err)
 			c.Release()
 		}
@@ -361,8 +369,9 @@ func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) 
 		return err
 	}
 	defer c.Release()
-	defer t.Rollback(context.WithoutCancel(ctx))
-	return told(broken(c, f(ctx, &pgTx{Tx: t})))
+	t := &pgTx{conn: c.Conn(), begun: true}
+	defer t.rollback(context.WithoutCancel(ctx))
+	return told(broken(c, f(ctx, t)))
 }
 
 // each runs a query, which sees one state of the database by itself.
@@ -427,9 +436,12 @@ func (p *postgres) get(ctx context.Context, id string) (op *status.Operation, er
 	})
 }
 
-// A pgTx is a transaction of PostgreSQL.
+// A pgTx is a transaction of PostgreSQL. It begins with its first statement, in
+// the same round trip.
 type pgTx struct {
-	pgx.Tx
+	conn  *pgx.Conn
+	begun bool
+	batch *pgx.Batch // what was not sent yet; nil: nothing
 	lanes []Lane
 }
 
@@ -444,8 +456,53 @@ func (t *pgTx) issue(l Lane) {
 	t.lanes = append(t.lanes, l)
 }
 
-func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
-	rows, err := t.Query(ctx, text, texts(args)...)
+// queue adds a statement to those that are sent next.
+func (t *pgTx) queue(text string, args ...any) *pgx.QueuedQuery {
+	if t.batch == nil {
+		t.batch = new(pgx.Batch)
+		if !t.begun {
+			t.batch.Queue("BEGIN")
+			t.begun = true
+		}
+	}
+	return t.batch.Queue(text, args...)
+}
+
+// send sends what is queued and reads the results but for the last one. Close is
+// to be called in any case.
+func (t *pgTx) send(ctx context.Context) (pgx.BatchResults, error) {
+	b := t.batch
+	t.batch = nil
+	r := t.conn.SendBatch(ctx, b)
+	for _, q := range b.QueuedQueries[:b.Len()-1] {
+		f := q.Fn
+		if f == nil {
+			f = func(r pgx.BatchResults) error { _, err := r.Exec(); return err }
+		}
+		if err := f(r); err != nil {
+			r.Close()
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (t *pgTx) later(_ context.Context, f func(scanner) error, text string, args ...any) error {
+	q := t.queue(text, texts(args)...)
+	if f != nil {
+		q.Query(func(rows pgx.Rows) error { return scan(rows, f) })
+	}
+	return nil
+}
+
+func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
+	t.queue(text, texts(args)...)
+	r, err := t.send(ctx)
+	defer func() { err = cmp.Or(err, r.Close()) }()
+	if err != nil {
+		return err
+	}
+	rows, err := r.Query()
 	if err != nil {
 		return err
 	}
@@ -453,12 +510,54 @@ func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, arg
 }
 
 func (t *pgTx) row(ctx context.Context, text string, args ...any) scanner {
-	return t.QueryRow(ctx, text, texts(args)...)
+	t.queue(text, texts(args)...)
+	r, err := t.send(ctx)
+	if err != nil {
+		return failed{err}
+	}
+	return lastRow{r}
+}
+
+// A lastRow is the last result of a batch.
+type lastRow struct{ pgx.BatchResults }
+
+func (r lastRow) Scan(dest ...any) error {
+	return cmp.Or(r.QueryRow().Scan(dest...), r.Close())
 }
 
 func (t *pgTx) exec(ctx context.Context, text string, args ...any) (int64, error) {
-	tag, err := t.Exec(ctx, text, texts(args)...)
-	return tag.RowsAffected(), err
+	t.queue(text, texts(args)...)
+	r, err := t.send(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := r.Exec()
+	return tag.RowsAffected(), cmp.Or(err, r.Close())
+}
+
+// commit commits, together with what is queued.
+func (t *pgTx) commit(ctx context.Context) error {
+	t.queue("COMMIT")
+	r, err := t.send(ctx)
+	if err != nil {
+		return err
+	}
+	tag, err := r.Exec()
+	if err = cmp.Or(err, r.Close()); err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback // it had failed before
+	}
+	return err
+}
+
+// rollback ends the transaction if it is open. A connection that it cannot be
+// ended on is closed.
+func (t *pgTx) rollback(ctx context.Context) {
+	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		_ = t.conn.Close(ctx)
+	}
 }
 
 // texts replaces what is no text to PostgreSQL, which knows no zero bytes and

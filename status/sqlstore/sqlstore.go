@@ -107,8 +107,9 @@ type Options struct {
 	// GOMAXPROCS if that is more.
 	Readers int
 
-	// Connections is the largest number of connections to PostgreSQL. 0:
-	// what the URL says in pool_max_conns, or else 10.
+	// Connections is the largest number of connections to PostgreSQL that
+	// [DB.Pool] holds; there are half as many others. 0: what the URL says in
+	// pool_max_conns, or else 10.
 	Connections int
 
 	// Cache is how many bytes of finished operations are kept in memory, as
@@ -158,12 +159,18 @@ type tx interface {
 	row(ctx context.Context, text string, args ...any) scanner
 	exec(ctx context.Context, text string, args ...any) (int64, error)
 
+	// later is exec for when it need not be known what has come of it: no
+	// later than with the next other call, or the commit, PostgreSQL gets it
+	// in the same round trip and tells its error. f is called for each row; it
+	// may be nil, and must only scan, as the transaction may be committed.
+	later(ctx context.Context, f func(scanner) error, text string, args ...any) error
+
 	// locking ends the text of a query whose rows no other transaction may
 	// change until the end of this one.
 	locking() string
 
 	// issue says that items of a lane were added, or have ended, so that
-	// tickets may be issued at the end of the transaction.
+	// tickets may be issued after the commit.
 	issue(l Lane)
 }
 
@@ -250,6 +257,17 @@ func (db *DB) Pool() *pgxpool.Pool {
 		return nil
 	}
 	return db.pg.pool
+}
+
+// LoosePool returns connections to PostgreSQL whose commits do not wait for the
+// disk, or nil if the database is SQLite. What was committed in the last second may
+// be lost if the database crashes; then all that was committed later is lost, too.
+// They are for what can be made again.
+func (db *DB) LoosePool() *pgxpool.Pool {
+	if db.pg == nil {
+		return nil
+	}
+	return db.pg.loose
 }
 
 // tx runs f in a transaction that may write, and commits it unless f fails.

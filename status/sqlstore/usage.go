@@ -42,12 +42,11 @@ func count(ctx context.Context, t tx, op *status.Operation, it status.Item) erro
 	if !it.Started.IsZero() {
 		work = max(0, it.Finished.Sub(it.Started).Milliseconds())
 	}
-	_, err := t.exec(ctx, `INSERT INTO usage (owner, day, action, part, items, failed, bytes_in, bytes_out, work_ms)
+	return t.later(ctx, nil, `INSERT INTO usage (owner, day, action, part, items, failed, bytes_in, bytes_out, work_ms)
 		VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8)
 		ON CONFLICT (owner, day, action, part) DO UPDATE SET items = usage.items + 1, failed = usage.failed + excluded.failed,
 			bytes_in = usage.bytes_in + excluded.bytes_in, bytes_out = usage.bytes_out + excluded.bytes_out, work_ms = usage.work_ms + excluded.work_ms`,
 		op.Owner, dayOf(it.Finished), op.Action, part(op.ID), failed, in, out, work)
-	return err
 }
 
 // Usage returns what an account has had done from one day to another, both

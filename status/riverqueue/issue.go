@@ -1,0 +1,191 @@
+package riverqueue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// An issuer issues tickets for lanes that were named to it, in transactions beside
+// those that made the items ready: what has gathered while it was busy goes into
+// the next one. A lane that is forgotten because the process dies is found by
+// whoever looks for items without a ticket.
+type issuer struct {
+	mu    sync.Mutex
+	lanes map[sqlstore.Lane]bool // that have changed
+	done  chan struct{}          // closed when nothing is left to do; nil: there is nothing
+}
+
+// Bounds of an issuer.
+const (
+	lanesMax     = 100              // lanes in one transaction
+	issueTimeout = 10 * time.Second // for one
+)
+
+// Ready has tickets issued for items of the lanes, as far as their owners may have
+// any. It implements [sqlstore.Ticketer].
+func (q *Queue) Ready(lanes []sqlstore.Lane) {
+	i := &q.issuer
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, l := range lanes {
+		i.lanes[l] = true
+	}
+	if i.done == nil && len(i.lanes) > 0 {
+		i.done = make(chan struct{})
+		go q.issueAll(i.done)
+	}
+}
+
+// Flush waits until tickets are issued for all items that this process has stored
+// so far, or could not be. If ctx is done before it fails with the error of ctx;
+// other processes will issue what is left.
+func (q *Queue) Flush(ctx context.Context) error {
+	q.issuer.mu.Lock()
+	done := q.issuer.done
+	q.issuer.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// take returns some lanes that have changed. If there is none it says that all is
+// done.
+func (i *issuer) take() (lanes []sqlstore.Lane) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for l := range i.lanes {
+		if len(lanes) == lanesMax {
+			break
+		}
+		lanes = append(lanes, l)
+		delete(i.lanes, l)
+	}
+	if len(lanes) == 0 {
+		close(i.done)
+		i.done = nil
+	}
+	return lanes
+}
+
+// issueAll issues tickets until there is nothing to do. It takes no more than a
+// third of the time, which lets lanes gather.
+func (q *Queue) issueAll(done chan struct{}) {
+	for lanes := q.issuer.take(); len(lanes) > 0; lanes = q.issuer.take() {
+		start := time.Now()
+		if err := q.issueNow(lanes); err != nil {
+			q.log.Warn("tickets are issued late", "err", err)
+		}
+		// River notifies of a queue once in that time.
+		time.Sleep(max(fetchCooldown, 2*time.Since(start)))
+	}
+}
+
+// issueNow issues tickets in a transaction of its own. It does not wait for the
+// disk: if the database crashes the items are found without a ticket.
+func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), issueTimeout)
+	defer cancel()
+	c, err := q.db.LoosePool().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	var b pgx.Batch
+	b.BeginTx(pgx.TxOptions{})
+	found := q.find(&b, lanes)
+	r := c.SendBatch(ctx, &b)
+	tx := r.Tx()
+	defer func() {
+		if c.Conn().PgConn().TxStatus() != 'I' {
+			_ = tx.Rollback(ctx)
+		}
+	}()
+	if err := r.Close(); err != nil || len(found.jobs) == 0 {
+		return err
+	}
+	b = pgx.Batch{}
+	if err := q.insertTickets(ctx, tx, found, &b); err != nil {
+		return err
+	}
+	b.Queue("COMMIT")
+	return c.SendBatch(ctx, &b).Close()
+}
+
+// issue puts items of the lanes into the queue, as far as their owners may have
+// tickets.
+func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) error {
+	var b pgx.Batch
+	found := q.find(&b, lanes)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil || len(found.jobs) == 0 {
+		return err
+	}
+	b = pgx.Batch{}
+	if err := q.insertTickets(ctx, tx, found, &b); err != nil {
+		return err
+	}
+	return tx.SendBatch(ctx, &b).Close()
+}
+
+// ready is items that get tickets.
+type ready struct {
+	jobs       []river.InsertManyParams
+	operations []string
+	indexes    []int
+}
+
+// find adds a query to b for the items that are to get tickets, and returns where
+// its answer will be.
+func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
+	queues, owners := make([]string, len(lanes)), make([]string, len(lanes))
+	for i, l := range lanes {
+		queues[i], owners[i] = l.Queue, l.Owner
+	}
+	found := new(ready)
+	// The oldest first. Another transaction that does the same takes others.
+	b.Queue(`SELECT i.operation, i.idx, l.queue
+		FROM unnest($1::text[], $2::text[]) AS l (queue, owner) CROSS JOIN LATERAL (
+			SELECT operation, idx FROM items
+			WHERE finished_ms IS NULL AND queue = l.queue AND owner = l.owner AND ticket IS NULL AND due_ms <= `+dbNow+`
+			ORDER BY created_ms, operation, idx
+			LIMIT greatest(0, $3 - (SELECT count(*) FROM items
+				WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner))
+			FOR UPDATE SKIP LOCKED) AS i`, queues, owners, q.o.Tickets).Query(func(rows pgx.Rows) error {
+		var a args
+		var queue string
+		_, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index, &queue}, func() error {
+			found.jobs = append(found.jobs, river.InsertManyParams{Args: a, InsertOpts: &river.InsertOpts{Queue: queueName(queue), MaxAttempts: 1}})
+			found.operations, found.indexes = append(found.operations, a.Operation), append(found.indexes, a.Index)
+			return nil
+		})
+		return err
+	})
+	return found
+}
+
+// insertTickets inserts tickets, and adds a statement to b that records them.
+func (q *Queue) insertTickets(ctx context.Context, tx pgx.Tx, found *ready, b *pgx.Batch) error {
+	tickets, err := q.insert.InsertManyTx(ctx, tx, found.jobs)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(tickets))
+	for i, t := range tickets {
+		ids[i] = t.Job.ID
+	}
+	b.Queue(`UPDATE items i SET ticket = t.id
+		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
+		WHERE i.operation = t.operation AND i.idx = t.idx`, found.operations, found.indexes, ids)
+	return nil
+}
