@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -50,6 +51,9 @@ const failureDelay = time.Second
 // holds no more than 32 items per
 // owner and queue in memory and reads the others from the store in time.
 //
+// An owner of whom the store says that no more items may be begun, see
+// [ErrParallel], is passed over until one of his items ends, or a second has passed.
+//
 // # Long items
 //
 // Turns are not enough when one owner's items occupy all places of a queue and
@@ -71,8 +75,28 @@ type Local struct {
 	running bool
 	limits  map[string]int
 	lanes   map[string]*lane // nil if nothing is handed out
+	owners  map[string]*load // of whom items are running, or may not be begun
 	busy    map[Ref]bool     // being worked on
 	delayed delayedHeap
+}
+
+// A load is what runs of an owner, in all queues.
+type load struct {
+	running int
+
+	// The store has said that no more than most may run; that is believed
+	// until the given time.
+	most  int
+	until time.Time
+}
+
+// full tells whether no item of an owner is to be begun, and until when.
+func (l *Local) full(owner string, now time.Time) (until time.Time, full bool) {
+	o := l.owners[owner]
+	if o == nil || o.running < o.most || !now.Before(o.until) {
+		return time.Time{}, false
+	}
+	return o.until, true
 }
 
 // A lane is a queue with those who have items in it.
@@ -94,12 +118,29 @@ func (ln *lane) crowded() bool {
 	return ln.limit == 1 && ln.running > 0
 }
 
-// turn returns whose turn it is, as an index into the ring, which is not empty:
-// the first who has nothing running or, if there is none, just the first.
-func (ln *lane) turn() int {
-	return max(0, slices.IndexFunc(ln.ring, func(b *bucket) bool {
-		return ln.held[b.owner] == 0 && (len(b.items) > 0 || b.more)
-	}))
+// turn returns whose turn it is, as an index into the ring of a lane: the first who
+// has nothing running or, if there is none, just the first; -1 if nobody's item may
+// be begun before the given time.
+func (l *Local) turn(ln *lane, now time.Time) (i int, until time.Time) {
+	first := -1
+	for i, b := range ln.ring {
+		if u, full := l.full(b.owner, now); full {
+			if until.IsZero() || u.Before(until) {
+				until = u
+			}
+			continue
+		}
+		if ln.held[b.owner] == 0 && (len(b.items) > 0 || b.more) {
+			return i, time.Time{}
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	if first >= 0 {
+		until = time.Time{}
+	}
+	return first, until
 }
 
 func (ln *lane) remove(i int) {
@@ -169,6 +210,17 @@ func (l *Local) Notify(items []PendingItem) {
 	l.signal()
 }
 
+// putBack puts an item that was not begun before the others of its owner. l.mu is
+// held.
+func (l *Local) putBack(it PendingItem) {
+	b := l.bucket(it.Queue, it.Owner)
+	if b.loading || len(b.items) >= bucketSize {
+		b.more = true
+		return
+	}
+	b.items = slices.Insert(b.items, 0, it)
+}
+
 // signal makes Run look for something to do.
 func (l *Local) signal() {
 	select {
@@ -226,6 +278,7 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 	}
 	l.running, l.limits = true, limits
 	l.lanes, l.busy, l.delayed = make(map[string]*lane), make(map[Ref]bool), nil
+	l.owners = make(map[string]*load)
 	l.mu.Unlock()
 
 	var wg sync.WaitGroup
@@ -285,9 +338,18 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 	if len(l.delayed) > 0 {
 		next = l.delayed[0].due
 	}
+	soon := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
 	for _, ln := range l.lanes {
 		for ln.running < ln.limit && len(ln.ring) > 0 {
-			i := ln.turn()
+			i, until := l.turn(ln, now)
+			if i < 0 {
+				soon(until)
+				break
+			}
 			b := ln.ring[i]
 			if len(b.items) == 0 && b.more {
 				b.more, b.loading = false, true
@@ -305,9 +367,7 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 		if empty != nil {
 			return empty, next
 		}
-		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
+		soon(due)
 	}
 	return nil, next
 }
@@ -323,6 +383,10 @@ func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
 	l.busy[it.Ref] = true
 	ln.running++
 	ln.held[b.owner]++
+	if l.owners[b.owner] == nil {
+		l.owners[b.owner] = new(load)
+	}
+	l.owners[b.owner].running++
 	b.since = time.Time{}
 	start(it)
 	return true
@@ -337,7 +401,8 @@ func (l *Local) admitGuest(ln *lane, now time.Time, start func(PendingItem)) (em
 	}
 	full := ln.running >= ln.limit && ln.crowded()
 	for i, b := range ln.ring {
-		if !full || ln.held[b.owner] > 0 || len(b.items) == 0 && !b.more {
+		_, limited := l.full(b.owner, now)
+		if !full || limited || ln.held[b.owner] > 0 || len(b.items) == 0 && !b.more {
 			b.since = time.Time{}
 			continue
 		}
@@ -405,6 +470,8 @@ func (l *Local) look(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(l.owners, func(_ string, o *load) bool { return o.running == 0 && !now.Before(o.until) })
 	for _, ld := range loads {
 		// A running item counts as well: its claim may have lapsed.
 		if b := l.bucket(ld.Queue, ld.Owner); b != nil {
@@ -428,6 +495,19 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 		ln.running--
 		if ln.held[it.Owner]--; ln.held[it.Owner] == 0 {
 			delete(ln.held, it.Owner)
+		}
+		o := l.owners[it.Owner]
+		o.running--
+		switch {
+		case errors.Is(err, ErrParallel):
+			// It is handed out when another one has ended, or the limit may
+			// have changed.
+			o.most, o.until = o.running, time.Now().Add(failureDelay)
+			l.putBack(it)
+			l.signal()
+			return
+		case o.running == 0 && !time.Now().Before(o.until):
+			delete(l.owners, it.Owner)
 		}
 		if err != nil && len(l.delayed) < delayedMax {
 			after := failureDelay

@@ -239,6 +239,11 @@ type Query struct {
 // ErrLost tells that a claim is not live any more: its result must be dropped.
 var ErrLost = errors.New("the claim on the item was lost")
 
+// ErrParallel tells that an item may not be started for now because as many items
+// of its owner are worked on as may be at the same time, on all queues and by all
+// processes.
+var ErrParallel = errors.New("as many items of the owner are worked on as may be")
+
 // ErrUnavailable tells that a store cannot be reached for now. What was asked may
 // be tried again; it is not known whether it was done.
 var ErrUnavailable = errors.New("the store cannot be reached for now")
@@ -265,6 +270,11 @@ type Store interface {
 	// returns it with its operation. It fails with ErrLost if it may not be
 	// started: it is final, under a live claim, or waiting for a retry. An
 	// item of a cancelled operation can be claimed, if only to be finished.
+	//
+	// A store may have limits of how many items of an owner are under live
+	// claims. Then it fails with ErrParallel if the item could be started but
+	// for that; of claims at the same time no more succeed than the limit
+	// permits. Items of cancelled operations are not limited.
 	Claim(ctx context.Context, ref Ref, worker string, lease time.Duration) (*Claim, error)
 
 	// Beat renews all live claims of a worker and records progress, where it
@@ -335,7 +345,8 @@ type Load struct {
 // that is because ctx is done.
 //
 // An item whose work returns an error is handed out again: after the time that
-// a [RetryError] tells, else as the dispatcher sees fit. If the Dispatcher also
+// a [RetryError] tells, when another item of its owner has ended if the error
+// matches [ErrParallel], else as the dispatcher sees fit. If the Dispatcher also
 // is a [Notifier] it is told of new items.
 type Dispatcher interface {
 	Run(ctx context.Context, limits map[string]int, work func(context.Context, Ref) error) error

@@ -499,7 +499,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	switch {
 	case errors.Is(err, ErrLost), errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil:
+	case err != nil: // ErrParallel too
 		return fmt.Errorf("claim: %w", err)
 	}
 	a.raise(c.Item.Progress)
@@ -687,8 +687,8 @@ func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err erro
 			continue
 		}
 		c, err := t.cfg.Store.Claim(ctx, it.Ref, t.cfg.Worker, t.cfg.Lease)
-		if errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist) {
-			continue // it has just been started
+		if errors.Is(err, ErrLost) || errors.Is(err, ErrParallel) || errors.Is(err, fs.ErrNotExist) {
+			continue // it has just been started, or must wait for its turn to fail
 		}
 		if err != nil {
 			return n, err

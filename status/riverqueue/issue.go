@@ -145,23 +145,50 @@ type ready struct {
 	indexes    []int
 }
 
-// find adds a query to b for the items that are to get tickets, and returns where
-// its answer will be.
+// The items of lanes that get tickets, the oldest first, as far as there is room
+// beside those that have one; lanes have a queue, an owner, room, and whether they
+// are of an owner with a limit. Another transaction that does the same takes others.
+const waiting = ` CROSS JOIN LATERAL (
+		SELECT operation, idx FROM items
+		WHERE finished_ms IS NULL AND owner = l.owner AND queue = l.queue AND ticket IS NULL AND due_ms <= ` + dbNow + `
+		ORDER BY created_ms, operation, idx
+		LIMIT greatest(0, l.room - (SELECT count(*) FROM items
+			WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner AND (NOT l.limited OR state = 'queued')))
+		FOR UPDATE SKIP LOCKED) AS i`
+
+const (
+	// Lanes $1, $2 of owners without a limit.
+	waitingFree = `SELECT i.operation, i.idx, l.queue
+		FROM (SELECT queue, owner, $3::bigint AS room, false AS limited FROM unnest($1::text[], $2::text[]) AS n (queue, owner)
+			WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = n.owner AND a.max_parallel > 0)) AS l` + waiting
+
+	// All lanes of those owners $1 who have a limit: when one item has ended
+	// another one of any queue may be begun. Each lane gets as many tickets as
+	// items may be begun, because nobody may work on the others.
+	waitingLimited = `WITH RECURSIVE limited AS (
+			SELECT a.id, a.max_parallel - (SELECT count(*) FROM items r
+				WHERE r.owner = a.id AND r.worker IS NOT NULL AND r.state = 'running' AND r.due_ms > ` + dbNow + `) AS room
+			FROM accounts a WHERE a.id = ANY($1::text[]) AND a.max_parallel > 0
+		), lanes AS (
+			SELECT id AS owner, room, (SELECT min(i.queue) FROM items i WHERE i.finished_ms IS NULL AND i.owner = l.id) AS queue
+				FROM limited l WHERE room > 0
+			UNION ALL
+			SELECT owner, room, (SELECT min(i.queue) FROM items i WHERE i.finished_ms IS NULL AND i.owner = l.owner AND i.queue > l.queue)
+				FROM lanes l WHERE queue IS NOT NULL
+		)
+		SELECT i.operation, i.idx, l.queue
+		FROM (SELECT queue, owner, least(room, $2::bigint) AS room, true AS limited FROM lanes WHERE queue IS NOT NULL) AS l` + waiting
+)
+
+// find adds queries to b for the items that are to get tickets, and returns where
+// the answers will be.
 func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 	queues, owners := make([]string, len(lanes)), make([]string, len(lanes))
 	for i, l := range lanes {
 		queues[i], owners[i] = l.Queue, l.Owner
 	}
 	found := new(ready)
-	// The oldest first. Another transaction that does the same takes others.
-	b.Queue(`SELECT i.operation, i.idx, l.queue
-		FROM unnest($1::text[], $2::text[]) AS l (queue, owner) CROSS JOIN LATERAL (
-			SELECT operation, idx FROM items
-			WHERE finished_ms IS NULL AND queue = l.queue AND owner = l.owner AND ticket IS NULL AND due_ms <= `+dbNow+`
-			ORDER BY created_ms, operation, idx
-			LIMIT greatest(0, $3 - (SELECT count(*) FROM items
-				WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner))
-			FOR UPDATE SKIP LOCKED) AS i`, queues, owners, q.o.Tickets).Query(func(rows pgx.Rows) error {
+	read := func(rows pgx.Rows) error {
 		var a args
 		var queue string
 		_, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index, &queue}, func() error {
@@ -170,7 +197,9 @@ func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 			return nil
 		})
 		return err
-	})
+	}
+	b.Queue(waitingFree, queues, owners, q.o.Tickets).Query(read)
+	b.Queue(waitingLimited, owners, q.o.Tickets).Query(read)
 	return found
 }
 

@@ -15,8 +15,9 @@
 // transaction that makes the item ready: when its operation was created, or when
 // an earlier item has ended. If the process dies in between, others find items
 // without a ticket within seconds. An owner has a bounded number of tickets in a queue, so that
-// nobody waits for another one's backlog. Whoever draws a ticket must still claim
-// the item: a ticket too many does no harm.
+// nobody waits for another one's backlog, and where the items of an owner that are
+// worked on at once are limited no more than may be begun. Whoever draws a ticket
+// must still claim the item: a ticket too many does no harm.
 //
 // # Rescue
 //
@@ -282,6 +283,9 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, status.ErrParallel) {
+		return r.giveBack(ctx, job)
+	}
 	after := failureDelay
 	var retry *status.RetryError
 	if errors.As(err, &retry) {
@@ -307,6 +311,33 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 			}
 		})
 	}
+	return nil
+}
+
+// parallelDelay is the time before a ticket is issued again for an item that was not
+// begun because its owner has a limit. Usually the end of another item has one
+// issued before.
+const parallelDelay = 200 * time.Millisecond
+
+// giveBack takes the ticket from an item that may not be begun for now: it gets
+// another one when an item of its owner has ended.
+func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
+	var l sqlstore.Lane
+	err := r.db.LoosePool().QueryRow(context.WithoutCancel(ctx), `UPDATE items SET ticket = NULL
+		WHERE operation = $1 AND idx = $2 AND ticket = $3 RETURNING queue, owner`,
+		job.Args.Operation, job.Args.Index, job.ID).Scan(&l.Queue, &l.Owner)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil // it has another ticket
+	case err != nil:
+		return river.JobSnooze(failureDelay)
+	}
+	// The end may have come before the ticket was given back.
+	r.timers.Go(func() {
+		if sleep(r.ctx, parallelDelay); r.ctx.Err() == nil {
+			r.Ready([]sqlstore.Lane{l})
+		}
+	})
 	return nil
 }
 

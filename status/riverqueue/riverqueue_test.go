@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,6 +287,96 @@ func TestTickets(t *testing.T) {
 	if n := api.count(t, `SELECT count(*) FROM items WHERE queue = 'image' AND ticket IS NOT NULL`); n != 2 {
 		t.Errorf("%d items of a queue that nobody works on have tickets, want 2", n)
 	}
+}
+
+// refusals counts claims that were refused because of a limit.
+type refusals struct {
+	status.Store
+	n *atomic.Int64
+}
+
+func (s refusals) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+	c, err := s.Store.Claim(ctx, ref, worker, lease)
+	if errors.Is(err, status.ErrParallel) {
+		s.n.Add(1)
+	}
+	return c, err
+}
+
+func (n *node) limit(t *testing.T, owner string, parallel int) {
+	t.Helper()
+	if err := n.db.Accounts().Create(t.Context(), &sqlstore.Account{ID: owner, Limits: sqlstore.Limits{Parallel: parallel}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestParallelLimit has an account with a limit submit many items to two queues
+// that two nodes work on: no more run at once, others are not held up, and what may
+// not be begun is not tried again and again.
+func TestParallelLimit(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	api := newNode(t, url, nil, nil, nil)
+	const items, limit = 120, 3
+	api.limit(t, "alice", limit)
+	var mu sync.Mutex
+	running, most := make(map[string]int), make(map[string]int)
+	var refused atomic.Int64
+	many := make(chan struct{}) // closed when more of bob's items run than alice's may
+	open := sync.OnceFunc(func() { close(many) })
+	work := func(ctx context.Context, c *status.Claim) status.Outcome {
+		mu.Lock()
+		running[c.Op.Owner]++
+		most[c.Op.Owner] = max(most[c.Op.Owner], running[c.Op.Owner])
+		if running["bob"] > limit {
+			open()
+		}
+		mu.Unlock()
+		if c.Op.Owner == "bob" {
+			select {
+			case <-many:
+			case <-ctx.Done():
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		mu.Lock()
+		running[c.Op.Owner]--
+		mu.Unlock()
+		return status.Outcome{}
+	}
+	api.run(t, 0)
+	for range 2 {
+		newNode(t, url, map[string]int{"pdf": 4, "image": 4, "": -1}, work, func(cfg *status.Config, _ *riverqueue.Options) {
+			cfg.Store = refusals{cfg.Store, &refused}
+		}).run(t, 0)
+	}
+	idle := api.submit(t, "alice", slices.Repeat([]string{"media"}, limit)...) // nobody works on that
+	alice := api.submit(t, "alice", slices.Repeat([]string{"pdf", "image"}, items/2)...)
+	bob := api.submit(t, "bob", slices.Repeat([]string{"pdf", "image"}, 5)...)
+	if n := api.count(t, `SELECT count(*) FROM items WHERE owner = 'alice' AND ticket IS NOT NULL`); n > 3*limit {
+		t.Errorf("%d items of an account that may have %d run have tickets, want %d at most", n, limit, 3*limit)
+	}
+	if got := api.wait(t, bob); got.State != status.Completed {
+		t.Errorf("operation is %+v", got)
+	}
+	if got, err := api.Get(t.Context(), "alice", alice.ID); err != nil || got.State.Final() {
+		t.Errorf("the operation of the account with a limit ended before that of another; error %v", err)
+	}
+	if got := api.wait(t, alice); got.State != status.Completed {
+		t.Errorf("operation is %+v", got)
+	}
+	if got, err := api.Get(t.Context(), "alice", idle.ID); err != nil || got.State != status.Queued {
+		t.Errorf("operation on a queue that nobody works on is %+v, error %v", got, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if most["alice"] > limit {
+		t.Errorf("%d items of alice ran at once, want %d at most", most["alice"], limit)
+	}
+	if n := refused.Load(); n > 3*items {
+		t.Errorf("%d claims were refused for %d items", n, items)
+	}
+	t.Logf("%d claims were refused for %d items", refused.Load(), items)
 }
 
 // TestQueues has a node work on queues that it was not told of.

@@ -307,25 +307,46 @@ type after struct {
 
 func (a after) Scan(dest ...any) error { return a.scanner.Scan(append([]any{a.first}, dest...)...) }
 
-// Claim implements [status.Store].
+// permitted is the condition for an item to be claimed beside others of its owner
+// whose claims are live after the time $6, but for those of cancelled operations.
+const permitted = `(EXISTS (SELECT 1 FROM operations o WHERE o.id = items.operation AND o.cancelled <> 0)
+	OR NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = items.owner AND a.max_parallel > 0 AND a.max_parallel <= (
+		SELECT count(*) FROM items r WHERE r.owner = items.owner AND r.worker IS NOT NULL AND r.state = 'running' AND r.due_ms > $6
+			AND NOT (r.operation = items.operation AND r.idx = items.idx))))`
+
+// Claim implements [status.Store]. The limit is that of the account, see
+// [Limits].
 func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (c *status.Claim, err error) {
+	limited := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		c = &status.Claim{Ref: ref}
-		now := s.db.engine.now()
-		// The row of the operation is locked by the first claim only: items of
-		// one operation are begun side by side.
-		if err := t.later(ctx, nil, `UPDATE operations SET state = 'running' WHERE id = $2 AND state = 'queued'
-			AND EXISTS (SELECT 1 FROM items WHERE `+startable+` AND operation = $2 AND idx = $3)`,
-			millis(now), ref.Operation, ref.Index); err != nil {
+		c, limited = &status.Claim{Ref: ref}, false
+		// Only the first claim locks the row of the operation, as items of one
+		// operation are begun side by side.
+		if lock := t.locking(); lock != "" {
+			if err := t.later(ctx, nil, `SELECT id FROM operations WHERE id = $1 AND state = 'queued'`+lock, ref.Operation); err != nil {
+				return err
+			}
+		}
+		// Those of an owner with a limit come one after another.
+		if err := t.later(ctx, func(scanner) error {
+			limited = true
+			return nil
+		}, `SELECT id FROM accounts WHERE id = (SELECT owner FROM operations WHERE id = $1) AND max_parallel > 0`+t.locking(), ref.Operation); err != nil {
 			return err
 		}
+		now := s.db.engine.now()
 		if err := t.later(ctx, func(row scanner) (err error) {
 			c.Item, err = scanItem(after{row, &c.Token})
 			return err
 		}, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
-			WHERE `+startable+` AND operation = $4 AND idx = $5 RETURNING token, `+itemColumns,
-			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index); err != nil {
+			WHERE `+startable+` AND operation = $4 AND idx = $5 AND `+permitted+` RETURNING token, `+itemColumns,
+			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index, millis(s.db.engine.alive())); err != nil {
+			return err
+		}
+		if err := t.later(ctx, nil, `UPDATE operations SET state = 'running' WHERE id = $1 AND state = 'queued'
+			AND EXISTS (SELECT 1 FROM items WHERE operation = $1 AND idx = $2 AND state = 'running')`,
+			ref.Operation, ref.Index); err != nil {
 			return err
 		}
 		return t.later(ctx, func(row scanner) (err error) {
@@ -337,24 +358,27 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 		return nil, err
 	}
 	if c.Op == nil || c.Token == 0 {
-		return nil, s.refused(ctx, ref)
+		return nil, s.refused(ctx, ref, limited)
 	}
 	s.db.changed(ref.Operation, false)
 	return c, nil
 }
 
-// refused tells why an item could not be claimed.
-func (s *Operations) refused(ctx context.Context, ref status.Ref) error {
-	found := false
+// refused tells why an item could not be claimed, whose owner has a limit or not.
+func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) error {
+	found, ready := false, false
 	if err := s.db.each(ctx, func(row scanner) error {
-		var n int64
 		found = true
-		return row.Scan(&n)
-	}, `SELECT idx FROM items WHERE operation = $1 AND idx = $2`, ref.Operation, ref.Index); err != nil {
+		return row.Scan((*flag)(&ready))
+	}, `SELECT CAST(CASE WHEN `+startable+` THEN 1 ELSE 0 END AS bigint) FROM items WHERE operation = $2 AND idx = $3`,
+		millis(s.db.engine.now()), ref.Operation, ref.Index); err != nil {
 		return err
 	}
-	if !found {
+	switch {
+	case !found:
 		return missing("operation", ref.Operation)
+	case limited && ready:
+		return status.ErrParallel
 	}
 	return status.ErrLost
 }

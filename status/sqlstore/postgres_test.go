@@ -50,6 +50,14 @@ func TestPostgresOperations(t *testing.T) {
 	statustest.Run(t, func(t *testing.T) status.Store { return openPostgres(t).Operations() })
 }
 
+func TestPostgresParallel(t *testing.T) {
+	t.Parallel()
+	statustest.RunParallel(t, func(t *testing.T) (status.Store, func(string, int)) {
+		db := openPostgres(t)
+		return db.Operations(), limiter(t, db)
+	})
+}
+
 func TestPostgresFiles(t *testing.T) {
 	t.Parallel()
 	uploadtest.Run(t, func(t *testing.T) upload.Store { return openPostgres(t).Files() })

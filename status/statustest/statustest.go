@@ -79,6 +79,29 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 
 // A suite is one test on one store. Its operations are created a second apart, from
 // an hour ago on.
+
+// RunParallel checks that a status.Store keeps to limits of how many items of an
+// owner are under live claims, see status.ErrParallel. open returns an empty store
+// and what sets the limit of an owner in it; 0 is none.
+func RunParallel(t *testing.T, open func(t *testing.T) (status.Store, func(owner string, n int))) {
+	tests := []struct {
+		name string
+		test func(t *testing.T, s *suite, limit func(owner string, n int))
+	}{
+		{"Refused", parallelRefused},
+		{"Exact", parallelExact},
+		{"Lapsed", parallelLapsed},
+		{"Cancelled", parallelCancelled},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store, limit := open(t)
+			tt.test(t, &suite{T: t, Store: store, start: time.Now().Add(-time.Minute).Truncate(time.Millisecond)}, limit)
+		})
+	}
+}
+
 type suite struct {
 	*testing.T
 	status.Store
@@ -143,7 +166,7 @@ func (s *suite) reclaim(id string, index int, worker string, lease time.Duration
 	s.Helper()
 	for {
 		c, err := s.Claim(s.ctx(), status.Ref{Operation: id, Index: index}, worker, lease)
-		if !errors.Is(err, status.ErrLost) {
+		if !errors.Is(err, status.ErrLost) && !errors.Is(err, status.ErrParallel) {
 			s.noError(err)
 			return c
 		}
@@ -608,6 +631,122 @@ func claimExclusive(t *testing.T, s *suite) {
 	for i := range items {
 		s.equal(fmt.Sprintf("number of claims on item %d", i), claimed[i], 1)
 	}
+}
+
+// refused makes sure that an item may not be begun because of the limit.
+func (s *suite) refused(id string, i int) {
+	s.Helper()
+	_, err := s.Claim(s.ctx(), status.Ref{Operation: id, Index: i}, "w", long)
+	s.matches(err, status.ErrParallel)
+}
+
+func parallelRefused(t *testing.T, s *suite, limit func(string, int)) {
+	limit("alice", 2)
+	op, other := s.create("alice", "pdf", "image", "pdf", "pdf"), s.create("alice", "pdf")
+	bob := s.create("bob", "pdf", "pdf", "pdf")
+	first := s.claim(op.ID, 0, "w", long)
+	s.claim(op.ID, 1, "v", long)
+	for range 2 {
+		s.refused(op.ID, 2)
+		s.refused(other.ID, 0)
+	}
+	s.equal("state of an operation that was not begun", s.get(other.ID).State, status.Queued)
+	s.equal("attempts at an item that was not begun", s.get(op.ID).Items[2].Attempt, 0)
+	for i := range bob.Items {
+		s.claim(bob.ID, i, "w", long)
+	}
+	// What may not be begun for another reason is not limited.
+	_, err := s.Claim(s.ctx(), first.Ref, "w", long)
+	s.matches(err, status.ErrLost)
+	_, err = s.Claim(s.ctx(), status.Ref{Operation: "missing"}, "w", long)
+	s.matches(err, fs.ErrNotExist)
+
+	s.finish(first, success)
+	second := s.claim(other.ID, 0, "w", long)
+	s.refused(op.ID, 2)
+	s.finish(second, status.Outcome{Retry: true})
+	third := s.claim(op.ID, 2, "w", long)
+	s.refused(op.ID, 3)
+	limit("alice", 1)
+	s.finish(third, success)
+	s.refused(op.ID, 3)
+	limit("alice", 0)
+	s.claim(op.ID, 3, "w", long)
+	s.claim(other.ID, 0, "w", long)
+}
+
+// parallelExact has many claim at the same time, and end again what they got.
+func parallelExact(t *testing.T, s *suite, limit func(string, int)) {
+	const items, workers, most = 40, 8, 3
+	limit("alice", most)
+	op := s.create("alice", slices.Repeat([]string{"pdf", "image"}, items/2)...)
+	var mu sync.Mutex
+	running, done := 0, 0
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; s.Context().Err() == nil; i++ {
+				c, err := s.Claim(s.ctx(), status.Ref{Operation: op.ID, Index: i % items}, fmt.Sprint("w", w), long)
+				mu.Lock()
+				if done == items {
+					mu.Unlock()
+					return
+				}
+				if err == nil {
+					running++
+					if running > most {
+						t.Errorf("%d items are worked on, want %d at most", running, most)
+					}
+				}
+				mu.Unlock()
+				if errors.Is(err, status.ErrLost) || errors.Is(err, status.ErrParallel) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				if _, err := s.Finish(s.ctx(), c, success); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				done++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	s.equal("state", s.get(op.ID).State, status.Completed)
+}
+
+// parallelLapsed makes sure that claims which have lapsed do not count.
+func parallelLapsed(t *testing.T, s *suite, limit func(string, int)) {
+	limit("alice", 1)
+	op := s.create("alice", "pdf", "pdf")
+	s.claim(op.ID, 0, "w", short)
+	second := s.reclaim(op.ID, 1, "v", long)
+	s.refused(op.ID, 0)
+	s.finish(second, success)
+	s.claim(op.ID, 0, "v", long)
+}
+
+// parallelCancelled makes sure that items of cancelled operations can be claimed
+// to be ended.
+func parallelCancelled(t *testing.T, s *suite, limit func(string, int)) {
+	op, other := s.create("alice", "pdf"), s.create("alice", "pdf", "pdf")
+	s.claim(op.ID, 0, "w", short)
+	_, err := s.Cancel(s.ctx(), "alice", op.ID)
+	s.noError(err)
+	limit("alice", 1)
+	s.claim(other.ID, 0, "v", long)
+	c := s.reclaim(op.ID, 0, "v", long)
+	s.refused(other.ID, 1)
+	s.finish(c, success)
+	s.equal("state", s.get(op.ID).State, status.Failed)
 }
 
 func claimAfterLapse(t *testing.T, s *suite) {

@@ -1,0 +1,112 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// attempts counts claims that were refused because of a limit.
+type attempts struct {
+	*status.MemStore
+	refused atomic.Int64
+}
+
+func (s *attempts) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+	c, err := s.MemStore.Claim(ctx, ref, worker, lease)
+	if errors.Is(err, status.ErrParallel) {
+		s.refused.Add(1)
+	}
+	return c, err
+}
+
+// TestParallelLimit has an owner with a limit submit a thousand items, and others a few
+// later, to two queues.
+func TestParallelLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const items, limit, places, work = 1000, 3, 4, time.Second
+		s := &attempts{MemStore: status.NewMemStore()}
+		s.SetParallel("alice", limit)
+		var mu sync.Mutex
+		running, most := make(map[string]int), make(map[string]int)
+		tr, err := status.New(status.Config{
+			Store: s, Limits: map[string]int{"pdf": places, "image": places}, Exclusive: true, Retention: -1,
+			Dispatcher: status.NewLocal(s, &status.LocalOptions{GuestWait: 2 * work}),
+			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
+				mu.Lock()
+				running[c.Op.Owner]++
+				most[c.Op.Owner] = max(most[c.Op.Owner], running[c.Op.Owner])
+				mu.Unlock()
+				time.Sleep(work)
+				mu.Lock()
+				running[c.Op.Owner]--
+				mu.Unlock()
+				return status.Outcome{}
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- tr.Run(ctx, 0) }()
+		start := time.Now()
+		submit := func(owner string, n int) *status.Operation {
+			op := status.Operation{Owner: owner, Action: "convert"}
+			for i := range n {
+				op.Items = append(op.Items, status.Item{Queue: []string{"pdf", "image"}[i%2]})
+			}
+			got, err := tr.Submit(t.Context(), op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		wait := func(op *status.Operation) time.Duration {
+			if op, err := tr.Wait(t.Context(), op.Owner, op.ID); err != nil || op.State != status.Completed {
+				t.Fatalf("operation is %+v, error %v", op, err)
+			}
+			return time.Since(start)
+		}
+		alice := submit("alice", items)
+		time.Sleep(work / 2)
+		bob := submit("bob", 2*places)
+		// Half a second of waiting for alice's items, at most, and two rounds
+		// because one or two places of each queue are hers.
+		if d := wait(bob); d > 4*work {
+			t.Errorf("bob's items took %v", d)
+		}
+		// As many at a time as the limit permits, all the time.
+		if d, want := wait(alice), items/limit*work; d < want || d > want+want/10 {
+			t.Errorf("alice's items took %v, want about %v", d, want)
+		}
+		if most["alice"] != limit {
+			t.Errorf("%d of alice's items were worked on at once, want %d", most["alice"], limit)
+		}
+		if most["bob"] < places {
+			t.Errorf("%d of bob's items were worked on at once, want %d or more", most["bob"], places)
+		}
+		// The limit is tried once a second by the places that are free.
+		if n, want := s.refused.Load(), int64(items/limit+1)*2*places; n > want {
+			t.Errorf("%d claims were refused, want %d at most", n, want)
+		}
+
+		// A limit that is lifted is noticed.
+		s.SetParallel("alice", 0)
+		start = time.Now()
+		if d := wait(submit("alice", 8*places)); d > 6*work {
+			t.Errorf("items took %v after the limit was lifted", d)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
