@@ -168,6 +168,12 @@ func (s *Server) create() (name string, err error) {
 	return name, s.exec("CREATE DATABASE " + name)
 }
 
+// New returns the URL of a new, empty database, for programs that are no tests.
+func (s *Server) New() (url string, err error) {
+	name, err := s.create()
+	return s.URL(name), err
+}
+
 // Database returns the URL of a new, empty database. It is dropped when the test
 // ends.
 func (s *Server) Database(t testing.TB) string {
