@@ -262,7 +262,7 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 		return err
 	}
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
-	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, Log: a.log})
+	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, GuestWait: max(0, api.Limits.GuestWait), Log: a.log})
 	return err
 }
 

@@ -112,7 +112,7 @@ func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
 			_ = tx.Rollback(ctx)
 		}
 	}()
-	if err := r.Close(); err != nil || len(found.jobs) == 0 {
+	if err := r.Close(); err != nil {
 		return err
 	}
 	b = pgx.Batch{}
@@ -128,11 +128,11 @@ func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
 func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) error {
 	var b pgx.Batch
 	found := q.find(&b, lanes)
-	if err := tx.SendBatch(ctx, &b).Close(); err != nil || len(found.jobs) == 0 {
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
 	b = pgx.Batch{}
-	if err := q.insertTickets(ctx, tx, found, &b); err != nil {
+	if err := q.insertTickets(ctx, tx, found, &b); err != nil || b.Len() == 0 {
 		return err
 	}
 	return tx.SendBatch(ctx, &b).Close()
@@ -146,19 +146,22 @@ type ready struct {
 }
 
 // The items of lanes that get tickets, the oldest first, as far as there is room
-// beside those that have one; lanes have a queue, an owner, room, and whether they
-// are of an owner with a limit. Another transaction that does the same takes others.
+// beside those that have one, of which it tells how many there are; lanes have a
+// queue, an owner, room, and whether they are of an owner with a limit. Another
+// transaction that does the same takes others.
 const waiting = ` CROSS JOIN LATERAL (
+		SELECT count(*) AS have, count(*) FILTER (WHERE state = 'queued') AS queued FROM items
+		WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner
+	) AS t CROSS JOIN LATERAL (
 		SELECT operation, idx FROM items
 		WHERE finished_ms IS NULL AND owner = l.owner AND queue = l.queue AND ticket IS NULL AND due_ms <= ` + dbNow + `
 		ORDER BY created_ms, operation, idx
-		LIMIT greatest(0, l.room - (SELECT count(*) FROM items
-			WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner AND (NOT l.limited OR state = 'queued')))
+		LIMIT greatest(0, l.room - CASE WHEN l.limited THEN t.queued ELSE t.have END)
 		FOR UPDATE SKIP LOCKED) AS i`
 
 const (
 	// Lanes $1, $2 of owners without a limit.
-	waitingFree = `SELECT i.operation, i.idx, l.queue
+	waitingFree = `SELECT i.operation, i.idx, l.queue, l.owner, t.have
 		FROM (SELECT queue, owner, $3::bigint AS room, false AS limited FROM unnest($1::text[], $2::text[]) AS n (queue, owner)
 			WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = n.owner AND a.max_parallel > 0)) AS l` + waiting
 
@@ -176,9 +179,35 @@ const (
 			SELECT owner, room, (SELECT min(i.queue) FROM items i WHERE i.finished_ms IS NULL AND i.owner = l.owner AND i.queue > l.queue)
 				FROM lanes l WHERE queue IS NOT NULL
 		)
-		SELECT i.operation, i.idx, l.queue
+		SELECT i.operation, i.idx, l.queue, l.owner, t.have
 		FROM (SELECT queue, owner, least(room, $2::bigint) AS room, true AS limited FROM lanes WHERE queue IS NOT NULL) AS l` + waiting
 )
+
+// promote has the oldest ticket of those lanes $1, $2 that have nothing running drawn
+// before all that are not the only one of their lane.
+const promote = `WITH oldest AS (
+		SELECT (SELECT ticket FROM items i
+			WHERE i.finished_ms IS NULL AND i.owner = l.owner AND i.queue = l.queue AND i.ticket IS NOT NULL AND i.state = 'queued'
+			ORDER BY i.created_ms, i.operation, i.idx LIMIT 1) AS ticket
+		FROM unnest($1::text[], $2::text[]) AS l (queue, owner)
+		WHERE NOT EXISTS (SELECT FROM items r WHERE r.owner = l.owner AND r.queue = l.queue AND r.worker IS NOT NULL AND r.state = 'running')
+	)
+	UPDATE river_job j SET priority = 1, scheduled_at = now() FROM oldest
+	WHERE j.id = oldest.ticket AND j.state = 'available' AND j.priority > 1`
+
+// priority returns that of a ticket in River, of which 1 is drawn first: the fewer
+// tickets an owner has in the queue, the sooner is his turn.
+func priority(have int) int {
+	switch {
+	case have == 0:
+		return 1
+	case have < 4:
+		return 2
+	case have < 16:
+		return 3
+	}
+	return 4
+}
 
 // find adds queries to b for the items that are to get tickets, and returns where
 // the answers will be.
@@ -188,16 +217,25 @@ func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 		queues[i], owners[i] = l.Queue, l.Owner
 	}
 	found := new(ready)
+	last, n := sqlstore.Lane{}, 0 // tickets found for a lane
 	read := func(rows pgx.Rows) error {
 		var a args
-		var queue string
-		_, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index, &queue}, func() error {
-			found.jobs = append(found.jobs, river.InsertManyParams{Args: a, InsertOpts: &river.InsertOpts{Queue: queueName(queue), MaxAttempts: 1}})
+		var l sqlstore.Lane
+		var have int
+		_, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index, &l.Queue, &l.Owner, &have}, func() error {
+			if l != last {
+				last, n = l, 0
+			}
+			found.jobs = append(found.jobs, river.InsertManyParams{Args: a, InsertOpts: &river.InsertOpts{
+				Queue: queueName(l.Queue), MaxAttempts: 1, Priority: priority(have + n),
+			}})
+			n++
 			found.operations, found.indexes = append(found.operations, a.Operation), append(found.indexes, a.Index)
 			return nil
 		})
 		return err
 	}
+	b.Queue(promote, queues, owners)
 	b.Queue(waitingFree, queues, owners, q.o.Tickets).Query(read)
 	b.Queue(waitingLimited, owners, q.o.Tickets).Query(read)
 	return found
@@ -205,6 +243,9 @@ func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 
 // insertTickets inserts tickets, and adds a statement to b that records them.
 func (q *Queue) insertTickets(ctx context.Context, tx pgx.Tx, found *ready, b *pgx.Batch) error {
+	if len(found.jobs) == 0 {
+		return nil
+	}
 	tickets, err := q.insert.InsertManyTx(ctx, tx, found.jobs)
 	if err != nil {
 		return err

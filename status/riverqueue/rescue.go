@@ -95,6 +95,12 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 				return err
 			}
 		}
+		if err := r.lead(ctx, tx); err != nil {
+			return fmt.Errorf("guests: %w", err)
+		}
+		if len(lanes) == 0 {
+			return nil
+		}
 		return r.issue(ctx, tx, lanes)
 	})
 	if err != nil || !full || r.limits[""] < 0 {
@@ -115,10 +121,16 @@ func (r *run) join(queue string) error {
 		return nil
 	}
 	r.queues[queue] = true
-	if c, ok := r.queueConfig(queue); ok {
-		return r.client.Queues().Add(queueName(queue), c)
+	c, ok := r.queueConfig(queue)
+	if !ok {
+		return nil
 	}
-	return nil
+	if r.o.GuestWait > 0 {
+		if err := r.client.Queues().Add(guestName(queueName(queue)), guestConfig()); err != nil {
+			return err
+		}
+	}
+	return r.client.Queues().Add(queueName(queue), c)
 }
 
 // Items whose ticket is no good, as conditions: $1 is the lease in milliseconds.

@@ -19,6 +19,12 @@
 // worked on at once are limited no more than may be begun. Whoever draws a ticket
 // must still claim the item: a ticket too many does no harm.
 //
+// # Turns
+//
+// Who has fewer tickets in a queue is served first, and first of all who has nothing
+// running in it. If all places of all processes are taken by long items of others,
+// such an owner is let into one place more after a while, see Options.GuestWait.
+//
 // # Rescue
 //
 // An item whose claim has lapsed gets a new ticket, and its old one is done away
@@ -65,6 +71,14 @@ type Options struct {
 	// 0: 1 second.
 	Every time.Duration
 
+	// GuestWait is how long an owner with items in a queue, none of which is
+	// being worked on by any process, waits while another one holds several of
+	// its places, or the only one. Then one of its items is started in one
+	// place more than the limit of a process. There is one such place in each
+	// process and queue. It is noticed some time after it has passed: Every,
+	// and up to another second. 0: for ever, so that no limit is exceeded.
+	GuestWait time.Duration
+
 	Log *slog.Logger // nil discards
 }
 
@@ -103,7 +117,7 @@ func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
 	if q.pool == nil {
 		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
 	}
-	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 {
+	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 || q.o.GuestWait < 0 {
 		return nil, errors.New("negative limit")
 	}
 	if q.o.Tickets == 0 {
@@ -230,6 +244,11 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		}
 		cfg.Queues[queueName("")], _ = r.queueConfig("")
 		r.queues[""] = true
+	}
+	if q.o.GuestWait > 0 {
+		for name := range r.queues {
+			cfg.Queues[guestName(queueName(name))] = guestConfig()
+		}
 	}
 	var err error
 	if r.client, err = river.NewClient(riverpgxv5.New(q.db.LoosePool()), cfg); err != nil {

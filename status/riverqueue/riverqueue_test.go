@@ -379,6 +379,112 @@ func TestParallelLimit(t *testing.T) {
 	t.Logf("%d claims were refused for %d items", refused.Load(), items)
 }
 
+// TestTurns has a backlog in front of others: they are served in turn with it.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	api := newNode(t, url, nil, nil, nil)
+	backlog := api.submit(t, "alice", slices.Repeat([]string{"pdf"}, 30)...)
+	others := []*status.Operation{
+		api.submit(t, "bob", slices.Repeat([]string{"pdf"}, 5)...),
+		api.submit(t, "carol", slices.Repeat([]string{"pdf"}, 5)...),
+	}
+	var mu sync.Mutex
+	var order []string
+	worker := newNode(t, url, map[string]int{"pdf": 1, "": -1}, func(_ context.Context, c *status.Claim) status.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, c.Op.Owner)
+		return status.Outcome{}
+	}, nil)
+	worker.run(t, 0)
+	api.run(t, 0)
+	for _, op := range append(others, backlog) {
+		api.wait(t, op)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if first := slices.Sorted(slices.Values(order[:3])); !slices.Equal(first, []string{"alice", "bob", "carol"}) {
+		t.Errorf("the first items are of %v, want one of each", order[:3])
+	}
+	slices.Reverse(order)
+	for _, owner := range []string{"bob", "carol"} {
+		// Of alice's tickets no more than 16 have the priority of the others' last.
+		if n := len(order) - slices.Index(order, owner); n > 16+2*5 {
+			t.Errorf("the last item of %s was number %d, behind more of alice's than tickets in her turn", owner, n)
+		}
+	}
+}
+
+// TestGuests has an owner occupy all places of two nodes: another one is let in
+// beyond the limits, in one place of each node at most.
+func TestGuests(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	const nodes, places = 2, 2
+	soon := func(cfg *status.Config, o *riverqueue.Options) {
+		o.Every, o.GuestWait = 100*time.Millisecond, 300*time.Millisecond
+	}
+	api := newNode(t, url, nil, nil, soon)
+	free := make(chan struct{})
+	var mu sync.Mutex
+	running, most := 0, 0
+	work := func(ctx context.Context, c *status.Claim) status.Outcome {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		select {
+		case <-free:
+		case <-ctx.Done():
+		}
+		mu.Lock()
+		running--
+		mu.Unlock()
+		return status.Outcome{}
+	}
+	api.run(t, 0)
+	for range nodes {
+		newNode(t, url, map[string]int{"pdf": places, "": -1}, work, soon).run(t, time.Minute)
+	}
+	alice := api.submit(t, "alice", slices.Repeat([]string{"pdf"}, 8)...)
+	begun := func(n int) func(*status.Operation) bool {
+		return func(op *status.Operation) bool {
+			for _, it := range op.Items {
+				if it.State == status.Running {
+					n--
+				}
+			}
+			return n <= 0
+		}
+	}
+	api.until(t, alice, begun(nodes*places))
+	all := []*status.Operation{alice}
+	for _, owner := range []string{"bob", "carol"} {
+		op := api.submit(t, owner, "pdf", "pdf")
+		api.until(t, op, begun(1))
+		all = append(all, op)
+	}
+	// All places for guests are taken.
+	all = append(all, api.submit(t, "dave", "pdf"))
+	time.Sleep(2 * time.Second)
+	if op, err := api.Get(t.Context(), "dave", all[3].ID); err != nil || op.State != status.Queued {
+		t.Errorf("operation is %+v, error %v, want it to wait", op, err)
+	}
+	close(free)
+	for _, op := range all {
+		if got := api.wait(t, op); got.State != status.Completed {
+			t.Errorf("operation is %+v", got)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if most > nodes*(places+1) {
+		t.Errorf("%d items ran at once, want %d at most", most, nodes*(places+1))
+	}
+	api.noTickets(t)
+}
+
 // TestQueues has a node work on queues that it was not told of.
 func TestQueues(t *testing.T) {
 	t.Parallel()
@@ -637,8 +743,10 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := riverqueue.New(t.Context(), db, &riverqueue.Options{Tickets: -1}); err == nil {
-		t.Error("a negative number of tickets was accepted")
+	for _, o := range []riverqueue.Options{{Tickets: -1}, {GuestWait: -1}} {
+		if _, err := riverqueue.New(t.Context(), db, &o); err == nil {
+			t.Errorf("negative limits were accepted: %+v", o)
+		}
 	}
 	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO river_migration (line, version) VALUES ('main', 99)`); err != nil {
 		t.Fatal(err)

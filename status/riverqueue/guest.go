@@ -1,0 +1,67 @@
+package riverqueue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+)
+
+// Beside every queue of River that is worked on there is one for guests, with one
+// place in each process. A ticket that has waited for long, whose owner has nothing
+// running while others hold several places, is moved there; if no process draws it,
+// since all have a guest already, it is moved back.
+
+// guestName returns River's name of the queue for the guests of one.
+func guestName(name string) string { return name + "-guest" }
+
+// guestPoll is the time between two looks for a guest.
+const guestPoll = 250 * time.Millisecond
+
+// guestConfig returns how guests are worked on.
+func guestConfig() river.QueueConfig {
+	return river.QueueConfig{MaxWorkers: 1, FetchPollInterval: guestPoll}
+}
+
+// lead looks for guests. One process at a time does so.
+func (r *run) lead(ctx context.Context, tx pgx.Tx) error {
+	// The queues in which somebody holds more places than he would if others
+	// came in turn: several, or the only one.
+	rows, err := tx.Query(ctx, `SELECT queue, max(n) > 1 OR sum(n) = 1 FROM (
+			SELECT queue, count(*) AS n FROM items WHERE worker IS NOT NULL AND state = 'running' AND due_ms > `+dbNow+` GROUP BY queue, owner
+		) AS held GROUP BY queue`)
+	if err != nil {
+		return err
+	}
+	crowded := make(map[string]bool)
+	for queue := range r.queues {
+		crowded[queue] = false
+	}
+	var queue string
+	var yes bool
+	if _, err := pgx.ForEachRow(rows, []any{&queue, &yes}, func() error { crowded[queue] = yes; return nil }); err != nil {
+		return err
+	}
+	for queue, yes := range crowded {
+		name := queueName(queue)
+		back, err := tx.Exec(ctx, `UPDATE river_job SET queue = $1 WHERE state = 'available' AND queue = $2`, name, guestName(name))
+		if err != nil {
+			return err
+		}
+		if !yes || back.RowsAffected() > 0 || r.o.GuestWait <= 0 {
+			continue // one that came back has a chance to be drawn as the others
+		}
+		// The first ticket of an owner who has nothing running has priority 1, and
+		// the time since when that is so.
+		if _, err := tx.Exec(ctx, `UPDATE river_job SET queue = $2 WHERE id = (
+				SELECT j.id FROM river_job j JOIN items i ON i.operation = j.args->>'operation' AND i.idx = (j.args->>'index')::bigint AND i.ticket = j.id
+				WHERE j.state = 'available' AND j.queue = $1 AND j.priority = 1 AND j.scheduled_at <= now() - $3 * interval '1 millisecond'
+					AND NOT EXISTS (SELECT FROM items r WHERE r.owner = i.owner AND r.queue = i.queue AND r.worker IS NOT NULL AND r.state = 'running')
+				ORDER BY j.scheduled_at, j.id LIMIT 1 FOR UPDATE OF j SKIP LOCKED)`,
+			name, guestName(name), r.o.GuestWait.Milliseconds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
