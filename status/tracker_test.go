@@ -55,7 +55,16 @@ func onStores(t *testing.T, test func(t *testing.T, s status.Store)) {
 	})
 }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(pgtest.MainWith(m, prepare)) }
+
+// prepare makes the tables that tests find.
+func prepare(url string) error {
+	db, err := sqlstore.Open(context.Background(), sqlstore.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
 
 type handler = status.HandlerFunc
 

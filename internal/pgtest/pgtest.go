@@ -1,7 +1,8 @@
 //go:build unix
 
 // Package pgtest runs real PostgreSQL servers for tests: one per test binary, on
-// a port and in a directory of its own, with a fresh database for every test.
+// a port and in a directory of its own, with a fresh database for every test, which
+// is empty or a copy of a prepared one.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
@@ -37,10 +38,20 @@ import (
 var shared atomic.Pointer[Server]
 
 // Main starts a server, runs the tests and stops it. It returns the exit code.
-func Main(m *testing.M) int {
+func Main(m *testing.M) int { return MainWith(m, nil) }
+
+// MainWith is like Main, but has prepare make tables in the first database, of which
+// those that New returns are copies: that is faster than to make them each time.
+func MainWith(m *testing.M, prepare func(url string) error) int {
 	s, err := Start(Options{})
+	if err == nil && prepare != nil {
+		err = s.Prepare(prepare)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		if s != nil {
+			s.Close()
+		}
 		return 1
 	}
 	shared.Store(s)
@@ -52,15 +63,27 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// New returns the URL of a new, empty database on the server of the test binary.
-// It is dropped when the test ends.
+// New returns the URL of a new database on the server of the test binary, which is
+// empty, or as it was prepared by MainWith. It is dropped when the test ends.
 func New(t testing.TB) string {
+	t.Helper()
+	return server(t).Database(t)
+}
+
+// Empty returns the URL of a new, empty database on the server of the test binary.
+// It is dropped when the test ends.
+func Empty(t testing.TB) string {
+	t.Helper()
+	return server(t).database(t, "template1")
+}
+
+func server(t testing.TB) *Server {
 	t.Helper()
 	s := shared.Load()
 	if s == nil {
 		t.Fatal("TestMain does not call pgtest.Main")
 	}
-	return s.Database(t)
+	return s
 }
 
 // Options configure a [Server].
@@ -81,6 +104,8 @@ type Server struct {
 	attr *syscall.SysProcAttr
 	seq  atomic.Int64
 
+	template string // what new databases are copies of
+
 	process *process
 }
 
@@ -94,7 +119,7 @@ func Start(o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, bin: bin, attr: new(syscall.SysProcAttr)}
+	s := &Server{dir: dir, bin: bin, attr: new(syscall.SysProcAttr), template: "template1"}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -153,32 +178,49 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// Example returns the URL of a new, empty database on the server of the test
-// binary, for examples.
+// Example returns the URL of a new database like New, for examples.
 func Example() string {
-	name, err := shared.Load().create()
+	url, err := shared.Load().New()
 	if err != nil {
 		panic(err)
 	}
-	return shared.Load().URL(name)
+	return url
 }
 
-func (s *Server) create() (name string, err error) {
+func (s *Server) create(template string) (name string, err error) {
 	name = fmt.Sprintf("test%d", s.seq.Add(1))
-	return name, s.exec("CREATE DATABASE " + name)
+	return name, s.exec("CREATE DATABASE " + name + " TEMPLATE " + template)
 }
 
-// New returns the URL of a new, empty database, for programs that are no tests.
+// Prepare has f make tables in a new database, of which all that are made later are
+// copies. f must not leave connections open.
+func (s *Server) Prepare(f func(url string) error) error {
+	name, err := s.create("template1")
+	if err != nil {
+		return err
+	}
+	if err := f(s.URL(name)); err != nil {
+		return err
+	}
+	s.template = name
+	return nil
+}
+
+// New returns the URL of a new database, for programs that are no tests.
 func (s *Server) New() (url string, err error) {
-	name, err := s.create()
+	name, err := s.create(s.template)
 	return s.URL(name), err
 }
 
-// Database returns the URL of a new, empty database. It is dropped when the test
-// ends.
+// Database returns the URL of a new database. It is dropped when the test ends.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name, err := s.create()
+	return s.database(t, s.template)
+}
+
+func (s *Server) database(t testing.TB, template string) string {
+	t.Helper()
+	name, err := s.create(template)
 	if err != nil {
 		t.Fatal(err)
 	}

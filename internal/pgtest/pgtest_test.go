@@ -1,7 +1,11 @@
 package pgtest_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -79,4 +83,75 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	_ = c.Close(t.Context()) // broken
+}
+
+// TestPrepare copies a database that was prepared.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	s, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	failed := errors.New("failed")
+	if err := s.Prepare(func(string) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("error is %v, want %v", err, failed)
+	}
+	if n, err := value(t, s.Database(t), `SELECT n FROM t`); err == nil {
+		t.Errorf("read %d although nothing was prepared", n)
+	}
+	if err := s.Prepare(func(url string) error {
+		c, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			return err
+		}
+		defer c.Close(t.Context())
+		_, err = c.Exec(t.Context(), `CREATE TABLE t AS SELECT 7 AS n`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 { // at the same time
+		wg.Go(func() {
+			url, err := s.New()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n, err := value(t, url, `SELECT n FROM t`); err != nil || n != 7 {
+				t.Errorf("read %d, error %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func Example() {
+	s, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	url, err := s.New() // postgres://…
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close(ctx)
+	var n int
+	err = c.QueryRow(ctx, `SELECT 6 * 7`).Scan(&n)
+	fmt.Println(n, err)
+	// Output: 42 <nil>
 }

@@ -21,7 +21,18 @@ import (
 	"github.com/filewright/filewright/status/sqlstore"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(pgtest.MainWith(m, prepare)) }
+
+// prepare makes the tables that all tests but that of New find.
+func prepare(url string) error {
+	ctx := context.Background()
+	db, err := sqlstore.Open(ctx, sqlstore.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	_, err = riverqueue.New(ctx, db, nil)
+	return errors.Join(err, db.Close())
+}
 
 // A node is a process that shares a database, as far as a test is concerned.
 type node struct {
@@ -722,7 +733,7 @@ func TestNew(t *testing.T) {
 	if _, err := riverqueue.New(t.Context(), lite, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error is %v, want one that matches errors.ErrUnsupported", err)
 	}
-	url := pgtest.New(t)
+	url := pgtest.Empty(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

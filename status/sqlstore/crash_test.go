@@ -30,7 +30,16 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(pgtest.MainWith(m, prepare))
+}
+
+// prepare makes the tables that tests find.
+func prepare(url string) error {
+	db, err := sqlstore.Open(context.Background(), sqlstore.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }
 
 // writeUntilKilled stores operations and works on them. What it prints is

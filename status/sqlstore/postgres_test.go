@@ -77,7 +77,7 @@ func TestPostgresSettings(t *testing.T) {
 // of them makes the tables.
 func TestPostgresTogether(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
+	url := pgtest.Empty(t)
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {

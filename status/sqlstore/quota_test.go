@@ -381,7 +381,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		url := pgtest.New(t)
+		url := pgtest.Empty(t)
 		cfg, err := pgx.ParseConfig(url)
 		if err != nil {
 			t.Fatal(err)
