@@ -98,7 +98,7 @@ func New(cfg Config) (*Service, error) {
 		WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
 		Retention:    cfg.Retention.Operations,
 		Exclusive:    !cfg.Shared, Lease: cfg.Lease,
-		Discard: s.discard, OnFinal: cfg.OnFinal, Log: cfg.Log,
+		Discard: s.discard, OnFinal: s.ended, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -279,15 +279,16 @@ func (brokenFinish) Finish(context.Context, *status.Claim, status.Outcome) (*sta
 	return nil, errors.New("the store is out of order")
 }
 
-// A result whose item was not recorded as completed, because the process died in
-// between, goes when the item is begun again.
-func TestUnrecordedResult(t *testing.T) {
-	t.Parallel()
-	cfg := httpapi.Config{Auth: httpapi.StaticKeys("key-a"), Actions: []fileops.Action{shout()}, Files: new(upload.MemStore), Blobs: memblob.New(),
+// unrecorded returns the configuration of a service that died when an item was done
+// but not recorded, the ID of its operation, and what lists the records of results, of
+// which there is one.
+func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, results func() []*upload.File) {
+	t.Helper()
+	cfg = httpapi.Config{Auth: httpapi.StaticKeys("key-a"), Actions: []fileops.Action{shout()}, Files: new(upload.MemStore), Blobs: memblob.New(),
 		Secrets: [][]byte{[]byte("0123456789abcdef")}, Log: slog.New(slog.DiscardHandler)}
 	cfg.Limits.Drain = time.Millisecond
-	ops := status.NewMemStore()
-	results := func() (out []*upload.File) {
+	ops = status.NewMemStore()
+	results = func() (out []*upload.File) {
 		for f, err := range cfg.Files.ExpiredBefore(t.Context(), time.Now().Add(1e4*time.Hour)) {
 			if err != nil {
 				t.Fatal(err)
@@ -321,14 +322,22 @@ func TestUnrecordedResult(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Logf("Run = %v", err) // the outcome could not be recorded
 	}
-	before := results()
-	if len(before) != 1 {
-		t.Fatalf("%d results, want that of the attempt that was not recorded", len(before))
+	if n := len(results()); n != 1 {
+		t.Fatalf("%d results, want that of the attempt that was not recorded", n)
 	}
+	id, _ = m["main_task_id"].(string)
+	return cfg, ops, id, results
+}
 
+// A result whose item was not recorded as completed, because the process died in
+// between, goes when the item is begun again.
+func TestUnrecordedResult(t *testing.T) {
+	t.Parallel()
+	cfg, ops, id, results := unrecorded(t)
+	before := results()
 	cfg.Operations = ops
 	b := serve(t, cfg)
-	_, m = b.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=30s", m["main_task_id"]), "")
+	_, m := b.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=30s", id), "")
 	after := results()
 	if m["operation_status"] != "completed" || len(after) != 1 || after[0].Key != first(m)["file_key"] || after[0].Key == before[0].Key {
 		t.Errorf("%v, results %+v", m, after)
@@ -339,6 +348,28 @@ func TestUnrecordedResult(t *testing.T) {
 }
 
 // quota is one for all accounts together.
+// Nor does it stay if the operation is cancelled, so that the item is not begun again.
+func TestUnrecordedResultOfCancelled(t *testing.T) {
+	t.Parallel()
+	cfg, ops, id, results := unrecorded(t)
+	before := results()
+	if _, err := ops.Cancel(t.Context(), before[0].Owner, id); err != nil {
+		t.Fatal(err)
+	}
+	final := make(chan *status.Operation, 1)
+	cfg.Operations, cfg.OnFinal = ops, func(_ context.Context, op *status.Operation) { final <- op }
+	serve(t, cfg)
+	if op := <-final; op.State != status.Failed || op.Items[0].Error == nil || op.Items[0].Error.Code != status.CodeCancelled {
+		t.Errorf("operation is %+v", op)
+	}
+	if after := results(); len(after) != 0 {
+		t.Errorf("results %+v", after)
+	}
+	if _, err := blob.Stat(t.Context(), cfg.Blobs, before[0].Object); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the content of the attempt: %v", err)
+	}
+}
+
 type quota struct {
 	mu         sync.Mutex
 	left       int64 // bytes

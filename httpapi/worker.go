@@ -96,6 +96,21 @@ func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
 	}
 }
 
+// ended is called when an operation has become final. An item that is not begun again
+// because it was cancelled, or begun too often, may have results of attempts that did
+// not live to record them.
+func (s *Service) ended(ctx context.Context, op *status.Operation) {
+	for i, it := range op.Items {
+		if it.Attempt > 0 && it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
+			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
+			worker{s}.forget(ctx, c, s.log.With("operation", op.ID, "item", i, "action", op.Action))
+		}
+	}
+	if s.cfg.OnFinal != nil {
+		s.cfg.OnFinal(ctx, op)
+	}
+}
+
 // full tells whether there is no space for results.
 func (w worker) full(ctx context.Context) bool {
 	free, err := w.uploads.FreeSpace(ctx)
