@@ -459,10 +459,11 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := putItem(ctx, t, c.Ref, it, due); err != nil {
 			return err
 		}
-		t.issue(Lane{it.Queue, op.Owner})
 		if !it.State.Final() {
+			t.issue(Lane{it.Queue, op.Owner})
 			return nil
 		}
+		t.issueNext(Lane{it.Queue, op.Owner})
 		completed := 0
 		if it.State == status.Completed {
 			completed = 1

@@ -191,3 +191,6 @@ func (t *conn) locking() string { return "" }
 
 // issue does nothing: one process works on all items.
 func (t *conn) issue(Lane) {}
+
+// issueNext does nothing.
+func (t *conn) issueNext(Lane) {}

@@ -456,6 +456,15 @@ func (t *pgTx) issue(l Lane) {
 	t.lanes = append(t.lanes, l)
 }
 
+func (t *pgTx) issueNext(l Lane) {
+	t.queue(`SELECT 1 FROM items WHERE finished_ms IS NULL AND owner = $1 AND state = 'queued' LIMIT 1`, text(l.Owner)).Query(func(rows pgx.Rows) error {
+		return scan(rows, func(scanner) error {
+			t.issue(l)
+			return nil
+		})
+	})
+}
+
 // queue adds a statement to those that are sent next.
 func (t *pgTx) queue(text string, args ...any) *pgx.QueuedQuery {
 	if t.batch == nil {

@@ -172,6 +172,10 @@ type tx interface {
 	// issue says that items of a lane were added, or have ended, so that
 	// tickets may be issued after the commit.
 	issue(l Lane)
+
+	// issueNext is issue for an item that has ended, after which there is
+	// nothing to do unless the owner has others that wait.
+	issueNext(l Lane)
 }
 
 // A scanner is a row of a result.
