@@ -78,14 +78,6 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (Principal, error)
 }
 
-// A Quota counts what accounts use and may refuse more.
-type Quota interface {
-	// Use is asked before the fact: for bytes when an upload is initiated,
-	// for operations when one is created. It fails with an error that
-	// matches [ErrQuota] and whose text tells the client what is used up.
-	Use(ctx context.Context, p Principal, operations int, bytes int64) error
-}
-
 // Errors of an [Authenticator] or a [Quota].
 var (
 	ErrQuota           = errors.New("quota exceeded")

@@ -90,12 +90,20 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		return nil, err
 	}
 	op.Args = s.sealer.seal(args, op.ID)
+	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
 	if s.cfg.Quota != nil {
-		if err := s.cfg.Quota.Use(r.Context(), who, 1, 0); err != nil {
+		if err := s.cfg.Quota.Reserve(r.Context(), use); err != nil {
 			return nil, err
 		}
 	}
 	stored, err := s.tracker.Submit(r.Context(), *op)
+	if s.cfg.Quota != nil {
+		as := Kept
+		if err != nil || stored.ID != op.ID {
+			as = Released
+		}
+		s.settle(r.Context(), use, as)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -67,8 +67,15 @@ func New(cfg Config) (*Service, error) {
 	if blobs == nil {
 		blobs = memblob.New()
 	}
+	files := cfg.Files
+	if cfg.Quota != nil {
+		if files == nil {
+			files = new(upload.MemStore)
+		}
+		files = quotaFiles{files, s}
+	}
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
-		Store: cfg.Files, Secrets: cfg.Secrets, URLPath: uploadPath,
+		Store: files, Secrets: cfg.Secrets, URLPath: uploadPath,
 		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
 		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Locker: cfg.Locker, Log: cfg.Log,
 	})

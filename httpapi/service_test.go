@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -337,23 +338,154 @@ func TestUnrecordedResult(t *testing.T) {
 	}
 }
 
-type quota struct{ left int64 }
+// quota is one for all accounts together.
+type quota struct {
+	mu         sync.Mutex
+	left       int64 // bytes
+	operations int
+	plain      bool // refuses in its own words
+	settled    []string
+}
 
-func (q *quota) Use(_ context.Context, p httpapi.Principal, operations int, bytes int64) error {
-	if q.left -= bytes; q.left < 0 {
+func (q *quota) Reserve(ctx context.Context, u httpapi.Use) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p, ok := httpapi.PrincipalOf(ctx); !ok || p.Account != u.Account {
+		return errors.New("reserved for somebody else")
+	}
+	switch {
+	case u.Bytes > q.left && q.plain:
 		return fmt.Errorf("%w: bytes per day", httpapi.ErrQuota)
+	case u.Bytes > q.left:
+		return &httpapi.QuotaError{What: "stored_bytes", Limit: 10, Used: 10 - q.left}
+	case u.Operations > q.operations:
+		return &httpapi.QuotaError{What: "pages", Limit: 3, Used: 2, Reset: time.Now().Add(90 * time.Second)}
+	}
+	q.left, q.operations = q.left-u.Bytes, q.operations-u.Operations
+	return nil
+}
+
+func (q *quota) Settle(_ context.Context, u httpapi.Use, s httpapi.Settlement) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	what := "operation"
+	if u.File != "" {
+		what = fmt.Sprintf("%d bytes", u.Bytes)
+	}
+	q.settled = append(q.settled, what+" "+s.String())
+	if s != httpapi.Kept {
+		q.left, q.operations = q.left+u.Bytes, q.operations+u.Operations
 	}
 	return nil
 }
 
+// want waits until everything was settled that is listed, and nothing else.
+func (q *quota) want(t *testing.T, settled ...string) {
+	t.Helper()
+	slices.Sort(settled)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		q.mu.Lock()
+		got := slices.Sorted(slices.Values(q.settled))
+		q.mu.Unlock()
+		if slices.Equal(got, settled) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("settled %v, want %v", got, settled)
+		}
+	}
+}
+
 func TestQuota(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Quota: &quota{left: 10}})
-	a.upload(t, "key-a", "a.txt", "hello")
-	st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`)
-	if st != 429 || m["error"] != "quota_exceeded" || !strings.Contains(fmt.Sprint(m["detail"]), "bytes per day") {
+	q := &quota{left: 10, operations: 1}
+	a := serve(t, httpapi.Config{Quota: q})
+	file := a.upload(t, "key-a", "a.txt", "hello")
+	q.want(t, "5 bytes kept")
+	const six = `{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`
+	st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", six)
+	used, _ := m["quota"].(map[string]any)
+	if st != 429 || m["error"] != "quota_exceeded" || used["what"] != "stored_bytes" || used["limit"] != 10.0 || used["used"] != 5.0 || used["reset"] != nil {
 		t.Errorf("%d %v", st, m)
 	}
+	q.mu.Lock()
+	q.plain = true
+	q.mu.Unlock()
+	if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", six); st != 429 || m["error"] != "quota_exceeded" || m["quota"] != nil || !strings.Contains(fmt.Sprint(m["detail"]), "bytes per day") {
+		t.Errorf("%d %v", st, m)
+	}
+
+	// An operation, with a result that is never refused.
+	body := fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file)
+	_, op := a.call(t, "key-a", "POST", "/api/v1/do", body)
+	_, op = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", op["main_task_id"]), "")
+	q.want(t, "5 bytes kept", "operation kept", "5 bytes kept")
+	st, m = a.call(t, "key-a", "POST", "/api/v1/do", body)
+	used, _ = m["quota"].(map[string]any)
+	if st != 429 || used["what"] != "pages" || used["reset"] == nil || !strings.Contains(fmt.Sprint(m["message"]), "pages is used up: 2 of 3") {
+		t.Errorf("%d %v", st, m)
+	}
+
+	// What is deleted is given back.
+	for _, key := range []string{file, first(op)["file_key"].(string)} {
+		if st, m := a.call(t, "key-a", "DELETE", "/api/v1/files/"+key, ""); st != 200 {
+			t.Error(m)
+		}
+	}
+	q.want(t, "5 bytes kept", "operation kept", "5 bytes kept", "5 bytes freed", "5 bytes freed")
+	st, m = a.call(t, "key-a", "POST", "/api/v1/initiate-upload", six)
+	if st != 200 {
+		t.Fatal(m)
+	}
+	if st, m := a.call(t, "key-a", "DELETE", "/api/v1/files/"+m["file_key"].(string), ""); st != 200 {
+		t.Error(m)
+	}
+	q.want(t, "5 bytes kept", "operation kept", "5 bytes kept", "5 bytes freed", "5 bytes freed", "6 bytes released")
+}
+
+// The same request again reserves nothing.
+func TestQuotaAgain(t *testing.T) {
+	t.Parallel()
+	q := &quota{left: 100}
+	a := serve(t, httpapi.Config{Quota: q})
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", a.URL+"/api/v1/initiate-upload", strings.NewReader(`{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer key-a")
+		r.Header.Set("Idempotency-Key", "1")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatal(resp.Status)
+		}
+	}
+	q.want(t, "6 bytes released")
+}
+
+// What expires is given back.
+func TestQuotaExpires(t *testing.T) {
+	t.Parallel()
+	t.Run("sessions", func(t *testing.T) {
+		t.Parallel()
+		q := &quota{left: 100}
+		a := serve(t, httpapi.Config{Quota: q, Retention: httpapi.Retention{Sessions: time.Millisecond, Sweep: 10 * time.Millisecond}})
+		if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":6,"mime_type":"text/plain"}`); st != 200 {
+			t.Fatal(m)
+		}
+		q.want(t, "6 bytes released")
+	})
+	t.Run("files", func(t *testing.T) {
+		t.Parallel()
+		q := &quota{left: 100}
+		a := serve(t, httpapi.Config{Quota: q, Retention: httpapi.Retention{Files: time.Millisecond, Sweep: 10 * time.Millisecond}})
+		a.upload(t, "key-a", "b.txt", "hello")
+		q.want(t, "5 bytes kept", "5 bytes freed")
+	})
 }
 
 func TestQueueFull(t *testing.T) {

@@ -30,12 +30,6 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := principal(r)
-	if s.cfg.Quota != nil {
-		if err := s.cfg.Quota.Use(r.Context(), who, 0, *req.Size); err != nil {
-			s.fail(w, r, err)
-			return
-		}
-	}
 	f, urls, err := s.uploads.Start(r.Context(), upload.Request{
 		Owner: who.Account, Name: req.FileName, ContentType: req.MimeType, Size: *req.Size, Parts: req.Parts,
 		IdempotencyKey: idem, Fingerprint: fingerprint(body),
