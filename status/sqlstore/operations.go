@@ -397,7 +397,9 @@ func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duratio
 
 // Finish implements [status.Store].
 func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (op *status.Operation, err error) {
+	told := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		told = false
 		now := s.db.engine.now()
 		if op, err = getOnly(ctx, t, c.Operation, t.locking()); errors.Is(err, fs.ErrNotExist) {
 			return status.ErrLost
@@ -429,14 +431,25 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := count(ctx, t, op, it); err != nil {
 			return err
 		}
-		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil || !op.State.Final() {
+		state, listeners, err := settle(ctx, t, c.Operation, 1, completed, now)
+		if err != nil {
 			return err
 		}
-		op, err = get(ctx, t, c.Operation)
+		if op.State = state; state.Final() {
+			if op, err = get(ctx, t, c.Operation); err != nil {
+				return err
+			}
+		}
+		if listeners > 0 {
+			told, err = tell(ctx, t, op, []status.Item{it}, now)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if told {
+		s.db.outbox.notify()
 	}
 	s.db.cache.put(op)
 	s.db.changed(c.Operation, false)
@@ -465,8 +478,9 @@ func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time
 }
 
 // settle counts items that have become final and brings the operation's state up
-// to that, as status.Rollup says. It returns that state.
-func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
+// to that, as status.Rollup says. It returns that state, and how many webhook
+// endpoints the owner has.
+func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, listeners int, err error) {
 	err = t.row(ctx, `UPDATE operations SET
 			open_items = open_items - $1,
 			completed_items = completed_items + $2,
@@ -474,13 +488,15 @@ func settle(ctx context.Context, t tx, id string, ended, completed int, now time
 				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
 			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE CAST($3 AS bigint) END,
 			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
-		WHERE id = $4 RETURNING state`, ended, completed, millis(now), id).Scan(&state)
-	return state, err
+		WHERE id = $4 RETURNING state, `+hooked, ended, completed, millis(now), id).Scan(&state, &listeners)
+	return state, listeners, err
 }
 
 // Cancel implements [status.Store].
 func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.Operation, err error) {
+	told := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		told = false
 		if op, err = getOnly(ctx, t, id, t.locking()); err != nil {
 			return err
 		}
@@ -494,7 +510,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			return err
 		}
 		now := s.db.engine.now()
-		ended := 0
+		var ended []status.Item
 		for i, it := range op.Items {
 			if it.State != status.Queued {
 				continue
@@ -504,18 +520,24 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, it, due); err != nil {
 				return err
 			}
-			ended++
+			ended = append(ended, it)
 		}
-		if ended > 0 {
-			if _, err := settle(ctx, t, id, ended, 0, now); err != nil {
+		listeners := 0
+		if len(ended) > 0 {
+			if _, listeners, err = settle(ctx, t, id, len(ended), 0, now); err != nil {
 				return err
 			}
 		}
-		op, err = get(ctx, t, id)
+		if op, err = get(ctx, t, id); err == nil && listeners > 0 {
+			told, err = tell(ctx, t, op, ended, now)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if told {
+		s.db.outbox.notify()
 	}
 	s.db.changed(id, true)
 	return op, nil

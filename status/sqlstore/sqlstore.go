@@ -123,6 +123,7 @@ type DB struct {
 	engine engine
 	pg     *postgres // nil if the engine is SQLite
 	cache  *cache
+	outbox outbox
 
 	touched sync.Map // API key ID → time.Time of the last write of its use
 }
@@ -194,7 +195,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{cache: newCache(o.Cache)}
+	db := &DB{cache: newCache(o.Cache), outbox: outbox{wake: make(chan struct{}, 1)}}
 	switch {
 	case o.Path != "" && o.URL != "":
 		return nil, errors.New("sqlstore: both a path and a URL")

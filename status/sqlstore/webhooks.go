@@ -1,0 +1,613 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// A Webhook is an endpoint of an account that is told of events.
+type Webhook struct {
+	ID          string
+	Account     string
+	URL         string
+	Description string   // given by its owner, for people
+	Events      []string // types that it is told of; empty: all
+
+	// Secret signs deliveries; Previous does so too until PreviousUntil. Both
+	// are kept as they are given: sealed.
+	Secret, Previous []byte
+	PreviousUntil    time.Time
+
+	Created  time.Time
+	Disabled time.Time // zero: enabled
+	Reason   string    // why it is disabled
+	Failing  time.Time // first of the attempts that have failed since the last success; zero: none
+}
+
+// States of a [Delivery].
+const (
+	DeliveryPending   = "pending"
+	DeliveryDelivered = "delivered"
+	DeliveryFailed    = "failed"
+)
+
+// A Delivery is one event for one endpoint.
+type Delivery struct {
+	ID        string    `json:"id"` // the webhook-id of all attempts
+	Endpoint  string    `json:"endpoint"`
+	Account   string    `json:"account"`
+	Type      string    `json:"type"`
+	Operation string    `json:"operation,omitempty"` // "": none
+	Created   time.Time `json:"created"`
+	State     string    `json:"state"` // DeliveryPending, DeliveryDelivered, DeliveryFailed
+	Attempts  int       `json:"attempts"`
+	Next      time.Time `json:"next,omitzero"`     // when the next attempt is due; zero: there is none
+	Finished  time.Time `json:"finished,omitzero"` // zero: pending
+	Payload   []byte    `json:"-"`                 // the body; nil before the first attempt, and in lists
+}
+
+// An Attempt is one request of a [Delivery].
+type Attempt struct {
+	N        int           // from 1
+	At       time.Time     // when it began
+	Took     time.Duration // to the millisecond
+	URL      string
+	Status   int    // 0: there was no answer
+	Response string // beginning of the body of the answer
+	Error    string // why there is no good answer, for people; "" if the status says all
+	Manual   bool   // made by hand
+}
+
+// An Outgoing is a delivery under a claim. Exactly one of Event and Payload is set.
+type Outgoing struct {
+	Delivery
+	Token   int
+	Step    int  // attempts before this one that were not made by hand
+	Manual  bool // this one is made by hand
+	Event   *status.Operation
+	Webhook *Webhook
+}
+
+// A Sent is the end of one attempt.
+type Sent struct {
+	Attempt   Attempt // but for N and Manual
+	Body      []byte  // what was sent; nil: it could not be made
+	Delivered bool
+	Retry     time.Duration // until the next attempt, unless Delivered or made by hand; 0: there is none
+	Disable   string        // why the endpoint is not to be called again; "": it is
+
+	// The endpoint is disabled after attempts have failed for so long, with
+	// FailingGap at most between two of them, and none has succeeded.
+	// 0: never.
+	FailingLimit, FailingGap time.Duration
+}
+
+// A DueEndpoint is an endpoint with pending deliveries.
+type DueEndpoint struct {
+	ID      string
+	Account string
+	At      time.Time // when the first of them is due
+	Failing bool      // the last attempt has failed
+}
+
+// A DeliveryQuery selects deliveries of an account.
+type DeliveryQuery struct {
+	Account  string
+	Endpoint string // "": all
+	State    string // "": all
+	Before   string // ID of a delivery: only older ones; "": from the newest
+	Limit    int    // 0: 50
+}
+
+// Webhooks keeps endpoints and deliveries. A missing one, also one of another
+// account, matches fs.ErrNotExist. Deliveries of events are written by
+// Operations, in the transactions in which the events happen.
+type Webhooks struct{ db *DB }
+
+// Webhooks returns the webhook endpoints of the database and their deliveries.
+func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
+
+// Wake returns a channel that holds a token when this process has written new
+// deliveries. It is for one receiver.
+func (s *Webhooks) Wake() <-chan struct{} { return s.db.outbox.wake }
+
+// Now returns the time by which deliveries are due: that of the database, if
+// several processes share it.
+func (s *Webhooks) Now() time.Time { return s.db.engine.now() }
+
+const webhookColumns = `id, account, url, description, events, secret, previous, previous_until_ms, created_ms, disabled_ms, reason, failing_ms`
+
+func scanWebhook(row scanner) (*Webhook, error) {
+	var w Webhook
+	var events string
+	var created int64
+	var until, disabled, failing sql.NullInt64
+	err := row.Scan(&w.ID, &w.Account, &w.URL, &w.Description, &events, &w.Secret, &w.Previous, &until, &created, &disabled, &w.Reason, &failing)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("webhook: %w", fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.Events = strings.Fields(events)
+	w.PreviousUntil, w.Created = timeOrZero(until), timeOf(created)
+	w.Disabled, w.Failing = timeOrZero(disabled), timeOrZero(failing)
+	return &w, nil
+}
+
+// ErrLimit tells that there may be no more of something.
+var ErrLimit = errors.New("there may be no more")
+
+// Create stores an endpoint. If its account has limit of them or more, the error
+// matches ErrLimit.
+func (s *Webhooks) Create(ctx context.Context, w *Webhook, limit int) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		var n int
+		if err := t.row(ctx, `SELECT count(*) FROM webhook_endpoints WHERE account = $1`, w.Account).Scan(&n); err != nil {
+			return err
+		}
+		if n >= limit {
+			return fmt.Errorf("webhooks: %w than %d", ErrLimit, limit)
+		}
+		_, err := t.exec(ctx, `INSERT INTO webhook_endpoints (id, account, url, description, events, secret, created_ms, reason)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, '')`,
+			w.ID, w.Account, w.URL, w.Description, strings.Join(w.Events, " "), w.Secret, millis(w.Created))
+		return err
+	})
+}
+
+// List returns the endpoints of an account, oldest first.
+func (s *Webhooks) List(ctx context.Context, account string) (list []*Webhook, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		w, err := scanWebhook(row)
+		list = append(list, w)
+		return err
+	}, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE account = $1 ORDER BY created_ms, id`, account)
+	return list, err
+}
+
+// Get returns an endpoint.
+func (s *Webhooks) Get(ctx context.Context, account, id string) (w *Webhook, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account))
+		return err
+	})
+	return w, err
+}
+
+// Update has change change an endpoint, and returns it as it is then. If change
+// fails nothing is changed. It may be called again. Identity and history of the
+// endpoint stay as they are; one that is enabled begins without failures.
+func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*Webhook) error) (w *Webhook, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`+t.locking(), id, account)); err != nil {
+			return err
+		}
+		was := !w.Disabled.IsZero()
+		if err := change(w); err != nil {
+			return err
+		}
+		if is := !w.Disabled.IsZero(); was && !is {
+			w.Failing, w.Reason = time.Time{}, "" // failed_ms alone says nothing
+		}
+		var previous any // a nil []byte would be an empty one
+		if w.Previous != nil {
+			previous = w.Previous
+		}
+		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET url = $2, description = $3, events = $4, secret = $5, previous = $6,
+				previous_until_ms = $7, disabled_ms = $8, reason = $9, failing_ms = $10 WHERE id = $1`,
+			id, w.URL, w.Description, strings.Join(w.Events, " "), w.Secret, previous,
+			millisOrNull(w.PreviousUntil), millisOrNull(w.Disabled), w.Reason, millisOrNull(w.Failing))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.db.outbox.notify()
+	return w, nil
+}
+
+// Delete removes an endpoint and its deliveries.
+func (s *Webhooks) Delete(ctx context.Context, account, id string) error {
+	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		n, err := t.exec(ctx, `DELETE FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account)
+		if err == nil && n == 0 {
+			err = missing("webhook", id)
+		}
+		return err
+	})
+	// Other writers need not wait for all of it. What a crash leaves is found by
+	// nobody and goes with time.
+	for some := int64(clearing); some == clearing && err == nil; {
+		err = s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+			some, err = t.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
+				SELECT id FROM webhook_deliveries WHERE endpoint = $1 LIMIT $2)`, id, clearing)
+			return err
+		})
+	}
+	return err
+}
+
+// Add stores a delivery that is no event of an operation, for one attempt, made
+// by hand. It gets its ID here.
+func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body func(id string) []byte) (d *Delivery, err error) {
+	d = &Delivery{ID: newDeliveryID(), Endpoint: endpoint, Account: account, Type: kind, State: DeliveryPending}
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if _, err := scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, endpoint, account)); err != nil {
+			return err
+		}
+		now := millis(s.db.engine.now())
+		d.Created, d.Next, d.Payload = timeOf(now), timeOf(now), body(d.ID)
+		_, err := t.exec(ctx, `INSERT INTO webhook_deliveries (`+deliveryColumns+`, body) VALUES `+values(1, deliveryValues+1),
+			d.ID, endpoint, account, kind, "", now, DeliveryPending, 0, 0, 0, 0, 1, now, sql.NullString{}, d.Payload)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.db.outbox.notify()
+	return d, nil
+}
+
+const deliveryList = `d.id, d.endpoint, d.account, d.type, d.operation, d.created_ms, d.state, d.attempts, d.due_ms, d.finished_ms`
+
+func scanDelivery(row scanner, more ...any) (*Delivery, error) {
+	var d Delivery
+	var created, due int64
+	var finished sql.NullInt64
+	err := row.Scan(append([]any{&d.ID, &d.Endpoint, &d.Account, &d.Type, &d.Operation, &created, &d.State, &d.Attempts, &due, &finished}, more...)...)
+	d.Created, d.Finished = timeOf(created), timeOrZero(finished)
+	if d.Finished.IsZero() {
+		d.Next = timeOf(due)
+	}
+	return &d, err
+}
+
+// ofEndpoint is the condition that the endpoint of a delivery still exists.
+const ofEndpoint = `EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.id = d.endpoint)`
+
+// Deliveries returns deliveries without their payloads, newest first.
+func (s *Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (list []*Delivery, err error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	created, id := int64(1)<<62, ""
+	if q.Before != "" {
+		id = q.Before
+		err := s.db.view(ctx, func(ctx context.Context, t tx) error {
+			return t.row(ctx, `SELECT created_ms FROM webhook_deliveries WHERE id = $1 AND account = $2`, id, q.Account).Scan(&created)
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			err = missing("delivery", id)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	where, args := "", []any{q.Account, created, id, q.State, q.Limit}
+	if q.Endpoint != "" { // a text of its own, so that the index is used
+		where, args = " AND d.endpoint = $6", append(args, q.Endpoint)
+	}
+	err = s.db.each(ctx, func(row scanner) error {
+		d, err := scanDelivery(row)
+		list = append(list, d)
+		return err
+	}, `SELECT `+deliveryList+` FROM webhook_deliveries d
+		WHERE d.account = $1 AND (d.created_ms, d.id) < ($2, $3) AND ($4 = '' OR d.state = $4) AND `+ofEndpoint+where+`
+		ORDER BY d.created_ms DESC, d.id DESC LIMIT $5`, args...)
+	return list, err
+}
+
+// Delivery returns a delivery with its payload, and its attempts, oldest first.
+func (s *Webhooks) Delivery(ctx context.Context, account, id string) (d *Delivery, attempts []Attempt, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		d, err = getDelivery(ctx, t, account, id, "")
+		if err != nil {
+			return err
+		}
+		return t.each(ctx, func(row scanner) error {
+			var a Attempt
+			var at, took int64
+			err := row.Scan(&a.N, &at, &took, &a.URL, &a.Status, &a.Response, &a.Error, (*flag)(&a.Manual))
+			a.At, a.Took = timeOf(at), time.Duration(took)*time.Millisecond
+			attempts = append(attempts, a)
+			return err
+		}, `SELECT n, at_ms, took_ms, url, status, response, error, manual FROM webhook_attempts WHERE delivery = $1 ORDER BY n`, id)
+	})
+	return d, attempts, err
+}
+
+func getDelivery(ctx context.Context, t tx, account, id, lock string) (*Delivery, error) {
+	var body []byte
+	d, err := scanDelivery(t.row(ctx, `SELECT `+deliveryList+`, d.body FROM webhook_deliveries d
+		WHERE d.id = $1 AND d.account = $2 AND `+ofEndpoint+lock, id, account), &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing("delivery", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.Payload = body
+	return d, nil
+}
+
+// Replay makes an attempt at a delivery due now, whatever its state. If it fails the
+// delivery is again what it was before. While an attempt is under way nothing
+// is changed.
+func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *Delivery, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if d, err = getDelivery(ctx, t, account, id, t.locking()); err != nil {
+			return err
+		}
+		now := millis(s.db.engine.now())
+		if _, err := t.exec(ctx, `UPDATE webhook_deliveries SET resume_ms = CASE
+					WHEN finished_ms IS NOT NULL THEN NULL
+					WHEN manual = 1 THEN resume_ms ELSE due_ms END,
+				manual = 1, state = $3, finished_ms = NULL, due_ms = $2, claimed = 0
+			WHERE id = $1 AND NOT (claimed = 1 AND due_ms > $2)`, id, now, DeliveryPending); err != nil {
+			return err
+		}
+		d, err = getDelivery(ctx, t, account, id, "")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.db.outbox.notify()
+	return d, nil
+}
+
+// Due returns the endpoints that have pending deliveries, in no particular order.
+func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
+	// The index of pending deliveries is looked at once for each endpoint in
+	// it, however many deliveries there are.
+	err = s.db.each(ctx, func(row scanner) error {
+		var d DueEndpoint
+		var account sql.NullString
+		var at int64
+		var failing, disabled sql.NullInt64
+		err := row.Scan(&d.ID, &account, &at, &failing, &disabled)
+		d.Account, d.At, d.Failing = account.String, timeOf(at), failing.Valid
+		if !account.Valid || disabled.Valid {
+			d.At = time.Time{} // there is something to clear away
+		}
+		due = append(due, d)
+		return err
+	}, `WITH RECURSIVE e(id) AS (
+			SELECT min(endpoint) FROM webhook_deliveries WHERE finished_ms IS NULL
+			UNION ALL
+			SELECT (SELECT min(d.endpoint) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint > e.id) FROM e WHERE e.id IS NOT NULL)
+		SELECT e.id, w.account, (SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id), w.failing_ms, w.disabled_ms
+		FROM e LEFT JOIN webhook_endpoints w ON w.id = e.id WHERE e.id IS NOT NULL`)
+	return due, err
+}
+
+// clearing is how many deliveries one transaction clears away.
+const clearing = 200
+
+// Claim takes up to n deliveries of an endpoint that are due, those that have been
+// for longest first, for the time of a lease: until then nobody else gets them.
+// Deliveries of an endpoint that was disabled fail, but for attempts made by
+// hand, and those of one that was deleted are removed.
+func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time.Duration) (out []*Outgoing, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		out = nil
+		now := s.db.engine.now()
+		w, err := scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1`, endpoint))
+		if errors.Is(err, fs.ErrNotExist) {
+			_, err := t.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
+				SELECT id FROM webhook_deliveries WHERE endpoint = $1 AND finished_ms IS NULL LIMIT $2)`, endpoint, clearing)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		skip := ""
+		if s.db.pg != nil {
+			skip = " FOR NO KEY UPDATE SKIP LOCKED"
+		}
+		if !w.Disabled.IsZero() {
+			// One that is claimed is left to whoever has it.
+			if _, err := t.exec(ctx, `UPDATE webhook_deliveries SET state = $3, finished_ms = $2, claimed = 0, token = token + 1
+				WHERE id IN (SELECT id FROM webhook_deliveries
+					WHERE endpoint = $1 AND finished_ms IS NULL AND manual = 0 AND NOT (claimed = 1 AND due_ms > $2) LIMIT $4`+skip+`)`,
+				endpoint, millis(now), DeliveryFailed, clearing); err != nil {
+				return err
+			}
+		}
+		var ids []string
+		if err := t.each(ctx, func(row scanner) error {
+			var id string
+			err := row.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, `SELECT id FROM webhook_deliveries WHERE endpoint = $1 AND finished_ms IS NULL AND due_ms <= $2 ORDER BY due_ms LIMIT $3`+skip,
+			endpoint, millis(now), n); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			o := &Outgoing{Webhook: w}
+			var event sql.NullString
+			d, err := scanDelivery(t.row(ctx, `UPDATE webhook_deliveries AS d SET token = token + 1, claimed = 1, due_ms = $2
+				WHERE id = $1 RETURNING `+strings.ReplaceAll(deliveryList, "d.", "")+`, body, token, step, manual, event`,
+				id, millis(now.Add(lease))), &o.Payload, &o.Token, &o.Step, (*flag)(&o.Manual), &event)
+			if err != nil {
+				return err
+			}
+			d.Payload = o.Payload
+			o.Delivery = *d
+			if event.Valid {
+				if o.Event, err = decodeEvent(event.String); err != nil {
+					return fmt.Errorf("delivery %s: %w", id, err)
+				}
+			}
+			out = append(out, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Recover gives back all deliveries that are claimed. Only a process that is the
+// only one to send may call it, before it claims any.
+func (s *Webhooks) Recover(ctx context.Context) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `UPDATE webhook_deliveries SET claimed = 0, due_ms = $1 WHERE finished_ms IS NULL AND claimed = 1`,
+			millis(s.db.engine.now()))
+		return err
+	})
+}
+
+// Release gives a claimed delivery back, to be claimed again at once, without an
+// attempt.
+func (s *Webhooks) Release(ctx context.Context, o *Outgoing) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `UPDATE webhook_deliveries SET claimed = 0, due_ms = $3 WHERE id = $1 AND token = $2 AND claimed = 1`,
+			o.ID, o.Token, millis(s.db.engine.now()))
+		return err
+	})
+}
+
+// Record stores the end of an attempt at a claimed delivery. If the claim was lost
+// the error matches status.ErrLost and nothing is stored. It tells whether
+// the endpoint was disabled by it.
+func (s *Webhooks) Record(ctx context.Context, o *Outgoing, r Sent) (disabled bool, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		disabled = false
+		now := s.db.engine.now()
+		state, due, finished := DeliveryPending, millis(now), sql.NullInt64{Int64: millis(now), Valid: true}
+		var delivered sql.NullInt64
+		step := o.Step
+		if !o.Manual {
+			step++
+		}
+		switch {
+		case r.Delivered:
+			state, delivered = DeliveryDelivered, finished
+		case o.Manual:
+			var resume sql.NullInt64
+			if err := t.row(ctx, `SELECT resume_ms, delivered_ms FROM webhook_deliveries WHERE id = $1`, o.ID).Scan(&resume, &delivered); errors.Is(err, sql.ErrNoRows) {
+				return status.ErrLost
+			} else if err != nil {
+				return err
+			}
+			switch {
+			case resume.Valid:
+				due, finished = resume.Int64, sql.NullInt64{}
+			case delivered.Valid:
+				state = DeliveryDelivered
+			default:
+				state = DeliveryFailed
+			}
+		case r.Retry > 0 && r.Disable == "":
+			due, finished = millis(now.Add(r.Retry)), sql.NullInt64{}
+		default:
+			state = DeliveryFailed
+		}
+		n, err := t.exec(ctx, `UPDATE webhook_deliveries SET state = $3, attempts = attempts + 1, step = $4, claimed = 0, manual = 0,
+				resume_ms = NULL, due_ms = $5, finished_ms = $6, delivered_ms = coalesce(delivered_ms, $7)
+			WHERE id = $1 AND token = $2 AND claimed = 1`,
+			o.ID, o.Token, state, step, due, finished, delivered)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return status.ErrLost
+		}
+		if o.Payload == nil && r.Body != nil {
+			if _, err := t.exec(ctx, `UPDATE webhook_deliveries SET body = $2, event = NULL WHERE id = $1`, o.ID, r.Body); err != nil {
+				return err
+			}
+		}
+		a := r.Attempt
+		manual := 0
+		if o.Manual {
+			manual = 1
+		}
+		if _, err := t.exec(ctx, `INSERT INTO webhook_attempts (delivery, n, at_ms, took_ms, url, status, response, error, manual)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			o.ID, o.Attempts+1, millis(a.At), a.Took.Milliseconds(), a.URL, a.Status, a.Response, a.Error, manual); err != nil {
+			return err
+		}
+		disabled, err = judge(ctx, t, o, r, now)
+		return err
+	})
+	return disabled && err == nil, err
+}
+
+// judge keeps book of failures of an endpoint and disables it if there were
+// enough.
+func judge(ctx context.Context, t tx, o *Outgoing, r Sent, now time.Time) (disabled bool, err error) {
+	if r.Delivered {
+		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL WHERE id = $1 AND failing_ms IS NOT NULL`, o.Endpoint)
+		return false, err
+	}
+	if o.Manual && r.Disable == "" {
+		return false, nil
+	}
+	var first, last, off sql.NullInt64
+	err = t.row(ctx, `SELECT failing_ms, failed_ms, disabled_ms FROM webhook_endpoints WHERE id = $1`+t.locking(), o.Endpoint).Scan(&first, &last, &off)
+	if errors.Is(err, sql.ErrNoRows) || off.Valid {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	reason := r.Disable
+	if reason == "" {
+		since := timeOf(first.Int64)
+		if !first.Valid || !last.Valid || now.Sub(timeOf(last.Int64)) > r.FailingGap {
+			since = now
+		}
+		if r.FailingLimit <= 0 || now.Sub(since) < r.FailingLimit {
+			_, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = $2, failed_ms = $3 WHERE id = $1`, o.Endpoint, millis(since), millis(now))
+			return false, err
+		}
+		reason = "every attempt has failed since " + since.Format(time.RFC3339)
+	}
+	_, err = t.exec(ctx, `UPDATE webhook_endpoints SET disabled_ms = $2, reason = $3 WHERE id = $1`, o.Endpoint, millis(now), reason)
+	return err == nil, err
+}
+
+// Sweep removes deliveries that were finished before t, and returns how many.
+func (s *Webhooks) Sweep(ctx context.Context, t time.Time) (n int, err error) {
+	for some := int64(clearing); some == clearing; n += int(some) {
+		if err := s.db.tx(ctx, func(ctx context.Context, tx tx) (err error) {
+			some, err = tx.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
+				SELECT id FROM webhook_deliveries WHERE finished_ms IS NOT NULL AND finished_ms < $1 LIMIT $2)`, millis(t), clearing)
+			return err
+		}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Pending counts the deliveries that are not finished, of endpoints that exist and
+// are enabled, and tells since when the one has been due that has been for longest;
+// zero if none is.
+func (s *Webhooks) Pending(ctx context.Context) (n int, since time.Time, err error) {
+	now := millis(s.db.engine.now())
+	var first sql.NullInt64
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		return t.row(ctx, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
+			JOIN webhook_endpoints w ON w.id = d.endpoint AND w.disabled_ms IS NULL WHERE d.finished_ms IS NULL`, now).Scan(&n, &first)
+	})
+	return n, timeOrZero(first), err
+}
+
+// Wants tells whether w is told of events of a type.
+func (w *Webhook) Wants(kind string) bool {
+	return w.Disabled.IsZero() && (len(w.Events) == 0 || slices.Contains(w.Events, kind))
+}

@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of the headers of a delivery.
+const (
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
+	headerSimple    = "X-Webhook-Signature"
+)
+
+// tolerance is how far the time of an attempt may be from that of the receiver.
+const tolerance = 5 * time.Minute
+
+// sign sets the headers of an attempt at the time at. keys are the secrets, the
+// newest first.
+func sign(h http.Header, id string, at time.Time, body []byte, keys [][]byte) {
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	signatures := make([]string, len(keys))
+	for i, key := range keys {
+		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(standardMAC(key, id, stamp, body))
+	}
+	h.Set(headerID, id)
+	h.Set(headerTimestamp, stamp)
+	h.Set(headerSignature, strings.Join(signatures, " "))
+	// There is room for one signature. Its key is the text of the secret,
+	// which is what receivers have.
+	mac := hmac.New(sha256.New, []byte(secretPrefix+base64.StdEncoding.EncodeToString(keys[0])))
+	mac.Write(body)
+	h.Set(headerSimple, "sha256="+hex.EncodeToString(mac.Sum(nil)))
+}
+
+// standardMAC is the signature that Standard Webhooks calls v1.
+func standardMAC(key []byte, id, stamp string, body []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.", id, stamp)
+	mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// ErrSignature tells that a request is not, or not provably, a delivery.
+var ErrSignature = errors.New("the signature of the webhook is not valid")
+
+// Verify tells whether a request with the given headers and body is a delivery to
+// an endpoint with one of the given secrets, whsec_…, made within five minutes of
+// now. It takes several secrets because there are two while one is replaced.
+//
+// Whoever is able to repeat a request can do so within that time: webhook-id tells
+// whether a delivery is known already, which happens without malice, too.
+//
+// The error matches ErrSignature, unless a secret is none.
+func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
+	id, stamp := h.Get(headerID), h.Get(headerTimestamp)
+	if id == "" || stamp == "" || h.Get(headerSignature) == "" {
+		return fmt.Errorf("%w: a header is missing", ErrSignature)
+	}
+	sec, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: webhook-timestamp is no number", ErrSignature)
+	}
+	if d := now.Sub(time.Unix(sec, 0)); d > tolerance || d < -tolerance {
+		return fmt.Errorf("%w: it was made too long ago or in the future", ErrSignature)
+	}
+	var given [][]byte
+	for one := range strings.FieldsSeq(h.Get(headerSignature)) {
+		text, ok := strings.CutPrefix(one, "v1,")
+		if mac, err := base64.StdEncoding.DecodeString(text); ok && err == nil {
+			given = append(given, mac)
+		}
+	}
+	found := false
+	for _, secret := range secrets {
+		text, ok := strings.CutPrefix(secret, secretPrefix)
+		key, err := base64.StdEncoding.DecodeString(text)
+		if !ok || err != nil || len(key) == 0 {
+			return errors.New("a secret of a webhook is whsec_ and Base64")
+		}
+		want := standardMAC(key, id, stamp, body)
+		for _, mac := range given {
+			found = hmac.Equal(mac, want) || found
+		}
+	}
+	if !found {
+		return ErrSignature
+	}
+	return nil
+}
+
+// A sealer encrypts the secrets of endpoints for the database: AES-256-GCM under
+// keys derived from the server's secrets.
+type sealer struct{ aeads []cipher.AEAD }
+
+func newSealer(secrets [][]byte) (*sealer, error) {
+	if len(secrets) == 0 {
+		return nil, errors.New("webhook: Config.Secrets is required")
+	}
+	s := new(sealer)
+	for _, secret := range secrets {
+		if len(secret) < 16 {
+			return nil, errors.New("webhook: a secret in Config.Secrets has less than 16 bytes")
+		}
+		key, err := hkdf.Key(sha256.New, secret, nil, "filewright webhook secrets v1", 32)
+		if err != nil {
+			return nil, err
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		s.aeads = append(s.aeads, aead)
+	}
+	return s, nil
+}
+
+// seal encrypts a secret for one endpoint: it cannot be moved to another.
+func (s *sealer) seal(plain []byte, endpoint string) []byte {
+	return s.aeads[0].Seal(nil, nil, plain, []byte(endpoint))
+}
+
+var errSealed = errors.New("the secret cannot be read: it was sealed with another secret of the server; rotate it")
+
+func (s *sealer) open(sealed []byte, endpoint string) ([]byte, error) {
+	for _, a := range s.aeads {
+		if plain, err := a.Open(nil, nil, sealed, []byte(endpoint)); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, errSealed
+}

@@ -1,0 +1,489 @@
+// Package webhook tells endpoints of accounts what has become of their operations.
+//
+// An event is written to the outbox by the transaction of package sqlstore in
+// which it happens, for every endpoint that wants it. [Webhooks.Run] sends what is
+// there, on any number of processes at once: a delivery is claimed for a time,
+// and whoever is killed while sending leaves it to the others. So an event arrives at
+// least once, always under the same webhook-id; their order is not promised.
+//
+// Requests are signed as Standard Webhooks says (https://www.standardwebhooks.com),
+// see [Verify], and go to public addresses only, unless Config.Allow says
+// otherwise: what counts is the address that is dialled, whatever the name of the host
+// meant a moment before.
+//
+//	hooks, err := webhook.New(webhook.Config{DB: db, Secrets: secrets, Payload: payload})
+//	...
+//	endpoint, secret, err := hooks.Create(ctx, "alice", webhook.NewEndpoint{URL: "https://example.com/hook"})
+//	...
+//	err = hooks.Run(ctx)
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// Types of events. A file task is what one element of files_data in the status of an
+// operation stands for: a result, or an item without one.
+const (
+	OperationCompleted = sqlstore.OperationCompleted
+	OperationFailed    = sqlstore.OperationFailed
+	FileTaskCompleted  = sqlstore.FileTaskCompleted
+	FileTaskFailed     = sqlstore.FileTaskFailed
+)
+
+// TestType is the type of the event that [Webhooks.Test] sends. Endpoints get it
+// whatever events they are registered for.
+const TestType = "webhook.test"
+
+// Types returns the types of events that an endpoint can be registered for.
+func Types() []string {
+	return []string{OperationCompleted, OperationFailed, FileTaskCompleted, FileTaskFailed}
+}
+
+// An Event is something that endpoints are told of.
+type Event struct {
+	Type string    // one of Types
+	Time time.Time // when it happened
+
+	// Operation is the operation as it was then. Its Items are all of them if
+	// the event is about the operation; else the one that it is about, with
+	// one result at most.
+	Operation *status.Operation
+}
+
+// Config configures [Webhooks]. DB, Payload and Secrets are required.
+type Config struct {
+	DB *sqlstore.DB
+
+	// Payload makes the body of the requests that tell of an event, a JSON
+	// object. It is called once for each delivery, unless the process dies.
+	Payload func(context.Context, Event) ([]byte, error)
+
+	// Secrets seal the secrets of the endpoints in the database: the first is
+	// used, all are accepted. Each needs 16 bytes at least.
+	Secrets [][]byte
+
+	// Allow lists addresses that requests may go to although they are not
+	// public: private, loopback, link-local ones and the like.
+	Allow []netip.Prefix
+
+	TLS *tls.Config // of requests; nil: as is usual
+
+	// Schedule is how long after a failed attempt the next one is made. nil:
+	// 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours.
+	Schedule []time.Duration
+
+	Timeout  time.Duration // for one attempt; 0: 15 seconds
+	Workers  int           // requests at once; 0: 64. One account gets a quarter of them
+	Endpoint int           // requests to one endpoint at once; 0: 8. One that fails gets one
+	Poll     time.Duration // between looks for deliveries of other processes; 0: 1 second
+
+	// Lease is how long a delivery is left alone that a process has begun to send
+	// and of which it then says nothing. 0: Timeout and 15 seconds.
+	Lease time.Duration
+
+	// Exclusive says that no other process sends: what an earlier one had begun
+	// is sent at once.
+	Exclusive bool
+
+	// Overlap is for how long an old secret signs too; 0: 24 hours.
+	Overlap time.Duration
+
+	// DisableAfter is for how long all attempts to reach an endpoint must have
+	// failed, with no more than two days between two of them, for it to be
+	// disabled. 0: 5 days; negative: never.
+	DisableAfter time.Duration
+
+	Retention time.Duration // of finished deliveries; 0: 7 days, negative: for ever
+	Endpoints int           // most of one account; 0: 20
+
+	Log *slog.Logger // nil discards
+}
+
+// schedule is the default of Config.Schedule.
+var schedule = [...]time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// failingGap is the longest time between two failures for the second to go on with
+// what the first has begun.
+const failingGap = 48 * time.Hour
+
+// Webhooks manages endpoints and sends to them. It is safe for concurrent use.
+type Webhooks struct {
+	cfg     Config
+	store   *sqlstore.Webhooks
+	sealer  *sealer
+	client  http.RoundTripper
+	running atomic.Bool
+	counts  [outcomes]atomic.Int64
+}
+
+// New checks cfg. It starts nothing.
+func New(cfg Config) (*Webhooks, error) {
+	if cfg.DB == nil || cfg.Payload == nil {
+		return nil, errors.New("webhook: Config.DB and Config.Payload are required")
+	}
+	s, err := newSealer(cfg.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Schedule == nil {
+		cfg.Schedule = schedule[:]
+	}
+	for _, d := range cfg.Schedule {
+		if d <= 0 {
+			return nil, fmt.Errorf("webhook: Config.Schedule has %v", d)
+		}
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Second)
+	cfg.Workers = cmp.Or(max(0, cfg.Workers), 64)
+	cfg.Endpoint = cmp.Or(max(0, cfg.Endpoint), 8)
+	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
+	cfg.Lease = cmp.Or(cfg.Lease, cfg.Timeout+15*time.Second)
+	if cfg.Lease <= cfg.Timeout {
+		return nil, errors.New("webhook: Config.Lease is not longer than Config.Timeout")
+	}
+	cfg.Overlap = cmp.Or(cfg.Overlap, 24*time.Hour)
+	cfg.DisableAfter = cmp.Or(cfg.DisableAfter, 5*24*time.Hour)
+	cfg.Retention = cmp.Or(cfg.Retention, 7*24*time.Hour)
+	cfg.Endpoints = cmp.Or(cfg.Endpoints, 20)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Webhooks{cfg: cfg, store: cfg.DB.Webhooks(), sealer: s, client: newTransport(cfg.Allow, cfg.TLS, cfg.Endpoint)}, nil
+}
+
+// An Endpoint is where an account wants to be told of events.
+type Endpoint struct {
+	ID                  string    `json:"id"`
+	Account             string    `json:"account"`
+	URL                 string    `json:"url"`
+	Description         string    `json:"description,omitempty"` // for people
+	Events              []string  `json:"events"`                // that it is told of; empty: all
+	Created             time.Time `json:"created"`
+	Disabled            time.Time `json:"disabled,omitzero"`              // zero: enabled
+	Reason              string    `json:"reason,omitempty"`               // why it is disabled
+	Failing             time.Time `json:"failing,omitzero"`               // since when every attempt has failed; zero: the last one has not
+	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"` // until when the secret before signs too; zero: it does not
+}
+
+// A Delivery is one event for one endpoint. Its ID is the webhook-id of every
+// attempt.
+type Delivery = sqlstore.Delivery
+
+// An Attempt is one request of a [Delivery].
+type Attempt = sqlstore.Attempt
+
+// States of a [Delivery].
+const (
+	Pending   = sqlstore.DeliveryPending   // there will be an attempt
+	Delivered = sqlstore.DeliveryDelivered // the endpoint has acknowledged it
+	Failed    = sqlstore.DeliveryFailed    // there will be no attempt any more
+)
+
+// NewEndpoint is what [Webhooks.Create] needs to know.
+type NewEndpoint struct {
+	URL         string
+	Description string   // may be empty
+	Events      []string // empty: all
+}
+
+// A Change says what [Webhooks.Update] is to change; nil is left as it is.
+type Change struct {
+	URL         *string
+	Description *string
+	Events      *[]string
+	Enabled     *bool
+}
+
+// An InputError tells what is wrong with an argument.
+type InputError struct {
+	Param   string   // "url", "description", "events"
+	Message string   // for people
+	Allowed []string // values that would be right; nil: too many
+}
+
+// Error returns e.Message.
+func (e *InputError) Error() string { return e.Message }
+
+// ErrLimit tells that the account has as many endpoints as it may have.
+var ErrLimit = sqlstore.ErrLimit
+
+// Bounds of what accounts say of endpoints.
+const (
+	maxURL         = 2000
+	maxDescription = 200
+)
+
+// checkURL tells whether requests can go to a URL. Where they lead is known only
+// when they are made.
+func (w *Webhooks) checkURL(text string) error {
+	bad := func(why string) error { return &InputError{Param: "url", Message: "url " + why} }
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return bad("is missing")
+	case len(text) > maxURL:
+		return bad(fmt.Sprintf("has more than %d bytes", maxURL))
+	case err != nil:
+		return bad("is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("must begin with https:// or http://")
+	case u.Hostname() == "":
+		return bad("names no host")
+	case u.User != nil:
+		return bad("must not contain a user name or a password")
+	case u.Fragment != "":
+		return bad("must not contain a fragment (#)")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return bad("has no valid port")
+		}
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !allowed(ip, w.cfg.Allow) {
+		return bad("has an address that is not public")
+	}
+	return nil
+}
+
+func checkDescription(text string) error {
+	if len(text) > maxDescription || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return &InputError{Param: "description", Message: fmt.Sprintf("description must be one line of at most %d bytes", maxDescription)}
+	}
+	return nil
+}
+
+func checkEvents(events []string) ([]string, error) {
+	var out []string
+	for _, e := range Types() { // in this order
+		if slices.Contains(events, e) {
+			out = append(out, e)
+		}
+	}
+	for _, e := range events {
+		if !slices.Contains(Types(), e) {
+			return nil, &InputError{Param: "events", Message: fmt.Sprintf("there are no events %q", e), Allowed: Types()}
+		}
+	}
+	return out, nil
+}
+
+// Create registers an endpoint and returns it with its secret, whsec_…, which
+// cannot be asked for later. The error is an *InputError if what is registered is
+// wrong, and matches ErrLimit if the account has too many.
+func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e *Endpoint, secret string, err error) {
+	events, err := checkEvents(n.Events)
+	if err = cmp.Or(err, w.checkURL(n.URL), checkDescription(n.Description)); err != nil {
+		return nil, "", err
+	}
+	h := &sqlstore.Webhook{
+		ID: "wh_" + strings.ToLower(rand.Text()), Account: account, URL: n.URL, Description: n.Description, Events: events,
+		Created: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	secret, key := newSecret()
+	h.Secret = w.sealer.seal(key, h.ID)
+	if err := w.store.Create(ctx, h, w.cfg.Endpoints); err != nil {
+		return nil, "", err
+	}
+	return describe(h), secret, nil
+}
+
+func describe(h *sqlstore.Webhook) *Endpoint {
+	e := &Endpoint{
+		ID: h.ID, Account: h.Account, URL: h.URL, Description: h.Description, Events: append([]string{}, h.Events...),
+		Created: h.Created, Disabled: h.Disabled, Reason: h.Reason, Failing: h.Failing,
+	}
+	if h.Previous != nil && h.PreviousUntil.After(time.Now()) {
+		e.PreviousSecretUntil = h.PreviousUntil
+	}
+	return e
+}
+
+// List returns the endpoints of an account, oldest first.
+func (w *Webhooks) List(ctx context.Context, account string) ([]*Endpoint, error) {
+	all, err := w.store.List(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*Endpoint, len(all))
+	for i, h := range all {
+		list[i] = describe(h)
+	}
+	return list, nil
+}
+
+// Get returns an endpoint. It matches fs.ErrNotExist if there is none, also if it
+// belongs to another account; so do the methods below.
+func (w *Webhooks) Get(ctx context.Context, account, id string) (*Endpoint, error) {
+	h, err := w.store.Get(ctx, account, id)
+	if err != nil {
+		return nil, err
+	}
+	return describe(h), nil
+}
+
+// Update changes an endpoint. What is pending for one that is disabled fails, and can
+// be replayed. The error is an *InputError if the change is wrong.
+func (w *Webhooks) Update(ctx context.Context, account, id string, c Change) (*Endpoint, error) {
+	var events []string
+	var err error
+	if c.Events != nil {
+		events, err = checkEvents(*c.Events)
+	}
+	if c.URL != nil {
+		err = cmp.Or(err, w.checkURL(*c.URL))
+	}
+	if c.Description != nil {
+		err = cmp.Or(err, checkDescription(*c.Description))
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, err := w.store.Update(ctx, account, id, func(h *sqlstore.Webhook) error {
+		if c.URL != nil {
+			h.URL = *c.URL
+		}
+		if c.Description != nil {
+			h.Description = *c.Description
+		}
+		if c.Events != nil {
+			h.Events = events
+		}
+		switch {
+		case c.Enabled == nil:
+		case *c.Enabled:
+			h.Disabled = time.Time{}
+		case h.Disabled.IsZero():
+			h.Disabled, h.Reason = time.Now(), "disabled by its owner"
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return describe(h), nil
+}
+
+// Delete removes an endpoint with its deliveries.
+func (w *Webhooks) Delete(ctx context.Context, account, id string) error {
+	return w.store.Delete(ctx, account, id)
+}
+
+// Rotate gives an endpoint a new secret, which it returns. The one before signs too
+// for Config.Overlap, so that receivers can be changed meanwhile; one before that
+// does not any more.
+func (w *Webhooks) Rotate(ctx context.Context, account, id string) (secret string, err error) {
+	secret, key := newSecret()
+	_, err = w.store.Update(ctx, account, id, func(h *sqlstore.Webhook) error {
+		h.Previous, h.PreviousUntil = h.Secret, time.Now().Add(w.cfg.Overlap)
+		h.Secret = w.sealer.seal(key, h.ID)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// Test sends an event of TestType to an endpoint, be it enabled or not, once: it
+// is not repeated if it fails. [Webhooks.Delivery] tells what came of it.
+func (w *Webhooks) Test(ctx context.Context, account, id string) (*Delivery, error) {
+	return w.store.Add(ctx, account, id, TestType, func(string) []byte {
+		var body struct {
+			Type      string    `json:"type"`
+			Timestamp time.Time `json:"timestamp"`
+			Payload   struct {
+				Webhook struct {
+					ID string `json:"id"`
+				} `json:"webhook"`
+			} `json:"payload"`
+		}
+		body.Type, body.Timestamp, body.Payload.Webhook.ID = TestType, time.Now().UTC().Truncate(time.Millisecond), id
+		b, err := json.Marshal(body)
+		if err != nil {
+			panic(err) // it has nothing that could fail
+		}
+		return b
+	})
+}
+
+// A Query selects deliveries. The zero value selects all.
+type Query struct {
+	Endpoint string // ID; "": of all endpoints of the account
+	State    string // "": all
+	Before   string // ID of a delivery: only older ones; "": from the newest
+	Limit    int    // at most so many; 0: 50
+}
+
+// Deliveries returns deliveries of an account without their payloads, newest first.
+func (w *Webhooks) Deliveries(ctx context.Context, account string, q Query) ([]*Delivery, error) {
+	if q.Endpoint != "" {
+		if _, err := w.store.Get(ctx, account, q.Endpoint); err != nil {
+			return nil, err
+		}
+	}
+	return w.store.Deliveries(ctx, sqlstore.DeliveryQuery{
+		Account: account, Endpoint: q.Endpoint, State: q.State, Before: q.Before, Limit: q.Limit,
+	})
+}
+
+// Delivery returns a delivery and its attempts, oldest first.
+func (w *Webhooks) Delivery(ctx context.Context, account, id string) (*Delivery, []Attempt, error) {
+	return w.store.Delivery(ctx, account, id)
+}
+
+// Replay sends a delivery once more, be it delivered, failed or pending, under the
+// same webhook-id. If that fails the delivery is what it was before.
+func (w *Webhooks) Replay(ctx context.Context, account, id string) (*Delivery, error) {
+	return w.store.Replay(ctx, account, id)
+}
+
+// secretPrefix begins every secret.
+const secretPrefix = "whsec_"
+
+// newSecret makes a secret and the bytes that it stands for.
+func newSecret() (text string, key []byte) {
+	key = make([]byte, 32)
+	rand.Read(key) // never fails, see its documentation
+	return secretPrefix + base64.StdEncoding.EncodeToString(key), key
+}
+
+// keysOf returns the secrets that sign for an endpoint, the newest first.
+func (w *Webhooks) keysOf(h *sqlstore.Webhook, now time.Time) (keys [][]byte, err error) {
+	if k, err := w.sealer.open(h.Secret, h.ID); err == nil {
+		keys = append(keys, k)
+	}
+	if h.Previous != nil && now.Before(h.PreviousUntil) {
+		if k, err := w.sealer.open(h.Previous, h.ID); err == nil && !slices.ContainsFunc(keys, func(have []byte) bool { return bytes.Equal(have, k) }) {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errSealed
+	}
+	return keys, nil
+}
