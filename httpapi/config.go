@@ -27,6 +27,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
@@ -101,6 +103,9 @@ type Config struct {
 	// Checks are asked by readyz, by name; a failure makes the service not
 	// ready.
 	Checks map[string]func(context.Context) error
+
+	// Collectors are shown by metrics beside the service's own numbers.
+	Collectors []prometheus.Collector
 
 	OnFinal func(context.Context, *status.Operation) // called once an operation is final; may be nil
 	Log     *slog.Logger                             // nil: slog.Default()

@@ -12,8 +12,8 @@ type notification struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Payload   struct {
-		MainTask mainTask  `json:"main_task"`
-		FileTask *fileData `json:"file_task,omitempty"`
+		MainTask mainTask    `json:"main_task"`
+		FileTask *FileStatus `json:"file_task,omitempty"`
 	} `json:"payload"`
 }
 
@@ -22,7 +22,7 @@ type mainTask struct {
 	Status   string            `json:"status"`
 	Count    *taskCount        `json:"count,omitempty"`
 	Notes    map[string]string `json:"notes,omitempty"`
-	FileData []fileData        `json:"file_data,omitempty"`
+	FileData []FileStatus      `json:"file_data,omitempty"`
 }
 
 type taskCount struct {
@@ -37,7 +37,7 @@ type taskCount struct {
 // files_data that they make; see webhook.Event.
 func (s *Service) Notification(kind string, at time.Time, op *status.Operation) ([]byte, error) {
 	n := notification{Type: kind, Timestamp: stamp(at)}
-	files := s.describe(op).FilesData
+	files := s.Describe(op).FilesData
 	n.Payload.MainTask = mainTask{ID: op.ID, Status: string(op.State), Notes: op.Notes}
 	if strings.HasPrefix(kind, "fileTask.") {
 		if len(files) > 0 {

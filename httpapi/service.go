@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -104,6 +105,11 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
+	for _, c := range cfg.Collectors {
+		if err := s.metrics.registry.Register(c); err != nil {
+			return nil, fmt.Errorf("httpapi: Config.Collectors: %w", err)
+		}
+	}
 	s.router, err = s.newRouter()
 	return s, err
 }

@@ -20,11 +20,13 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/status/webhook"
 )
 
-// Config configures the endpoints. Every field is required.
+// Config configures the endpoints. Accounts is required.
 type Config struct {
 	Accounts *account.Accounts
+	Webhooks *webhook.Webhooks // nil: none, and no endpoints for them
 }
 
 //go:embed openapi.yaml
@@ -33,13 +35,17 @@ var document []byte
 // New returns what is to be in httpapi.Config.Extensions.
 func New(c Config) []httpapi.Extension {
 	a := &api{cfg: c}
-	return []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
+	extensions := []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
 		route("GET", "/accounts/{account}/keys", a.listKeys),
 		route("POST", "/accounts/{account}/keys", a.createKey),
 		route("GET", "/accounts/{account}/keys/{key}", a.getKey),
 		route("PATCH", "/accounts/{account}/keys/{key}", a.updateKey),
 		route("DELETE", "/accounts/{account}/keys/{key}", a.revokeKey),
 	}}}
+	if c.Webhooks != nil {
+		extensions = append(extensions, a.webhooks())
+	}
+	return extensions
 }
 
 // prefix begins all paths.

@@ -63,12 +63,13 @@ var arrows = map[string][]string{
 	"status":               {},
 	"status/sqlstore":      {"status", "upload", "upload/blob"},
 	"status/riverqueue":    {"status", "status/sqlstore"},
+	"status/webhook":       {"status", "status/sqlstore"},
 	"status/statustest":    {"status"},
 
 	// service
 	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
 	"httpapi/account": {"httpapi", "status/sqlstore"},
-	"httpapi/admin":   {"httpapi", "httpapi/account", "status/sqlstore"},
+	"httpapi/admin":   {"httpapi", "httpapi/account", "status/sqlstore", "status/webhook"},
 }
 
 // programs may import every package but those for tests.

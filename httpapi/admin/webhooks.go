@@ -1,0 +1,314 @@
+package admin
+
+import (
+	_ "embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/webhook"
+)
+
+//go:embed webhooks.yaml
+var webhooksDocument []byte
+
+// webhooks returns the endpoints for managing webhooks.
+func (a *api) webhooks() httpapi.Extension {
+	const one = "/accounts/{account}/webhooks/{webhook}"
+	return httpapi.Extension{OpenAPI: webhooksDocument, Routes: []httpapi.Route{
+		route("GET", "/accounts/{account}/webhooks", a.listWebhooks),
+		route("POST", "/accounts/{account}/webhooks", a.createWebhook),
+		route("GET", one, a.getWebhook),
+		route("PATCH", one, a.updateWebhook),
+		route("DELETE", one, a.deleteWebhook),
+		route("POST", one+"/secret", a.rotateSecret),
+		route("POST", one+"/test", a.testWebhook),
+		route("GET", one+"/deliveries", a.listDeliveries),
+		route("GET", one+"/deliveries/{delivery}", a.getDelivery),
+		route("POST", one+"/deliveries/{delivery}/replay", a.replayDelivery),
+	}}
+}
+
+type webhookRequest struct {
+	URL         *string   `json:"url"`
+	Description *string   `json:"description"`
+	Events      *[]string `json:"events"`
+	Enabled     *bool     `json:"enabled"`
+}
+
+type webhookBody struct {
+	ID                  string    `json:"id"`
+	Account             string    `json:"account"`
+	URL                 string    `json:"url"`
+	Description         string    `json:"description,omitempty"`
+	Events              []string  `json:"events"`
+	Enabled             bool      `json:"enabled"`
+	CreatedAt           time.Time `json:"created_at"`
+	DisabledAt          time.Time `json:"disabled_at,omitzero"`
+	DisabledReason      string    `json:"disabled_reason,omitempty"`
+	FailingSince        time.Time `json:"failing_since,omitzero"`
+	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"`
+	Secret              string    `json:"secret,omitempty"` // once, when it was made
+}
+
+type webhookList struct {
+	Webhooks []webhookBody `json:"webhooks"`
+}
+
+type deliveryBody struct {
+	ID            string    `json:"id"`
+	Webhook       string    `json:"webhook"`
+	Type          string    `json:"type"`
+	MainTaskID    string    `json:"main_task_id,omitempty"`
+	State         string    `json:"state"`
+	Attempts      int       `json:"attempts"`
+	CreatedAt     time.Time `json:"created_at"`
+	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
+	FinishedAt    time.Time `json:"finished_at,omitzero"`
+}
+
+type deliveryList struct {
+	Deliveries []deliveryBody `json:"deliveries"`
+	NextCursor string         `json:"next_cursor,omitempty"`
+}
+
+type deliveryDetail struct {
+	deliveryBody
+	Body string        `json:"body,omitempty"`
+	Log  []attemptBody `json:"log"`
+}
+
+type attemptBody struct {
+	Number     int       `json:"number"`
+	At         time.Time `json:"at"`
+	DurationMS int64     `json:"duration_ms"`
+	URL        string    `json:"url"`
+	Status     int       `json:"status,omitempty"`
+	Response   string    `json:"response,omitempty"`
+	Error      string    `json:"error,omitempty"`
+	Manual     bool      `json:"manual"`
+}
+
+func describeWebhook(e *webhook.Endpoint) webhookBody {
+	return webhookBody{
+		ID: e.ID, Account: e.Account, URL: e.URL, Description: e.Description, Events: e.Events, Enabled: e.Disabled.IsZero(),
+		CreatedAt: stamp(e.Created), DisabledAt: stamp(e.Disabled), DisabledReason: e.Reason, FailingSince: stamp(e.Failing),
+		PreviousSecretUntil: stamp(e.PreviousSecretUntil),
+	}
+}
+
+func describeDelivery(d *webhook.Delivery) deliveryBody {
+	return deliveryBody{
+		ID: d.ID, Webhook: d.Endpoint, Type: d.Type, MainTaskID: d.Operation, State: d.State, Attempts: d.Attempts,
+		CreatedAt: stamp(d.Created), NextAttemptAt: stamp(d.Next), FinishedAt: stamp(d.Finished),
+	}
+}
+
+// refused returns the problem that an error of package webhook stands for.
+func refused(err error) error {
+	var bad *webhook.InputError
+	switch {
+	case errors.As(err, &bad):
+		p := httpapi.Invalid(bad.Param, "%s", bad.Message)
+		p.Allowed = bad.Allowed
+		return p
+	case errors.Is(err, webhook.ErrLimit):
+		return httpapi.NewProblem(http.StatusConflict, "conflict", "the account has as many webhooks as it may have; delete one first")
+	}
+	return err
+}
+
+// listWebhooks answers GET …/webhooks.
+func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.cfg.Webhooks.List(r.Context(), acct.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := webhookList{Webhooks: []webhookBody{}}
+	for _, e := range all {
+		list.Webhooks = append(list.Webhooks, describeWebhook(e))
+	}
+	return list, nil
+}
+
+// createWebhook answers POST …/webhooks.
+func (a *api) createWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	var req webhookRequest
+	if err := httpapi.Decode(w, r, &req); err != nil {
+		return nil, err
+	}
+	var n webhook.NewEndpoint
+	set(&n.URL, req.URL)
+	set(&n.Description, req.Description)
+	set(&n.Events, req.Events)
+	e, secret, err := a.cfg.Webhooks.Create(r.Context(), acct.ID, n)
+	if err != nil {
+		return nil, refused(err)
+	}
+	body := describeWebhook(e)
+	body.Secret = secret
+	return body, nil
+}
+
+// getWebhook answers GET …/webhooks/<webhook>.
+func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.cfg.Webhooks.Get(r.Context(), acct.ID, r.PathValue("webhook"))
+	if err != nil {
+		return nil, err
+	}
+	return describeWebhook(e), nil
+}
+
+// updateWebhook answers PATCH …/webhooks/<webhook>.
+func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	var req webhookRequest
+	if err := httpapi.Decode(w, r, &req); err != nil {
+		return nil, err
+	}
+	e, err := a.cfg.Webhooks.Update(r.Context(), acct.ID, r.PathValue("webhook"), webhook.Change(req))
+	if err != nil {
+		return nil, refused(err)
+	}
+	return describeWebhook(e), nil
+}
+
+// deleteWebhook answers DELETE …/webhooks/<webhook> with what it was.
+func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := a.getWebhook(w, r)
+	if err != nil {
+		return nil, err
+	}
+	e := body.(webhookBody)
+	return e, a.cfg.Webhooks.Delete(r.Context(), e.Account, e.ID)
+}
+
+// rotateSecret answers POST …/webhooks/<webhook>/secret.
+func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := a.cfg.Webhooks.Rotate(r.Context(), acct.ID, r.PathValue("webhook"))
+	if err != nil {
+		return nil, err
+	}
+	body, err := a.getWebhook(w, r)
+	if err != nil {
+		return nil, err
+	}
+	e := body.(webhookBody)
+	e.Secret = secret
+	return e, nil
+}
+
+// testWebhook answers POST …/webhooks/<webhook>/test.
+func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.cfg.Webhooks.Test(r.Context(), acct.ID, r.PathValue("webhook"))
+	if err != nil {
+		return nil, err
+	}
+	return describeDelivery(d), nil
+}
+
+// listDeliveries answers GET …/webhooks/<webhook>/deliveries.
+func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request) (any, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	query := webhook.Query{Endpoint: r.PathValue("webhook"), State: q.Get("state"), Before: q.Get("cursor"), Limit: 50}
+	switch query.State {
+	case "", webhook.Pending, webhook.Delivered, webhook.Failed:
+	default:
+		p := httpapi.Invalid("state", "state must be pending, delivered or failed")
+		p.Allowed = []string{webhook.Pending, webhook.Delivered, webhook.Failed}
+		return nil, p
+	}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 200 {
+			return nil, httpapi.Invalid("limit", "limit must be from 1 to 200")
+		}
+		query.Limit = n
+	}
+	limit := query.Limit
+	query.Limit++ // one more tells whether there is a next page
+	all, err := a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query)
+	if err != nil {
+		return nil, err
+	}
+	list := deliveryList{Deliveries: []deliveryBody{}}
+	for i, d := range all {
+		if i == limit {
+			list.NextCursor = all[i-1].ID
+			break
+		}
+		list.Deliveries = append(list.Deliveries, describeDelivery(d))
+	}
+	return list, nil
+}
+
+// delivery returns the delivery in the path of a request.
+func (a *api) delivery(r *http.Request) (*webhook.Delivery, []webhook.Attempt, error) {
+	acct, err := a.account(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, attempts, err := a.cfg.Webhooks.Delivery(r.Context(), acct.ID, r.PathValue("delivery"))
+	if err == nil && d.Endpoint != r.PathValue("webhook") {
+		err = fs.ErrNotExist
+	}
+	return d, attempts, err
+}
+
+// getDelivery answers GET …/deliveries/<delivery>.
+func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
+	d, attempts, err := a.delivery(r)
+	if err != nil {
+		return nil, err
+	}
+	detail := deliveryDetail{deliveryBody: describeDelivery(d), Body: string(d.Payload), Log: []attemptBody{}}
+	for _, at := range attempts {
+		detail.Log = append(detail.Log, attemptBody{
+			Number: at.N, At: stamp(at.At), DurationMS: at.Took.Milliseconds(), URL: at.URL,
+			Status: at.Status, Response: at.Response, Error: at.Error, Manual: at.Manual,
+		})
+	}
+	return detail, nil
+}
+
+// replayDelivery answers POST …/deliveries/<delivery>/replay.
+func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
+	d, _, err := a.delivery(r)
+	if err == nil {
+		d, err = a.cfg.Webhooks.Replay(r.Context(), d.Account, d.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return describeDelivery(d), nil
+}
