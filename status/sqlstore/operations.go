@@ -406,9 +406,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		} else if err != nil {
 			return err
 		}
-		it, err := scanItem(t.row(ctx, `SELECT `+itemColumns+` FROM items
+		listeners := 0
+		it, err := scanItem(after{t.row(ctx, `SELECT `+listening+`, `+itemColumns+` FROM items
 			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
-			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token))
+			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token), &listeners})
 		if errors.Is(err, sql.ErrNoRows) {
 			return status.ErrLost
 		}
@@ -431,11 +432,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		if err := count(ctx, t, op, it); err != nil {
 			return err
 		}
-		state, listeners, err := settle(ctx, t, c.Operation, 1, completed, now)
-		if err != nil {
+		if op.State, err = settle(ctx, t, c.Operation, 1, completed, now); err != nil {
 			return err
 		}
-		if op.State = state; state.Final() {
+		if op.State.Final() {
 			if op, err = get(ctx, t, c.Operation); err != nil {
 				return err
 			}
@@ -478,9 +478,8 @@ func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time
 }
 
 // settle counts items that have become final and brings the operation's state up
-// to that, as status.Rollup says. It returns that state, and how many webhook
-// endpoints the owner has.
-func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, listeners int, err error) {
+// to that, as status.Rollup says. It returns that state.
+func settle(ctx context.Context, t tx, id string, ended, completed int, now time.Time) (state status.State, err error) {
 	err = t.row(ctx, `UPDATE operations SET
 			open_items = open_items - $1,
 			completed_items = completed_items + $2,
@@ -488,8 +487,8 @@ func settle(ctx context.Context, t tx, id string, ended, completed int, now time
 				WHEN completed_items + $2 > 0 AND cancelled = 0 THEN 'completed' ELSE 'failed' END,
 			finished_ms = CASE WHEN open_items > $1 THEN NULL ELSE CAST($3 AS bigint) END,
 			args = CASE WHEN open_items > $1 THEN args ELSE NULL END
-		WHERE id = $4 RETURNING state, `+hooked, ended, completed, millis(now), id).Scan(&state, &listeners)
-	return state, listeners, err
+		WHERE id = $4 RETURNING state`, ended, completed, millis(now), id).Scan(&state)
+	return state, err
 }
 
 // Cancel implements [status.Store].
@@ -522,13 +521,12 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			}
 			ended = append(ended, it)
 		}
-		listeners := 0
 		if len(ended) > 0 {
-			if _, listeners, err = settle(ctx, t, id, len(ended), 0, now); err != nil {
+			if _, err := settle(ctx, t, id, len(ended), 0, now); err != nil {
 				return err
 			}
 		}
-		if op, err = get(ctx, t, id); err == nil && listeners > 0 {
+		if op, err = get(ctx, t, id); err == nil && len(ended) > 0 {
 			told, err = tell(ctx, t, op, ended, now)
 		}
 		return err

@@ -33,9 +33,9 @@ func (o *outbox) notify() {
 	}
 }
 
-// hooked is the number of endpoints of the owner of the operation in a statement
-// that changes it. Asking there costs no statement of its own.
-const hooked = `(SELECT count(*) FROM webhook_endpoints w WHERE w.account = operations.owner AND w.disabled_ms IS NULL)`
+// listening is the number of endpoints of the owner of an item in a statement that
+// reads it. Asking there costs no statement of its own.
+const listening = `(SELECT count(*) FROM webhook_endpoints w WHERE w.account = items.owner AND w.disabled_ms IS NULL)`
 
 // An eventData is what is kept of an operation for a delivery, until the body is
 // made of it. The operation may have been deleted by then.
