@@ -99,6 +99,7 @@ type serverConfig struct {
 	logLevel   slog.Level
 	engines    engineConfig
 	cluster    clusterConfig
+	webhooks   webhookConfig
 	api        httpapi.Config
 }
 
@@ -180,6 +181,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
 	s.engines.register(fs)
 	s.cluster.register(fs)
+	s.webhooks.register(fs)
 }
 
 // finish checks what only makes sense together, and reads from the environment

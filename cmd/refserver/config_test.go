@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,26 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		len(cfg.api.Origins) != 2 || cfg.api.Concurrency["image"] != 3 || !cfg.api.PrivateDownloads || cfg.api.Envelope != httpapi.EnvelopePlain ||
 		cfg.api.BaseURL.String() != "https://files.example.com/" {
 		t.Errorf("%+v", cfg)
+	}
+}
+
+func TestWebhookFlags(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parse(t, nil)
+	if err != nil || !cfg.webhooks.send || cfg.webhooks.allow != nil || cfg.webhooks.ttl != 7*24*time.Hour {
+		t.Errorf("%+v, error %v", cfg.webhooks, err)
+	}
+	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_WEBHOOK_ALLOW": "10.1.2.3/16, 127.0.0.1,fd00::/8"}, "--webhooks=false", "--webhook-ttl", "1h")
+	if got := fmt.Sprint(cfg.webhooks.allow); err != nil || got != "[10.1.0.0/16 127.0.0.1/32 fd00::/8]" || cfg.webhooks.send || cfg.webhooks.ttl != time.Hour {
+		t.Errorf("%+v, %s, error %v", cfg.webhooks, got, err)
+	}
+	if cfg, _, err = parse(t, nil, "--webhook-allow", "all"); err != nil || fmt.Sprint(cfg.webhooks.allow) != "[0.0.0.0/0 ::/0]" {
+		t.Errorf("%v, error %v", cfg.webhooks.allow, err)
+	}
+	for _, bad := range []string{"private", "10.0.0.0/33", "example.com", "::ffff:10.0.0.1", "fe80::1%eth0"} {
+		if _, _, err := parse(t, nil, "--webhook-allow", bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/status/webhook"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -93,6 +94,14 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		}
 		worked <- app.service.Run(workCtx)
 	}()
+	sent := make(chan error, 1)
+	go func() {
+		if app.hooks == nil {
+			sent <- nil
+			return
+		}
+		sent <- app.hooks.Run(workCtx)
+	}()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
@@ -131,6 +140,9 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	<-warmed
 	<-told
+	if err := <-sent; err != nil {
+		log.Error("webhooks were not sent", "err", err)
+	}
 	if running {
 		if err := <-worked; failure == nil {
 			failure = err
@@ -152,9 +164,10 @@ type app struct {
 	db      *sqlstore.DB
 	blobs   blobStore
 	keys    *account.Keys
-	set     *standard.Set // nil: this server has no engines
-	cluster *cluster      // nil: this is the only server
-	lock    *os.File      // of the data directory, if the database is elsewhere
+	set     *standard.Set     // nil: this server has no engines
+	hooks   *webhook.Webhooks // nil: this server sends none
+	cluster *cluster          // nil: this is the only server
+	lock    *os.File          // of the data directory, if the database is elsewhere
 	dataDir string
 	log     *slog.Logger
 }
@@ -220,6 +233,12 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	}
 	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
 		api.Checks["bucket"] = c.Check
+	}
+	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
+		return nil, err
+	}
+	if a.hooks != nil {
+		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}
 	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
 		return a, err

@@ -249,7 +249,7 @@ func othersRule(ctx context.Context, t tx, a *Account) error {
 	return err
 }
 
-// Delete removes an account with its sessions and keys. Its files and operations
+// Delete removes an account with its sessions, keys and webhooks. Its files and operations
 // stay until they expire. It fails with [ErrLastAdministrator].
 func (s *Accounts) Delete(ctx context.Context, id string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
@@ -260,8 +260,10 @@ func (s *Accounts) Delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, `DELETE FROM api_keys WHERE account = $1`, id); err != nil {
-			return err
+		for _, table := range []string{"api_keys", "webhook_endpoints"} {
+			if _, err := t.exec(ctx, `DELETE FROM `+table+` WHERE account = $1`, id); err != nil {
+				return err
+			}
 		}
 		_, err = t.exec(ctx, `DELETE FROM accounts WHERE id = $1`, id)
 		return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,7 +36,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer w.running.Store(false)
 	if w.cfg.Exclusive {
 		if err := w.store.Recover(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("webhooks: %w", err)
+			w.cfg.Log.Error("some webhooks are sent late", "err", err) // when their leases end
 		}
 	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))

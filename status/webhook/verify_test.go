@@ -91,3 +91,17 @@ func TestVerify(t *testing.T) {
 		}
 	}
 }
+
+// signature is what the library of Standard Webhooks makes.
+func signature(t *testing.T, secret, id string, at time.Time, body []byte) string {
+	t.Helper()
+	lib, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := lib.Sign(id, at, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,207 @@
+package webhook_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/status/webhook"
+)
+
+// snippet returns a program that docs/webhooks.md shows.
+func snippet(t *testing.T, language string) string {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(doc), "\n```"+language+"\n")
+	code, _, end := strings.Cut(rest, "\n```\n")
+	if !ok || !end {
+		t.Fatalf("the document has no program in %s", language)
+	}
+	return code
+}
+
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// TestReceivers runs the receivers that are shown: they take what is sent, once,
+// with either secret, and refuse what is forged.
+func TestReceivers(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(t *testing.T, dir string) *exec.Cmd{
+		"go": func(t *testing.T, dir string) *exec.Cmd {
+			path := filepath.Join(dir, "receiver")
+			if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../examples/webhooks").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			return exec.CommandContext(t.Context(), path)
+		},
+		"node": func(t *testing.T, dir string) *exec.Cmd {
+			path := filepath.Join(dir, "receiver.mjs")
+			if err := os.WriteFile(path, []byte(snippet(t, "js")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return exec.CommandContext(t.Context(), "node", path)
+		},
+		"python": func(t *testing.T, dir string) *exec.Cmd {
+			path := filepath.Join(dir, "receiver.py")
+			if err := os.WriteFile(path, []byte(snippet(t, "python")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return exec.CommandContext(t.Context(), "/usr/bin/python3", path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := ln.Addr().String()
+			ln.Close()
+			db := openSQLite(t)
+			w := newHooks(t, db, nil)
+			url := "http://" + addr + "/"
+			e, old := create(t, w, "alice", url)
+			fresh, err := w.Rotate(t.Context(), "alice", e.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What is sent comes here too, to be tampered with.
+			spy := receive(t, nil)
+			create(t, w, "alice", spy.URL, webhook.OperationCompleted)
+
+			cmd := start(t, t.TempDir())
+			var out output
+			_, port, _ := net.SplitHostPort(addr)
+			cmd.Env = append(os.Environ(), "ADDR="+addr, "PORT="+port, "WEBHOOK_SECRETS="+old)
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+			})
+			wait(t, "the receiver", func() bool {
+				c, err := net.Dial("tcp", addr)
+				if err == nil {
+					c.Close()
+				}
+				return err == nil
+			})
+			run(t, w)
+			one(t, db, "alice", "op1")
+			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{Endpoint: e.ID})
+			if err != nil || len(list) != 2 {
+				t.Fatalf("%d deliveries, error %v", len(list), err)
+			}
+			for _, d := range list {
+				settled(t, w, "alice", d.ID, webhook.Delivered)
+				if _, err := w.Replay(t.Context(), "alice", d.ID); err != nil {
+					t.Fatal(err)
+				}
+				wait(t, "a replay", func() bool { d, _ := delivery(t, w, "alice", d.ID); return d.Attempts == 2 })
+			}
+			if d, err := w.Test(t.Context(), "alice", e.ID); err != nil {
+				t.Error(err)
+			} else {
+				settled(t, w, "alice", d.ID, webhook.Delivered)
+			}
+			wait(t, "output", func() bool { return strings.Count(out.String(), "\n") >= 3 })
+			if got := out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "fileTask.completed op1") ||
+				!strings.Contains(got, "/v1/download/op1-out") || !strings.Contains(got, "operation.completed op1") || !strings.Contains(got, "webhook.test") {
+				t.Errorf("the receiver says\n%s", got)
+			}
+
+			// Forged: another body, another id, another time, another secret, none.
+			m := spy.wait(t, 1)[0]
+			for name, forge := range map[string]func(h http.Header, body []byte) []byte{
+				"other secret": func(_ http.Header, b []byte) []byte { return b },
+				"no signature": func(h http.Header, b []byte) []byte { h.Del("webhook-signature"); return b },
+				"no headers":   func(h http.Header, b []byte) []byte { clear(h); return b },
+			} {
+				if got := post(t, url, m.header, m.body, forge); got != http.StatusUnauthorized {
+					t.Errorf("%s: status %d", name, got)
+				}
+			}
+			genuine := sign(t, fresh, old, m.body, time.Now())
+			for name, c := range map[string]struct {
+				header http.Header
+				forge  func(h http.Header, body []byte) []byte
+				want   int
+			}{
+				"genuine":    {genuine, func(_ http.Header, b []byte) []byte { return b }, http.StatusNoContent},
+				"other body": {genuine, func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("op1"), []byte("op2"), 1) }, http.StatusUnauthorized},
+				"other id":   {genuine, func(h http.Header, b []byte) []byte { h.Set("webhook-id", "msg_2"); return b }, http.StatusUnauthorized},
+				"other time": {genuine, func(h http.Header, b []byte) []byte { h.Set("webhook-timestamp", itoa(time.Now().Unix()-7)); return b }, http.StatusUnauthorized},
+				"odd time":   {genuine, func(h http.Header, b []byte) []byte { h.Set("webhook-timestamp", "NaN"); return b }, http.StatusUnauthorized},
+				"old":        {sign(t, old, old, m.body, time.Now().Add(-time.Hour)), func(_ http.Header, b []byte) []byte { return b }, http.StatusUnauthorized},
+				"future":     {sign(t, old, old, m.body, time.Now().Add(time.Hour)), func(_ http.Header, b []byte) []byte { return b }, http.StatusUnauthorized},
+			} {
+				if got := post(t, url, c.header, m.body, c.forge); got != c.want {
+					t.Errorf("%s: status %d, want %d", name, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// sign returns headers that two secrets have signed.
+func sign(t *testing.T, first, second string, body []byte, at time.Time) http.Header {
+	t.Helper()
+	h := make(http.Header)
+	h.Set("webhook-id", "msg_1")
+	h.Set("webhook-timestamp", itoa(at.Unix()))
+	var signatures []string
+	for _, s := range []string{first, second} {
+		signatures = append(signatures, signature(t, s, "msg_1", at, body))
+	}
+	h.Set("webhook-signature", strings.Join(signatures, " "))
+	return h
+}
+
+func post(t *testing.T, url string, h http.Header, body []byte, forge func(http.Header, []byte) []byte) int {
+	t.Helper()
+	h = h.Clone()
+	body = forge(h, bytes.Clone(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range h {
+		if strings.HasPrefix(strings.ToLower(name), "webhook-") || strings.HasPrefix(name, "X-") {
+			req.Header[name] = v
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(fmt.Errorf("the receiver does not answer: %w", err))
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
