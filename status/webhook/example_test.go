@@ -24,6 +24,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
 	if err != nil {
 		fmt.Println(err)
