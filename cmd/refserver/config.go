@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
@@ -99,8 +100,12 @@ type serverConfig struct {
 	logLevel   slog.Level
 	engines    engineConfig
 	cluster    clusterConfig
+	dashboard  bool
 	webhooks   webhookConfig
 	api        httpapi.Config
+
+	limits      sqlstore.Limits // of new accounts
+	sessionTime time.Duration
 }
 
 func (s *serverConfig) register(fs *flag.FlagSet) {
@@ -109,7 +114,8 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
-	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto and X-Forwarded-Host; only behind a proxy that sets them")
+	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard for people at /dashboard/")
+	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For; only behind a proxy that sets them")
 	fs.Func("cors-origins", "web `origins` that may call from a browser, separated by commas; * for all", func(v string) error {
 		s.api.Origins = splitList(v)
 		return nil
@@ -179,6 +185,8 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	})
 	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
+	registerLimits(fs, "account-", "of a new account", &s.limits)
+	fs.DurationVar(&s.sessionTime, "session-time", 7*24*time.Hour, "`time` after which a login that is not used ends; 30 days after it any login does")
 	s.engines.register(fs)
 	s.cluster.register(fs)
 	s.webhooks.register(fs)
@@ -225,7 +233,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if s.api.Limits.WrongKeys.Burst < 0 {
 		s.api.Limits.WrongKeys = httpapi.Unlimited()
 	}
-	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime} {
+	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "session-time": s.sessionTime} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be more than nothing", name)
 		}

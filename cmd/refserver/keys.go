@@ -1,15 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
+	iofs "io/fs"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/sqlstore"
 )
@@ -45,30 +46,6 @@ All take --data-dir or --database-url, and work while the server runs.
 	return errUsage
 }
 
-// A database is where keys are kept.
-type database struct{ dir, url string }
-
-func (d *database) register(fs *flag.FlagSet) {
-	registerDataDir(fs, &d.dir)
-	registerDatabase(fs, &d.url)
-}
-
-// withKeys opens the database beside a server that may run.
-func withKeys(ctx context.Context, where database, do func(*account.Keys) error) error {
-	o := sqlstore.Options{URL: where.url}
-	if where.url == "" {
-		if err := os.MkdirAll(where.dir, 0o700); err != nil {
-			return err
-		}
-		o.Path = filepath.Join(where.dir, databaseName)
-	}
-	db, err := sqlstore.Open(ctx, o)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(account.NewKeys(db.Keys(), nil)), db.Close())
-}
-
 func createKey(ctx context.Context, c *cli, args []string) error {
 	var where database
 	var k account.NewKey
@@ -76,7 +53,15 @@ func createKey(ctx context.Context, c *cli, args []string) error {
 	fs := c.flags("keys create", "", "Makes an API key and prints it, alone, on standard output. It is kept as a hash\nonly and cannot be shown again.")
 	where.register(fs)
 	fs.StringVar(&k.Name, "name", "", "`name` that tells what the key is for (required)")
-	fs.StringVar(&k.Account, "account", "", "`account` that owns what is uploaded with the key; keys of one account see the same files; default: an account of its own")
+	fs.StringVar(&k.Account, "account", "", "name or id of the `account` that owns what is uploaded with the key; keys of one account see the same files; made if it is missing; default: an account of its own")
+	fs.Func("scopes", "what the key may be used for, `names` with commas: upload, operate, read, admin (managing the account) [upload,operate,read]", func(v string) (err error) {
+		if k.Scopes, err = httpapi.ParseScope(v); err == nil && k.Scopes == 0 {
+			err = errors.New("a key needs a scope")
+		}
+		return err
+	})
+	fs.Float64Var(&k.Rate.PerSecond, "rate", 0, "`requests` per second with the key; default: what the server is configured for")
+	fs.IntVar(&k.Rate.Burst, "rate-burst", 0, "with --rate: largest `number` of requests at once; default: as many as come in a second")
 	fs.DurationVar(&ttl, "expires-in", 0, "`time` after which the key becomes invalid; default: never")
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
@@ -85,11 +70,23 @@ func createKey(ctx context.Context, c *cli, args []string) error {
 		fmt.Fprintln(c.err, "refserver keys create: --name is required")
 		return errUsage
 	}
+	if k.Rate.PerSecond < 0 || k.Rate.Burst < 0 || k.Rate.PerSecond == 0 && k.Rate.Burst != 0 {
+		fmt.Fprintln(c.err, "refserver keys create: --rate must not be negative, and --rate-burst needs it")
+		return errUsage
+	}
 	if ttl != 0 {
 		k.Expires = time.Now().Add(ttl)
 	}
-	return withKeys(ctx, where, func(keys *account.Keys) error {
-		raw, key, err := keys.Create(ctx, k)
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		if k.Account != "" {
+			switch acct, err := find(ctx, a, k.Account); {
+			case err == nil:
+				k.Account = acct.ID
+			case !errors.Is(err, iofs.ErrNotExist):
+				return err
+			}
+		}
+		raw, key, err := a.Keys().Create(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -106,15 +103,24 @@ func listKeys(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return withKeys(ctx, where, func(keys *account.Keys) error {
-		all, err := keys.List(ctx, "")
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		all, err := a.Keys().List(ctx, "")
 		if err != nil {
 			return err
 		}
+		accts, err := a.List(ctx)
+		if err != nil {
+			return err
+		}
+		names := make(map[string]string)
+		for _, acct := range accts {
+			names[acct.ID] = acct.Name
+		}
 		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tCREATED\tLAST USED\tSTATE")
+		fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tSTATE")
 		for _, k := range all {
-			fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, k.Account, day(k.Created), day(k.LastUsed), keyState(k, time.Now()))
+			fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, cmp.Or(names[k.Account], k.Account),
+				strings.ReplaceAll(cmp.Or(k.Scopes, httpapi.DefaultScopes.String()), " ", ","), day(k.Created), day(k.LastUsed), keyState(k, time.Now()))
 		}
 		return w.Flush()
 	})
@@ -146,8 +152,8 @@ func revokeKey(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 1, 1); err != nil {
 		return err
 	}
-	return withKeys(ctx, where, func(keys *account.Keys) error {
-		if err := keys.Revoke(ctx, fs.Arg(0)); err != nil {
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		if err := a.Keys().Revoke(ctx, fs.Arg(0)); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.err, "Key %s is revoked.\n", fs.Arg(0))

@@ -3,6 +3,7 @@
 //
 //	refserver [serve] [flags]      start the server
 //	refserver keys create|list|revoke
+//	refserver accounts list|create|password|disable|enable
 //	refserver backup DIR           copy everything, also while the server runs
 //	refserver formats              what can be done with which files here
 //	refserver doctor               engines and what is missing
@@ -49,6 +50,7 @@ func commands() []command {
 	return []command{
 		{"serve", "start the server (this is what happens without a command)", serve},
 		{"keys", "create, list and revoke API keys", keys},
+		{"accounts", "list, create and disable accounts, and give out passwords", accounts},
 		{"backup", "copy the data directory, also while the server runs", backup},
 		{"formats", "show what can be done with which files on this host", formats},
 		{"doctor", "look for the engines and say what is missing", doctor},

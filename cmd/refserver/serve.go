@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -20,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
@@ -50,9 +50,10 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	var handler http.Handler = app.service
-	if cfg.cluster.role == roleWorker {
-		handler = workerOnly(handler)
+	handler, closeDashboard, err := app.handler(&cfg)
+	if err != nil {
+		ln.Close()
+		return err
 	}
 	srv := &http.Server{
 		Handler:           handler,
@@ -64,19 +65,20 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		WriteTimeout: time.Minute + cfg.api.Limits.Stall,
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	srv.RegisterOnShutdown(closeDashboard)
 	base := "http://" + ln.Addr().String()
 	if cfg.publicURL != "" {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
 		base = cfg.publicURL
 	}
-	key := ""
+	var first firstStart
 	if cfg.cluster.role != roleWorker {
-		if key, err = app.firstKey(ctx); err != nil {
+		if first, err = app.begin(ctx); err != nil {
 			ln.Close()
 			return err
 		}
 	}
-	app.welcome(c, base, key)
+	app.welcome(c, base, first)
 
 	// Handlers are to see the service live a little longer than the
 	// listener, and work to be drained while the last answers go out.
@@ -160,16 +162,16 @@ const databaseName = "filewright.db"
 
 // An app is the service with everything it stands on.
 type app struct {
-	service *httpapi.Service
-	db      *sqlstore.DB
-	blobs   blobStore
-	keys    *account.Keys
-	set     *standard.Set     // nil: this server has no engines
-	hooks   *webhook.Webhooks // nil: this server sends none
-	cluster *cluster          // nil: this is the only server
-	lock    *os.File          // of the data directory, if the database is elsewhere
-	dataDir string
-	log     *slog.Logger
+	service  *httpapi.Service
+	db       *sqlstore.DB
+	blobs    blobStore
+	accounts *account.Accounts
+	set      *standard.Set     // nil: this server has no engines
+	hooks    *webhook.Webhooks // nil: this server sends none
+	cluster  *cluster          // nil: this is the only server
+	lock     *os.File          // of the data directory, if the database is elsewhere
+	dataDir  string
+	log      *slog.Logger
 }
 
 // open puts the service together. Whoever gets an app must close it.
@@ -219,12 +221,21 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 			return nil, err
 		}
 	}
-	a.keys = account.NewKeys(a.db.Keys(), log)
+	a.accounts = account.New(account.Config{
+		DB: a.db, Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: log,
+	})
 
 	api.Concurrency = cfg.cluster.limits(api.Concurrency, api.Actions)
-	api.Auth = a.keys
+	api.Auth = a.accounts
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}
+	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
+		return nil, err
+	}
+	if a.hooks != nil {
+		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
+	}
+	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, DB: a.db, Webhooks: a.hooks})
 	api.TempDir = scratch
 	api.Log = log
 	api.Checks = map[string]func(context.Context) error{
@@ -233,12 +244,6 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	}
 	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
 		api.Checks["bucket"] = c.Check
-	}
-	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
-		return nil, err
-	}
-	if a.hooks != nil {
-		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}
 	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
 		return a, err
@@ -368,26 +373,30 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// firstKey creates a key if the data directory has none yet, and returns it.
-func (a *app) firstKey(ctx context.Context) (string, error) {
-	all, err := a.keys.List(ctx, "")
+// A firstStart is what is made, and told once, at the very first start.
+type firstStart struct{ name, password, key string }
+
+// begin makes the first administrator, unless there is or was one, and a key if there
+// is none. Of several servers that start together one does.
+func (a *app) begin(ctx context.Context) (f firstStart, err error) {
+	if f.name, f.password, err = a.accounts.Bootstrap(ctx); err != nil || f.name == "" {
+		return f, err
+	}
+	all, err := a.accounts.Keys().List(ctx, "")
 	if err != nil || len(all) > 0 {
-		return "", err
+		return f, err
 	}
-	if a.cluster != nil {
-		// Of several servers that start together one does.
-		me := []byte(a.cluster.id)
-		if first, err := a.db.SetSettingOnce(ctx, "first key by", me); err != nil || !bytes.Equal(first, me) {
-			return "", err
-		}
+	acct, err := a.accounts.ByName(ctx, f.name)
+	if err != nil {
+		return f, err
 	}
-	raw, _, err := a.keys.Create(ctx, account.NewKey{Name: "first key"})
-	return raw, err
+	f.key, _, err = a.accounts.Keys().Create(ctx, account.NewKey{Name: "first key", Account: acct.ID})
+	return f, err
 }
 
 // welcome tells people where the server is and, at the very first start, how to
 // try it.
-func (a *app) welcome(c *cli, base, key string) {
+func (a *app) welcome(c *cli, base string, first firstStart) {
 	base = strings.TrimSuffix(base, "/")
 	fmt.Fprintf(c.out, "Filewright %s is ready at %s (documentation: %s/docs)\n", version, base, base)
 	var missing []string
@@ -401,6 +410,10 @@ func (a *app) welcome(c *cli, base, key string) {
 	if len(missing) > 0 {
 		fmt.Fprintf(c.out, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
 	}
+	if first.name != "" {
+		fmt.Fprintf(c.out, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
+	}
+	key := first.key
 	if key == "" {
 		return
 	}

@@ -88,6 +88,9 @@ func New(c Config) *Accounts {
 	return &Accounts{cfg: c, keys: NewKeys(c.DB.Keys(), c.Log), store: c.DB.Accounts(), sessions: c.DB.Sessions(), attempts: newThrottle(), hashing: newHashing()}
 }
 
+// DefaultLimits returns the limits of accounts that are made without their own.
+func (a *Accounts) DefaultLimits() sqlstore.Limits { return a.cfg.Limits }
+
 // Keys returns the API keys of all accounts.
 func (a *Accounts) Keys() *Keys { return a.keys }
 
@@ -478,6 +481,23 @@ func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
 // EndOtherSessions ends all sessions of an account but that of a token.
 func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
 	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
+}
+
+// Usage returns what an account has had done from one day to another, both included,
+// by day (of UTC) and action.
+func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]sqlstore.Usage, error) {
+	return a.cfg.DB.Usage(ctx, id, from, to)
+}
+
+// Days returns what an account has begun from one day to another, both included, by
+// day (of UTC): bytes that were uploaded and operations.
+func (a *Accounts) Days(ctx context.Context, id string, from, to time.Time) ([]sqlstore.Day, error) {
+	return a.cfg.DB.Days(ctx, id, from, to)
+}
+
+// Used returns what an account uses now of its limits.
+func (a *Accounts) Used(ctx context.Context, id string) (sqlstore.Used, error) {
+	return a.cfg.DB.Used(ctx, id)
 }
 
 // sessionLength is the number of characters of a token: 256 bits.

@@ -3,7 +3,7 @@
 //
 //	svc, err := httpapi.New(httpapi.Config{
 //		Auth:       accounts,
-//		Extensions: admin.New(admin.Config{Accounts: accounts}),
+//		Extensions: admin.New(admin.Config{Accounts: accounts, DB: db}),
 //		...
 //	})
 //
@@ -23,9 +23,10 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// Config configures the endpoints. Accounts is required.
+// Config configures the endpoints. Accounts and DB are required.
 type Config struct {
 	Accounts *account.Accounts
+	DB       *sqlstore.DB      // that the service keeps its operations in
 	Webhooks *webhook.Webhooks // nil: none, and no endpoints for them
 }
 
@@ -36,6 +37,15 @@ var document []byte
 func New(c Config) []httpapi.Extension {
 	a := &api{cfg: c}
 	extensions := []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
+		route("GET", "/overview", a.overview),
+		route("GET", "/operations", a.listOperations),
+		route("GET", "/accounts", a.listAccounts),
+		route("POST", "/accounts", a.createAccount),
+		route("GET", "/accounts/{account}", a.getAccount),
+		route("PATCH", "/accounts/{account}", a.updateAccount),
+		route("DELETE", "/accounts/{account}", a.deleteAccount),
+		route("POST", "/accounts/{account}/password", a.resetPassword),
+		route("GET", "/accounts/{account}/usage", a.usage),
 		route("GET", "/accounts/{account}/keys", a.listKeys),
 		route("POST", "/accounts/{account}/keys", a.createKey),
 		route("GET", "/accounts/{account}/keys/{key}", a.getKey),

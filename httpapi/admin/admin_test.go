@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,8 +60,9 @@ func serve(t *testing.T) *site {
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(account.Config{DB: db, Log: log})
 	if s.svc, err = httpapi.New(httpapi.Config{
-		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts}),
-		Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log,
+		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, DB: db}),
+		Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log, Concurrency: map[string]int{},
+		Engines: []httpapi.Engine{{Name: "a", Version: "1"}, {Name: "b", Err: errors.New("not found"), Hint: "install it"}},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func Example() {
 
 	accounts := account.New(account.Config{DB: db})
 	svc, err := httpapi.New(httpapi.Config{
-		Auth: accounts, Extensions: admin.New(admin.Config{Accounts: accounts}),
+		Auth: accounts, Extensions: admin.New(admin.Config{Accounts: accounts, DB: db}),
 		Files: db.Files(), Operations: db.Operations(),
 	})
 	if err != nil {

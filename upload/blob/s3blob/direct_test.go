@@ -125,7 +125,9 @@ func TestDirect(t *testing.T) {
 	if err := s.CommitDirect(t.Context(), u, []blob.DirectPart{stale, parts[1]}); !errors.Is(err, blob.ErrPartETag) {
 		t.Errorf("CommitDirect with the ETag of what was there before = %v", err)
 	}
-	if n := uploads(t, s); n != 1 {
+	// MinIO lists uploads only for the whole name of an object, and removes those
+	// that are left behind itself.
+	if n := uploads(t, s); n != 1 && (n != 0 || *bucketURL == "") {
 		t.Errorf("%d uploads are listed, want 1", n)
 	}
 	if _, err := s.Open(t.Context(), "files/a"); !errors.Is(err, fs.ErrNotExist) {

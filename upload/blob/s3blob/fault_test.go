@@ -27,7 +27,7 @@ import (
 // fault may answer a request in place of the server: then it returns true.
 func faulty(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) bool) s3blob.Config {
 	t.Helper()
-	target, err := url.Parse(server.Endpoint)
+	target, err := url.Parse(where.Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestBrokenAnswers(t *testing.T) {
 		if r.Method != http.MethodGet || r.URL.RawQuery != "" || n.Add(1)%2 == 0 {
 			return false
 		}
-		req, err := http.NewRequestWithContext(r.Context(), r.Method, server.Endpoint+r.URL.RequestURI(), nil)
+		req, err := http.NewRequestWithContext(r.Context(), r.Method, where.Endpoint+r.URL.RequestURI(), nil)
 		if err != nil {
 			t.Error(err)
 			return false
@@ -251,7 +251,11 @@ func discreet(t *testing.T, err error) {
 		return
 	}
 	text := fmt.Sprintf("%v %+v", err, err)
-	for _, secret := range []string{s3test.SecretKey, s3test.AccessKey, "hiddenkey", "hiddenid", "hiddensecret", "hiddentoken", "Signature", "Authorization"} {
+	own, cerr := where.Credentials.GetWithContext(nil)
+	if cerr != nil {
+		t.Fatal(cerr)
+	}
+	for _, secret := range []string{own.SecretAccessKey, own.AccessKeyID, "hiddenkey", "hiddenid", "hiddensecret", "hiddentoken", "Signature", "Authorization"} {
 		if strings.Contains(strings.ReplaceAll(text, "SignatureDoesNotMatch", ""), secret) {
 			t.Errorf("the error shows %q: %v", secret, err)
 		}
@@ -260,11 +264,15 @@ func discreet(t *testing.T, err error) {
 
 func TestWrongCredentials(t *testing.T) {
 	t.Parallel()
+	own, err := where.Credentials.GetWithContext(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		creds *credentials.Credentials
 		want  string
 	}{
-		"secret": {credentials.NewStaticV4(s3test.AccessKey, "hiddensecret", ""), "the secret key is wrong"},
+		"secret": {credentials.NewStaticV4(own.AccessKeyID, "hiddensecret", ""), "the secret key is wrong"},
 		"key":    {credentials.NewStaticV4("hiddenkey", "hiddensecret", ""), "access key"},
 		"none":   {credentials.NewStaticV4("", "", ""), "do not permit"},
 	} {
@@ -273,7 +281,7 @@ func TestWrongCredentials(t *testing.T) {
 			c := config()
 			c.Credentials = tt.creds
 			s := open(t, c)
-			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), bucket) {
+			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), where.Bucket) {
 				t.Errorf("Check = %v", err)
 			}
 			for op, err := range operations(t.Context(), s) {

@@ -2,11 +2,15 @@ package s3blob_test
 
 import (
 	"context"
+	"crypto/rand"
+	"flag"
 	"fmt"
 	"log"
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/filewright/filewright/internal/s3test"
 	"github.com/filewright/filewright/upload/blob"
@@ -14,31 +18,48 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// server is the one that most tests share. Each has a prefix of its own.
-var server *s3test.Server
+// where is the bucket that most tests share. Each has a prefix of its own there.
+var where s3blob.Config
 
-const bucket = "tests"
+var (
+	bucketURL = flag.String("bucket-url", "", "`URL` of a bucket on another server to test with, s3://bucket?endpoint=…&region=…; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are the key to it")
+	run       = rand.Text()
+	prefixes  atomic.Int64
+)
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
-		var err error
-		if server, err = s3test.New(); err != nil {
+		if *bucketURL != "" {
+			var err error
+			if where, err = s3blob.ParseURL(*bucketURL); err != nil {
+				log.Fatal(err)
+			}
+			where.Credentials = credentials.NewEnvAWS()
+			if own, err := where.Credentials.GetWithContext(nil); err != nil || own.AccessKeyID == "" {
+				log.Fatal("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: ", err)
+			}
+			return m.Run()
+		}
+		server, err := s3test.New()
+		if err != nil {
 			log.Fatal(err)
 		}
 		defer server.Close()
 		if err := server.MakeBucket(context.Background(), bucket); err != nil {
 			log.Fatal(err)
 		}
+		where = server.Config(bucket)
 		return m.Run()
 	}())
 }
 
-var prefixes atomic.Int64
+const bucket = "tests"
 
 // config returns what leads to a prefix that nobody else has.
 func config() s3blob.Config {
-	c := server.Config(bucket)
-	c.Prefix = fmt.Sprint("test/", prefixes.Add(1))
+	c := where
+	c.Prefix = fmt.Sprint(run, "/", prefixes.Add(1))
 	return c
 }
 

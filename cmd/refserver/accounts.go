@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// accounts lists and changes accounts. It works while the server runs.
+func accounts(ctx context.Context, c *cli, args []string) error {
+	sub := ""
+	if len(args) > 0 {
+		sub, args = args[0], args[1:]
+	}
+	switch sub {
+	case "list":
+		return listAccounts(ctx, c, args)
+	case "create":
+		return createAccount(ctx, c, args)
+	case "password":
+		return resetPassword(ctx, c, args)
+	case "disable":
+		return disableAccount(ctx, c, args, true)
+	case "enable":
+		return disableAccount(ctx, c, args, false)
+	case "", "help", "-h", "--help":
+		fmt.Fprint(c.out, `Usage: refserver accounts list|create|password|disable|enable [flags]
+
+  list                  show all accounts
+  create --name NAME    make an account and print its password, alone, on standard output
+  password ACCOUNT      give an account a new password, for who has lost it
+  disable ACCOUNT       refuse its keys and sessions at once
+  enable ACCOUNT        let it in again
+
+ACCOUNT is a name or an id. A password that is printed must be changed at the
+first login. All take --data-dir or --database-url, and work while the server runs.
+`)
+		if sub == "" {
+			return errUsage
+		}
+		return nil
+	}
+	fmt.Fprintf(c.err, "refserver accounts: there is no command %q; there are list, create, password, disable and enable\n", sub)
+	return errUsage
+}
+
+// A database is where accounts and keys are kept.
+type database struct{ dir, url string }
+
+func (d *database) register(fs *flag.FlagSet) {
+	registerDataDir(fs, &d.dir)
+	registerDatabase(fs, &d.url)
+}
+
+// withAccounts opens the database beside a server that may run.
+func withAccounts(ctx context.Context, where database, do func(*account.Accounts) error) error {
+	o := sqlstore.Options{URL: where.url}
+	if where.url == "" {
+		if err := os.MkdirAll(where.dir, 0o700); err != nil {
+			return err
+		}
+		o.Path = filepath.Join(where.dir, databaseName)
+	}
+	db, err := sqlstore.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(account.New(account.Config{DB: db})), db.Close())
+}
+
+// find returns the account of an id or a name.
+func find(ctx context.Context, a *account.Accounts, text string) (*sqlstore.Account, error) {
+	acct, err := a.Get(ctx, text)
+	if errors.Is(err, fs.ErrNotExist) {
+		acct, err = a.ByName(ctx, text)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no account with the name or id %q: %w", text, fs.ErrNotExist)
+	}
+	return acct, err
+}
+
+// registerLimits registers the flags for what an account may use.
+func registerLimits(fs *flag.FlagSet, prefix, whose string, l *sqlstore.Limits) {
+	size := func(name string, to *int64, usage string) {
+		fs.Func(prefix+name, usage+" "+whose+", as a `size` such as 10GB; 0: any [0]", func(v string) (err error) {
+			if *to = 0; v != "0" {
+				*to, err = parseSize(v)
+			}
+			return err
+		})
+	}
+	number := func(name string, set func(int64), usage string) {
+		fs.Func(prefix+name, usage+" "+whose+", a `number`; 0: any [0]", func(v string) error {
+			n, err := strconv.ParseInt(v, 10, 32)
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is not a number from 0", v)
+			}
+			set(n)
+			return nil
+		})
+	}
+	size("stored", &l.StoredBytes, "most bytes of files that are kept,")
+	size("bytes-per-day", &l.BytesPerDay, "most bytes of uploads in a day of UTC")
+	number("operations-per-day", func(n int64) { l.OperationsPerDay = n }, "most operations in a day of UTC")
+	number("parallel", func(n int64) { l.Parallel = int(n) }, "most files that are worked on at once")
+}
+
+func createAccount(ctx context.Context, c *cli, args []string) error {
+	var where database
+	var n account.NewAccount
+	var limits sqlstore.Limits
+	fs := c.flags("accounts create", "", "Makes an account and prints a password, alone, on standard output. It must be changed\nat the first login and cannot be shown again.")
+	where.register(fs)
+	fs.StringVar(&n.Name, "name", "", "`name` to log in with (required)")
+	fs.BoolVar(&n.Administrator, "administrator", false, "it may manage all accounts")
+	registerLimits(fs, "", "of the account", &limits)
+	if err := c.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if n.Name == "" {
+		fmt.Fprintln(c.err, "refserver accounts create: --name is required")
+		return errUsage
+	}
+	n.Limits = &limits
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		acct, password, err := a.Create(ctx, n)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, password)
+		fmt.Fprintf(c.err, "Account %s (%s) was created. The password is shown only this once.\n", acct.ID, acct.Name)
+		return nil
+	})
+}
+
+func listAccounts(ctx context.Context, c *cli, args []string) error {
+	var where database
+	fs := c.flags("accounts list", "", "Shows all accounts. Those without a name have API keys only.")
+	where.register(fs)
+	if err := c.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		all, err := a.List(ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tCREATED\tLAST LOGIN\tSTORED BYTES\tSTATE")
+		for _, acct := range all {
+			used, err := a.Used(ctx, acct.ID)
+			if err != nil {
+				return err
+			}
+			name := acct.Name
+			if name == "" {
+				name = "-"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", acct.ID, name, day(acct.Created), day(acct.LastLogin), used.StoredBytes, accountState(acct))
+		}
+		return w.Flush()
+	})
+}
+
+func accountState(a *sqlstore.Account) string {
+	switch {
+	case !a.Disabled.IsZero():
+		return "disabled " + day(a.Disabled)
+	case a.Administrator:
+		return "administrator"
+	}
+	return "active"
+}
+
+func resetPassword(ctx context.Context, c *cli, args []string) error {
+	var where database
+	fs := c.flags("accounts password", " ACCOUNT", "Gives an account a new password, which is printed, alone, on standard output, and\nends its sessions. It must be changed at the next login.")
+	where.register(fs)
+	if err := c.parse(fs, args, 1, 1); err != nil {
+		return err
+	}
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		acct, err := find(ctx, a, fs.Arg(0))
+		if err != nil {
+			return err
+		}
+		password, err := a.ResetPassword(ctx, acct.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, password)
+		fmt.Fprintf(c.err, "This is the new password of %s. It is shown only this once.\n", acct.Name)
+		return nil
+	})
+}
+
+func disableAccount(ctx context.Context, c *cli, args []string, disable bool) error {
+	name, about, done := "enable", "Lets an account in again that was disabled.", "enabled"
+	if disable {
+		name, about, done = "disable", "Refuses the keys and sessions of an account at once. Its files and operations stay.", "disabled"
+	}
+	var where database
+	fs := c.flags("accounts "+name, " ACCOUNT", about)
+	where.register(fs)
+	if err := c.parse(fs, args, 1, 1); err != nil {
+		return err
+	}
+	return withAccounts(ctx, where, func(a *account.Accounts) error {
+		acct, err := find(ctx, a, fs.Arg(0))
+		if err == nil {
+			acct, err = a.Update(ctx, acct.ID, account.Change{Disabled: &disable})
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, "Account %s (%s) is %s.\n", acct.ID, acct.Name, done)
+		return nil
+	})
+}

@@ -1,0 +1,130 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/filewright/filewright/status"
+)
+
+// A Summary is an operation without what only its owner should see: the names of
+// files, results, notes.
+type Summary struct {
+	ID        string
+	Owner     string
+	Action    string
+	State     status.State
+	Created   time.Time
+	Finished  time.Time // zero: not yet
+	Items     int
+	Completed int
+	Failed    int
+	Codes     []string // of the errors of items, each once
+}
+
+// A SummaryQuery selects operations. Empty fields select all.
+type SummaryQuery struct {
+	Owner  string
+	State  status.State
+	Before string // ID of an operation; only those created before it
+	Limit  int    // 0: 50
+}
+
+// Summaries returns operations of all owners, newest first. If there is no operation
+// Before the error matches fs.ErrNotExist.
+func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, err error) {
+	err = db.view(ctx, func(ctx context.Context, t tx) error {
+		created := int64(1) << 62
+		if q.Before != "" {
+			err := t.row(ctx, `SELECT created_ms FROM operations WHERE id = $1`, q.Before).Scan(&created)
+			if errors.Is(err, sql.ErrNoRows) {
+				return missing("operation", q.Before)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		where, args := "", []any{created, q.Before, cmp.Or(q.Limit, 50), string(q.State)}
+		if q.Owner != "" { // a text of its own, so that the index is used
+			where, args = " AND owner = $5", append(args, q.Owner)
+		}
+		if err := t.each(ctx, func(row scanner) error {
+			var s Summary
+			var created int64
+			var finished sql.NullInt64
+			err := row.Scan(&s.ID, &s.Owner, &s.Action, &s.State, &created, &finished)
+			s.Created, s.Finished = timeOf(created), timeOrZero(finished)
+			list = append(list, s)
+			return err
+		}, `SELECT id, owner, action, state, created_ms, finished_ms FROM operations
+			WHERE (created_ms, id) < ($1, $2) AND ($4 = '' OR state = $4)`+where+`
+			ORDER BY created_ms DESC, id DESC LIMIT $3`, args...); err != nil {
+			return err
+		}
+		for i := range list {
+			s := &list[i]
+			if err := t.each(ctx, func(row scanner) error {
+				it, err := scanItem(row)
+				s.Items++
+				switch it.State {
+				case status.Completed:
+					s.Completed++
+				case status.Failed:
+					s.Failed++
+				}
+				if it.Error != nil && !slices.Contains(s.Codes, it.Error.Code) {
+					s.Codes = append(s.Codes, it.Error.Code)
+				}
+				return err
+			}, selectItems, s.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// A Failure is how many items of an action have failed for one reason.
+type Failure struct {
+	Action string
+	Code   string
+	Items  int
+}
+
+// maxFailures is the most items that Failures looks at.
+const maxFailures = 10000
+
+// Failures returns why items have failed whose operations have ended since a time, the
+// most frequent reasons first. It looks at the 10000 latest items at most.
+func (db *DB) Failures(ctx context.Context, since time.Time) (list []Failure, err error) {
+	counts := make(map[Failure]int)
+	err = db.each(ctx, func(row scanner) error {
+		var f Failure
+		var text sql.NullString
+		if err := row.Scan(&f.Action, &text); err != nil {
+			return err
+		}
+		var e status.Error
+		if err := fromJSON(text, &e); err != nil {
+			return err
+		}
+		f.Code = e.Code
+		counts[f]++
+		return nil
+	}, `SELECT o.action, i.error FROM operations o CROSS JOIN items i
+		WHERE o.finished_ms >= $1 AND i.operation = o.id AND i.state = 'failed'
+		ORDER BY o.finished_ms DESC LIMIT $2`, millis(since), maxFailures)
+	for f, n := range counts {
+		f.Items = n
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Failure) int {
+		return cmp.Or(b.Items-a.Items, cmp.Compare(a.Action, b.Action), cmp.Compare(a.Code, b.Code))
+	})
+	return list, err
+}
