@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/httpapi/dashboard"
+	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
 // handler returns what answers requests: the service with the dashboard before it.
@@ -51,12 +52,19 @@ func (s *serverConfig) uploadOrigins() []string {
 	if endpoint == "" {
 		endpoint = s.bucket.Endpoint
 	}
-	u, err := url.Parse(endpoint)
-	switch {
-	case endpoint == "":
+	if endpoint == "" {
 		return []string{"https://*.amazonaws.com"}
-	case err != nil || u.Host == "":
-		return []string{"https://" + strings.TrimSuffix(endpoint, "/")}
 	}
-	return []string{u.Scheme + "://" + u.Host, u.Scheme + "://*." + u.Host}
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil // the bucket could not be opened with it
+	}
+	origins := []string{u.Scheme + "://" + u.Host}
+	if s.bucket.Addressing != s3blob.PathStyle {
+		origins = append(origins, u.Scheme+"://"+s.bucket.Bucket+"."+u.Host)
+	}
+	return origins
 }

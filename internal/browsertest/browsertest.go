@@ -393,3 +393,18 @@ func palette(counts map[color.RGBA]int) color.Palette {
 	}
 	return out
 }
+
+// Listen has a function called with every event of the page, until end is called. ctx
+// is for actions in the page.
+func (tab *Tab) Listen(f func(ctx context.Context, event any)) (end func()) {
+	ctx, cancel := context.WithCancel(tab.ctx)
+	chromedp.ListenTarget(ctx, func(e any) { f(tab.ctx, e) })
+	return cancel
+}
+
+// Phone sets the size of the page to that of a phone, which has touch and no bars to
+// scroll with.
+func (tab *Tab) Phone(width, height int64) {
+	tab.t.Helper()
+	tab.Do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch))
+}

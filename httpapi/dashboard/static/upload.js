@@ -156,7 +156,8 @@ export class Upload {
         if (this.state === "retrying") this.set("sending");
         return result;
       } catch (error) {
-        if (error instanceof Stopped || this.cancelled || this.failed) throw error;
+        if (this.cancelled) throw new Stopped("Cancelled");
+        if (error instanceof Stopped || this.failed) throw error;
         if (error.name === "AbortError") { n = 0; continue; } // paused
         const passing = !error.status || error.status === 408 || error.status === 429 || error.status >= 500;
         if (!passing || n >= attempts) throw error;
