@@ -134,7 +134,8 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 // shot writes a picture of the page if pictures are wanted.
 func shot(tab *browsertest.Tab, name string) {
 	if *screenshots != "" {
-		tab.Screenshot(filepath.Join("..", "..", *screenshots, name+".png"))
+		tab.Do(chromedp.Sleep(time.Second)) // viewers of documents are no part of the page
+		tab.Screenshot(filepath.Join("..", "..", *screenshots, "dashboard-"+name+".png"))
 	}
 }
 
@@ -207,7 +208,6 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("the result is %.20q", pdf)
 	}
 	tab.Accessible()
-	tab.Do(chromedp.Sleep(time.Second)) // for the picture: the viewer is no part of the page
 	tab.Eval(`document.querySelector("#step-result").scrollIntoView({block: "center"})`, nil)
 	shot(tab, "result")
 	for _, text := range []string{"initiate-upload", "complete-upload", "/api/v1/do", "?wait=30s", "/v1/download/"} {
@@ -219,10 +219,9 @@ func TestDashboard(t *testing.T) {
 	tab.Go(s.url + operation)
 	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results iframe")`)
 	tab.Accessible()
-	tab.Do(chromedp.Sleep(time.Second))
-	shot(tab, "operation")
 	tab.NoProblems()
 
+	live(t, s, tab)
 	uploads(t, s, tab, dir)
 	hostile(t, s, tab, dir, raw)
 
@@ -346,6 +345,59 @@ func fetchResult(t *testing.T, s *server, tab *browsertest.Tab) []byte {
 		t.Fatalf("download: %d, %v", r.StatusCode, err)
 	}
 	return b
+}
+
+// live looks at work while it is done, and cancels it.
+func live(t *testing.T, s *server, tab *browsertest.Tab) {
+	t.Helper()
+	if *screenshots != "" { // some work to be seen in the pictures
+		photo, one, two := sampleFile(t, "photo.jpg"), sampleFile(t, "one.pdf"), sampleFile(t, "two.pdf")
+		s.run(t, "compress", map[string]any{"compression_value": "extreme_compression"}, photo)
+		s.run(t, "merge", nil, one, two)
+		s.fails(t, "not_encrypted", "unlock", map[string]any{"password": "s3cret"}, one)
+		s.run(t, "convert", map[string]any{"convert_to": "mp3"}, sampleFile(t, "clip.mp4"))
+		s.run(t, "convert", map[string]any{"convert_to": "webp"}, photo, file{"garden.jpg", photo.b}, file{"harvest.jpg", photo.b})
+	}
+	film := makeFile(t, "film.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=60", "-c:v", "mpeg4", "-q:v", "10", "film.mp4")
+	tab.Go(s.url + "/dashboard/")
+	tab.Wait(`document.querySelector("#live .pulse:not(.off)")`)
+	task := s.begin(t, "convert", map[string]any{"convert_to": "webm"}, film)
+	row := fmt.Sprintf("#active [data-operation='%s']", task)
+	tab.Wait(fmt.Sprintf(`document.querySelector(%q)`, row)) // by itself
+	tab.Wait(fmt.Sprintf(`document.querySelector(%q)?.querySelector("progress").value > 0`, row))
+	tab.Accessible()
+	shot(tab, "overview")
+	if *screenshots != "" {
+		tab.Scheme("dark")
+		shot(tab, "overview-dark")
+		tab.Scheme("light")
+		tab.Phone(360, 780)
+		shot(tab, "overview-phone")
+		tab.Size(1280, 860)
+		tab.Go(s.url + "/dashboard/operations")
+		shot(tab, "operations")
+	}
+	tab.Go(s.url + "/dashboard/operations/" + task)
+	tab.Wait(`document.querySelector("#overall").value > 0`)
+	tab.Click("#cancel summary")
+	tab.Accessible()
+	tab.Leave("#cancel .ask-box button")
+	tab.Wait(`document.querySelector("#summary .badge.failed") && document.querySelector("#files").textContent.includes("cancelled")`)
+	if n := count(tab, "#cancel details"); n != 0 {
+		t.Error("what is cancelled can be cancelled again")
+	}
+	tab.Go(s.url + "/dashboard/")
+	tab.Wait(`document.querySelectorAll("#active [data-operation]").length === 0`)
+	tab.NoProblems()
+}
+
+func sampleFile(t *testing.T, name string) file {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "examples", "files", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file{name, b}
 }
 
 // uploads sends a picture in several parts, of which one fails at first, and pauses
@@ -495,11 +547,14 @@ func hostile(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
 // tour looks at all pages in light, in dark and on a phone.
 func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account string) {
 	t.Helper()
-	pages := []struct{ name, address string }{
-		{"overview", s.url + "/dashboard/"}, {"try-empty", s.url + "/dashboard/try"}, {"operations", s.url + "/dashboard/operations"}, {"operation", s.url + operation},
-		{"usage", s.url + "/dashboard/usage"}, {"keys", s.url + "/dashboard/keys"}, {"webhooks", s.url + "/dashboard/webhooks"},
-		{"formats", s.url + "/dashboard/formats"}, {"accounts", s.url + "/dashboard/accounts"}, {"account", account}, {"settings", s.url + "/dashboard/settings"},
-		{"nothing", s.url + "/dashboard/nothing"},
+	pages := []struct {
+		name, address string
+		picture       bool
+	}{
+		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations", false}, {"operation", s.url + operation, true},
+		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true},
+		{"nothing", s.url + "/dashboard/nothing", false},
 	}
 	defer tab.Expect("404")()
 	for _, mode := range []string{"light", "dark", "phone"} {
@@ -512,8 +567,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 			tab.Go(p.address)
 			tab.Accessible()
 			suffix := map[string]string{"light": "", "dark": "-dark", "phone": "-phone"}[mode]
-			if mode == "light" && p.name != "operation" && p.name != "nothing" || mode != "light" && (p.name == "overview" || p.name == "usage" || p.name == "operation") {
-				tab.Do(chromedp.Sleep(map[bool]time.Duration{true: time.Second}[*screenshots != ""]))
+			if pictured := mode == "light" || p.name == "usage" || p.name == "operation"; pictured && p.picture {
 				shot(tab, p.name+suffix)
 			}
 		}
