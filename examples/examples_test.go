@@ -4,6 +4,7 @@ package examples
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -141,6 +142,34 @@ func TestOwnAuth(t *testing.T) {
 		}
 		get(t, req, want)
 	}
+	post := func(cookie, path, body string, want int) string {
+		t.Helper()
+		req, _ := http.NewRequest("POST", base+path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		req.AddCookie(&http.Cookie{Name: "session", Value: cookie})
+		return get(t, req, want)
+	}
+	// Each user has a plan of 1000 bytes, and what is deleted is given back.
+	const initiate = "/api/v1/initiate-upload"
+	started := post("cookie-of-ada", initiate, `{"file_name":"a.txt","size":600,"mime_type":"text/plain"}`, 200)
+	if body := post("cookie-of-ada", initiate, `{"file_name":"b.txt","size":401,"mime_type":"text/plain"}`, 429); !strings.Contains(body, `"quota":{"what":"stored_bytes","limit":1000,"used":600}`) {
+		t.Errorf("more than the plan: %s", body)
+	}
+	post("cookie-of-bob", initiate, `{"file_name":"b.txt","size":401,"mime_type":"text/plain"}`, 200)
+	var file struct {
+		Key string `json:"file_key"`
+	}
+	if err := json.Unmarshal([]byte(started), &file); err != nil {
+		t.Fatal(err)
+	}
+	del, _ := http.NewRequest("DELETE", base+"/api/v1/files/"+file.Key, nil)
+	del.AddCookie(&http.Cookie{Name: "session", Value: "cookie-of-ada"})
+	get(t, del, 200)
+	post("cookie-of-ada", initiate, `{"file_name":"b.txt","size":1000,"mime_type":"text/plain"}`, 200)
+	if body := post("cookie-of-bob", "/api/v1/do", `{}`, 403); !strings.Contains(body, "the scope operate") {
+		t.Errorf("what the plan does not have: %s", body)
+	}
+
 	req, _ := http.NewRequest("GET", base+"/", nil)
 	if body := get(t, req, 200); !strings.Contains(body, "own page") {
 		t.Errorf("the backend's own route: %s", body)

@@ -16,8 +16,8 @@ import (
 type Extension struct {
 	Routes []Route
 
-	// OpenAPI describes the routes, as YAML: "tags", "paths" and "components" are
-	// added to those of the service's own document, whose components can be
+	// OpenAPI describes the routes, as YAML: "tags", "paths", "webhooks" and
+	// "components" are added to those of the service's own document, whose components can be
 	// referred to. It is written as the document of the service is: responses
 	// without their envelope, which is added.
 	OpenAPI []byte
@@ -130,6 +130,14 @@ func (d document) merge(source []byte) error {
 				}
 				err = errors.Join(err, add(get(d.root, "paths"), path, item))
 			}
+		case "webhooks":
+			if get(d.root, "webhooks") == nil {
+				set(d.root, "webhooks", part)
+				break
+			}
+			for event, item := range members(part) {
+				err = errors.Join(err, add(get(d.root, "webhooks"), event, item))
+			}
 		case "components":
 			for kind, all := range members(part) {
 				to := get(d.root, "components", kind)
@@ -141,7 +149,7 @@ func (d document) merge(source []byte) error {
 				}
 			}
 		default:
-			err = fmt.Errorf("it may have tags, paths and components, not %q", name)
+			err = fmt.Errorf("it may have tags, paths, webhooks and components, not %q", name)
 		}
 		if err != nil {
 			return err

@@ -34,6 +34,7 @@ type Use struct {
 	Operation  string // that is created; "": a file
 	Operations int    // 1 for an operation
 	Bytes      int64  // of the file
+	Result     bool   // the file is the result of an operation, never reserved
 }
 
 // A Settlement is what has become of a [Use].
@@ -62,7 +63,9 @@ type quotaFiles struct {
 	s *Service
 }
 
-func fileUse(f *upload.File) Use { return Use{Account: f.Owner, File: f.Key, Bytes: f.Size} }
+func fileUse(f *upload.File) Use {
+	return Use{Account: f.Owner, File: f.Key, Bytes: f.Size, Result: f.Task != ""}
+}
 
 // Create implements [upload.Store].
 func (q quotaFiles) Create(ctx context.Context, f *upload.File) (*upload.File, error) {

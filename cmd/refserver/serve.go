@@ -166,8 +166,8 @@ type app struct {
 	db       *sqlstore.DB
 	blobs    blobStore
 	accounts *account.Accounts
-	set      *standard.Set     // nil: this server has no engines
 	hooks    *webhook.Webhooks // nil: this server sends none
+	set      *standard.Set     // nil: this server has no engines
 	cluster  *cluster          // nil: this is the only server
 	lock     *os.File          // of the data directory, if the database is elsewhere
 	dataDir  string
@@ -229,13 +229,6 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	api.Auth = a.accounts
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}
-	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
-		return nil, err
-	}
-	if a.hooks != nil {
-		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
-	}
-	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, DB: a.db, Webhooks: a.hooks})
 	api.TempDir = scratch
 	api.Log = log
 	api.Checks = map[string]func(context.Context) error{
@@ -244,6 +237,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	}
 	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
 		api.Checks["bucket"] = c.Check
+	}
+	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
+		return nil, err
+	}
+	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, DB: a.db, Webhooks: a.hooks})
+	if a.hooks != nil {
+		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}
 	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
 		return a, err

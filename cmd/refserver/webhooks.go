@@ -21,7 +21,7 @@ type webhookConfig struct {
 }
 
 func (c *webhookConfig) register(fs *flag.FlagSet) {
-	fs.BoolVar(&c.send, "webhooks", true, "accounts can register webhooks; false: nothing is sent, and there are no endpoints for them")
+	fs.BoolVar(&c.send, "webhooks", true, "send webhooks; false: this server sends none and has no endpoints for managing them")
 	fs.Func("webhook-allow", "`networks` that webhooks may be sent to although they are not public, separated by commas, such as 10.1.0.0/16,127.0.0.1; all: any address", func(v string) (err error) {
 		c.allow, err = parseNetworks(v)
 		return err

@@ -1,6 +1,6 @@
 // Command ownauth mounts the service in a backend that has users already: the
-// session decides who owns which files, and the backend's other routes stay as
-// they are.
+// session decides who owns which files, the user's plan how much, and the backend's
+// other routes stay as they are.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"sync"
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
@@ -17,7 +18,8 @@ import (
 // sessions stands for what the backend knows of its users.
 var sessions = map[string]string{"cookie-of-ada": "ada", "cookie-of-bob": "bob"}
 
-// user is an httpapi.AuthFunc: it takes over the user of the session.
+// user is an httpapi.AuthFunc: it takes over the user of the session. Bob's plan does
+// not begin operations.
 func user(r *http.Request) (httpapi.Principal, error) {
 	cookie, err := r.Cookie("session")
 	if err != nil {
@@ -27,7 +29,42 @@ func user(r *http.Request) (httpapi.Principal, error) {
 	if !ok {
 		return httpapi.Principal{}, httpapi.ErrUnauthenticated
 	}
-	return httpapi.Principal{Account: name}, nil
+	p := httpapi.Principal{Account: name}
+	if name == "bob" {
+		p.Scopes = httpapi.ScopeUpload | httpapi.ScopeRead
+	}
+	return p, nil
+}
+
+// plans is an httpapi.Quota: how many bytes a user may keep. A backend would have the
+// sums in its database, beside what else it knows of its users.
+type plans struct {
+	limit int64
+
+	mu   sync.Mutex
+	used map[string]int64
+}
+
+// Reserve implements httpapi.Quota.
+func (p *plans) Reserve(_ context.Context, u httpapi.Use) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if used := p.used[u.Account]; used+u.Bytes > p.limit {
+		return &httpapi.QuotaError{What: "stored_bytes", Limit: p.limit, Used: used}
+	}
+	p.used[u.Account] += u.Bytes
+	return nil
+}
+
+// Settle implements httpapi.Quota. Results are free in these plans: nothing is
+// reserved for them, so nothing is given back.
+func (p *plans) Settle(_ context.Context, u httpapi.Use, s httpapi.Settlement) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s != httpapi.Kept && !u.Result {
+		p.used[u.Account] -= u.Bytes
+	}
+	return nil
 }
 
 func main() {
@@ -35,6 +72,7 @@ func main() {
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: standard.Probe(ctx, nil).Actions(),
 		Auth:    httpapi.AuthFunc(user),
+		Quota:   &plans{limit: 1000, used: make(map[string]int64)},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -27,7 +27,7 @@ import (
 type Config struct {
 	Accounts *account.Accounts
 	DB       *sqlstore.DB      // that the service keeps its operations in
-	Webhooks *webhook.Webhooks // nil: none, and no endpoints for them
+	Webhooks *webhook.Webhooks // nil: there are none, and no endpoints for them
 }
 
 //go:embed openapi.yaml

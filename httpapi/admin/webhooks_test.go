@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/filewright/filewright/fileops"
@@ -58,7 +60,7 @@ func serveWebhooks(t *testing.T) *site {
 		})
 	})
 	if s.svc, err = httpapi.New(httpapi.Config{
-		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, Webhooks: hooks}),
+		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, DB: db, Webhooks: hooks}),
 		Collectors: hooks.Collectors(),
 		Actions:    []fileops.Action{copying}, Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log,
 	}); err != nil {
@@ -111,6 +113,36 @@ func (s *site) operate(t *testing.T, key string) (id string) {
 	s.call(t, 200, key, "POST", "/api/v1/complete-upload", fmt.Sprintf(`{"file_key":%q,"upload_id":%q,"parts":[{"etag":%q,"part_number":1}]}`,
 		up["file_key"], up["upload_id"], strings.Trim(resp.Header.Get("ETag"), `"`)))
 	return s.call(t, 200, key, "POST", "/api/v1/do", fmt.Sprintf(`{"action":"copy","file_keys":[%q],"notes":{"order":"7"}}`, up["file_key"]))["main_task_id"].(string)
+}
+
+// conforms compares a body with a schema of the document.
+func (s *site) conforms(t *testing.T, schema string, body []byte) {
+	t.Helper()
+	resp, err := http.Get(s.URL + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	doc, err := jsonschema.UnmarshalJSON(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("doc.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("doc.json#/components/schemas/" + schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err == nil {
+		err = compiled.Validate(v)
+	}
+	if err != nil {
+		t.Errorf("%s is no %s: %v", body, schema, err)
+	}
 }
 
 func TestWebhooks(t *testing.T) {
@@ -194,6 +226,7 @@ func TestWebhooks(t *testing.T) {
 		fmt.Sprint(task.Count) != "map[failed:0 success:1 total:1]" {
 		t.Errorf("body %s", r.body)
 	}
+	s.conforms(t, "OperationEvent", r.body)
 	// Its elements are those of the status.
 	var want, have any
 	status := s.call(t, 200, key, "GET", "/api/v1/status/"+op, "")
@@ -267,6 +300,13 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 
+	code.Store(204)
+	s.call(t, 200, key, "PATCH", one, `{"events":["fileTask.completed"]}`)
+	s.operate(t, key)
+	r = next()
+	s.conforms(t, "FileTaskEvent", r.body)
+	settled(one+"/deliveries/"+r.header.Get("webhook-id"), "delivered", 1)
+
 	if e := s.call(t, 200, boss, "PATCH", "/api/v1/admin/accounts/"+ada+"/webhooks/"+id, `{"enabled":false,"events":[]}`); e["enabled"] != false || e["disabled_reason"] == "" || fmt.Sprint(e["events"]) != "[]" {
 		t.Errorf("webhook %v", e)
 	}
@@ -312,7 +352,7 @@ func TestWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"filewright_webhooks_pending 0", `filewright_webhook_attempts_total{outcome="delivered"} 2`, `filewright_webhook_attempts_total{outcome="refused"} 1`, "filewright_webhooks_overdue_seconds 0"} {
+	for _, line := range []string{"filewright_webhooks_pending 0", `filewright_webhook_attempts_total{outcome="delivered"} 3`, `filewright_webhook_attempts_total{outcome="refused"} 1`, "filewright_webhooks_overdue_seconds 0"} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the metrics have no %s", line)
 		}

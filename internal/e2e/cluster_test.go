@@ -124,6 +124,13 @@ func TestCluster(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	told := 0 // of the first administrator
+	for _, s := range slices.Concat(api, workers) {
+		told += len(passwordLine.FindAllString(s.banner, -1))
+	}
+	if told != 1 || !passwordLine.MatchString(api[0].banner) {
+		t.Errorf("the password of the administrator was printed %d times", told)
+	}
 	for _, s := range api {
 		s.supports(t, true, "csv", "convert")
 		s.supports(t, true, "png", "convert")

@@ -37,10 +37,15 @@ type SummaryQuery struct {
 // Summaries returns operations of all owners, newest first. If there is no operation
 // Before the error matches fs.ErrNotExist.
 func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, err error) {
+	// SQLite keeps rows in the order in which they came, and needs no index for that.
+	order, last := "created_ms", "(created_ms, id) < ($1, $2)"
+	if db.pg == nil && q.Owner == "" {
+		order, last = "rowid", "rowid < $1 AND $2 = $2"
+	}
 	err = db.view(ctx, func(ctx context.Context, t tx) error {
-		created := int64(1) << 62
+		before := int64(1) << 62
 		if q.Before != "" {
-			err := t.row(ctx, `SELECT created_ms FROM operations WHERE id = $1`, q.Before).Scan(&created)
+			err := t.row(ctx, `SELECT `+order+` FROM operations WHERE id = $1`, q.Before).Scan(&before)
 			if errors.Is(err, sql.ErrNoRows) {
 				return missing("operation", q.Before)
 			}
@@ -48,7 +53,7 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 				return err
 			}
 		}
-		where, args := "", []any{created, q.Before, cmp.Or(q.Limit, 50), string(q.State)}
+		where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50), string(q.State)}
 		if q.Owner != "" { // a text of its own, so that the index is used
 			where, args = " AND owner = $5", append(args, q.Owner)
 		}
@@ -61,8 +66,8 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 			list = append(list, s)
 			return err
 		}, `SELECT id, owner, action, state, created_ms, finished_ms FROM operations
-			WHERE (created_ms, id) < ($1, $2) AND ($4 = '' OR state = $4)`+where+`
-			ORDER BY created_ms DESC, id DESC LIMIT $3`, args...); err != nil {
+			WHERE `+last+` AND ($4 = '' OR state = $4)`+where+`
+			ORDER BY `+order+` DESC, id DESC LIMIT $3`, args...); err != nil {
 			return err
 		}
 		for i := range list {

@@ -209,7 +209,7 @@ func (s *sender) give(d sqlstore.DueEndpoint, n int) {
 func (w *Webhooks) attempt(ctx context.Context, o *sqlstore.Outgoing) {
 	r := sqlstore.Sent{FailingLimit: w.cfg.DisableAfter, FailingGap: failingGap}
 	r.Attempt, r.Body = w.send(ctx, o)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && r.Attempt.Status == 0 {
 		if err := w.store.Release(context.WithoutCancel(ctx), o); err != nil {
 			w.cfg.Log.Error("a webhook is sent late", "delivery", o.ID, "err", err)
 		}

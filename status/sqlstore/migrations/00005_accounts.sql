@@ -62,6 +62,3 @@ INSERT INTO days (owner, day, part, bytes, operations)
         UNION ALL
         SELECT owner, created_ms / 86400000 AS day, 0 AS bytes, 1 AS operations FROM operations
     ) AS d GROUP BY owner, day;
-
--- For lists of the operations of all accounts.
-CREATE INDEX operations_created ON operations (created_ms, id);

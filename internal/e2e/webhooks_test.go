@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// few leaves out the engines that take time to start.
+var few = []string{"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none"}
+
+// manager makes a key that manages its account, and gives it to the server.
+func (s *server) manager(t testing.TB, where ...string) {
+	t.Helper()
+	s.key = strings.TrimSpace(tool(t, binary, append([]string{"keys", "create", "--name", "manager", "--scopes", "upload,operate,read,admin"}, where...)...))
+}
+
+// A hook receives webhooks.
+type hook struct {
+	*httptest.Server
+	mu   sync.Mutex
+	got  []*http.Request
+	body [][]byte
+	hang chan struct{} // while it is open nobody is answered
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{hang: make(chan struct{})}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		h.got, h.body = append(h.got, r), append(h.body, b)
+		hang := h.hang
+		h.mu.Unlock()
+		select {
+		case <-hang:
+			w.WriteHeader(http.StatusNoContent)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// wait waits for n requests.
+func (h *hook) wait(t *testing.T, n int) ([]*http.Request, [][]byte) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		h.mu.Lock()
+		got, body := h.got, h.body
+		h.mu.Unlock()
+		if len(got) >= n {
+			return got, body
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d requests, want %d", len(got), n)
+		}
+	}
+}
+
+const webhooks = "/api/v1/admin/accounts/self/webhooks"
+
+// TestWebhooks kills the server between the end of an operation and what it tells of
+// that, which it does when it runs again.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	flags := append([]string{"--webhook-allow", "127.0.0.0/8"}, few...)
+	s := start(t, dir, flags...)
+	s.manager(t, "--data-dir", dir)
+	h := newHook(t)
+	made := s.want(t, 200, "", "POST", webhooks, map[string]any{"url": h.URL, "description": "a receiver"})
+	secret, one := made.str("secret"), webhooks+"/"+made.str("id")
+
+	task := s.begin(t, "zip", nil, file{"a.txt", []byte("hello")})
+	if r := s.await(t, task); r.str("operation_status") != "completed" {
+		t.Fatalf("operation: %s", r.raw)
+	}
+	h.wait(t, 1) // which gets no answer
+	s.want(t, 200, "", "GET", "/readyz", nil)
+	s.kill()
+	close(h.hang)
+	h.mu.Lock()
+	before := len(h.got)
+	h.mu.Unlock()
+	again := start(t, dir, flags...)
+	again.key = s.key
+	got, bodies := h.wait(t, before+2)
+	wh, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for i, r := range got {
+		if err := wh.Verify(bodies[i], r.Header); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(bodies[i]), task) {
+			t.Errorf("body %s", bodies[i])
+		}
+		seen[r.Header.Get("webhook-id")] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("requests with %d ids, want those of a file and of the operation", len(seen))
+	}
+
+	// The rest of the API.
+	again.want(t, 200, "", "POST", one+"/secret", nil)
+	test := again.want(t, 200, "", "POST", one+"/test", nil).str("id")
+	h.wait(t, len(got)+1)
+	for r := again.want(t, 200, "", "GET", one+"/deliveries/"+test, nil); r.str("state") != "delivered"; r = again.want(t, 200, "", "GET", one+"/deliveries/"+test, nil) {
+		if r.str("state") == "failed" {
+			t.Fatalf("test: %s", r.raw)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	again.want(t, 200, "", "POST", one+"/deliveries/"+test+"/replay", nil)
+	h.wait(t, len(got)+2)
+	if r := again.want(t, 200, "", "GET", one+"/deliveries?state=delivered", nil); len(r.body["deliveries"].([]any)) < 2 {
+		t.Errorf("deliveries %s", r.raw)
+	}
+	again.want(t, 200, "", "GET", webhooks, nil)
+	again.want(t, 200, "", "GET", one, nil)
+	again.want(t, 200, "", "PATCH", one, map[string]any{"enabled": false})
+	again.want(t, 200, "", "DELETE", one, nil)
+	again.want(t, 404, "not_found", "GET", one, nil)
+	if err := again.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// TestWebhooksGuarded has a server that was not told otherwise send to this machine,
+// by an address and by a name.
+func TestWebhooksGuarded(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	reached := make(chan net.Conn, 1)
+	go func() {
+		if c, err := ln.Accept(); err == nil {
+			reached <- c
+		}
+	}()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := start(t, dir, few...)
+	s.manager(t, "--data-dir", dir)
+	if r := s.want(t, 400, "invalid_request", "POST", webhooks, map[string]any{"url": "http://" + ln.Addr().String()}); r.str("param") != "url" {
+		t.Errorf("refused: %s", r.raw)
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	one := webhooks + "/" + s.want(t, 200, "", "POST", webhooks, map[string]any{"url": "http://localhost:" + port}).str("id")
+	test := s.want(t, 200, "", "POST", one+"/test", nil).str("id")
+	for {
+		r := s.want(t, 200, "", "GET", one+"/deliveries/"+test, nil)
+		if r.str("state") == "failed" {
+			if !strings.Contains(string(r.raw), "the address is not public") {
+				t.Errorf("delivery %s", r.raw)
+			}
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	select {
+	case <-reached:
+		t.Error("the server called this machine")
+	default:
+	}
+	s.want(t, 200, "", "GET", "/readyz", nil)
+}
+
+// TestWebhooksOfCluster has a worker end what an API node tells of: the worker needs
+// no way out.
+func TestWebhooksOfCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	api := c.node("api", "--webhook-allow", "127.0.0.0/8")
+	c.node("worker", append([]string{"--queues", "archive"}, few...)...)
+	api.manager(t, "--database-url", c.url)
+	api.supports(t, true, "txt", "zip")
+	h := newHook(t)
+	close(h.hang)
+	made := api.want(t, 200, "", "POST", webhooks, map[string]any{"url": h.URL, "events": []string{"operation.completed"}})
+	task := api.begin(t, "zip", nil, file{"a.txt", []byte("hello")})
+	got, bodies := h.wait(t, 1)
+	wh, err := standardwebhooks.NewWebhook(made.str("secret"))
+	if err == nil {
+		err = wh.Verify(bodies[0], got[0].Header)
+	}
+	if err != nil || !strings.Contains(string(bodies[0]), task) {
+		t.Errorf("body %s, error %v", bodies[0], err)
+	}
+}
