@@ -26,6 +26,8 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
@@ -61,12 +63,24 @@ type Dashboard struct {
 
 	closing context.Context // done when no more live updates are sent
 	close   context.CancelFunc
-	streams chan struct{} // holds a token for each page that gets live updates
+
+	mu      sync.Mutex
+	streams map[string]int // pages that get live updates, by account; "" is all of them
 }
 
-// maxStreams bounds the pages that get live updates at a time; others ask again
-// from time to time.
-const maxStreams = 1000
+// These bound the pages that get live updates at a time, of all accounts and of one;
+// other pages ask again from time to time.
+const (
+	maxStreams    = 1000
+	maxOwnStreams = 30
+)
+
+// formTime is how long a form may take to arrive, and fileTime how long a file that is
+// looked at may take to be sent; what is longer is asked for in parts.
+const (
+	formTime = 30 * time.Second
+	fileTime = 15 * time.Minute
+)
 
 // maxForm bounds the bytes of a form.
 const maxForm = 256 << 10
@@ -79,7 +93,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(chan struct{}, maxStreams)}
+	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(map[string]int)}
 	var err error
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
@@ -119,6 +133,9 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	if r.Body != nil {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	}
+	if r.Method == http.MethodPost {
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime)) // the server sets it anew for the next request
 	}
 	d.serve.ServeHTTP(w, r)
 }
@@ -256,7 +273,7 @@ func (d *Dashboard) fail(v *visit, status int, title, text string) {
 		http.Error(v.w, text, status)
 		return
 	}
-	d.render(v, status, page{Template: "error", Title: title, Body: struct{ Title, Text string }{title, text}})
+	d.render(v, status, page{Template: "error", Title: title, Nav: "none", Body: struct{ Title, Text string }{title, text}})
 }
 
 // redirect sends the visitor to another page after a form.

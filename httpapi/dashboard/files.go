@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/filewright/filewright/upload"
 )
@@ -40,6 +41,9 @@ func (d *Dashboard) file(v *visit) error {
 	if l, ok := obj.(interface{ File() *os.File }); ok {
 		content = l.File()
 	}
+	rc := http.NewResponseController(v.w)
+	rc.SetWriteDeadline(time.Now().Add(fileTime))
+	defer rc.SetWriteDeadline(time.Time{}) // the connection may go on to serve others
 	http.ServeContent(v.w, v.r, "", f.Created, content)
 	return nil
 }

@@ -219,13 +219,11 @@ const (
 // events answers GET …/events with the operations that are not final, at every
 // change, as server-sent events. A page without it asks again by itself.
 func (d *Dashboard) events(v *visit) error {
-	select {
-	case d.streams <- struct{}{}:
-		defer func() { <-d.streams }()
-	default:
+	if !d.beginStream(v.owner()) {
 		http.Error(v.w, "too many live updates", http.StatusServiceUnavailable)
 		return nil
 	}
+	defer d.endStream(v.owner())
 	type activity struct {
 		ID       string       `json:"id"`
 		State    status.State `json:"state"`
@@ -235,6 +233,7 @@ func (d *Dashboard) events(v *visit) error {
 	defer cancel()
 	defer context.AfterFunc(d.closing, cancel)()
 	rc := http.NewResponseController(v.w)
+	defer rc.SetWriteDeadline(time.Time{})
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
@@ -277,5 +276,25 @@ func (d *Dashboard) events(v *visit) error {
 			return nil
 		case <-pause.C:
 		}
+	}
+}
+
+func (d *Dashboard) beginStream(owner string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams[""] >= maxStreams || d.streams[owner] >= maxOwnStreams {
+		return false
+	}
+	d.streams[""]++
+	d.streams[owner]++
+	return true
+}
+
+func (d *Dashboard) endStream(owner string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams[""]--
+	if d.streams[owner]--; d.streams[owner] == 0 {
+		delete(d.streams, owner)
 	}
 }

@@ -127,7 +127,6 @@ func (d *Dashboard) logout(v *visit) error {
 		return err
 	}
 	d.cfg.Accounts.ClearCookie(v.w, v.r)
-	v.w.Header().Set("Clear-Site-Data", `"cache"`)
 	return d.done(v, "logout", "login")
 }
 

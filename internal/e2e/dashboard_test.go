@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -32,26 +31,24 @@ import (
 // module; "" for none.
 var screenshots = flag.String("screenshots", "", "`directory` in the module that the test of the dashboard writes screenshots to")
 
-var passwordLine = regexp.MustCompile(`called (\S+)\. The password, [^:]*: (\S+)`)
-
 const newPassword = "correct horse battery"
 
-// A hook is a receiver of webhooks.
-type hook struct {
+// A boardHook is a receiver of webhooks.
+type boardHook struct {
 	*httptest.Server
 	mu     sync.Mutex
 	secret string
-	got    []received
+	got    []boardEvent
 }
 
-type received struct {
+type boardEvent struct {
 	id   string
 	body string
 	err  error // of the signature
 }
 
-func newHook(t *testing.T) *hook {
-	h := &hook{}
+func newBoardHook(t *testing.T) *boardHook {
+	h := &boardHook{}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		h.mu.Lock()
@@ -59,7 +56,7 @@ func newHook(t *testing.T) *hook {
 		if err == nil && h.secret != "" {
 			err = webhook.Verify([]string{h.secret}, r.Header, body, time.Now())
 		}
-		h.got = append(h.got, received{r.Header.Get("webhook-id"), string(body), err})
+		h.got = append(h.got, boardEvent{r.Header.Get("webhook-id"), string(body), err})
 		fmt.Fprint(w, `<script>window.hacked = "by an answer"</script>`)
 	}))
 	t.Cleanup(h.Close)
@@ -67,10 +64,10 @@ func newHook(t *testing.T) *hook {
 }
 
 // wait waits for n requests with a text in their bodies, and returns them.
-func (h *hook) wait(t *testing.T, n int, text string) []received {
+func (h *boardHook) wait(t *testing.T, n int, text string) []boardEvent {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
-		var found []received
+		var found []boardEvent
 		h.mu.Lock()
 		for _, r := range h.got {
 			if strings.Contains(r.body, text) {
@@ -173,7 +170,7 @@ func TestDashboard(t *testing.T) {
 	}
 
 	// A webhook, and a test of it.
-	receiver := newHook(t)
+	receiver := newBoardHook(t)
 	tab.Go(s.url + "/dashboard/webhooks")
 	tab.Fill("#url", receiver.URL+"/hook")
 	tab.Fill("#description", "local receiver")
@@ -199,7 +196,7 @@ func TestDashboard(t *testing.T) {
 	if n := count(tab, `#actions input`); n < 5 {
 		t.Errorf("%d actions are offered for a docx", n)
 	}
-	tab.Click(`#parameters input[value=pdf] + span`)
+	choose(tab, "convert_to", "pdf")
 	shot(tab, "try")
 	tab.Accessible()
 	tab.Click("#start")
@@ -313,8 +310,19 @@ func try(tab *browsertest.Tab, s *server, files ...string) {
 		paths = append(paths, p)
 	}
 	tab.Do(chromedp.SetUploadFiles("#input", paths, chromedp.ByQuery))
-	tab.Wait(`document.querySelector("#actions input") && (document.querySelector("#parameters").childElementCount || document.querySelector("#actions input:checked"))`)
-	tab.Wait(`document.querySelector("#calls section")`)
+	settled(tab)
+}
+
+// settled waits until the page knows what goes with the action.
+func settled(tab *browsertest.Tab) {
+	tab.Wait(`document.querySelector("#actions input:checked") && document.querySelector("#form").ariaBusy === "false"`)
+}
+
+// choose chooses one of several.
+func choose(tab *browsertest.Tab, name, value string) {
+	tab.Click(fmt.Sprintf(`#form input[name=%s][value=%s] + span`, name, value))
+	tab.Wait(fmt.Sprintf(`document.querySelector("#form input[name=%s][value=%s]")?.checked`, name, value))
+	settled(tab)
 }
 
 func count(tab *browsertest.Tab, selector string) (n int) {
@@ -443,8 +451,7 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	tab.Do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "*/v1/upload/*"}}))
 	lost := tab.Expect("ERR_CONNECTION_RESET")
 	try(tab, s, picture)
-	tab.Click(`#parameters input[value=jpg] + span`)
-	tab.Wait(`document.querySelector("#p-width")`)
+	choose(tab, "convert_to", "jpg")
 	tab.Click(`#parameters summary`)
 	tab.Fill("#p-width", "0")
 	tab.Click("#start")
@@ -466,7 +473,7 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	// Pause, and go on.
 	set("hold")
 	try(tab, s, picture)
-	tab.Click(`#parameters input[value=jpg] + span`)
+	choose(tab, "convert_to", "jpg")
 	tab.Click("#start")
 	holds := func(n int) {
 		for begun := time.Now(); ; time.Sleep(30 * time.Millisecond) {
@@ -514,8 +521,7 @@ func hostile(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
 	path := filepath.Join(dir, name)
 	write(t, path, []byte("<script>window.hacked=2</script>\n"))
 	try(tab, s, path)
-	tab.Click(`#actions input[value=zip] + span`)
-	tab.Wait(`document.querySelector("#actions input[value=zip]").checked`)
+	choose(tab, "action", "zip")
 	tab.Click("#start")
 	tab.Wait(`document.querySelector("#state .completed")`)
 	tab.Click("#curl summary")
@@ -524,9 +530,8 @@ func hostile(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
 	tab.Go(pages[1])
 	// Text is shown as text.
 	try(tab, s, path)
-	tab.Click(`#actions input[value=convert] + span`)
-	tab.Wait(`document.querySelector("#parameters input[value=html]")`)
-	tab.Click(`#parameters input[value=html] + span`)
+	choose(tab, "action", "convert")
+	choose(tab, "convert_to", "html")
 	tab.Click("#start")
 	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("window.hacked=2")`)
 	pages = append(pages, s.url+attribute(tab, "#operation", "href"), s.url+"/dashboard/", s.url+"/dashboard/operations")
@@ -651,8 +656,10 @@ func TestDashboardByKeyboard(t *testing.T) {
 			break
 		}
 		press(kb.ArrowRight)
+		settled(tab)
 		tab.Wait(`document.activeElement.matches("#parameters input:checked")`)
 	}
+	settled(tab)
 	press(kb.Enter) // in a form that is as good as the button
 	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("Harvest")`)
 	tab.Wait(`document.querySelector("#announce").textContent.includes("report.txt is ready")`)

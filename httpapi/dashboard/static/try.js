@@ -129,6 +129,7 @@ let action = "";
 
 async function filesChanged() {
   const mine = ++round;
+  loading(true);
   $("drop").classList.toggle("small", files.length > 0);
   clearResult();
   if (files.length === 0) {
@@ -179,8 +180,15 @@ let described = {}; // the parameters that all files have in common
 let secrets = new Set();
 const given = new Map(); // what was entered, by name, also for other actions
 
+/** While it is not known what goes with an action it cannot be started. */
+function loading(on) {
+  $("start").disabled = on;
+  $("form").setAttribute("aria-busy", String(on));
+}
+
 async function actionChanged() {
   const mine = ++round;
+  loading(true);
   clearResult();
   $("problem").replaceChildren();
   let answers;
@@ -216,6 +224,7 @@ async function showParameters(mine) {
     fitting = null;
   }
   if (mine !== round) return;
+  loading(false);
   const main = [];
   const more = [];
   for (const [name, d] of Object.entries(described)) {
@@ -251,7 +260,7 @@ function choices(name, legend, values, text) {
   const chosen = choice(name);
   const chips = values.map((v) => chip(name, v, text(v), v === chosen, () => {
     given.set(name, v);
-    if (name === "convert_to") { clearResult(); showParameters(++round); } else showCalls();
+    if (name === "convert_to") { clearResult(); loading(true); showParameters(++round); } else showCalls();
   }));
   return el("fieldset", {}, el("legend", {}, legend), el("div", { className: "chips" }, ...chips));
 }
