@@ -393,6 +393,9 @@ func TestHostileNames(t *testing.T) {
 	if _, _, err := s.hooks.Create(t.Context(), acct.ID, webhook.NewEndpoint{URL: "https://example.com/?a=<script>alert(1)</script>", Description: "<script>alert(2)</script>"}); err != nil {
 		t.Fatal(err)
 	}
+	if p := v.post("/dashboard/keys", url.Values{"name": {"<script>alert(3)</script>"}, "scope": {"read"}}); strings.Contains(p.text, "<script>alert") || !strings.Contains(p.text, "alert(3)") {
+		t.Errorf("keys: %s", p.text)
+	}
 	if p := v.get("/dashboard/webhooks"); strings.Contains(p.text, "<script>alert") || !strings.Contains(p.text, "alert(2)") {
 		t.Errorf("webhooks: %s", p.text)
 	}

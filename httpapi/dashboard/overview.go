@@ -56,6 +56,14 @@ func row(op *status.Operation) *operationRow {
 // Percent is the progress for people.
 func (r *operationRow) Percent() int { return percent(r.Progress) }
 
+// Files is how many files went in.
+func (r *operationRow) Files() (n int) {
+	for _, it := range r.Items {
+		n += len(it.Inputs)
+	}
+	return n
+}
+
 // Name is the file that stands for the operation.
 func (r *operationRow) Name() string {
 	for _, it := range r.Items {

@@ -188,6 +188,10 @@ func tookText(d time.Duration) string {
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
 	case d < time.Minute:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Hour && d%time.Minute == 0:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d%time.Hour == 0:
+		return countText(int(d.Hours())) + " h"
 	case d < time.Hour:
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	}

@@ -199,7 +199,7 @@ func roundUp(v float64, seconds bool) float64 {
 	}
 	v /= scale
 	unit := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, f := range []float64{1, 2, 4, 6, 8, 10} {
+	for _, f := range []float64{1, 2, 3, 4, 6, 8, 10} {
 		if f*unit >= v {
 			return f * unit * scale
 		}
