@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, string, error) {
@@ -150,6 +151,17 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"keys", "help"}, 0, "revoke"},
 		{[]string{"keys", "fold"}, 2, "fold"},
 		{[]string{"keys", "create"}, 2, "--name"},
+		{[]string{"keys", "create", "--name", "a", "--scopes", "all"}, 2, "upload, operate, read, admin"},
+		{[]string{"keys", "create", "--name", "a", "--scopes", ""}, 2, "needs a scope"},
+		{[]string{"keys", "create", "--name", "a", "--rate-burst", "3"}, 2, "--rate"},
+		{[]string{"accounts"}, 2, "create"},
+		{[]string{"accounts", "help"}, 0, "disable"},
+		{[]string{"accounts", "fold"}, 2, "fold"},
+		{[]string{"accounts", "create"}, 2, "--name"},
+		{[]string{"accounts", "create", "--name", "a", "--stored", "much"}, 2, "size"},
+		{[]string{"accounts", "create", "--name", "a", "--parallel", "-1"}, 2, "number"},
+		{[]string{"accounts", "create", "--name", "a/b", "--data-dir", t.TempDir()}, 1, "slash"},
+		{[]string{"accounts", "enable", "--data-dir", t.TempDir(), "nobody"}, 1, "no account"},
 		{[]string{"nonsense"}, 2, "nonsense"},
 		{[]string{"--nonsense"}, 2, "nonsense"},
 		{[]string{"convert", "a"}, 2, "arguments"},
@@ -205,5 +217,61 @@ func TestLimitFlags(t *testing.T) {
 	}
 	if cfg.engines.Limits != want || cfg.api.Limits.Output != 5<<20 {
 		t.Errorf("%+v, output %d", cfg.engines.Limits, cfg.api.Limits.Output)
+	}
+}
+
+func TestAccountFlags(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parse(t, nil)
+	if err != nil || cfg.limits != (sqlstore.Limits{}) || cfg.sessionTime != 7*24*time.Hour {
+		t.Errorf("defaults: %+v, %v, %v", cfg.limits, cfg.sessionTime, err)
+	}
+	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_ACCOUNT_PARALLEL": "4"}, "--account-stored", "10GB", "--account-bytes-per-day", "1GiB", "--account-operations-per-day", "1000", "--session-time", "1h")
+	if err != nil || cfg.limits != (sqlstore.Limits{StoredBytes: 10e9, BytesPerDay: 1 << 30, OperationsPerDay: 1000, Parallel: 4}) || cfg.sessionTime != time.Hour {
+		t.Errorf("%+v, %v, %v", cfg.limits, cfg.sessionTime, err)
+	}
+	if _, _, err = parse(t, nil, "--account-stored", "0", "--session-time", "0s"); err == nil || !strings.Contains(err.Error(), "--session-time") {
+		t.Errorf("no session time: %v", err)
+	}
+}
+
+// What a data directory has of accounts and keys, as the commands show and change it.
+func TestAccountCommands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	do := func(code int, args ...string) (out, errs string) {
+		t.Helper()
+		var o, e bytes.Buffer
+		if got := run(t.Context(), append(args[:2:2], append([]string{"--data-dir", dir}, args[2:]...)...), &o, &e, func(string) (string, bool) { return "", false }); got != code {
+			t.Errorf("%v: exit code %d, %s", args, got, &e)
+		}
+		return strings.TrimSpace(o.String()), e.String()
+	}
+	password, errs := do(0, "accounts", "create", "--name", "Ada", "--stored", "1MB")
+	if len(password) != 23 || strings.Contains(errs, password) {
+		t.Errorf("password %q, beside it %q", password, errs)
+	}
+	do(1, "accounts", "create", "--name", "ADA")
+	key, _ := do(0, "keys", "create", "--name", "form", "--account", "ada", "--scopes", "upload,read", "--rate", "2", "--rate-burst", "9")
+	if !strings.HasPrefix(key, "fw_") {
+		t.Errorf("key %q", key)
+	}
+	do(0, "keys", "create", "--name", "robot", "--account", "robot")
+	keys, _ := do(0, "keys", "list")
+	lines := strings.Split(keys, "\n")
+	if len(lines) != 3 || !strings.Contains(lines[1], "Ada") || !strings.Contains(lines[1], "upload,read") || !strings.Contains(lines[2], "robot") || !strings.Contains(lines[2], "upload,operate,read") || strings.Contains(keys, key) {
+		t.Errorf("keys:\n%s", keys)
+	}
+	if again, _ := do(0, "accounts", "password", "ada"); len(again) != 23 || again == password {
+		t.Errorf("another password %q", again)
+	}
+	do(1, "accounts", "password", "robot") // it has no name
+	do(0, "accounts", "disable", "Ada")
+	do(0, "accounts", "disable", "robot")
+	do(0, "accounts", "enable", "robot")
+	list, _ := do(0, "accounts", "list")
+	lines = strings.Split(list, "\n")
+	if len(lines) != 3 || !strings.Contains(lines[1], "disabled") || !strings.HasSuffix(lines[2], "active") {
+		t.Errorf("accounts:\n%s", list)
 	}
 }

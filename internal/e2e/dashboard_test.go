@@ -131,7 +131,11 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 // shot writes a picture of the page if pictures are wanted.
 func shot(tab *browsertest.Tab, name string) {
 	if *screenshots != "" {
-		tab.Do(chromedp.Sleep(time.Second)) // viewers of documents are no part of the page
+		pause := time.Second
+		if count(tab, "iframe") > 0 {
+			pause = 6 * time.Second // the viewer of documents does not say when it is ready
+		}
+		tab.Do(chromedp.Sleep(pause))
 		tab.Screenshot(filepath.Join("..", "..", *screenshots, "dashboard-"+name+".png"))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // An Account owns files, operations and keys.
@@ -216,6 +218,10 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error
 			a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel)
 		return err
 	})
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) && pe.Code == "23505" { // an account of that name was made meanwhile
+		err = fmt.Errorf("account %q: %w", id, ErrNameTaken)
+	}
 	if err != nil {
 		return nil, err
 	}

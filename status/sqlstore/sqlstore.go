@@ -1,5 +1,5 @@
-// Package sqlstore keeps operations, file records, API keys and settings in a
-// database: SQLite, which is one file, no server, no cgo, or PostgreSQL, which
+// Package sqlstore keeps operations, file records, accounts, API keys, webhooks and
+// settings in a database: SQLite, which is one file, no server, no cgo, or PostgreSQL, which
 // several processes on several machines share.
 //
 //	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: "data/filewright.db", Exclusive: true})

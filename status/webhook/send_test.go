@@ -122,13 +122,17 @@ func TestSchedule(t *testing.T) {
 			break
 		}
 		last := attempts[n-1]
-		waits = append(waits, d.Next.Sub(last.At.Add(last.Took)).Round(5*time.Second))
+		waits = append(waits, d.Next.Sub(last.At.Add(last.Took)))
 		if _, err := other.Exec(`UPDATE webhook_deliveries SET due_ms = 0`); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
-	if !slices.Equal(waits, want) {
+	// Whatever the machine needs to write down what came of an attempt.
+	soon := func(got, want time.Duration) bool {
+		return got > want-10*time.Millisecond && got < want+patience
+	}
+	if !slices.EqualFunc(waits, want, soon) {
 		t.Errorf("attempts are made after %v, want %v", waits, want)
 	}
 	for _, m := range r.wait(t, 10) {
@@ -308,8 +312,8 @@ func TestFailing(t *testing.T) {
 	if err != nil || e.Disabled.IsZero() || !strings.Contains(e.Reason, "every attempt has failed since") {
 		t.Fatalf("endpoint %+v, error %v", e, err)
 	}
-	if took := attempts[len(attempts)-1].At.Sub(attempts[0].At); d.Attempts < 2 || took < 200*time.Millisecond {
-		t.Errorf("disabled after %d attempts in %v", d.Attempts, took)
+	if after := e.Disabled.Sub(attempts[0].At); d.Attempts < 2 || after < 290*time.Millisecond {
+		t.Errorf("disabled after %d attempts in %v", d.Attempts, after)
 	}
 
 	// By hand it can be reached all the same.

@@ -1,0 +1,57 @@
+package account
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Attempts come back one by one, successes count for nothing, and memory is bounded.
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	th := newThrottle()
+	th.now = func() time.Time { return now }
+	fail := func(name, from string) bool {
+		_, err := th.begin(name, from)
+		return err == nil
+	}
+	for i := range loginBurst {
+		if !fail("ada", fmt.Sprint(i)) {
+			t.Fatalf("attempt %d was refused", i)
+		}
+	}
+	if fail("ada", "elsewhere") {
+		t.Error("one attempt too many")
+	}
+	now = now.Add(loginSpacing)
+	if !fail("ada", "elsewhere") || fail("ada", "elsewhere") {
+		t.Error("not one attempt after a while")
+	}
+	for range 5 * loginBurst {
+		succeeded, err := th.begin("bob", "home")
+		if err != nil {
+			t.Fatal(err)
+		}
+		succeeded()
+	}
+	for i := range 2 * maxThrottled {
+		th.begin(fmt.Sprint("name", i), fmt.Sprint("from", i))
+		if succeeded, err := th.begin("eve", fmt.Sprint("other", i)); err == nil {
+			succeeded()
+		}
+	}
+	if len(th.until) > maxThrottled || len(th.known) > maxThrottled {
+		t.Errorf("%d and %d entries", len(th.until), len(th.known))
+	}
+	// What was used up stays so among many others.
+	for range loginBurst {
+		fail("victim", "")
+	}
+	for i := range maxThrottled / 2 {
+		fail(fmt.Sprint("more", i), "")
+	}
+	if fail("victim", "") {
+		t.Error("others have made it forget")
+	}
+}
