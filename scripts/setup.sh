@@ -57,7 +57,12 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want zstd command -v zstd
 	want python3 command -v python3
 	want curl command -v curl
+	# The dashboard is tested in a whole browser, not in the headless shell, and for
+	# accessibility with axe-core, which comes from npm.
+	whole_browser() { command -v chromium || command -v google-chrome-stable || command -v google-chrome; }
+	want chromium whole_browser
 	want nodejs command -v node
+	want npm command -v npm
 	# Tests run servers of their own, which need no service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
@@ -66,7 +71,6 @@ fi
 if [ "$mode" = bench ]; then
 	want ghostscript command -v gs
 	want mupdf-tools command -v mutool
-	want npm command -v npm
 fi
 
 # The S3 server that tests run is a Go program, built once into the build cache.
@@ -78,6 +82,17 @@ s3server() {
 	fi
 }
 s3server
+
+# axe-core is what the lock file says, beside the package that uses it.
+axe() {
+	local dir
+	dir=$(cd "$(dirname "$0")/.." && pwd)/internal/browsertest
+	if [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
+		return
+	fi
+	echo "Installing: axe-core in internal/browsertest/node_modules"
+	(cd "$dir" && npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/.installed)
+}
 
 # sharp is no package of the system. Without it the comparison reports it as missing.
 sharp() {
@@ -109,6 +124,7 @@ if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(o
 fi
 finished() { # ends the script if nothing is missing
 	if [ ${#need[@]} -eq 0 ]; then
+		axe
 		sharp
 		exit 0
 	fi
@@ -136,4 +152,5 @@ fi
 finished
 echo "Installing: ${need[*]}"
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
+axe
 sharp

@@ -100,6 +100,7 @@ type serverConfig struct {
 	logLevel   slog.Level
 	engines    engineConfig
 	cluster    clusterConfig
+	dashboard  bool
 	webhooks   webhookConfig
 	api        httpapi.Config
 
@@ -113,6 +114,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
+	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard for people at /dashboard/")
 	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For; only behind a proxy that sets them")
 	fs.Func("cors-origins", "web `origins` that may call from a browser, separated by commas; * for all", func(v string) error {
 		s.api.Origins = splitList(v)

@@ -50,9 +50,10 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	var handler http.Handler = app.service
-	if cfg.cluster.role == roleWorker {
-		handler = workerOnly(handler)
+	handler, closeDashboard, err := app.handler(&cfg)
+	if err != nil {
+		ln.Close()
+		return err
 	}
 	srv := &http.Server{
 		Handler:           handler,
@@ -64,6 +65,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		WriteTimeout: time.Minute + cfg.api.Limits.Stall,
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	srv.RegisterOnShutdown(closeDashboard)
 	base := "http://" + ln.Addr().String()
 	if cfg.publicURL != "" {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
@@ -76,7 +78,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 			return err
 		}
 	}
-	app.welcome(c, base, first)
+	app.welcome(c, base, cfg.dashboard && cfg.cluster.role != roleWorker, first)
 
 	// Handlers are to see the service live a little longer than the
 	// listener, and work to be drained while the last answers go out.
@@ -394,9 +396,13 @@ func (a *app) begin(ctx context.Context) (f firstStart, err error) {
 
 // welcome tells people where the server is and, at the very first start, how to
 // try it.
-func (a *app) welcome(c *cli, base string, first firstStart) {
+func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	base = strings.TrimSuffix(base, "/")
-	fmt.Fprintf(c.out, "Filewright %s is ready at %s (documentation: %s/docs)\n", version, base, base)
+	pages := fmt.Sprintf("documentation: %s/docs", base)
+	if dashboard {
+		pages = fmt.Sprintf("dashboard: %s/dashboard/, %s", base, pages)
+	}
+	fmt.Fprintf(c.out, "Filewright %s is ready at %s (%s)\n", version, base, pages)
 	var missing []string
 	if a.set != nil {
 		for _, e := range a.set.Engines() {

@@ -70,6 +70,8 @@ var arrows = map[string][]string{
 	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
 	"httpapi/account": {"httpapi", "status/sqlstore"},
 	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "status/sqlstore", "status/webhook"},
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "status", "status/sqlstore", "status/webhook", "upload", "capability",
+		"fileops/format"},
 }
 
 // programs may import every package but those for tests.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/filewright/filewright/upload/blob/s3blob"
+)
+
+func TestWithDashboard(t *testing.T) {
+	t.Parallel()
+	says := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(text)) })
+	}
+	h := withDashboard(says("pages"), says("service"))
+	const html = "text/html,application/xhtml+xml,*/*;q=0.8"
+	for _, tt := range []struct{ method, path, accept, want string }{
+		{"GET", "/dashboard/", html, "pages"},
+		{"POST", "/dashboard/login", html, "pages"},
+		{"GET", "/dashboard", "", "/dashboard/"},
+		{"GET", "/", html, "/dashboard/"},
+		{"GET", "/", "", "service"}, // programs are told that there is nothing
+		{"GET", "/", "application/json", "service"},
+		{"POST", "/", html, "service"},
+		{"GET", "/docs", html, "service"},
+		{"GET", "/dashboards", html, "service"},
+		{"PUT", "/v1/upload/a//b/../dashboard/", "", "service"},
+	} {
+		r := httptest.NewRequest(tt.method, "http://example.com"+tt.path, nil)
+		r.Header.Set("Accept", tt.accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		got := w.Body.String()
+		if w.Code == http.StatusSeeOther {
+			got = w.Header().Get("Location")
+		}
+		if got != tt.want {
+			t.Errorf("%s %s for %q: %s, want %s", tt.method, tt.path, tt.accept, got, tt.want)
+		}
+	}
+}
+
+// Browsers may send parts to the bucket, wherever it is in URLs.
+func TestUploadOrigins(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		bucket *s3blob.Config
+		want   []string
+	}{
+		"no bucket":       {nil, nil},
+		"private":         {&s3blob.Config{Bucket: "b", Endpoint: "https://s3.example.com", Private: true}, nil},
+		"Amazon":          {&s3blob.Config{Bucket: "b"}, []string{"https://*.amazonaws.com"}},
+		"path style":      {&s3blob.Config{Bucket: "b", Endpoint: "http://127.0.0.1:9000", Addressing: s3blob.PathStyle}, []string{"http://127.0.0.1:9000"}},
+		"without scheme":  {&s3blob.Config{Bucket: "b", Endpoint: "s3.example.com"}, []string{"https://s3.example.com", "https://b.s3.example.com"}},
+		"public endpoint": {&s3blob.Config{Bucket: "b", Endpoint: "http://minio:9000", PublicEndpoint: "https://files.example.com", Addressing: s3blob.PathStyle}, []string{"https://files.example.com"}},
+	} {
+		cfg := serverConfig{bucket: tt.bucket}
+		if got := cfg.uploadOrigins(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

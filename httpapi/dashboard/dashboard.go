@@ -1,0 +1,285 @@
+// Package dashboard is the service for people: pages to see operations, usage and
+// formats, to manage keys, webhooks and accounts, and to try everything out.
+//
+// [New] returns an http.Handler for the paths under [Path]. Pages are made on the
+// server and work without JavaScript, all but the try-it page and live updates;
+// the scripts call the public API with the session's cookie, so that the
+// [httpapi.Service] must be served under the same origin and must recognise
+// sessions, as account.Accounts does.
+//
+//	mux.Handle(dashboard.Path, dash)
+//	mux.Handle("/", service)
+//
+// # Security
+//
+// Whoever is logged in sees and changes only what is of the own account;
+// administrators manage accounts too. Forms of other sites are refused
+// (net/http.CrossOriginProtection), scripts and styles are only those of this
+// package (Content-Security-Policy), and the names of files, which strangers
+// choose, go through html/template.
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/status/webhook"
+)
+
+// Path is where the dashboard is: every address in its pages begins with it.
+const Path = "/dashboard/"
+
+// Config configures a [Dashboard].
+type Config struct {
+	Service  *httpapi.Service  // required
+	Accounts *account.Accounts // required
+	Webhooks *webhook.Webhooks // nil: there are no pages for webhooks
+	Version  string            // of the program, for people; "": it is not shown
+
+	// Connect are origins besides the own that browsers may upload to, such as
+	// that of the bucket if uploads go straight there.
+	Connect []string
+
+	Log *slog.Logger // nil discards
+}
+
+// A Dashboard serves the pages. It is safe for concurrent use.
+type Dashboard struct {
+	cfg    Config
+	log    *slog.Logger
+	assets *assets
+	pages  *pages
+	csp    string
+	serve  http.Handler
+
+	closing context.Context // done when no more live updates are sent
+	close   context.CancelFunc
+
+	mu      sync.Mutex
+	streams map[string]int // pages that get live updates, by account; "" is all of them
+}
+
+// These bound the pages that get live updates at a time, of all accounts and of one;
+// other pages ask again from time to time.
+const (
+	maxStreams    = 1000
+	maxOwnStreams = 30
+)
+
+// formTime is how long a form may take to arrive, and fileTime how long a file that is
+// looked at may take to be sent; what is longer is asked for in parts.
+const (
+	formTime = 30 * time.Second
+	fileTime = 15 * time.Minute
+)
+
+// maxForm bounds the bytes of a form.
+const maxForm = 256 << 10
+
+// New returns a dashboard.
+func New(cfg Config) (*Dashboard, error) {
+	if cfg.Service == nil || cfg.Accounts == nil {
+		return nil, errors.New("dashboard: Config.Service and Config.Accounts are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Dashboard{cfg: cfg, log: cfg.Log, streams: make(map[string]int)}
+	var err error
+	if d.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	if d.pages, err = loadPages(d.assets); err != nil {
+		return nil, err
+	}
+	for _, origin := range cfg.Connect {
+		if strings.ContainsAny(origin, "; ,\t\n'\"") {
+			return nil, errors.New("dashboard: Config.Connect has what is no origin")
+		}
+	}
+	d.csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; frame-src 'self'; connect-src " +
+		strings.Join(append([]string{"'self'"}, cfg.Connect...), " ") + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	d.closing, d.close = context.WithCancel(context.Background())
+	protect := http.NewCrossOriginProtection()
+	protect.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.fail(&visit{w: w, r: r}, http.StatusForbidden, "Not from here", "This form was sent by another site, so nothing was done.")
+	}))
+	d.serve = protect.Handler(d.routes())
+	return d, nil
+}
+
+// Close ends the live updates of all pages, so that a server can be shut down.
+func (d *Dashboard) Close() { d.close() }
+
+// ServeHTTP serves the pages.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", d.csp)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	}
+	if r.Method == http.MethodPost {
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime)) // the server sets it anew for the next request
+	}
+	d.serve.ServeHTTP(w, r)
+}
+
+func (d *Dashboard) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+Path+"static/{hash}/{name}", d.assets)
+	open := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, guest)) }
+	open("GET login", d.loginPage)
+	open("POST login", d.login)
+	open("POST theme", d.setTheme)
+
+	half := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, unchanged)) }
+	half("GET password", d.passwordPage)
+	half("POST password", d.password)
+	half("POST logout", d.logout)
+
+	own := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, member)) }
+	own("GET {$}", d.overview)
+	own("GET events", d.events)
+	own("GET try", d.try)
+	own("GET try/parameters", d.tryParameters)
+	own("GET operations", d.operations)
+	own("GET operations/{id}", d.operation)
+	own("POST operations/{id}/cancel", d.cancelOperation)
+	own("GET files/{key}", d.file)
+	own("GET keys", d.keys)
+	own("POST keys", d.createKey)
+	own("POST keys/{id}/revoke", d.revokeKey)
+	own("GET usage", d.usage)
+	own("GET formats", d.formats)
+	own("GET settings", d.settings)
+	own("POST settings/password", d.changePassword)
+	own("POST settings/sessions", d.endSessions)
+	if d.cfg.Webhooks != nil {
+		own("GET webhooks", d.webhooks)
+		own("POST webhooks", d.createWebhook)
+		own("GET webhooks/{id}", d.webhook)
+		own("POST webhooks/{id}", d.updateWebhook)
+		own("POST webhooks/{id}/{what}", d.webhookAction)
+		own("GET webhooks/{id}/deliveries/{delivery}", d.delivery)
+		own("POST webhooks/{id}/deliveries/{delivery}/replay", d.replay)
+	}
+
+	admin := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, administrator)) }
+	admin("GET accounts", d.accounts)
+	admin("POST accounts", d.createAccount)
+	admin("GET accounts/{id}", d.account)
+	admin("POST accounts/{id}", d.updateAccount)
+	admin("POST accounts/{id}/{what}", d.accountAction)
+	admin("POST accounts/{id}/keys/{key}/revoke", d.revokeAccountKey)
+	own("GET ", func(v *visit) error { return fs.ErrNotExist })
+	return mux
+}
+
+// at puts the path in front of a pattern's.
+func at(pattern string) string {
+	method, rest, _ := strings.Cut(pattern, " ")
+	return method + " " + Path + rest
+}
+
+// A visit is one request of one visitor.
+type visit struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	who   *sqlstore.Account // nil: not logged in
+	token string            // of the session
+}
+
+// owner is whose operations and files the visitor sees.
+func (v *visit) owner() string { return v.who.ID }
+
+// Who may visit a page.
+type audience int
+
+const (
+	guest         audience = iota // everybody
+	unchanged                     // who is logged in, also with a one-time password
+	member                        // who is logged in
+	administrator                 // who manages accounts
+)
+
+// visitor lets those through who may visit a page.
+func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{w: w, r: r}
+		if c, err := r.Cookie(account.CookieName); err == nil {
+			who, err := d.cfg.Accounts.Session(r.Context(), c.Value)
+			switch {
+			case err == nil:
+				v.who, v.token = who, c.Value
+			case !errors.Is(err, account.ErrNoSession):
+				d.answer(v, err)
+				return
+			}
+		}
+		switch {
+		case to == guest:
+		case v.who == nil:
+			d.toLogin(v)
+			return
+		case v.who.MustChange && to > unchanged:
+			d.redirect(v, "password")
+			return
+		case to == administrator && !v.who.Administrator:
+			d.answer(v, fs.ErrNotExist)
+			return
+		}
+		if r.Method == http.MethodPost {
+			if err := r.ParseForm(); err != nil {
+				d.fail(v, http.StatusBadRequest, "That did not arrive", "The form could not be read. Please try again.")
+				return
+			}
+		}
+		if err := h(v); err != nil {
+			d.answer(v, err)
+		}
+	})
+}
+
+// answer tells of an error that is not the visitor's.
+func (d *Dashboard) answer(v *visit, err error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.fail(v, http.StatusNotFound, "Nothing here", "There is nothing under this address, or it has expired, or it belongs to someone else.")
+	case v.r.Context().Err() != nil:
+	default:
+		d.log.Error("dashboard: request failed", "method", v.r.Method, "path", v.r.URL.Path, "err", err)
+		d.fail(v, http.StatusInternalServerError, "Something went wrong", "The server could not do this just now. Nothing is lost; please try again.")
+	}
+}
+
+func (d *Dashboard) fail(v *visit, status int, title, text string) {
+	if v.r.Header.Get("Accept") == "application/json" {
+		http.Error(v.w, text, status)
+		return
+	}
+	d.render(v, status, page{Template: "error", Title: title, Nav: "none", Body: struct{ Title, Text string }{title, text}})
+}
+
+// redirect sends the visitor to another page after a form.
+func (d *Dashboard) redirect(v *visit, to string) error {
+	http.Redirect(v.w, v.r, Path+to, http.StatusSeeOther)
+	return nil
+}
+
+var _ http.Handler = (*Dashboard)(nil)

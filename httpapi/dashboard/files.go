@@ -1,0 +1,49 @@
+package dashboard
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/filewright/filewright/upload"
+)
+
+// file answers GET …/files/{key} with a file of the visitor's to be looked at in
+// the browser. It has only types that browsers do not run; what is not among them
+// can be downloaded from the service.
+func (d *Dashboard) file(v *visit) error {
+	f, obj, err := d.cfg.Service.Uploads().Open(v.r.Context(), v.owner(), v.r.PathValue("key"))
+	if errors.Is(err, upload.ErrExpired) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return err
+	}
+	defer obj.Close()
+	typ := previewType(f.Name)
+	if typ == "" {
+		return fs.ErrNotExist
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", typ)
+	h.Set("Content-Disposition", "inline")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'; sandbox")
+	if typ == "application/pdf" {
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; frame-ancestors 'self'") // a sandbox keeps Chromium from showing it
+	}
+	h.Set("X-Frame-Options", "SAMEORIGIN")
+	h.Set("ETag", `"`+f.ETag+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
+	if l, ok := obj.(interface{ File() *os.File }); ok {
+		content = l.File()
+	}
+	rc := http.NewResponseController(v.w)
+	rc.SetWriteDeadline(time.Now().Add(fileTime))
+	defer rc.SetWriteDeadline(time.Time{}) // the connection may go on to serve others
+	http.ServeContent(v.w, v.r, "", f.Created, content)
+	return nil
+}

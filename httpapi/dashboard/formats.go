@@ -1,0 +1,121 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi"
+)
+
+type formatsPage struct {
+	Query    string
+	Families []*formatFamily
+	Any      []string // actions on every file
+	Count    int
+	Engines  []httpapi.Engine
+	Sandbox  *httpapi.Sandbox
+	Tier     tier
+}
+
+type formatFamily struct {
+	Name    string
+	Formats []*formatRow
+}
+
+type formatRow struct {
+	Ext, Title string
+	Aliases    []string
+	Actions    []string
+	Targets    []string
+	Engines    []string
+}
+
+// A tier says what the tier of a sandbox means.
+type tier struct{ Kind, Title, Text string }
+
+func tierOf(s *httpapi.Sandbox) tier {
+	switch {
+	case s == nil:
+		return tier{"warn", "Not known", "This server does not say how its engines are confined."}
+	case s.Tier >= 2:
+		return tier{"ok", "Tier 2", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}
+	case s.Tier == 1:
+		return tier{"warn", "Tier 1", "Engines are confined in part: one of files and system calls."}
+	}
+	return tier{"bad", "Tier 0", "Engines are not confined. A hostile file could read other files or call the network."}
+}
+
+var familyNames = []struct {
+	family format.Family
+	name   string
+}{
+	{format.Document, "Documents"}, {format.Slides, "Slides"}, {format.Sheet, "Sheets"}, {format.Image, "Pictures"},
+	{format.Audio, "Audio"}, {format.Video, "Video"}, {format.Archive, "Archives"}, {format.Other, "Others"},
+}
+
+func (d *Dashboard) formats(v *visit) error {
+	b := formatsPage{Query: strings.TrimSpace(v.r.URL.Query().Get("q")), Engines: d.cfg.Service.Engines(), Sandbox: d.cfg.Service.Sandbox()}
+	b.Tier = tierOf(b.Sandbox)
+	rows := make(map[format.Format]*formatRow)
+	byFamily := make(map[format.Family][]*formatRow)
+	add := func(to *[]string, what string) {
+		if !slices.Contains(*to, what) {
+			*to = append(*to, what)
+		}
+	}
+	for e := range d.cfg.Service.Capabilities().Entries() {
+		if e.Format == format.Any {
+			add(&b.Any, e.Action)
+			continue
+		}
+		r := rows[e.Format]
+		if r == nil {
+			r = &formatRow{Ext: string(e.Format), Title: e.Format.Title()}
+			for _, a := range e.Format.Aliases() {
+				r.Aliases = append(r.Aliases, string(a))
+			}
+			rows[e.Format] = r
+			byFamily[e.Format.Family()] = append(byFamily[e.Format.Family()], r)
+		}
+		add(&r.Actions, e.Action)
+		add(&r.Engines, e.Engine)
+		if e.Action != "convert" {
+			continue
+		}
+		for _, p := range e.Params {
+			if p.Name == "convert_to" {
+				for _, t := range p.Enum {
+					add(&r.Targets, t)
+				}
+			}
+		}
+	}
+	for _, f := range familyNames {
+		fam := &formatFamily{Name: f.name}
+		for _, r := range byFamily[f.family] {
+			slices.Sort(r.Actions)
+			slices.Sort(r.Targets)
+			slices.Sort(r.Engines)
+			if r.matches(b.Query) {
+				fam.Formats = append(fam.Formats, r)
+			}
+		}
+		slices.SortFunc(fam.Formats, func(x, y *formatRow) int { return strings.Compare(x.Ext, y.Ext) })
+		if b.Count += len(fam.Formats); len(fam.Formats) > 0 {
+			b.Families = append(b.Families, fam)
+		}
+	}
+	return d.render(v, http.StatusOK, page{Template: "formats", Title: "Formats", Nav: "formats", Body: b})
+}
+
+// matches tells whether a search finds the format: by its extension, its title,
+// what it becomes or an engine.
+func (r *formatRow) matches(query string) bool {
+	q := strings.ToLower(strings.TrimPrefix(query, "."))
+	if q == "" || r.Ext == q || slices.Contains(r.Aliases, q) || strings.Contains(strings.ToLower(r.Title), q) {
+		return true
+	}
+	return slices.ContainsFunc(r.Engines, func(e string) bool { return strings.Contains(strings.ToLower(e), q) }) || slices.Contains(r.Actions, q)
+}

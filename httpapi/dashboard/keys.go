@@ -1,0 +1,142 @@
+package dashboard
+
+import (
+	"cmp"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+type keysPage struct {
+	Keys   []*sqlstore.Key // that are valid
+	Old    []*sqlstore.Key // that are not any more
+	Raw    string          // of the key that has just been made
+	New    *sqlstore.Key
+	Form   keyForm
+	Scopes []scopeChoice
+	Open   bool // the form is shown at once
+}
+
+// A keyForm is the form for a new key, as it was sent.
+type keyForm struct {
+	Name, Expires, Rate string
+	Scopes              []string
+	NameError           string
+	ScopeError          string
+	RateError           string
+}
+
+// Has tells whether a scope is chosen.
+func (f keyForm) Has(scope string) bool { return slices.Contains(f.Scopes, scope) }
+
+type scopeChoice struct{ Name, Title, Text string }
+
+var scopeChoices = []scopeChoice{
+	{"upload", "Upload", "send files, and delete them"},
+	{"operate", "Operate", "start operations and cancel them"},
+	{"read", "Read", "see operations, results and formats"},
+	{"admin", "Admin", "manage keys, webhooks and usage by the admin API"},
+}
+
+var expiries = map[string]time.Duration{
+	"": 0, "7": 7 * 24 * time.Hour, "30": 30 * 24 * time.Hour, "90": 90 * 24 * time.Hour, "365": 365 * 24 * time.Hour,
+}
+
+func (d *Dashboard) keys(v *visit) error {
+	return d.showKeys(v, http.StatusOK, keysPage{Form: keyForm{Scopes: []string{"upload", "operate", "read"}}})
+}
+
+func (d *Dashboard) showKeys(v *visit, code int, b keysPage) error {
+	all, err := d.cfg.Accounts.Keys().List(v.r.Context(), v.owner())
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, k := range all {
+		if k.Valid(now) {
+			b.Keys = append(b.Keys, k)
+		} else {
+			b.Old = append(b.Old, k)
+		}
+	}
+	newest := func(x, y *sqlstore.Key) int { return y.Created.Compare(x.Created) }
+	slices.SortStableFunc(b.Keys, newest)
+	slices.SortStableFunc(b.Old, newest)
+	b.Old = b.Old[:min(len(b.Old), 20)]
+	b.Scopes = scopeChoices
+	b.Open = b.Open || len(b.Keys) == 0 && b.Raw == ""
+	return d.render(v, code, page{Template: "keys", Title: "API keys", Nav: "keys", Body: b})
+}
+
+func (d *Dashboard) createKey(v *visit) error {
+	f := keyForm{
+		Name: strings.TrimSpace(v.r.FormValue("name")), Expires: v.r.FormValue("expires"), Rate: strings.TrimSpace(v.r.FormValue("rate")),
+		Scopes: v.r.Form["scope"],
+	}
+	n := account.NewKey{Name: f.Name, Account: v.owner()}
+	if f.Name == "" || len(f.Name) > 100 {
+		f.NameError = "A name of up to 100 characters, so that you recognise it."
+	}
+	life, ok := expiries[f.Expires]
+	if !ok {
+		life = expiries["30"]
+	}
+	if life > 0 {
+		n.Expires = time.Now().Add(life)
+	}
+	scopes, err := httpapi.ParseScope(strings.Join(f.Scopes, " "))
+	if err != nil || scopes == 0 {
+		f.ScopeError = "Choose at least one."
+	}
+	n.Scopes = scopes
+	if f.Rate != "" {
+		perSecond, err := strconv.ParseFloat(f.Rate, 64)
+		if err != nil || !(perSecond > 0 && perSecond <= 1e6) {
+			f.RateError = "A number above 0, or nothing."
+		}
+		n.Rate = httpapi.Rate{PerSecond: perSecond, Burst: max(1, int(10*perSecond))}
+	}
+	if cmp.Or(f.NameError, f.ScopeError, f.RateError) != "" {
+		return d.showKeys(v, http.StatusUnprocessableEntity, keysPage{Form: f, Open: true})
+	}
+	raw, key, err := d.cfg.Accounts.Keys().Create(v.r.Context(), n)
+	if err != nil {
+		return err
+	}
+	return d.showKeys(v, http.StatusOK, keysPage{Raw: raw, New: key, Form: keyForm{Scopes: []string{"upload", "operate", "read"}}})
+}
+
+func (d *Dashboard) revokeKey(v *visit) error {
+	return d.revoke(v, v.owner(), v.r.PathValue("id"), "keys")
+}
+
+// revoke revokes a key of an account and goes on to a page.
+func (d *Dashboard) revoke(v *visit, owner, id, to string) error {
+	keys, err := d.cfg.Accounts.Keys().List(v.r.Context(), owner)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys, func(k *sqlstore.Key) bool { return k.ID == id }) {
+		return fs.ErrNotExist
+	}
+	if err := d.cfg.Accounts.Keys().Revoke(v.r.Context(), id); err != nil {
+		return err
+	}
+	return d.done(v, "revoked", to)
+}
+
+// scopesOf returns the names of a key's scopes.
+func scopesOf(scopes string) []string {
+	s, err := httpapi.ParseScope(scopes)
+	if err != nil || s == 0 {
+		s = httpapi.DefaultScopes
+	}
+	return strings.Fields(s.String())
+}

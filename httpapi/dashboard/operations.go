@@ -1,0 +1,169 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/status"
+)
+
+const operationsPerPage = 25
+
+type operationsPage struct {
+	State  status.State
+	States []status.State
+	Rows   []*operationRow
+	Older  string // address of the next page
+	First  bool   // this is the first page
+}
+
+func (d *Dashboard) operations(v *visit) error {
+	q := v.r.URL.Query()
+	b := operationsPage{State: status.State(q.Get("status")), States: []status.State{status.Queued, status.Running, status.Completed, status.Failed}}
+	switch b.State {
+	case "", status.Queued, status.Running, status.Completed, status.Failed:
+	default:
+		b.State = ""
+	}
+	before := q.Get("before")
+	b.First = before == ""
+	for op, err := range d.cfg.Service.Operations().List(v.r.Context(), status.Query{Owner: v.owner(), State: b.State, Before: before, Limit: operationsPerPage + 1}) {
+		if err != nil {
+			return err
+		}
+		if len(b.Rows) == operationsPerPage {
+			older := url.Values{"before": {b.Rows[operationsPerPage-1].ID}}
+			if b.State != "" {
+				older.Set("status", string(b.State))
+			}
+			b.Older = "operations?" + older.Encode()
+			break
+		}
+		b.Rows = append(b.Rows, row(op))
+	}
+	return d.render(v, http.StatusOK, page{Template: "operations", Title: "Operations", Nav: "operations", Body: b})
+}
+
+type operationPage struct {
+	*operationRow
+	Parts []part
+}
+
+// A part is an item of an operation.
+type part struct {
+	status.Item
+	N      int
+	Waited time.Duration // until the latest attempt; negative: it has not begun
+	Worked time.Duration // in the latest attempt; negative: it has not begun
+}
+
+// Percent is the progress for people.
+func (p part) Percent() int {
+	if p.State.Final() {
+		return 100
+	}
+	return percent(p.Progress)
+}
+
+// Title says what the item is about.
+func (p part) Title() string {
+	switch len(p.Inputs) {
+	case 0:
+		return "–"
+	case 1:
+		return p.Inputs[0].Name
+	}
+	return plural(len(p.Inputs), "file", "files") + " together"
+}
+
+// A view is how a result can be looked at.
+type view struct{ Kind, Address string }
+
+// viewOf says how a result can be shown in a page, if it can.
+func viewOf(f status.File) view {
+	return view{previewKind(f.Name), Path + "files/" + url.PathEscape(f.Key)}
+}
+
+// gone tells whether a file has expired.
+func gone(f status.File) bool { return !f.Expires.IsZero() && time.Now().After(f.Expires) }
+
+// until returns when an item ended, or now.
+func until(it status.Item) time.Time {
+	if it.Finished.IsZero() {
+		return time.Now()
+	}
+	return it.Finished
+}
+
+// HasResults tells whether there is anything to download.
+func (b operationPage) HasResults() bool {
+	return slices.ContainsFunc(b.Items, func(it status.Item) bool { return len(it.Results) > 0 })
+}
+
+// Curl is how to ask for the operation by the API.
+func (b operationPage) Curl() string {
+	return fmt.Sprintf("curl -s \"$API/api/v1/status/%s\" \\\n  -H \"Authorization: Bearer $KEY\"", b.ID)
+}
+
+func (d *Dashboard) operation(v *visit) error {
+	op, err := d.cfg.Service.Operations().Get(v.r.Context(), v.owner(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	b := operationPage{operationRow: row(op)}
+	for i, it := range op.Items {
+		p := part{Item: it, N: i + 1, Waited: -1, Worked: -1}
+		if !it.Started.IsZero() {
+			p.Waited = max(0, it.Started.Sub(op.Created))
+			p.Worked = max(0, until(it).Sub(it.Started))
+		}
+		if !it.State.Final() && !it.Started.IsZero() && it.State == status.Queued {
+			p.Worked = -1 // it waits for another attempt
+		}
+		b.Parts = append(b.Parts, p)
+	}
+	return d.render(v, http.StatusOK, page{Template: "operation", Title: opTitle(op), Nav: "operations", Body: b})
+}
+
+func (d *Dashboard) cancelOperation(v *visit) error {
+	id := v.r.PathValue("id")
+	if _, err := d.cfg.Service.Operations().Cancel(v.r.Context(), v.owner(), id); err != nil {
+		return err
+	}
+	return d.done(v, "cancelled", "operations/"+url.PathEscape(id))
+}
+
+// previewKind tells how browsers can show a file, by its name: "image", "pdf",
+// "audio", "video", "text", or "" if not at all.
+func previewKind(name string) string {
+	f := format.Parse(name)
+	switch f {
+	case format.PDF:
+		return "pdf"
+	case format.HTML, format.SVG, format.XML, format.JSON, format.TXT, format.MD, format.CSV, format.TSV:
+		return "text"
+	case "jpg", "png", "webp", "gif", "avif", "bmp", "ico":
+		return "image"
+	case "mp3", "wav", "flac", "ogg", "opus", "m4a", "aac":
+		return "audio"
+	case "mp4", "webm", "m4v", "mov":
+		return "video"
+	}
+	return ""
+}
+
+// previewType is the type under which a file is shown: never one that browsers
+// would run.
+func previewType(name string) string {
+	if kind := previewKind(name); kind == "text" {
+		return "text/plain; charset=utf-8"
+	} else if kind == "" {
+		return ""
+	}
+	return strings.TrimSpace(format.Parse(name).MIME())
+}

@@ -1,0 +1,308 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// shownActive is how many operations of each state that is not final are shown.
+const shownActive = 12
+
+type overview struct {
+	Used   *used
+	Active []*operationRow
+	Latest []*operationRow
+	Fresh  bool // there never was an operation
+	Server *serverCard
+}
+
+// An operationRow is an operation in a list.
+type operationRow struct {
+	*status.Operation
+	Progress float64
+	Done     int // items that are final
+	Failed   int
+}
+
+func row(op *status.Operation) *operationRow {
+	r := &operationRow{Operation: op}
+	total := 0.0
+	for _, it := range op.Items {
+		if it.State.Final() {
+			r.Done++
+			total++
+		} else {
+			total += it.Progress
+		}
+		if it.State == status.Failed {
+			r.Failed++
+		}
+	}
+	if len(op.Items) > 0 {
+		r.Progress = total / float64(len(op.Items))
+	}
+	return r
+}
+
+// Percent is the progress for people.
+func (r *operationRow) Percent() int { return percent(r.Progress) }
+
+// Files is how many files went in.
+func (r *operationRow) Files() (n int) {
+	for _, it := range r.Items {
+		n += len(it.Inputs)
+	}
+	return n
+}
+
+// Name is the file that stands for the operation.
+func (r *operationRow) Name() string {
+	for _, it := range r.Items {
+		for _, f := range it.Inputs {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// Took is how long the operation took, or has taken until now.
+func (r *operationRow) Took() time.Duration {
+	if r.Finished.IsZero() {
+		return time.Since(r.Created)
+	}
+	return r.Finished.Sub(r.Created)
+}
+
+// A serverCard tells administrators how the server is.
+type serverCard struct {
+	Queues    []status.QueueStats
+	Running   int
+	Queued    int
+	Engines   []httpapi.Engine
+	Available int
+	Sandbox   *httpapi.Sandbox
+}
+
+func (d *Dashboard) overview(v *visit) error {
+	ctx := v.r.Context()
+	b := overview{}
+	var err error
+	if b.Used, err = d.used(ctx, v.who); err != nil {
+		return err
+	}
+	if b.Active, err = d.active(ctx, v.owner()); err != nil {
+		return err
+	}
+	for op, err := range d.cfg.Service.Operations().List(ctx, status.Query{Owner: v.owner(), Limit: 30}) {
+		if err != nil {
+			return err
+		}
+		if op.State.Final() && len(b.Latest) < 8 {
+			b.Latest = append(b.Latest, row(op))
+		}
+	}
+	b.Fresh = len(b.Active) == 0 && len(b.Latest) == 0
+	if v.who.Administrator {
+		if b.Server, err = d.server(ctx); err != nil {
+			return err
+		}
+	}
+	return d.render(v, http.StatusOK, page{Template: "overview", Title: "Overview", Nav: "", Body: b})
+}
+
+// active returns the operations of an account that are not final, those that run
+// first.
+func (d *Dashboard) active(ctx context.Context, owner string) (all []*operationRow, err error) {
+	for _, state := range []status.State{status.Running, status.Queued} {
+		for op, err := range d.cfg.Service.Operations().List(ctx, status.Query{Owner: owner, State: state, Limit: shownActive}) {
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(all, func(r *operationRow) bool { return r.ID == op.ID }) { // it may have begun in between
+				all = append(all, row(op))
+			}
+		}
+	}
+	return all, nil
+}
+
+func (d *Dashboard) server(ctx context.Context) (*serverCard, error) {
+	c := &serverCard{Engines: d.cfg.Service.Engines(), Sandbox: d.cfg.Service.Sandbox()}
+	queues, err := d.cfg.Service.Operations().Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		c.Running += q.Running
+		c.Queued += q.Queued
+	}
+	c.Queues = queues
+	for _, e := range c.Engines {
+		if e.Err == nil {
+			c.Available++
+		}
+	}
+	return c, nil
+}
+
+// used is what an account uses, beside what it may.
+type used struct {
+	sqlstore.Used
+	Limits sqlstore.Limits
+	Today  sqlstore.Usage // of all actions
+}
+
+func (d *Dashboard) used(ctx context.Context, who *sqlstore.Account) (*used, error) {
+	now, err := d.cfg.Accounts.Used(ctx, who.ID)
+	if err != nil {
+		return nil, err
+	}
+	u := &used{Used: now, Limits: who.Limits}
+	today := time.Now()
+	days, err := d.cfg.Accounts.Usage(ctx, who.ID, today, today)
+	for _, one := range days {
+		u.Today.Items += one.Items
+		u.Today.Failed += one.Failed
+		u.Today.BytesIn += one.BytesIn
+		u.Today.BytesOut += one.BytesOut
+		u.Today.Work += one.Work
+	}
+	return u, err
+}
+
+// A quota is what is shown of one kind of use.
+type quota struct {
+	Label, Value, Sub string
+	Limit             int64
+	Percent           int
+}
+
+func share(n, limit int64) int {
+	if limit <= 0 {
+		return 0
+	}
+	return int(min(100*float64(n)/float64(limit), 100))
+}
+
+// Quotas are the kinds of use that can have a limit.
+func (u *used) Quotas() []quota {
+	bytesOf := func(label string, n, limit int64, without string) quota {
+		q := quota{label, bytesText(n), without, limit, share(n, limit)}
+		if limit > 0 {
+			q.Sub = "of " + bytesText(limit)
+		}
+		return q
+	}
+	q := []quota{
+		bytesOf("Stored", u.StoredBytes, u.Limits.StoredBytes, "files and results"),
+		bytesOf("Uploaded today", u.BytesToday, u.Limits.BytesPerDay, "since midnight UTC"),
+		{"Operations today", countText(u.OperationsToday), "since midnight UTC", u.Limits.OperationsPerDay, share(u.OperationsToday, u.Limits.OperationsPerDay)},
+		{"In work now", countText(u.Running), "files", int64(u.Limits.Parallel), share(int64(u.Running), int64(u.Limits.Parallel))},
+	}
+	if n := u.Limits.OperationsPerDay; n > 0 {
+		q[2].Sub = "of " + countText(n)
+	}
+	if n := u.Limits.Parallel; n > 0 {
+		q[3].Sub = "files, of " + countText(n) + " at once"
+	}
+	return q
+}
+
+// streamPause is the least time between two live updates, and streamBeat the
+// time after which a sign of life is sent and the session is looked at again.
+const (
+	streamPause = time.Second
+	streamBeat  = 20 * time.Second
+)
+
+// events answers GET …/events with the operations that are not final, at every
+// change, as server-sent events. A page without it asks again by itself.
+func (d *Dashboard) events(v *visit) error {
+	if !d.beginStream(v.owner()) {
+		http.Error(v.w, "too many live updates", http.StatusServiceUnavailable)
+		return nil
+	}
+	defer d.endStream(v.owner())
+	type activity struct {
+		ID       string       `json:"id"`
+		State    status.State `json:"state"`
+		Progress int          `json:"progress"`
+	}
+	ctx, cancel := context.WithCancel(v.r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.closing, cancel)()
+	rc := http.NewResponseController(v.w)
+	defer rc.SetWriteDeadline(time.Time{})
+	h := v.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
+	send := func(text string) bool {
+		rc.SetWriteDeadline(time.Now().Add(streamBeat)) // where the server cannot, it has one of its own
+		_, err := fmt.Fprint(v.w, text)
+		return err == nil && rc.Flush() == nil
+	}
+	var last []byte
+	beat := time.Now()
+	pause := time.NewTicker(streamPause)
+	defer pause.Stop()
+	for {
+		ops, err := d.active(ctx, v.owner())
+		if err != nil {
+			return nil // the page asks again
+		}
+		now := []activity{}
+		for _, op := range ops {
+			now = append(now, activity{op.ID, op.State, op.Percent()})
+		}
+		b, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !bytes.Equal(b, last):
+			if !send("data: " + string(b) + "\n\n") {
+				return nil
+			}
+			last = b
+		case time.Since(beat) > streamBeat:
+			beat = time.Now()
+			if _, err := d.cfg.Accounts.Session(ctx, v.token); err != nil || !send(": still here\n\n") {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+func (d *Dashboard) beginStream(owner string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams[""] >= maxStreams || d.streams[owner] >= maxOwnStreams {
+		return false
+	}
+	d.streams[""]++
+	d.streams[owner]++
+	return true
+}
+
+func (d *Dashboard) endStream(owner string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams[""]--
+	if d.streams[owner]--; d.streams[owner] == 0 {
+		delete(d.streams, owner)
+	}
+}

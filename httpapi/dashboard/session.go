@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+)
+
+const (
+	themeCookie = "filewright_theme"
+	flashCookie = "filewright_flash"
+)
+
+// A flash is what a page says once about what was just done.
+type flash struct{ Kind, Icon, Text string }
+
+// flashes are all there are: a cookie has only the name of one, so that nobody can
+// make a page say anything else.
+var flashes = map[string]*flash{
+	"password":      {"ok", "check", "The password is changed. Your other sessions have ended."},
+	"revoked":       {"ok", "check", "The key is revoked. Requests with it are refused from now on."},
+	"cancelled":     {"ok", "check", "The operation is cancelled."},
+	"hook-saved":    {"ok", "check", "The webhook is saved."},
+	"hook-deleted":  {"ok", "check", "The webhook is deleted."},
+	"hook-enabled":  {"ok", "check", "The webhook is enabled again."},
+	"hook-disabled": {"ok", "check", "The webhook is disabled. Nothing is sent to it any more."},
+	"test":          {"ok", "check", "A test event is on its way."},
+	"replay":        {"ok", "check", "The delivery is being sent once more."},
+	"session":       {"ok", "check", "The session has ended."},
+	"sessions":      {"ok", "check", "The other sessions have ended."},
+	"account-saved": {"ok", "check", "The account is saved."},
+	"account-off":   {"ok", "check", "The account is disabled. Its sessions have ended and its keys are refused."},
+	"account-on":    {"ok", "check", "The account is enabled again."},
+	"logout":        {"ok", "check", "You are logged out."},
+}
+
+// cookie makes a cookie of the dashboard.
+func (d *Dashboard) cookie(v *visit, name, value, path string, age time.Duration) {
+	c := &http.Cookie{
+		Name: name, Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		MaxAge: int(age / time.Second),
+	}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(v.w, c)
+}
+
+// done goes on to a page that says what was done.
+func (d *Dashboard) done(v *visit, what, to string) error {
+	d.cookie(v, flashCookie, what, Path, time.Minute)
+	return d.redirect(v, to)
+}
+
+func (d *Dashboard) takeFlash(v *visit) *flash {
+	c, err := v.r.Cookie(flashCookie)
+	if err != nil {
+		return nil
+	}
+	d.cookie(v, flashCookie, "", Path, 0)
+	return flashes[c.Value]
+}
+
+// next returns where to go after a form, an address below Path.
+func next(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.IsAbs() || u.Host != "" || strings.HasPrefix(u.Path, "/") || strings.Contains(text, "\\") || strings.Contains(u.Path, "..") {
+		return ""
+	}
+	return text
+}
+
+func (d *Dashboard) toLogin(v *visit) {
+	if v.r.Header.Get("Accept") == "application/json" || v.r.Header.Get("Accept") == "text/event-stream" {
+		http.Error(v.w, "the session has ended", http.StatusUnauthorized)
+		return
+	}
+	to := Path + "login"
+	if v.r.Method == http.MethodGet {
+		if here := strings.TrimPrefix(v.r.URL.RequestURI(), Path); here != "" {
+			to += "?next=" + url.QueryEscape(here)
+		}
+	}
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+}
+
+type loginForm struct{ Name, Next, Error string }
+
+func (d *Dashboard) loginPage(v *visit) error {
+	to := next(v.r.URL.Query().Get("next"))
+	if v.who != nil {
+		return d.redirect(v, to)
+	}
+	return d.render(v, http.StatusOK, page{Template: "login", Title: "Log in", Plain: true, Body: loginForm{Next: to}})
+}
+
+func (d *Dashboard) login(v *visit) error {
+	form := loginForm{Name: strings.TrimSpace(v.r.FormValue("name")), Next: next(v.r.FormValue("next"))}
+	token, _, err := d.cfg.Accounts.Login(v.r.Context(), form.Name, v.r.FormValue("password"), d.cfg.Accounts.From(v.r))
+	switch {
+	case tooMany(err):
+		form.Error = "Too many attempts. Please wait a minute and try again."
+	case errors.Is(err, account.ErrCredentials):
+		form.Error = "The name or the password is not right."
+	case err != nil:
+		return err
+	default:
+		d.cfg.Accounts.SetCookie(v.w, v.r, token)
+		return d.redirect(v, form.Next)
+	}
+	return d.render(v, http.StatusUnauthorized, page{Template: "login", Title: "Log in", Plain: true, Body: form})
+}
+
+// tooMany tells whether an attempt was refused because there were too many.
+func tooMany(err error) bool {
+	var p *httpapi.Problem
+	return errors.As(err, &p) && p.Status == http.StatusTooManyRequests
+}
+
+func (d *Dashboard) logout(v *visit) error {
+	if err := d.cfg.Accounts.Logout(v.r.Context(), v.token); err != nil && !errors.Is(err, account.ErrNoSession) {
+		return err
+	}
+	d.cfg.Accounts.ClearCookie(v.w, v.r)
+	return d.done(v, "logout", "login")
+}
+
+// A passwordForm says what was wrong with a change of the password.
+type passwordForm struct{ OldError, NewError, AgainError string }
+
+// passwordPage is shown to who has logged in with a one-time password.
+func (d *Dashboard) passwordPage(v *visit) error {
+	if !v.who.MustChange {
+		return d.redirect(v, "settings")
+	}
+	return d.render(v, http.StatusOK, page{Template: "password", Title: "Choose a password", Plain: true, Body: passwordForm{}})
+}
+
+func (d *Dashboard) password(v *visit) error {
+	form, err := d.setPassword(v)
+	switch {
+	case err != nil:
+		return err
+	case form != nil:
+		return d.render(v, http.StatusUnprocessableEntity, page{Template: "password", Title: "Choose a password", Plain: true, Body: *form})
+	}
+	return d.done(v, "password", "")
+}
+
+// setPassword changes the visitor's password. It returns a form if that was not
+// possible for a reason to tell.
+func (d *Dashboard) setPassword(v *visit) (*passwordForm, error) {
+	old, fresh := v.r.FormValue("old"), v.r.FormValue("new")
+	if fresh != v.r.FormValue("again") {
+		return &passwordForm{AgainError: "This is not the same as above."}, nil
+	}
+	token, err := d.cfg.Accounts.ChangePassword(v.r.Context(), v.who.ID, old, fresh, d.cfg.Accounts.From(v.r))
+	switch {
+	case errors.Is(err, account.ErrCredentials):
+		return &passwordForm{OldError: "This is not your present password."}, nil
+	case tooMany(err):
+		return &passwordForm{OldError: "Too many attempts. Please wait a minute and try again."}, nil
+	case errors.Is(err, account.ErrWeakPassword):
+		return &passwordForm{NewError: "Choose another one: 10 to 200 characters, and neither your name nor the present one."}, nil
+	case err == nil:
+		d.cfg.Accounts.SetCookie(v.w, v.r, token)
+	}
+	return nil, err
+}
+
+func (d *Dashboard) setTheme(v *visit) error {
+	theme := v.r.FormValue("theme")
+	if theme != "light" && theme != "dark" {
+		theme = ""
+	}
+	d.cookie(v, themeCookie, theme, Path, 400*24*time.Hour)
+	if v.r.Header.Get("Accept") == "application/json" {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return d.redirect(v, next(v.r.FormValue("next")))
+}

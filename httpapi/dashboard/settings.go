@@ -1,0 +1,88 @@
+package dashboard
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/filewright/filewright/httpapi/account"
+)
+
+type settingsPage struct {
+	Password passwordForm
+	Sessions []sessionRow
+}
+
+// A sessionRow is a session in the list of settings.
+type sessionRow struct {
+	account.Session
+	Current bool
+}
+
+// Browser says what a session is used with, as far as a browser says.
+func (s sessionRow) Browser() string {
+	agent := s.Agent
+	name := ""
+	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}} {
+		if strings.Contains(agent, b[0]) {
+			name = b[1]
+			break
+		}
+	}
+	system := ""
+	for _, b := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, b[0]) {
+			system = b[1]
+			break
+		}
+	}
+	switch {
+	case name == "":
+		return "A browser"
+	case system == "":
+		return name
+	}
+	return name + " on " + system
+}
+
+func (d *Dashboard) settings(v *visit) error {
+	return d.showSettings(v, http.StatusOK, settingsPage{})
+}
+
+func (d *Dashboard) showSettings(v *visit, code int, b settingsPage) error {
+	all, err := d.cfg.Accounts.Sessions(v.r.Context(), v.who.ID)
+	if err != nil {
+		return err
+	}
+	current := d.cfg.Accounts.SessionID(v.token)
+	for _, s := range all {
+		b.Sessions = append(b.Sessions, sessionRow{s, s.ID == current})
+	}
+	return d.render(v, code, page{Template: "settings", Title: "Settings", Nav: "settings", Body: b})
+}
+
+func (d *Dashboard) changePassword(v *visit) error {
+	form, err := d.setPassword(v)
+	switch {
+	case err != nil:
+		return err
+	case form != nil:
+		return d.showSettings(v, http.StatusUnprocessableEntity, settingsPage{Password: *form})
+	}
+	return d.done(v, "password", "settings")
+}
+
+// endSessions ends a session of the visitor, or all but this one.
+func (d *Dashboard) endSessions(v *visit) error {
+	if id := v.r.FormValue("session"); id != "" {
+		if err := d.cfg.Accounts.EndSession(v.r.Context(), v.who.ID, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return d.done(v, "session", "settings")
+	}
+	if err := d.cfg.Accounts.EndOtherSessions(v.r.Context(), v.who.ID, v.token); err != nil {
+		return err
+	}
+	return d.done(v, "sessions", "settings")
+}

@@ -1,0 +1,158 @@
+// What every page has: copying, the switch of themes, live regions, previews of text.
+
+export const prefix = "/dashboard/";
+
+/** Says something to people who listen to the page. */
+export function announce(text) {
+  const box = document.getElementById("announce");
+  box.textContent = "";
+  requestAnimationFrame(() => { box.textContent = text; });
+}
+
+/** Copies a text and says so on the button. */
+export async function copy(text, button) {
+  const label = button.querySelector("span:last-of-type") ?? button;
+  const before = button.dataset.label ??= label.textContent;
+  let good = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    good = copyBySelection(text); // without HTTPS there is no clipboard
+  }
+  label.textContent = good ? "Copied" : "Not copied";
+  announce(good ? "Copied" : "The text could not be copied");
+  clearTimeout(button.timer);
+  button.timer = setTimeout(() => { label.textContent = before; }, 2000);
+}
+
+function copyBySelection(text) {
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "sr";
+  document.body.append(area);
+  area.select();
+  const good = document.execCommand("copy");
+  area.remove();
+  return good;
+}
+
+function setUpCopying(root) {
+  for (const button of root.querySelectorAll("[data-copy], [data-copy-code]")) {
+    button.hidden = false;
+    button.classList.add("copies");
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-code]");
+  if (!button) return;
+  const text = button.hasAttribute("data-copy") ? button.dataset.copy : button.parentElement.querySelector("pre").textContent;
+  copy(text, button);
+});
+
+// ---- Themes ----
+
+for (const form of document.querySelectorAll("form[data-themes]")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const theme = event.submitter?.value ?? "";
+    try {
+      const body = new URLSearchParams({ theme });
+      const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
+      if (!response.ok) throw new Error(response.statusText);
+    } catch {
+      announce("The theme could not be saved");
+      return;
+    }
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    for (const button of document.querySelectorAll("form[data-themes] button")) {
+      button.setAttribute("aria-pressed", String(button.value === theme));
+    }
+  });
+}
+
+// ---- Live regions ----
+
+/** Fetches the page again and replaces those of its live regions that have changed. */
+export async function refresh() {
+  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (response.redirected && new URL(response.url).pathname !== location.pathname) {
+    location.reload(); // the session has ended
+    return;
+  }
+  if (!response.ok) throw new Error(String(response.status));
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const now = fresh.getElementById(old.id);
+    if (!now || now.innerHTML === (old.source ??= old.innerHTML)) continue;
+    if (old.querySelector("details[open]")) continue; // somebody is about to do something here
+    const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    old.source = now.innerHTML;
+    for (const { name, value } of now.attributes) old.setAttribute(name, value);
+    old.replaceChildren(...now.childNodes);
+    if (focus) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focus)?.focus();
+    setUp(old);
+  }
+}
+
+/** Calls a function from time to time while the page is looked at, until it returns false. */
+export function poll(seconds, work) {
+  let timer;
+  const next = () => { timer = setTimeout(run, seconds * 1000); };
+  const run = async () => {
+    if (document.hidden) { next(); return; }
+    let go = true;
+    try { go = await work(); } catch { /* the next one may succeed */ }
+    if (go !== false) next();
+  };
+  next();
+  return () => clearTimeout(timer);
+}
+
+if (document.querySelector('[data-poll="true"]')) {
+  poll(1.5, async () => {
+    await refresh();
+    return document.querySelector('[data-poll="true"]') !== null;
+  });
+}
+
+// ---- Previews of text ----
+
+const mostText = 64 * 1024;
+
+/** Shows the beginning of a text file in an element. */
+export async function showText(pre, url) {
+  try {
+    const response = await fetch(url, { headers: { Range: `bytes=0-${mostText - 1}` } });
+    if (!response.ok && response.status !== 416) throw new Error();
+    const text = response.status === 416 ? "" : await response.text();
+    pre.textContent = text.slice(0, mostText) || "(empty)";
+    const total = Number(response.headers.get("Content-Range")?.split("/")[1] ?? 0);
+    if (total > mostText) pre.textContent += "\n…";
+  } catch {
+    pre.textContent = "The text cannot be shown.";
+  }
+}
+
+export function setUp(root) {
+  setUpCopying(root);
+  for (const pre of root.querySelectorAll("pre[data-text]")) showText(pre, pre.dataset.text);
+}
+
+setUp(document);
+document.querySelector(".nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
+// One question at a time, closed by Escape or a click elsewhere.
+document.addEventListener("click", (event) => {
+  for (const ask of document.querySelectorAll("details.ask[open]")) {
+    if (!ask.contains(event.target)) ask.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const ask = document.querySelector("details.ask[open]");
+  if (!ask) return;
+  ask.open = false;
+  ask.querySelector("summary").focus();
+});

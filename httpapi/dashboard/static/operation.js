@@ -1,0 +1,37 @@
+// The page of an operation: progress as it is made, and the page anew at every change
+// of a state.
+
+import { announce, refresh } from "./app.js";
+import { follow } from "./follow.js";
+
+const box = document.querySelector("[data-follow]");
+
+function key(status) {
+  return status.files_data.map((file) => `${file.input_file_key} ${file.status}`).join();
+}
+
+if (box.dataset.final === "false") {
+  let last = null;
+  let pending = Promise.resolve();
+  const again = () => { pending = pending.then(refresh).catch(() => {}); };
+  follow(box.dataset.follow, (status) => {
+    const overall = document.getElementById("overall");
+    if (overall) overall.value = status.progress;
+    const rows = document.querySelectorAll("#files tr[data-part]");
+    if (rows.length === status.files_data.length) {
+      status.files_data.forEach((file, i) => {
+        const bar = rows[i].querySelector("progress");
+        if (file.status !== "running") return;
+        bar.value = file.progress;
+        bar.nextElementSibling.textContent = `${file.progress} %`;
+      });
+    }
+    const now = status.operation_status + key(status);
+    if (last !== null && last !== now) again();
+    last = now;
+  }).then((status) => {
+    for (const open of document.querySelectorAll("#cancel details[open]")) open.open = false;
+    again();
+    announce(status.operation_status === "completed" ? "The operation is completed" : "The operation has failed");
+  }).catch(() => {});
+}

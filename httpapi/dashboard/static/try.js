@@ -1,0 +1,549 @@
+// The try-it page: files, what can be done with all of them, upload, status, results,
+// and all of it as curl.
+
+import { announce, showText } from "./app.js";
+import { call, follow } from "./follow.js";
+import { Upload, cut } from "./upload.js";
+import * as curl from "./curl.js";
+
+const $ = (id) => document.getElementById(id);
+const box = $("try");
+const kinds = JSON.parse(box.dataset.kinds);
+const families = JSON.parse(box.dataset.families);
+
+/** Makes an element. Texts are only ever set as text: names of files are strangers'. */
+function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name in node && name !== "list" && name !== "form") node[name] = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.filter((c) => c !== null && c !== undefined));
+  return node;
+}
+
+function icon(name) {
+  return $("icons").content.querySelector(`[data-icon="${name}"]`).firstElementChild.cloneNode(true);
+}
+
+function bytes(n) {
+  if (n < 1000) return `${n} B`;
+  let unit = "";
+  for (unit of ["kB", "MB", "GB", "TB"]) {
+    n /= 1000;
+    if (n < 999.5) break;
+  }
+  return `${n < 9.95 ? n.toFixed(1) : Math.round(n)} ${unit}`;
+}
+
+function extension(name) {
+  const parts = name.toLowerCase().split(".");
+  if (parts.length < 2) return "unknown";
+  if (parts.length > 2 && parts.at(-2) === "tar") return `tar.${parts.at(-1)}`;
+  return parts.at(-1) || "unknown";
+}
+
+const kindOf = (name) => kinds[extension(name)] ?? "";
+
+function badge(name) {
+  const ext = extension(name);
+  return el("span", { className: `ext ${families[ext] ?? ""}`, ariaHidden: "true" }, ext.length <= 4 && ext !== "unknown" ? ext : "file");
+}
+
+const titles = { convert: "Convert", compress: "Compress", merge: "Merge", zip: "Zip", lock: "Lock", unlock: "Unlock", reset_password: "Change password" };
+const order = Object.keys(titles);
+const words = (name) => { const w = name.replaceAll("_", " "); return w[0].toUpperCase() + w.slice(1); };
+const title = (action) => titles[action] ?? words(action);
+
+// ---- Files ----
+
+let files = []; // { file, ext, row, sub, bar, remove, upload }
+let busy = false;
+
+function add(list) {
+  if (busy) return;
+  for (const file of list) {
+    const item = { file, ext: extension(file.name), upload: null };
+    item.sub = el("div", { className: "file-sub" }, bytes(file.size));
+    item.bar = el("progress", { max: 100, value: 0, hidden: true, ariaLabel: `Upload of ${file.name}` });
+    item.remove = el("button", { type: "button", className: "button ghost square", title: "Remove" }, icon("x"), el("span", { className: "sr" }, `Remove ${file.name}`));
+    item.remove.onclick = () => {
+      const at = files.indexOf(item);
+      files.splice(at, 1);
+      item.row.remove();
+      announce(`${file.name} removed`);
+      (files[at]?.remove ?? files[at - 1]?.remove ?? $("input")).focus();
+      filesChanged();
+    };
+    item.row = el("li", {}, badge(file.name), el("div", {}, el("div", { className: "file-name" }, file.name), item.sub), item.remove, item.bar);
+    files.push(item);
+    $("files").append(item.row);
+  }
+  if (list.length) announce(list.length === 1 ? `${list[0].name} added` : `${list.length} files added`);
+  filesChanged();
+}
+
+$("input").addEventListener("change", (event) => {
+  add([...event.target.files]);
+  event.target.value = "";
+});
+
+// Files can be dropped anywhere on the page.
+for (const type of ["dragenter", "dragover"]) {
+  addEventListener(type, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = busy ? "none" : "copy";
+    $("drop").classList.toggle("over", !busy);
+  });
+}
+addEventListener("dragleave", (event) => { if (!event.relatedTarget) $("drop").classList.remove("over"); });
+addEventListener("drop", (event) => {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  $("drop").classList.remove("over");
+  // A directory has no type and no content that could be read.
+  const entries = [...event.dataTransfer.items].filter((i) => i.kind === "file" && i.webkitGetAsEntry?.()?.isDirectory !== true);
+  add(entries.map((i) => i.getAsFile()).filter(Boolean));
+});
+
+// ---- What can be done ----
+
+const asked = new Map();
+
+/** Asks supported-operation, each question once. */
+function supported(ext, action) {
+  const question = `${ext}\n${action ?? ""}`;
+  if (!asked.has(question)) {
+    const promise = call("/supported-operation", action ? { ext, action } : { ext });
+    promise.catch(() => asked.delete(question));
+    asked.set(question, promise);
+  }
+  return asked.get(question);
+}
+
+const exts = () => [...new Set(files.map((f) => f.ext))];
+let round = 0; // the latest change wins
+let action = "";
+
+async function filesChanged() {
+  const mine = ++round;
+  loading(true);
+  $("drop").classList.toggle("small", files.length > 0);
+  clearResult();
+  if (files.length === 0) {
+    $("step-action").classList.add("waiting");
+    $("form").hidden = true;
+    $("action-empty").hidden = false;
+    $("action-empty").textContent = "What the server can do with your files is shown here.";
+    showCalls();
+    return;
+  }
+  let answers;
+  try {
+    answers = await Promise.all(exts().map((ext) => supported(ext)));
+  } catch (error) {
+    if (mine === round) told($("action-empty"), error.message);
+    return;
+  }
+  if (mine !== round) return;
+  let actions = answers[0].available_actions ?? [];
+  for (const answer of answers.slice(1)) actions = actions.filter((a) => answer.available_actions?.includes(a));
+  actions.sort((a, b) => (order.indexOf(a) + 1 || 99) - (order.indexOf(b) + 1 || 99));
+  if (actions.length === 0) {
+    $("form").hidden = true;
+    told($("action-empty"), `There is nothing that this server can do with ${files.length > 1 ? "all of these files together" : `a file of the kind “${files[0].ext}”`}.`);
+    return;
+  }
+  $("step-action").classList.remove("waiting");
+  $("action-empty").hidden = true;
+  $("form").hidden = false;
+  if (!actions.includes(action)) action = actions[0];
+  $("actions").replaceChildren(...actions.map((a) => chip("action", a, title(a), a === action, () => { action = a; actionChanged(); })));
+  await actionChanged();
+}
+
+function told(node, text) {
+  node.hidden = false;
+  node.textContent = text;
+  announce(text);
+}
+
+function chip(name, value, text, checked, changed) {
+  const input = el("input", { type: "radio", name, value, checked });
+  input.addEventListener("change", changed);
+  return el("label", { className: "chip" }, input, el("span", {}, text));
+}
+
+let described = {}; // the parameters that all files have in common
+let secrets = new Set();
+const given = new Map(); // what was entered, by name, also for other actions
+
+/** While it is not known what goes with an action it cannot be started. */
+function loading(on) {
+  $("start").disabled = on;
+  $("form").setAttribute("aria-busy", String(on));
+}
+
+async function actionChanged() {
+  const mine = ++round;
+  loading(true);
+  clearResult();
+  $("problem").replaceChildren();
+  let answers;
+  try {
+    answers = await Promise.all(exts().map((ext) => supported(ext, action)));
+  } catch (error) {
+    if (mine === round) problem(error.message);
+    return;
+  }
+  if (mine !== round) return;
+  described = { ...answers[0].parameters };
+  for (const answer of answers.slice(1)) {
+    for (const [name, one] of Object.entries(described)) {
+      const other = answer.parameters?.[name];
+      if (other === undefined) delete described[name];
+      else if (Array.isArray(one) && Array.isArray(other)) described[name] = one.filter((v) => other.includes(v));
+    }
+  }
+  secrets = new Set(Object.entries(described).filter(([, d]) => d.format === "password").map(([name]) => name));
+  await showParameters(mine);
+}
+
+let fitting = null; // names of parameters that go with the target
+
+async function showParameters(mine) {
+  const target = described.convert_to ? choice("convert_to") : "";
+  const query = new URLSearchParams({ action, convert_to: target });
+  for (const ext of exts()) query.append("ext", ext);
+  try {
+    const response = await fetch(`/dashboard/try/parameters?${query}`, { headers: { Accept: "application/json" } });
+    fitting = response.ok ? new Set((await response.json()).parameters) : null;
+  } catch {
+    fitting = null;
+  }
+  if (mine !== round) return;
+  loading(false);
+  const main = [];
+  const more = [];
+  for (const [name, d] of Object.entries(described)) {
+    if (fitting && !fitting.has(name)) continue;
+    if (name === "convert_to") main.unshift(choices(name, "Into", d, (v) => v));
+    else if (name === "compression_value") main.push(choices(name, "How strongly", d, (v) => words(v.replace(/_compression$/, ""))));
+    else if (!Array.isArray(d) && d.required) main.push(field(name, d));
+    else more.push(field(name, d));
+  }
+  const open = $("parameters").querySelector("details")?.open;
+  const focused = document.activeElement?.closest("#parameters") ? document.activeElement : null;
+  const again = focused && [focused.name, focused.value];
+  $("parameters").replaceChildren(...main);
+  if (more.length) {
+    const grid = el("div", { className: "fields" }, ...more);
+    $("parameters").append(el("details", { className: "fold", open: open ?? false }, el("summary", {}, "More"), grid));
+  }
+  if (again) [...$("form").elements].find((e) => e.name === again[0] && (e.type !== "radio" || e.value === again[1]))?.focus();
+  showCalls();
+}
+
+/** What is chosen of a list: what was chosen before if it is there, else what most want. */
+function choice(name) {
+  const values = described[name];
+  const before = given.get(name);
+  if (values.includes(before)) return before;
+  const own = new Set(exts());
+  const wanted = { convert_to: ["pdf", "jpg", "mp4", "mp3"], compression_value: ["recommended_compression"] }[name] ?? [];
+  return wanted.find((v) => values.includes(v) && !own.has(v)) ?? values.find((v) => !own.has(v)) ?? values[0];
+}
+
+function choices(name, legend, values, text) {
+  const chosen = choice(name);
+  const chips = values.map((v) => chip(name, v, text(v), v === chosen, () => {
+    given.set(name, v);
+    if (name === "convert_to") { clearResult(); loading(true); showParameters(++round); } else showCalls();
+  }));
+  return el("fieldset", {}, el("legend", {}, legend), el("div", { className: "chips" }, ...chips));
+}
+
+function field(name, d) {
+  const id = `p-${name}`;
+  const label = el("label", { htmlFor: id }, words(name), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
+  let input;
+  if (Array.isArray(d)) {
+    input = el("select", { id, name }, el("option", { value: "" }, "As usual"), ...d.map((v) => el("option", { value: v }, v)));
+  } else if (d.type === "boolean") {
+    input = el("select", { id, name }, el("option", { value: "" }, `As usual (${d.default ? "yes" : "no"})`), el("option", { value: "true" }, "Yes"), el("option", { value: "false" }, "No"));
+  } else if (d.type === "integer" || d.type === "number") {
+    input = el("input", { id, name, type: "number", step: d.type === "integer" ? "1" : "any", placeholder: d.default ?? "" });
+    if (d.minimum !== undefined) input.min = d.minimum;
+    if (d.maximum !== undefined) input.max = d.maximum;
+  } else {
+    input = el("input", { id, name, type: d.format === "password" ? "password" : "text", placeholder: d.default ?? "", spellcheck: false });
+    input.autocomplete = d.format === "password" ? "new-password" : "off";
+  }
+  if (!Array.isArray(d)) {
+    input.required = Boolean(d.required);
+    if (d.description) input.setAttribute("aria-describedby", `${id}-hint`);
+  }
+  if (given.has(name) && !secrets.has(name)) input.value = given.get(name);
+  input.addEventListener("input", () => { given.set(name, input.value); input.removeAttribute("aria-invalid"); showCalls(); });
+  const hint = !Array.isArray(d) && d.description ? el("span", { className: "hint", id: `${id}-hint` }, d.description) : null;
+  return el("div", { className: "field" }, label, input, hint);
+}
+
+/** The parameters as the API wants them. */
+function parameters() {
+  const out = {};
+  for (const input of $("form").elements) {
+    if (!input.name || input.name === "action" || input.value === "" || input.type === "radio" && !input.checked) continue;
+    const d = described[input.name];
+    if (d === undefined) continue;
+    if (Array.isArray(d) || d.type === "string") out[input.name] = input.value;
+    else if (d.type === "boolean") out[input.name] = input.value === "true";
+    else out[input.name] = Number(input.value);
+  }
+  return out;
+}
+
+/** Finds what is wrong with a field before anything is sent. */
+function wrong() {
+  for (const input of $("form").querySelectorAll("#parameters input, #parameters select")) {
+    const d = described[input.name];
+    let text = "";
+    if (input.validity.valueMissing) text = `${words(input.name)} is needed.`;
+    else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
+    else if (d?.pattern && input.value) {
+      try {
+        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)} does not have the right form. ${d.description ?? ""}`;
+      } catch { /* the server will say it */ }
+    }
+    if (text) return [input, text];
+  }
+  return null;
+}
+
+function problem(text, input) {
+  $("problem").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", {}, text)));
+  if (!input) return;
+  const fold = input.closest("details");
+  if (fold) fold.open = true;
+  input.setAttribute("aria-invalid", "true");
+  input.focus();
+}
+
+// ---- Doing it ----
+
+let operation = null; // { request, id, status }
+let stopping = null; // an AbortController while something runs
+
+$("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (busy) return;
+  $("problem").replaceChildren();
+  const bad = wrong();
+  if (bad) {
+    problem(bad[1], bad[0]);
+    return;
+  }
+  const request = { action, parameters: parameters() };
+  setBusy(true);
+  clearResult();
+  try {
+    // Nothing is uploaded that would be refused afterwards.
+    for (const ext of exts()) {
+      const answer = await call("/supported-operation", { ext, action, parameters: request.parameters });
+      if (!answer.supported) {
+        setBusy(false);
+        problem(answer.reason ? `${answer.reason[0].toUpperCase()}${answer.reason.slice(1)}.` : "The server does not do this.");
+        return;
+      }
+    }
+    await upload();
+    await run(request);
+  } catch (error) {
+    failed(error);
+  } finally {
+    setBusy(false);
+  }
+});
+
+function setBusy(on) {
+  busy = on;
+  $("fields").disabled = on;
+  $("input").disabled = on;
+  $("start").disabled = on;
+  for (const f of files) f.remove.disabled = on;
+  $("cancel").hidden = !on;
+  $("pause").hidden = true;
+  if (!on) stopping = null;
+}
+
+function state(text, kind) {
+  $("step-result").classList.remove("waiting");
+  $("result-empty").hidden = true;
+  $("progress").hidden = false;
+  $("state").replaceChildren(el("span", { className: `badge ${kind}` }, text));
+  $("overall").className = kind;
+}
+
+function clearResult() {
+  if (operation === null && $("progress").hidden) return;
+  operation = null;
+  $("step-result").classList.add("waiting");
+  $("result-empty").hidden = false;
+  $("progress").hidden = true;
+  $("operation").hidden = true;
+  $("failures").replaceChildren();
+  $("results").replaceChildren();
+  for (const f of files) f.bar.hidden = f.upload?.state !== "done";
+}
+
+async function upload() {
+  const waiting = files.filter((f) => f.upload?.state !== "done");
+  if (waiting.length === 0) return;
+  stopping = new AbortController();
+  $("pause").hidden = false;
+  state("Uploading", "running");
+  announce("Uploading");
+  const show = () => {
+    const size = files.reduce((sum, f) => sum + f.file.size, 0) || 1;
+    const sent = files.reduce((sum, f) => sum + (f.upload?.state === "done" ? f.file.size : f.upload?.sent ?? 0), 0);
+    $("overall").value = Math.floor(100 * sent / size);
+  };
+  const work = waiting.map((f) => {
+    f.bar.hidden = false;
+    f.upload = new Upload(f.file, (u) => {
+      f.bar.value = u.percent;
+      f.bar.className = { done: "completed", failed: "failed" }[u.state] ?? "";
+      const note = { waiting: "waiting", sending: `${u.percent} %`, paused: "paused", retrying: u.note, done: "uploaded", failed: u.note }[u.state];
+      const text = `${bytes(f.file.size)} · ${note}`;
+      if (f.sub.textContent !== text) f.sub.textContent = text;
+      show();
+    });
+    return f.upload.run();
+  });
+  stopping.signal.addEventListener("abort", () => { for (const f of waiting) f.upload.cancel(); });
+  const ends = await Promise.allSettled(work);
+  $("pause").hidden = true;
+  showCalls();
+  const bad = ends.find((end) => end.status === "rejected");
+  if (bad) throw bad.reason;
+}
+
+$("pause").addEventListener("click", () => {
+  const paused = files.some((f) => f.upload?.state === "paused");
+  for (const f of files) if (paused) f.upload?.continue(); else f.upload?.pause();
+  $("pause").lastElementChild.textContent = paused ? "Pause" : "Go on";
+  state(paused ? "Uploading" : "Paused", paused ? "running" : "pending");
+  announce(paused ? "Uploading" : "Paused");
+});
+
+$("cancel").addEventListener("click", async () => {
+  if (operation?.id) {
+    try {
+      await call(`/status/${encodeURIComponent(operation.id)}`, undefined, { method: "DELETE" });
+    } catch (error) {
+      problem(error.message);
+    }
+    return;
+  }
+  stopping?.abort(new Error("Cancelled"));
+});
+
+function idempotencyKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+async function run(request) {
+  request = { action: request.action, file_keys: files.map((f) => f.upload.begun.file_key), parameters: request.parameters };
+  operation = { request };
+  state("Waiting", "queued");
+  $("overall").value = 0;
+  const key = { "Idempotency-Key": idempotencyKey() };
+  let begun;
+  for (let n = 0; ; n++) {
+    try {
+      begun = await call("/do", request, { headers: key });
+      break;
+    } catch (error) {
+      const passing = !error.status || error.status === 429 && error.code !== "quota_exceeded" || error.status >= 500;
+      if (!passing || n === 4) throw error;
+      await new Promise((go) => setTimeout(go, 1000 * Math.max(2 ** n / 2, error.retryAfter ?? 0)));
+    }
+  }
+  operation.id = begun.main_task_id;
+  $("operation").href = `/dashboard/operations/${encodeURIComponent(operation.id)}`;
+  $("operation").hidden = false;
+  showCalls();
+  const end = await follow(operation.id, (status) => {
+    operation.status = status;
+    $("overall").value = status.progress;
+    if (status.operation_status === "running") state("Running", "running");
+  });
+  finished(end);
+}
+
+function finished(status) {
+  const good = status.files_data.filter((f) => f.status === "completed");
+  const bad = status.files_data.filter((f) => f.status === "failed");
+  $("overall").value = 100;
+  state(status.operation_status === "completed" ? "Completed" : "Failed", status.operation_status);
+  $("failures").replaceChildren(...bad.map((f) => el("div", { className: "note bad" }, icon("alert"),
+    el("div", { className: "break" }, el("b", {}, f.file_name ?? "File"), el("br"), f.error_message ?? "", " ", el("code", {}, f.error_code ?? "")))));
+  $("results").replaceChildren(...good.map(result));
+  for (const pre of $("results").querySelectorAll("pre[data-text]")) showText(pre, pre.dataset.text);
+  showCalls();
+  announce(good.length ? `${good.length === 1 ? `${good[0].file_name} is` : `${good.length} results are`} ready` : "The operation has failed");
+  $("step-result").scrollIntoView({ block: "nearest" });
+}
+
+function failed(error) {
+  state(error.message === "Cancelled" ? "Cancelled" : "Failed", "failed");
+  $("failures").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" },
+    error.message === "Cancelled" ? "Nothing was done." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
+  announce(error.message);
+}
+
+function result(file) {
+  const address = `/dashboard/files/${encodeURIComponent(file.file_key)}`;
+  const name = file.file_name;
+  const views = {
+    image: () => el("img", { src: address, alt: name }),
+    pdf: () => el("iframe", { src: `${address}#toolbar=0&navpanes=0&view=FitH`, title: name }),
+    audio: () => el("audio", { src: address, controls: true, preload: "metadata", ariaLabel: name }),
+    video: () => el("video", { src: address, controls: true, preload: "metadata", ariaLabel: name }),
+    text: () => el("pre", { tabIndex: 0, ariaLabel: name, "data-text": address }),
+  };
+  return el("li", { className: "result" },
+    el("div", { className: "view" }, views[kindOf(name)]?.() ?? icon("file")),
+    el("div", { className: "about" }, el("div", {}, el("b", {}, name), el("span", {}, bytes(file.size ?? 0))),
+      el("a", { className: "button primary", href: file.download_link, download: name }, icon("download"), el("span", {}, "Download"), el("span", { className: "sr" }, ` ${name}`))));
+}
+
+// ---- As curl ----
+
+function showCalls() {
+  const steps = [];
+  const step = (name, text) => steps.push([name, text]);
+  const first = files[0];
+  if (!first) {
+    $("calls").replaceChildren(el("p", { className: "muted" }, "As soon as there is a file, each call is written here as a line for a shell."));
+    return;
+  }
+  const begun = first.upload?.begun;
+  const size = cut(first.file.size);
+  step("Where, and who you are", curl.address());
+  step("What can be done", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  step("Say what is coming", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
+  step("Send the parts; each answer has an ETag", curl.put(first.file, begun?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
+  step("Say that all of it is there", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
+  step("Begin", curl.start(operation?.request ?? { action, file_keys: files.map((f) => f.upload?.begun?.file_key ?? "<file_key>"), parameters: parameters() }, secrets));
+  step("Ask how far it is", curl.status(operation?.id ?? "<main_task_id>"));
+  const result = operation?.status?.files_data.find((f) => f.download_link);
+  step("Get the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
+  $("calls").replaceChildren(...steps.map(([name, text], i) => {
+    const pre = el("pre", { tabIndex: 0, ariaLabel: name }, el("code", {}, text));
+    const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));
+    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; here the first") : null), el("div", { className: "code has-copy" }, pre, button));
+  }));
+}

@@ -1,0 +1,208 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+type usagePage struct {
+	Days    int
+	Choices []int
+	Quotas  []quota
+	Reset   time.Time
+	Charts  []*chart
+	Actions []actionUse
+	Total   actionUse
+}
+
+// An actionUse is what was done by an action in the time that is shown.
+type actionUse struct {
+	Action   string
+	Items    int
+	Failed   int
+	In, Out  int64
+	Work     time.Duration
+	Share    int // of all items, in percent
+	Averages time.Duration
+}
+
+func (d *Dashboard) usage(v *visit) error {
+	b := usagePage{Days: 30, Choices: []int{7, 30, 90}}
+	if n, err := strconv.Atoi(v.r.URL.Query().Get("days")); err == nil && slices.Contains(b.Choices, n) {
+		b.Days = n
+	}
+	u, err := d.used(v.r.Context(), v.who)
+	if err != nil {
+		return err
+	}
+	b.Quotas, b.Reset = u.Quotas(), u.Reset
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	from := today.AddDate(0, 0, 1-b.Days)
+	all, err := d.cfg.Accounts.Usage(v.r.Context(), v.owner(), from, today)
+	if err != nil {
+		return err
+	}
+	b.Actions, b.Total = byAction(all)
+	b.Charts = charts(all, from, b.Days)
+	return d.render(v, http.StatusOK, page{Template: "usage", Title: "Usage", Nav: "usage", Body: b})
+}
+
+func byAction(all []sqlstore.Usage) (list []actionUse, total actionUse) {
+	for _, u := range all {
+		i := slices.IndexFunc(list, func(a actionUse) bool { return a.Action == u.Action })
+		if i < 0 {
+			i = len(list)
+			list = append(list, actionUse{Action: u.Action})
+		}
+		for _, a := range []*actionUse{&list[i], &total} {
+			a.Items += u.Items
+			a.Failed += u.Failed
+			a.In += u.BytesIn
+			a.Out += u.BytesOut
+			a.Work += u.Work
+		}
+	}
+	for i := range list {
+		a := &list[i]
+		a.Share = share(int64(a.Items), int64(total.Items))
+		a.Averages = a.Work / time.Duration(max(1, a.Items))
+	}
+	slices.SortStableFunc(list, func(x, y actionUse) int { return y.Items - x.Items })
+	return list, total
+}
+
+// charts draws what was used on each day from a first one on.
+func charts(all []sqlstore.Usage, from time.Time, days int) []*chart {
+	type sums struct{ good, bad, in, out, work float64 }
+	sum := make([]sums, days)
+	for _, u := range all {
+		if i := int(u.Day.Sub(from) / (24 * time.Hour)); i >= 0 && i < days {
+			sum[i].good += float64(u.Items - u.Failed)
+			sum[i].bad += float64(u.Failed)
+			sum[i].in += float64(u.BytesIn)
+			sum[i].out += float64(u.BytesOut)
+			sum[i].work += u.Work.Seconds()
+		}
+	}
+	values := func(f func(sums) []float64) (out [][]float64) {
+		for _, s := range sum {
+			out = append(out, f(s))
+		}
+		return out
+	}
+	whole := func(v float64) string { return countText(int64(math.Round(v))) }
+	size := func(v float64) string { return bytesText(int64(v)) }
+	work := func(v float64) string { return tookText(time.Duration(v * float64(time.Second))) }
+	return []*chart{
+		draw("files", "Files processed", from, []series{{"Completed", "a"}, {"Failed", "b"}}, whole, values(func(s sums) []float64 { return []float64{s.good, s.bad} })),
+		draw("traffic", "Data in and out", from, []series{{"In", "a"}, {"Out", "c"}}, size, values(func(s sums) []float64 { return []float64{s.in, s.out} })),
+		draw("work", "Engine time", from, []series{{"Time", "a"}}, work, values(func(s sums) []float64 { return []float64{s.work} })),
+	}
+}
+
+// A chart has a bar for each day, of one part on the other for each series. It is
+// drawn by the server, and is a table as well.
+type chart struct {
+	ID, Title string
+	Series    []series
+	Empty     bool
+	Ticks     []string // of the vertical axis, from above
+	Width     int
+	Bars      []bar
+	Days      []string // of the horizontal axis
+	Rows      []chartRow
+}
+
+type series struct{ Name, Class string }
+
+// A bar is a day. Its numbers are those of the drawing, which is 100 high.
+type bar struct {
+	Title   string
+	X, Slot string
+	Parts   []barPart
+}
+
+type barPart struct{ Class, X, Y, W, H string }
+
+type chartRow struct {
+	Day    string
+	Values []string
+}
+
+const slot = 10 // width of a day
+
+func draw(id, title string, from time.Time, of []series, text func(float64) string, values [][]float64) *chart {
+	c := &chart{ID: "chart-" + id, Title: title, Series: of, Width: slot * len(values)}
+	top := 0.0
+	for _, day := range values {
+		sum := 0.0
+		for _, v := range day {
+			sum += v
+		}
+		top = max(top, sum)
+	}
+	if c.Empty = top == 0; c.Empty {
+		return c
+	}
+	top = roundUp(top, of[0].Name == "Time")
+	c.Ticks = []string{text(top), text(top / 2), "0"}
+	point := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+	gap := 2.0
+	if len(values) > 40 {
+		gap = 1
+	}
+	for i, day := range values {
+		date := from.AddDate(0, 0, i)
+		b := bar{Title: date.Format("2 Jan"), X: point(float64(slot * i)), Slot: point(slot)}
+		r := chartRow{Day: date.Format("Mon, 2 Jan 2006")}
+		y, any := 100.0, false
+		for k, v := range day {
+			r.Values = append(r.Values, text(v))
+			b.Title += fmt.Sprintf(", %s %s", text(v), of[k].Name)
+			if v > 0 {
+				any = true
+				h := max(100*v/top, 1)
+				y -= h
+				b.Parts = append(b.Parts, barPart{of[k].Class, point(float64(slot*i) + gap), point(y), point(slot - 2*gap), point(h)})
+			}
+		}
+		c.Bars = append(c.Bars, b)
+		if any {
+			c.Rows = append(c.Rows, r)
+		}
+	}
+	slices.Reverse(c.Rows)
+	for _, i := range []int{0, len(values) / 2, len(values) - 1} {
+		c.Days = append(c.Days, from.AddDate(0, 0, i).Format("2 Jan"))
+	}
+	return c
+}
+
+// roundUp returns a number that people like, not below v; of seconds, one that makes
+// whole minutes or hours.
+func roundUp(v float64, seconds bool) float64 {
+	if v <= 2 {
+		return 2
+	}
+	scale := 1.0
+	switch {
+	case seconds && v > 7200:
+		scale = 3600
+	case seconds && v > 120:
+		scale = 60
+	}
+	v /= scale
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, f := range []float64{1, 2, 3, 4, 6, 8, 10} {
+		if f*unit >= v {
+			return f * unit * scale
+		}
+	}
+	return v * scale
+}

@@ -1,0 +1,410 @@
+// Package browsertest drives a headless Chromium in tests. Whatever a person would
+// find broken fails the test: JavaScript errors, messages of the console, violations
+// of the Content-Security-Policy, requests that fail, and what axe-core finds about
+// accessibility.
+package browsertest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	cdruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long anything may take on a slow machine.
+const patience = 2 * time.Minute
+
+// A Tab is a page in a browser of its own. Its methods fail the test.
+type Tab struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string
+	expected []string // what a problem may contain without being one
+	requests map[network.RequestID]string
+}
+
+// Open starts a browser with one empty page. It ends with the test.
+func Open(t testing.TB) *Tab {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "google-chrome-stable", "google-chrome", "chromium-headless-shell"} {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		t.Fatal("there is no Chromium; scripts/setup.sh test installs it")
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
+		chromedp.Flag("headless", "new"), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-extensions", true), chromedp.Flag("disable-default-apps", true),
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("mute-audio", true), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("password-store", "basic"),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience),
+	}
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium's sandbox cannot be had by root
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(end)
+	tab := &Tab{t: t, ctx: ctx, requests: make(map[network.RequestID]string)}
+	chromedp.ListenTarget(ctx, tab.hear)
+	tab.Do(network.Enable(), log.Enable(), cdruntime.Enable(), page.Enable())
+	t.Cleanup(func() { chromedp.Cancel(ctx) })
+	return tab
+}
+
+// hear collects what goes wrong in the page.
+func (tab *Tab) hear(event any) {
+	switch e := event.(type) {
+	case *cdruntime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
+		}
+		tab.problem("JavaScript error: " + text)
+	case *cdruntime.EventConsoleAPICalled:
+		if e.Type == cdruntime.APITypeError || e.Type == cdruntime.APITypeWarning || e.Type == cdruntime.APITypeAssert {
+			var b strings.Builder
+			for _, a := range e.Args {
+				fmt.Fprintf(&b, " %s%s", a.Value, a.Description)
+			}
+			tab.problem("console:" + b.String())
+		}
+	case *log.EventEntryAdded: // the Content-Security-Policy and failed requests speak here
+		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			tab.problem(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *network.EventRequestWillBeSent:
+		tab.mu.Lock()
+		tab.requests[e.RequestID] = e.Request.Method + " " + e.Request.URL
+		tab.mu.Unlock()
+	case *network.EventResponseReceived:
+		if e.Response.Status >= 400 {
+			tab.problem(fmt.Sprintf("%d for %s", e.Response.Status, e.Response.URL))
+		}
+	case *network.EventLoadingFailed:
+		tab.mu.Lock()
+		what := tab.requests[e.RequestID]
+		tab.mu.Unlock()
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // else the page was left
+			tab.problem("request failed: " + e.ErrorText + " " + what)
+		}
+	}
+}
+
+func (tab *Tab) problem(text string) {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	if !slices.ContainsFunc(tab.expected, func(e string) bool { return strings.Contains(text, e) }) {
+		tab.problems = append(tab.problems, text)
+	}
+}
+
+// Expect says that problems with a text are what a step of the test is about. It
+// returns a function that ends that.
+func (tab *Tab) Expect(text string) (end func()) {
+	tab.mu.Lock()
+	tab.expected = append(tab.expected, text)
+	tab.mu.Unlock()
+	return func() {
+		tab.mu.Lock()
+		tab.expected = slices.DeleteFunc(tab.expected, func(e string) bool { return e == text })
+		tab.mu.Unlock()
+	}
+}
+
+// NoProblems fails the test if anything went wrong in the page so far.
+func (tab *Tab) NoProblems() {
+	tab.t.Helper()
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	for _, p := range tab.problems {
+		tab.t.Errorf("in the browser: %s", p)
+	}
+	tab.problems = nil
+}
+
+// Do runs actions of chromedp.
+func (tab *Tab) Do(actions ...chromedp.Action) {
+	tab.t.Helper()
+	var err error
+	// The first call starts the browser, which lives as long as its context.
+	if chromedp.FromContext(tab.ctx).Target == nil {
+		err = chromedp.Run(tab.ctx, actions...)
+	} else {
+		ctx, cancel := context.WithTimeout(tab.ctx, patience)
+		defer cancel()
+		err = chromedp.Run(ctx, actions...)
+	}
+	if err != nil {
+		var where, text string
+		ctx, cancel := context.WithTimeout(tab.ctx, 10*time.Second)
+		defer cancel()
+		chromedp.Run(ctx, chromedp.Location(&where), chromedp.Evaluate(`document.body.innerText.slice(0, 2000)`, &text))
+		tab.t.Fatalf("%v at %s:\n%s", err, where, text)
+	}
+}
+
+// Go opens an address and waits until the page is there.
+func (tab *Tab) Go(url string) {
+	tab.t.Helper()
+	tab.Do(chromedp.Navigate(url), chromedp.WaitReady("body"))
+}
+
+// Eval evaluates JavaScript in the page, waiting for a promise, into v.
+func (tab *Tab) Eval(script string, v any) {
+	tab.t.Helper()
+	tab.Do(chromedp.Evaluate(script, v, func(p *cdruntime.EvaluateParams) *cdruntime.EvaluateParams { return p.WithAwaitPromise(true) }))
+}
+
+// Wait waits until a JavaScript expression is true, be it on another page.
+func (tab *Tab) Wait(expression string) {
+	tab.t.Helper()
+	var good bool
+	var err error
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(30 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(tab.ctx, patience)
+		err = chromedp.Run(ctx, chromedp.Evaluate("Boolean("+expression+")", &good)) // fails while a page is left
+		cancel()
+		if err == nil && good {
+			return
+		}
+	}
+	tab.Do(chromedp.ActionFunc(func(context.Context) error { return fmt.Errorf("%s does not become true (%v)", expression, err) }))
+}
+
+// Click presses what a selector finds, as soon as it can be seen.
+func (tab *Tab) Click(selector string) {
+	tab.t.Helper()
+	tab.Do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// Leave presses something that leads to another page, and waits for that.
+func (tab *Tab) Leave(selector string) {
+	tab.t.Helper()
+	tab.Eval(`window.leaving = true`, nil)
+	tab.Click(selector)
+	tab.Wait(`window.leaving === undefined && document.readyState === "complete"`)
+}
+
+// Fill puts a text into a field.
+func (tab *Tab) Fill(selector, text string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Clear(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
+}
+
+// Text returns the text of what a selector finds.
+func (tab *Tab) Text(selector string) (text string) {
+	tab.t.Helper()
+	tab.Do(chromedp.TextContent(selector, &text, chromedp.ByQuery))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// Size sets the size of the page in pixels.
+func (tab *Tab) Size(width, height int64) {
+	tab.t.Helper()
+	tab.Do(chromedp.EmulateViewport(width, height))
+}
+
+// Scheme sets what the page is told that its reader prefers: "light" or "dark".
+func (tab *Tab) Scheme(scheme string) {
+	tab.t.Helper()
+	tab.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}))
+}
+
+// Downloads puts downloads into a directory.
+func (tab *Tab) Downloads(dir string) {
+	tab.t.Helper()
+	tab.Do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(dir))
+}
+
+// Accessible fails the test if axe-core finds violations of WCAG 2.2 A and AA, or
+// of what it calls best practice. It also fails if the page is wider than the screen.
+func (tab *Tab) Accessible() {
+	tab.t.Helper()
+	var loaded bool
+	if tab.Eval(`typeof axe === "object"`, &loaded); !loaded {
+		var ignored any
+		tab.Eval(axe(tab.t)+"\n;true", &ignored)
+	}
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []struct {
+			HTML           string `json:"html"`
+			FailureSummary string `json:"failureSummary"`
+		}
+	}
+	tab.Eval(`axe.run(document, {iframes: false, resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`, &found)
+	var where string
+	tab.Do(chromedp.Location(&where))
+	for _, v := range found {
+		for _, n := range v.Nodes {
+			tab.t.Errorf("axe: %s: %s (%s, %s): %s\n%s", where, v.Help, v.ID, v.Impact, n.HTML, n.FailureSummary)
+		}
+	}
+	var over int
+	if tab.Eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`, &over); over > 0 {
+		var culprits string
+		tab.Eval(`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .sr, .nav")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`, &culprits)
+		tab.t.Errorf("%s is %d pixels wider than the screen:\n%s", where, over, culprits)
+	}
+}
+
+// axe returns the script of axe-core, which scripts/setup.sh has installed.
+func axe(t testing.TB) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(file), "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatalf("%v; scripts/setup.sh test installs it", err)
+	}
+	return string(b)
+}
+
+// Screenshot writes what can be seen as a small PNG.
+func (tab *Tab) Screenshot(path string) {
+	tab.t.Helper()
+	var shot []byte
+	tab.Do(chromedp.CaptureScreenshot(&shot))
+	small, err := Shrink(shot)
+	if err != nil {
+		tab.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, small, 0o644); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
+// Shrink makes a PNG of a screen smaller, with a palette of 256 colours.
+func Shrink(b []byte) ([]byte, error) {
+	src, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	bounds := src.Bounds()
+	flat := image.NewRGBA(bounds)
+	draw.Draw(flat, bounds, src, bounds.Min, draw.Src)
+	counts := make(map[color.RGBA]int)
+	for i := 0; i < len(flat.Pix); i += 4 {
+		counts[color.RGBA{flat.Pix[i], flat.Pix[i+1], flat.Pix[i+2], 255}]++
+	}
+	colours := palette(counts)
+	index := make(map[color.RGBA]uint8)
+	for c := range counts {
+		index[c] = uint8(colours.Index(c))
+	}
+	out := image.NewPaletted(bounds, colours)
+	for i := range out.Pix {
+		p := flat.Pix[4*i:]
+		out.Pix[i] = index[color.RGBA{p[0], p[1], p[2], 255}]
+	}
+	var buf bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, out)
+	return buf.Bytes(), err
+}
+
+// palette chooses 256 colours by median cut: the box of colours that matters most is
+// halved until there are enough of them. The half that is most frequent has its place
+// for sure: the even colours of a page must not change.
+func palette(counts map[color.RGBA]int) color.Palette {
+	all := make([]color.RGBA, 0, len(counts))
+	for c := range counts {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(x, y color.RGBA) int {
+		return cmp.Or(counts[y]-counts[x], int(x.R)-int(y.R), int(x.G)-int(y.G), int(x.B)-int(y.B))
+	})
+	sure := min(len(all), 128)
+	var out color.Palette
+	for _, c := range all[:sure] {
+		out = append(out, c)
+	}
+	boxes := [][]color.RGBA{all[sure:]}
+	channels := []func(color.RGBA) int{
+		func(c color.RGBA) int { return int(c.R) }, func(c color.RGBA) int { return int(c.G) }, func(c color.RGBA) int { return int(c.B) },
+	}
+	widest := func(box []color.RGBA) (channel func(color.RGBA) int, width int) {
+		for _, ch := range channels {
+			lo, hi := 255, 0
+			for _, c := range box {
+				lo, hi = min(lo, ch(c)), max(hi, ch(c))
+			}
+			if hi-lo >= width {
+				channel, width = ch, hi-lo
+			}
+		}
+		return channel, width
+	}
+	for len(boxes) < 128 {
+		best, score := -1, 0
+		for i, box := range boxes {
+			if _, w := widest(box); len(box) > 1 && w*len(box) > score {
+				best, score = i, w*len(box)
+			}
+		}
+		if best < 0 {
+			break
+		}
+		box := boxes[best]
+		ch, _ := widest(box)
+		slices.SortFunc(box, func(x, y color.RGBA) int { return ch(x) - ch(y) })
+		boxes[best] = box[:len(box)/2]
+		boxes = append(boxes, box[len(box)/2:])
+	}
+	for _, box := range boxes {
+		var r, g, b, n int
+		for _, c := range box {
+			w := counts[c]
+			r, g, b, n = r+int(c.R)*w, g+int(c.G)*w, b+int(c.B)*w, n+w
+		}
+		if n > 0 {
+			out = append(out, color.RGBA{uint8(r / n), uint8(g / n), uint8(b / n), 255})
+		}
+	}
+	return out
+}
+
+// Listen has a function called with every event of the page, until end is called. ctx
+// is for actions in the page.
+func (tab *Tab) Listen(f func(ctx context.Context, event any)) (end func()) {
+	ctx, cancel := context.WithCancel(tab.ctx)
+	chromedp.ListenTarget(ctx, func(e any) { f(tab.ctx, e) })
+	return cancel
+}
+
+// Phone sets the size of the page to that of a phone, which has touch and no bars to
+// scroll with.
+func (tab *Tab) Phone(width, height int64) {
+	tab.t.Helper()
+	tab.Do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch))
+}

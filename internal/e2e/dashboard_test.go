@@ -1,0 +1,710 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/filewright/filewright/internal/browsertest"
+	"github.com/filewright/filewright/status/webhook"
+)
+
+// screenshots is where pictures of all pages are written, below the root of the
+// module; "" for none.
+var screenshots = flag.String("screenshots", "", "`directory` in the module that the test of the dashboard writes screenshots to")
+
+const newPassword = "correct horse battery"
+
+// A boardHook is a receiver of webhooks.
+type boardHook struct {
+	*httptest.Server
+	mu     sync.Mutex
+	secret string
+	got    []boardEvent
+}
+
+type boardEvent struct {
+	id   string
+	body string
+	err  error // of the signature
+}
+
+func newBoardHook(t *testing.T) *boardHook {
+	h := &boardHook{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err == nil && h.secret != "" {
+			err = webhook.Verify([]string{h.secret}, r.Header, body, time.Now())
+		}
+		h.got = append(h.got, boardEvent{r.Header.Get("webhook-id"), string(body), err})
+		fmt.Fprint(w, `<script>window.hacked = "by an answer"</script>`)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// wait waits for n requests with a text in their bodies, and returns them.
+func (h *boardHook) wait(t *testing.T, n int, text string) []boardEvent {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		var found []boardEvent
+		h.mu.Lock()
+		for _, r := range h.got {
+			if strings.Contains(r.body, text) {
+				found = append(found, r)
+			}
+		}
+		h.mu.Unlock()
+		if len(found) >= n {
+			return found
+		}
+	}
+	t.Fatalf("there are not %d requests with %q", n, text)
+	return nil
+}
+
+// login opens the dashboard of a fresh server and replaces the first password.
+func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
+	t.Helper()
+	m := passwordLine.FindStringSubmatch(s.banner)
+	if m == nil {
+		t.Fatalf("no password in the banner:\n%s", s.banner)
+	}
+	tab.Go(s.url + "/dashboard/keys?x=1")
+	tab.Accessible()
+	shot(tab, "login")
+	refused := tab.Expect("401")
+	tab.Fill("#name", m[1])
+	tab.Fill("#password", "not this one")
+	tab.Leave("form.form button")
+	if text := tab.Text("[role=alert]"); text != "The name or the password is not right." {
+		t.Errorf("a wrong password: %s", text)
+	}
+	tab.Accessible()
+	refused()
+	tab.Fill("#password", m[2])
+	tab.Leave("form.form button")
+	tab.Go(s.url + "/dashboard/keys") // not before the password is another one
+	if h := tab.Text("h1"); h != "Choose a password" {
+		t.Fatalf("after the first login: %s", h)
+	}
+	tab.Accessible()
+	weak := tab.Expect("422")
+	tab.Fill("#old", m[2])
+	tab.Fill("#new", newPassword)
+	tab.Fill("#again", newPassword+"!")
+	tab.Leave("form.form button")
+	if text := tab.Text("#again-error"); !strings.Contains(text, "not the same") {
+		t.Errorf("two passwords: %s", text)
+	}
+	weak()
+	tab.Fill("#old", m[2])
+	tab.Fill("#new", newPassword)
+	tab.Fill("#again", newPassword)
+	tab.Leave("form.form button")
+	if h := tab.Text("h1"); h != "Overview" {
+		t.Fatalf("after the password was changed: %s", h)
+	}
+	return m[1]
+}
+
+// shot writes a picture of the page if pictures are wanted.
+func shot(tab *browsertest.Tab, name string) {
+	if *screenshots != "" {
+		pause := time.Second
+		if count(tab, "iframe") > 0 {
+			pause = 6 * time.Second // the viewer of documents does not say when it is ready
+		}
+		tab.Do(chromedp.Sleep(pause))
+		tab.Screenshot(filepath.Join("..", "..", *screenshots, "dashboard-"+name+".png"))
+	}
+}
+
+// What people do, in a real browser with real engines: logging in, keys, trying it out,
+// webhooks, usage, revoking. Whatever a browser complains of is a failure.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, filepath.Join(dir, "data"), "--webhook-allow", "127.0.0.1")
+	tab := browsertest.Open(t)
+	tab.Size(1280, 860)
+	tab.Scheme("light")
+	login(t, s, tab)
+	tab.Accessible()
+	tab.NoProblems()
+	seedUsage(t, s)
+
+	// A key is shown once.
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Wait(`document.querySelector("details.fold").open || (document.querySelector("details.fold").open = true)`)
+	tab.Fill("#name", "laptop")
+	tab.Leave(".form-foot button")
+	raw := tab.Text("#secret")
+	if !strings.HasPrefix(raw, "fw_") || len(raw) < 30 {
+		t.Fatalf("the new key is %q", raw)
+	}
+	tab.Accessible()
+	s.want(t, 200, "", "GET", "/api/v1/operations", nil, "Authorization", "Bearer "+raw)
+	s.want(t, 403, "forbidden", "GET", "/api/v1/admin/accounts", nil, "Authorization", "Bearer "+raw)
+	tab.Go(s.url + "/dashboard/keys")
+	var page string
+	tab.Eval(`document.documentElement.outerHTML`, &page)
+	if strings.Contains(page, raw) || !strings.Contains(page, "laptop") {
+		t.Error("the key is shown again, or its name is not")
+	}
+
+	// A webhook, and a test of it.
+	receiver := newBoardHook(t)
+	tab.Go(s.url + "/dashboard/webhooks")
+	tab.Fill("#url", receiver.URL+"/hook")
+	tab.Fill("#description", "local receiver")
+	tab.Leave(".form-foot button")
+	receiver.mu.Lock()
+	receiver.secret = tab.Text("#secret")
+	receiver.mu.Unlock()
+	tab.Accessible()
+	tab.Leave("main .page-head button")
+	if h := tab.Text("h1"); h != webhook.TestType {
+		t.Errorf("after a test: %s", h)
+	}
+	tab.Wait(`document.querySelector("#delivery .badge.delivered")`) // by itself
+	if got := receiver.wait(t, 1, webhook.TestType); got[0].err != nil {
+		t.Errorf("the signature of the test: %v", got[0].err)
+	}
+	tab.Wait(`document.querySelector("#attempts .badge.ok")`)
+	tab.Accessible()
+
+	// A document becomes a PDF.
+	doc := filepath.Join("..", "..", "examples", "files", "report.docx")
+	try(tab, s, doc)
+	if n := count(tab, `#actions input`); n < 5 {
+		t.Errorf("%d actions are offered for a docx", n)
+	}
+	choose(tab, "convert_to", "pdf")
+	shot(tab, "try")
+	tab.Accessible()
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && document.querySelector("#results iframe")`)
+	if pdf := fetchResult(t, s, tab); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
+		t.Errorf("the result is %.20q", pdf)
+	}
+	tab.Accessible()
+	tab.Eval(`document.querySelector("#step-result").scrollIntoView({block: "center"})`, nil)
+	shot(tab, "result")
+	for _, text := range []string{"initiate-upload", "complete-upload", "/api/v1/do", "?wait=30s", "/v1/download/"} {
+		if !strings.Contains(tab.Text("#calls"), text) {
+			t.Errorf("as curl: %s is missing", text)
+		}
+	}
+	operation := attribute(tab, "#operation", "href")
+	tab.Go(s.url + operation)
+	tab.Wait(`document.querySelector("#summary .badge.completed") && document.querySelector("#results iframe")`)
+	tab.Accessible()
+	tab.NoProblems()
+
+	live(t, s, tab)
+	uploads(t, s, tab, dir)
+	hostile(t, s, tab, dir, raw)
+
+	// What was done was told, and can be told again.
+	first := receiver.wait(t, 1, "operation.completed")[0]
+	if first.err != nil {
+		t.Errorf("the signature of an event: %v", first.err)
+	}
+	tab.Go(s.url + "/dashboard/webhooks")
+	tab.Leave("tbody a")
+	shot(tab, "webhook")
+	tab.Leave(`.tabs a[href$="state=delivered"]`)
+	tab.Eval(`[...document.querySelectorAll("tbody a")].find(a => a.textContent === "operation.completed").id = "event"`, nil)
+	tab.Leave("#event")
+	tab.Wait(`document.querySelectorAll("#attempts article").length === 1`)
+	id := tab.Text("#delivery dl > div:last-child dd code")
+	before := len(receiver.wait(t, 1, "operation.completed"))
+	tab.Leave("main .page-head button")
+	again := receiver.wait(t, before+1, "operation.completed")
+	if last := again[len(again)-1]; last.id != id || last.err != nil {
+		t.Errorf("replay of %s: %s, %v", id, last.id, last.err)
+	}
+	tab.Wait(`document.querySelectorAll("#attempts article").length === 2`)
+	tab.Accessible()
+	shot(tab, "delivery")
+	var hacked bool
+	if tab.Eval(`window.hacked !== undefined || document.querySelector("#attempts script") !== null`, &hacked); hacked {
+		t.Error("the answer of a receiver is part of the page")
+	}
+
+	// Usage shows it.
+	tab.Go(s.url + "/dashboard/usage")
+	if n := count(tab, `.chart svg .a`); n == 0 {
+		t.Error("there is nothing in the charts")
+	}
+	if text := tab.Text("main"); !strings.Contains(text, "Convert") {
+		t.Errorf("usage: %s", text)
+	}
+
+	// Another account.
+	tab.Go(s.url + "/dashboard/accounts")
+	tab.Click("details.fold summary")
+	tab.Fill("#acct-name", "bob")
+	tab.Fill("#stored", "20 GB")
+	tab.Leave(".form-foot button")
+	if p := tab.Text("#secret"); len(p) < 10 {
+		t.Errorf("the password of a new account is %q", p)
+	}
+	tab.Accessible()
+	tab.Leave(`tbody tr:last-child a`)
+	if v := attribute(tab, "#stored", "value"); v != "20 GB" {
+		t.Errorf("the limit of the account is %q", v)
+	}
+	tab.Accessible()
+	account := location(tab)
+
+	tour(t, s, tab, operation, account)
+
+	// A key that is revoked is refused.
+	tab.Size(1280, 860)
+	tab.Go(s.url + "/dashboard/keys")
+	tab.Eval(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes("laptop")).id = "mine"`, nil)
+	tab.Click("#mine summary")
+	tab.Accessible()
+	tab.Leave("#mine .ask-box button")
+	if text := tab.Text(".flash"); !strings.Contains(text, "revoked") {
+		t.Errorf("after revoking: %s", text)
+	}
+	s.want(t, 401, "unauthorized", "GET", "/api/v1/operations", nil, "Authorization", "Bearer "+raw)
+
+	// Who logs out is out.
+	tab.Leave(".side-foot .inline button")
+	tab.Go(s.url + "/dashboard/keys")
+	if h := tab.Text("h1"); h != "Log in" {
+		t.Errorf("after logging out: %s", h)
+	}
+	tab.NoProblems()
+}
+
+// try opens the try-it page with files.
+func try(tab *browsertest.Tab, s *server, files ...string) {
+	tab.Go(s.url + "/dashboard/try")
+	var paths []string
+	for _, f := range files {
+		p, err := filepath.Abs(f)
+		if err != nil {
+			panic(err)
+		}
+		paths = append(paths, p)
+	}
+	tab.Do(chromedp.SetUploadFiles("#input", paths, chromedp.ByQuery))
+	settled(tab)
+}
+
+// settled waits until the page knows what goes with the action.
+func settled(tab *browsertest.Tab) {
+	tab.Wait(`document.querySelector("#actions input:checked") && document.querySelector("#form").ariaBusy === "false"`)
+}
+
+// choose chooses one of several.
+func choose(tab *browsertest.Tab, name, value string) {
+	tab.Click(fmt.Sprintf(`#form input[name=%s][value=%s] + span`, name, value))
+	tab.Wait(fmt.Sprintf(`document.querySelector("#form input[name=%s][value=%s]")?.checked`, name, value))
+	settled(tab)
+}
+
+func count(tab *browsertest.Tab, selector string) (n int) {
+	tab.Eval(fmt.Sprintf("document.querySelectorAll(%q).length", selector), &n)
+	return n
+}
+
+func attribute(tab *browsertest.Tab, selector, name string) (v string) {
+	tab.Eval(fmt.Sprintf("document.querySelector(%q).getAttribute(%q)", selector, name), &v)
+	return v
+}
+
+func location(tab *browsertest.Tab) (v string) {
+	tab.Do(chromedp.Location(&v))
+	return v
+}
+
+// fetchResult gets the first result by its link.
+func fetchResult(t *testing.T, s *server, tab *browsertest.Tab) []byte {
+	t.Helper()
+	r, err := http.Get(s.url + attribute(tab, "#results a.button", "href"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != 200 {
+		t.Fatalf("download: %d, %v", r.StatusCode, err)
+	}
+	return b
+}
+
+// live looks at work while it is done, and cancels it.
+func live(t *testing.T, s *server, tab *browsertest.Tab) {
+	t.Helper()
+	if *screenshots != "" { // some work to be seen in the pictures
+		photo, one, two := sampleFile(t, "photo.jpg"), sampleFile(t, "one.pdf"), sampleFile(t, "two.pdf")
+		s.run(t, "compress", map[string]any{"compression_value": "extreme_compression"}, photo)
+		s.run(t, "merge", nil, one, two)
+		s.fails(t, "not_encrypted", "unlock", map[string]any{"password": "s3cret"}, one)
+		s.run(t, "convert", map[string]any{"convert_to": "mp3"}, sampleFile(t, "clip.mp4"))
+		s.run(t, "convert", map[string]any{"convert_to": "webp"}, photo, file{"garden.jpg", photo.b}, file{"harvest.jpg", photo.b})
+	}
+	film := makeFile(t, "film.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=60", "-c:v", "mpeg4", "-q:v", "10", "film.mp4")
+	tab.Go(s.url + "/dashboard/")
+	tab.Wait(`document.querySelector("#live .pulse:not(.off)")`)
+	task := s.begin(t, "convert", map[string]any{"convert_to": "webm"}, film)
+	row := fmt.Sprintf("#active [data-operation='%s']", task)
+	tab.Wait(fmt.Sprintf(`document.querySelector(%q)`, row)) // by itself
+	tab.Wait(fmt.Sprintf(`document.querySelector(%q)?.querySelector("progress").value > 0`, row))
+	tab.Accessible()
+	shot(tab, "overview")
+	if *screenshots != "" {
+		tab.Scheme("dark")
+		shot(tab, "overview-dark")
+		tab.Scheme("light")
+		tab.Phone(360, 780)
+		shot(tab, "overview-phone")
+		tab.Size(1280, 860)
+		tab.Go(s.url + "/dashboard/operations")
+		shot(tab, "operations")
+	}
+	tab.Go(s.url + "/dashboard/operations/" + task)
+	tab.Wait(`document.querySelector("#overall").value > 0`)
+	tab.Click("#cancel summary")
+	tab.Accessible()
+	tab.Leave("#cancel .ask-box button")
+	tab.Wait(`document.querySelector("#summary .badge.failed") && document.querySelector("#files").textContent.includes("cancelled")`)
+	if n := count(tab, "#cancel details"); n != 0 {
+		t.Error("what is cancelled can be cancelled again")
+	}
+	tab.Go(s.url + "/dashboard/")
+	tab.Wait(`document.querySelectorAll("#active [data-operation]").length === 0`)
+	tab.NoProblems()
+}
+
+func sampleFile(t *testing.T, name string) file {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "examples", "files", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file{name, b}
+}
+
+// uploads sends a picture in several parts, of which one fails at first, and pauses
+// another upload, goes on, and cancels a third.
+func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
+	t.Helper()
+	noise := make([]byte, 1500*1300*3)
+	random := rand.NewChaCha8([32]byte{1})
+	random.Read(noise)
+	big := filepath.Join(dir, "big.ppm")
+	write(t, big, append(fmt.Appendf(nil, "P6\n1500 1300\n255\n"), noise...))
+	picture := filepath.Join(dir, "noise.png")
+	if out, err := exec.Command("vips", "copy", big, picture).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	// Requests for parts are held, failed or let through.
+	var mu sync.Mutex
+	var held []fetch.RequestID
+	var puts int
+	mode := "fail"
+	set := func(m string) { mu.Lock(); mode = m; mu.Unlock() }
+	events := tab.Listen(func(ctx context.Context, e any) {
+		p, ok := e.(*fetch.EventRequestPaused)
+		if !ok {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		puts++
+		var action chromedp.Action = fetch.ContinueRequest(p.RequestID)
+		switch mode {
+		case "fail":
+			mode = "pass"
+			action = fetch.FailRequest(p.RequestID, network.ErrorReasonConnectionReset)
+		case "hold":
+			held = append(held, p.RequestID)
+			return
+		}
+		go chromedp.Run(ctx, action)
+	})
+	defer events()
+	tab.Do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "*/v1/upload/*"}}))
+	lost := tab.Expect("ERR_CONNECTION_RESET")
+	try(tab, s, picture)
+	choose(tab, "convert_to", "jpg")
+	tab.Click(`#parameters summary`)
+	tab.Fill("#p-width", "0")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#problem .note") && document.activeElement.id === "p-width"`) // too small
+	tab.Accessible()
+	tab.Fill("#p-width", "200")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed") && document.querySelector("#results img")?.naturalWidth === 200`)
+	mu.Lock()
+	if puts < 3 {
+		t.Errorf("%d requests for parts", puts)
+	}
+	mu.Unlock()
+	lost()
+	if b := fetchResult(t, s, tab); !bytes.HasPrefix(b, []byte("\xff\xd8\xff")) {
+		t.Errorf("the result is %.20q", b)
+	}
+
+	// Pause, and go on.
+	set("hold")
+	try(tab, s, picture)
+	choose(tab, "convert_to", "jpg")
+	tab.Click("#start")
+	holds := func(n int) {
+		for begun := time.Now(); ; time.Sleep(30 * time.Millisecond) {
+			mu.Lock()
+			ok := len(held) >= n
+			mu.Unlock()
+			if ok {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatal("no part is being sent")
+			}
+		}
+	}
+	holds(1)
+	tab.Click("#pause")
+	tab.Wait(`document.querySelector("#state").textContent === "Paused"`)
+	tab.Accessible()
+	set("pass")
+	tab.Click("#pause")
+	tab.Wait(`document.querySelector("#state .completed")`)
+
+	// Cancel.
+	mu.Lock()
+	held = nil
+	mu.Unlock()
+	set("hold")
+	try(tab, s, picture)
+	tab.Click("#start")
+	holds(1)
+	tab.Click("#cancel")
+	tab.Wait(`document.querySelector("#state").textContent === "Cancelled" && !document.querySelector("#start").disabled`)
+	set("pass")
+	tab.Click("#start") // and from the beginning
+	tab.Wait(`document.querySelector("#state .completed")`)
+	tab.Do(fetch.Disable())
+	tab.NoProblems()
+}
+
+// hostile has files whose names are made to break out of a page, through the
+// try-it page and through the API.
+func hostile(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
+	t.Helper()
+	const name = `<img src=x onerror=window.hacked=1>'"&#x6a;{{.}}.txt`
+	path := filepath.Join(dir, name)
+	write(t, path, []byte("<script>window.hacked=2</script>\n"))
+	try(tab, s, path)
+	choose(tab, "action", "zip")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#state .completed")`)
+	tab.Click("#curl summary")
+	tab.Accessible()
+	pages := []string{location(tab), s.url + attribute(tab, "#operation", "href")}
+	tab.Go(pages[1])
+	// Text is shown as text.
+	try(tab, s, path)
+	choose(tab, "action", "convert")
+	choose(tab, "convert_to", "html")
+	tab.Click("#start")
+	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("window.hacked=2")`)
+	pages = append(pages, s.url+attribute(tab, "#operation", "href"), s.url+"/dashboard/", s.url+"/dashboard/operations")
+	for _, p := range pages[1:] {
+		tab.Go(p)
+		var found string
+		tab.Eval(`String(window.hacked ?? "") + (document.querySelector("img[src=x]") ? "an element" : "")`, &found)
+		if found != "" {
+			t.Errorf("%s: %s", p, found)
+		}
+		if !strings.Contains(tab.Text("main"), name) {
+			t.Errorf("%s does not show the name as it is", p)
+		}
+	}
+	tab.NoProblems()
+}
+
+// tour looks at all pages in light, in dark and on a phone.
+func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account string) {
+	t.Helper()
+	pages := []struct {
+		name, address string
+		picture       bool
+	}{
+		{"overview", s.url + "/dashboard/", false}, {"try", s.url + "/dashboard/try", false}, {"operations", s.url + "/dashboard/operations", false}, {"operation", s.url + operation, true},
+		{"usage", s.url + "/dashboard/usage", true}, {"keys", s.url + "/dashboard/keys", true}, {"webhooks", s.url + "/dashboard/webhooks", true},
+		{"formats", s.url + "/dashboard/formats", true}, {"accounts", s.url + "/dashboard/accounts", true}, {"account", account, true}, {"settings", s.url + "/dashboard/settings", true},
+		{"nothing", s.url + "/dashboard/nothing", false},
+	}
+	defer tab.Expect("404")()
+	for _, mode := range []string{"light", "dark", "phone"} {
+		if tab.Scheme(map[bool]string{true: "dark", false: "light"}[mode == "dark"]); mode == "phone" {
+			tab.Phone(360, 780)
+		} else {
+			tab.Size(1280, 860)
+		}
+		for _, p := range pages {
+			tab.Go(p.address)
+			tab.Accessible()
+			suffix := map[string]string{"light": "", "dark": "-dark", "phone": "-phone"}[mode]
+			if pictured := mode == "light" || p.name == "usage" || p.name == "operation"; pictured && p.picture {
+				shot(tab, p.name+suffix)
+			}
+		}
+	}
+	tab.Scheme("light")
+	// The switch counts for more than the system, at once and afterwards.
+	tab.Size(1280, 860)
+	tab.Click(`.themes button[value=dark]`)
+	tab.Wait(`document.documentElement.dataset.theme === "dark" && getComputedStyle(document.body).colorScheme === "dark"`)
+	tab.Go(s.url + "/dashboard/settings")
+	tab.Accessible()
+	tab.Wait(`document.documentElement.dataset.theme === "dark"`)
+	tab.Click(`main form[data-themes] button[value=""]`)
+	tab.Wait(`!("theme" in document.documentElement.dataset) && getComputedStyle(document.body).colorScheme === "light dark"`)
+}
+
+// Without a mouse: logging in and trying it out.
+func TestDashboardByKeyboard(t *testing.T) {
+	t.Parallel()
+	s := start(t, filepath.Join(t.TempDir(), "data"))
+	m := passwordLine.FindStringSubmatch(s.banner)
+	if m == nil {
+		t.Fatalf("no password in the banner:\n%s", s.banner)
+	}
+	tab := browsertest.Open(t)
+	tab.Size(1280, 860)
+	press := func(keys ...string) {
+		t.Helper()
+		for _, k := range keys {
+			tab.Do(chromedp.KeyEvent(k))
+		}
+	}
+	// focus presses Tab until an element has the focus, which must be seen.
+	focus := func(selector string) {
+		t.Helper()
+		for range 80 {
+			var at, visible bool
+			tab.Eval(fmt.Sprintf(`document.activeElement.matches(%q)`, selector), &at)
+			if at {
+				tab.Eval(`[document.activeElement, document.activeElement.nextElementSibling, document.activeElement.parentElement].some(e => e && getComputedStyle(e).outlineStyle !== "none")`, &visible)
+				if !visible {
+					t.Errorf("the focus on %s cannot be seen", selector)
+				}
+				return
+			}
+			press(kb.Tab)
+		}
+		t.Fatalf("%s cannot be reached by Tab", selector)
+	}
+	tab.Go(s.url + "/dashboard/")
+	press(m[1], kb.Tab, m[2], kb.Enter)
+	tab.Wait(`document.querySelector("h1")?.textContent === "Choose a password" && document.readyState === "complete"`)
+	for _, f := range []struct{ field, text string }{{"#old", m[2]}, {"#new", newPassword}, {"#again", newPassword}} {
+		focus(f.field)
+		press(f.text)
+	}
+	press(kb.Enter)
+	tab.Wait(`document.querySelector("h1")?.textContent === "Overview" && document.readyState === "complete"`)
+	press(kb.Tab)
+	focus(".skip")
+	press(kb.Enter)
+	tab.Wait(`document.activeElement.id === "content"`)
+	focus(`main a[href="/dashboard/try"]`)
+	press(kb.Enter)
+	tab.Wait(`location.pathname === "/dashboard/try" && document.readyState === "complete"`)
+	focus("#input") // where Enter opens the file picker of the system, which a test cannot
+	doc, err := filepath.Abs(filepath.Join("..", "..", "examples", "files", "report.docx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab.Do(chromedp.SetUploadFiles("#input", []string{doc}, chromedp.ByQuery))
+	tab.Wait(`document.querySelector("#parameters input")`)
+	focus(`#actions input`)
+	press(kb.ArrowRight) // compress
+	tab.Wait(`document.querySelector("#actions input[value=compress]").checked && document.querySelector("#parameters input[value=extreme_compression]")`)
+	press(kb.ArrowLeft)
+	tab.Wait(`document.querySelector("#actions input[value=convert]").checked && document.querySelector("#parameters input[value=txt]")`)
+	focus(`#parameters input[type=radio]`)
+	for range 20 {
+		var there bool
+		if tab.Eval(`document.activeElement.value === "txt"`, &there); there {
+			break
+		}
+		press(kb.ArrowRight)
+		settled(tab)
+		tab.Wait(`document.activeElement.matches("#parameters input:checked")`)
+	}
+	settled(tab)
+	press(kb.Enter) // in a form that is as good as the button
+	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("Harvest")`)
+	tab.Wait(`document.querySelector("#announce").textContent.includes("report.txt is ready")`)
+	focus("#results a.button")
+	tab.Accessible()
+	tab.NoProblems()
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seedUsage gives the account of pictures a past; only for these.
+func seedUsage(t *testing.T, s *server) {
+	t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	db, err := sql.Open("sqlite", filepath.Join(s.dir, "filewright.db")+"?_pragma=busy_timeout(20000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	for d := range 90 {
+		day := time.Now().AddDate(0, 0, -d-1)
+		for i, action := range []string{"convert", "compress", "merge", "lock"} {
+			n := 40/(i+1) + random.IntN(100/(i+1)) - d/6
+			if wd := day.UTC().Weekday(); wd == time.Saturday || wd == time.Sunday {
+				n /= 5
+			}
+			n = max(n, 0)
+			if _, err := db.Exec(`INSERT INTO usage (owner, day, action, part, items, failed, bytes_in, bytes_out, work_ms)
+				SELECT id, ?, ?, 0, ?, ?, ?, ?, ? FROM accounts WHERE name = 'admin'`,
+				day.Unix()/86400, action, n, n/19, n*(300_000+random.IntN(400_000)), n*(200_000+random.IntN(300_000)), n*(400+random.IntN(900))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
