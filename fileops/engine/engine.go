@@ -143,7 +143,10 @@ func (p *Program) Run(ctx context.Context, c Cmd) error {
 type Process struct {
 	ctx    context.Context // the caller's: ends the process, see Start
 	name   string
-	cmd    *exec.Cmd
+	dir    string
+	pid    int
+	end    func() error // waits for the end and for the pipes
+	forget func()       // lets its number be used again; nil if end does
 	mark   mark
 	stderr *tail
 	lines  *lines
@@ -165,23 +168,52 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	proc := &Process{ctx: ctx, name: p.Name, mark: newMark(), stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
-	proc.cmd = p.command(c, proc)
+	return p.start(ctx, c, newMark())
+}
+
+func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
+	proc := p.process(ctx, c, m)
+	cmd := p.command(c, proc)
 	var policy *confine.Policy
 	if p.Sandbox != nil {
 		policy = p.policy(c)
 	}
 	result := make(chan error)
-	go proc.live(p.Sandbox, policy, c.Limits, result)
+	go proc.live(cmd, p.Sandbox, policy, c.Limits, result)
 	if err := <-result; err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
-	proc.unhook = context.AfterFunc(ctx, proc.Kill)
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	proc.watchFor(c.Limits)
+	proc.started(c.Limits)
 	return proc, nil
 }
+
+// process returns what is known of a process before it is started.
+func (p *Program) process(ctx context.Context, c Cmd, m mark) *Process {
+	proc := &Process{ctx: ctx, name: p.Name, dir: c.Dir, mark: m, stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
+	if c.OnLine != nil {
+		proc.lines = &lines{each: c.OnLine}
+	}
+	return proc
+}
+
+// errors returns what gets the standard error of the process.
+func (p *Process) errors() io.Writer {
+	if p.lines == nil {
+		return p.stderr
+	}
+	return io.MultiWriter(p.stderr, p.lines)
+}
+
+// started begins to look after a process.
+func (p *Process) started(l Limits) {
+	p.unhook = context.AfterFunc(p.ctx, p.Kill)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchFor(l)
+}
+
+// pipeDelay is how long a grandchild that keeps a pipe open may keep us waiting.
+const pipeDelay = 2 * time.Second
 
 // command returns c as package os/exec wants it.
 func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
@@ -195,13 +227,8 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 		"LC_ALL=C.UTF-8",
 	}, c.Env...)
 	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = c.Stdin, c.Stdout, c.Files
-	cmd.Stderr = proc.stderr
-	if c.OnLine != nil {
-		proc.lines = &lines{each: c.OnLine}
-		cmd.Stderr = io.MultiWriter(proc.stderr, proc.lines)
-	}
-	// A grandchild that keeps a pipe open must not keep us waiting.
-	cmd.WaitDelay = 2 * time.Second
+	cmd.Stderr = proc.errors()
+	cmd.WaitDelay = pipeDelay
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -209,7 +236,7 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 // live starts the process and stays with it to its end, on a thread of its own.
 // The process inherits what the thread is confined to, and ends with the thread
 // (PR_SET_PDEATHSIG(2const)).
-func (p *Process) live(s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
+func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
 	runtime.LockOSThread()
 	if policy == nil {
 		defer runtime.UnlockOSThread()
@@ -217,17 +244,19 @@ func (p *Process) live(s *Sandbox, policy *confine.Policy, l Limits, result chan
 		result <- err
 		return
 	}
-	started, err := startLimited(p.cmd, l, p.mark)
+	started, err := startLimited(cmd, l, p.mark)
+	if started {
+		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
+	}
 	if err != nil {
 		if started {
 			p.Kill()
-			p.cmd.Wait()
+			p.end()
 			err = fmt.Errorf("set limits: %w", err)
 		}
 		result <- err
 		return
 	}
-	p.mark.first = p.cmd.Process.Pid
 	result <- nil
 	<-p.gone
 }
@@ -278,14 +307,14 @@ func (p *Process) over(l Limits) string {
 			return "memory"
 		}
 	}
-	if l.Scratch > 0 && used(p.cmd.Dir, l.Scratch) > l.Scratch {
+	if l.Scratch > 0 && used(p.dir, l.Scratch) > l.Scratch {
 		return "scratch space"
 	}
 	return ""
 }
 
 // Pid returns the process id, which is also the id of the process group.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int { return p.pid }
 
 // Memory returns how many bytes of memory the process and all that it started
 // have for themselves.
@@ -300,7 +329,7 @@ func (p *Process) Limit(l Limits) error {
 	if p.ended {
 		return nil
 	}
-	err := setLimits(p.cmd.Process.Pid, l, mark{})
+	err := setLimits(p.pid, l, mark{})
 	if errors.Is(err, syscall.ESRCH) { // it has just ended
 		return nil
 	}
@@ -316,7 +345,7 @@ func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		syscall.Kill(-p.pid, syscall.SIGKILL)
 		p.mark.kill()
 	}
 }
@@ -325,11 +354,14 @@ func (p *Process) Kill() {
 // called several times, also from several goroutines.
 func (p *Process) Wait() error {
 	p.once.Do(func() {
-		err := p.cmd.Wait()
+		err := p.end()
 		p.Kill() // what it left behind
 		p.mu.Lock()
 		p.ended = true
 		p.mu.Unlock()
+		if p.forget != nil {
+			p.forget()
+		}
 		close(p.gone)
 		if p.unhook != nil {
 			p.unhook()
@@ -355,15 +387,33 @@ func (p *Process) result(err error) error {
 	p.mu.Lock()
 	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String(), Exceeded: p.exceeded}
 	p.mu.Unlock()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
+	st, ok := waitStatus(err)
+	if !ok {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	e.Code = exit.ExitCode()
-	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+	e.Code = st.ExitStatus() // -1 if it was a signal
+	if st.Signaled() {
 		e.Signal = st.Signal()
 	}
 	return e
+}
+
+// exited is the error of a process that was not started by package os/exec.
+type exited syscall.WaitStatus
+
+func (e exited) Error() string { return "the process has failed" }
+
+// waitStatus returns how a process has ended.
+func waitStatus(err error) (st syscall.WaitStatus, ok bool) {
+	var e exited
+	if errors.As(err, &e) {
+		return syscall.WaitStatus(e), true
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		st, ok = exit.Sys().(syscall.WaitStatus)
+	}
+	return st, ok
 }
 
 // An ExitError is a program's failure. Its Error text names the program and the

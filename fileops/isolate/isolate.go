@@ -63,6 +63,10 @@ type Pool struct {
 
 	mu    sync.Mutex
 	spare []*starting
+
+	setup  sync.Mutex
+	dir    string             // has those of the processes in it; "" before the first
+	server *engine.ForkServer // makes the processes; nil before the first, or where they are started
 }
 
 // New returns a pool. No process is started before [Pool.Warm] or the first run.
@@ -118,9 +122,48 @@ func (p *Pool) launch() *starting {
 	return s
 }
 
+// starter returns where the directories of processes belong and what starts them:
+// a fork server where that is possible, for most of a start is loading libraries.
+func (p *Pool) starter() (dir string, start func(context.Context, engine.Cmd) (*engine.Process, error), err error) {
+	p.setup.Lock()
+	defer p.setup.Unlock()
+	if p.dir == "" {
+		if p.dir, err = os.MkdirTemp(p.opts.TempDir, "isolate-"); err != nil {
+			return "", nil, err
+		}
+	}
+	if !canFork {
+		return p.dir, p.prog.Start, nil
+	}
+	if p.server != nil && p.server.Ended() {
+		p.opts.Log.Warn("the process that starts isolated processes has ended; there will be another one")
+		p.server = nil
+	}
+	if p.server == nil {
+		if p.server, err = p.prog.ForkServer(p.ctx, p.cmd(p.dir)); err != nil {
+			return "", nil, err
+		}
+	}
+	return p.dir, p.server.Start, nil
+}
+
+// cmd returns what is the same for all processes.
+func (p *Pool) cmd(dir string) engine.Cmd {
+	return engine.Cmd{
+		// Until it has a request it makes little that could be collected.
+		Dir: dir, Env: append([]string{roleEnv + "=1", "GOGC=off"}, p.opts.Env...),
+		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
+		Access: p.opts.Access,
+	}
+}
+
 // start starts a process and waits until it is ready.
 func (p *Pool) start() (_ *process, err error) {
-	dir, err := os.MkdirTemp(p.opts.TempDir, "isolate-")
+	parent, start, err := p.starter()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(parent, "")
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +176,6 @@ func (p *Pool) start() (_ *process, err error) {
 	if err := errors.Join(os.Mkdir(w.data, 0o700), os.Mkdir(w.work, 0o700)); err != nil {
 		return nil, err
 	}
-	access := p.opts.Access
-	access.Read = append(slices.Clone(access.Read), w.data)
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -146,13 +187,10 @@ func (p *Pool) start() (_ *process, err error) {
 		return nil, err
 	}
 	w.pipe, w.out = outR, bufio.NewReader(outR)
-	w.proc, err = p.prog.Start(p.ctx, engine.Cmd{
-		// Until it has a request it makes little that could be collected.
-		Dir: w.work, Env: append([]string{roleEnv + "=1", "GOGC=off"}, p.opts.Env...),
-		Files:  []*os.File{inR, outW},
-		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
-		Access: access,
-	})
+	cmd := p.cmd(w.work)
+	cmd.Files = []*os.File{inR, outW}
+	cmd.Access.Read = append(slices.Clone(cmd.Access.Read), w.data)
+	w.proc, err = start(p.ctx, cmd)
 	// Only the process has these ends now: its end is the end of the pipe.
 	inR.Close()
 	outW.Close()
@@ -241,6 +279,12 @@ func (p *Pool) Close() error {
 		if s.err == nil {
 			errs = append(errs, s.w.end())
 		}
+	}
+	if p.server != nil {
+		errs = append(errs, p.server.Close())
+	}
+	if p.dir != "" {
+		errs = append(errs, os.RemoveAll(p.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -81,6 +81,11 @@ func Main(actions func(context.Context) (map[string]fileops.Action, error)) {
 	if os.Getenv(roleEnv) == "" {
 		return
 	}
+	// A process that was not started, but made, still has the ones of its maker.
+	if dir, err := os.Getwd(); err == nil {
+		os.Setenv("HOME", dir)
+		os.Setenv("TMPDIR", dir)
+	}
 	in, out := os.NewFile(3, "requests"), os.NewFile(4, "messages")
 	if err := serve(in, out, actions); err != nil {
 		fmt.Fprintln(os.Stderr, err)

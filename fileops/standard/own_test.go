@@ -33,7 +33,7 @@ func waiting(t *testing.T, dir string) (maps [][]byte) {
 	}
 	for _, cwd := range all {
 		to, err := os.Readlink(cwd)
-		if err != nil || filepath.Dir(filepath.Dir(to)) != dir {
+		if err != nil || filepath.Dir(filepath.Dir(filepath.Dir(to))) != dir {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(cwd), "maps"))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,6 +129,25 @@ func handled(v int) uint64 {
 }
 
 func (p *Policy) landlock(v int) error {
+	set, err := p.ruleset(v)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(set)
+	return restrict(set)
+}
+
+// Ruleset returns the part of p that Landlock sees to, for another process, which may
+// restrict itself with it: see landlock_restrict_self(2).
+func (p *Policy) Ruleset(l Layers) (*os.File, error) {
+	set, err := p.ruleset(l.Landlock)
+	if err != nil {
+		return nil, fmt.Errorf("landlock: %w", err)
+	}
+	return os.NewFile(uintptr(set), "landlock ruleset"), nil
+}
+
+func (p *Policy) ruleset(v int) (set int, err error) {
 	attr := unix.LandlockRulesetAttr{Access_fs: handled(v)}
 	if v >= 4 {
 		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
@@ -138,11 +158,9 @@ func (p *Policy) landlock(v int) error {
 			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		}
 	}
-	set, err := createRuleset(&attr, v)
-	if err != nil {
-		return err
+	if set, err = createRuleset(&attr, v); err != nil {
+		return -1, err
 	}
-	defer unix.Close(set)
 	for _, rule := range []struct {
 		paths  []string
 		rights uint64
@@ -152,11 +170,12 @@ func (p *Policy) landlock(v int) error {
 	} {
 		for _, path := range rule.paths {
 			if err := allow(set, path, rule.rights&attr.Access_fs); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
+				unix.Close(set)
+				return -1, fmt.Errorf("%s: %w", path, err)
 			}
 		}
 	}
-	return restrict(set)
+	return set, nil
 }
 
 // threadsMaySignal tells whether the scope of signals leaves those between the threads
