@@ -104,9 +104,10 @@ type starting struct {
 // A process serves one run.
 type process struct {
 	proc *engine.Process
-	dir  string // has the next two in it; the process may not touch it
-	data string // inputs: may be read
-	work string // may be written
+	from *engine.ForkServer // that has made it; nil if it was started
+	dir  string             // has the next two in it; the process may not touch it
+	data string             // inputs: may be read
+	work string             // may be written
 	in   *os.File
 	out  *bufio.Reader
 	pipe *os.File // what out reads
@@ -122,9 +123,9 @@ func (p *Pool) launch() *starting {
 	return s
 }
 
-// starter returns where the directories of processes belong and what starts them:
-// a fork server where that is possible, for most of a start is loading libraries.
-func (p *Pool) starter() (dir string, start func(context.Context, engine.Cmd) (*engine.Process, error), err error) {
+// starter returns where the directories of processes belong and what makes them: a
+// fork server, for most of a start is loading libraries. It is nil where there is none.
+func (p *Pool) starter() (dir string, server *engine.ForkServer, err error) {
 	p.setup.Lock()
 	defer p.setup.Unlock()
 	if p.dir == "" {
@@ -133,7 +134,7 @@ func (p *Pool) starter() (dir string, start func(context.Context, engine.Cmd) (*
 		}
 	}
 	if !canFork {
-		return p.dir, p.prog.Start, nil
+		return p.dir, nil, nil
 	}
 	if p.server != nil && p.server.Ended() {
 		p.opts.Log.Warn("the process that starts isolated processes has ended; there will be another one")
@@ -144,7 +145,7 @@ func (p *Pool) starter() (dir string, start func(context.Context, engine.Cmd) (*
 			return "", nil, err
 		}
 	}
-	return p.dir, p.server.Start, nil
+	return p.dir, p.server, nil
 }
 
 // cmd returns what is the same for all processes.
@@ -159,7 +160,7 @@ func (p *Pool) cmd(dir string) engine.Cmd {
 
 // start starts a process and waits until it is ready.
 func (p *Pool) start() (_ *process, err error) {
-	parent, start, err := p.starter()
+	parent, server, err := p.starter()
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (p *Pool) start() (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &process{dir: dir, data: filepath.Join(dir, "in"), work: filepath.Join(dir, "work")}
+	w := &process{from: server, dir: dir, data: filepath.Join(dir, "in"), work: filepath.Join(dir, "work")}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -190,7 +191,11 @@ func (p *Pool) start() (_ *process, err error) {
 	cmd := p.cmd(w.work)
 	cmd.Files = []*os.File{inR, outW}
 	cmd.Access.Read = append(slices.Clone(cmd.Access.Read), w.data)
-	w.proc, err = start(p.ctx, cmd)
+	if server != nil {
+		w.proc, err = server.Start(p.ctx, cmd)
+	} else {
+		w.proc, err = p.prog.Start(p.ctx, cmd)
+	}
 	// Only the process has these ends now: its end is the end of the pipe.
 	inR.Close()
 	outW.Close()
@@ -214,6 +219,19 @@ func (p *Pool) start() (_ *process, err error) {
 
 // take returns a process that is ready, and sees to it that others will be.
 func (p *Pool) take(ctx context.Context) (*process, error) {
+	for {
+		w, err := p.takeOne(ctx)
+		if err != nil || w.from == nil || !w.from.Ended() {
+			return w, err
+		}
+		// It has ended together with what has made it.
+		if err := w.end(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *Pool) takeOne(ctx context.Context) (*process, error) {
 	p.mu.Lock()
 	if p.ctx.Err() != nil {
 		p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -95,6 +96,16 @@ func work() fileops.Action {
 			if syscall.Kill(os.Getppid(), 0) == nil {
 				return errors.New("can signal its parent")
 			}
+		case "tell":
+			cwd, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			tmp, err := filepath.EvalSymlinks(os.TempDir())
+			if err != nil || tmp != cwd || os.Getenv("HOME") != cwd {
+				return fmt.Errorf("works in %s, TMPDIR %s, HOME %s: %v", cwd, tmp, os.Getenv("HOME"), err)
+			}
+			return job.WriteBytes("a.txt", fmt.Append(nil, os.Getppid(), " ", rand.Uint64(), " ", cwd))
 		case "spoil": // the input
 			path, ok := job.Input().Path()
 			if !ok {
@@ -322,5 +333,71 @@ func TestClosed(t *testing.T) {
 	}
 	if err := p.Warm(t.Context()); !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("Warm: %v", err)
+	}
+}
+
+// tell returns what a process says of itself.
+func tell(t *testing.T, p *isolate.Pool) (parent int, random uint64, dir string) {
+	t.Helper()
+	out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
+	if err != nil || len(out) != 1 {
+		t.Fatal(out, err)
+	}
+	if n, err := fmt.Sscanf(out[0], "a.txt=%d %d %s", &parent, &random, &dir); n != 3 {
+		t.Fatal(out[0], err)
+	}
+	return parent, random, dir
+}
+
+// Processes that are copies of one do not share what makes them different, nor can one
+// see what another has.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, isolate.Options{Spare: 1})
+	numbers, dirs := make(map[uint64]bool), make(map[string]bool)
+	for range 3 {
+		_, n, work := tell(t, p)
+		numbers[n], dirs[work] = true, true
+	}
+	if len(numbers) != 3 || len(dirs) != 3 {
+		t.Errorf("random numbers %v, directories %v", numbers, dirs)
+	}
+	all, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	canary := filepath.Join(all[0], "other", "in", "canary") // as if it were that of another process
+	if err := errors.Join(os.MkdirAll(filepath.Dir(canary), 0o755), os.WriteFile(canary, []byte("secret"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, _, err := do(t.Context(), t, p, fileops.Args{"how": "try", "path": canary, "address": l.Addr().String()}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What makes the processes may be killed as well: there is another one.
+func TestMakerDies(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{Spare: 2})
+	if err := p.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	maker, _, _ := tell(t, p)
+	if maker == os.Getpid() {
+		t.Fatal("processes are started by this one")
+	}
+	if err := syscall.Kill(maker, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for other := maker; other == maker; { // a process of before may be used once more
+		out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
+		if err == nil {
+			fmt.Sscanf(out[0], "a.txt=%d", &other)
+		}
 	}
 }
