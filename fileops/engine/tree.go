@@ -19,7 +19,6 @@ import (
 // inherit it, and in a [Sandbox] cannot change it; a process group can be left.
 type mark struct {
 	resource int
-	label    string // in /proc/PID/limits (proc_pid_limits(5))
 	value    uint64 // 0: no mark
 
 	first int // the process that all others come from
@@ -30,8 +29,8 @@ type mark struct {
 // that one's mark too, and another resource for its own.
 func newMark() mark {
 	for _, m := range []mark{
-		{resource: unix.RLIMIT_LOCKS, label: "Max file locks"},        // not looked at since Linux 2.4
-		{resource: unix.RLIMIT_RTTIME, label: "Max realtime timeout"}, // for the scheduling class of real time
+		{resource: unix.RLIMIT_LOCKS},  // not looked at since Linux 2.4
+		{resource: unix.RLIMIT_RTTIME}, // for the scheduling class of real time
 	} {
 		var now unix.Rlimit
 		if unix.Getrlimit(m.resource, &now) == nil && now.Max == unix.RLIM_INFINITY {
@@ -54,7 +53,6 @@ func (m mark) members() []int {
 	if err != nil {
 		return nil
 	}
-	want := []byte(strconv.FormatUint(m.value, 10))
 	younger := m.onlyYounger()
 	var pids []int
 	for _, d := range dirs {
@@ -62,12 +60,8 @@ func (m mark) members() []int {
 		if err != nil || younger && pid < m.first {
 			continue
 		}
-		limits, err := os.ReadFile(filepath.Join("/proc", d.Name(), "limits"))
-		if err != nil {
-			continue // ended, or somebody else's
-		}
-		_, rest, _ := bytes.Cut(limits, []byte(m.label))
-		if fields := bytes.Fields(rest); len(fields) > 1 && bytes.Equal(fields[1], want) {
+		var l unix.Rlimit
+		if unix.Prlimit(pid, m.resource, nil, &l) == nil && l.Max == m.value { // else ended, or somebody else's
 			pids = append(pids, pid)
 		}
 	}
