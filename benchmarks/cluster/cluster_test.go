@@ -1,13 +1,13 @@
 //go:build unix
 
-// Command cluster measures how operations are accepted, worked on and asked for by
+// Package cluster measures how operations are accepted, worked on and asked for by
 // processes: by one with SQLite, and by two that accept and two that work, with
 // PostgreSQL. The work itself takes no time. Everything, load and databases
 // included, runs on this machine.
 //
-//	go run ./benchmarks/cluster
-//	go run ./benchmarks/cluster -time 20s -rounds 5
-package main
+//	go test -count=1 -v ./benchmarks/cluster -time 4s
+//	go test -count=1 -v ./benchmarks/cluster -time 20s -rounds 5
+package cluster
 
 import (
 	"bufio"
@@ -20,19 +20,24 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
+	"testing"
 	"time"
 
 	"github.com/filewright/filewright/internal/pgtest"
 )
 
-func main() {
+var (
+	timeFlag   = flag.Duration("time", 200*time.Millisecond, "`time` of each measurement; without it there is a figure for everything, but it says little")
+	roundsFlag = flag.Int("rounds", 1, "`rounds`, of whose results the median is shown")
+)
+
+func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == nodeCommand {
 		if err := runNode(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -40,15 +45,26 @@ func main() {
 		}
 		return
 	}
-	var o options
-	flag.DurationVar(&o.time, "time", 4*time.Second, "time of each measurement")
-	flag.IntVar(&o.rounds, "rounds", 1, "rounds, of whose results the median is shown")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := measure(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	os.Exit(m.Run())
+}
+
+// TestMeasure measures everything and shows the table.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := measure(t.Context(), &out, options{time: *timeFlag, rounds: *roundsFlag}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", out.String())
+	line := regexp.MustCompile(`(?m)^\| [^|]+ \| ([0-9.]+)( ms|/s) \| ([0-9.]+)( ms|/s) \|$`)
+	lines := line.FindAllStringSubmatch(out.String(), -1)
+	if len(lines) != 7 {
+		t.Errorf("%d lines of figures, want 7", len(lines))
+	}
+	for _, l := range lines {
+		if strings.Trim(l[1], "0.") == "" && l[2] == " ms" {
+			t.Errorf("no time at all: %s", l[0])
+		}
 	}
 }
 
