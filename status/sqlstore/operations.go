@@ -79,6 +79,12 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 		if created, err = holder(ctx, t, op); err != nil || created != nil {
 			return err
 		}
+		// It travels with the next statement.
+		var limit int64
+		if err := t.later(ctx, func(row scanner) error { return row.Scan(&limit) }, operationsPerDay.add,
+			operationsPerDay.args(op.Owner, op.ID, 1, op.Created)...); err != nil {
+			return err
+		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
 				open_items, completed_items, idempotency_key, fingerprint, created_ms)
 			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9) ON CONFLICT DO NOTHING`,
@@ -89,16 +95,20 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 		}
 		if n == 0 {
 			// Another process may just have used the idempotency key.
-			if created, err = holder(ctx, t, op); err != nil || created != nil {
+			if created, err = holder(ctx, t, op); err != nil {
 				return err
 			}
-			return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
+			if created == nil {
+				return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
+			}
+			_, err = operationsPerDay.count(ctx, t, op.Owner, op.ID, -1, op.Created) // nothing was created
+			return err
 		}
 		created = fresh
 		if err := insertItems(ctx, t, op); err != nil {
 			return err
 		}
-		return takeOperation(ctx, t, op)
+		return operationsPerDay.check(ctx, t, op.Owner, 1, op.Created, limit)
 	})
 	if err != nil {
 		return nil, err

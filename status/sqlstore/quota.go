@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -72,8 +71,30 @@ var (
 // what is counted.
 func (c counter) take(ctx context.Context, t tx, owner, id string, n int64, at time.Time) error {
 	limit, err := c.count(ctx, t, owner, id, n, at)
-	if err != nil || limit <= 0 {
+	if err != nil {
 		return err
+	}
+	return c.check(ctx, t, owner, n, at, limit)
+}
+
+// count adds n for an owner, whatever the limit is, which it returns.
+func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time) (limit int64, err error) {
+	err = t.row(ctx, c.add, c.args(owner, id, n, at)...).Scan(&limit)
+	return limit, err
+}
+
+func (c counter) args(owner, id string, n int64, at time.Time) []any {
+	args := []any{owner, part(id), n}
+	if c.perDay {
+		args = append(args, dayOf(at))
+	}
+	return args
+}
+
+// check fails if more than a limit is used, of which n was added just now.
+func (c counter) check(ctx context.Context, t tx, owner string, n int64, at time.Time, limit int64) error {
+	if limit <= 0 {
+		return nil
 	}
 	args := []any{owner}
 	e := &QuotaError{What: c.what, Limit: limit}
@@ -92,27 +113,11 @@ func (c counter) take(ctx context.Context, t tx, owner, id string, n int64, at t
 	return nil
 }
 
-// count adds n for an owner, whatever the limit is, which it returns.
-func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time) (limit int64, err error) {
-	args := []any{owner, part(id), n}
-	if c.perDay {
-		args = append(args, dayOf(at))
-	}
-	err = t.row(ctx, c.add, args...).Scan(&limit)
-	return limit, err
-}
-
 // part returns the row of a sum that something is counted in.
 func part(id string) int64 {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int64(h.Sum32() % usageParts)
-}
-
-// takeOperation counts an operation that is created in t, if the limit permits it.
-// It comes last in a transaction: others wait until that ends.
-func takeOperation(ctx context.Context, t tx, op *status.Operation) error {
-	return operationsPerDay.take(ctx, t, op.Owner, op.ID, 1, op.Created)
 }
 
 // held returns how many bytes a file counts for: those that are there, or announced.

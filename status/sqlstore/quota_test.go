@@ -390,3 +390,32 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		check(t, openURL(t, url))
 	})
 }
+
+// Of many requests for the same operation one counts, also if they come together.
+func TestSameOperationCountsOnce(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s store) {
+		other := s.again()
+		for round := range 10 {
+			var wg sync.WaitGroup
+			for i := range 16 {
+				db := s.DB
+				if i%2 == 1 {
+					db = other
+				}
+				wg.Go(func() {
+					if _, err := db.Operations().Create(t.Context(), &status.Operation{
+						ID: fmt.Sprintf("%d-%d", round, i), Owner: "ada", Action: "zip", IdempotencyKey: fmt.Sprint(round), Created: time.Now(),
+						Items: []status.Item{{Queue: "zip"}},
+					}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		if u, err := s.Used(t.Context(), "ada"); err != nil || u.OperationsToday != 10 {
+			t.Errorf("%+v, %v; want 10 operations", u, err)
+		}
+	})
+}
