@@ -61,12 +61,12 @@ func (s *sealer) seal(plain []byte, operation string) []byte {
 	return s.aeads[0].Seal(nil, nil, plain, []byte(operation))
 }
 
-// resultKey returns the key of the n-th result of an attempt at an item. Whoever
+// resultKey returns the key of the n-th result of the attempt under a claim. Whoever
 // has the secret can name the results of an attempt that a crash has ended before
 // they were recorded; nobody else can guess them.
-func (s *sealer) resultKey(c *status.Claim, attempt, n int) string {
+func (s *sealer) resultKey(c *status.Claim, token, n int) string {
 	mac := hmac.New(sha256.New, s.results)
-	fmt.Fprintf(mac, "%s %d %d %d", c.Operation, c.Index, attempt, n)
+	fmt.Fprintf(mac, "%s %d %d %d", c.Operation, c.Index, token, n)
 	return upload.KeyOf([16]byte(mac.Sum(nil)[:16]))
 }
 

@@ -29,7 +29,7 @@ type worker struct{ *Service }
 func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
 	log := w.log.With("operation", c.Operation, "item", c.Index, "action", c.Op.Action)
-	w.forget(ctx, c, log)
+	w.forget(ctx, c, max(1, c.Token-forgetBack), c.Token-1, log)
 	if w.space.low() {
 		log.Warn("item not begun: no space left for its work", "again", spaceWait)
 		return status.Outcome{Release: true, RetryAfter: spaceWait}
@@ -77,15 +77,20 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	}
 }
 
-// forget removes what attempts at an item have registered and did not live to
-// record: results that nobody was ever told of. One of this very number was given
-// back, and did not count.
-func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
-	for attempt := 1; attempt <= c.Item.Attempt; attempt++ {
+// forgetBack is how many claims of an item an attempt looks back. One before would do,
+// because that has done the same; this is for attempts that died before they could.
+const forgetBack = 8
+
+// forget removes what attempts at an item, those of the given claims, have registered
+// and did not live to record: results that nobody was ever told of. It is the claim
+// that names them and not the attempt: an item that is given back has its next attempt
+// under the same number, and whoever has given it back may be late to tidy up.
+func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) {
+	for token := first; token <= last; token++ {
 		for n := 0; ; n++ {
-			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, attempt, n))
+			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
 			if err == nil {
-				log.Info("unrecorded result removed", "attempt", attempt)
+				log.Info("unrecorded result removed", "claim", token)
 				continue
 			}
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
@@ -98,12 +103,13 @@ func (w worker) forget(ctx context.Context, c *status.Claim, log *slog.Logger) {
 
 // ended is called when an operation has become final. An item that is not begun again
 // because it was cancelled, or begun too often, may have results of attempts that did
-// not live to record them.
+// not live to record them. There were as many claims as attempts, and one more for each
+// time that it was given back.
 func (s *Service) ended(ctx context.Context, op *status.Operation) {
 	for i, it := range op.Items {
 		if it.Attempt > 0 && it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
 			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
-			worker{s}.forget(ctx, c, s.log.With("operation", op.ID, "item", i, "action", op.Action))
+			worker{s}.forget(ctx, c, 1, it.Attempt+forgetBack, s.log.With("operation", op.ID, "item", i, "action", op.Action))
 		}
 	}
 	if s.cfg.OnFinal != nil {
@@ -166,7 +172,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		path, _ := f.Path()
 		rec, err := w.uploads.Add(ctx, upload.File{
-			Key: w.sealer.resultKey(c, c.Item.Attempt, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
 		if err == nil {
 			results = append(results, statusFile(rec))

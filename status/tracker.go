@@ -593,9 +593,17 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	final := err == nil && op.State.Final()
 	if err != nil && unsure {
 		// A call may have failed only after it had done its work.
-		if op, err = t.recorded(ctx, c, o); err == nil {
-			final = op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
+		for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+			if op, err = t.recorded(ctx, c, o); err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			// The results may be somebody's by now. They must stay until that is known.
+			if t.stopping() && delay > time.Second {
+				return fmt.Errorf("finish: %w", err)
+			}
+			time.Sleep(delay)
 		}
+		final = err == nil && op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
 	}
 	if err != nil {
 		t.cfg.Log.Warn("claim was lost, outcome is dropped", "operation", c.Operation, "index", c.Index)

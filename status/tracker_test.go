@@ -703,6 +703,48 @@ func TestBrokenStore(t *testing.T) {
 	})
 }
 
+// silent is a store that loses the answer to Finish and is silent for a while afterwards.
+type silent struct {
+	status.Store
+	finishes, gets atomic.Int32
+}
+
+func (s *silent) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (*status.Operation, error) {
+	op, err := s.Store.Finish(ctx, c, o)
+	if s.finishes.Add(1) == 1 {
+		return nil, status.ErrUnavailable
+	}
+	return op, err
+}
+
+func (s *silent) Get(ctx context.Context, id string) (*status.Operation, error) {
+	if s.finishes.Load() > 1 && s.gets.Add(1) <= 3 {
+		return nil, status.ErrUnavailable
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// What may have been recorded is not discarded before it is known that it was not.
+func TestSilentStore(t *testing.T) {
+	onStores(t, func(t *testing.T, s status.Store) {
+		ended := make(chan *status.Operation, 1)
+		broken := &silent{Store: s}
+		tr := newTracker(t, status.Config{Store: broken,
+			OnFinal: func(_ context.Context, op *status.Operation) { ended <- op },
+			Discard: func(_ context.Context, files []status.File) { t.Errorf("%v were discarded", files) },
+			Handler: handler(succeed)})
+		stop := run(t, tr, time.Minute)
+		submit(t, tr, "alice", "pdf")
+		if op := <-ended; op.State != status.Completed || len(op.Items[0].Results) != 1 {
+			t.Errorf("operation is %+v", op)
+		}
+		stop()
+		if n := broken.gets.Load(); n <= 3 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
 func TestWatch(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		const watchers = 20

@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"testing"
+
+	"github.com/filewright/filewright/status"
+)
+
+// An item that is given back begins its next attempt under the same number. Whoever
+// had it before may be late to remove what it had made: that must not be what
+// another attempt has made since.
+func TestResultKeysAreThoseOfAClaim(t *testing.T) {
+	t.Parallel()
+	s, err := newSealer([][]byte{[]byte("0123456789abcdef")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, op := range []string{"a", "b"} {
+		for index := range 3 {
+			for token := 1; token <= 3; token++ {
+				c := &status.Claim{Ref: status.Ref{Operation: op, Index: index}, Token: token, Item: status.Item{Attempt: 1}}
+				for n := range 3 {
+					seen[s.resultKey(c, c.Token, n)] = true
+				}
+			}
+		}
+	}
+	if len(seen) != 2*3*3*3 {
+		t.Errorf("%d names, want %d", len(seen), 2*3*3*3)
+	}
+}
