@@ -169,6 +169,7 @@ func TestExtensionMistakes(t *testing.T) {
 		"a component that there is": with("components:\n  schemas:\n    Problem: {}"),
 		"components of no kind":     with("components:\n  things:\n    a: {}"),
 		"another part":              with("info: {title: x}"),
+		"half a text":               with("components:\n  schemas:\n    A: {type: string, description: Of the operation, at that time.}"),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
