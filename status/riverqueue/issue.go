@@ -184,16 +184,19 @@ const (
 )
 
 // promote has the oldest ticket of those lanes $1, $2 that have nothing running drawn
-// before all that are not the only one of their lane.
+// before all that are not the only one of their lane. One that another transaction
+// changes is left to that: it promotes it too, or it draws it.
 const promote = `WITH oldest AS (
 		SELECT (SELECT ticket FROM items i
 			WHERE i.finished_ms IS NULL AND i.owner = l.owner AND i.queue = l.queue AND i.ticket IS NOT NULL AND i.state = 'queued'
 			ORDER BY i.created_ms, i.operation, i.idx LIMIT 1) AS ticket
 		FROM unnest($1::text[], $2::text[]) AS l (queue, owner)
 		WHERE NOT EXISTS (SELECT FROM items r WHERE r.owner = l.owner AND r.queue = l.queue AND r.worker IS NOT NULL AND r.state = 'running')
+	), waiting AS (
+		SELECT j.id FROM river_job j JOIN oldest ON j.id = oldest.ticket
+		WHERE j.state = 'available' AND j.priority > 1 FOR UPDATE OF j SKIP LOCKED
 	)
-	UPDATE river_job j SET priority = 1, scheduled_at = now() FROM oldest
-	WHERE j.id = oldest.ticket AND j.state = 'available' AND j.priority > 1`
+	UPDATE river_job j SET priority = 1, scheduled_at = now() FROM waiting WHERE j.id = waiting.id`
 
 // priority returns that of a ticket in River, of which 1 is drawn first: the fewer
 // tickets an owner has in the queue, the sooner is his turn.
