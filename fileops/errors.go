@@ -163,6 +163,12 @@ func (e *UnsupportedError) Error() string {
 // Is makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
+// Mismatch returns the [Failure] of a file whose content is another format than its
+// name says.
+func Mismatch(want, got format.Format) error {
+	return Fail(ErrFormatMismatch, nil, "the file is named .%s, but its content is %s (.%s)", want, got.Title(), got)
+}
+
 // checkInput tells whether the content of an input is what its name says.
 func checkInput(f *File) error {
 	err := format.Check(f.Format(), f.Reader(), f.Size())
@@ -173,7 +179,7 @@ func checkInput(f *File) error {
 	case errors.Is(err, format.ErrEncrypted):
 		return Fail(ErrPasswordRequired, err, "the document is protected by a password; remove it before uploading")
 	case errors.As(err, &m) && m.Got != "":
-		return Fail(ErrFormatMismatch, nil, "the file is named .%s, but its content is %s", m.Want, m.Got.Title())
+		return Mismatch(m.Want, m.Got)
 	case f.Size() == 0:
 		return Fail(ErrCorruptInput, nil, "the file is empty")
 	}

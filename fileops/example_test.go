@@ -53,7 +53,7 @@ func ExampleFunc() {
 	// Output:
 	// photo.png png 4 3 <nil>
 	// <nil>
-	// format_mismatch - the file is named .jpg, but its content is PNG
+	// format_mismatch - the file is named .jpg, but its content is PNG (.png)
 }
 
 func ExampleRun() {

@@ -212,7 +212,7 @@ func TestRunChecksInputs(t *testing.T) {
 		name, content, code, message string
 	}{
 		{"a.pdf", "%PDF-1.4\n", "", ""},
-		{"a.pdf", "\x89PNG\r\n\x1a\n", "format_mismatch", "the file is named .pdf, but its content is PNG"},
+		{"a.pdf", "\x89PNG\r\n\x1a\n", "format_mismatch", "the file is named .pdf, but its content is PNG (.png)"},
 		{"a.pdf", "\x00\x01\x02\x03", "corrupt_input", "the file is damaged or is not a pdf file"},
 		{"a.pdf", "", "corrupt_input", "the file is empty"},
 		{"a.txt", "", "", ""},

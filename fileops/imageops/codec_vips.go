@@ -118,6 +118,23 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	return p, nil
 }
 
+// refused says what it is if libvips did not take a picture for a reason other than
+// damage. Its messages do not tell: see vipsError.
+func refused(src source, err error) (header, error) {
+	switch src.format {
+	case format.TIFF:
+		if readTIFF(src.data).subsampled {
+			return header{}, fmt.Errorf("TIFF with subsampled colour: %w: %w", errors.ErrUnsupported, err)
+		}
+	case format.AVIF, format.HEIC:
+		const longest = 1 << 14 // that libheif takes
+		if w, h := heifSize(src.data); max(w, h) > longest {
+			return header{width: w, height: h}, fmt.Errorf("more than %d pixels wide or high: %w: %w", longest, errors.ErrUnsupported, err)
+		}
+	}
+	return header{}, err
+}
+
 func (c *vipsCodec) stat(src source) (header, error) { return c.statPage(src, 0) }
 
 func (c *vipsCodec) statPage(src source, page int) (header, error) {
@@ -134,7 +151,7 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 	}
 	p, err := load(op, src.data, opts)
 	if err != nil {
-		return header{}, err
+		return refused(src, err)
 	}
 	defer p.close()
 	h := header{width: p.Width(), height: p.Height(), pages: max(1, p.Pages()), bits: 8, alpha: p.HasAlpha(), profile: p.HasICCProfile()}

@@ -286,17 +286,18 @@ func (e *Engine) encode(ctx context.Context, m raster, p plan) ([]byte, error) {
 	return e.codec.encode(ctx, m, p)
 }
 
-// stat reads a header and checks the limits.
+// stat reads a header and checks the limits. A codec may fail because of the very
+// size that it tells.
 func (e *Engine) stat(src source) (header, error) {
 	stat := e.codec.stat
 	if s := ownStat(src.format); s != nil {
 		stat = s
 	}
 	h, err := stat(src)
-	if errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, errors.ErrUnsupported) && h.pixels() <= e.opts.MaxPixels {
 		return h, fileops.Fail(fileops.ErrUnsupportedInput, err, "this variant of %s cannot be read", src.format.Title())
 	}
-	if err != nil {
+	if err != nil && h.pixels() <= e.opts.MaxPixels {
 		return h, fileops.Fail(fileops.ErrCorruptInput, err, "the %s is damaged and cannot be read", src.format.Title())
 	}
 	switch {

@@ -6,6 +6,10 @@ import "encoding/binary"
 type tiffInfo struct {
 	pages   int
 	bilevel bool // every page has one sample of one bit
+
+	// A page has fewer samples of colour than of brightness, without JPEG
+	// doing that (TIFF 6.0, section 21), or is JPEG of the old kind (section 22).
+	subsampled bool
 }
 
 // readTIFF reads the image file directories of a TIFF (TIFF 6.0, section 2), not
@@ -30,14 +34,26 @@ func readTIFF(b []byte) (info tiffInfo) {
 		if end+4 > int64(len(b)) {
 			break
 		}
-		bits, samples := uint16(1), uint16(1) // the defaults of the format
+		// The defaults of the format.
+		bits, samples, compression, photometric := uint16(1), uint16(1), uint16(1), uint16(0)
+		across, down := uint16(2), uint16(2)
 		for e := at + 2; e < end; e += 12 {
 			switch order.Uint16(b[e:]) {
 			case 258:
 				bits = order.Uint16(b[e+8:])
+			case 259:
+				compression = order.Uint16(b[e+8:])
+			case 262:
+				photometric = order.Uint16(b[e+8:])
 			case 277:
 				samples = order.Uint16(b[e+8:])
+			case 530:
+				across, down = order.Uint16(b[e+8:]), order.Uint16(b[e+10:])
 			}
+		}
+		const oldJPEG, newJPEG, yCbCr = 6, 7, 6
+		if photometric == yCbCr && compression != newJPEG && (across != 1 || down != 1) || compression == oldJPEG {
+			info.subsampled = true
 		}
 		info.bilevel = info.bilevel && bits == 1 && samples == 1
 		at = int64(order.Uint32(b[end:]))

@@ -5,6 +5,7 @@ package imageops_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -14,6 +15,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -824,4 +826,52 @@ func pngOf(t testing.TB, f *fileops.File) image.Image {
 func rgb(c color.Color) [3]uint32 {
 	r, g, b, _ := c.RGBA()
 	return [3]uint32{r, g, b}
+}
+
+// What libvips refuses for other reasons than damage is not called damaged.
+func TestNotDamaged(t *testing.T) {
+	t.Parallel()
+	entry := func(tag, kind, count int, value uint32) []byte {
+		b := binary.LittleEndian.AppendUint16(nil, uint16(tag))
+		b = binary.LittleEndian.AppendUint16(b, uint16(kind))
+		b = binary.LittleEndian.AppendUint32(b, uint32(count))
+		return binary.LittleEndian.AppendUint32(b, value)
+	}
+	// 16 × 16 pixels, one strip, YCbCr with half the colour in both directions,
+	// not compressed.
+	const short, long, strip = 3, 4, 16 * 16 * 3 / 2
+	entries := [][]byte{
+		entry(256, short, 1, 16), entry(257, short, 1, 16), entry(258, short, 3, 8+2+10*12+4), entry(259, short, 1, 1), entry(262, short, 1, 6),
+		entry(273, long, 1, 8+2+10*12+4+6), entry(277, short, 1, 3), entry(278, short, 1, 16), entry(279, long, 1, strip), entry(530, short, 2, 2|2<<16),
+	}
+	subsampled := []byte("II*\x00\x08\x00\x00\x00\x0a\x00")
+	subsampled = append(subsampled, slices.Concat(entries...)...)
+	subsampled = append(subsampled, 0, 0, 0, 0, 8, 0, 8, 0, 8, 0)
+	subsampled = append(subsampled, bytes.Repeat([]byte{128}, strip)...)
+
+	sized := func(w, h uint32) []byte {
+		b := bytes.Clone(content(t, fileopstest.Sample(t, format.AVIF)))
+		at := bytes.Index(b, []byte("ispe"))
+		if at < 0 {
+			t.Fatal("no ispe")
+		}
+		binary.BigEndian.PutUint32(b[at+8:], w)
+		binary.BigEndian.PutUint32(b[at+12:], h)
+		return b
+	}
+	for name, c := range map[string]struct {
+		in   *fileops.File
+		want error
+		text string
+	}{
+		"subsampled":  {fileops.Bytes("in.tiff", subsampled), fileops.ErrUnsupportedInput, "this variant of TIFF cannot be read"},
+		"many pixels": {fileops.Bytes("in.avif", sized(17000, 17000)), fileops.ErrLimit, "17000 × 17000 pixels"},
+		"too wide":    {fileops.Bytes("in.avif", sized(17000, 100)), fileops.ErrUnsupportedInput, "this variant of AVIF cannot be read"},
+		"cut":         {fileops.Bytes("in.avif", sized(170, 100)[:200]), fileops.ErrCorruptInput, "damaged"},
+	} {
+		_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, c.in)
+		if !errors.Is(err, c.want) || !strings.Contains(fileops.Message(err), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -86,7 +86,7 @@ func (e *Engine) source(f *fileops.File) (source, error) {
 	case got == "":
 		return s, fileops.Fail(fileops.ErrCorruptInput, nil, "the file is damaged or is not a %s file", f.Format())
 	}
-	return s, fileops.Fail(fileops.ErrFormatMismatch, nil, "the file is named .%s, but its content is %s", f.Format(), got.Title())
+	return s, fileops.Mismatch(f.Format(), got)
 }
 
 // A kind says what a target makes of its input.

@@ -262,7 +262,7 @@ func checkPlain(in *fileops.File, f *os.File) error {
 	err = format.Check(in.Format(), f, st.Size())
 	var m *format.MismatchError
 	if errors.As(err, &m) && m.Got != "" {
-		return fileops.Fail(fileops.ErrFormatMismatch, nil, "the file is named .%s, but its content is %s", m.Want, m.Got.Title())
+		return fileops.Mismatch(m.Want, m.Got)
 	}
 	if err != nil {
 		return damaged(err)
