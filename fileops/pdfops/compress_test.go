@@ -273,6 +273,23 @@ func TestCompressObjects(t *testing.T) {
 	}
 }
 
+// A version of PDF that there never was.
+func TestUnknownVersion(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"1.8", "3.0"} {
+		in := bytes.Clone(simple("a"))
+		copy(in[bytes.Index(in, []byte("%PDF-"))+5:], version)
+		for name, tools := range variants(t) {
+			sound(t, run(t, tools.Compress(), nil, pdf("a.pdf", in)))
+			out := run(t, tools.Merge(tools.FromImages()), nil, pdf("a.pdf", in), pdf("b.pdf", simple("b")))
+			sound(t, out)
+			if text := shell(t, "pdftotext", save(t, out), "-"); !strings.Contains(text, "a") || !strings.Contains(text, "b") {
+				t.Errorf("%s: version %s: the text is %q", name, version, text)
+			}
+		}
+	}
+}
+
 // Streams in old filters, and JPEG within another filter.
 func TestCompressFilters(t *testing.T) {
 	t.Parallel()

@@ -100,6 +100,22 @@ func tooLarge(digits []byte) bool {
 	return err != nil || n > maxObjects
 }
 
+// withKnownVersion returns data with a header that pdfcpu takes. Some programs claim
+// a version that there never was, such as 1.8, with which viewers have no trouble.
+func withKnownVersion(data []byte) []byte {
+	const mark = "%PDF-"
+	at := bytes.Index(data[:min(len(data), 1024)], []byte(mark)) + len(mark)
+	if at < len(mark) || at+3 > len(data) {
+		return data
+	}
+	if v := string(data[at : at+3]); v == "2.0" || "1.0" <= v && v <= "1.7" {
+		return data
+	}
+	data = bytes.Clone(data)
+	copy(data[at:], "1.7")
+	return data
+}
+
 // parse reads a document into memory. A file under a password is decrypted with
 // it; without one it fails with errEncrypted.
 //
@@ -121,6 +137,7 @@ func parse(ctx context.Context, data []byte, password *string) (d *document, err
 	} else if sec, err := findSecurity(data); err != nil || sec != nil {
 		return nil, errors.Join(errEncrypted, err)
 	}
+	data = withKnownVersion(data)
 	c, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(data), newConfiguration(pw))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
