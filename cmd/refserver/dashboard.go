@@ -1,25 +1,30 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
 	"github.com/filewright/filewright/httpapi/dashboard"
-	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
 // handler returns what answers requests: the service with the dashboard before it.
 // end ends what pages are waiting for, so that the server can be shut down.
-func (a *app) handler(cfg *serverConfig) (h http.Handler, end func(), err error) {
+func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, end func(), err error) {
 	switch {
 	case cfg.cluster.role == roleWorker:
 		return workerOnly(a.service), func() {}, nil
 	case !cfg.dashboard:
 		return a.service, func() {}, nil
 	}
+	connect, err := a.uploadOrigins(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--blob-url: %w", err)
+	}
 	d, err := dashboard.New(dashboard.Config{
-		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version, Connect: cfg.uploadOrigins(), Log: a.log,
+		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version, Connect: connect, Log: a.log,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -44,27 +49,18 @@ func withDashboard(dash, service http.Handler) http.Handler {
 }
 
 // uploadOrigins returns where browsers send files that go straight to the bucket.
-func (s *serverConfig) uploadOrigins() []string {
-	if s.bucket == nil || s.bucket.Private {
-		return nil
+func (a *app) uploadOrigins(ctx context.Context) ([]string, error) {
+	b, ok := a.blobs.(interface {
+		Origin(context.Context) (string, error)
+	})
+	if !ok {
+		return nil, nil
 	}
-	endpoint := s.bucket.PublicEndpoint
-	if endpoint == "" {
-		endpoint = s.bucket.Endpoint
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	origin, err := b.Origin(ctx)
+	if err != nil || origin == "" {
+		return nil, err
 	}
-	if endpoint == "" {
-		return []string{"https://*.amazonaws.com"}
-	}
-	if !strings.Contains(endpoint, "://") {
-		endpoint = "https://" + endpoint
-	}
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return nil // the bucket could not be opened with it
-	}
-	origins := []string{u.Scheme + "://" + u.Host}
-	if s.bucket.Addressing != s3blob.PathStyle {
-		origins = append(origins, u.Scheme+"://"+s.bucket.Bucket+"."+u.Host)
-	}
-	return origins
+	return []string{origin}, nil
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
@@ -42,23 +45,36 @@ func TestWithDashboard(t *testing.T) {
 	}
 }
 
-// Browsers may send parts to the bucket, wherever it is in URLs.
+// Pages may send parts to the bucket, wherever it is in URLs, and nowhere else.
 func TestUploadOrigins(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		bucket *s3blob.Config
 		want   []string
 	}{
-		"no bucket":       {nil, nil},
-		"private":         {&s3blob.Config{Bucket: "b", Endpoint: "https://s3.example.com", Private: true}, nil},
-		"Amazon":          {&s3blob.Config{Bucket: "b"}, []string{"https://*.amazonaws.com"}},
-		"path style":      {&s3blob.Config{Bucket: "b", Endpoint: "http://127.0.0.1:9000", Addressing: s3blob.PathStyle}, []string{"http://127.0.0.1:9000"}},
-		"without scheme":  {&s3blob.Config{Bucket: "b", Endpoint: "s3.example.com"}, []string{"https://s3.example.com", "https://b.s3.example.com"}},
-		"public endpoint": {&s3blob.Config{Bucket: "b", Endpoint: "http://minio:9000", PublicEndpoint: "https://files.example.com", Addressing: s3blob.PathStyle}, []string{"https://files.example.com"}},
+		"no bucket":        {nil, nil},
+		"private":          {&s3blob.Config{Bucket: "b", Endpoint: "https://s3.example.com", Private: true}, nil},
+		"Amazon":           {&s3blob.Config{Bucket: "bkt"}, []string{"https://bkt.s3.dualstack.eu-central-1.amazonaws.com"}},
+		"Amazon in China":  {&s3blob.Config{Bucket: "bkt", Region: "cn-north-1"}, []string{"https://bkt.s3.dualstack.cn-north-1.amazonaws.com.cn"}},
+		"dots in its name": {&s3blob.Config{Bucket: "b.example"}, []string{"https://s3.dualstack.eu-central-1.amazonaws.com"}},
+		"path style":       {&s3blob.Config{Bucket: "bkt", Endpoint: "http://127.0.0.1:9000", Addressing: s3blob.PathStyle}, []string{"http://127.0.0.1:9000"}},
+		"virtual hosted":   {&s3blob.Config{Bucket: "bkt", Endpoint: "https://s3.example.com:8443", Addressing: s3blob.VirtualHosted}, []string{"https://bkt.s3.example.com:8443"}},
+		"without scheme":   {&s3blob.Config{Bucket: "bkt", Endpoint: "s3.example.com"}, []string{"https://s3.example.com"}},
+		"public endpoint":  {&s3blob.Config{Bucket: "bkt", Endpoint: "http://minio:9000", PublicEndpoint: "https://files.example.com", Addressing: s3blob.PathStyle}, []string{"https://files.example.com"}},
 	} {
-		cfg := serverConfig{bucket: tt.bucket}
-		if got := cfg.uploadOrigins(); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		a := &app{}
+		if c := tt.bucket; c != nil {
+			c.Region = cmp.Or(c.Region, "eu-central-1")
+			c.Credentials = credentials.NewStaticV4("key", "secret", "")
+			s, err := s3blob.New(*c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			a.blobs = s
+		}
+		if got, err := a.uploadOrigins(t.Context()); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, tt.want)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	handler, closeDashboard, err := app.handler(&cfg)
+	handler, closeDashboard, err := app.handler(ctx, &cfg)
 	if err != nil {
 		ln.Close()
 		return err

@@ -33,5 +33,5 @@ export const status = (id) => `curl -sS "$API/api/v1/status/${id}?wait=30s" ${ke
 
 export function download(file) {
   const link = /^https?:/.test(file.download_link) ? quote(file.download_link) : `"$API${file.download_link}"`;
-  return `curl -sS ${link} -o ${quote(file.file_name)}`;
+  return `curl -sSL ${link} -o ${quote(file.file_name)}`;
 }

@@ -3,7 +3,7 @@
 
 import { announce, showText } from "./app.js";
 import { call, follow } from "./follow.js";
-import { Upload, cut } from "./upload.js";
+import { Unwelcome, Upload, cut } from "./upload.js";
 import * as curl from "./curl.js";
 
 const $ = (id) => document.getElementById(id);
@@ -501,7 +501,24 @@ function failed(error) {
   state(error.message === "Cancelled" ? "Cancelled" : "Failed", "failed");
   $("failures").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" },
     error.message === "Cancelled" ? "Nothing was done." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
+  if (error instanceof Unwelcome) $("failures").append(...welcoming(error.bucket));
   announce(error.message);
+}
+
+/** What whoever runs the server has to do so that a bucket lets this page send. */
+function welcoming(bucket) {
+  if (location.protocol === "https:" && bucket.startsWith("http:")) {
+    return [el("p", {}, "This page came by HTTPS, so the browser sends nothing to an address without it. Whoever runs the server gives the bucket one with HTTPS, as ", el("code", {}, "public_endpoint"), " in ", el("code", {}, "--blob-url"), ".")];
+  }
+  const rule = {
+    AllowedOrigins: [location.origin], AllowedMethods: ["PUT", "GET", "HEAD"], AllowedHeaders: ["*"],
+    ExposeHeaders: ["ETag", "Content-Range", "Content-Disposition"], MaxAgeSeconds: 3600,
+  };
+  return [
+    el("p", {}, "Files go straight to the bucket. So your browser must be able to reach it, and the bucket must permit this page to send there and to read ETags. Whoever runs the server permits it with this CORS rule (",
+      el("code", {}, "aws s3api put-bucket-cors"), "):"),
+    code("CORS rule of the bucket", JSON.stringify({ CORSRules: [rule] }, null, 2)),
+  ];
 }
 
 function result(file) {
@@ -542,8 +559,13 @@ function showCalls() {
   const result = operation?.status?.files_data.find((f) => f.download_link);
   step("Get the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
   $("calls").replaceChildren(...steps.map(([name, text], i) => {
-    const pre = el("pre", { tabIndex: 0, ariaLabel: name }, el("code", {}, text));
-    const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));
-    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; here the first") : null), el("div", { className: "code has-copy" }, pre, button));
+    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; here the first") : null), code(name, text));
   }));
+}
+
+/** A text to be copied. */
+function code(name, text) {
+  const pre = el("pre", { tabIndex: 0, ariaLabel: name }, el("code", {}, text));
+  const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));
+  return el("div", { className: "code has-copy" }, pre, button);
 }

@@ -6,6 +6,7 @@ import { call } from "./follow.js";
 const partSize = 5 * 1024 * 1024;
 const mostParts = 1000;
 const attempts = 6;
+const fewAttempts = 3; // at what a CORS rule probably forbids
 
 /** How a file is cut: equal parts of 5 MiB or more. */
 export function cut(size) {
@@ -14,6 +15,33 @@ export function cut(size) {
 }
 
 class Stopped extends Error {}
+
+/** A bucket that does not let this page send parts. Mending that is for whoever runs the server. */
+export class Unwelcome extends Error {
+  constructor(bucket, message) {
+    super(message);
+    this.bucket = bucket; // its origin
+  }
+}
+
+/**
+ * Buckets that let this page send. What fails there afterwards is not for want of a CORS
+ * rule; browsers do not tell scripts that from a network that fails.
+ */
+const welcome = new Set();
+
+/** A header that this page may read: asking for another one is an error in the console. */
+function header(request, name) {
+  const start = `${name.toLowerCase()}:`;
+  const line = request.getAllResponseHeaders().split("\r\n").find((l) => l.toLowerCase().startsWith(start));
+  return line?.slice(start.length).trim() ?? "";
+}
+
+/** What an answer says went wrong: in JSON by the service, in XML by a bucket. */
+function reason(request) {
+  try { return JSON.parse(request.responseText).detail; } catch { /* not of the service */ }
+  return new DOMParser().parseFromString(request.responseText, "application/xml").querySelector("Error > Message")?.textContent;
+}
 
 /** Lets a bounded number of parts be sent at a time, of all files together. */
 class Lanes {
@@ -115,16 +143,17 @@ export class Upload {
   put(url, i, blob) {
     return new Promise((resolve, reject) => {
       const request = new XMLHttpRequest(); // fetch tells nothing of the progress of an upload
+      const { origin } = new URL(url, location.href);
+      const own = origin === location.origin;
       this.requests.add(request);
       const progress = (n) => {
         this.loaded[i] = n;
         this.sent = this.loaded.reduce((a, b) => a + b, 0);
         this.changed(this);
       };
-      const fail = (message, status) => {
-        const error = new Error(message);
+      const fail = (error, status) => {
         error.status = status;
-        error.retryAfter = Number(request.getResponseHeader("Retry-After")) || 0;
+        error.retryAfter = Number(header(request, "Retry-After")) || 0;
         progress(0);
         reject(error);
       };
@@ -132,15 +161,19 @@ export class Upload {
       request.upload.onprogress = (event) => progress(Math.min(event.loaded, blob.size));
       request.onloadend = () => this.requests.delete(request);
       request.onabort = () => { progress(0); reject(new DOMException("paused", "AbortError")); };
-      request.onerror = () => fail("The connection was lost.", 0);
+      request.onerror = () => {
+        const unwelcome = !own && !welcome.has(origin) && navigator.onLine;
+        fail(unwelcome ? new Unwelcome(origin, `The bucket at ${origin} does not answer this page.`) : new Error("The connection was lost."), 0);
+      };
       request.onload = () => {
+        if (!own) welcome.add(origin);
         if (request.status === 200) {
+          const etag = header(request, "ETag").replaceAll('"', "");
+          if (!etag) return fail(new Unwelcome(origin, `The bucket at ${origin} does not show this page the ETags of what was sent.`), request.status);
           progress(blob.size);
-          return resolve((request.getResponseHeader("ETag") ?? "").replaceAll('"', ""));
+          return resolve(etag);
         }
-        let text = `The server answered ${request.status}.`;
-        try { text = JSON.parse(request.responseText).detail ?? text; } catch { /* the status says it */ }
-        fail(text, request.status);
+        fail(new Error(reason(request) ?? `The ${own ? "server" : "bucket"} answered ${request.status}.`), request.status);
       };
       request.send(blob);
     });
@@ -160,7 +193,7 @@ export class Upload {
         if (error instanceof Stopped || this.failed) throw error;
         if (error.name === "AbortError") { n = 0; continue; } // paused
         const passing = !error.status || error.status === 408 || error.status === 429 || error.status >= 500;
-        if (!passing || n >= attempts) throw error;
+        if (!passing || n >= (error instanceof Unwelcome ? fewAttempts : attempts)) throw error;
         const seconds = Math.max(0.5 * 2 ** (n - 1) * (0.75 + Math.random() / 2), error.retryAfter ?? 0);
         this.set("retrying", `${error.message} Trying again in ${Math.ceil(seconds)} s.`);
         await new Promise((go) => {

@@ -53,7 +53,7 @@ func (s *Store) PresignPart(ctx context.Context, u blob.DirectUpload, n int, siz
 	if size >= 0 {
 		h = http.Header{"Content-Length": {strconv.FormatInt(size, 10)}}
 	}
-	link, err := s.public.PresignHeader(ctx, http.MethodPut, s.bucket, name, ttl, q, h)
+	link, err := s.sign(ctx, http.MethodPut, name, ttl, q, h)
 	return link, fail("presign part", err)
 }
 
@@ -155,6 +155,30 @@ func (s *Store) Link(ctx context.Context, key string, o blob.LinkOptions) (*url.
 	if o.ContentDisposition != "" {
 		q.Set("response-content-disposition", o.ContentDisposition)
 	}
-	u, err := s.public.PresignedGetObject(ctx, s.bucket, name, o.TTL, q)
+	u, err := s.sign(ctx, http.MethodGet, name, o.TTL, q, nil)
 	return u, fail("presign", err)
+}
+
+// Origin returns the web origin of all URLs for clients, such as
+// https://files.s3.eu-central-1.amazonaws.com, which the Content-Security-Policy of
+// pages must name that upload to the bucket. It is "" if clients cannot reach it. The
+// server is asked for the region if that is not configured.
+func (s *Store) Origin(ctx context.Context) (string, error) {
+	if s.private {
+		return "", nil
+	}
+	u, err := s.sign(ctx, http.MethodGet, s.prefix+"origin", time.Minute, nil, nil)
+	if err != nil {
+		return "", fail("origin", err)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// sign returns a URL of an object that works for a while without credentials.
+func (s *Store) sign(ctx context.Context, method, name string, ttl time.Duration, q url.Values, h http.Header) (*url.URL, error) {
+	c, err := s.signer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.PresignHeader(ctx, method, s.bucket, name, ttl, q, h)
 }

@@ -423,3 +423,51 @@ func TestReplacedWhileRead(t *testing.T) {
 		t.Error("reading goes on after Close")
 	}
 }
+
+// Clients are led to the public endpoint, which need not be within reach of the
+// server, even if the region has to be asked for.
+func TestPublicEndpoint(t *testing.T) {
+	t.Parallel()
+	c := config()
+	c.Region, c.PublicEndpoint, c.Addressing = "", "http://public.invalid:9000", s3blob.PathStyle
+	s := open(t, c)
+	origin, err := s.Origin(t.Context())
+	if origin != c.PublicEndpoint || err != nil {
+		t.Errorf("Origin = %q, %v, want %q", origin, err, c.PublicEndpoint)
+	}
+	link, err := s.Link(t.Context(), "files/a", blob.LinkOptions{TTL: time.Minute})
+	if err != nil || !strings.HasPrefix(link.String(), origin+"/") {
+		t.Errorf("Link = %v, %v", link, err)
+	}
+	u, err := s.BeginDirect(t.Context(), "files/a", 10, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := presign(t, s, u, 1, 10, time.Minute)
+	if !strings.HasPrefix(part.String(), origin+"/") {
+		t.Errorf("PresignPart = %v", part)
+	}
+	if *bucketURL == "" { // other servers may insist on their own name
+		at, err := url.Parse(where.Endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", at.Scheme+"://"+at.Host+part.RequestURI(), strings.NewReader("0123456789"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = part.Host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("PUT = %d", resp.StatusCode)
+		}
+	}
+	c.Private = true
+	if origin, err := open(t, c).Origin(t.Context()); origin != "" || err != nil {
+		t.Errorf("Origin of a private bucket = %q, %v", origin, err)
+	}
+}

@@ -57,6 +57,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -150,10 +151,10 @@ func (c *Config) check() error {
 type Store struct {
 	bucket, prefix string // the prefix ends with a slash, or is empty
 	private        bool
-	secure         bool        // by TLS
-	where          string      // the server, for messages
-	c              *minio.Core // as we reach it
-	public         *minio.Core // as clients reach it
+	secure         bool                                       // by TLS
+	where          string                                     // the server, for messages
+	c              *minio.Core                                // as we reach it
+	signer         func(context.Context) (*minio.Core, error) // signs URLs of the server as clients reach it
 	memory         budget
 	close          func()
 }
@@ -187,13 +188,42 @@ func New(c Config) (*Store, error) {
 		return nil, err
 	}
 	s.where, s.secure = s.c.EndpointURL().Host, s.c.EndpointURL().Scheme == "https"
-	s.public = s.c
+	s.signer = func(context.Context) (*minio.Core, error) { return s.c, nil }
 	if c.PublicEndpoint != "" {
-		if s.public, err = c.client(c.PublicEndpoint); err != nil {
+		public, err := c.client(c.PublicEndpoint)
+		if err != nil {
 			return nil, err
+		}
+		s.signer = func(context.Context) (*minio.Core, error) { return public, nil }
+		if c.Region == "" {
+			s.signer = s.publicOnceRegionKnown(c)
 		}
 	}
 	return s, nil
+}
+
+// publicOnceRegionKnown makes a client for the public endpoint as soon as the region
+// is known. That client must not ask for it: the public endpoint may be out of reach
+// from here.
+func (s *Store) publicOnceRegionKnown(c Config) func(context.Context) (*minio.Core, error) {
+	var known atomic.Pointer[minio.Core]
+	return func(ctx context.Context) (*minio.Core, error) {
+		if public := known.Load(); public != nil {
+			return public, nil
+		}
+		region, err := s.c.GetBucketLocation(patient(ctx), c.Bucket)
+		if err != nil {
+			return nil, err
+		}
+		c := c // others may be here too
+		c.Region = region
+		public, err := c.client(c.PublicEndpoint)
+		if err != nil {
+			return nil, err
+		}
+		known.Store(public)
+		return public, nil
+	}
 }
 
 func (c *Config) client(endpoint string) (*minio.Core, error) {
