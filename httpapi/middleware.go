@@ -79,7 +79,7 @@ func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
 	default:
 		return false
 	}
-	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Location")
+	h.Set("Access-Control-Expose-Headers", "ETag, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, Location")
 	if !preflight {
 		return false
 	}

@@ -46,7 +46,8 @@ type Config struct {
 	Version  string            // of the program, for people; "": it is not shown
 
 	// Connect are origins besides the own that browsers may upload to, such as
-	// that of the bucket if uploads go straight there.
+	// that of the bucket if uploads go straight there (s3blob.Store.Origin).
+	// Nothing else comes from there, also if downloads are redirected.
 	Connect []string
 
 	Log *slog.Logger // nil discards

@@ -416,15 +416,7 @@ func sampleFile(t *testing.T, name string) file {
 // another upload, goes on, and cancels a third.
 func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	t.Helper()
-	noise := make([]byte, 1500*1300*3)
-	random := rand.NewChaCha8([32]byte{1})
-	random.Read(noise)
-	big := filepath.Join(dir, "big.ppm")
-	write(t, big, append(fmt.Appendf(nil, "P6\n1500 1300\n255\n"), noise...))
-	picture := filepath.Join(dir, "noise.png")
-	if out, err := exec.Command("vips", "copy", big, picture).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	picture := noisePicture(t, dir, 2000, 1900)
 
 	// Requests for parts are held, failed or let through.
 	var mu sync.Mutex
@@ -515,6 +507,20 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	tab.Wait(`document.querySelector("#state .completed")`)
 	tab.Do(fetch.Disable())
 	tab.NoProblems()
+}
+
+// noisePicture makes a PNG of about width*height*3 bytes.
+func noisePicture(t *testing.T, dir string, width, height int) (path string) {
+	t.Helper()
+	noise := make([]byte, width*height*3)
+	rand.NewChaCha8([32]byte{1}).Read(noise)
+	raw := filepath.Join(dir, "noise.ppm")
+	write(t, raw, append(fmt.Appendf(nil, "P6\n%d %d\n255\n", width, height), noise...))
+	path = filepath.Join(dir, "noise.png")
+	if out, err := exec.Command("vips", "copy", raw, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
 }
 
 // hostile has files whose names are made to break out of a page, through the

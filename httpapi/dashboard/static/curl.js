@@ -22,7 +22,8 @@ export const initiate = (request) => post("initiate-upload", request);
 
 export function put(file, urls, length) {
   if (urls.length === 1) return `curl -sS -T ${quote(file.name)} -D - ${quote(urls[0])}`;
-  const lines = urls.slice(0, 3).map((url, i) => `tail -c +${i * length + 1} ${quote(file.name)} | head -c ${length} |\n  curl -sS -T - -D - ${quote(url)}`);
+  // With -T curl would not say how long a part is, which buckets want to know.
+  const lines = urls.slice(0, 3).map((url, i) => `tail -c +${i * length + 1} ${quote(file.name)} | head -c ${length} |\n  curl -sS -X PUT -H Content-Type: --data-binary @- -D - ${quote(url)}`);
   if (urls.length > 3) lines.push(`# … and so on, ${urls.length} parts in all`);
   return lines.join("\n");
 }

@@ -501,23 +501,18 @@ function failed(error) {
   state(error.message === "Cancelled" ? "Cancelled" : "Failed", "failed");
   $("failures").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" },
     error.message === "Cancelled" ? "Nothing was done." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
-  if (error instanceof Unwelcome) $("failures").append(...welcoming(error.bucket));
+  if (error instanceof Unwelcome) $("failures").append(...welcoming());
   announce(error.message);
+  $("step-result").scrollIntoView({ block: "nearest" });
 }
 
 /** What whoever runs the server has to do so that a bucket lets this page send. */
-function welcoming(bucket) {
-  if (location.protocol === "https:" && bucket.startsWith("http:")) {
-    return [el("p", {}, "This page came by HTTPS, so the browser sends nothing to an address without it. Whoever runs the server gives the bucket one with HTTPS, as ", el("code", {}, "public_endpoint"), " in ", el("code", {}, "--blob-url"), ".")];
-  }
-  const rule = {
-    AllowedOrigins: [location.origin], AllowedMethods: ["PUT", "GET", "HEAD"], AllowedHeaders: ["*"],
-    ExposeHeaders: ["ETag", "Content-Range", "Content-Disposition"], MaxAgeSeconds: 3600,
-  };
+function welcoming() {
+  const rule = [`  "AllowedOrigins": [${JSON.stringify(location.origin)}],`, '  "AllowedMethods": ["PUT"],', '  "AllowedHeaders": ["*"],', '  "ExposeHeaders": ["ETag"],', '  "MaxAgeSeconds": 3600'];
   return [
-    el("p", {}, "Files go straight to the bucket. So your browser must be able to reach it, and the bucket must permit this page to send there and to read ETags. Whoever runs the server permits it with this CORS rule (",
-      el("code", {}, "aws s3api put-bucket-cors"), "):"),
-    code("CORS rule of the bucket", JSON.stringify({ CORSRules: [rule] }, null, 2)),
+    el("p", {}, "Files go straight to the bucket. So your browser must be able to reach it, by HTTPS if this page came by that, and the bucket must permit this page to send there and to read ETags. Whoever runs the server permits it with this CORS rule (",
+      el("code", {}, "aws s3api put-bucket-cors"), ", which replaces the rules that are there):"),
+    code("CORS rule of the bucket", `{"CORSRules": [{\n${rule.join("\n")}\n}]}`),
   ];
 }
 

@@ -10,19 +10,14 @@ const fewAttempts = 3; // at what a CORS rule probably forbids
 
 /** How a file is cut: equal parts of 5 MiB or more. */
 export function cut(size) {
-  const count = Math.min(Math.max(Math.ceil(size / partSize), 1), mostParts);
+  const count = Math.min(Math.max(Math.floor(size / partSize), 1), mostParts); // smaller parts do not go straight to a bucket
   return { count, length: Math.ceil(size / count) };
 }
 
 class Stopped extends Error {}
 
 /** A bucket that does not let this page send parts. Mending that is for whoever runs the server. */
-export class Unwelcome extends Error {
-  constructor(bucket, message) {
-    super(message);
-    this.bucket = bucket; // its origin
-  }
-}
+export class Unwelcome extends Error {}
 
 /**
  * Buckets that let this page send. What fails there afterwards is not for want of a CORS
@@ -163,13 +158,13 @@ export class Upload {
       request.onabort = () => { progress(0); reject(new DOMException("paused", "AbortError")); };
       request.onerror = () => {
         const unwelcome = !own && !welcome.has(origin) && navigator.onLine;
-        fail(unwelcome ? new Unwelcome(origin, `The bucket at ${origin} does not answer this page.`) : new Error("The connection was lost."), 0);
+        fail(unwelcome ? new Unwelcome(`The bucket at ${origin} does not answer this page.`) : new Error("The connection was lost."), 0);
       };
       request.onload = () => {
         if (!own) welcome.add(origin);
         if (request.status === 200) {
           const etag = header(request, "ETag").replaceAll('"', "");
-          if (!etag) return fail(new Unwelcome(origin, `The bucket at ${origin} does not show this page the ETags of what was sent.`), request.status);
+          if (!etag) return fail(new Unwelcome(`The bucket at ${origin} does not show this page the ETags of what was sent.`), request.status);
           progress(blob.size);
           return resolve(etag);
         }
