@@ -235,7 +235,7 @@ func (a *Accounts) List(ctx context.Context) ([]*sqlstore.Account, error) { retu
 type Change struct {
 	Name          *string
 	Administrator *bool
-	Disabled      *bool // its keys and sessions are refused from then on
+	Disabled      *bool // its keys and sessions are refused from then on, and its webhooks rest
 	Limits        *sqlstore.Limits
 }
 

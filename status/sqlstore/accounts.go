@@ -187,7 +187,8 @@ func (s *Accounts) List(ctx context.Context) (all []*Account, err error) {
 
 // Update applies f to an account and stores the result, as one atomic step; ID,
 // Password, MustChange and LastLogin stay as they are. An account that is disabled
-// loses its sessions. It fails with [ErrLastAdministrator] or [ErrNameTaken].
+// loses its sessions, and nothing is sent to its webhooks. When it is enabled again
+// they go on, as if none had failed before. It fails with [ErrLastAdministrator] or [ErrNameTaken].
 func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error) (a *Account, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		var old Account
@@ -211,6 +212,12 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error
 			if _, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1`, id); err != nil {
 				return err
 			}
+		} else if !old.Disabled.IsZero() {
+			// For how long attempts have failed would count the rest, too.
+			if _, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL
+				WHERE account = $1 AND failing_ms IS NOT NULL`, id); err != nil {
+				return err
+			}
 		}
 		_, err := t.exec(ctx, `UPDATE accounts SET name = $2, login = $3, administrator = $4, disabled_ms = $5,
 				max_stored = $6, max_bytes = $7, max_operations = $8, max_parallel = $9 WHERE id = $1`,
@@ -225,6 +232,7 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error
 	if err != nil {
 		return nil, err
 	}
+	s.db.outbox.notify() // there may be something to go on with
 	return a, nil
 }
 

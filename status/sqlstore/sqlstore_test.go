@@ -476,6 +476,15 @@ func TestPlans(t *testing.T) {
 		"delete": `DELETE FROM operations WHERE id IN (SELECT id FROM operations WHERE finished_ms IS NOT NULL AND finished_ms < 1 LIMIT 5)`,
 		"expired": `SELECT file_key FROM files WHERE expires_ms IS NOT NULL AND expires_ms < 9 AND (expires_ms, file_key) > (1, 'x')
 			ORDER BY expires_ms, file_key LIMIT 5`,
+		"webhook to claim of": `SELECT CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL) THEN 1 ELSE 0 END
+			FROM webhook_endpoints w WHERE id = 'x'`,
+		"webhooks that are due": `WITH RECURSIVE e(id) AS (
+				SELECT min(endpoint) FROM webhook_deliveries WHERE finished_ms IS NULL
+				UNION ALL
+				SELECT (SELECT min(d.endpoint) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint > e.id) FROM e WHERE e.id IS NOT NULL)
+			SELECT (SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id)
+			FROM e LEFT JOIN webhook_endpoints w ON w.id = e.id
+			WHERE e.id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL)`,
 	} {
 		rows, err := raw.Query("EXPLAIN QUERY PLAN " + query)
 		if err != nil {
@@ -487,8 +496,8 @@ func TestPlans(t *testing.T) {
 			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 				t.Fatal(err)
 			}
-			// Sorting the items of one operation is no harm.
-			if strings.HasPrefix(detail, "SCAN") ||
+			// Sorting the items of one operation is no harm, and e is no table.
+			if strings.HasPrefix(detail, "SCAN") && detail != "SCAN e" ||
 				strings.Contains(detail, "TEMP B-TREE") && !strings.Contains(detail, "FOR LAST TERM") {
 				t.Errorf("%s: %s", name, detail)
 			}

@@ -365,7 +365,12 @@ func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *Delivery,
 	return d, nil
 }
 
-// Due returns the endpoints that have pending deliveries, in no particular order.
+// resting is the condition that the account of an endpoint w is disabled. Nothing is
+// sent for it then, and what is pending stays as it is, also when it is due.
+const resting = `EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL)`
+
+// Due returns the endpoints that have pending deliveries, in no particular order, but
+// for those of accounts that are disabled.
 func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
 	// The index of pending deliveries is looked at once for each endpoint in
 	// it, however many deliveries there are.
@@ -386,7 +391,7 @@ func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
 			UNION ALL
 			SELECT (SELECT min(d.endpoint) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint > e.id) FROM e WHERE e.id IS NOT NULL)
 		SELECT e.id, w.account, (SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id), w.failing_ms, w.disabled_ms
-		FROM e LEFT JOIN webhook_endpoints w ON w.id = e.id WHERE e.id IS NOT NULL`)
+		FROM e LEFT JOIN webhook_endpoints w ON w.id = e.id WHERE e.id IS NOT NULL AND NOT `+resting)
 	return due, err
 }
 
@@ -396,18 +401,21 @@ const clearing = 200
 // Claim takes up to n deliveries of an endpoint that are due, those that have been
 // for longest first, for the time of a lease: until then nobody else gets them.
 // Deliveries of an endpoint that was disabled fail, but for attempts made by
-// hand, and those of one that was deleted are removed.
+// hand, and those of one that was deleted are removed. While its account is
+// disabled there is nothing to take.
 func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time.Duration) (out []*Outgoing, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		out = nil
 		now := s.db.engine.now()
-		w, err := scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1`, endpoint))
+		var rests bool
+		w, err := scanWebhook(after{t.row(ctx, `SELECT CASE WHEN `+resting+` THEN 1 ELSE 0 END, `+webhookColumns+`
+			FROM webhook_endpoints w WHERE id = $1`, endpoint), (*flag)(&rests)})
 		if errors.Is(err, fs.ErrNotExist) {
 			_, err := t.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
 				SELECT id FROM webhook_deliveries WHERE endpoint = $1 AND finished_ms IS NULL LIMIT $2)`, endpoint, clearing)
 			return err
 		}
-		if err != nil {
+		if err != nil || rests {
 			return err
 		}
 		skip := ""
@@ -595,14 +603,15 @@ func (s *Webhooks) Sweep(ctx context.Context, t time.Time) (n int, err error) {
 }
 
 // Pending counts the deliveries that are not finished, of endpoints that exist and
-// are enabled, and tells since when the one has been due that has been for longest;
+// are enabled, as their accounts are, and tells since when the one has been due that has been for longest;
 // zero if none is.
 func (s *Webhooks) Pending(ctx context.Context) (n int, since time.Time, err error) {
 	now := millis(s.db.engine.now())
 	var first sql.NullInt64
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		return t.row(ctx, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
-			JOIN webhook_endpoints w ON w.id = d.endpoint AND w.disabled_ms IS NULL WHERE d.finished_ms IS NULL`, now).Scan(&n, &first)
+			JOIN webhook_endpoints w ON w.id = d.endpoint AND w.disabled_ms IS NULL AND NOT `+resting+`
+			WHERE d.finished_ms IS NULL`, now).Scan(&n, &first)
 	})
 	return n, timeOrZero(first), err
 }

@@ -4,7 +4,9 @@
 // which it happens, for every endpoint that wants it. [Webhooks.Run] sends what is
 // there, on any number of processes at once: a delivery is claimed for a time,
 // and whoever is killed while sending leaves it to the others. So an event arrives at
-// least once, always under the same webhook-id; their order is not promised.
+// least once, always under the same webhook-id; their order is not promised. While the
+// account of an endpoint is disabled (sqlstore.Account) nothing is sent, not by hand
+// either; it is when the account is enabled again.
 //
 // Requests are signed as Standard Webhooks says (https://www.standardwebhooks.com),
 // see [Verify], and go to public addresses only, unless Config.Allow says
