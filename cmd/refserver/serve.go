@@ -98,11 +98,15 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}()
 	sent := make(chan error, 1)
 	go func() {
-		if app.hooks == nil {
-			sent <- nil
+		switch {
+		case app.hooks != nil:
+			sent <- app.hooks.Run(workCtx)
 			return
+		case cfg.cluster.role != roleWorker:
+			// Perhaps nobody else removes what is too old.
+			webhook.Sweep(workCtx, app.db, cfg.webhooks.ttl, log)
 		}
-		sent <- app.hooks.Run(workCtx)
+		sent <- nil
 	}()
 	told := make(chan struct{})
 	go func() {

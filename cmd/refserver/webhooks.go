@@ -26,7 +26,7 @@ func (c *webhookConfig) register(fs *flag.FlagSet) {
 		c.allow, err = parseNetworks(v)
 		return err
 	})
-	fs.DurationVar(&c.ttl, "webhook-ttl", 7*24*time.Hour, "`lifetime` of the log of finished deliveries; negative: for ever")
+	fs.DurationVar(&c.ttl, "webhook-ttl", 7*24*time.Hour, "`lifetime` of the log of finished deliveries, also with --webhooks=false; negative: for ever")
 }
 
 // parseNetworks reads networks and addresses.

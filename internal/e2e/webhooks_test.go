@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // few leaves out the engines that take time to start.
@@ -202,5 +206,54 @@ func TestWebhooksOfCluster(t *testing.T) {
 	}
 	if err != nil || !strings.Contains(string(bodies[0]), task) {
 		t.Errorf("body %s, error %v", bodies[0], err)
+	}
+}
+
+// TestWebhooksOff has a server that sends no webhooks delete what one before it has kept
+// of them.
+func TestWebhooksOff(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	connect := func() *sqlstore.DB {
+		t.Helper()
+		db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "filewright.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := connect()
+	hooks := db.Webhooks()
+	if err := hooks.Create(t.Context(), &sqlstore.Webhook{ID: "wh_1", Account: "alice", URL: "http://127.0.0.1:9/", Secret: []byte("x"), Created: time.Now()}, 1); err != nil {
+		t.Fatal(err)
+	}
+	d, err := hooks.Add(t.Context(), "alice", "wh_1", "webhook.test", func(string) []byte { return []byte("{}") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := hooks.Claim(t.Context(), "wh_1", 1, time.Minute)
+	if err != nil || len(out) != 1 {
+		t.Fatalf("%d deliveries claimed, error %v", len(out), err)
+	}
+	if _, err := hooks.Record(t.Context(), out[0], sqlstore.Sent{Delivered: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := hooks.Delivery(t.Context(), "alice", d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, append([]string{"--webhooks=false", "--webhook-ttl", "1s"}, few...)...)
+	db = connect()
+	defer db.Close()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		_, _, err := db.Webhooks().Delivery(t.Context(), "alice", d.ID)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("the delivery is still there, error %v", err)
+		}
 	}
 }

@@ -224,16 +224,27 @@ func (s *Webhooks) Delete(ctx context.Context, account, id string) error {
 		}
 		return err
 	})
-	// Other writers need not wait for all of it. What a crash leaves is found by
-	// nobody and goes with time.
-	for some := int64(clearing); some == clearing && err == nil; {
-		err = s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
-			some, err = t.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
-				SELECT id FROM webhook_deliveries WHERE endpoint = $1 LIMIT $2)`, id, clearing)
-			return err
-		})
+	if err != nil {
+		return err
 	}
+	// What a crash leaves is found by nobody and goes with time.
+	_, err = s.clear(ctx, `endpoint = $2`, id)
 	return err
+}
+
+// clear removes the deliveries for which a condition holds, whose arguments begin with
+// $2, and returns how many. Other writers need not wait for all of it.
+func (s *Webhooks) clear(ctx context.Context, where string, args ...any) (n int, err error) {
+	args = append([]any{clearing}, args...)
+	for some := int64(clearing); some == clearing; n += int(some) {
+		if err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+			some, err = t.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE `+where+` LIMIT $1)`, args...)
+			return err
+		}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // Add stores a delivery that is no event of an operation, for one attempt, made
@@ -369,11 +380,19 @@ func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *Delivery,
 // sent for it then, and what is pending stays as it is, also when it is due.
 const resting = `EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL)`
 
+// pendingOf has the endpoints with pending deliveries in e. The index of those is looked
+// at once for each endpoint in it, however many deliveries there are.
+const pendingOf = `WITH RECURSIVE e(id) AS (
+	SELECT min(endpoint) FROM webhook_deliveries WHERE finished_ms IS NULL
+	UNION ALL
+	SELECT (SELECT min(d.endpoint) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint > e.id) FROM e WHERE e.id IS NOT NULL)`
+
+// firstDue is when the first pending delivery of an endpoint e is due.
+const firstDue = `(SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id)`
+
 // Due returns the endpoints that have pending deliveries, in no particular order, but
 // for those of accounts that are disabled.
 func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
-	// The index of pending deliveries is looked at once for each endpoint in
-	// it, however many deliveries there are.
 	err = s.db.each(ctx, func(row scanner) error {
 		var d DueEndpoint
 		var account sql.NullString
@@ -386,11 +405,7 @@ func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
 		}
 		due = append(due, d)
 		return err
-	}, `WITH RECURSIVE e(id) AS (
-			SELECT min(endpoint) FROM webhook_deliveries WHERE finished_ms IS NULL
-			UNION ALL
-			SELECT (SELECT min(d.endpoint) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint > e.id) FROM e WHERE e.id IS NOT NULL)
-		SELECT e.id, w.account, (SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id), w.failing_ms, w.disabled_ms
+	}, pendingOf+` SELECT e.id, w.account, `+firstDue+`, w.failing_ms, w.disabled_ms
 		FROM e LEFT JOIN webhook_endpoints w ON w.id = e.id WHERE e.id IS NOT NULL AND NOT `+resting)
 	return due, err
 }
@@ -588,14 +603,24 @@ func judge(ctx context.Context, t tx, o *Outgoing, r Sent, now time.Time) (disab
 	return err == nil, err
 }
 
-// Sweep removes deliveries that were finished before t, and returns how many.
-func (s *Webhooks) Sweep(ctx context.Context, t time.Time) (n int, err error) {
-	for some := int64(clearing); some == clearing; n += int(some) {
-		if err := s.db.tx(ctx, func(ctx context.Context, tx tx) (err error) {
-			some, err = tx.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
-				SELECT id FROM webhook_deliveries WHERE finished_ms IS NOT NULL AND finished_ms < $1 LIMIT $2)`, millis(t), clearing)
-			return err
-		}); err != nil {
+// Sweep removes deliveries that were finished before a time, and those that have
+// been due since before another one without anybody sending them. It returns how many.
+func (s *Webhooks) Sweep(ctx context.Context, finished, due time.Time) (n int, err error) {
+	if n, err = s.clear(ctx, `finished_ms IS NOT NULL AND finished_ms < $2`, millis(finished)); err != nil {
+		return n, err
+	}
+	var endpoints []string
+	if err := s.db.each(ctx, func(row scanner) error {
+		var id string
+		err := row.Scan(&id)
+		endpoints = append(endpoints, id)
+		return err
+	}, pendingOf+` SELECT e.id FROM e WHERE e.id IS NOT NULL AND `+firstDue+` < $1`, millis(due)); err != nil {
+		return n, err
+	}
+	for _, id := range endpoints {
+		some, err := s.clear(ctx, `finished_ms IS NULL AND endpoint = $2 AND due_ms < $3`, id, millis(due))
+		if n += some; err != nil {
 			return n, err
 		}
 	}

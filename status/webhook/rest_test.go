@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,58 @@ func TestRest(t *testing.T) {
 			if d, _ := delivery(t, w, "alice", retried); !d.Next.Equal(before.Next) || d.State != webhook.Pending {
 				t.Errorf("delivery %+v, want one that is due at %v", d, before.Next)
 			}
+		})
+	}
+}
+
+// TestSweep has nobody send: what is old is removed all the same.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			w := newHooks(t, db, nil)
+			claim := func(account string, lease time.Duration) *sqlstore.Outgoing {
+				t.Helper()
+				e, _ := create(t, w, account, "http://127.0.0.1:9/", webhook.OperationCompleted)
+				one(t, db, account, account)
+				out, err := db.Webhooks().Claim(t.Context(), e.ID, 1, lease)
+				if err != nil || len(out) != 1 {
+					t.Fatalf("%d deliveries claimed, error %v", len(out), err)
+				}
+				return out[0]
+			}
+			if _, err := db.Webhooks().Record(t.Context(), claim("done", time.Minute), sqlstore.Sent{Delivered: true, Body: []byte("{}")}); err != nil {
+				t.Fatal(err)
+			}
+			claim("forgotten", -31*24*time.Hour)
+			claim("late", -29*24*time.Hour)
+			left := func() (accounts string) {
+				for _, a := range []string{"done", "forgotten", "late"} {
+					list, err := w.Deliveries(t.Context(), a, webhook.Query{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for range list {
+						accounts += a + " "
+					}
+				}
+				return accounts
+			}
+			webhook.Sweep(t.Context(), db, -1, nil) // for ever
+			if got := left(); got != "done forgotten late " {
+				t.Errorf("there are those of %s", got)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				webhook.Sweep(ctx, db, 200*time.Millisecond, nil)
+			}()
+			wait(t, "what is not old", func() bool { return left() == "late " })
+			cancel()
+			<-done
 		})
 	}
 }

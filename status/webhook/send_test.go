@@ -123,7 +123,7 @@ func TestSchedule(t *testing.T) {
 		}
 		last := attempts[n-1]
 		waits = append(waits, d.Next.Sub(last.At.Add(last.Took)))
-		if _, err := other.Exec(`UPDATE webhook_deliveries SET due_ms = 0`); err != nil {
+		if _, err := other.Exec(`UPDATE webhook_deliveries SET due_ms = ?`, time.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 	}

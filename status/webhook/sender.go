@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -43,7 +44,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer stop()
 	s := &sender{w: w, base: base, freed: make(chan struct{}, 1), endpoints: make(map[string]int), accounts: make(map[string]int)}
 	var sweeping sync.WaitGroup
-	sweeping.Go(func() { w.sweep(ctx) })
+	sweeping.Go(func() { Sweep(ctx, w.cfg.DB, w.cfg.Retention, w.cfg.Log) })
 	s.run(ctx)
 	timer := time.AfterFunc(grace, stop)
 	s.sending.Wait()
@@ -52,16 +53,26 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes old deliveries from time to time.
-func (w *Webhooks) sweep(ctx context.Context) {
-	if w.cfg.Retention < 0 {
+// waiting is for how long deliveries that are due wait for somebody to send them.
+const waiting = 30 * 24 * time.Hour
+
+// Sweep removes old deliveries from a database, now and from time to time until ctx is
+// done: what was finished longer than retention ago (0: 7 days, negative: nothing ever),
+// and what has been due for 30 days, or for retention if that is longer, because nobody
+// sends or the account is disabled. [Webhooks.Run] does so, too; this is for programs
+// that do not call it. log may be nil.
+func Sweep(ctx context.Context, db *sqlstore.DB, retention time.Duration, log *slog.Logger) {
+	if retention < 0 {
 		return
 	}
-	t := time.NewTicker(max(w.cfg.Poll, min(time.Minute, w.cfg.Retention/4)))
+	retention = cmp.Or(retention, keep)
+	store := db.Webhooks()
+	t := time.NewTicker(max(100*time.Millisecond, min(time.Minute, retention/4)))
 	defer t.Stop()
 	for {
-		if _, err := w.store.Sweep(ctx, w.store.Now().Add(-w.cfg.Retention)); err != nil && ctx.Err() == nil {
-			w.cfg.Log.Error("old deliveries of webhooks are not removed", "err", err)
+		now := store.Now()
+		if _, err := store.Sweep(ctx, now.Add(-retention), now.Add(-max(retention, waiting))); err != nil && ctx.Err() == nil && log != nil {
+			log.Error("old deliveries of webhooks are not removed", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -117,7 +117,7 @@ type Config struct {
 	// disabled. 0: 5 days; negative: never.
 	DisableAfter time.Duration
 
-	Retention time.Duration // of finished deliveries; 0: 7 days, negative: for ever
+	Retention time.Duration // of finished deliveries, see [Sweep]; 0: 7 days, negative: for ever
 	Endpoints int           // most of one account; 0: 20
 
 	Log *slog.Logger // nil discards
@@ -128,6 +128,9 @@ var schedule = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
+
+// keep is the default of Config.Retention.
+const keep = 7 * 24 * time.Hour
 
 // failingGap is the longest time between two failures for the second to go on with
 // what the first has begun.
@@ -170,7 +173,7 @@ func New(cfg Config) (*Webhooks, error) {
 	}
 	cfg.Overlap = cmp.Or(cfg.Overlap, 24*time.Hour)
 	cfg.DisableAfter = cmp.Or(cfg.DisableAfter, 5*24*time.Hour)
-	cfg.Retention = cmp.Or(cfg.Retention, 7*24*time.Hour)
+	cfg.Retention = cmp.Or(cfg.Retention, keep)
 	cfg.Endpoints = cmp.Or(cfg.Endpoints, 20)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
