@@ -132,6 +132,24 @@ func TestPostgresOpen(t *testing.T) {
 	}
 }
 
+// TestVacuum makes sure that tables whose rows change often are vacuumed before there
+// are many dead ones.
+func TestVacuum(t *testing.T) {
+	t.Parallel()
+	db := openPostgres(t)
+	for _, table := range []string{"operations", "items", "webhook_deliveries"} {
+		var options []string
+		if err := db.Pool().QueryRow(t.Context(), `SELECT reloptions FROM pg_class WHERE oid = $1::regclass`, table).Scan(&options); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []string{"autovacuum_vacuum_scale_factor=0.02", "autovacuum_vacuum_cost_limit=2000"} {
+			if !slices.Contains(options, o) {
+				t.Errorf("%s has %q, want %s among them", table, options, o)
+			}
+		}
+	}
+}
+
 // TestPostgresText asks for what is no text to PostgreSQL.
 func TestPostgresText(t *testing.T) {
 	t.Parallel()
