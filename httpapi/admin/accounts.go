@@ -5,6 +5,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // listAccounts answers GET /accounts.
@@ -46,11 +47,7 @@ func (a *api) createAccount(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // getAccount answers GET /accounts/<account>.
-func (a *api) getAccount(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) getAccount(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	used, err := a.cfg.Accounts.Used(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -61,19 +58,15 @@ func (a *api) getAccount(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // updateAccount answers PATCH /accounts/<account>.
-func (a *api) updateAccount(w http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err == nil {
-		err = administrator(r)
-	}
-	if err != nil {
+func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	if err := administrator(r); err != nil {
 		return nil, err
 	}
 	var req accountRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
-	acct, err = a.cfg.Accounts.Update(r.Context(), acct.ID, account.Change{
+	acct, err := a.cfg.Accounts.Update(r.Context(), acct.ID, account.Change{
 		Name: req.Name, Administrator: req.Administrator, Disabled: req.Disabled, Limits: req.Limits.apply(acct.Limits),
 	})
 	if err != nil {
@@ -83,11 +76,8 @@ func (a *api) updateAccount(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // deleteAccount answers DELETE /accounts/<account>.
-func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err == nil {
-		err = administrator(r)
-	}
+func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	err := administrator(r)
 	if err == nil {
 		err = a.cfg.Accounts.Delete(r.Context(), acct.ID)
 	}
@@ -98,12 +88,8 @@ func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // resetPassword answers POST /accounts/<account>/password.
-func (a *api) resetPassword(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err == nil {
-		err = administrator(r)
-	}
-	if err != nil {
+func (a *api) resetPassword(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	if err := administrator(r); err != nil {
 		return nil, err
 	}
 	password, err := a.cfg.Accounts.ResetPassword(r.Context(), acct.ID)

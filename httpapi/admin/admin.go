@@ -41,16 +41,16 @@ func New(c Config) []httpapi.Extension {
 		route("GET", "/operations", a.listOperations),
 		route("GET", "/accounts", a.listAccounts),
 		route("POST", "/accounts", a.createAccount),
-		route("GET", "/accounts/{account}", a.getAccount),
-		route("PATCH", "/accounts/{account}", a.updateAccount),
-		route("DELETE", "/accounts/{account}", a.deleteAccount),
-		route("POST", "/accounts/{account}/password", a.resetPassword),
-		route("GET", "/accounts/{account}/usage", a.usage),
-		route("GET", "/accounts/{account}/keys", a.listKeys),
-		route("POST", "/accounts/{account}/keys", a.createKey),
-		route("GET", "/accounts/{account}/keys/{key}", a.getKey),
-		route("PATCH", "/accounts/{account}/keys/{key}", a.updateKey),
-		route("DELETE", "/accounts/{account}/keys/{key}", a.revokeKey),
+		route("GET", "/accounts/{account}", a.of(a.getAccount)),
+		route("PATCH", "/accounts/{account}", a.of(a.updateAccount)),
+		route("DELETE", "/accounts/{account}", a.of(a.deleteAccount)),
+		route("POST", "/accounts/{account}/password", a.of(a.resetPassword)),
+		route("GET", "/accounts/{account}/usage", a.of(a.usage)),
+		route("GET", "/accounts/{account}/keys", a.of(a.listKeys)),
+		route("POST", "/accounts/{account}/keys", a.of(a.createKey)),
+		route("GET", "/accounts/{account}/keys/{key}", a.of(a.getKey)),
+		route("PATCH", "/accounts/{account}/keys/{key}", a.of(a.updateKey)),
+		route("DELETE", "/accounts/{account}/keys/{key}", a.of(a.revokeKey)),
 	}}}
 	if c.Webhooks != nil {
 		extensions = append(extensions, a.webhooks())
@@ -61,7 +61,10 @@ func New(c Config) []httpapi.Extension {
 // prefix begins all paths.
 const prefix = "/api/v1/admin"
 
-func route(method, path string, h func(http.ResponseWriter, *http.Request) (any, error)) httpapi.Route {
+// A handler returns what is to be answered.
+type handler = func(http.ResponseWriter, *http.Request) (any, error)
+
+func route(method, path string, h handler) httpapi.Route {
 	return httpapi.Route{Method: method, Path: prefix + path, Scope: httpapi.ScopeAdmin, Handler: func(w http.ResponseWriter, r *http.Request) {
 		v, err := h(w, r)
 		if err != nil {
@@ -72,8 +75,19 @@ func route(method, path string, h func(http.ResponseWriter, *http.Request) (any,
 	}}
 }
 
-// An api answers requests. Its handlers return what is to be answered.
+// An api answers requests.
 type api struct{ cfg Config }
+
+// of returns a handler that gives h the account in the path of a request.
+func (a *api) of(h func(http.ResponseWriter, *http.Request, *sqlstore.Account) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request) (any, error) {
+		acct, err := a.account(r)
+		if err != nil {
+			return nil, err
+		}
+		return h(w, r, acct)
+	}
+}
 
 // account returns the account in the path of a request, if the caller may manage it.
 func (a *api) account(r *http.Request) (*sqlstore.Account, error) {

@@ -12,11 +12,7 @@ import (
 )
 
 // listKeys answers GET …/keys.
-func (a *api) listKeys(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) listKeys(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	keys, err := a.cfg.Accounts.Keys().List(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -29,11 +25,7 @@ func (a *api) listKeys(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // createKey answers POST …/keys.
-func (a *api) createKey(w http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	var req keyRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -88,11 +80,7 @@ func (req *keyRequest) change() (c account.KeyChange, err error) {
 }
 
 // key returns the key in the path of a request.
-func (a *api) key(r *http.Request) (*sqlstore.Key, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) key(r *http.Request, acct *sqlstore.Account) (*sqlstore.Key, error) {
 	k, err := a.cfg.Accounts.Keys().Get(r.Context(), r.PathValue("key"))
 	if err == nil && k.Account != acct.ID {
 		err = fs.ErrNotExist
@@ -101,8 +89,8 @@ func (a *api) key(r *http.Request) (*sqlstore.Key, error) {
 }
 
 // getKey answers GET …/keys/<key>.
-func (a *api) getKey(_ http.ResponseWriter, r *http.Request) (any, error) {
-	k, err := a.key(r)
+func (a *api) getKey(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	k, err := a.key(r, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +98,8 @@ func (a *api) getKey(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // updateKey answers PATCH …/keys/<key>.
-func (a *api) updateKey(w http.ResponseWriter, r *http.Request) (any, error) {
-	k, err := a.key(r)
+func (a *api) updateKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	k, err := a.key(r, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +118,8 @@ func (a *api) updateKey(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // revokeKey answers DELETE …/keys/<key>.
-func (a *api) revokeKey(_ http.ResponseWriter, r *http.Request) (any, error) {
-	k, err := a.key(r)
+func (a *api) revokeKey(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	k, err := a.key(r, acct)
 	if err == nil {
 		err = a.cfg.Accounts.Keys().Revoke(r.Context(), k.ID)
 	}

@@ -5,17 +5,14 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // dayForm is how days are written.
 const dayForm = "2006-01-02"
 
 // usage answers GET …/usage.
-func (a *api) usage(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) usage(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	from, to, err := span(r, time.Now())
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -19,16 +20,16 @@ var webhooksDocument []byte
 func (a *api) webhooks() httpapi.Extension {
 	const one = "/accounts/{account}/webhooks/{webhook}"
 	return httpapi.Extension{OpenAPI: webhooksDocument, Routes: []httpapi.Route{
-		route("GET", "/accounts/{account}/webhooks", a.listWebhooks),
-		route("POST", "/accounts/{account}/webhooks", a.createWebhook),
-		route("GET", one, a.getWebhook),
-		route("PATCH", one, a.updateWebhook),
-		route("DELETE", one, a.deleteWebhook),
-		route("POST", one+"/secret", a.rotateSecret),
-		route("POST", one+"/test", a.testWebhook),
-		route("GET", one+"/deliveries", a.listDeliveries),
-		route("GET", one+"/deliveries/{delivery}", a.getDelivery),
-		route("POST", one+"/deliveries/{delivery}/replay", a.replayDelivery),
+		route("GET", "/accounts/{account}/webhooks", a.of(a.listWebhooks)),
+		route("POST", "/accounts/{account}/webhooks", a.of(a.createWebhook)),
+		route("GET", one, a.of(a.getWebhook)),
+		route("PATCH", one, a.of(a.updateWebhook)),
+		route("DELETE", one, a.of(a.deleteWebhook)),
+		route("POST", one+"/secret", a.of(a.rotateSecret)),
+		route("POST", one+"/test", a.of(a.testWebhook)),
+		route("GET", one+"/deliveries", a.of(a.listDeliveries)),
+		route("GET", one+"/deliveries/{delivery}", a.of(a.getDelivery)),
+		route("POST", one+"/deliveries/{delivery}/replay", a.of(a.replayDelivery)),
 	}}
 }
 
@@ -122,11 +123,7 @@ func refused(err error) error {
 }
 
 // listWebhooks answers GET …/webhooks.
-func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	all, err := a.cfg.Webhooks.List(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -139,11 +136,7 @@ func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request) (any, error) 
 }
 
 // createWebhook answers POST …/webhooks.
-func (a *api) createWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	var req webhookRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -162,11 +155,7 @@ func (a *api) createWebhook(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // getWebhook answers GET …/webhooks/<webhook>.
-func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	e, err := a.cfg.Webhooks.Get(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
@@ -175,11 +164,7 @@ func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // updateWebhook answers PATCH …/webhooks/<webhook>.
-func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	var req webhookRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -192,8 +177,8 @@ func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // deleteWebhook answers DELETE …/webhooks/<webhook> with what it was.
-func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := a.getWebhook(w, r)
+func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	body, err := a.getWebhook(w, r, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -202,16 +187,12 @@ func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // rotateSecret answers POST …/webhooks/<webhook>/secret.
-func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	secret, err := a.cfg.Webhooks.Rotate(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
 	}
-	body, err := a.getWebhook(w, r)
+	body, err := a.getWebhook(w, r, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +202,7 @@ func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request) (any, error) 
 }
 
 // testWebhook answers POST …/webhooks/<webhook>/test.
-func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	d, err := a.cfg.Webhooks.Test(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
@@ -234,11 +211,7 @@ func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // listDeliveries answers GET …/webhooks/<webhook>/deliveries.
-func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request) (any, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
 	q := r.URL.Query()
 	query := webhook.Query{Endpoint: r.PathValue("webhook"), State: q.Get("state"), Before: q.Get("cursor"), Limit: 50}
 	switch query.State {
@@ -273,11 +246,7 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request) (any, error
 }
 
 // delivery returns the delivery in the path of a request.
-func (a *api) delivery(r *http.Request) (*webhook.Delivery, []webhook.Attempt, error) {
-	acct, err := a.account(r)
-	if err != nil {
-		return nil, nil, err
-	}
+func (a *api) delivery(r *http.Request, acct *sqlstore.Account) (*webhook.Delivery, []webhook.Attempt, error) {
 	d, attempts, err := a.cfg.Webhooks.Delivery(r.Context(), acct.ID, r.PathValue("delivery"))
 	if err == nil && d.Endpoint != r.PathValue("webhook") {
 		err = fs.ErrNotExist
@@ -286,8 +255,8 @@ func (a *api) delivery(r *http.Request) (*webhook.Delivery, []webhook.Attempt, e
 }
 
 // getDelivery answers GET …/deliveries/<delivery>.
-func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	d, attempts, err := a.delivery(r)
+func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	d, attempts, err := a.delivery(r, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -302,8 +271,8 @@ func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // replayDelivery answers POST …/deliveries/<delivery>/replay.
-func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	d, _, err := a.delivery(r)
+func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+	d, _, err := a.delivery(r, acct)
 	if err == nil {
 		d, err = a.cfg.Webhooks.Replay(r.Context(), d.Account, d.ID)
 	}
