@@ -17,40 +17,14 @@ import (
 
 // accounts lists and changes accounts. It works while the server runs.
 func accounts(ctx context.Context, c *cli, args []string) error {
-	sub := ""
-	if len(args) > 0 {
-		sub, args = args[0], args[1:]
-	}
-	switch sub {
-	case "list":
-		return listAccounts(ctx, c, args)
-	case "create":
-		return createAccount(ctx, c, args)
-	case "password":
-		return resetPassword(ctx, c, args)
-	case "disable":
-		return disableAccount(ctx, c, args, true)
-	case "enable":
-		return disableAccount(ctx, c, args, false)
-	case "", "help", "-h", "--help":
-		fmt.Fprint(c.out, `Usage: refserver accounts list|create|password|disable|enable [flags]
-
-  list                  show all accounts
-  create --name NAME    make an account and print its password, alone, on standard output
-  password ACCOUNT      give an account a new password, for who has lost it
-  disable ACCOUNT       refuse its keys and sessions at once
-  enable ACCOUNT        let it in again
-
-ACCOUNT is a name or an id. A password that is printed must be changed at the
-first login. All take --data-dir or --database-url, and work while the server runs.
-`)
-		if sub == "" {
-			return errUsage
-		}
-		return nil
-	}
-	fmt.Fprintf(c.err, "refserver accounts: there is no command %q; there are list, create, password, disable and enable\n", sub)
-	return errUsage
+	return c.dispatch(ctx, "accounts", []command{
+		{"list", "", "show all accounts", listAccounts},
+		{"create", "--name NAME", "make an account and print its password, alone, on standard output", createAccount},
+		{"password", "ACCOUNT", "give an account a new password, for who has lost it", resetPassword},
+		{"disable", "ACCOUNT", "refuse its keys and sessions at once, and send no webhooks", disableAccount(true)},
+		{"enable", "ACCOUNT", "let it in again", disableAccount(false)},
+	}, `ACCOUNT is a name or an id. A password that is printed must be changed at the
+first login. `, args)
 }
 
 // A database is where accounts and keys are kept.
@@ -204,26 +178,29 @@ func resetPassword(ctx context.Context, c *cli, args []string) error {
 	})
 }
 
-func disableAccount(ctx context.Context, c *cli, args []string, disable bool) error {
-	name, about, done := "enable", "Lets an account in again that was disabled.", "enabled"
+// disableAccount returns the command that disables an account, or the one that enables it.
+func disableAccount(disable bool) func(context.Context, *cli, []string) error {
+	name, about, done := "enable", "Lets an account in again that was disabled. What waits for its webhooks is sent.", "enabled"
 	if disable {
-		name, about, done = "disable", "Refuses the keys and sessions of an account at once. Its files and operations stay.", "disabled"
+		name, about, done = "disable", "Refuses the keys and sessions of an account at once, and sends no webhooks for it.\nIts files and operations stay.", "disabled"
 	}
-	var where database
-	fs := c.flags("accounts "+name, " ACCOUNT", about)
-	where.register(fs)
-	if err := c.parse(fs, args, 1, 1); err != nil {
-		return err
-	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
-		acct, err := find(ctx, a, fs.Arg(0))
-		if err == nil {
-			acct, err = a.Update(ctx, acct.ID, account.Change{Disabled: &disable})
-		}
-		if err != nil {
+	return func(ctx context.Context, c *cli, args []string) error {
+		var where database
+		fs := c.flags("accounts "+name, " ACCOUNT", about)
+		where.register(fs)
+		if err := c.parse(fs, args, 1, 1); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.err, "Account %s (%s) is %s.\n", acct.ID, acct.Name, done)
-		return nil
-	})
+		return withAccounts(ctx, where, func(a *account.Accounts) error {
+			acct, err := find(ctx, a, fs.Arg(0))
+			if err == nil {
+				acct, err = a.Update(ctx, acct.ID, account.Change{Disabled: &disable})
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.err, "Account %s (%s) is %s.\n", acct.ID, acct.Name, done)
+			return nil
+		})
+	}
 }

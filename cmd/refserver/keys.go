@@ -17,33 +17,11 @@ import (
 
 // keys creates, lists and revokes API keys. It works while the server runs.
 func keys(ctx context.Context, c *cli, args []string) error {
-	sub := ""
-	if len(args) > 0 {
-		sub, args = args[0], args[1:]
-	}
-	switch sub {
-	case "create":
-		return createKey(ctx, c, args)
-	case "list":
-		return listKeys(ctx, c, args)
-	case "revoke":
-		return revokeKey(ctx, c, args)
-	case "", "help", "-h", "--help":
-		fmt.Fprint(c.out, `Usage: refserver keys create|list|revoke [flags]
-
-  create --name NAME    make a key and print it, alone, on standard output
-  list                  show all keys; the keys themselves are not kept
-  revoke ID             make a key invalid at once
-
-All take --data-dir or --database-url, and work while the server runs.
-`)
-		if sub == "" {
-			return errUsage
-		}
-		return nil
-	}
-	fmt.Fprintf(c.err, "refserver keys: there is no command %q; there are create, list and revoke\n", sub)
-	return errUsage
+	return c.dispatch(ctx, "keys", []command{
+		{"create", "--name NAME", "make a key and print it, alone, on standard output", createKey},
+		{"list", "", "show all keys; the keys themselves are not kept", listKeys},
+		{"revoke", "ID", "make a key invalid at once", revokeKey},
+	}, "", args)
 }
 
 func createKey(ctx context.Context, c *cli, args []string) error {

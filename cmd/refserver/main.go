@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -41,6 +42,7 @@ func main() {
 // A command is one subcommand.
 type command struct {
 	name    string
+	args    string // what may follow, for the usage
 	summary string
 	run     func(ctx context.Context, c *cli, args []string) error
 }
@@ -48,14 +50,14 @@ type command struct {
 // commands returns all subcommands; the first is the default.
 func commands() []command {
 	return []command{
-		{"serve", "start the server (this is what happens without a command)", serve},
-		{"keys", "create, list and revoke API keys", keys},
-		{"accounts", "list, create and disable accounts, and give out passwords", accounts},
-		{"backup", "copy the data directory, also while the server runs", backup},
-		{"formats", "show what can be done with which files on this host", formats},
-		{"doctor", "look for the engines and say what is missing", doctor},
-		{"convert", "convert one file without a server", convert},
-		{"version", "print the version", func(_ context.Context, c *cli, _ []string) error {
+		{"serve", "", "start the server (this is what happens without a command)", serve},
+		{"keys", "", "create, list and revoke API keys", keys},
+		{"accounts", "", "list, create and disable accounts, and give out passwords", accounts},
+		{"backup", "", "copy the data directory, also while the server runs", backup},
+		{"formats", "", "show what can be done with which files on this host", formats},
+		{"doctor", "", "look for the engines and say what is missing", doctor},
+		{"convert", "", "convert one file without a server", convert},
+		{"version", "", "print the version", func(_ context.Context, c *cli, _ []string) error {
 			fmt.Fprintln(c.out, version)
 			return nil
 		}},
@@ -124,4 +126,29 @@ Commands:
 "refserver COMMAND --help" lists the flags of a command. Each flag can also be
 set in the environment: --data-dir as FILEWRIGHT_DATA_DIR.
 `)
+}
+
+// dispatch does what the first of args names among the commands of a command. about is
+// the beginning of the last paragraph of its usage.
+func (c *cli) dispatch(ctx context.Context, name string, cmds []command, about string, args []string) error {
+	var names []string
+	for _, k := range cmds {
+		if len(args) > 0 && args[0] == k.name {
+			return k.run(ctx, c, args[1:])
+		}
+		names = append(names, k.name)
+	}
+	if len(args) > 0 && !slices.Contains([]string{"", "help", "-h", "--help"}, args[0]) {
+		fmt.Fprintf(c.err, "refserver %s: there is no command %q; there are %s\n", name, args[0], strings.Join(names, ", "))
+		return errUsage
+	}
+	fmt.Fprintf(c.out, "Usage: refserver %s %s [flags]\n\n", name, strings.Join(names, "|"))
+	for _, k := range cmds {
+		fmt.Fprintf(c.out, "  %-21s %s\n", k.name+" "+k.args, k.summary)
+	}
+	fmt.Fprintf(c.out, "\n%sAll take --data-dir or --database-url, and work while the server runs.\n", about)
+	if len(args) == 0 || args[0] == "" {
+		return errUsage
+	}
+	return nil
 }
