@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -64,29 +65,12 @@ type api struct {
 	*httptest.Server
 	svc   *httpapi.Service
 	check *apicheck.Checker
-	log   *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log   *logtest.Buffer
 }
 
 func serve(t *testing.T, cfg httpapi.Config) *api {
 	t.Helper()
-	a := &api{log: &lockedBuffer{}}
+	a := &api{log: &logtest.Buffer{}}
 	cfg.Log = slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg.TempDir = t.TempDir()
 	if cfg.Actions == nil {

@@ -23,12 +23,13 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/logtest"
 )
 
 // find returns an engine whose profiles are below dir, and its log.
-func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, log *buffer) {
+func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, log *logtest.Buffer) {
 	t.Helper()
-	dir, log = t.TempDir(), new(buffer)
+	dir, log = t.TempDir(), new(logtest.Buffer)
 	o.Sandbox = engine.NewSandbox()
 	o.TempDir, o.Log = dir, slog.New(slog.NewTextHandler(log, nil))
 	e, err := officeops.Find(t.Context(), o)
@@ -41,23 +42,6 @@ func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, l
 		}
 	})
 	return e, dir, log
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // processes returns the ids of the processes that have dir in their command

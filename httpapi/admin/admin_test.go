@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/status/sqlstore"
 )
 
@@ -30,24 +30,7 @@ type site struct {
 	db       *sqlstore.DB
 	accounts *account.Accounts
 	check    *apicheck.Checker
-	log      *logBuffer
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log      *logtest.Buffer
 }
 
 func serve(t *testing.T) *site {
@@ -56,7 +39,7 @@ func serve(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{db: db, log: &logBuffer{}}
+	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(account.Config{DB: db, Log: log})
 	if s.svc, err = httpapi.New(httpapi.Config{

@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -37,7 +38,7 @@ func serveWebhooks(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{db: db, log: &logBuffer{}}
+	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(account.Config{DB: db, Log: log})
 	hooks, err := webhook.New(webhook.Config{

@@ -21,12 +21,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/s3test"
 )
 
@@ -105,25 +105,8 @@ type server struct {
 	dir      string
 	url, key string
 	banner   string // what it printed when it was ready
-	out      *lockedBuffer
-	err      *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	out      *logtest.Buffer
+	err      *logtest.Buffer
 }
 
 var (
@@ -144,7 +127,7 @@ func launchBy(by []string, dir string, flags ...string) (*server, error) {
 
 // launchProgram starts a server of another build, as another user if as is not nil.
 func launchProgram(command []string, as *syscall.Credential, dir string, flags ...string) (*server, error) {
-	s := &server{dir: dir, out: &lockedBuffer{}, err: &lockedBuffer{}}
+	s := &server{dir: dir, out: &logtest.Buffer{}, err: &logtest.Buffer{}}
 	argv := append(slices.Clone(command), append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, flags...)...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stderr = s.err

@@ -9,10 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -29,23 +29,6 @@ func snippet(t *testing.T, language string) string {
 		t.Fatalf("the document has no program in %s", language)
 	}
 	return code
-}
-
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // TestReceivers runs the receivers that are shown: they take what is sent, once,
@@ -96,7 +79,7 @@ func TestReceivers(t *testing.T) {
 			create(t, w, "alice", spy.URL, webhook.OperationCompleted)
 
 			cmd := start(t, t.TempDir())
-			var out output
+			var out logtest.Buffer
 			_, port, _ := net.SplitHostPort(addr)
 			cmd.Env = append(os.Environ(), "ADDR="+addr, "PORT="+port, "WEBHOOK_SECRETS="+old)
 			cmd.Stdout = &out
