@@ -20,10 +20,10 @@
 // # Logins
 //
 // Passwords are kept as argon2id, with the parameters that OWASP recommends (19 MiB,
-// two passes). Only a few are computed at a time, so that logins cannot take all
-// memory. Who tries passwords is slowed down, by name and by address; how long an
-// answer takes does not tell whether there is a name. A session is a random token
-// of which the database has only the SHA-256.
+// two passes); one that was hashed otherwise is hashed anew at the next login. Only a
+// few are computed at a time, so that logins cannot take all memory. Who tries passwords
+// is slowed down, by name and by address; how long an answer takes does not tell whether
+// there is a name. A session is a random token of which the database has only the SHA-256.
 package account
 
 import (
@@ -351,30 +351,54 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 	if err != nil {
 		return "", nil, err
 	}
-	acct, err = a.store.ByName(ctx, name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", nil, err
-	}
 	hash := ""
-	if acct != nil && acct.Disabled.IsZero() {
-		hash = acct.Password
-	}
-	ok, err := a.hashing.check(ctx, hash, password)
-	if err != nil {
-		return "", nil, err
-	}
-	if !ok {
-		a.cfg.Log.Warn("login refused", "from", from.Address)
-		return "", nil, ErrCredentials
-	}
-	if token, err = a.begin(ctx, acct.ID, hash, from); err != nil {
-		return "", nil, err
+	for again := true; ; again = false {
+		acct, err = a.store.ByName(ctx, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, err
+		}
+		hash = ""
+		if acct != nil && acct.Disabled.IsZero() {
+			hash = acct.Password
+		}
+		ok, err := a.hashing.check(ctx, hash, password)
+		if err != nil {
+			return "", nil, err
+		}
+		if !ok {
+			a.cfg.Log.Warn("login refused", "from", from.Address)
+			return "", nil, ErrCredentials
+		}
+		token, err = a.begin(ctx, acct.ID, hash, from)
+		if err == nil {
+			break
+		}
+		if !again || !errors.Is(err, ErrCredentials) {
+			return "", nil, err
+		}
+		// What has changed may be how the password is kept: another login has
+		// renewed it.
 	}
 	release()
+	if outdated(hash) {
+		a.renew(ctx, acct.ID, hash, password)
+	}
 	if acct, err = a.store.Get(ctx, acct.ID); err != nil {
 		return "", nil, err
 	}
 	return token, acct, nil
+}
+
+// renew hashes a password anew, as is done now. It does not matter if it fails: the next
+// login tries again.
+func (a *Accounts) renew(ctx context.Context, id, old, password string) {
+	hash, err := a.hashing.password(ctx, password)
+	if err == nil {
+		err = a.store.RenewPassword(ctx, id, old, hash)
+	}
+	if err != nil {
+		a.cfg.Log.Warn("password not hashed anew", "account", id, "err", err)
+	}
 }
 
 // begin begins a session of an account that has the given hash for a password.

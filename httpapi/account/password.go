@@ -53,13 +53,16 @@ type argonParams struct {
 	lanes        uint8
 }
 
+// current are those with which passwords are hashed now.
+var current = argonParams{argonMemory, argonTime, argonLanes}
+
 var b64 = base64.RawStdEncoding
 
 // password returns a password as it is kept, in PHC form.
 func (h hashing) password(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltLength)
 	rand.Read(salt) // never fails, see its documentation
-	sum, err := h.argon(ctx, password, salt, argonParams{argonMemory, argonTime, argonLanes}, hashLength)
+	sum, err := h.argon(ctx, password, salt, current, hashLength)
 	if err != nil {
 		return "", err
 	}
@@ -78,11 +81,28 @@ func (h hashing) check(ctx context.Context, hash, password string) (bool, error)
 	if !known {
 		hash = nobody
 	}
+	p, salt, sum, err := parse(hash)
+	if err != nil {
+		return false, fmt.Errorf("password as it is kept: %w", err)
+	}
+	got, err := h.argon(ctx, password, salt, p, len(sum))
+	if err != nil {
+		return false, err
+	}
+	return subtle.ConstantTimeCompare(got, sum) == 1 && known, nil
+}
+
+// outdated tells whether a password would be hashed in another way now.
+func outdated(hash string) bool {
+	p, salt, sum, err := parse(hash)
+	return err == nil && (p != current || len(salt) != saltLength || len(sum) != hashLength)
+}
+
+// parse reads a password as it is kept.
+func parse(hash string) (p argonParams, salt, sum []byte, err error) {
 	var version int
-	var p argonParams
-	var salt, sum []byte
 	parts := strings.Split(hash, "$")
-	err := errors.New("not argon2id in PHC form")
+	err = errors.New("not argon2id in PHC form")
 	if len(parts) == 6 && parts[1] == "argon2id" {
 		if _, err = fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &p.memory, &p.time, &p.lanes); err == nil {
 			salt, err = b64.DecodeString(parts[4])
@@ -94,14 +114,7 @@ func (h hashing) check(ctx context.Context, hash, password string) (bool, error)
 			err = errors.New("parameters of argon2id that are not known")
 		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("password as it is kept: %w", err)
-	}
-	got, err := h.argon(ctx, password, salt, p, len(sum))
-	if err != nil {
-		return false, err
-	}
-	return subtle.ConstantTimeCompare(got, sum) == 1 && known, nil
+	return p, salt, sum, err
 }
 
 // weak tells whether a password must not be the new one.

@@ -284,6 +284,15 @@ func (s *Accounts) Delete(ctx context.Context, id string) error {
 	})
 }
 
+// RenewPassword replaces the form in which a password is kept, if it is the given one
+// still; the password is the same, and sessions go on.
+func (s *Accounts) RenewPassword(ctx context.Context, id, old, fresh string) error {
+	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		_, err := t.exec(ctx, `UPDATE accounts SET password = $3 WHERE id = $1 AND password = $2`, id, old, fresh)
+		return err
+	})
+}
+
 // SetPassword replaces a password, if it is the given one still, and ends all
 // sessions of the account. Otherwise the error matches fs.ErrNotExist. old may be
 // "*" for any.
