@@ -60,7 +60,7 @@ func New(cfg Config) (*Service, error) {
 	s.matrix = s.Capabilities()
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.rates, s.guard = newBuckets(), newGuard(cfg.Limits.WrongKeys)
-	s.space = &spaceWatch{dir: cfg.TempDir}
+	s.space = newSpaceWatch(cfg.TempDir)
 	if s.sealer, err = newSealer(cfg.Secrets); err != nil {
 		return nil, err
 	}
@@ -131,14 +131,10 @@ func (s *Service) Run(ctx context.Context) error {
 		s.log.Info("interrupted uploads repaired", "count", n)
 	}
 	sweeping, stopSweeping := context.WithCancel(ctx)
-	// Until the last item has ended, not only until ctx is done.
-	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
 	loops.Go(func() { s.sweep(sweeping) })
-	loops.Go(func() { s.space.run(base) })
 	err = s.tracker.Run(ctx, s.cfg.Limits.Drain)
 	stopSweeping()
-	stop()
 	loops.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // it was told to stop, and did

@@ -1,8 +1,8 @@
 package httpapi
 
 import (
-	"context"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,24 +17,44 @@ const (
 	spaceWait  = 10 * time.Second       // before an item is begun again that found no space
 )
 
-// A spaceWatch knows whether the scratch space has been full lately. Engines say
-// so in their own words or not at all, and their files are gone when we look.
+// A spaceWatch knows whether the scratch space has been full while items were worked
+// on. Engines say so in their own words or not at all, and their files are gone when we
+// look.
 type spaceWatch struct {
-	dir  string       // "": that of the system
-	seen atomic.Int64 // when it was last low, in Unix nanoseconds
+	dir  string                                 // "": that of the system
+	free func(dir string) (n int64, known bool) // how many bytes can be written there
+	seen atomic.Int64                           // when it was last low, in Unix nanoseconds
+
+	mu    sync.Mutex
+	items int         // that are being worked on
+	next  *time.Timer // when to look again, if there are some
 }
 
-// run looks until ctx is done.
-func (w *spaceWatch) run(ctx context.Context) {
-	tick := time.NewTicker(spaceEvery)
-	defer tick.Stop()
-	for {
-		w.low()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+func newSpaceWatch(dir string) *spaceWatch { return &spaceWatch{dir: dir, free: freeSpace} }
+
+// watch looks until the work on an item has ended, which is told by the function that it
+// returns. When nothing is worked on nobody looks.
+func (w *spaceWatch) watch() (ended func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.items++; w.items == 1 {
+		w.next = time.AfterFunc(spaceEvery, w.look)
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.items--; w.items == 0 {
+			w.next.Stop()
 		}
+	}
+}
+
+func (w *spaceWatch) look() {
+	w.low()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.items > 0 {
+		w.next.Reset(spaceEvery)
 	}
 }
 
@@ -44,7 +64,7 @@ func (w *spaceWatch) low() bool {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	free, ok := freeSpace(dir)
+	free, ok := w.free(dir)
 	if !ok || free >= lowSpace {
 		return false
 	}

@@ -34,6 +34,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		log.Warn("item not begun: no space left for its work", "again", spaceWait)
 		return status.Outcome{Release: true, RetryAfter: spaceWait}
 	}
+	defer w.space.watch()()
 	engine, results, err := w.run(ctx, c, log, progress)
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
 		err = errNoSpace{err} // whatever the engine made of it
