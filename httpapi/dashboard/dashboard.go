@@ -144,17 +144,20 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *Dashboard) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path+"static/{hash}/{name}", d.assets)
-	open := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, guest)) }
+	pages := func(to audience) func(pattern string, h func(*visit) error) {
+		return func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, to)) }
+	}
+	open := pages(guest)
 	open("GET login", d.loginPage)
 	open("POST login", d.login)
 	open("POST theme", d.setTheme)
 
-	half := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, unchanged)) }
+	half := pages(unchanged)
 	half("GET password", d.passwordPage)
 	half("POST password", d.password)
 	half("POST logout", d.logout)
 
-	own := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, member)) }
+	own := pages(member)
 	own("GET {$}", d.overview)
 	own("GET events", d.events)
 	own("GET try", d.try)
@@ -181,7 +184,7 @@ func (d *Dashboard) routes() http.Handler {
 		own("POST webhooks/{id}/deliveries/{delivery}/replay", d.replay)
 	}
 
-	admin := func(pattern string, h func(*visit) error) { mux.Handle(at(pattern), d.visitor(h, administrator)) }
+	admin := pages(administrator)
 	admin("GET accounts", d.accounts)
 	admin("POST accounts", d.createAccount)
 	admin("GET accounts/{id}", d.account)

@@ -142,35 +142,31 @@ func (d *Dashboard) passwordPage(v *visit) error {
 }
 
 func (d *Dashboard) password(v *visit) error {
-	form, err := d.setPassword(v)
-	switch {
-	case err != nil:
-		return err
-	case form != nil:
-		return d.render(v, http.StatusUnprocessableEntity, page{Template: "password", Title: "Choose a password", Plain: true, Body: *form})
-	}
-	return d.done(v, "password", "")
+	return d.setPassword(v, "", func(form passwordForm) error {
+		return d.render(v, http.StatusUnprocessableEntity, page{Template: "password", Title: "Choose a password", Plain: true, Body: form})
+	})
 }
 
-// setPassword changes the visitor's password. It returns a form if that was not
-// possible for a reason to tell.
-func (d *Dashboard) setPassword(v *visit) (*passwordForm, error) {
+// setPassword changes the visitor's password and leads to another page. If that was
+// not possible for a reason to tell, again shows the form.
+func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) error) error {
 	old, fresh := v.r.FormValue("old"), v.r.FormValue("new")
 	if fresh != v.r.FormValue("again") {
-		return &passwordForm{AgainError: "This is not the same as above."}, nil
+		return again(passwordForm{AgainError: "This is not the same as above."})
 	}
 	token, err := d.cfg.Accounts.ChangePassword(v.r.Context(), v.who.ID, old, fresh, d.cfg.Accounts.From(v.r))
 	switch {
 	case errors.Is(err, account.ErrCredentials):
-		return &passwordForm{OldError: "This is not your present password."}, nil
+		return again(passwordForm{OldError: "This is not your present password."})
 	case tooMany(err):
-		return &passwordForm{OldError: "Too many attempts. Please wait a minute and try again."}, nil
+		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
 	case errors.Is(err, account.ErrWeakPassword):
-		return &passwordForm{NewError: "Choose another one: 10 to 200 characters, and neither your name nor the present one."}, nil
-	case err == nil:
-		d.cfg.Accounts.SetCookie(v.w, v.r, token)
+		return again(passwordForm{NewError: "Choose another one: 10 to 200 characters, and neither your name nor the present one."})
+	case err != nil:
+		return err
 	}
-	return nil, err
+	d.cfg.Accounts.SetCookie(v.w, v.r, token)
+	return d.done(v, "password", to)
 }
 
 func (d *Dashboard) setTheme(v *visit) error {

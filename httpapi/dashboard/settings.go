@@ -63,14 +63,9 @@ func (d *Dashboard) showSettings(v *visit, code int, b settingsPage) error {
 }
 
 func (d *Dashboard) changePassword(v *visit) error {
-	form, err := d.setPassword(v)
-	switch {
-	case err != nil:
-		return err
-	case form != nil:
-		return d.showSettings(v, http.StatusUnprocessableEntity, settingsPage{Password: *form})
-	}
-	return d.done(v, "password", "settings")
+	return d.setPassword(v, "settings", func(form passwordForm) error {
+		return d.showSettings(v, http.StatusUnprocessableEntity, settingsPage{Password: form})
+	})
 }
 
 // endSessions ends a session of the visitor, or all but this one.
