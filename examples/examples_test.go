@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -216,5 +217,49 @@ func TestREADME(t *testing.T) {
 	_, body, ok := strings.Cut(string(src), "func main()")
 	if want := fmt.Sprintf("```go\nfunc main()%s```", body); !ok || !strings.Contains(string(readme), want) {
 		t.Errorf("the README does not show examples/embed as it is:\n%s", want)
+	}
+}
+
+// The files for systemd and containers name settings, commands and files that there
+// are.
+func TestDeploy(t *testing.T) {
+	t.Parallel()
+	help, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/refserver", "serve", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, help)
+	}
+	commands, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/refserver", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, commands)
+	}
+	setting := regexp.MustCompile(`FILEWRIGHT_[A-Z_]+`)
+	for name, calls := range map[string][]string{"Dockerfile": {"serve"}, "compose.yaml": {"health"}, "filewright.service": {"serve"}} {
+		b, err := os.ReadFile(filepath.Join("deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := setting.FindAllString(string(b), -1)
+		if len(named) == 0 {
+			t.Errorf("%s has no setting", name)
+		}
+		for _, v := range named {
+			flag := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(v, "FILEWRIGHT_")), "_", "-")
+			if !strings.Contains(string(help), "  --"+flag+" ") {
+				t.Errorf("%s: there is no setting %s", name, v)
+			}
+		}
+		for _, c := range calls {
+			if !strings.Contains(string(b), c) || !strings.Contains(string(commands), "  "+c+" ") {
+				t.Errorf("%s does not call %s, or it is no command", name, c)
+			}
+		}
+	}
+	for _, line := range []string{"COPY scripts/setup.sh", "bash /tmp/setup.sh serve", "-o /refserver ./cmd/refserver"} {
+		if b, err := os.ReadFile("deploy/Dockerfile"); err != nil || !strings.Contains(string(b), line) {
+			t.Errorf("the image is made without %q", line)
+		}
+	}
+	if b, err := os.ReadFile("../scripts/setup.sh"); err != nil || !strings.Contains(string(b), `"$mode" = serve`) {
+		t.Error("setup.sh has no mode serve")
 	}
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Filewright needs on Debian or Ubuntu and is not there yet.
 #
-#   scripts/setup.sh run     C libraries to build with, engines, fonts
+#   scripts/setup.sh serve   engines, libraries and fonts: what a built server runs with
+#   scripts/setup.sh run     the same, and the C compiler and headers to build it with
 #   scripts/setup.sh test    the same, and the tools that judge test results
 #   scripts/setup.sh bench   the same, and the tools that benchmarks compare with
 #
@@ -17,9 +18,16 @@ want() { # want PACKAGE COMMAND...: a package, and how to tell that it is there
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 packages() { local p; for p in "$@"; do want "$p" installed "$p"; done; }
 
-want gcc command -v gcc
-want pkg-config command -v pkg-config
-want libvips-dev pkg-config --exists 'vips >= 8.10'
+mode=${1:-run}
+if [ "$mode" = serve ]; then
+	libvips() { ldconfig -p | grep -q 'libvips\.so\.42'; }
+	want libvips42 libvips
+	packages ca-certificates # for buckets and receivers of webhooks
+else
+	want gcc command -v gcc
+	want pkg-config command -v pkg-config
+	want libvips-dev pkg-config --exists 'vips >= 8.10'
+fi
 
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
@@ -41,7 +49,6 @@ browser >/dev/null || choose_browser=yes
 packages fonts-dejavu-core fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
 packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
-mode=${1:-run}
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	packages tesseract-ocr-deu
 	want poppler-utils command -v pdftotext
@@ -87,7 +94,7 @@ s3server
 axe() {
 	local dir
 	dir=$(cd "$(dirname "$0")/.." && pwd)/internal/browsertest
-	if [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
+	if [ "$mode" = serve ] || [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
 		return
 	fi
 	echo "Installing: axe-core in internal/browsertest/node_modules"

@@ -6,6 +6,7 @@
 //	refserver accounts list|create|password|disable|enable
 //	refserver backup DIR           copy everything, also while the server runs
 //	refserver formats              what can be done with which files here
+//	refserver health               whether a server on this machine is ready
 //	refserver doctor               engines and what is missing
 //	refserver convert IN OUT       one conversion, without a server
 //
@@ -55,6 +56,7 @@ func commands() []command {
 		{"accounts", "", "list, create and disable accounts, and give out passwords", accounts},
 		{"backup", "", "copy the data directory, also while the server runs", backup},
 		{"formats", "", "show what can be done with which files on this host", formats},
+		{"health", "", "ask a server on this machine whether it is ready", health},
 		{"doctor", "", "look for the engines and say what is missing", doctor},
 		{"convert", "", "convert one file without a server", convert},
 		{"version", "", "print the version", func(_ context.Context, c *cli, _ []string) error {

@@ -139,8 +139,9 @@ type Access struct {
 	// files should have it.
 	Connect bool
 
-	// Namespaces allows new namespaces, for a program that has a sandbox of its
-	// own.
+	// Namespaces allows new namespaces and lowering limits of resources of the calling
+	// process, for a program that has a sandbox of its own. That also has to write in
+	// /proc.
 	Namespaces bool
 
 	// Unwritable has access(2) say that nothing may be written. It is for a program that

@@ -158,6 +158,36 @@ func TestSandboxHolds(t *testing.T) {
 	}
 }
 
+// What has a sandbox of its own lowers limits of its own process and of no other, and
+// keeps the mark by which it is found.
+func TestOwnLimits(t *testing.T) {
+	t.Parallel()
+	const script = `
+import resource, sys
+def works(name, f):
+    try:
+        f()
+    except (OSError, ValueError):
+        return
+    print(name)
+data, locks = resource.RLIMIT_DATA, 10
+works("own", lambda: resource.prlimit(0, data, (1 << 40, 1 << 40)))
+works("asked", lambda: resource.prlimit(0, data))
+works("another", lambda: resource.prlimit(int(sys.argv[1]), data, resource.prlimit(int(sys.argv[1]), data)))
+works("mark", lambda: resource.prlimit(0, locks, (1, 1)))
+`
+	p := find(t, sandbox(t), "/usr/bin/python3")
+	for want, a := range map[string]engine.Access{"own asked": {Namespaces: true}, "asked": {}} {
+		var out bytes.Buffer
+		if err := p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, strconv.Itoa(os.Getpid())}, Dir: t.TempDir(), Stdout: &out, Access: a}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != want {
+			t.Errorf("%+v: %s, want %s", a, got, want)
+		}
+	}
+}
+
 // Root has no capabilities in a sandbox.
 func TestSandboxDropsCapabilities(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,14 @@ func (p *prober) findWeb(ctx context.Context) {
 	if p.office == nil {
 		o.MaxCells = 50_000 // better slowly than not at all
 	}
-	p.web, p.webErr = webops.Find(ctx, o)
+	if p.web, p.webErr = webops.Find(ctx, o); p.webErr != nil && !o.NoSandbox {
+		// Most containers have no namespaces for the browser's own sandbox.
+		o.NoSandbox = true
+		if p.web, _ = webops.Find(ctx, o); p.web != nil {
+			p.webErr = nil
+			p.opts.Log.Info("the browser's own sandbox does not work here, as in most containers; it runs without")
+		}
+	}
 }
 
 // webActions returns what prints to PDF by way of a page, and nil for what there

@@ -90,6 +90,10 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 		return fail(err)
 	}
 	defer outW.Close()
+	write := []string{"/dev/shm"}
+	if !o.NoSandbox {
+		write = append(write, "/proc") // its sandbox writes who is who in a namespace
+	}
 	proc, err := prog.Start(ctx, engine.Cmd{
 		Dir: dir, Args: flags(filepath.Join(dir, "profile"), !o.NoSandbox),
 		Env: []string{
@@ -100,7 +104,7 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 		Files: []*os.File{inR, outW},
 		Access: engine.Access{
 			Read:       []string{"/proc", "/etc/chromium", "/etc/chromium.d"},
-			Write:      []string{"/dev/shm"},
+			Write:      write,
 			Namespaces: !o.NoSandbox,
 		},
 	})

@@ -78,9 +78,10 @@ type Options struct {
 	// searches PATH.
 	Chromium string
 
-	// NoSandbox does without the browser's own sandbox. As root it does not
-	// start otherwise; elsewhere the sandbox should be left on. It is one of
-	// several walls around a document: scripts and the network are off anyway.
+	// NoSandbox does without the browser's own sandbox. As root, and where there are
+	// no namespaces for users, as in most containers, it does not start otherwise;
+	// elsewhere the sandbox should be left on. It is one of several walls around a
+	// document: scripts and the network are off anyway.
 	NoSandbox bool
 
 	Workers       int           // documents at once; 0 means one for each core

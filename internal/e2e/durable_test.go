@@ -242,6 +242,9 @@ func TestCommands(t *testing.T) {
 	if out := tool(t, binary, "formats", "docx"); !strings.Contains(out, "pdf") {
 		t.Errorf("formats:\n%s", out)
 	}
+	if out := tool(t, binary, "health", "--listen", strings.TrimPrefix(shared.url, "http://")); out != "ready\n" {
+		t.Errorf("health: %s", out)
+	}
 	if out := tool(t, binary, "--help"); !strings.Contains(out, "doctor") {
 		t.Errorf("help:\n%s", out)
 	}

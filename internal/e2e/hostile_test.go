@@ -3,11 +3,15 @@ package e2e
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -320,4 +324,35 @@ func inert(t *testing.T, what string, h http.Header, harmless func(what, name st
 		return
 	}
 	harmless(what, params["filename"])
+}
+
+// Most containers have no namespaces, without which Chromium's own sandbox does not
+// work: an ordinary user has the browser all the same, in the sandbox around it.
+func TestBrowserWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	real := ""
+	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "google-chrome-stable", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			real = path
+			break
+		}
+	}
+	if real == "" {
+		t.Fatal("no browser; run scripts/setup.sh test")
+	}
+	dir, err := os.MkdirTemp("", "e2e-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	script := filepath.Join(dir, "browser")
+	text := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' --no-sandbox '*) exec %s \"$@\";; esac\necho No usable sandbox >&2\nexit 1\n", real)
+	if err := errors.Join(os.WriteFile(script, []byte(text), 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	o := oversee(t, "--chromium", script)
+	got := o.one(t, "convert", map[string]any{"convert_to": "pdf"}, file{"a.html", []byte("<p>The quick brown fox</p>")})
+	if info := tool(t, "pdfinfo", got.save(t)); !strings.Contains(info, "Skia") {
+		t.Errorf("not made by the browser: %s", info)
+	}
 }

@@ -99,6 +99,10 @@ func oversee(t *testing.T, flags ...string) *overseer {
 	if o.server, err = launchProgram([]string{program}, as, filepath.Join(dir, "data"), append([]string{"--isolate", "--sandbox", "require", "--log-level", "warn"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
+	// An ordinary user has all engines that root has.
+	if _, missing, ok := strings.Cut(o.banner, "Not available here: "); ok {
+		t.Errorf("engines are missing: %s", missing)
+	}
 	t.Cleanup(func() {
 		if err := o.stop(); err != nil {
 			t.Errorf("the server ends with %v", err)

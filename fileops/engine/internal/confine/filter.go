@@ -136,10 +136,18 @@ func (p *Policy) filter() []unix.SockFilter {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_TRACEME, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_DETACH, SkipTrue: 1},
 		errno(unix.EPERM), allowed)
-	if p.Limits {
+	switch {
+	case p.Limits:
 		f.when(unix.SYS_PRLIMIT64, argument(1, false),
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.RLIMIT_LOCKS, SkipTrue: 1}, allowed, errno(unix.EPERM))
-	} else { // they may be asked for
+	case p.Namespaces: // what has a sandbox of its own lowers its own limits, of process 0
+		f.when(unix.SYS_PRLIMIT64, append([]bpf.Instruction{
+			argument(0, false),
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 3},
+			argument(1, false),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.RLIMIT_LOCKS, SkipTrue: 1}, allowed,
+		}, onlyNull(2)...)...)
+	default: // they may be asked for
 		f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
 	}
 	// Before version 3 (Linux 6.2) Landlock lets a file be shortened that may only be
