@@ -339,7 +339,9 @@ func (c *customer) upload(ctx context.Context, idem string) {
 	request := map[string]any{"file_name": name, "size": len(b), "mime_type": "application/octet-stream", "parts": parts}
 	begun := time.Now()
 	// On a busy machine a short life may be over before the upload is.
-	late := func(a *answer) bool { return !c.fresh(begun) && (a.status == 403 || a.status == 404 || a.status == 410) }
+	late := func(a *answer) bool {
+		return !c.fresh(begun) && (a.status == 403 || a.status == 404 || a.status == 410)
+	}
 	start := c.h.ask(ctx, "POST", "/api/v1/initiate-upload", request, "Idempotency-Key", "u"+idem)
 	if start == nil {
 		return
