@@ -109,17 +109,11 @@ func (d document) merge(source []byte) error {
 	if len(source) == 0 {
 		return nil
 	}
-	var file yaml.Node
-	if err := yaml.Unmarshal(source, &file); err != nil {
+	root, err := parseDocument(source)
+	if err != nil {
 		return err
 	}
-	if len(file.Content) == 0 || file.Content[0].Kind != yaml.MappingNode {
-		return errors.New("it is no object")
-	}
-	if err := complete(file.Content[0]); err != nil {
-		return err
-	}
-	for name, part := range members(plain(file.Content[0])) {
+	for name, part := range members(root) {
 		var err error
 		switch name {
 		case "tags":
@@ -155,25 +149,6 @@ func (d document) merge(source []byte) error {
 			err = fmt.Errorf("it may have tags, paths, webhooks and components, not %q", name)
 		}
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// complete refuses members with nothing after the colon, which no object of OpenAPI
-// has: a text with a comma within braces is one member and a half unless it is
-// quoted.
-func complete(n *yaml.Node) error {
-	if n.Kind == yaml.MappingNode {
-		for i := 1; i < len(n.Content); i += 2 {
-			if v := n.Content[i]; v.Tag == "!!null" && v.Value == "" {
-				return fmt.Errorf("line %d: %q has no value; a text with a comma or a colon wants quotes", n.Content[i-1].Line, n.Content[i-1].Value)
-			}
-		}
-	}
-	for _, child := range n.Content {
-		if err := complete(child); err != nil {
 			return err
 		}
 	}

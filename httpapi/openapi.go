@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"iter"
@@ -46,11 +47,11 @@ type openAPI struct {
 // describeAPI completes the document with what is registered: the names of the
 // actions and their parameters, and where responses carry their members.
 func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) (openAPI, error) {
-	var file yaml.Node
-	if err := yaml.Unmarshal(openAPISource, &file); err != nil {
+	root, err := parseDocument(openAPISource)
+	if err != nil {
 		return openAPI{}, fmt.Errorf("openapi.yaml: %w", err)
 	}
-	d := document{plain(file.Content[0])}
+	d := document{root}
 	for _, e := range extensions {
 		if err := d.merge(e.OpenAPI); err != nil {
 			return openAPI{}, fmt.Errorf("httpapi: document of an extension: %w", err)
@@ -131,6 +132,40 @@ func serveText(w http.ResponseWriter, r *http.Request, contentType string, text 
 // A document is an OpenAPI document as a tree that keeps the order in which it
 // was written.
 type document struct{ root *yaml.Node }
+
+// parseDocument reads a document, or the part of one that an extension has.
+func parseDocument(source []byte) (*yaml.Node, error) {
+	var file yaml.Node
+	if err := yaml.Unmarshal(source, &file); err != nil {
+		return nil, err
+	}
+	if len(file.Content) == 0 || file.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("it is no object")
+	}
+	if err := complete(file.Content[0]); err != nil {
+		return nil, err
+	}
+	return plain(file.Content[0]), nil
+}
+
+// complete refuses members with nothing after the colon, which no object of OpenAPI
+// has: a text with a comma within braces is one member and a half unless it is
+// quoted.
+func complete(n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode {
+		for i := 1; i < len(n.Content); i += 2 {
+			if v := n.Content[i]; v.Tag == "!!null" && v.Value == "" {
+				return fmt.Errorf("line %d: %q has no value; a text with a comma or a colon wants quotes", n.Content[i-1].Line, n.Content[i-1].Value)
+			}
+		}
+	}
+	for _, child := range n.Content {
+		if err := complete(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // plain returns a copy of n without comments and with aliases replaced by what
 // they stand for, so that no node is in two places.
