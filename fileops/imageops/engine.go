@@ -294,18 +294,16 @@ func (e *Engine) stat(src source) (header, error) {
 		stat = s
 	}
 	h, err := stat(src)
-	if errors.Is(err, errors.ErrUnsupported) && h.pixels() <= e.opts.MaxPixels {
-		return h, fileops.Fail(fileops.ErrUnsupportedInput, err, "this variant of %s cannot be read", src.format.Title())
-	}
-	if err != nil && h.pixels() <= e.opts.MaxPixels {
-		return h, fileops.Fail(fileops.ErrCorruptInput, err, "the %s is damaged and cannot be read", src.format.Title())
-	}
 	switch {
-	case h.width <= 0 || h.height <= 0:
+	case err == nil && (h.width <= 0 || h.height <= 0):
 		return h, fileops.Fail(fileops.ErrCorruptInput, nil, "the %s has no size", src.format.Title())
 	case h.pixels() > e.opts.MaxPixels:
 		return h, fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first",
 			h.width, h.height, millions(e.opts.MaxPixels))
+	case errors.Is(err, errors.ErrUnsupported):
+		return h, fileops.Fail(fileops.ErrUnsupportedInput, err, "this variant of %s cannot be read", src.format.Title())
+	case err != nil:
+		return h, fileops.Fail(fileops.ErrCorruptInput, err, "the %s is damaged and cannot be read", src.format.Title())
 	case h.pages > e.opts.MaxFrames:
 		return h, fileops.Fail(fileops.ErrLimit, nil, "the file has %d pages or frames, more than the limit of %d; split it first", h.pages, e.opts.MaxFrames)
 	case h.pixels()*int64(h.pages) > e.opts.MaxTotalPixels:

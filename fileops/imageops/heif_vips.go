@@ -12,16 +12,15 @@ import (
 // pictures has (ISO/IEC 23008-12, 6.5.3), without decoding anything: 0 if it has none.
 func heifSize(b []byte) (width, height int) {
 	box := []byte("\x00\x00\x00\x14ispe") // of 20 bytes: version and flags, width, height
-	for at := bytes.Index(b, box); at >= 0 && at+20 <= len(b); {
-		w, h := binary.BigEndian.Uint32(b[at+12:]), binary.BigEndian.Uint32(b[at+16:])
+	for {
+		_, rest, ok := bytes.Cut(b, box)
+		if !ok || len(rest) < 12 {
+			return width, height
+		}
+		w, h := binary.BigEndian.Uint32(rest[4:]), binary.BigEndian.Uint32(rest[8:])
 		if w <= math.MaxInt32 && h <= math.MaxInt32 && int64(w)*int64(h) > int64(width)*int64(height) {
 			width, height = int(w), int(h)
 		}
-		next := bytes.Index(b[at+20:], box)
-		if next < 0 {
-			break
-		}
-		at += 20 + next
+		b = rest[12:]
 	}
-	return width, height
 }
