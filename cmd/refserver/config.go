@@ -85,6 +85,9 @@ func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 	return nil
 }
 
+// defaultListen is where a server listens unless it is told otherwise.
+const defaultListen = "127.0.0.1:8080"
+
 // serverConfig is everything that can be configured about a server.
 type serverConfig struct {
 	listen     string
@@ -109,7 +112,7 @@ type serverConfig struct {
 }
 
 func (s *serverConfig) register(fs *flag.FlagSet) {
-	fs.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
+	fs.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
 	registerDataDir(fs, &s.dataDir)
 	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")

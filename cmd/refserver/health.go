@@ -18,7 +18,7 @@ func health(ctx context.Context, c *cli, args []string) error {
 	var listen string
 	var patience time.Duration
 	fs := c.flags("health", "", "Asks the server on this machine whether it is ready. It fails if that is not so, or if\nthere is no answer.")
-	fs.StringVar(&listen, "listen", "127.0.0.1:8080", "`address` that the server listens on")
+	fs.StringVar(&listen, "listen", defaultListen, "`address` that the server listens on")
 	fs.DurationVar(&patience, "patience", 5*time.Second, "`time` to wait for the answer")
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
