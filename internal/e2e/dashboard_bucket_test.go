@@ -162,6 +162,22 @@ func runLines(t *testing.T, dir, lines string) string {
 	return string(out)
 }
 
+// visit logs in to a server that has its files in the bucket. What is downloaded goes
+// to a directory below dir; seen is what the browser asks the bucket for.
+func (b browserBucket) visit(t *testing.T, s *server, dir string) (tab *browsertest.Tab, got string, seen *traffic) {
+	t.Helper()
+	tab = browsertest.Open(t)
+	tab.Size(1280, 860)
+	tab.Scheme("light")
+	login(t, s, tab)
+	got = filepath.Join(dir, "got")
+	if err := os.Mkdir(got, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tab.Downloads(got)
+	return tab, got, b.listen(tab)
+}
+
 // Uploads go straight to a bucket on another origin, and downloads come from there,
 // with the CORS rules that the documentation has.
 func TestDashboardBucketRedirect(t *testing.T) {
@@ -175,16 +191,7 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	t.Cleanup(app.Close)
 	s := start(t, filepath.Join(dir, "data"), "--blob-url", b.url, "--redirect-downloads", "--cors-origins", app.URL)
 	b.permit(t, documentedRules(t, s.url))
-	tab := browsertest.Open(t)
-	tab.Size(1280, 860)
-	tab.Scheme("light")
-	login(t, s, tab)
-	got := filepath.Join(dir, "got")
-	if err := os.Mkdir(got, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tab.Downloads(got)
-	seen := b.listen(tab)
+	tab, got, seen := b.visit(t, s, dir)
 
 	// A document becomes a PDF. It goes straight to the bucket; what is shown of the
 	// result comes from here, for which the bucket needs no permission.
@@ -363,16 +370,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 	dir := t.TempDir()
 	b := newBrowserBucket(t, "browser-unwelcome")
 	s := start(t, filepath.Join(dir, "data"), "--blob-url", b.url)
-	tab := browsertest.Open(t)
-	tab.Size(1280, 860)
-	tab.Scheme("light")
-	login(t, s, tab)
-	got := filepath.Join(dir, "got")
-	if err := os.Mkdir(got, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tab.Downloads(got)
-	seen := b.listen(tab)
+	tab, got, seen := b.visit(t, s, dir)
 
 	const rule = `#failures pre`
 	unwelcome, failed, refused := tab.Expect("blocked by CORS policy"), tab.Expect("ERR_FAILED"), tab.Expect("403 for "+b.origin)

@@ -354,10 +354,7 @@ func (c *customer) upload(ctx context.Context, idem string) {
 	var list []any
 	for i, u := range start.body["presigned_urls"].([]any) {
 		put := c.h.ask(ctx, "PUT", u.(string), b[min(i*size, len(b)):min((i+1)*size, len(b))])
-		if put == nil {
-			return
-		}
-		if late(put) {
+		if put == nil || late(put) {
 			return
 		}
 		if put.status != 200 {
@@ -374,10 +371,7 @@ func (c *customer) upload(ctx context.Context, idem string) {
 		}
 	}
 	done := c.h.ask(ctx, "POST", "/api/v1/complete-upload", map[string]any{"file_key": start.str("file_key"), "object_name": start.str("object_name"), "upload_id": start.str("upload_id"), "parts": list})
-	if done == nil {
-		return
-	}
-	if late(done) {
+	if done == nil || late(done) {
 		return
 	}
 	if done.status != 200 {

@@ -40,57 +40,53 @@ func only(t testing.TB, w *webhook.Webhooks, account string) *webhook.Delivery {
 
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, nil)
-			var n atomic.Int64
-			r := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
-				if n.Add(1) < 3 {
-					rw.WriteHeader(http.StatusServiceUnavailable)
-					io.WriteString(rw, "busy\x00\xff")
-					return
-				}
-				rw.WriteHeader(http.StatusAccepted)
-			})
-			e, secret := create(t, w, "alice", r.URL+"/hook?a=b", webhook.OperationCompleted)
-			one(t, db, "alice", "op1")
-			run(t, w)
-			id := only(t, w, "alice").ID
-			d, attempts := settled(t, w, "alice", id, webhook.Delivered)
-			for i, m := range r.messages() {
-				if m.id() != id {
-					t.Errorf("attempt %d has the webhook-id %q, want %q", i+1, m.id(), id)
-				}
-				if err := verify(t, m, secret); err != nil {
-					t.Errorf("attempt %d: %v", i+1, err)
-				}
-				if !bytes.Equal(m.body, d.Payload) {
-					t.Errorf("attempt %d has another body: %s", i+1, m.body)
-				}
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, nil)
+		var n atomic.Int64
+		r := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
+			if n.Add(1) < 3 {
+				rw.WriteHeader(http.StatusServiceUnavailable)
+				io.WriteString(rw, "busy\x00\xff")
+				return
 			}
-			if d.Attempts != 3 || len(attempts) != 3 || d.Type != webhook.OperationCompleted || d.Operation != "op1" || d.Endpoint != e.ID ||
-				d.Finished.IsZero() || !d.Next.IsZero() {
-				t.Errorf("delivery %+v with %d attempts", d, len(attempts))
-			}
-			for i, a := range attempts {
-				want := webhook.Attempt{N: i + 1, At: a.At, Took: a.Took, URL: r.URL + "/hook?a=b", Status: 503, Response: "busy\ufffd\ufffd"}
-				if i == 2 {
-					want.Status, want.Response = 202, ""
-				}
-				if a != want {
-					t.Errorf("attempt is %+v, want %+v", a, want)
-				}
-				if time.Since(a.At) > time.Hour || i > 0 && a.At.Before(attempts[i-1].At) {
-					t.Errorf("attempt %d was made at %v", i+1, a.At)
-				}
-			}
-			if e, err := w.Get(t.Context(), "alice", e.ID); err != nil || !e.Failing.IsZero() {
-				t.Errorf("endpoint %+v, error %v, want one that is not failing", e, err)
-			}
+			rw.WriteHeader(http.StatusAccepted)
 		})
-	}
+		e, secret := create(t, w, "alice", r.URL+"/hook?a=b", webhook.OperationCompleted)
+		one(t, db, "alice", "op1")
+		run(t, w)
+		id := only(t, w, "alice").ID
+		d, attempts := settled(t, w, "alice", id, webhook.Delivered)
+		for i, m := range r.messages() {
+			if m.id() != id {
+				t.Errorf("attempt %d has the webhook-id %q, want %q", i+1, m.id(), id)
+			}
+			if err := verify(t, m, secret); err != nil {
+				t.Errorf("attempt %d: %v", i+1, err)
+			}
+			if !bytes.Equal(m.body, d.Payload) {
+				t.Errorf("attempt %d has another body: %s", i+1, m.body)
+			}
+		}
+		if d.Attempts != 3 || len(attempts) != 3 || d.Type != webhook.OperationCompleted || d.Operation != "op1" || d.Endpoint != e.ID ||
+			d.Finished.IsZero() || !d.Next.IsZero() {
+			t.Errorf("delivery %+v with %d attempts", d, len(attempts))
+		}
+		for i, a := range attempts {
+			want := webhook.Attempt{N: i + 1, At: a.At, Took: a.Took, URL: r.URL + "/hook?a=b", Status: 503, Response: "busy\ufffd\ufffd"}
+			if i == 2 {
+				want.Status, want.Response = 202, ""
+			}
+			if a != want {
+				t.Errorf("attempt is %+v, want %+v", a, want)
+			}
+			if time.Since(a.At) > time.Hour || i > 0 && a.At.Before(attempts[i-1].At) {
+				t.Errorf("attempt %d was made at %v", i+1, a.At)
+			}
+		}
+		if e, err := w.Get(t.Context(), "alice", e.ID); err != nil || !e.Failing.IsZero() {
+			t.Errorf("endpoint %+v, error %v, want one that is not failing", e, err)
+		}
+	})
 }
 
 // TestSchedule walks through the times of attempts at which nobody answers. What lies
@@ -244,50 +240,46 @@ func TestSimpleSignature(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, func(c *webhook.Config) { c.Schedule = []time.Duration{time.Hour} })
-			var gone atomic.Bool
-			r := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
-				rw.WriteHeader(map[bool]int{true: http.StatusGone, false: http.StatusBadGateway}[gone.Load()])
-			})
-			e, _ := create(t, w, "alice", r.URL, webhook.OperationCompleted)
-			run(t, w)
-			one(t, db, "alice", "op1") // fails, to be repeated in an hour
-			first := only(t, w, "alice").ID
-			wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", first); return d.Attempts == 1 })
-			gone.Store(true)
-			one(t, db, "alice", "op2")
-			wait(t, "the end of the endpoint", func() bool {
-				var err error
-				e, err = w.Get(t.Context(), "alice", e.ID)
-				return err == nil && !e.Disabled.IsZero()
-			})
-			if !strings.Contains(e.Reason, "410") {
-				t.Errorf("reason is %q", e.Reason)
-			}
-			// What was pending fails too, and nothing new is written.
-			if d, attempts := settled(t, w, "alice", first, webhook.Failed); d.Attempts != 1 || len(attempts) != 1 {
-				t.Errorf("delivery %+v with attempts %+v", d, attempts)
-			}
-			one(t, db, "alice", "op3")
-			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{})
-			if err != nil || len(list) != 2 {
-				t.Errorf("%d deliveries, error %v, want 2", len(list), err)
-			}
-
-			// Once enabled it is told again, of what happens from then on.
-			gone.Store(false)
-			enabled := true
-			if e, err = w.Update(t.Context(), "alice", e.ID, webhook.Change{Enabled: &enabled}); err != nil || !e.Disabled.IsZero() || e.Reason != "" || !e.Failing.IsZero() {
-				t.Fatalf("endpoint %+v, error %v", e, err)
-			}
-			one(t, db, "alice", "op4")
-			r.wait(t, 3)
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, func(c *webhook.Config) { c.Schedule = []time.Duration{time.Hour} })
+		var gone atomic.Bool
+		r := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.WriteHeader(map[bool]int{true: http.StatusGone, false: http.StatusBadGateway}[gone.Load()])
 		})
-	}
+		e, _ := create(t, w, "alice", r.URL, webhook.OperationCompleted)
+		run(t, w)
+		one(t, db, "alice", "op1") // fails, to be repeated in an hour
+		first := only(t, w, "alice").ID
+		wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", first); return d.Attempts == 1 })
+		gone.Store(true)
+		one(t, db, "alice", "op2")
+		wait(t, "the end of the endpoint", func() bool {
+			var err error
+			e, err = w.Get(t.Context(), "alice", e.ID)
+			return err == nil && !e.Disabled.IsZero()
+		})
+		if !strings.Contains(e.Reason, "410") {
+			t.Errorf("reason is %q", e.Reason)
+		}
+		// What was pending fails too, and nothing new is written.
+		if d, attempts := settled(t, w, "alice", first, webhook.Failed); d.Attempts != 1 || len(attempts) != 1 {
+			t.Errorf("delivery %+v with attempts %+v", d, attempts)
+		}
+		one(t, db, "alice", "op3")
+		list, err := w.Deliveries(t.Context(), "alice", webhook.Query{})
+		if err != nil || len(list) != 2 {
+			t.Errorf("%d deliveries, error %v, want 2", len(list), err)
+		}
+
+		// Once enabled it is told again, of what happens from then on.
+		gone.Store(false)
+		enabled := true
+		if e, err = w.Update(t.Context(), "alice", e.ID, webhook.Change{Enabled: &enabled}); err != nil || !e.Disabled.IsZero() || e.Reason != "" || !e.Failing.IsZero() {
+			t.Fatalf("endpoint %+v, error %v", e, err)
+		}
+		one(t, db, "alice", "op4")
+		r.wait(t, 3)
+	})
 }
 
 func TestFailing(t *testing.T) {
@@ -430,94 +422,86 @@ func TestSealed(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, func(c *webhook.Config) { c.Schedule = []time.Duration{time.Hour} })
-			var code atomic.Int64
-			code.Store(200)
-			r := receive(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(int(code.Load())) })
-			_, secret := create(t, w, "alice", r.URL, webhook.OperationCompleted)
-			run(t, w)
-			one(t, db, "alice", "op1")
-			id := only(t, w, "alice").ID
-			settled(t, w, "alice", id, webhook.Delivered)
-			replay := func(attempts int, state string) (*webhook.Delivery, []webhook.Attempt) {
-				t.Helper()
-				if d, err := w.Replay(t.Context(), "alice", id); err != nil || d.ID != id || d.State != webhook.Pending {
-					t.Fatalf("delivery %+v, error %v", d, err)
-				}
-				wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", id); return d.Attempts == attempts })
-				d, all := delivery(t, w, "alice", id)
-				if d.State != state || len(all) != attempts || !all[attempts-1].Manual {
-					t.Fatalf("delivery %+v, attempts %+v, want %d, %s", d, all, attempts, state)
-				}
-				return d, all
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, func(c *webhook.Config) { c.Schedule = []time.Duration{time.Hour} })
+		var code atomic.Int64
+		code.Store(200)
+		r := receive(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(int(code.Load())) })
+		_, secret := create(t, w, "alice", r.URL, webhook.OperationCompleted)
+		run(t, w)
+		one(t, db, "alice", "op1")
+		id := only(t, w, "alice").ID
+		settled(t, w, "alice", id, webhook.Delivered)
+		replay := func(attempts int, state string) (*webhook.Delivery, []webhook.Attempt) {
+			t.Helper()
+			if d, err := w.Replay(t.Context(), "alice", id); err != nil || d.ID != id || d.State != webhook.Pending {
+				t.Fatalf("delivery %+v, error %v", d, err)
 			}
-			replay(2, webhook.Delivered)
-			for _, m := range r.wait(t, 2) {
-				if m.id() != id || verify(t, m, secret) != nil {
-					t.Errorf("message %q is not the one that was replayed", m.id())
-				}
+			wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", id); return d.Attempts == attempts })
+			d, all := delivery(t, w, "alice", id)
+			if d.State != state || len(all) != attempts || !all[attempts-1].Manual {
+				t.Fatalf("delivery %+v, attempts %+v, want %d, %s", d, all, attempts, state)
 			}
-			code.Store(500)
-			replay(3, webhook.Delivered) // as it was
+			return d, all
+		}
+		replay(2, webhook.Delivered)
+		for _, m := range r.wait(t, 2) {
+			if m.id() != id || verify(t, m, secret) != nil {
+				t.Errorf("message %q is not the one that was replayed", m.id())
+			}
+		}
+		code.Store(500)
+		replay(3, webhook.Delivered) // as it was
 
-			// One that is to be repeated is so at its time, whatever is done by hand.
-			one(t, db, "alice", "op2")
-			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{State: webhook.Pending})
-			if err != nil || len(list) != 1 {
-				t.Fatalf("%d pending deliveries, error %v", len(list), err)
-			}
-			id = list[0].ID
-			wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", id); return d.Attempts == 1 })
-			before, _ := delivery(t, w, "alice", id)
-			after, _ := replay(2, webhook.Pending)
-			if !after.Next.Equal(before.Next) || time.Until(after.Next) < 30*time.Minute {
-				t.Errorf("next attempt at %v, was at %v", after.Next, before.Next)
-			}
-			code.Store(204)
-			replay(3, webhook.Delivered)
-		})
-	}
+		// One that is to be repeated is so at its time, whatever is done by hand.
+		one(t, db, "alice", "op2")
+		list, err := w.Deliveries(t.Context(), "alice", webhook.Query{State: webhook.Pending})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d pending deliveries, error %v", len(list), err)
+		}
+		id = list[0].ID
+		wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", id); return d.Attempts == 1 })
+		before, _ := delivery(t, w, "alice", id)
+		after, _ := replay(2, webhook.Pending)
+		if !after.Next.Equal(before.Next) || time.Until(after.Next) < 30*time.Minute {
+			t.Errorf("next attempt at %v, was at %v", after.Next, before.Next)
+		}
+		code.Store(204)
+		replay(3, webhook.Delivered)
+	})
 }
 
 func TestTest(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, nil)
-			var code atomic.Int64
-			code.Store(204)
-			r := receive(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(int(code.Load())) })
-			e, secret := create(t, w, "alice", r.URL, webhook.FileTaskFailed)
-			disabled := false
-			if e, err := w.Update(t.Context(), "alice", e.ID, webhook.Change{Enabled: &disabled}); err != nil || e.Disabled.IsZero() || e.Reason == "" {
-				t.Fatalf("endpoint %+v, error %v", e, err)
-			}
-			run(t, w)
-			d, err := w.Test(t.Context(), "alice", e.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := r.wait(t, 1)[0]
-			if b := m.decode(t); b.Type != webhook.TestType || m.id() != d.ID || verify(t, m, secret) != nil {
-				t.Errorf("message %s with id %q", m.body, m.id())
-			}
-			settled(t, w, "alice", d.ID, webhook.Delivered)
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, nil)
+		var code atomic.Int64
+		code.Store(204)
+		r := receive(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(int(code.Load())) })
+		e, secret := create(t, w, "alice", r.URL, webhook.FileTaskFailed)
+		disabled := false
+		if e, err := w.Update(t.Context(), "alice", e.ID, webhook.Change{Enabled: &disabled}); err != nil || e.Disabled.IsZero() || e.Reason == "" {
+			t.Fatalf("endpoint %+v, error %v", e, err)
+		}
+		run(t, w)
+		d, err := w.Test(t.Context(), "alice", e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := r.wait(t, 1)[0]
+		if b := m.decode(t); b.Type != webhook.TestType || m.id() != d.ID || verify(t, m, secret) != nil {
+			t.Errorf("message %s with id %q", m.body, m.id())
+		}
+		settled(t, w, "alice", d.ID, webhook.Delivered)
 
-			code.Store(500)
-			if d, err = w.Test(t.Context(), "alice", e.ID); err != nil {
-				t.Fatal(err)
-			}
-			if d, attempts := settled(t, w, "alice", d.ID, webhook.Failed); d.Attempts != 1 || !attempts[0].Manual || attempts[0].Status != 500 {
-				t.Errorf("delivery %+v, attempts %+v", d, attempts)
-			}
-		})
-	}
+		code.Store(500)
+		if d, err = w.Test(t.Context(), "alice", e.ID); err != nil {
+			t.Fatal(err)
+		}
+		if d, attempts := settled(t, w, "alice", d.ID, webhook.Failed); d.Attempts != 1 || !attempts[0].Manual || attempts[0].Status != 500 {
+			t.Errorf("delivery %+v, attempts %+v", d, attempts)
+		}
+	})
 }
 
 // TestSlow has one account whose endpoints do not answer, and another one that
@@ -622,42 +606,38 @@ func TestTogether(t *testing.T) {
 // TestTakenOver claims a delivery as a process does that is killed then.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, nil)
-			r := receive(t, nil)
-			e, _ := create(t, w, "alice", r.URL, webhook.OperationCompleted)
-			one(t, db, "alice", "op1")
-			const lease = 2 * time.Second
-			claimed := time.Now()
-			out, err := db.Webhooks().Claim(t.Context(), e.ID, 5, lease)
-			if err != nil || len(out) != 1 {
-				t.Fatalf("%d deliveries claimed, error %v", len(out), err)
-			}
-			// It is left alone, also by hand.
-			if again, err := db.Webhooks().Claim(t.Context(), e.ID, 5, lease); err != nil || len(again) != 0 {
-				t.Fatalf("%d deliveries claimed, error %v, want none", len(again), err)
-			}
-			if _, err := w.Replay(t.Context(), "alice", out[0].ID); err != nil {
-				t.Fatal(err)
-			}
-			run(t, w)
-			m := r.wait(t, 1)[0]
-			if d := m.at.Sub(claimed); d < lease-100*time.Millisecond {
-				t.Errorf("sent again after %v", d)
-			}
-			settled(t, w, "alice", out[0].ID, webhook.Delivered)
-			// Who comes back late records nothing.
-			if _, err := db.Webhooks().Record(t.Context(), out[0], sqlstore.Sent{}); err == nil || !strings.Contains(err.Error(), status.ErrLost.Error()) {
-				t.Errorf("error is %v, want %v", err, status.ErrLost)
-			}
-			if d, attempts := delivery(t, w, "alice", out[0].ID); d.State != webhook.Delivered || len(attempts) != 1 {
-				t.Errorf("delivery %+v, attempts %+v", d, attempts)
-			}
-		})
-	}
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, nil)
+		r := receive(t, nil)
+		e, _ := create(t, w, "alice", r.URL, webhook.OperationCompleted)
+		one(t, db, "alice", "op1")
+		const lease = 2 * time.Second
+		claimed := time.Now()
+		out, err := db.Webhooks().Claim(t.Context(), e.ID, 5, lease)
+		if err != nil || len(out) != 1 {
+			t.Fatalf("%d deliveries claimed, error %v", len(out), err)
+		}
+		// It is left alone, also by hand.
+		if again, err := db.Webhooks().Claim(t.Context(), e.ID, 5, lease); err != nil || len(again) != 0 {
+			t.Fatalf("%d deliveries claimed, error %v, want none", len(again), err)
+		}
+		if _, err := w.Replay(t.Context(), "alice", out[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		run(t, w)
+		m := r.wait(t, 1)[0]
+		if d := m.at.Sub(claimed); d < lease-100*time.Millisecond {
+			t.Errorf("sent again after %v", d)
+		}
+		settled(t, w, "alice", out[0].ID, webhook.Delivered)
+		// Who comes back late records nothing.
+		if _, err := db.Webhooks().Record(t.Context(), out[0], sqlstore.Sent{}); err == nil || !strings.Contains(err.Error(), status.ErrLost.Error()) {
+			t.Errorf("error is %v, want %v", err, status.ErrLost)
+		}
+		if d, attempts := delivery(t, w, "alice", out[0].ID); d.State != webhook.Delivered || len(attempts) != 1 {
+			t.Errorf("delivery %+v, attempts %+v", d, attempts)
+		}
+	})
 }
 
 // TestExclusive has a process go on at once with what an earlier one had begun.
@@ -733,20 +713,16 @@ func TestPayloadFails(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, func(c *webhook.Config) { c.Retention = 100 * time.Millisecond })
-			r := receive(t, nil)
-			create(t, w, "alice", r.URL)
-			run(t, w)
-			one(t, db, "alice", "op1")
-			r.wait(t, 2)
-			wait(t, "an empty log", func() bool {
-				list, err := w.Deliveries(t.Context(), "alice", webhook.Query{})
-				return err == nil && len(list) == 0
-			})
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, func(c *webhook.Config) { c.Retention = 100 * time.Millisecond })
+		r := receive(t, nil)
+		create(t, w, "alice", r.URL)
+		run(t, w)
+		one(t, db, "alice", "op1")
+		r.wait(t, 2)
+		wait(t, "an empty log", func() bool {
+			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{})
+			return err == nil && len(list) == 0
 		})
-	}
+	})
 }

@@ -68,6 +68,16 @@ var databases = map[string]func(testing.TB) *sqlstore.DB{
 	"postgres": func(t testing.TB) *sqlstore.DB { return openDB(t, sqlstore.Options{URL: pgtest.New(t)}) },
 }
 
+// eachDatabase runs a test on each of them at the same time.
+func eachDatabase(t *testing.T, f func(t *testing.T, db *sqlstore.DB)) {
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, open(t))
+		})
+	}
+}
+
 // newHooks returns webhooks with a configuration for tests.
 func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webhook.Webhooks {
 	t.Helper()
@@ -267,165 +277,157 @@ func settled(t testing.TB, w *webhook.Webhooks, account, id, state string) (d *w
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, nil)
-			r := receive(t, nil)
-			_, secret := create(t, w, "alice", r.URL+"/all")
-			create(t, w, "alice", r.URL+"/failures", webhook.FileTaskFailed, webhook.OperationFailed)
-			create(t, w, "bob", r.URL+"/bob")
-			run(t, w)
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, nil)
+		r := receive(t, nil)
+		_, secret := create(t, w, "alice", r.URL+"/all")
+		create(t, w, "alice", r.URL+"/failures", webhook.FileTaskFailed, webhook.OperationFailed)
+		create(t, w, "bob", r.URL+"/bob")
+		run(t, w)
 
-			submit(t, db, "alice", "op1", 3)
-			finish(t, db, "op1", 0, status.Outcome{Results: []status.File{{Key: "page1", Name: "report-001.png", Size: 1}, {Key: "page2", Name: "report-002.png", Size: 2}}})
-			r.wait(t, 2) // while the operation is running
-			finish(t, db, "op1", 1, status.Outcome{Error: &status.Error{Code: "corrupt_input", Message: "the file is damaged"}})
-			finish(t, db, "op1", 2, status.Outcome{Results: []status.File{{Key: "out3", Name: "report.pdf", Size: 3, ContentType: "application/pdf"}}})
+		submit(t, db, "alice", "op1", 3)
+		finish(t, db, "op1", 0, status.Outcome{Results: []status.File{{Key: "page1", Name: "report-001.png", Size: 1}, {Key: "page2", Name: "report-002.png", Size: 2}}})
+		r.wait(t, 2) // while the operation is running
+		finish(t, db, "op1", 1, status.Outcome{Error: &status.Error{Code: "corrupt_input", Message: "the file is damaged"}})
+		finish(t, db, "op1", 2, status.Outcome{Results: []status.File{{Key: "out3", Name: "report.pdf", Size: 3, ContentType: "application/pdf"}}})
 
-			var lines []string
-			for _, m := range r.wait(t, 6) {
-				b := m.decode(t)
-				line := fmt.Sprintf("%s %s %s %s", m.path, b.Type, b.Payload.MainTask.ID, b.Payload.MainTask.Status)
-				if f := b.Payload.FileTask; f != nil {
-					line += fmt.Sprintf(" %v %v %v %v", f["file_key"], f["input_file_key"], f["download_link"], f["error_code"])
-				}
-				if c := b.Payload.MainTask.Count; c != nil {
-					line += fmt.Sprintf(" %+v %d", *c, len(b.Payload.MainTask.FileData))
-				}
-				if b.Payload.MainTask.Notes["order"] != "7" {
-					t.Errorf("%s has no notes", line)
-				}
-				if d := time.Since(b.Timestamp); d < -time.Minute || d > time.Hour {
-					t.Errorf("%s: timestamp is %v", line, b.Timestamp)
-				}
-				lines = append(lines, line)
-				if ct := m.header.Get("Content-Type"); ct != "application/json" {
-					t.Errorf("%s: Content-Type is %q", line, ct)
-				}
-				if m.path == "/all" {
-					if err := verify(t, m, secret); err != nil {
-						t.Errorf("%s: %v", line, err)
-					}
-					if err := webhook.Verify([]string{secret}, m.header, m.body, time.Now()); err != nil {
-						t.Errorf("%s: %v", line, err)
-					}
-				} else if verify(t, m, secret) == nil {
-					t.Errorf("%s is signed with the secret of another endpoint", line)
-				}
+		var lines []string
+		for _, m := range r.wait(t, 6) {
+			b := m.decode(t)
+			line := fmt.Sprintf("%s %s %s %s", m.path, b.Type, b.Payload.MainTask.ID, b.Payload.MainTask.Status)
+			if f := b.Payload.FileTask; f != nil {
+				line += fmt.Sprintf(" %v %v %v %v", f["file_key"], f["input_file_key"], f["download_link"], f["error_code"])
 			}
-			slices.Sort(lines)
-			want := []string{
-				"/all fileTask.completed op1 completed out3 op1-in2 /v1/download/out3 <nil>",
-				"/all fileTask.completed op1 running page1 op1-in0 /v1/download/page1 <nil>",
-				"/all fileTask.completed op1 running page2 op1-in0 /v1/download/page2 <nil>",
-				"/all fileTask.failed op1 running op1-in1 op1-in1 <nil> corrupt_input",
-				"/all operation.completed op1 completed {Total:4 Success:3 Failed:1} 4",
-				"/failures fileTask.failed op1 running op1-in1 op1-in1 <nil> corrupt_input",
+			if c := b.Payload.MainTask.Count; c != nil {
+				line += fmt.Sprintf(" %+v %d", *c, len(b.Payload.MainTask.FileData))
 			}
-			if !slices.Equal(lines, want) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+			if b.Payload.MainTask.Notes["order"] != "7" {
+				t.Errorf("%s has no notes", line)
 			}
-			list, err := w.Deliveries(t.Context(), "bob", webhook.Query{})
-			if err != nil || len(list) != 0 {
-				t.Errorf("bob has %d deliveries, error %v", len(list), err)
+			if d := time.Since(b.Timestamp); d < -time.Minute || d > time.Hour {
+				t.Errorf("%s: timestamp is %v", line, b.Timestamp)
 			}
-		})
-	}
+			lines = append(lines, line)
+			if ct := m.header.Get("Content-Type"); ct != "application/json" {
+				t.Errorf("%s: Content-Type is %q", line, ct)
+			}
+			if m.path == "/all" {
+				if err := verify(t, m, secret); err != nil {
+					t.Errorf("%s: %v", line, err)
+				}
+				if err := webhook.Verify([]string{secret}, m.header, m.body, time.Now()); err != nil {
+					t.Errorf("%s: %v", line, err)
+				}
+			} else if verify(t, m, secret) == nil {
+				t.Errorf("%s is signed with the secret of another endpoint", line)
+			}
+		}
+		slices.Sort(lines)
+		want := []string{
+			"/all fileTask.completed op1 completed out3 op1-in2 /v1/download/out3 <nil>",
+			"/all fileTask.completed op1 running page1 op1-in0 /v1/download/page1 <nil>",
+			"/all fileTask.completed op1 running page2 op1-in0 /v1/download/page2 <nil>",
+			"/all fileTask.failed op1 running op1-in1 op1-in1 <nil> corrupt_input",
+			"/all operation.completed op1 completed {Total:4 Success:3 Failed:1} 4",
+			"/failures fileTask.failed op1 running op1-in1 op1-in1 <nil> corrupt_input",
+		}
+		if !slices.Equal(lines, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		}
+		list, err := w.Deliveries(t.Context(), "bob", webhook.Query{})
+		if err != nil || len(list) != 0 {
+			t.Errorf("bob has %d deliveries, error %v", len(list), err)
+		}
+	})
 }
 
 // TestEnds looks for an event at each way in which an item can end but by its
 // handler.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			w := newHooks(t, db, nil)
-			e, _ := create(t, w, "alice", "http://127.0.0.1:9/")
-			types := func(op string) (got []string) {
-				list, err := w.Deliveries(t.Context(), "alice", webhook.Query{Endpoint: e.ID, Limit: 100})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, d := range list {
-					if d.Operation == op {
-						got = append(got, d.Type)
-					}
-				}
-				slices.Sort(got)
-				return got
-			}
-			check := func(op string, want ...string) {
-				t.Helper()
-				if got := types(op); !slices.Equal(got, want) {
-					t.Errorf("%s: %q, want %q", op, got, want)
-				}
-			}
-			ops := db.Operations()
-
-			// Cancelled before it began.
-			submit(t, db, "alice", "waiting", 2)
-			if _, err := ops.Cancel(t.Context(), "alice", "waiting"); err != nil {
-				t.Fatal(err)
-			}
-			check("waiting", "fileTask.failed", "fileTask.failed", "operation.failed")
-			if _, err := ops.Cancel(t.Context(), "alice", "waiting"); err != nil {
-				t.Fatal(err)
-			}
-			check("waiting", "fileTask.failed", "fileTask.failed", "operation.failed")
-
-			// Cancelled while one item was running.
-			submit(t, db, "alice", "running", 2)
-			c := claim(t, db, "running", 0)
-			if _, err := ops.Cancel(t.Context(), "alice", "running"); err != nil {
-				t.Fatal(err)
-			}
-			check("running", "fileTask.failed")
-			if _, err := ops.Finish(t.Context(), c, status.Outcome{}); err != nil {
-				t.Fatal(err)
-			}
-			check("running", "fileTask.failed", "fileTask.failed", "operation.failed")
-
-			// Given back: nothing has ended.
-			submit(t, db, "alice", "again", 1)
-			finish(t, db, "again", 0, status.Outcome{Retry: true, Error: &status.Error{Code: "engine_failed"}})
-			check("again")
-			finish(t, db, "again", 0, status.Outcome{Error: &status.Error{Code: "engine_failed"}})
-			check("again", "fileTask.failed", "operation.failed")
-
-			// A claim that was lost records nothing.
-			submit(t, db, "alice", "lost", 1)
-			c = claim(t, db, "lost", 0)
-			finishLost := *c
-			finishLost.Token++
-			if _, err := ops.Finish(t.Context(), &finishLost, status.Outcome{}); err == nil {
-				t.Error("a lost claim was finished")
-			}
-			check("lost")
-
-			// Waited too long, and worked on too long.
-			op := submit(t, db, "alice", "expired", 1)
-			tracker, err := status.New(status.Config{Store: ops, QueueTimeout: time.Nanosecond})
+	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
+		w := newHooks(t, db, nil)
+		e, _ := create(t, w, "alice", "http://127.0.0.1:9/")
+		types := func(op string) (got []string) {
+			list, err := w.Deliveries(t.Context(), "alice", webhook.Query{Endpoint: e.ID, Limit: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
-			wait(t, "time to pass", func() bool { return time.Since(op.Created) > 5*time.Millisecond })
-			if _, _, err := tracker.Sweep(t.Context()); err != nil {
-				t.Fatal(err)
+			for _, d := range list {
+				if d.Operation == op {
+					got = append(got, d.Type)
+				}
 			}
-			check("expired", "fileTask.failed", "operation.failed")
+			slices.Sort(got)
+			return got
+		}
+		check := func(op string, want ...string) {
+			t.Helper()
+			if got := types(op); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", op, got, want)
+			}
+		}
+		ops := db.Operations()
 
-			// Deleted while it was to be told of: what is to be said is kept.
-			one(t, db, "alice", "deleted")
-			if _, err := ops.DeleteFinished(t.Context(), time.Now().Add(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
-			check("deleted", "fileTask.completed", "operation.completed")
-		})
-	}
+		// Cancelled before it began.
+		submit(t, db, "alice", "waiting", 2)
+		if _, err := ops.Cancel(t.Context(), "alice", "waiting"); err != nil {
+			t.Fatal(err)
+		}
+		check("waiting", "fileTask.failed", "fileTask.failed", "operation.failed")
+		if _, err := ops.Cancel(t.Context(), "alice", "waiting"); err != nil {
+			t.Fatal(err)
+		}
+		check("waiting", "fileTask.failed", "fileTask.failed", "operation.failed")
+
+		// Cancelled while one item was running.
+		submit(t, db, "alice", "running", 2)
+		c := claim(t, db, "running", 0)
+		if _, err := ops.Cancel(t.Context(), "alice", "running"); err != nil {
+			t.Fatal(err)
+		}
+		check("running", "fileTask.failed")
+		if _, err := ops.Finish(t.Context(), c, status.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+		check("running", "fileTask.failed", "fileTask.failed", "operation.failed")
+
+		// Given back: nothing has ended.
+		submit(t, db, "alice", "again", 1)
+		finish(t, db, "again", 0, status.Outcome{Retry: true, Error: &status.Error{Code: "engine_failed"}})
+		check("again")
+		finish(t, db, "again", 0, status.Outcome{Error: &status.Error{Code: "engine_failed"}})
+		check("again", "fileTask.failed", "operation.failed")
+
+		// A claim that was lost records nothing.
+		submit(t, db, "alice", "lost", 1)
+		c = claim(t, db, "lost", 0)
+		finishLost := *c
+		finishLost.Token++
+		if _, err := ops.Finish(t.Context(), &finishLost, status.Outcome{}); err == nil {
+			t.Error("a lost claim was finished")
+		}
+		check("lost")
+
+		// Waited too long, and worked on too long.
+		op := submit(t, db, "alice", "expired", 1)
+		tracker, err := status.New(status.Config{Store: ops, QueueTimeout: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, "time to pass", func() bool { return time.Since(op.Created) > 5*time.Millisecond })
+		if _, _, err := tracker.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("expired", "fileTask.failed", "operation.failed")
+
+		// Deleted while it was to be told of: what is to be said is kept.
+		one(t, db, "alice", "deleted")
+		if _, err := ops.DeleteFinished(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		check("deleted", "fileTask.completed", "operation.completed")
+	})
 }
 
 func TestDeletedOperation(t *testing.T) {
