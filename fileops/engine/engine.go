@@ -19,7 +19,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,7 +178,7 @@ func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 		policy = p.policy(c)
 	}
 	result := make(chan error)
-	go proc.live(cmd, p.Sandbox, policy, c.Limits, result)
+	confine.Go(func() { proc.live(cmd, p.Sandbox, policy, c.Limits, result) })
 	if err := <-result; err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
@@ -233,18 +232,21 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 	return cmd
 }
 
-// live starts the process and stays with it to its end, on a thread of its own.
-// The process inherits what the thread is confined to, and ends with the thread
+// live starts the process and stays with it to its end, on a thread of its own, one of
+// [confine.Go]. The process inherits what the thread is confined to, and ends with the thread
 // (PR_SET_PDEATHSIG(2const)).
 func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
-	runtime.LockOSThread()
-	if policy == nil {
-		defer runtime.UnlockOSThread()
-	} else if err := policy.Thread(s.layers); err != nil {
-		result <- err
-		return
+	var rules *os.File
+	if policy != nil {
+		var err error
+		if rules, err = policy.Thread(s.layers); err != nil {
+			result <- err
+			return
+		}
 	}
-	started, err := startLimited(cmd, l, p.mark)
+	// What sees /proc, as who makes namespaces does, sees the memory of its equals.
+	started, err := startLimited(cmd, l, p.mark, rules, rules != nil && policy.Namespaces)
+	rules.Close() // nil where there is none
 	if started {
 		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
 	}
@@ -252,7 +254,6 @@ func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limi
 		if started {
 			p.Kill()
 			p.end()
-			err = fmt.Errorf("set limits: %w", err)
 		}
 		result <- err
 		return

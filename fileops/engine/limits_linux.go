@@ -2,28 +2,45 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
-// startLimited starts cmd with limits that hold from its first instruction on:
-// a program that is traced stops when it has been loaded, and waits until it is
-// let go. Where tracing is not allowed the limits come a moment late. The
-// goroutine must be locked to its thread, because it is the thread that traces.
-func startLimited(cmd *exec.Cmd, l Limits, m mark) (started bool, err error) {
+// startLimited starts cmd with limits that hold from its first instruction on, and with
+// rules, if there are, in force once more (see [confine.Again]): a program that
+// is traced stops when it has been loaded, and waits until it is let go. Where
+// tracing is not allowed the limits come a moment late, and the rules not at all: with
+// must, it is not started then. The goroutine must be locked to its thread, because it
+// is the thread that traces.
+func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (started bool, err error) {
 	untraced := *cmd
 	attr := *cmd.SysProcAttr
 	attr.Ptrace = true
 	cmd.SysProcAttr = &attr
+	set := 3 + len(cmd.ExtraFiles)
+	if rules != nil {
+		cmd.ExtraFiles = append(slices.Clone(cmd.ExtraFiles), rules)
+	}
 	err = cmd.Start()
+	if errors.Is(err, unix.EPERM) && must {
+		return false, fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
+	}
 	if errors.Is(err, unix.EPERM) {
 		*cmd = untraced
 		if err := cmd.Start(); err != nil {
 			return false, err
 		}
-		return true, setLimits(cmd.Process.Pid, l, m)
+		if err := setLimits(cmd.Process.Pid, l, m); err != nil {
+			return true, fmt.Errorf("set limits: %w", err)
+		}
+		return true, nil
 	}
 	if err != nil {
 		return false, err
@@ -36,7 +53,14 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark) (started bool, err error) {
 		}
 	}
 	if err == nil {
-		err = setLimits(pid, l, m)
+		if err = setLimits(pid, l, m); err != nil {
+			err = fmt.Errorf("set limits: %w", err)
+		}
+	}
+	if err == nil && rules != nil {
+		if err = confine.Again(pid, set); err != nil {
+			err = fmt.Errorf("confine: %w", err)
+		}
 	}
 	if derr := unix.PtraceDetach(pid); derr != nil && derr != unix.ESRCH {
 		err = errors.Join(err, derr)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -91,14 +90,14 @@ func (s *Sandbox) Missing() []string {
 // try applies layers to a new thread and calls test there.
 func try(l confine.Layers, test func() error) error {
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
-		err := new(confine.Policy).Thread(l)
+	confine.Go(func() {
+		rules, err := new(confine.Policy).Thread(l)
 		if err == nil {
+			rules.Close() // nil, or not wanted
 			err = test()
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }
 

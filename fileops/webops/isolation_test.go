@@ -3,6 +3,9 @@ package webops
 import (
 	"context"
 	"errors"
+	"fmt"
+	"image"
+	_ "image/png"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -166,7 +169,11 @@ exec `+shared.prog.Path+` "${args[@]}"
 			try := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				return b.printQuietly(ctx, tt.quiet, page{html: temptation(server.url, secret), layout: layout{page: paper["a4"]}}, path, func(float64) {})
+				pg := page{html: temptation(server.url, secret), layout: layout{page: paper["a4"]}, most: 1e6}
+				if len(tt.quiet) == len(quiet) {
+					return b.print(ctx, pg, path, func(float64) {})
+				}
+				return b.printQuietly(ctx, tt.quiet, pg, path, func(float64) {})
 			}
 			err = try() // where scripts run it may well end elsewhere or nowhere
 			if tt.hits {
@@ -206,5 +213,60 @@ func TestElsewhere(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.kind)
 			}
 		})
+	}
+}
+
+// The policy comes before everything else but the type of the document.
+func TestWithPolicy(t *testing.T) {
+	t.Parallel()
+	for in, before := range map[string]string{
+		"":                              "",
+		"text":                          "",
+		"<p>x <!DOCTYPE html>":          "",
+		"<!doctype html><html><p>x":     "<!doctype html>",
+		"\ufeff \n<!DOCTYPE html>\n<p>": "\ufeff \n<!DOCTYPE html>",
+		"<?xml version='1.0'?><!-- a\nb > --><!-- --><!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'x'><html>": "<?xml version='1.0'?><!-- a\nb > --><!-- --><!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'x'>",
+		"<!-- <!DOCTYPE html> --><p>":               "",
+		"<!-- open <!DOCTYPE html><script src=x>":   "",
+		"<script src=x></script><!DOCTYPE html>":    "",
+		"<!DOCTYPE html [<!ENTITY a '>'>]><link x>": "<!DOCTYPE html [<!ENTITY a '>",
+	} {
+		if got, want := withPolicy(in), before+policy+in[len(before):]; got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
+// A page looks the same with the policy, also what it brings itself.
+func TestPolicyShowsAll(t *testing.T) {
+	t.Parallel()
+	const own = `<html style="color:#fe0000"><head><style>@import "data:text/css,i{color:%23fd0000}"; b{color:#fc0000}</style>
+<style>@media print{u{color:#fb0000}}</style></head><body style="margin:0">
+<p>one<p style="color:#fa0000">two<i>three</i><b>four</b><u>five</u>
+<img src="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><style>rect{fill:%23f90000}</style><rect width='9' height='9'/></svg>">
+<iframe srcdoc="<p style='color:#f80000'>six" height="40"></iframe><svg width="9" height="9"><style>#r{fill:#f70000}</style><rect id="r" width="9" height="9"/></svg>`
+	path := convert(t, "own.html", own, nil)
+	png := filepath.Join(t.TempDir(), "page")
+	output(t, "pdftoppm", "-r", "96", "-png", "-singlefile", path, png)
+	f, err := os.Open(png + ".png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, _, err := image.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			r, g, b, _ := img.At(x, y).RGBA()
+			seen[fmt.Sprintf("%02x%02x%02x", r>>8, g>>8, b>>8)] = true
+		}
+	}
+	for _, c := range []string{"fe", "fd", "fc", "fb", "fa", "f9", "f8", "f7"} {
+		if !seen[c+"0000"] {
+			t.Errorf("what is #%s0000 does not show", c)
+		}
 	}
 }

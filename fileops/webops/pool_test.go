@@ -108,7 +108,7 @@ func TestClose(t *testing.T) {
 
 // endless is a page over which the browser is busy for long: nested columns and
 // floats have to be laid out again and again.
-var endless = "<p>" + strings.Repeat("<div style='columns:2'><div style='float:left'><table><tr><td>x", 200) + strings.Repeat("<p>text</p>", 60_000)
+var endless = "<p>" + strings.Repeat("<div style='columns:2'><div style='float:left'><table><tr><td>x", 30) + strings.Repeat("<p>text</p>", 60_000)
 
 // A browser that crashes takes no document with it.
 func TestCrash(t *testing.T) {

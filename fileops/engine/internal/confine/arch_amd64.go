@@ -20,3 +20,16 @@ var accessCalls = map[uint32]int{unix.SYS_ACCESS: 1, unix.SYS_FACCESSAT: 2, unix
 
 // openCalls are those behind open(2), and which argument of each has the flags.
 var openCalls = map[uint32]int{unix.SYS_OPEN: 1, unix.SYS_OPENAT: 2}
+
+// callInstruction is SYSCALL.
+var callInstruction = []byte{0x0f, 0x05}
+
+func programCounter(r *unix.PtraceRegs) uintptr { return uintptr(r.Rip) }
+
+// setCall has the instruction make a system call (syscall(2)). What was begun before is not
+// begun again after it.
+func setCall(r *unix.PtraceRegs, number, a, b uint64) {
+	r.Rax, r.Orig_rax, r.Rdi, r.Rsi = number, ^uint64(0), a, b
+}
+
+func result(r *unix.PtraceRegs) uint64 { return r.Rax }

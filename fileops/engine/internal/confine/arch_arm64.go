@@ -16,3 +16,15 @@ var accessCalls = map[uint32]int{unix.SYS_FACCESSAT: 2, unix.SYS_FACCESSAT2: 2}
 
 // openCalls are those behind open(2), and which argument of each has the flags.
 var openCalls = map[uint32]int{unix.SYS_OPENAT: 2}
+
+// callInstruction is SVC #0.
+var callInstruction = []byte{0x01, 0x00, 0x00, 0xd4}
+
+func programCounter(r *unix.PtraceRegs) uintptr { return uintptr(r.Pc) }
+
+// setCall has the instruction make a system call (syscall(2)).
+func setCall(r *unix.PtraceRegs, number, a, b uint64) {
+	r.Regs[8], r.Regs[0], r.Regs[1] = number, a, b
+}
+
+func result(r *unix.PtraceRegs) uint64 { return r.Regs[0] }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,27 +58,56 @@ func Available() Layers {
 	return l
 }
 
-// Thread applies p to the calling thread as far as layers go. The goroutine must
-// be locked to the thread and end without unlocking, so that no other ever runs
-// on it. After an error the thread may be confined in part.
-func (p *Policy) Thread(l Layers) error {
+// Go calls f on a thread of its own, which ends with f. It is never the first thread of
+// the process: that one cannot end, and to the rest of the system it is the process, so
+// that what f starts could signal the process (see [Again]).
+func Go(f func()) {
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		begun := make(chan struct{})
+		Go(func() {
+			close(begun)
+			f()
+		})
+		<-begun // not on this thread, which waits here
+		runtime.UnlockOSThread()
+	}()
+}
+
+// Thread applies p to the calling thread as far as layers go; the thread must be one
+// of [Go]. After an error it may be confined in part. With Landlock it returns
+// the ruleset that is in force, for [Again].
+func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+		return nil, fmt.Errorf("no new privileges: %w", err)
 	}
 	if l.Landlock > 0 {
-		if err := p.landlock(l.Landlock); err != nil {
-			return fmt.Errorf("landlock: %w", err)
+		if rules, err = p.Ruleset(l); err != nil {
+			return nil, err
+		}
+		if err = restrict(int(rules.Fd())); err != nil {
+			err = fmt.Errorf("landlock: %w", err)
 		}
 	}
-	if err := dropCapabilities(); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
-	}
-	if l.Seccomp {
-		if err := loadFilter(p.filter()); err != nil {
-			return fmt.Errorf("seccomp: %w", err)
+	if err == nil {
+		if err = dropCapabilities(); err != nil {
+			err = fmt.Errorf("capabilities: %w", err)
 		}
 	}
-	return nil
+	if err == nil && l.Seccomp {
+		if err = loadFilter(p.filter()); err != nil {
+			err = fmt.Errorf("seccomp: %w", err)
+		}
+	}
+	if err != nil && rules != nil {
+		rules.Close()
+		return nil, err
+	}
+	return rules, err
 }
 
 // dropCapabilities makes root an ordinary user in all but name: a program that
@@ -126,15 +156,6 @@ func handled(v int) uint64 {
 		all |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	return all
-}
-
-func (p *Policy) landlock(v int) error {
-	set, err := p.ruleset(v)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(set)
-	return restrict(set)
 }
 
 // Ruleset returns the part of p that Landlock sees to, for another process, which may

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,14 +15,14 @@ import (
 func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 	t.Helper()
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
-		err := p.Thread(layers)
+	confine.Go(func() {
+		rules, err := p.Thread(layers)
 		if err == nil {
+			rules.Close() // nil, or not wanted
 			f()
 		}
 		done <- err
-	}()
+	})
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -127,4 +126,69 @@ func openat2(path string) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// The first thread of a process stands for the process: whoever is confined like it may
+// signal the process.
+func TestNeverTheFirstThread(t *testing.T) {
+	t.Parallel()
+	first := make(chan bool)
+	for range 200 {
+		for range 10 {
+			confine.Go(func() { first <- unix.Getpid() == unix.Gettid() })
+		}
+		for range 10 {
+			if <-first {
+				t.Fatal("it was used")
+			}
+		}
+	}
+}
+
+// Landlock takes the thread that starts a program and the program for equals, if the
+// program could not be confined once more. The filter does not.
+func TestSignalsOfEquals(t *testing.T) {
+	t.Parallel()
+	layers := confine.Layers{Seccomp: true}
+	on(t, confine.Policy{}, layers, func() {
+		server, thread := unix.Getpid(), unix.Gettid()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer r.Close()
+		defer w.Close()
+		call := func(number uintptr, args ...uintptr) error {
+			args = append(args, 0, 0, 0)
+			if _, _, errno := unix.Syscall(number, args[0], args[1], args[2]); errno != 0 {
+				return errno
+			}
+			return nil
+		}
+		set := func(command, value int) error {
+			_, err := unix.FcntlInt(r.Fd(), command, value)
+			return err
+		}
+		for name, err := range map[string]error{
+			"kill the server":        unix.Kill(server, 0),
+			"kill the thread":        unix.Kill(thread, 0),
+			"tkill":                  call(unix.SYS_TKILL, uintptr(thread)),
+			"tgkill":                 unix.Tgkill(server, thread, 0),
+			"rt_sigqueueinfo":        call(unix.SYS_RT_SIGQUEUEINFO, uintptr(thread)),
+			"rt_tgsigqueueinfo":      call(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(server), uintptr(thread)),
+			"pidfd_open":             call(unix.SYS_PIDFD_OPEN, uintptr(server)),
+			"pidfd_open of a thread": call(unix.SYS_PIDFD_OPEN, uintptr(thread), unix.O_EXCL),
+			"F_SETOWN":               set(unix.F_SETOWN, server),
+			"F_SETSIG":               set(unix.F_SETSIG, int(unix.SIGKILL)),
+			"FIOSETOWN":              unix.IoctlSetPointerInt(int(r.Fd()), 0x8901, server),
+		} {
+			if !errors.Is(err, unix.EPERM) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if err := unix.Kill(1<<30, 0); !errors.Is(err, unix.ESRCH) { // more than there are
+			t.Errorf("another process: %v", err)
+		}
+	})
 }

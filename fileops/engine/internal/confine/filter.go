@@ -13,7 +13,8 @@ import (
 var denied = append([]uint32{
 	// other processes
 	unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-	unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR,
+	unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETPARAM, unix.SYS_IOPRIO_SET,
+	unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 	// file systems and namespaces
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
@@ -40,8 +41,23 @@ var denied = append([]uint32{
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// fsSetXattr is FS_IOC_FSSETXATTR: the file's flags in another way.
-const fsSetXattr = 0x401c5820
+// tracing are the requests of ptrace(2) to a process that has asked to be traced.
+var tracing = []uint32{
+	unix.PTRACE_TRACEME, unix.PTRACE_GETREGSET, unix.PTRACE_SETREGSET, unix.PTRACE_PEEKTEXT, unix.PTRACE_POKETEXT,
+	unix.PTRACE_SINGLESTEP, unix.PTRACE_DETACH,
+}
+
+const (
+	fsSetXattr = 0x401c5820 // FS_IOC_FSSETXATTR: the file's flags in another way
+	fSetOwn    = 0x8901     // FIOSETOWN
+)
+
+// signalCalls are the system calls that send signals, and which argument of each is the
+// receiver: of those with two the thread, not the process that it is part of. One of
+// them opens a process for another that does.
+var signalCalls = map[uint32]int{
+	unix.SYS_KILL: 0, unix.SYS_TKILL: 0, unix.SYS_TGKILL: 1, unix.SYS_RT_SIGQUEUEINFO: 0, unix.SYS_RT_TGSIGQUEUEINFO: 1, unix.SYS_PIDFD_OPEN: 0,
+}
 
 // Where seccomp_data has what (seccomp(2)); the words of an argument are in the
 // order of the machine, which is little-endian on all that are supported.
@@ -113,7 +129,7 @@ func (p *program) start() {
 	}
 }
 
-// filter returns the filter for engines.
+// filter returns the filter for engines that the calling thread starts.
 func (p *Policy) filter() []unix.SockFilter {
 	var f program
 	f.start()
@@ -130,12 +146,13 @@ func (p *Policy) filter() []unix.SockFilter {
 		f.when(unix.SYS_CLONE, argument(0, false),
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, errno(unix.EPERM), allowed)
 	}
-	// A process may be traced by the one that starts it, which sets limits that
-	// way and lets it go; nothing else.
-	f.when(unix.SYS_PTRACE, argument(0, false),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_TRACEME, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PTRACE_DETACH, SkipTrue: 1},
-		errno(unix.EPERM), allowed)
+	// A process may be traced by the one that starts it, if it wants to be: see Again.
+	// Nothing can be traced that runs already.
+	trace := []bpf.Instruction{argument(0, false)}
+	for i, request := range tracing {
+		trace = append(trace, bpf.JumpIf{Cond: bpf.JumpEqual, Val: request, SkipTrue: uint8(len(tracing) - i)})
+	}
+	f.when(unix.SYS_PTRACE, append(trace, errno(unix.EPERM), allowed)...)
 	switch {
 	case p.Limits:
 		f.when(unix.SYS_PRLIMIT64, argument(1, false),
@@ -150,6 +167,24 @@ func (p *Policy) filter() []unix.SockFilter {
 	default: // they may be asked for
 		f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
 	}
+	// Landlock sees to signals only from Linux 6.15 on, and not to those to the thread
+	// that the program was started by where Again cannot be had. In a namespace of processes
+	// the numbers are others'.
+	if !p.Namespaces {
+		for number, n := range signalCalls {
+			f.when(number, argument(n, false),
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(unix.Getpid()), SkipTrue: 2},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(unix.Gettid()), SkipTrue: 1},
+				allowed, errno(unix.EPERM))
+		}
+	}
+	f.when(unix.SYS_FCNTL, argument(1, false), // which signal a file sends, and to whom
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETOWN, SkipTrue: 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETOWN_EX, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETSIG, SkipTrue: 1},
+		allowed, errno(unix.EPERM))
+	f.when(unix.SYS_SCHED_SETAFFINITY, argument(0, false), // of the calling thread only
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, errno(unix.EPERM), allowed)
 	// Before version 3 (Linux 6.2) Landlock lets a file be shortened that may only be
 	// read.
 	f.fail(unix.SYS_TRUNCATE, unix.EPERM)
@@ -162,8 +197,10 @@ func (p *Policy) filter() []unix.SockFilter {
 			allowed, errno(unix.EPERM))
 	}
 	f.when(unix.SYS_IOCTL, argument(1, false),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.FS_IOC_SETFLAGS, SkipTrue: 3},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fsSetXattr, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.FS_IOC_SETFLAGS, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fsSetXattr, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SIOCSPGRP, SkipTrue: 3}, // like F_SETOWN
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fSetOwn, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1}, // types on a terminal
 		allowed, errno(unix.EPERM))
 	if p.Unwritable {

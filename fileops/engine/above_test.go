@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// late is what f returns when it is first read, which is after the program has
+// been started.
+type late struct {
+	f func() string
+	r io.Reader
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	if l.r == nil {
+		l.r = strings.NewReader(l.f())
+	}
+	return l.r.Read(p)
+}
+
+// A program reaches no thread of the process that started it, also not the one that
+// is confined like itself, with which it was started: that would be the whole process.
+func TestProcessAbove(t *testing.T) {
+	t.Parallel()
+	const script = `
+import ctypes, fcntl, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+server = int(sys.argv[1])
+threads = [int(w) for w in sys.stdin.read().split()]
+def works(name, f):
+    try:
+        r = f()
+    except Exception:
+        return
+    if isinstance(r, int) and r < 0:
+        return
+    print(name)
+def owned(fd, kind, who):
+    class Owner(ctypes.Structure):
+        _fields_ = [("type", ctypes.c_int), ("pid", ctypes.c_int)]
+    if libc.fcntl(fd, 10, signal.SIGKILL) < 0: # F_SETSIG
+        raise OSError
+    return fcntl.fcntl(fd, 15, Owner(kind, who)) # F_SETOWN_EX
+works("server", lambda: os.kill(server, 0))
+works("pidfd of server", lambda: signal.pidfd_send_signal(os.pidfd_open(server), 0))
+for t in threads:
+    works("kill %d" % t, lambda: os.kill(t, 0))
+    works("tkill %d" % t, lambda: libc.syscall(200, t, 0))
+    works("tgkill %d" % t, lambda: libc.syscall(234, server, t, 0))
+    works("memory of %d" % t, lambda: open("/proc/%d/mem" % t, "r+b"))
+    works("memory of %d of the server" % t, lambda: open("/proc/%d/task/%d/mem" % (server, t), "r+b"))
+    works("environment of %d" % t, lambda: open("/proc/%d/task/%d/environ" % (server, t)).read())
+    works("processor of %d" % t, lambda: os.sched_setaffinity(t, os.sched_getaffinity(t)))
+    works("priority of %d" % t, lambda: libc.syscall(251, 1, t, 0)) # ioprio_set
+    works("policy of %d" % t, lambda: os.sched_setparam(t, os.sched_param(0)))
+print("done")
+`
+	p := find(t, sandbox(t), "/usr/bin/python3")
+	for name, a := range map[string]engine.Access{"engine": {}, "browser": {Namespaces: true, Read: []string{"/proc"}, Write: []string{"/proc"}}} {
+		var out bytes.Buffer
+		threads := &late{f: func() string {
+			all, err := os.ReadDir("/proc/self/task")
+			if err != nil {
+				t.Error(err)
+			}
+			var b strings.Builder
+			for _, thread := range all {
+				fmt.Fprintln(&b, thread.Name())
+			}
+			return b.String()
+		}}
+		if err := p.Run(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, fmt.Sprint(os.Getpid())}, Dir: t.TempDir(), Stdin: threads, Stdout: &out, Access: a}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(out.String()); got != "done" {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
+// Where nothing can be traced, as with Yama's ptrace_scope 2, programs start all the same,
+// and are kept from the process by the filter; but not those that see /proc.
+func TestUntraced(t *testing.T) {
+	if os.Getenv("ENGINE_TEST_UNTRACED") == "" {
+		t.Parallel()
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestUntraced$")
+		cmd.Env = append(os.Environ(), "ENGINE_TEST_UNTRACED=1")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	raw, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_PTRACE, SkipFalse: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	runtime.LockOSThread() // the others follow
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		t.Fatal(errno)
+	}
+	p := find(t, sandbox(t), "/usr/bin/python3")
+	const script = "import os, sys\ntry:\n os.kill(int(sys.argv[1]), 0)\nexcept PermissionError:\n print('refused')"
+	var out bytes.Buffer
+	c := engine.Cmd{Args: []string{"-I", "-c", script, fmt.Sprint(os.Getpid())}, Dir: t.TempDir(), Stdout: &out}
+	if err := p.Run(t.Context(), c); err != nil || strings.TrimSpace(out.String()) != "refused" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	c.Access.Namespaces = true
+	if err := p.Run(t.Context(), c); !errors.Is(err, unix.EPERM) {
+		t.Errorf("with namespaces: got %v", err)
+	}
+}
