@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -406,7 +407,8 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	if dashboard {
 		pages = fmt.Sprintf("dashboard: %s/dashboard/, %s", base, pages)
 	}
-	fmt.Fprintf(c.out, "Filewright %s is ready at %s (%s)\n", version, base, pages)
+	var b strings.Builder // told at once: programs wait for the first line
+	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version, base, pages)
 	var missing []string
 	if a.set != nil {
 		for _, e := range a.set.Engines() {
@@ -416,33 +418,46 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(c.out, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
+		fmt.Fprintf(&b, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
 	}
 	if first.name != "" {
-		fmt.Fprintf(c.out, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
+		fmt.Fprintf(&b, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
 	}
-	key := first.key
-	if key == "" {
-		return
+	if key := first.key; key != "" {
+		fmt.Fprintf(&b, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
+		sample, how := "report.docx", "set FILE to a document of yours and paste this into another terminal"
+		// The other terminal may be anywhere.
+		if path, err := filepath.Abs(filepath.Join("examples", "files", "report.docx")); err == nil {
+			if _, err := os.Stat(path); err == nil {
+				sample, how = path, "paste this into another terminal"
+			}
+		}
+		fmt.Fprintf(&b, "\nTo try it, %s:\n\n%s\n", how, walkthrough(base, key, sample))
 	}
-	fmt.Fprintf(c.out, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
-	sample := filepath.Join("examples", "files", "report.docx")
-	if _, err := os.Stat(sample); err != nil {
-		sample = "report.docx"
-	}
-	fmt.Fprintf(c.out, "\nTo try it, paste this into another terminal:\n\n%s\n", walkthrough(base, key, sample))
+	io.WriteString(c.out, b.String())
 }
 
 // walkthrough returns the lines that turn a document into a PDF with curl.
 func walkthrough(base, key, sample string) string {
-	return strings.NewReplacer("@BASE@", base, "@KEY@", key, "@SAMPLE@", sample, "@NAME@", filepath.Base(sample)).Replace(`API=@BASE@ KEY=@KEY@ FILE=@SAMPLE@
+	return strings.NewReplacer("@BASE@", base, "@KEY@", key, "@SAMPLE@", shellQuote(sample)).Replace(`API=@BASE@ KEY=@KEY@ FILE=@SAMPLE@
 get()  { grep -o "\"$1\":\[*\"[^\"]*" | head -n 1 | sed 's/.*"//'; }
 post() { curl -sS "$API/api/v1/$1" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d "$2"; }
-UP=$(post initiate-upload '{"file_name":"@NAME@","size":'$(wc -c < "$FILE")',"mime_type":"application/octet-stream"}')
+UP=$(post initiate-upload '{"file_name":"'"${FILE##*/}"'","size":'$(wc -c < "$FILE")',"mime_type":"application/octet-stream"}')
 KEYNO=$(echo "$UP" | get file_key)
 ETAG=$(curl -sS -T "$FILE" -D - -o /dev/null "$(echo "$UP" | get presigned_urls)" | tr -d '"\r' | sed -n 's/^[Ee][Tt]ag: //p')
 post complete-upload '{"file_key":"'$KEYNO'","object_name":"'$(echo "$UP" | get object_name)'","upload_id":"'$(echo "$UP" | get upload_id)'","parts":[{"etag":"'$ETAG'","part_number":1}]}'
 TASK=$(post do '{"action":"convert","file_keys":["'$KEYNO'"],"parameters":{"convert_to":"pdf"}}' | get main_task_id)
 LINK=$(curl -sS "$API/api/v1/status/$TASK?wait=60s" -H "Authorization: Bearer $KEY" | get download_link)
 curl -sS -OJ -w 'saved %{filename_effective}, %{size_download} bytes\n' "$API$LINK"`)
+}
+
+// plainWord is a word that means itself to every shell.
+var plainWord = regexp.MustCompile(`^[-+./:@_0-9A-Za-z]+$`)
+
+// shellQuote returns s as one word of a shell.
+func shellQuote(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -24,6 +25,19 @@ func TestPasteTheBanner(t *testing.T) {
 	dir := t.TempDir()
 	path := docx(t).save(t)
 	script = strings.Replace(script, "FILE=report.docx", "FILE="+path, 1)
+	paste(t, script, dir)
+	if err := s.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	again := start(t, s.dir)
+	if again.key != "" || strings.Contains(again.banner, "API key") {
+		t.Errorf("the key is shown again: %s", again.banner)
+	}
+}
+
+// paste runs the lines of the banner in dir, and looks at what they bring there.
+func paste(t *testing.T, script, dir string) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -33,13 +47,26 @@ func TestPasteTheBanner(t *testing.T) {
 	if text := tool(t, "pdftotext", filepath.Join(dir, "report.pdf"), "-"); !strings.Contains(text, "quick brown fox") {
 		t.Errorf("text of the PDF: %s\n%s", text, out)
 	}
-	if err := s.stop(); err != nil {
-		t.Errorf("stop: %v", err)
+}
+
+// In a clone the lines name the sample that is there, and work in a terminal anywhere.
+func TestPasteTheBannerOfAClone(t *testing.T) {
+	t.Parallel()
+	clone := filepath.Join(t.TempDir(), "somebody's clone")
+	files := filepath.Join(clone, "examples", "files")
+	if err := os.MkdirAll(files, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	again := start(t, s.dir)
-	if again.key != "" || strings.Contains(again.banner, "API key") {
-		t.Errorf("the key is shown again: %s", again.banner)
+	if err := os.WriteFile(filepath.Join(files, "report.docx"), docx(t).b, 0o644); err != nil {
+		t.Fatal(err)
 	}
+	s, err := launchBy([]string{"env", "--chdir", clone}, filepath.Join(t.TempDir(), "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	_, script, _ := strings.Cut(s.banner, "paste this into another terminal:")
+	paste(t, script, t.TempDir())
 }
 
 func TestDocumentsToPDF(t *testing.T) {
