@@ -46,13 +46,7 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 		return false, err
 	}
 	pid := cmd.Process.Pid
-	for { // WNOWAIT leaves a process that was killed at once to cmd.Wait
-		err = unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err == nil {
+	if err = confine.Stopped(pid); err == nil {
 		if err = setLimits(pid, l, m); err != nil {
 			err = fmt.Errorf("set limits: %w", err)
 		}

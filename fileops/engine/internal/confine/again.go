@@ -58,15 +58,18 @@ func step(pid int, regs *unix.PtraceRegs) error {
 	if err := unix.PtraceSingleStep(pid); err != nil {
 		return err
 	}
-	var info unix.Siginfo
-	for { // WNOWAIT leaves a process that was killed to the one who waits for its end
-		err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err == nil {
-			break
-		}
-		if err != unix.EINTR {
+	if err := Stopped(pid); err != nil {
+		return err
+	}
+	return unix.PtraceGetRegs(pid, regs) // ESRCH if it has ended
+}
+
+// Stopped waits until a process that is traced has stopped, or ended. One that has ended
+// is left to who waits for its end.
+func Stopped(pid int) error {
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
 			return err
 		}
 	}
-	return unix.PtraceGetRegs(pid, regs) // ESRCH if it has ended
 }
