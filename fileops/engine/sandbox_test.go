@@ -55,11 +55,15 @@ def works(name, f, harmless=True):
     if isinstance(r, int) and not isinstance(r, bool) and r < 0:
         return
     print(name)
+def watch(path):
+    fd = libc.inotify_init1(0)
+    return fd if fd < 0 else libc.inotify_add_watch(fd, path.encode(), 0xfff)
 def unix(kind):
     s = socket.socket(socket.AF_UNIX, kind)
     s.connect(listener)
 works("read a file", lambda: open(canary).read())
 works("list a directory", lambda: os.listdir(os.path.dirname(canary)))
+works("watch a directory", lambda: watch(os.path.dirname(canary)))
 works("read passwd", lambda: open("/etc/passwd").read())
 works("read proc", lambda: open("/proc/%d/environ" % parent).read())
 works("write a file", lambda: open(other + "/x", "w"))
@@ -151,7 +155,7 @@ func TestSandboxHolds(t *testing.T) {
 	os.Remove("/tmp/filewright-engine-test")
 	free := run(find(t, nil, "/usr/bin/python3"), "free", engine.Access{})
 	os.Remove("/tmp/filewright-engine-test")
-	for _, want := range []string{"inet", "udp", "netlink", "signal", "write tmp", "io_uring", "unix datagram"} {
+	for _, want := range []string{"inet", "udp", "netlink", "signal", "write tmp", "io_uring", "unix datagram", "watch a directory"} {
 		if !strings.Contains(free, want) {
 			t.Errorf("not possible without a sandbox: %s", want)
 		}

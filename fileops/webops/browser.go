@@ -90,7 +90,7 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 		return fail(err)
 	}
 	defer outW.Close()
-	write := []string{"/dev/shm"}
+	var write []string
 	if !o.NoSandbox {
 		write = append(write, "/proc") // its sandbox writes who is who in a namespace
 	}
