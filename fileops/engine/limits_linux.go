@@ -29,10 +29,10 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 		cmd.ExtraFiles = append(slices.Clone(cmd.ExtraFiles), rules)
 	}
 	err = cmd.Start()
-	if errors.Is(err, unix.EPERM) && must {
-		return false, fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
-	}
-	if errors.Is(err, unix.EPERM) {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) { // emulators of another processor have no ptrace
+		if must {
+			return false, fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
+		}
 		*cmd = untraced
 		if err := cmd.Start(); err != nil {
 			return false, err
