@@ -466,7 +466,9 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		}
 		it.Progress = max(it.Progress, c.Item.Progress)
 		it, due := o.Apply(it, op.Cancelled, now)
-		if err := putItem(ctx, t, c.Ref, it, due); err != nil {
+		// The item is not locked: who is cut off from the database would hold it then. So
+		// somebody else may have claimed it since it was read.
+		if err := putItem(ctx, t, c.Ref, status.Running, c.Token, it, due); err != nil {
 			return err
 		}
 		if !it.State.Final() {
@@ -510,8 +512,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 const selectFinalItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1
 	AND EXISTS (SELECT 1 FROM operations WHERE id = $1 AND finished_ms IS NOT NULL) ORDER BY idx`
 
-// putItem stores an item that is not running any more.
-func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time.Time) error {
+// putItem stores an item that is not running any more. The transaction fails with
+// status.ErrLost if the item is not in state was, or was claimed after the claim with the
+// given token, 0 for any.
+func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token int, it status.Item, due time.Time) error {
 	results, err := toJSON(it.Results, len(it.Results) == 0)
 	if err != nil {
 		return err
@@ -524,10 +528,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, it status.Item, due time
 	if !due.IsZero() {
 		dueMS = millis(due)
 	}
-	return t.later(ctx, nil, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
+	return t.change(ctx, status.ErrLost, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
 			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7
-		WHERE operation = $8 AND idx = $9`,
-		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index)
+		WHERE operation = $8 AND idx = $9 AND state = $10 AND ($11 = 0 OR token = $11)`,
+		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token)
 }
 
 // settle counts items that have become final and brings the operation's state up
@@ -580,7 +584,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			}
 			t.issue(Lane{it.Queue, op.Owner})
 			it, due := status.Outcome{}.Apply(it, true, now)
-			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, it, due); err != nil {
+			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, status.Queued, 0, it, due); err != nil {
 				return err
 			}
 			ended = append(ended, it)

@@ -186,6 +186,14 @@ func (t *conn) later(ctx context.Context, f func(scanner) error, text string, ar
 	return err
 }
 
+func (t *conn) change(ctx context.Context, lost error, text string, args ...any) error {
+	n, err := t.exec(ctx, text, args...)
+	if err == nil && n == 0 {
+		return lost
+	}
+	return err
+}
+
 // locking is empty: the whole database is locked.
 func (t *conn) locking() string { return "" }
 

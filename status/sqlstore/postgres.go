@@ -326,11 +326,14 @@ func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) 
 	}
 	if err := t.commit(ctx); err != nil {
 		var pe *pgconn.PgError
-		if errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback) {
+		switch unsure := errors.Is(err, errUnsure); {
+		case !unsure && (errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback)):
 			return err // the server says no
+		case !unsure:
+			err = fmt.Errorf("%w: %w", errUnsure, err)
 		}
 		p.reached(false)
-		return fmt.Errorf("%w: %w", errUnsure, err)
+		return err
 	}
 	p.mu.Lock()
 	ticketer := p.ticketer
@@ -504,6 +507,20 @@ func (t *pgTx) later(_ context.Context, f func(scanner) error, text string, args
 	return nil
 }
 
+func (t *pgTx) change(_ context.Context, lost error, text string, args ...any) error {
+	// The commit may travel in the same round trip. An error keeps it from being done.
+	const divisionByZero = "22012"
+	t.queue(`WITH changed AS (`+text+` RETURNING 1) SELECT 1 / count(*) FROM changed`, texts(args)...).Query(func(rows pgx.Rows) error {
+		err := scan(rows, func(scanner) error { return nil })
+		var pe *pgconn.PgError
+		if errors.As(err, &pe) && pe.Code == divisionByZero {
+			return fmt.Errorf("%w: %w", lost, err)
+		}
+		return err
+	})
+	return nil
+}
+
 func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
 	t.queue(text, texts(args)...)
 	r, err := t.send(ctx)
@@ -552,8 +569,15 @@ func (t *pgTx) commit(ctx context.Context) error {
 		return err
 	}
 	tag, err := r.Exec()
-	if err = cmp.Or(err, r.Close()); err == nil && tag.String() != "COMMIT" {
-		err = pgx.ErrTxCommitRollback // it had failed before
+	cerr := r.Close()
+	var pe *pgconn.PgError
+	switch {
+	case err == nil && tag.String() == "COMMIT":
+		return nil // also if the connection has ended since
+	case err == nil:
+		return cmp.Or(cerr, pgx.ErrTxCommitRollback) // it had failed before
+	case errors.As(err, &pe) && pe.SeverityUnlocalized != "ERROR":
+		return fmt.Errorf("%w: %w", errUnsure, err) // the server process ends, and may have done it
 	}
 	return err
 }

@@ -165,6 +165,11 @@ type tx interface {
 	// may be nil, and must only scan, as the transaction may be committed.
 	later(ctx context.Context, f func(scanner) error, text string, args ...any) error
 
+	// change is later for a statement that changes a row unless another
+	// transaction has been first: then this one fails, with an error that
+	// matches lost.
+	change(ctx context.Context, lost error, text string, args ...any) error
+
 	// locking ends the text of a query whose rows no other transaction may
 	// change until the end of this one.
 	locking() string

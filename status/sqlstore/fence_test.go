@@ -1,0 +1,167 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/sqlstore"
+)
+
+// claimed creates an operation of one item and claims it.
+func claimed(t *testing.T, s *sqlstore.Operations) *status.Claim {
+	t.Helper()
+	if _, err := s.Create(t.Context(), &status.Operation{ID: "op", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Claim(t.Context(), status.Ref{Operation: "op"}, "first", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A process may be cut off from the database in the middle of recording an outcome, for
+// longer than its lease. Somebody else has claimed the item then, and removed the results
+// of the first: what arrives late is not recorded.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	db := openPostgres(t)
+	s := db.Operations()
+	c := claimed(t, s)
+
+	// The outcome waits for the row when it has been read.
+	other, err := db.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback(t.Context())
+	if _, err := other.Exec(t.Context(), `UPDATE items SET token = token + 1, attempt = attempt + 1, worker = 'second' WHERE operation = 'op'`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Finish(t.Context(), c, status.Outcome{Results: []status.File{{Key: "late", Size: 1}}})
+		done <- err
+	}()
+	for waiting := 0; waiting == 0; time.Sleep(10 * time.Millisecond) {
+		if err := db.Pool().QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, status.ErrLost) {
+		t.Errorf("the late outcome: got %v, want status.ErrLost", err)
+	}
+	second := *c
+	second.Token++
+	op, err := s.Finish(t.Context(), &second, status.Outcome{Results: []status.File{{Key: "good", Size: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if op.State != status.Completed || len(op.Items) != 1 || len(op.Items[0].Results) != 1 || op.Items[0].Results[0].Key != "good" {
+		t.Errorf("the operation is %+v", op)
+	}
+}
+
+// A deathbed is a proxy before PostgreSQL. When it is armed, the next commit is the last
+// thing that the server does for a connection: it says that it ends (57P01), after
+// the word that it has committed, or instead of it.
+type deathbed struct {
+	net.Listener
+	to    string
+	armed atomic.Pointer[string] // "after" or "instead"
+}
+
+func (d *deathbed) serve() {
+	for {
+		client, err := d.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", d.to)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		go func() { io.Copy(server, client); server.Close() }()
+		go func() { d.answer(client, server); client.Close(); server.Close() }()
+	}
+}
+
+// answer hands on what the server says: messages of a byte for their type, a length
+// that counts itself, and content.
+func (d *deathbed) answer(client io.Writer, server io.Reader) {
+	for {
+		head := make([]byte, 5)
+		if _, err := io.ReadFull(server, head); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+		if _, err := io.ReadFull(server, body); err != nil {
+			return
+		}
+		how := d.armed.Load()
+		last := how != nil && head[0] == 'C' && bytes.Equal(body, []byte("COMMIT\x00")) && d.armed.CompareAndSwap(how, nil)
+		if !last || *how == "after" {
+			if _, err := client.Write(append(head, body...)); err != nil {
+				return
+			}
+		}
+		if last {
+			content := "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00"
+			client.Write(append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(content))), content...))
+			return
+		}
+	}
+}
+
+// A server process that ends may have committed. Who is not told so must not try again
+// from the start: the outcome would seem to be lost, and its results be removed.
+func TestEndAtCommit(t *testing.T) {
+	t.Parallel()
+	for how, sure := range map[string]bool{"after": true, "instead": false} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			u, err := url.Parse(pgtest.New(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			d := &deathbed{Listener: ln, to: u.Host}
+			go d.serve()
+			u.Host = ln.Addr().String()
+			s := openURL(t, u.String()).Operations()
+			c := claimed(t, s)
+			d.armed.Store(&how)
+			outcome := status.Outcome{Results: []status.File{{Key: "result", Size: 1}}}
+			_, err = s.Finish(t.Context(), c, outcome)
+			switch {
+			case d.armed.Load() != nil:
+				t.Fatal("nothing was committed")
+			case sure && err != nil, !sure && (!errors.Is(err, status.ErrUnavailable) || errors.Is(err, status.ErrLost)):
+				t.Errorf("got %v", err)
+			}
+			if _, err := s.Finish(t.Context(), c, outcome); !errors.Is(err, status.ErrLost) {
+				t.Errorf("again: got %v, want status.ErrLost", err)
+			}
+			if op, err := s.Get(t.Context(), "op"); err != nil || op.State != status.Completed || len(op.Items[0].Results) != 1 {
+				t.Errorf("the operation is %+v, %v", op, err)
+			}
+		})
+	}
+}
