@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload"
 )
 
 // claimed creates an operation of one item and claims it.
@@ -163,5 +164,26 @@ func TestEndAtCommit(t *testing.T) {
 				t.Errorf("the operation is %+v, %v", op, err)
 			}
 		})
+	}
+}
+
+// A transaction that PostgreSQL has ended, because its process did nothing for too long, is
+// done again.
+func TestIdleTransaction(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, pgtest.New(t)+"&idle_in_transaction_session_timeout=100").Files()
+	if _, err := s.Create(t.Context(), &upload.File{Key: "key", Owner: "alice", Name: "old", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	f, err := s.Update(t.Context(), "key", func(f *upload.File) error {
+		if times++; times == 1 {
+			time.Sleep(time.Second)
+		}
+		f.Name = "new"
+		return nil
+	})
+	if err != nil || f.Name != "new" || times != 2 {
+		t.Errorf("%+v, %v after %d times", f, err, times)
 	}
 }

@@ -70,7 +70,7 @@ func (db *DB) SetTicketer(t Ticketer) error {
 var timeouts = map[string]string{
 	"statement_timeout":                   "30s",
 	"lock_timeout":                        "10s",
-	"idle_in_transaction_session_timeout": "60s",
+	"idle_in_transaction_session_timeout": "15s", // who is cut off in a transaction holds its locks until then
 	"application_name":                    "filewright",
 }
 
@@ -219,10 +219,10 @@ func unreachable(err error) bool {
 var errBroken = errors.New("connection to the database broken")
 
 // collided tells whether err says that the transaction must be repeated because of
-// others.
+// others, or was ended because this process kept it waiting for too long.
 func collided(err error) bool {
 	var pe *pgconn.PgError
-	return errors.As(err, &pe) && (pe.Code == "40001" || pe.Code == "40P01" || pe.Code == "55P03")
+	return errors.As(err, &pe) && (pe.Code == "40001" || pe.Code == "40P01" || pe.Code == "55P03" || pe.Code == "25P03")
 }
 
 // patience is how long a transaction is tried again while the database cannot be
