@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"log"
@@ -249,11 +250,33 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 	return nil
 }
 
+// blocks returns the sums of the blocks of b.
+func blocks(b []byte) (sums []uint32) {
+	for block := range slices.Chunk(b, 1<<10) {
+		sums = append(sums, crc32.ChecksumIEEE(block))
+	}
+	return sums
+}
+
+// differs tells in which way b is not what was uploaded.
+func (u *upload) differs(b []byte) string {
+	var wrong []int
+	for i, sum := range blocks(b) {
+		if i >= len(u.sums) || sum != u.sums[i] {
+			wrong = append(wrong, i)
+		}
+	}
+	return fmt.Sprintf("%d bytes of %q, which has %d in parts of %d; other blocks of 1 KiB of %d: %v", len(b), u.name, u.size, u.part, len(u.sums), wrong)
+}
+
 // An upload is a file that a server has acknowledged.
 type upload struct {
 	key  string
 	name string
 	sum  [32]byte
+	size int
+	part int       // bytes of each part but the last
+	sums []uint32  // CRC-32 of each block of 1 KiB, to tell where content differs
 	done time.Time // when the answer had arrived
 	gone bool      // deleted, and that was acknowledged
 }
@@ -378,7 +401,7 @@ func (c *customer) upload(ctx context.Context, idem string) {
 		c.t.Errorf("complete-upload: %d %s", done.status, done.raw)
 		return
 	}
-	c.uploads = append(c.uploads, &upload{key: start.str("file_key"), name: name, sum: sha256.Sum256(b), done: done.at})
+	c.uploads = append(c.uploads, &upload{key: start.str("file_key"), name: name, sum: sha256.Sum256(b), size: len(b), part: size, sums: blocks(b), done: done.at})
 }
 
 // some returns uploads that exist, of a name.
@@ -641,7 +664,10 @@ func audit(t *testing.T, h *host, customers []*customer) (n account) {
 					t.Errorf("upload %s was deleted and is there: %d", u.key, d.status)
 				}
 			case d.status != 200 || sha256.Sum256(d.raw) != u.sum:
-				t.Errorf("upload %s is not what was acknowledged: %d, %d bytes", u.key, d.status, len(d.raw))
+				t.Errorf("upload %s is not what was acknowledged: %d, %s; %s", u.key, d.status, u.differs(d.raw), d.header)
+				if again := h.ask(t.Context(), "GET", "/v1/download/"+u.key, nil); again != nil {
+					t.Logf("the same asked for again: %d, %s", again.status, u.differs(again.raw))
+				}
 			default:
 				n.uploads++
 			}
