@@ -38,7 +38,7 @@ func (l *late) Read(p []byte) (int, error) {
 func TestProcessAbove(t *testing.T) {
 	t.Parallel()
 	const script = `
-import ctypes, fcntl, os, signal, sys
+import ctypes, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
 server = int(sys.argv[1])
 threads = [int(w) for w in sys.stdin.read().split()]
@@ -50,12 +50,6 @@ def works(name, f):
     if isinstance(r, int) and r < 0:
         return
     print(name)
-def owned(fd, kind, who):
-    class Owner(ctypes.Structure):
-        _fields_ = [("type", ctypes.c_int), ("pid", ctypes.c_int)]
-    if libc.fcntl(fd, 10, signal.SIGKILL) < 0: # F_SETSIG
-        raise OSError
-    return fcntl.fcntl(fd, 15, Owner(kind, who)) # F_SETOWN_EX
 works("server", lambda: os.kill(server, 0))
 works("pidfd of server", lambda: signal.pidfd_send_signal(os.pidfd_open(server), 0))
 for t in threads:

@@ -242,7 +242,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	if err != nil {
 		proc.Kill()
 		proc.Wait()
-		return nil, fmt.Errorf("start %s: set limits: %w", f.prog.Name, err)
+		return nil, fmt.Errorf("start %s: %w", f.prog.Name, err)
 	}
 	proc.started(c.Limits)
 	return proc, nil

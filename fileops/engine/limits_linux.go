@@ -37,19 +37,14 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 		if err := cmd.Start(); err != nil {
 			return false, err
 		}
-		if err := setLimits(cmd.Process.Pid, l, m); err != nil {
-			return true, fmt.Errorf("set limits: %w", err)
-		}
-		return true, nil
+		return true, setLimits(cmd.Process.Pid, l, m)
 	}
 	if err != nil {
 		return false, err
 	}
 	pid := cmd.Process.Pid
 	if err = confine.Stopped(pid); err == nil {
-		if err = setLimits(pid, l, m); err != nil {
-			err = fmt.Errorf("set limits: %w", err)
-		}
+		err = setLimits(pid, l, m)
 	}
 	if err == nil && rules != nil {
 		if err = confine.Again(pid, set); err != nil {
@@ -67,7 +62,10 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 func setLimits(pid int, l Limits, m mark) error {
 	done := make(chan error)
 	go func() { done <- prlimit(pid, l, m) }()
-	return <-done
+	if err := <-done; err != nil {
+		return fmt.Errorf("set limits: %w", err)
+	}
+	return nil
 }
 
 func prlimit(pid int, l Limits, m mark) error {

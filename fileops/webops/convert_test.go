@@ -74,6 +74,22 @@ func TestScripts(t *testing.T) {
 // like links.
 func colours(t *testing.T, path string) int {
 	t.Helper()
+	img := firstPage(t, path)
+	n := 0
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			r, g, b, _ := img.At(x, y).RGBA()
+			if max(r, g, b)-min(r, g, b) > 0x4000 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// firstPage draws the first page of a PDF.
+func firstPage(t *testing.T, path string) image.Image {
+	t.Helper()
 	base := filepath.Join(t.TempDir(), "page")
 	output(t, "pdftoppm", "-r", "100", "-f", "1", "-l", "1", "-png", "-singlefile", path, base)
 	f, err := os.Open(base + ".png")
@@ -85,16 +101,7 @@ func colours(t *testing.T, path string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for y := range img.Bounds().Dy() {
-		for x := range img.Bounds().Dx() {
-			r, g, b, _ := img.At(x, y).RGBA()
-			if max(r, g, b)-min(r, g, b) > 0x4000 {
-				n++
-			}
-		}
-	}
-	return n
+	return img
 }
 
 // Arabic letters join: a word takes less room than its letters alone.

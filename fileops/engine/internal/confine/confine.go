@@ -82,6 +82,12 @@ func Go(f func()) {
 // of [Go]. After an error it may be confined in part. With Landlock it returns
 // the ruleset that is in force, for [Again].
 func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
+	defer func() {
+		if err != nil {
+			rules.Close() // nil, or of no use any more
+			rules = nil
+		}
+	}()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("no new privileges: %w", err)
 	}
@@ -89,25 +95,19 @@ func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 		if rules, err = p.Ruleset(l); err != nil {
 			return nil, err
 		}
-		if err = restrict(int(rules.Fd())); err != nil {
-			err = fmt.Errorf("landlock: %w", err)
+		if err := restrict(int(rules.Fd())); err != nil {
+			return rules, fmt.Errorf("landlock: %w", err)
 		}
 	}
-	if err == nil {
-		if err = dropCapabilities(); err != nil {
-			err = fmt.Errorf("capabilities: %w", err)
+	if err := dropCapabilities(); err != nil {
+		return rules, fmt.Errorf("capabilities: %w", err)
+	}
+	if l.Seccomp {
+		if err := loadFilter(p.filter()); err != nil {
+			return rules, fmt.Errorf("seccomp: %w", err)
 		}
 	}
-	if err == nil && l.Seccomp {
-		if err = loadFilter(p.filter()); err != nil {
-			err = fmt.Errorf("seccomp: %w", err)
-		}
-	}
-	if err != nil && rules != nil {
-		rules.Close()
-		return nil, err
-	}
-	return rules, err
+	return rules, nil
 }
 
 // dropCapabilities makes root an ordinary user in all but name: a program that

@@ -105,6 +105,16 @@ func argument(n int, high bool) bpf.LoadAbsolute {
 	return bpf.LoadAbsolute{Off: off, Size: 4}
 }
 
+// choose ends a call with in if argument n, or rather the low half of it, is one of
+// values, else with out.
+func choose(n int, in, out bpf.RetConstant, values ...uint32) []bpf.Instruction {
+	body := []bpf.Instruction{argument(n, false)}
+	for i, v := range values {
+		body = append(body, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(values) - i)})
+	}
+	return append(body, out, in)
+}
+
 // onlyNull allows a call if argument n is a null pointer.
 func onlyNull(n int) []bpf.Instruction {
 	return []bpf.Instruction{
@@ -150,15 +160,10 @@ func (p *Policy) filter() []unix.SockFilter {
 	}
 	// A process may be traced by the one that starts it, if it wants to be: see Again.
 	// Nothing can be traced that runs already.
-	trace := []bpf.Instruction{argument(0, false)}
-	for i, request := range tracing {
-		trace = append(trace, bpf.JumpIf{Cond: bpf.JumpEqual, Val: request, SkipTrue: uint8(len(tracing) - i)})
-	}
-	f.when(unix.SYS_PTRACE, append(trace, errno(unix.EPERM), allowed)...)
+	f.when(unix.SYS_PTRACE, choose(0, allowed, errno(unix.EPERM), tracing...)...)
 	switch {
 	case p.Limits:
-		f.when(unix.SYS_PRLIMIT64, argument(1, false),
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.RLIMIT_LOCKS, SkipTrue: 1}, allowed, errno(unix.EPERM))
+		f.when(unix.SYS_PRLIMIT64, choose(1, errno(unix.EPERM), allowed, unix.RLIMIT_LOCKS)...)
 	case p.Namespaces: // what has a sandbox of its own lowers its own limits, of process 0
 		f.when(unix.SYS_PRLIMIT64, append([]bpf.Instruction{
 			argument(0, false),
@@ -174,19 +179,12 @@ func (p *Policy) filter() []unix.SockFilter {
 	// the numbers are others'.
 	if !p.Namespaces {
 		for number, n := range signalCalls {
-			f.when(number, argument(n, false),
-				bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(unix.Getpid()), SkipTrue: 2},
-				bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(unix.Gettid()), SkipTrue: 1},
-				allowed, errno(unix.EPERM))
+			f.when(number, choose(n, errno(unix.EPERM), allowed, uint32(unix.Getpid()), uint32(unix.Gettid()))...)
 		}
 	}
-	f.when(unix.SYS_FCNTL, argument(1, false), // which signal a file sends, and to whom
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETOWN, SkipTrue: 3},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETOWN_EX, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETSIG, SkipTrue: 1},
-		allowed, errno(unix.EPERM))
-	f.when(unix.SYS_SCHED_SETAFFINITY, argument(0, false), // of the calling thread only
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, errno(unix.EPERM), allowed)
+	// Which signal a file sends, and to whom.
+	f.when(unix.SYS_FCNTL, choose(1, errno(unix.EPERM), allowed, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)...)
+	f.when(unix.SYS_SCHED_SETAFFINITY, choose(0, allowed, errno(unix.EPERM), 0)...) // of the calling thread only
 	// Before version 3 (Linux 6.2) Landlock lets a file be shortened that may only be
 	// read.
 	f.fail(unix.SYS_TRUNCATE, unix.EPERM)
@@ -198,13 +196,11 @@ func (p *Policy) filter() []unix.SockFilter {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_ACCMODE | unix.O_TRUNC, SkipTrue: 1}, // neither to read nor to write
 			allowed, errno(unix.EPERM))
 	}
-	f.when(unix.SYS_IOCTL, argument(1, false),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.FS_IOC_SETFLAGS, SkipTrue: 5},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fsSetXattr, SkipTrue: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SIOCSPGRP, SkipTrue: 3}, // like F_SETOWN
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: fSetOwn, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1}, // types on a terminal
-		allowed, errno(unix.EPERM))
+	f.when(unix.SYS_IOCTL, choose(1, errno(unix.EPERM), allowed,
+		unix.FS_IOC_SETFLAGS, fsSetXattr,
+		unix.SIOCSPGRP, fSetOwn, // like F_SETOWN
+		unix.TIOCSTI, // types on a terminal
+	)...)
 	if p.Unwritable {
 		for number, n := range accessCalls {
 			f.when(number, argument(n, false), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.W_OK, SkipTrue: 1}, errno(unix.EACCES), allowed)
@@ -213,8 +209,7 @@ func (p *Policy) filter() []unix.SockFilter {
 	// Sockets are for the parts of one program, and only streams: a datagram
 	// needs no connection.
 	f.when(unix.SYS_SOCKET, socket()...)
-	f.when(unix.SYS_SOCKETPAIR, argument(0, false),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, errno(unix.EPERM), allowed)
+	f.when(unix.SYS_SOCKETPAIR, choose(0, allowed, errno(unix.EPERM), unix.AF_UNIX)...)
 	if !p.Connect {
 		f.fail(unix.SYS_CONNECT, unix.EPERM)
 		f.when(unix.SYS_SENDTO, onlyNull(4)...)
