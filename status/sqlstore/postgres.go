@@ -326,14 +326,11 @@ func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) 
 	}
 	if err := t.commit(ctx); err != nil {
 		var pe *pgconn.PgError
-		switch unsure := errors.Is(err, errUnsure); {
-		case !unsure && (errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback)):
+		if errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback) {
 			return err // the server says no
-		case !unsure:
-			err = fmt.Errorf("%w: %w", errUnsure, err)
 		}
 		p.reached(false)
-		return err
+		return fmt.Errorf("%w: %w", errUnsure, err)
 	}
 	p.mu.Lock()
 	ticketer := p.ticketer
@@ -577,7 +574,7 @@ func (t *pgTx) commit(ctx context.Context) error {
 	case err == nil:
 		return cmp.Or(cerr, pgx.ErrTxCommitRollback) // it had failed before
 	case errors.As(err, &pe) && pe.SeverityUnlocalized != "ERROR":
-		return fmt.Errorf("%w: %w", errUnsure, err) // the server process ends, and may have done it
+		return fmt.Errorf("the server process ended: %v", err) // and may have done it: this is no PgError, which would be a no
 	}
 	return err
 }
