@@ -143,7 +143,7 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	if f.State != Open || f.direct() && f.ETag == "" {
 		return f, nil
 	}
-	_, err := blob.Stat(ctx, m.blobs, f.Object)
+	i, err := blob.Stat(ctx, m.blobs, f.Object)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
@@ -162,11 +162,12 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	for _, p := range stored {
 		size += p.Size
 	}
-	if len(stored) != f.Parts || size != f.Size {
-		// A copy of the records that is older than that of the content. The
-		// session is what the records say.
+	if len(stored) != f.Parts || size != f.Size || i.Size != f.Size {
+		// A copy of the records that is older than that of the content, or a
+		// store that keeps what it has got of an object when its sender dies.
+		// The session is what the records say.
 		if err := m.blobs.Delete(ctx, f.Object); err != nil {
-			return nil, fmt.Errorf("remove content of a later time: %w", err)
+			return nil, fmt.Errorf("remove content that is not the session's: %w", err)
 		}
 		return f, nil
 	}

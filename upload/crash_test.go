@@ -291,8 +291,22 @@ func TestRecover(t *testing.T) {
 		}
 		ready(early)
 
+		// Some stores keep what they have got of an object whose sender has died.
+		half, urls := e.start(10, 2)
+		etags := []string{e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world"))}
+		if err := e.blobs.Put(ctx, half.Object, strings.NewReader("hellow"), 6); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := e.Recover(ctx); n != 0 || err != nil {
+			t.Errorf("Recover = %d, %v", n, err)
+		}
+		if _, again, err := e.Complete(ctx, "alice", half.Key, "", "", list(etags...)); err != nil || again {
+			t.Errorf("Complete = %v, %v", again, err)
+		}
+		ready(half)
+
 		// Without Recover, who comes back finds it complete.
-		f, _, etags := interrupt()
+		f, _, etags = interrupt()
 		if _, again, err := e.Complete(ctx, "alice", f.Key, "", "", list(etags...)); err != nil || !again {
 			t.Errorf("Complete = %v, %v", again, err)
 		}
@@ -305,7 +319,7 @@ func TestRecover(t *testing.T) {
 		// Who does not come back leaves nothing behind.
 		interrupt()
 		e.clock.advance(25 * time.Hour)
-		if n, err := e.Sweep(ctx); n != 6 || err != nil {
+		if n, err := e.Sweep(ctx); n != 7 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
 		}
 		if n := e.objects(); n != 0 {

@@ -156,7 +156,8 @@ func expiredKeys(t testing.TB, e *env) (keys []string) {
 	return keys
 }
 
-// Content that is gone must not look like a file that was never there.
+// Content that is gone must not look like a file that was never there, nor what is
+// left of it like all of it.
 func TestContentMissing(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, memblob.New(), upload.Options{})
@@ -170,5 +171,11 @@ func TestContentMissing(t *testing.T) {
 	var told *upload.Error
 	if _, _, err := e.Open(t.Context(), "alice", f.Key); err == nil || errors.Is(err, fs.ErrNotExist) || errors.As(err, &told) {
 		t.Errorf("Open = %v", err)
+	}
+	if err := e.blobs.Put(t.Context(), f.Object, strings.NewReader("a"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := e.Open(t.Context(), "alice", f.Key); err == nil || errors.As(err, &told) {
+		t.Errorf("Open of the half of a file = %v", err)
 	}
 }

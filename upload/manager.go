@@ -467,6 +467,10 @@ func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Obje
 	if err != nil {
 		return nil, nil, fmt.Errorf("open content: %w", err)
 	}
+	if n := o.Info().Size; n != f.Size { // rather nothing than something else
+		o.Close()
+		return nil, nil, fmt.Errorf("the content of a file has %d bytes, its record says %d", n, f.Size)
+	}
 	return f, o, nil
 }
 

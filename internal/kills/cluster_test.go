@@ -151,15 +151,20 @@ func (c *cluster) add(t *testing.T, name, role string, flags ...string) {
 // number returns what a query of one number finds.
 func (c *cluster) number(t *testing.T, text string) (n int) {
 	t.Helper()
+	if err := c.row(t, text).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (c *cluster) row(t *testing.T, text string) pgx.Row {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), text).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn.QueryRow(t.Context(), text)
 }
 
 // Two servers that take requests and three that work share a database and a
@@ -283,10 +288,16 @@ func TestCluster(t *testing.T) {
 	for _, n := range c.nodes {
 		n.end(t, n.run, syscall.SIGTERM)
 	}
-	if n := c.number(t, `SELECT count(*) FROM files f JOIN operations o ON o.id = f.task
+	var unknown []string
+	if err := c.row(t, `SELECT array_agg(format('%s %s: of %s at %s; %s', o.action, o.id, f.file_key, f.created_ms,
+				(SELECT string_agg(format('item %s %s, claim %s, %s to %s', i.idx, i.state, i.token, i.started_ms, i.finished_ms), ', ') FROM items i WHERE i.operation = o.id)))
+			FROM files f JOIN operations o ON o.id = f.task
 		WHERE f.state = 'ready' AND o.cancelled = 0 AND NOT EXISTS (
-			SELECT 1 FROM items i, jsonb_array_elements(COALESCE(i.results, '[]')::jsonb) r WHERE i.operation = o.id AND r ->> 'key' = f.file_key)`); n != 0 {
-		t.Errorf("%d results exist that no operation lists", n)
+			SELECT 1 FROM items i, jsonb_array_elements(COALESCE(i.results, '[]')::jsonb) r WHERE i.operation = o.id AND r ->> 'key' = f.file_key)`).Scan(&unknown); err != nil {
+		t.Fatal(err)
+	}
+	if len(unknown) > 0 {
+		t.Errorf("%d results exist that no operation lists: %q", len(unknown), unknown)
 	}
 	if n := c.number(t, "SELECT count(*) FROM operations"); n < found.operations || n > found.operations+len(customers) {
 		t.Errorf("%d operations exist, %d were acknowledged", n, found.operations)

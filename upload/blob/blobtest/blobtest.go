@@ -198,9 +198,11 @@ func testLongReader(t *testing.T, s blob.Store) {
 func testFailingReader(t *testing.T, s blob.Store) {
 	broken := errors.New("broken pipe")
 	put(t, s, "old", []byte("before"))
-	for _, key := range []string{"new", "old"} {
-		r := io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))
-		wantErr(t, "Put", s.Put(t.Context(), key, r, 10), broken)
+	for _, size := range []int{10, 300_000} { // what is small may be held before it is sent
+		for _, key := range []string{"new", "old"} {
+			r := io.MultiReader(bytes.NewReader(noise(1, size*2/3)), iotest.ErrReader(broken))
+			wantErr(t, "Put", s.Put(t.Context(), key, r, int64(size)), broken)
+		}
 	}
 	wantMissing(t, s, "new")
 	want(t, s, "old", []byte("before"))

@@ -83,7 +83,7 @@ func (s *Store) composeSmall(ctx context.Context, name string, sources []source,
 		r.all = append(r.all, segment{src, 0, src.size})
 	}
 	r.Seek(0, io.SeekStart)
-	return r.result(s.putObject(ctx, name, r, size))
+	return r.result(s.put(ctx, name, r, size))
 }
 
 // sources looks at objects. There may be thousands of them, mostly in the same

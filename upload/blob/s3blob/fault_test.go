@@ -31,13 +31,7 @@ func faulty(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(target)
-			p.Out.Host = p.In.Host // is signed
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}
+	proxy := proxyTo(target)
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !fault(w, r) {
 			proxy.ServeHTTP(w, r)
@@ -47,6 +41,16 @@ func faulty(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) boo
 	c := config()
 	c.Endpoint = ts.URL
 	return c
+}
+
+func proxyTo(target *url.URL) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Host = p.In.Host // is signed
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
 }
 
 func answer(w http.ResponseWriter, status int, code string) bool {

@@ -42,16 +42,23 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = patient(ctx)
-	if size > partSize {
-		return s.putLarge(ctx, name, size, func(u *multipart) error { return u.stream(r) })
+	return s.put(patient(ctx), name, r, size)
+}
+
+// put makes an object of the next size bytes of r.
+func (s *Store) put(ctx context.Context, name string, r io.Reader, size int64) error {
+	if size <= partSize {
+		body, err := s.body(ctx, r, size)
+		if err != nil {
+			return err
+		}
+		if whole, ok := body.Reader.(io.ReadSeeker); ok {
+			defer body.release()
+			return s.putObject(ctx, name, whole, size)
+		}
+		// It may break off, and whoever sends it may be dead then.
 	}
-	body, err := s.body(ctx, r, size)
-	if err != nil {
-		return err
-	}
-	defer body.release()
-	return body.result(s.putObject(ctx, name, body.Reader, size))
+	return s.putLarge(ctx, name, size, func(u *multipart) error { return u.stream(r) })
 }
 
 // PutFile implements blob.FilePutter. The file stays.
@@ -86,22 +93,24 @@ func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	return s.putObject(ctx, name, io.NewSectionReader(f, 0, size), size)
 }
 
-// putObject makes an object in one request.
-func (s *Store) putObject(ctx context.Context, name string, r io.Reader, size int64) error {
-	sum, err := s.sum(r)
+// putObject makes an object in one request. If that breaks off in the middle, some
+// servers (versitygw 1.8) take what they have got for all of it, also over TLS: for
+// them the sum tells that it is not. Without a sum the same is safe only as a part of
+// an upload, which is nothing before its end.
+func (s *Store) putObject(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	sum, err := sum(r)
 	if err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
 		_, err := s.c.PutObject(ctx, s.bucket, name, r, size, "", sum, minio.PutObjectOptions{DisableContentSha256: true})
-		again, ok := r.(io.Seeker)
-		if !ok || try == putTries || !hasCode(err, existingDirectory) {
+		if try == putTries || !hasCode(err, existingDirectory) {
 			return fail("put", err)
 		}
 		if err := pause(ctx, try); err != nil {
 			return err
 		}
-		if _, err := again.Seek(0, io.SeekStart); err != nil {
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 	}
@@ -116,20 +125,26 @@ const (
 )
 
 // sum returns the hex SHA-256 of a body, which makes the server notice if it
-// changes on its way. It returns "" if TLS sees to that, and if the body can
-// only be read once: the form of signature that would do (chunks that are
-// signed one by one) makes some servers lose track of the connection.
-func (s *Store) sum(r io.Reader) (string, error) {
+// changes on its way, or ends there.
+func sum(r io.ReadSeeker) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	_, err := r.Seek(0, io.SeekStart)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// partSum returns the sum of the body of a part. It is "" if TLS sees to its bytes,
+// and if the body can only be read once or comes from the server: the form of
+// signature that would do (chunks that are signed one by one) makes some servers lose
+// track of the connection.
+func (s *Store) partSum(r io.Reader) (string, error) {
 	b, ok := r.(io.ReadSeeker)
 	if _, far := r.(*segmentReader); !ok || far || s.secure {
 		return "", nil
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, b); err != nil {
-		return "", err
-	}
-	_, err := b.Seek(0, io.SeekStart)
-	return hex.EncodeToString(h.Sum(nil)), err
+	return sum(b)
 }
 
 // A budget is memory that may be used.
@@ -312,7 +327,7 @@ func (u *multipart) send(n int64, r io.Reader, result func(error) error) {
 		done, r = b.release, b.Reader
 	}
 	u.do(done, func(number int) (string, error) {
-		sum, err := u.s.sum(r)
+		sum, err := u.s.partSum(r)
 		if err != nil {
 			return "", err
 		}
