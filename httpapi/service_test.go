@@ -331,7 +331,6 @@ func TestUnrecordedResult(t *testing.T) {
 	}
 }
 
-// quota is one for all accounts together.
 // Nor does it stay if the operation is cancelled, so that the item is not begun again.
 func TestUnrecordedResultOfCancelled(t *testing.T) {
 	t.Parallel()
@@ -354,6 +353,65 @@ func TestUnrecordedResultOfCancelled(t *testing.T) {
 	}
 }
 
+// deaf is a store that says that all is well, and renews no claim.
+type deaf struct{ status.Store }
+
+func (deaf) Beat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
+	return nil, nil
+}
+
+// registered tells what becomes of the records of results.
+type registered struct {
+	upload.Store
+	errs chan error
+}
+
+func (r registered) Create(ctx context.Context, f *upload.File) (*upload.File, error) {
+	g, err := r.Store.Create(ctx, f)
+	if f.Task != "" {
+		r.errs <- err
+	}
+	return g, err
+}
+
+// A service that has lost an item without knowing registers no results of it once
+// another one has begun it: it might die before it can remove them.
+func TestLateResult(t *testing.T) {
+	t.Parallel()
+	files, ops := new(upload.MemStore), status.NewMemStore()
+	cfg := httpapi.Config{Auth: httpapi.StaticKeys("key-a"), Files: files, Blobs: memblob.New(), Operations: ops,
+		Secrets: [][]byte{[]byte("0123456789abcdef")}, Shared: true, Lease: 300 * time.Millisecond}
+	begun, goOn := make(chan bool), make(chan bool)
+	slow := shout()
+	late := cfg
+	late.Actions = []fileops.Action{fileops.Func(slow.Spec(), func(ctx context.Context, job *fileops.Job) error {
+		begun <- true
+		<-goOn
+		return slow.Do(ctx, job)
+	})}
+	errs := make(chan error, 1)
+	late.Operations, late.Files = deaf{ops}, registered{files, errs}
+	a := serve(t, late)
+	st, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, a.upload(t, "key-a", "a.txt", "hello")))
+	if st != 200 {
+		t.Fatalf("do: %d %v", st, m)
+	}
+	<-begun
+	b := serve(t, cfg)
+	_, m = b.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=30s", m["main_task_id"]), "")
+	if m["operation_status"] != "completed" {
+		t.Fatalf("%v", m)
+	}
+	goOn <- true
+	if err := <-errs; !errors.Is(err, fs.ErrExist) {
+		t.Errorf("the late result: %v", err)
+	}
+	if _, d := b.call(t, "", "GET", first(m)["download_link"].(string), ""); d["raw"] != "HELLO" {
+		t.Errorf("the result: %v", d)
+	}
+}
+
+// quota is one for all accounts together.
 type quota struct {
 	mu         sync.Mutex
 	left       int64 // bytes

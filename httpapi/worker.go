@@ -52,7 +52,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key) // what it had before it failed
 	}
 	level := slog.LevelInfo // the input's fault
-	if code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" {
+	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
 	}
 	if ctx.Err() == nil { // else the tracker knows why it was ended
@@ -83,34 +83,34 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 const forgetBack = 8
 
 // forget removes what attempts at an item, those of the given claims, have registered
-// and did not live to record: results that nobody was ever told of. It is the claim
+// and did not live to record: results that nobody was ever told of. Who lives, but has
+// lost its claim without knowing, cannot register any more either: results come one
+// after the other, and the key of the next one is barred. It is the claim
 // that names them and not the attempt: an item that is given back has its next attempt
 // under the same number, and whoever has given it back may be late to tidy up.
 func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) {
 	for token := first; token <= last; token++ {
 		for n := 0; ; n++ {
-			err := w.uploads.Delete(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
-			if err == nil {
-				log.Info("unrecorded result removed", "claim", token)
-				continue
-			}
-			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, upload.ErrExpired) {
+			there, err := w.uploads.Bar(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
+			if err != nil {
 				log.Warn("unrecorded result not removed; it will be when it expires", "err", err)
 			}
-			break
+			if !there {
+				break
+			}
+			log.Info("unrecorded result removed", "claim", token)
 		}
 	}
 }
 
 // ended is called when an operation has become final. An item that is not begun again
 // because it was cancelled, or begun too often, may have results of attempts that did
-// not live to record them. There were as many claims as attempts, and one more for each
-// time that it was given back.
+// not live to record them.
 func (s *Service) ended(ctx context.Context, op *status.Operation) {
 	for i, it := range op.Items {
-		if it.Attempt > 0 && it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
+		if it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
 			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
-			worker{s}.forget(ctx, c, 1, it.Attempt+forgetBack, s.log.With("operation", op.ID, "item", i, "action", op.Action))
+			worker{s}.forget(ctx, c, 1, it.Claims, s.log.With("operation", op.ID, "item", i, "action", op.Action))
 		}
 	}
 	if s.cfg.OnFinal != nil {
@@ -123,6 +123,9 @@ func (w worker) full(ctx context.Context) bool {
 	free, err := w.uploads.FreeSpace(ctx)
 	return err == nil && free < lowSpace
 }
+
+// errOvertaken ends an attempt whose claim is not the last one any more, see forget.
+var errOvertaken = errors.New("another attempt at the item has begun")
 
 var errInputGone = errors.New("an input file has expired or was deleted")
 
@@ -175,6 +178,9 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		rec, err := w.uploads.Add(ctx, upload.File{
 			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
+		if errors.Is(err, fs.ErrExist) {
+			return errors.Join(errOvertaken, err)
+		}
 		if err == nil {
 			results = append(results, statusFile(rec))
 		}

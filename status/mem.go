@@ -39,7 +39,6 @@ type memOp struct {
 }
 
 type memItem struct {
-	token  int
 	worker string
 	lease  time.Time // while Running: end of the claim
 	due    time.Time // while Queued: not to be started before
@@ -261,7 +260,7 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 	s.unclaim(ref, st)
 	it.State, it.Started = Running, now
 	it.Attempt++
-	st.token++
+	it.Claims++
 	st.worker, st.lease = worker, now.Add(lease)
 	if s.claims[worker] == nil {
 		s.claims[worker] = make(map[Ref]*memOp)
@@ -271,7 +270,7 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 
 	op := m.op
 	op.Items = nil
-	return &Claim{Ref: ref, Token: st.token, Item: it.clone(), Op: op.Clone()}, nil
+	return &Claim{Ref: ref, Token: it.Claims, Item: it.clone(), Op: op.Clone()}, nil
 }
 
 // startable tells whether item i may be claimed now.
@@ -330,7 +329,7 @@ func (s *MemStore) Finish(_ context.Context, c *Claim, o Outcome) (*Operation, e
 	}
 	now := time.Now()
 	it, st := &m.op.Items[c.Index], &m.items[c.Index]
-	if it.State != Running || st.token != c.Token || !now.Before(st.lease) {
+	if it.State != Running || it.Claims != c.Token || !now.Before(st.lease) {
 		return nil, ErrLost
 	}
 	it.Progress = max(it.Progress, c.Item.Progress)

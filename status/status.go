@@ -94,6 +94,7 @@ type Item struct {
 	Results  []File // filled when Completed
 	State    State
 	Attempt  int       // number of times it was started
+	Claims   int       // number of times it was claimed: Attempt, and the times that it was given back
 	Progress float64   // 0 to 1; never runs backwards
 	Error    *Error    // when Failed
 	Started  time.Time // of the latest attempt; zero if there was none
@@ -173,7 +174,8 @@ type Ref struct {
 	Index     int
 }
 
-// A Claim is the right to finish an item. Token grows with every claim.
+// A Claim is the right to finish an item. Token grows with every claim: it is the
+// Claims of the item.
 type Claim struct {
 	Ref
 	Token int

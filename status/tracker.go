@@ -639,7 +639,7 @@ func (t *Tracker) recorded(ctx context.Context, c *Claim, o Outcome) (*Operation
 	}
 	it := op.Items[c.Index]
 	same := func(a, b File) bool { return a.Key == b.Key }
-	if !it.State.Final() || it.Attempt != c.Item.Attempt || !slices.EqualFunc(it.Results, o.Results, same) {
+	if !it.State.Final() || it.Claims != c.Token || !slices.EqualFunc(it.Results, o.Results, same) {
 		return nil, ErrLost
 	}
 	return op, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -103,6 +104,84 @@ func TestAdd(t *testing.T) {
 		}
 		if n := e.objects(); n != 2 {
 			t.Errorf("%d objects, want 2", n)
+		}
+	})
+}
+
+func testKey(n byte) string { return upload.KeyOf([16]byte{n, 15: n}) }
+
+// A key that is barred has no file, and none comes, for as long as files live.
+func TestBar(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{FileTTL: time.Hour}, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		add := func(key string) error {
+			_, err := e.Add(ctx, upload.File{Key: key, Owner: "alice", Size: 5}, strings.NewReader("hello"), "")
+			return err
+		}
+		bar := func(key string, want bool) {
+			t.Helper()
+			if there, err := e.Bar(ctx, "alice", key); there != want || err != nil {
+				t.Errorf("Bar = %t, %v; want %t", there, err, want)
+			}
+			if _, err := e.Ready(ctx, "alice", key); !errors.Is(err, upload.ErrExpired) {
+				t.Errorf("Ready = %v", err)
+			}
+			if err := add(key); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("Add = %v", err)
+			}
+			if n := e.objects(); n != 0 {
+				t.Errorf("%d objects", n)
+			}
+		}
+		bar(testKey(1), false)
+		bar(testKey(1), false)
+		if err := add(testKey(2)); err != nil {
+			t.Fatal(err)
+		}
+		bar(testKey(2), true)
+		bar(testKey(2), false)
+		_, err := e.Bar(ctx, "alice", "../a")
+		wantKind(t, "Bar of no key", err, upload.ErrInvalid)
+
+		e.clock.advance(time.Hour)
+		if _, err := e.Sweep(ctx); err != nil {
+			t.Error(err)
+		}
+		if left := expiredKeys(t, e); len(left) > 0 {
+			t.Errorf("records are left: %q", left)
+		}
+	})
+}
+
+// Whoever comes first, nothing is left.
+func TestBarAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		ctx := t.Context()
+		for i := range byte(50) {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := e.Add(ctx, upload.File{Key: testKey(i), Owner: "alice", Size: 5}, strings.NewReader("hello"), "")
+				if err == nil && i%2 == 0 {
+					err = e.Delete(ctx, "alice", testKey(i)) // as one who finds that it was in vain
+				}
+				if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("Add = %v", err)
+				}
+			})
+			wg.Go(func() {
+				if _, err := e.Bar(ctx, "alice", testKey(i)); err != nil {
+					t.Errorf("Bar = %v", err)
+				}
+			})
+			wg.Wait()
+			if _, err := e.Ready(ctx, "alice", testKey(i)); err == nil {
+				t.Error("there is a file")
+			}
+		}
+		if n := e.objects(); n != 0 {
+			t.Errorf("%d objects", n)
 		}
 	})
 }

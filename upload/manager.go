@@ -494,6 +494,58 @@ func (m *Manager) Delete(ctx context.Context, owner, key string) error {
 	return m.deleteContent(ctx, f)
 }
 
+// barTime is how long a key is barred, if files do not end sooner.
+const barTime = 24 * time.Hour
+
+// Bar removes the file of a key, if there is one, and sees to it that [Manager.Add]
+// makes none of that key any more: whoever would may be late, and not know that nobody
+// waits for it. It is for keys that the caller has chosen (File.Key). The key gets the
+// record of an expired file for a day, or for as long as files live if that is less.
+// there tells whether there was a file.
+func (m *Manager) Bar(ctx context.Context, owner, key string) (there bool, err error) {
+	if !isID(key) {
+		return false, &Error{Kind: ErrInvalid, Message: "the key is not one"}
+	}
+	now := m.now()
+	bar := &File{Key: key, Owner: owner, State: Expired, Object: objectPrefix + key, Created: now, Expires: now.Add(barTime)}
+	if m.opts.FileTTL > 0 {
+		bar.Expires = now.Add(min(barTime, m.opts.FileTTL))
+	}
+	for {
+		_, err := m.store.Create(ctx, bar) // usually there is no file
+		if errors.Is(err, fs.ErrExist) {
+			if there, err = m.replace(ctx, bar); errors.Is(err, fs.ErrNotExist) {
+				continue // somebody has just deleted it
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("bar key: %w", err)
+		}
+		return there, err
+	}
+}
+
+// replace makes a record of one that there is, unless that has expired, and removes the
+// content.
+func (m *Manager) replace(ctx context.Context, by *File) (bool, error) {
+	unlock, err := m.lock(ctx, by.Key)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	var old File
+	if _, err := m.store.Update(ctx, by.Key, func(f *File) error {
+		old = *f
+		if f.State != Expired {
+			*f = *by
+		}
+		return nil
+	}); err != nil || old.State == Expired {
+		return false, err
+	}
+	return true, m.deleteContent(ctx, &old)
+}
+
 func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 	var errs []error
 	if f.State == Open {
@@ -516,7 +568,8 @@ func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 // MD5 of what was read from r, or unique if the file was moved. Key, if not
 // empty, is for callers that must find the file again without having been told
 // its key, after a crash: 26 characters of a to z and 2 to 7 that nobody can
-// guess and that no other file has had; see [KeyOf].
+// guess and that no other file has had, see [KeyOf]; else, and if it is barred (see
+// [Manager.Bar]), the error matches fs.ErrExist.
 func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
 	key, err := f.Key, error(nil)
 	if key == "" {

@@ -187,12 +187,12 @@ func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, err
 	return op, err
 }
 
-const itemColumns = `queue, inputs, results, state, attempt, progress, error, started_ms, finished_ms`
+const itemColumns = `queue, inputs, results, state, attempt, token, progress, error, started_ms, finished_ms`
 
 func scanItem(row scanner) (it status.Item, err error) {
 	var inputs, results, failure sql.NullString
 	var started, finished sql.NullInt64
-	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Progress, &failure,
+	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Claims, &it.Progress, &failure,
 		&started, &finished); err != nil {
 		return it, err
 	}
@@ -346,11 +346,12 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 		}
 		now := s.db.engine.now()
 		if err := t.later(ctx, func(row scanner) (err error) {
-			c.Item, err = scanItem(after{row, &c.Token})
+			c.Item, err = scanItem(row)
+			c.Token = c.Item.Claims
 			return err
 		}, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
-			WHERE `+startable+` AND operation = $4 AND idx = $5 AND `+permitted+` RETURNING token, `+itemColumns,
+			WHERE `+startable+` AND operation = $4 AND idx = $5 AND `+permitted+` RETURNING `+itemColumns,
 			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index, millis(s.db.engine.alive())); err != nil {
 			return err
 		}

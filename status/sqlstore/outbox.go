@@ -57,6 +57,7 @@ type itemData struct {
 	Results  []status.File `json:"results,omitempty"`
 	State    status.State  `json:"state"`
 	Attempt  int           `json:"attempt"`
+	Claims   int           `json:"claims,omitempty"`
 	Progress float64       `json:"progress"`
 	Error    *status.Error `json:"error,omitempty"`
 	Started  time.Time     `json:"started,omitzero"`

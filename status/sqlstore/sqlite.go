@@ -92,17 +92,23 @@ func (db *sqlite) migrate(ctx context.Context) error {
 		return err
 	}
 	if have < want && db.lock == nil {
-		// Whoever holds the lock may just be doing the same.
+		// Whoever holds the lock may just be doing the same. On a busy disk that
+		// takes its time, but the version grows.
+		const patience = 10 * time.Second
 		var f *os.File
-		for end := time.Now().Add(5 * time.Second); ; {
+		for end := time.Now().Add(patience); ; {
 			if f, err = lock(db.path + ".lock"); err == nil {
 				defer f.Close()
 			} else if !errors.Is(err, ErrLocked) {
 				return err
 			}
+			before := have
 			var err2 error
 			if have, err2 = db.version(ctx); err2 != nil {
 				return err2
+			}
+			if have > before {
+				end = time.Now().Add(patience)
 			}
 			if err == nil || have >= want {
 				break

@@ -266,7 +266,7 @@ func createReadBack(t *testing.T, s *suite) {
 	// What only a store may set is not taken from the caller.
 	given := op.Clone()
 	given.State, given.Cancelled, given.Finished = status.Failed, true, op.Created
-	given.Items[2].State, given.Items[2].Attempt, given.Items[2].Progress = status.Completed, 3, 1
+	given.Items[2].State, given.Items[2].Attempt, given.Items[2].Claims, given.Items[2].Progress = status.Completed, 3, 4, 1
 	created, err := s.Create(s.ctx(), given)
 	s.noError(err)
 
@@ -563,6 +563,7 @@ func claimStart(t *testing.T, s *suite) {
 	s.equal("queue", c.Item.Queue, "image")
 	s.equal("inputs", c.Item.Inputs, given.Items[1].Inputs)
 	s.equal("attempt", c.Item.Attempt, 1)
+	s.equal("token", c.Token, c.Item.Claims)
 	s.equal("state", c.Item.State, status.Running)
 	s.equal("args", c.Op.Args, []byte("args"))
 	s.equal("notes", c.Op.Notes, given.Notes)
@@ -863,7 +864,7 @@ func finishOutcomes(t *testing.T, s *suite) {
 	got := s.finish(s.claim(op.ID, 0, "w", long), status.Outcome{Results: results})
 	want := op.Clone()
 	want.State = status.Running
-	want.Items[0].State, want.Items[0].Results, want.Items[0].Attempt, want.Items[0].Progress = status.Completed, results, 1, 1
+	want.Items[0].State, want.Items[0].Results, want.Items[0].Attempt, want.Items[0].Claims, want.Items[0].Progress = status.Completed, results, 1, 1, 1
 	want.Items[0].Started, want.Items[0].Finished = got.Items[0].Started, got.Items[0].Finished
 	if !reflect.DeepEqual(normal(got), normal(want)) {
 		t.Fatalf("operation is\n%+v, want\n%+v", got, want)
@@ -1044,6 +1045,7 @@ func finishRelease(_ *testing.T, s *suite) {
 	s.equal("number of results", len(got.Items[0].Results), 0)
 	again := s.reclaim(op.ID, 0, "v", long)
 	s.equal("attempt", again.Item.Attempt, 1)
+	s.equal("claims", again.Item.Claims, 2)
 	s.equal("token has grown", again.Token > c.Token, true)
 	s.finish(again, success)
 }
