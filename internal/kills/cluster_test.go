@@ -120,7 +120,9 @@ type cluster struct {
 	patient *host // what customers know
 }
 
-func (c *cluster) add(t *testing.T, name, role string, flags ...string) {
+// add adds a node. If it is private all that customers upload goes through it, else
+// what they send as one part goes to the bucket, on the node's wire.
+func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...string) {
 	t.Helper()
 	db, err := url.Parse(c.url)
 	if err != nil {
@@ -139,8 +141,7 @@ func (c *cluster) add(t *testing.T, name, role string, flags ...string) {
 	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: ln.Addr().String(), client: c.patient.client,
 		env: []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
 		flags: append([]string{"--role", role, "--database-url", db.String(), "--lease", c.lease.String(), "--drain", "200ms",
-			// private: what customers upload goes through the nodes, whose wires are cut.
-			"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.String()), s3test.Region)}, flags...)}
+			"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=%t", url.QueryEscape(s3.String()), s3test.Region, private)}, flags...)}
 	ln.Close()
 	c.nodes = append(c.nodes, n)
 	if role != "worker" {
@@ -193,10 +194,10 @@ func TestCluster(t *testing.T) {
 	}
 	c.patient.key = strings.TrimSpace(string(out))
 	for i := range 2 {
-		c.add(t, fmt.Sprint("api", i), "api")
+		c.add(t, fmt.Sprint("api", i), "api", i == 0)
 	}
 	for i := range 3 {
-		c.add(t, fmt.Sprint("worker", i), "worker", "--concurrency", "image=1,pdf=1,archive=1")
+		c.add(t, fmt.Sprint("worker", i), "worker", true, "--concurrency", "image=1,pdf=1,archive=1")
 	}
 	for _, n := range c.nodes {
 		n.run = n.start(t)
@@ -279,6 +280,11 @@ func TestCluster(t *testing.T) {
 	if found.uploads < 30 || found.operations < 30 || found.removed == 0 || found.cancelled == 0 {
 		t.Fatalf("%+v: the test shows nothing", found)
 	}
+	// The ID of an upload to the bucket is the bucket's, ours has 26 characters.
+	direct := c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> '' AND length(upload_id) <> 26")
+	if direct == 0 || direct == c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> ''") {
+		t.Errorf("%d uploads went to the bucket: the test shows less than it should", direct)
+	}
 	// What the last requests of customers have begun ends, too.
 	for deadline := time.Now().Add(time.Minute); c.number(t, "SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -313,5 +319,5 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%s has left %v", n.name, left)
 		}
 	}
-	t.Logf("%+v", found)
+	t.Logf("%+v, %d uploads to the bucket", found, direct)
 }
