@@ -94,9 +94,9 @@ func (s *Store) PutFile(ctx context.Context, key, path string) error {
 }
 
 // putObject makes an object in one request. If that breaks off in the middle, some
-// servers (versitygw 1.8.0, see its issue 2414) take what they have got for all of it, also over TLS: for
-// them the sum tells that it is not. Without a sum the same is safe only as a part of
-// an upload, which is nothing before its end.
+// servers (versitygw 1.8.0, see its issue 2414) take what they have got for all of it,
+// also over TLS: for them the sum tells that it is not. Without a sum the same is safe
+// only as a part of an upload, which is nothing before its end.
 func (s *Store) putObject(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
 	sum, err := sum(r)
 	if err != nil {
