@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
@@ -376,7 +377,8 @@ func (c *customer) upload(ctx context.Context, idem string) {
 	size := (len(b) + parts - 1) / parts
 	var list []any
 	for i, u := range start.body["presigned_urls"].([]any) {
-		put := c.h.ask(ctx, "PUT", u.(string), b[min(i*size, len(b)):min((i+1)*size, len(b))])
+		part := b[min(i*size, len(b)):min((i+1)*size, len(b))]
+		put := c.h.ask(ctx, "PUT", u.(string), part)
 		if put == nil || late(put) {
 			return
 		}
@@ -384,7 +386,11 @@ func (c *customer) upload(ctx context.Context, idem string) {
 			c.t.Errorf("PUT: %d %s", put.status, put.raw)
 			return
 		}
-		list = append(list, map[string]any{"etag": strings.Trim(put.header.Get("ETag"), `"`), "part_number": i + 1})
+		etag := strings.Trim(put.header.Get("ETag"), `"`)
+		if want := fmt.Sprintf("%x", md5.Sum(part)); etag != want {
+			c.t.Errorf("PUT: the ETag is %s, want %s", etag, want)
+		}
+		list = append(list, map[string]any{"etag": etag, "part_number": i + 1})
 	}
 	if c.rng.IntN(4) == 0 {
 		// The same request has the same answer, whichever server gets it.
