@@ -59,7 +59,8 @@ type Store interface {
 	// Create stores a record. If f.IdempotencyKey is not empty and f.Owner
 	// has a record with the same one, created after f.Created minus 24 hours,
 	// nothing is stored and that record is returned; an older one loses the
-	// key. Otherwise the returned record equals f.
+	// key. Otherwise the returned record equals f. If there is a record of
+	// f.Key, whatever its state, the error matches fs.ErrExist.
 	Create(ctx context.Context, f *File) (*File, error)
 	Get(ctx context.Context, key string) (*File, error)
 
