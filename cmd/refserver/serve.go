@@ -316,7 +316,11 @@ type blobStore interface {
 // in the data directory.
 func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, error) {
 	if cfg.bucket == nil {
-		s, err := fsblob.New(cmp.Or(cfg.blobDir, filepath.Join(dir, "blobs")))
+		open := fsblob.New
+		if cfg.cluster.url != "" {
+			open = fsblob.NewShared
+		}
+		s, err := open(cmp.Or(cfg.blobDir, filepath.Join(dir, "blobs")))
 		if err != nil {
 			return nil, err // not a nil pointer in an interface
 		}

@@ -107,13 +107,14 @@ type node struct {
 	*run
 	name     string
 	database *wire
-	bucket   *wire
+	bucket   *wire // nil: files are in a directory
 }
 
-// A cluster is servers that share a database and a bucket.
+// A cluster is servers that share a database, and a bucket or a directory.
 type cluster struct {
 	pg      *pgtest.Server
 	s3      *s3test.Server
+	dir     string // if there is no bucket
 	url     string // of the database
 	nodes   []*node
 	lease   time.Duration
@@ -128,20 +129,25 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s3, err := url.Parse(c.s3.Endpoint)
-	if err != nil {
-		t.Fatal(err)
+	n := &node{name: name, database: newWire(t, db.Host)}
+	db.Host = n.database.ln.Addr().String()
+	blobs := c.dir
+	if c.s3 != nil {
+		s3, err := url.Parse(c.s3.Endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.bucket = newWire(t, s3.Host)
+		s3.Host = n.bucket.ln.Addr().String()
+		blobs = fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=%t", url.QueryEscape(s3.String()), s3test.Region, private)
 	}
-	n := &node{name: name, database: newWire(t, db.Host), bucket: newWire(t, s3.Host)}
-	db.Host, s3.Host = n.database.ln.Addr().String(), n.bucket.ln.Addr().String()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: ln.Addr().String(), client: c.patient.client,
-		env: []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
-		flags: append([]string{"--role", role, "--database-url", db.String(), "--lease", c.lease.String(), "--drain", "200ms",
-			"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=%t", url.QueryEscape(s3.String()), s3test.Region, private)}, flags...)}
+		env:   []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
+		flags: append([]string{"--role", role, "--database-url", db.String(), "--lease", c.lease.String(), "--drain", "200ms", "--blob-url", blobs}, flags...)}
 	ln.Close()
 	c.nodes = append(c.nodes, n)
 	if role != "worker" {
@@ -168,26 +174,37 @@ func (c *cluster) row(t *testing.T, text string) pgx.Row {
 	return conn.QueryRow(t.Context(), text)
 }
 
-// Two servers that take requests and three that work share a database and a
-// bucket. Each of them is killed, frozen and cut off in turn while customers work,
+// Two servers that take requests and three that work share a database, and a bucket
+// or a directory. Each of them is killed, frozen and cut off in turn while customers work,
 // and so are the database and the bucket. What was acknowledged is there in the
 // end, every item has ended once, and no result is there that nobody knows.
 func TestCluster(t *testing.T) {
 	t.Parallel()
+	t.Run("bucket", func(t *testing.T) {
+		t.Parallel()
+		s3, err := s3test.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s3.Close() })
+		if err := s3.MakeBucket(t.Context(), "files"); err != nil {
+			t.Fatal(err)
+		}
+		testCluster(t, &cluster{s3: s3})
+	})
+	t.Run("directory", func(t *testing.T) {
+		t.Parallel()
+		testCluster(t, &cluster{dir: t.TempDir()})
+	})
+}
+
+func testCluster(t *testing.T, c *cluster) {
 	pg, err := pgtest.Start(pgtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pg.Close() })
-	s3, err := s3test.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s3.Close() })
-	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{pg: pg, s3: s3, url: pg.Database(t), lease: 4 * time.Second, patient: &host{client: newClient(10 * time.Second)}}
+	c.pg, c.url, c.lease, c.patient = pg, pg.Database(t), 4*time.Second, &host{client: newClient(10 * time.Second)}
 	out, err := exec.Command(binary, "keys", "create", "--database-url", c.url, "--name", "test").Output()
 	if err != nil {
 		t.Fatalf("keys create: %v", err)
@@ -246,11 +263,12 @@ func TestCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		cutOff.database.cut()
-		if i%2 == 1 {
+		alone := i%2 == 1 && cutOff.bucket != nil
+		if alone {
 			cutOff.bucket.cut()
 		}
 		time.Sleep(long)
-		if i%2 == 1 {
+		if alone {
 			cutOff.bucket.mend()
 		}
 		cutOff.database.mend()
@@ -266,11 +284,13 @@ func TestCluster(t *testing.T) {
 	if err := pg.Up(); err != nil {
 		t.Fatal(err)
 	}
-	pause()
-	s3.Kill()
-	pause()
-	if err := s3.Start(); err != nil {
-		t.Fatal(err)
+	if c.s3 != nil {
+		pause()
+		c.s3.Kill()
+		pause()
+		if err := c.s3.Start(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	time.Sleep(2 * time.Second)
 	stop()
@@ -282,7 +302,7 @@ func TestCluster(t *testing.T) {
 	}
 	// The ID of an upload to the bucket is the bucket's, ours has 26 characters.
 	direct := c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> '' AND length(upload_id) <> 26")
-	if direct == 0 || direct == c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> ''") {
+	if c.s3 != nil && (direct == 0 || direct == c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> ''")) {
 		t.Errorf("%d uploads went to the bucket: the test shows less than it should", direct)
 	}
 	// What the last requests of customers have begun ends, too.

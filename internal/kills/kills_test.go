@@ -351,6 +351,9 @@ func (c *customer) content() (name string, b []byte) {
 		return "paper.pdf", b
 	}
 	b = make([]byte, c.rng.IntN(300_000))
+	if c.rng.IntN(8) == 0 { // room on the disk is taken for it before it comes
+		b = make([]byte, 4<<20+c.rng.IntN(4<<20))
+	}
 	for i := range b {
 		b[i] = byte(c.rng.Uint32())
 	}

@@ -1,4 +1,4 @@
-// Package fsblob keeps blobs as files in a directory, for one process at a time.
+// Package fsblob keeps blobs as files in a directory, for one process or for several.
 //
 // # Layout
 //
@@ -57,9 +57,10 @@ const (
 
 // A Store keeps blobs in a directory. It must be made by [New].
 type Store struct {
-	dir  string   // absolute
-	root *os.Root // of dir; names from outside only reach the disk through it
-	bufs sync.Pool
+	dir    string // absolute
+	shared bool
+	root   *os.Root // of dir; names from outside only reach the disk through it
+	bufs   sync.Pool
 
 	aligned sync.Pool // of what is written directly
 
@@ -72,8 +73,21 @@ type Store struct {
 }
 
 // New returns the store in a directory, which it makes if there is none.
-// [Store.Close] releases it.
-func New(dir string) (*Store, error) {
+// [Store.Close] releases it. No other process must use the directory, but to read
+// objects.
+func New(dir string) (*Store, error) { return open(dir, false) }
+
+// NewShared is [New] for a directory that other processes use at the same time, here
+// or, if the file system is one of a network, elsewhere.
+//
+// Whoever keeps them from each other can lose a lock while a part is being written,
+// and its holder hears of it late. Meanwhile the client may have sent the part again, to
+// another process, and that may have finished the object. Therefore a write that fails
+// leaves the range as it is: the room on the disk that was taken for it is free when
+// the area is removed, and not at once.
+func NewShared(dir string) (*Store, error) { return open(dir, true) }
+
+func open(dir string, shared bool) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -86,10 +100,11 @@ func New(dir string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		dir:   dir,
-		root:  root,
-		bufs:  sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
-		known: make(map[string]bool),
+		dir:    dir,
+		shared: shared,
+		root:   root,
+		bufs:   sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }},
+		known:  make(map[string]bool),
 
 		aligned: sync.Pool{New: func() any { b := aligned(); return &b }},
 	}

@@ -1,6 +1,7 @@
 package fsblob_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,21 @@ func open(t *testing.T, dir string) *fsblob.Store {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blob.Store { return open(t, filepath.Join(t.TempDir(), "blobs")) })
+}
+
+func openShared(t *testing.T, dir string) *fsblob.Store {
+	t.Helper()
+	s, err := fsblob.NewShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestSharedStore(t *testing.T) {
+	t.Parallel()
+	blobtest.Run(t, func(t *testing.T) blob.Store { return openShared(t, t.TempDir()) })
 }
 
 // The generic functions of package blob, on a store that has more to offer.
@@ -341,11 +357,7 @@ func TestShared(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for n := range 2 {
-		s, err := fsblob.New(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+		s := openShared(t, dir)
 		for w := range 2 {
 			wg.Go(func() {
 				for i := range 100 {
@@ -369,4 +381,46 @@ func TestShared(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// Who has lost the lock of a part while its bytes came, and hears of it late, does no
+// harm to what another one has made of it meanwhile.
+func TestLateWriter(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	late, other := openShared(t, dir), openShared(t, dir)
+	const size = 3 << 20
+	data := bytes.Repeat([]byte("content."), size/8)
+	if err := late.Stage(ctx, "u", size); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	broken := errors.New("the client has gone")
+	done := make(chan error)
+	go func() {
+		_, err := late.WriteStaged(ctx, "u", 0, r, size)
+		done <- err
+	}()
+	if _, err := w.Write(data[:size/2]); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := other.WriteStaged(ctx, "u", 0, bytes.NewReader(data), size); n != size || err != nil {
+		t.Fatalf("WriteStaged = %d, %v", n, err)
+	}
+	if err := other.CommitStaged(ctx, "u", "files/u", []blob.Piece{{Size: size}}); err != nil {
+		t.Fatal(err)
+	}
+	w.CloseWithError(broken)
+	if err := <-done; !errors.Is(err, broken) {
+		t.Errorf("late WriteStaged = %v", err)
+	}
+	o, err := other.Open(ctx, "files/u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	got := make([]byte, size)
+	if _, err := o.ReadAt(got, 0); err != nil && err != io.EOF || !bytes.Equal(got, data) {
+		t.Errorf("the object is damaged: %v", err)
+	}
 }

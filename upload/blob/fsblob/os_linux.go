@@ -46,9 +46,6 @@ func setDirect(f *os.File, on bool) error {
 // address, the offset or the size is.
 func unfit(err error) bool { return errors.Is(err, unix.EINVAL) }
 
-// Less than this is not worth a system call to reserve.
-const minReserve = 1 << 20
-
 // reserve takes room on the disk for a range of f, so that it is known before
 // the bytes are sent whether there is any. It asks first: fallocate may take
 // all the room there is before it finds that it is not enough, and for that
@@ -85,12 +82,9 @@ func freeSpace(f *os.File) (int64, error) {
 	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
 }
 
-// giveBack frees the disk of a range that reserve has taken for what did not come;
-// it reads as zeros then. It need not work: the range is not of an object.
-func giveBack(f *os.File, off, n, reserved int64) {
-	if reserved < minReserve || n == 0 {
-		return
-	}
+// punch frees the disk of a range that reserve has taken for what did not come; it
+// reads as zeros then. It need not work: the range is not of an object.
+func punch(f *os.File, off, n int64) {
 	retry(func() error {
 		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE|unix.FALLOC_FL_PUNCH_HOLE, off, n)
 	})

@@ -21,7 +21,7 @@ func checkRoom(*os.File, int64) error { return nil }
 
 func freeSpace(*os.File) (int64, error) { return 0, errors.ErrUnsupported }
 
-func giveBack(*os.File, int64, int64, int64) {}
+func punch(*os.File, int64, int64) {}
 
 func (s *Store) copyRange(ctx context.Context, dst *os.File, dstOff int64, src *os.File, srcOff, n int64) error {
 	return s.copyPortably(ctx, dst, dstOff, src, srcOff, n)

@@ -55,6 +55,9 @@ func (s *Store) stage(id string, size int64) error {
 	return s.syncDir(stageDir)
 }
 
+// Less than this is not worth a system call to reserve.
+const minReserve = 1 << 20
+
 // WriteStaged implements blob.Stager. Room on the disk is reserved before r is
 // read.
 func (s *Store) WriteStaged(ctx context.Context, id string, off int64, r io.Reader, n int64) (int64, error) {
@@ -81,8 +84,13 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	if off < 0 || n < 0 || off > st.Size() || n > st.Size()-off {
 		return 0, fmt.Errorf("range %d+%d of %d: %w", off, n, st.Size(), fs.ErrInvalid)
 	}
+	giveBack := func(off, k int64) {
+		if n >= minReserve && k > 0 && !s.shared {
+			punch(f, off, k)
+		}
+	}
 	if err := reserve(f, off, n); err != nil {
-		giveBack(f, off, n, n)
+		giveBack(off, n)
 		return 0, err
 	}
 	k, err := s.receive(ctx, f, st.Size(), off, r, n)
@@ -91,9 +99,9 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	}
 	switch {
 	case err != nil:
-		giveBack(f, off, n, n) // of no use to anybody
+		giveBack(off, n) // of no use to anybody
 	case k < n:
-		giveBack(f, off+k, n-k, n)
+		giveBack(off+k, n-k)
 	}
 	return k, err
 }
