@@ -300,6 +300,9 @@ func testCluster(t *testing.T, c *cluster) {
 	if found.uploads < 30 || found.operations < 30 || found.removed == 0 || found.cancelled == 0 {
 		t.Fatalf("%+v: the test shows nothing", found)
 	}
+	for _, line := range c.patient.trouble {
+		t.Error(line)
+	}
 	// The ID of an upload to the bucket is the bucket's, ours has 26 characters.
 	direct := c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> '' AND length(upload_id) <> 26")
 	if c.s3 != nil && (direct == 0 || direct == c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> ''")) {
