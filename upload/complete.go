@@ -150,6 +150,11 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for content: %w", err)
 	}
+	if i.Size != f.Size {
+		// Some stores keep what they have got of an object when its sender dies.
+		// Who completes the session replaces it.
+		return f, nil
+	}
 	if f.direct() {
 		m.log.Info("interrupted completion of an upload finished")
 		return m.markReadyAs(ctx, f, f.ETag)
@@ -162,12 +167,11 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	for _, p := range stored {
 		size += p.Size
 	}
-	if len(stored) != f.Parts || size != f.Size || i.Size != f.Size {
-		// A copy of the records that is older than that of the content, or a
-		// store that keeps what it has got of an object when its sender dies.
-		// The session is what the records say.
+	if len(stored) != f.Parts || size != f.Size {
+		// A copy of the records that is older than that of the content. The
+		// session is what the records say.
 		if err := m.blobs.Delete(ctx, f.Object); err != nil {
-			return nil, fmt.Errorf("remove content that is not the session's: %w", err)
+			return nil, fmt.Errorf("remove content of a later time: %w", err)
 		}
 		return f, nil
 	}
