@@ -588,6 +588,45 @@ func TestRescue(t *testing.T) {
 	worker.noTickets(t)
 }
 
+// TestTakenAtTheEnd has the ticket of an item done away with, as a rescuer does, at the
+// very moment when the item has ended. River 0.47 panicked then.
+func TestTakenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	n := newNode(t, pgtest.New(t), map[string]int{"pdf": 1}, func(context.Context, *status.Claim) status.Outcome {
+		<-end
+		return status.Outcome{}
+	}, nil)
+	n.run(t, 0)
+	op := n.submit(t, "alice", "pdf")
+	n.until(t, op, running)
+	tx, err := n.db.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if tag, err := tx.Exec(t.Context(), `UPDATE river_job SET state = 'discarded', finalized_at = now() WHERE state = 'running'`); err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err)
+	}
+	close(end)
+	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+		if err := n.db.Pool().QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%JobSetState%')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.wait(t, op); got.Items[0].State != status.Completed {
+		t.Errorf("item is %+v", got.Items[0])
+	}
+	if got := n.wait(t, n.submit(t, "alice", "pdf")); got.Items[0].State != status.Completed {
+		t.Errorf("the next item is %+v", got.Items[0])
+	}
+	n.noTickets(t)
+}
+
 // TestLostTickets takes tickets away in every way that a crash might.
 func TestLostTickets(t *testing.T) {
 	t.Parallel()
