@@ -118,6 +118,7 @@ type Tracker struct {
 
 	mu   sync.Mutex
 	base context.Context             // of the items being worked on; set by Run
+	over time.Time                   // when the time of grace was over; zero: it is not
 	runs map[string]map[int]*attempt // by operation and index
 }
 
@@ -357,8 +358,9 @@ func (t *Tracker) recovered(msg, id string) {
 // Run works on items until ctx is done. Then no item is started any more; those
 // in work have the time grace to end, before they are stopped and given back,
 // without loss of an attempt, for another process to do. Run returns when all of
-// this is done, nil if that is because ctx is done. It must not be called again
-// before it has returned.
+// this is done, nil if that is because ctx is done. A store that does not answer is
+// not waited for: items that could not be given back are begun again when their claims
+// have lapsed. Run must not be called again before it has returned.
 func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	if t.cfg.Handler == nil {
 		return errors.New("no handler to run items with")
@@ -371,7 +373,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopping)
 	t.mu.Lock()
-	t.base = base
+	t.base, t.over = base, time.Time{}
 	t.mu.Unlock()
 	if t.cfg.Exclusive {
 		if err := t.cfg.Store.Recover(ctx, t.cfg.Worker); err != nil {
@@ -406,6 +408,9 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-done:
 	case <-timer.C:
+		t.mu.Lock()
+		t.over = time.Now()
+		t.mu.Unlock()
 		stop(errStopping)
 		<-done
 	}
@@ -574,31 +579,66 @@ func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o
 	return t.cfg.Handler.Handle(ctx, &claim, progress)
 }
 
+// lastWait is how long recording an outcome is tried when the time of grace is over.
+const lastWait = 5 * time.Second
+
+// patience returns a context for recording an outcome that there is since a time. It
+// has an end if the process is to stop.
+func (t *Tracker) patience(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.over.IsZero():
+		return context.WithCancel(ctx)
+	case t.over.After(since):
+		since = t.over
+	}
+	return context.WithDeadline(ctx, since.Add(lastWait))
+}
+
 // finish records the outcome of an attempt.
 func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) error {
 	c.Item.Progress = max(c.Item.Progress, a.value())
-	op, err := t.cfg.Store.Finish(ctx, c, o)
+	since := time.Now()
+	// ask calls f. It tells whether there is no use in calling it again.
+	ask := func(f func(context.Context) error) (over bool) {
+		limited, cancel := t.patience(ctx, since)
+		defer cancel()
+		err := f(limited)
+		return err != nil && limited.Err() != nil
+	}
+	var op *Operation
+	var err error
+	record := func(ctx context.Context) error {
+		op, err = t.cfg.Store.Finish(ctx, c, o)
+		return err
+	}
+	over := ask(record)
 	// A store that is out of order for a moment must not cost the work. The
 	// claim is renewed meanwhile, or lost.
 	unsure := false
 	for delay := 50 * time.Millisecond; err != nil && !errors.Is(err, ErrLost); delay = min(2*delay, 5*time.Second) {
 		unsure = true
 		t.cfg.Log.Error("outcome cannot be recorded", "operation", c.Operation, "index", c.Index, "error", err)
-		if t.stopping() && delay > time.Second {
+		if over {
 			return fmt.Errorf("finish: %w", err)
 		}
 		time.Sleep(delay)
-		op, err = t.cfg.Store.Finish(ctx, c, o)
+		over = ask(record)
 	}
 	final := err == nil && op.State.Final()
 	if err != nil && unsure {
 		// A call may have failed only after it had done its work.
 		for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
-			if op, err = t.recorded(ctx, c, o); err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist) {
+			over := ask(func(ctx context.Context) error {
+				op, err = t.recorded(ctx, c, o)
+				return err
+			})
+			if err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist) {
 				break
 			}
 			// The results may be somebody's by now. They must stay until that is known.
-			if t.stopping() && delay > time.Second {
+			if over {
 				return fmt.Errorf("finish: %w", err)
 			}
 			time.Sleep(delay)
@@ -643,13 +683,6 @@ func (t *Tracker) recorded(ctx context.Context, c *Claim, o Outcome) (*Operation
 		return nil, ErrLost
 	}
 	return op, nil
-}
-
-// stopping tells whether the time of grace is over.
-func (t *Tracker) stopping() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.base.Err() != nil
 }
 
 // sweepInterval is how often Run sweeps: often enough for both time limits.

@@ -567,6 +567,43 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// mute is a store that answers Finish as little as its user waits.
+type mute struct{ status.Store }
+
+func (mute) Finish(ctx context.Context, _ *status.Claim, _ status.Outcome) (*status.Operation, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("%w: %w", status.ErrUnavailable, ctx.Err())
+}
+
+// TestStopWithoutStore stops a tracker whose store does not answer: it does not wait for
+// that, and keeps the results, of which it does not know whether they were recorded.
+func TestStopWithoutStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := status.NewMemStore()
+		started := make(chan struct{}, 1)
+		tr := newTracker(t, status.Config{Store: mute{s}, Lease: 10 * time.Second,
+			Discard: func(context.Context, []status.File) { t.Error("results were discarded") },
+			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
+				started <- struct{}{}
+				<-ctx.Done()
+				time.Sleep(8 * time.Second) // an engine ends slowly; its outcome has its time all the same
+				return succeed(ctx, c, p)
+			})})
+		stop := run(t, tr, time.Second)
+		op := submit(t, tr, "alice", "pdf")
+		<-started
+		start := time.Now()
+		stop()
+		if took := time.Since(start); took < 10*time.Second || took > 20*time.Second {
+			t.Errorf("stopped after %v", took)
+		}
+		if got, err := s.Get(t.Context(), op.ID); err != nil || got.Items[0].State != status.Running {
+			t.Errorf("operation is %+v, %v", got, err)
+		}
+	})
+}
+
 // frozen is a store whose user has lost touch with it: no heartbeat gets through.
 type frozen struct{ status.Store }
 

@@ -26,6 +26,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -293,6 +294,36 @@ func (s *Server) end(sig syscall.Signal) error {
 		return err
 	}
 	<-p.done
+	return nil
+}
+
+// Freeze stops all processes of the server from doing anything until Thaw: connections
+// to it stay, without an answer, and new ones get none.
+func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+
+// Thaw ends Freeze.
+func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
+
+// signal sends a signal to the server and then to its children, of which there are no
+// more if it is frozen.
+func (s *Server) signal(sig syscall.Signal) error {
+	pid := s.process.cmd.Process.Pid
+	if err := syscall.Kill(pid, sig); err != nil {
+		return err
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	if err != nil {
+		return err
+	}
+	for child := range strings.FieldsSeq(string(children)) {
+		n, err := strconv.Atoi(child)
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(n, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
 	return nil
 }
 

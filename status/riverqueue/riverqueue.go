@@ -43,6 +43,7 @@ import (
 	"regexp"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -213,6 +214,8 @@ type run struct {
 	ctx    context.Context // of Run
 
 	timers sync.WaitGroup  // items that wait to be tried again
+	active atomic.Int64    // items in work
+	closed atomic.Bool     // nothing is begun any more
 	queues map[string]bool // that are worked on
 }
 
@@ -260,15 +263,44 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		return err
 	}
 	r.look(ctx)
-	err = r.client.Stop(plain)
+	if !r.stop(plain) {
+		r.log.Warn("the database does not answer: the tickets of this process are left to others")
+		return nil
+	}
 	flush, cancel := context.WithTimeout(plain, issueTimeout)
 	defer cancel()
 	_ = q.Flush(flush) // else another process will find them
-	return err
+	return nil
+}
+
+// stopTimeout is how long the database is waited for when nothing is worked on any more.
+const stopTimeout = 3 * time.Second
+
+// stop waits for what is being worked on, and for River to record its ends. It fails if
+// the database does not answer; then nothing more is begun.
+func (r *run) stop(plain context.Context) bool {
+	for {
+		idle := r.active.Load() == 0
+		ctx, cancel := context.WithTimeout(plain, stopTimeout)
+		err := r.client.Stop(ctx)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if !idle {
+			continue
+		}
+		r.closed.Store(true)
+		if r.active.Load() == 0 {
+			return false
+		}
+		r.closed.Store(false)
+	}
 }
 
 // start starts the client, when the database can be reached.
 func (r *run) start(plain context.Context) error {
+	defer context.AfterFunc(r.ctx, func() { r.stop(plain) })() // it may wait for an answer
 	for {
 		err := r.client.Start(plain)
 		if err == nil || r.ctx.Err() != nil {
@@ -297,6 +329,11 @@ const failureDelay = time.Second
 
 // Work has the item of a ticket worked on. It implements [river.Worker].
 func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
+	r.active.Add(1)
+	defer r.active.Add(-1)
+	if r.closed.Load() {
+		return river.JobSnooze(0)
+	}
 	a := job.Args
 	err := r.work(ctx, status.Ref{Operation: a.Operation, Index: a.Index})
 	if err == nil {
@@ -315,7 +352,9 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	// If the item was given back it has lost this ticket; it gets another one
 	// when it is due. Otherwise this one is still good.
 	mine, l := true, sqlstore.Lane{}
-	err = r.pool.QueryRow(context.WithoutCancel(ctx), `SELECT coalesce(ticket = $3, false), queue, owner FROM items
+	ask, cancel := r.asking(ctx)
+	defer cancel()
+	err = r.pool.QueryRow(ask, `SELECT coalesce(ticket = $3, false), queue, owner FROM items
 		WHERE operation = $1 AND idx = $2 AND finished_ms IS NULL`,
 		a.Operation, a.Index, job.ID).Scan(&mine, &l.Queue, &l.Owner)
 	switch {
@@ -333,6 +372,15 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	return nil
 }
 
+// asking returns a context for asking the database what has become of a ticket.
+func (r *run) asking(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := issueTimeout
+	if r.ctx.Err() != nil {
+		limit = stopTimeout
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
 // parallelDelay is the time before a ticket is issued again for an item that was not
 // begun because its owner has a limit. Usually the end of another item has one
 // issued before.
@@ -342,7 +390,9 @@ const parallelDelay = 200 * time.Millisecond
 // another one when an item of its owner has ended.
 func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
 	var l sqlstore.Lane
-	err := r.db.LoosePool().QueryRow(context.WithoutCancel(ctx), `UPDATE items SET ticket = NULL
+	ask, cancel := r.asking(ctx)
+	defer cancel()
+	err := r.db.LoosePool().QueryRow(ask, `UPDATE items SET ticket = NULL
 		WHERE operation = $1 AND idx = $2 AND ticket = $3 RETURNING queue, owner`,
 		job.Args.Operation, job.Args.Index, job.ID).Scan(&l.Queue, &l.Owner)
 	switch {

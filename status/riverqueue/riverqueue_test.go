@@ -702,6 +702,52 @@ func TestStop(t *testing.T) {
 	second.noTickets(t)
 }
 
+// TestStopWithoutAnswer stops a node whose database does not answer any more: it does
+// not wait for that, and what it had in work goes on elsewhere.
+func TestStopWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() }) // after that of the nodes
+	url := server.Database(t)
+	if err := prepare(url); err != nil {
+		t.Fatal(err)
+	}
+	first := newNode(t, url, map[string]int{"pdf": 2}, obey, quick)
+	stop := first.run(t, 0)
+	op := first.submit(t, "alice", "pdf", "pdf", "pdf")
+	first.until(t, op, func(op *status.Operation) bool { return running(op) && op.Items[1].State == status.Running })
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+		if err := first.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(90 * time.Second): // a quarter of it is enough
+		t.Error("the node waits for the database")
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	second := newNode(t, url, map[string]int{"pdf": 2}, nil, quick)
+	second.run(t, 0)
+	for i, it := range second.wait(t, op).Items {
+		if it.State != status.Completed || it.Attempt > 2 {
+			t.Errorf("item %d is %+v, want it to be done at the second attempt at the latest", i, it)
+		}
+	}
+}
+
 // TestOutage has the server crash and come back while items are worked on: all are
 // done, and none is taken from the one who works on it.
 func TestOutage(t *testing.T) {

@@ -88,7 +88,9 @@ func (p *postgres) publish(ctx context.Context) {
 		case <-p.feed.wake:
 		}
 		for _, payload := range p.feed.take() {
-			_, err := p.loose.Exec(ctx, `SELECT pg_notify($1, $2)`, feedChannel, payload)
+			wait, cancel := context.WithTimeout(ctx, longest)
+			_, err := p.loose.Exec(wait, `SELECT pg_notify($1, $2)`, feedChannel, payload)
+			cancel()
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("other processes cannot be told of changes", "err", err)
 				break
@@ -142,7 +144,11 @@ func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(context.WithoutCancel(ctx))
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = c.Close(end)
+	}()
 	if _, err := c.Exec(ctx, "LISTEN "+feedChannel); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -164,6 +165,70 @@ func TestEndAtCommit(t *testing.T) {
 				t.Errorf("the operation is %+v, %v", op, err)
 			}
 		})
+	}
+}
+
+// A database that does not answer is no reason to give an item up.
+func TestNoAnswerAtEnd(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse(pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	to := u.Host
+	var armed atomic.Bool // the next connection that locks an operation gets no answer
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go func() { io.Copy(client, server); client.Close() }()
+			go func() {
+				defer client.Close()
+				defer server.Close()
+				for buf := make([]byte, 64<<10); ; {
+					n, err := client.Read(buf)
+					if err != nil {
+						return
+					}
+					if bytes.Contains(buf[:n], []byte("FOR NO KEY UPDATE")) && armed.CompareAndSwap(true, false) {
+						io.Copy(io.Discard, client)
+						return
+					}
+					if _, err := server.Write(buf[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	u.Host = ln.Addr().String()
+	s := openURL(t, u.String()).Operations()
+	c := claimed(t, s)
+	armed.Store(true)
+	outcome := status.Outcome{Results: []status.File{{Key: "result", Size: 1}}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err = s.Finish(ctx, c, outcome); !errors.Is(err, status.ErrUnavailable) || errors.Is(err, status.ErrLost) {
+		t.Errorf("without an answer: got %v, want status.ErrUnavailable", err)
+	}
+	if armed.Load() {
+		t.Fatal("all connections were answered")
+	}
+	op, err := s.Finish(t.Context(), c, outcome)
+	if err != nil || op.State != status.Completed {
+		t.Errorf("the operation is %+v, %v", op, err)
 	}
 }
 

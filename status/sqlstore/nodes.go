@@ -153,6 +153,8 @@ func (l *locks) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.c != nil {
-		_ = l.c.Close(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = l.c.Close(ctx)
 	}
 }

@@ -459,10 +459,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		it, err := scanItem(after{t.row(ctx, `SELECT `+listening+`, `+itemColumns+` FROM items
 			WHERE operation = $2 AND idx = $3 AND token = $4 AND state = 'running' AND due_ms > $1`,
 			millis(s.db.engine.alive()), c.Operation, c.Index, c.Token), &listeners})
-		if op == nil || errors.Is(err, sql.ErrNoRows) {
+		switch {
+		case errors.Is(err, sql.ErrNoRows), err == nil && op == nil:
 			return status.ErrLost
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		it.Progress = max(it.Progress, c.Item.Progress)

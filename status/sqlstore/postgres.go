@@ -74,7 +74,9 @@ var timeouts = map[string]string{
 	"application_name":                    "filewright",
 }
 
-// longest is the longest time that a transaction may take.
+// longest is the longest time that a transaction may take, or a query beside them. A
+// server that is gone without a word, with its host or behind a broken network, is
+// found out by nothing else for a quarter of an hour.
 const longest = 30 * time.Second
 
 func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
@@ -135,10 +137,25 @@ func (p *postgres) close() error {
 	return nil
 }
 
+// closeTimeout is how long connections that are in use are waited for.
+const closeTimeout = 3 * time.Second
+
+// closePools closes all connections. Those that are still in use after a while, by who
+// waits for a server that does not answer, are closed when they are not any more.
 func (p *postgres) closePools() {
-	p.pool.Close()
-	if p.loose != nil {
-		p.loose.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		var both sync.WaitGroup
+		defer both.Wait()
+		both.Go(p.pool.Close)
+		if p.loose != nil {
+			both.Go(p.loose.Close)
+		}
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
 	}
 }
 
@@ -349,7 +366,23 @@ func broken(c *pgxpool.Conn, err error) error {
 	return err
 }
 
+// asking calls f, which only reads, with a context that ends after the longest time.
+func asking(ctx context.Context, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	err := f(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && !errors.Is(err, status.ErrUnavailable) {
+		err = fmt.Errorf("%w: no answer within %v: %w", status.ErrUnavailable, longest, err)
+	}
+	return err
+}
+
 func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) error {
+	return asking(ctx, func(ctx context.Context) error { return p.read(ctx, f) })
+}
+
+// read is view without its limit.
+func (p *postgres) read(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -370,22 +403,28 @@ func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) 
 	}
 	defer c.Release()
 	t := &pgTx{conn: c.Conn(), begun: true}
-	defer t.rollback(context.WithoutCancel(ctx))
+	defer func() {
+		end, cancel := plain(context.WithoutCancel(ctx))
+		defer cancel()
+		t.rollback(end)
+	}()
 	return told(broken(c, f(ctx, t)))
 }
 
 // each runs a query, which sees one state of the database by itself.
 func (p *postgres) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	args = texts(args)
-	var rows pgx.Rows
-	err := p.retry(ctx, func() (err error) {
-		rows, err = p.pool.Query(ctx, text, args...)
-		return err
+	return asking(ctx, func(ctx context.Context) error {
+		var rows pgx.Rows
+		err := p.retry(ctx, func() (err error) {
+			rows, err = p.pool.Query(ctx, text, args...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return scan(rows, f)
 	})
-	if err != nil {
-		return err
-	}
-	return scan(rows, f)
 }
 
 func scan(rows pgx.Rows, f func(scanner) error) error {
@@ -400,6 +439,15 @@ func scan(rows pgx.Rows, f func(scanner) error) error {
 
 // get reads an operation in one round trip.
 func (p *postgres) get(ctx context.Context, id string) (op *status.Operation, err error) {
+	err = asking(ctx, func(ctx context.Context) (err error) {
+		op, err = p.getNow(ctx, id)
+		return err
+	})
+	return op, err
+}
+
+// getNow is get without its limit.
+func (p *postgres) getNow(ctx context.Context, id string) (op *status.Operation, err error) {
 	var result pgx.BatchResults
 	send := func() error {
 		b := new(pgx.Batch)
@@ -624,6 +672,8 @@ type clock struct {
 // set asks the database for its time. As long as that may be the time of this
 // process it is taken to be.
 func (c *clock) set(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	before := time.Now()
 	var us int64
 	if err := pool.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us); err != nil {
