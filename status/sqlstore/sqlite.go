@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		return nil, err
 	}
 	db.w = &writer{pool: p}
+	if err = connect(ctx, p.db); err != nil {
+		return nil, err
+	}
 	if err = db.migrate(ctx); err != nil {
 		return nil, err
 	}
@@ -69,6 +73,27 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		return nil, err
 	}
 	return db, db.view(ctx, func(context.Context, tx) error { return nil })
+}
+
+// busyTimeout is how long others are waited for.
+const busyTimeout = 10 * time.Second
+
+// connect makes the first connection of db. Of several processes that turn a new database
+// to write-ahead logging at once SQLite refuses some, as they would wait for each other,
+// without waiting for the busy timeout.
+func connect(ctx context.Context, db *sql.DB) error {
+	for end := time.Now().Add(busyTimeout); ; {
+		err := db.PingContext(ctx)
+		var code interface{ Code() int }
+		if !errors.As(err, &code) || code.Code()&0xff != sqliteBusy || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond + rand.N(20*time.Millisecond)):
+		}
+	}
 }
 
 func dsn(path string, q url.Values) string {
@@ -94,9 +119,8 @@ func (db *sqlite) migrate(ctx context.Context) error {
 	if have < want && db.lock == nil {
 		// Whoever holds the lock may just be doing the same. On a busy disk that
 		// takes its time, but the version grows.
-		const patience = 10 * time.Second
 		var f *os.File
-		for end := time.Now().Add(patience); ; {
+		for end := time.Now().Add(busyTimeout); ; {
 			if f, err = lock(db.path + ".lock"); err == nil {
 				defer f.Close()
 			} else if !errors.Is(err, ErrLocked) {
@@ -108,7 +132,7 @@ func (db *sqlite) migrate(ctx context.Context) error {
 				return err2
 			}
 			if have > before {
-				end = time.Now().Add(patience)
+				end = time.Now().Add(busyTimeout)
 			}
 			if err == nil || have >= want {
 				break

@@ -298,10 +298,11 @@ func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
 	return err
 }
 
-// Result codes of SQLite (sqlite3.h) that mean a full disk.
+// Result codes of SQLite (sqlite3.h).
 const (
-	sqliteFull    = 13
-	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the log cannot grow
+	sqliteBusy    = 5          // others have locked it; in the lowest byte
+	sqliteFull    = 13         // the disk is full
+	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: so is it, as the index of the log cannot grow
 )
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
