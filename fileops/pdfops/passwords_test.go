@@ -139,6 +139,8 @@ func TestResetKeepsPermissions(t *testing.T) {
 func TestPasswordsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	files := make(map[string]*fileops.File)
+	// As a program may do that uses pdfcpu itself, while our actions run. Once they
+	// read the same global: the race detector tells.
 	api.DisableConfigDir()
 	for name, conf := range map[string]*model.Configuration{
 		"pdfcpu AES 256": model.NewAESConfiguration("user", "owner", 256), "pdfcpu AES 128": model.NewAESConfiguration("user", "owner", 128),

@@ -8,31 +8,28 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"sync"
 
-	"github.com/pdfcpu/pdfcpu/pkg/api"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file fences what pdfcpu keeps per process. Its first default
-// configuration creates a directory in the user's home and fills a global that
-// nothing guards, unless that was switched off before; and what it reads with a
-// configuration writes into it, so that none may be shared.
-
-var configDir sync.Once
+// This file fences what pdfcpu keeps per process. Its default configuration
+// reads a global that nothing guards, and unless that says otherwise creates a
+// directory in the user's home. The program we are part of may use pdfcpu too
+// and set that as it likes, at any time: so a configuration is made here, from
+// what reading looks at. Reading also writes into it, so that none is shared.
 
 func newConfiguration(password string) *model.Configuration {
-	configDir.Do(api.DisableConfigDir)
-	conf := model.NewDefaultConfiguration()
-	conf.Cmd = model.LISTINFO // needs no permission
-	conf.ValidationMode = model.ValidationRelaxed
-	conf.Offline = true
-	conf.Optimize = false
-	conf.OptimizeBeforeWriting = false
-	conf.OptimizeResourceDicts = false // loses fonts of some files
-	conf.UserPW = password
+	conf := &model.Configuration{
+		Reader15:       true,
+		ValidationMode: model.ValidationRelaxed,
+		Eol:            types.EolLF,
+		Offline:        true,
+		Cmd:            model.LISTINFO, // needs no permission
+		UserPW:         password,
+		Limits:         model.DefaultResourceLimits(),
+	}
 	conf.Limits.MaxStreamBytes = maxFile
 	conf.Limits.MaxDecodeBytes = maxDecoded
 	conf.Limits.MaxObjectCount = maxObjects
