@@ -596,52 +596,50 @@ func (t *Tracker) patience(ctx context.Context, since time.Time) (context.Contex
 	return context.WithDeadline(ctx, since.Add(lastWait))
 }
 
+// insist has f ask the store until it has got an answer. It fails if the process is to
+// stop, and an outcome that there is since a time has had its time.
+func (t *Tracker) insist(ctx context.Context, since time.Time, f func(context.Context) (answered bool)) bool {
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		limited, cancel := t.patience(ctx, since)
+		answered := f(limited)
+		over := limited.Err() != nil
+		cancel()
+		if answered || over {
+			return answered
+		}
+		time.Sleep(delay)
+	}
+}
+
 // finish records the outcome of an attempt.
 func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) error {
 	c.Item.Progress = max(c.Item.Progress, a.value())
 	since := time.Now()
-	// ask calls f. It tells whether there is no use in calling it again.
-	ask := func(f func(context.Context) error) (over bool) {
-		limited, cancel := t.patience(ctx, since)
-		defer cancel()
-		err := f(limited)
-		return err != nil && limited.Err() != nil
-	}
 	var op *Operation
 	var err error
-	record := func(ctx context.Context) error {
-		op, err = t.cfg.Store.Finish(ctx, c, o)
-		return err
-	}
-	over := ask(record)
 	// A store that is out of order for a moment must not cost the work. The
 	// claim is renewed meanwhile, or lost.
 	unsure := false
-	for delay := 50 * time.Millisecond; err != nil && !errors.Is(err, ErrLost); delay = min(2*delay, 5*time.Second) {
+	if !t.insist(ctx, since, func(ctx context.Context) bool {
+		op, err = t.cfg.Store.Finish(ctx, c, o)
+		if err == nil || errors.Is(err, ErrLost) {
+			return true
+		}
 		unsure = true
 		t.cfg.Log.Error("outcome cannot be recorded", "operation", c.Operation, "index", c.Index, "error", err)
-		if over {
-			return fmt.Errorf("finish: %w", err)
-		}
-		time.Sleep(delay)
-		over = ask(record)
+		return false
+	}) {
+		return fmt.Errorf("finish: %w", err)
 	}
 	final := err == nil && op.State.Final()
 	if err != nil && unsure {
-		// A call may have failed only after it had done its work.
-		for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
-			over := ask(func(ctx context.Context) error {
-				op, err = t.recorded(ctx, c, o)
-				return err
-			})
-			if err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			// The results may be somebody's by now. They must stay until that is known.
-			if over {
-				return fmt.Errorf("finish: %w", err)
-			}
-			time.Sleep(delay)
+		// A call may have failed only after it had done its work. The results may be
+		// somebody's by now, and must stay until that is known.
+		if !t.insist(ctx, since, func(ctx context.Context) bool {
+			op, err = t.recorded(ctx, c, o)
+			return err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist)
+		}) {
+			return fmt.Errorf("finish: %w", err)
 		}
 		final = err == nil && op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
 	}

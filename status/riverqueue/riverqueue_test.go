@@ -34,6 +34,17 @@ func prepare(url string) error {
 	return errors.Join(err, db.Close())
 }
 
+// ownServer returns a server for one test, and the URL of a database on it.
+func ownServer(t *testing.T) (server *pgtest.Server, url string) {
+	t.Helper()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() }) // after that of the nodes
+	return server, server.Database(t)
+}
+
 // A node is a process that shares a database, as far as a test is concerned.
 type node struct {
 	*status.Tracker
@@ -706,12 +717,7 @@ func TestStop(t *testing.T) {
 // not wait for that, and what it had in work goes on elsewhere.
 func TestStopWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() }) // after that of the nodes
-	url := server.Database(t)
+	server, url := ownServer(t)
 	if err := prepare(url); err != nil {
 		t.Fatal(err)
 	}
@@ -752,12 +758,7 @@ func TestStopWithoutAnswer(t *testing.T) {
 // done, and none is taken from the one who works on it.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() }) // after that of the nodes
-	url := server.Database(t)
+	server, url := ownServer(t)
 	back := make(chan struct{})
 	work := func(ctx context.Context, c *status.Claim) status.Outcome {
 		select {
@@ -793,6 +794,7 @@ func TestOutage(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	close(back)
 	var got *status.Operation
+	var err error
 	for {
 		if got, err = nodes[1].Wait(t.Context(), "alice", op.ID); err == nil {
 			break

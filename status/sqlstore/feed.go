@@ -144,11 +144,7 @@ func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = c.Close(end)
-	}()
+	defer hangUp(c)
 	if _, err := c.Exec(ctx, "LISTEN "+feedChannel); err != nil {
 		return err
 	}

@@ -76,29 +76,52 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// A deathbed is a proxy before PostgreSQL. When it is armed, the next commit is the last
+// proxied returns the URL of a new database behind a proxy, which has hand take what it
+// passes on. When hand returns the connections are closed.
+func proxied(t *testing.T, hand func(client, server net.Conn)) string {
+	t.Helper()
+	u, err := url.Parse(pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	to := u.Host
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go func() {
+				defer client.Close()
+				defer server.Close()
+				hand(client, server)
+			}()
+		}
+	}()
+	u.Host = ln.Addr().String()
+	return u.String()
+}
+
+// A deathbed is what a proxy before PostgreSQL does. When it is armed, the next commit is the last
 // thing that the server does for a connection: it says that it ends (57P01), after
 // the word that it has committed, or instead of it.
 type deathbed struct {
-	net.Listener
-	to    string
 	armed atomic.Pointer[string] // "after" or "instead"
 }
 
-func (d *deathbed) serve() {
-	for {
-		client, err := d.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", d.to)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		go func() { io.Copy(server, client); server.Close() }()
-		go func() { d.answer(client, server); client.Close(); server.Close() }()
-	}
+func (d *deathbed) hand(client, server net.Conn) {
+	go func() { io.Copy(server, client); server.Close() }()
+	d.answer(client, server)
 }
 
 // answer hands on what the server says: messages of a byte for their type, a length
@@ -135,23 +158,12 @@ func TestEndAtCommit(t *testing.T) {
 	for how, sure := range map[string]bool{"after": true, "instead": false} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			u, err := url.Parse(pgtest.New(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ln.Close()
-			d := &deathbed{Listener: ln, to: u.Host}
-			go d.serve()
-			u.Host = ln.Addr().String()
-			s := openURL(t, u.String()).Operations()
+			d := new(deathbed)
+			s := openURL(t, proxied(t, d.hand)).Operations()
 			c := claimed(t, s)
 			d.armed.Store(&how)
 			outcome := status.Outcome{Results: []status.File{{Key: "result", Size: 1}}}
-			_, err = s.Finish(t.Context(), c, outcome)
+			_, err := s.Finish(t.Context(), c, outcome)
 			switch {
 			case d.armed.Load() != nil:
 				t.Fatal("nothing was committed")
@@ -171,56 +183,29 @@ func TestEndAtCommit(t *testing.T) {
 // A database that does not answer is no reason to give an item up.
 func TestNoAnswerAtEnd(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	to := u.Host
 	var armed atomic.Bool // the next connection that locks an operation gets no answer
-	go func() {
-		for {
-			client, err := ln.Accept()
+	s := openURL(t, proxied(t, func(client, server net.Conn) {
+		go func() { io.Copy(client, server); client.Close() }()
+		for buf := make([]byte, 64<<10); ; {
+			n, err := client.Read(buf)
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", to)
-			if err != nil {
-				client.Close()
-				continue
+			if bytes.Contains(buf[:n], []byte("FOR NO KEY UPDATE")) && armed.CompareAndSwap(true, false) {
+				io.Copy(io.Discard, client)
+				return
 			}
-			go func() { io.Copy(client, server); client.Close() }()
-			go func() {
-				defer client.Close()
-				defer server.Close()
-				for buf := make([]byte, 64<<10); ; {
-					n, err := client.Read(buf)
-					if err != nil {
-						return
-					}
-					if bytes.Contains(buf[:n], []byte("FOR NO KEY UPDATE")) && armed.CompareAndSwap(true, false) {
-						io.Copy(io.Discard, client)
-						return
-					}
-					if _, err := server.Write(buf[:n]); err != nil {
-						return
-					}
-				}
-			}()
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
 		}
-	}()
-	u.Host = ln.Addr().String()
-	s := openURL(t, u.String()).Operations()
+	})).Operations()
 	c := claimed(t, s)
 	armed.Store(true)
 	outcome := status.Outcome{Results: []status.File{{Key: "result", Size: 1}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err = s.Finish(ctx, c, outcome); !errors.Is(err, status.ErrUnavailable) || errors.Is(err, status.ErrLost) {
+	if _, err := s.Finish(ctx, c, outcome); !errors.Is(err, status.ErrUnavailable) || errors.Is(err, status.ErrLost) {
 		t.Errorf("without an answer: got %v, want status.ErrUnavailable", err)
 	}
 	if armed.Load() {

@@ -153,8 +153,6 @@ func (l *locks) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.c != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = l.c.Close(ctx)
+		hangUp(l.c)
 	}
 }

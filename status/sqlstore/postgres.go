@@ -366,6 +366,13 @@ func broken(c *pgxpool.Conn, err error) error {
 	return err
 }
 
+// hangUp closes a connection of its own, whether the server answers or not.
+func hangUp(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
 // asking calls f, which only reads, with a context that ends after the longest time.
 func asking(ctx context.Context, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, longest)

@@ -49,8 +49,9 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 			return nil, err
 		}
 	}
+	busyPragma := fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
 	p, err := newPool(1, dsn(path, url.Values{"_pragma": {
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		busyPragma, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"secure_delete(1)", "journal_size_limit(67108864)", "cache_size(-16000)",
 	}, "_txlock": {"immediate"}}))
 	if err != nil {
@@ -68,7 +69,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		n = max(4, runtime.GOMAXPROCS(0))
 	}
 	if db.r, err = newPool(n, dsn(path, url.Values{"_pragma": {
-		"busy_timeout(10000)", "query_only(1)", "cache_size(-8000)",
+		busyPragma, "query_only(1)", "cache_size(-8000)",
 	}})); err != nil {
 		return nil, err
 	}
@@ -84,8 +85,7 @@ const busyTimeout = 10 * time.Second
 func connect(ctx context.Context, db *sql.DB) error {
 	for end := time.Now().Add(busyTimeout); ; {
 		err := db.PingContext(ctx)
-		var code interface{ Code() int }
-		if !errors.As(err, &code) || code.Code()&0xff != sqliteBusy || time.Now().After(end) {
+		if sqliteCode(err)&0xff != sqliteBusy || time.Now().After(end) {
 			return err
 		}
 		select {

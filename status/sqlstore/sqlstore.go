@@ -284,12 +284,9 @@ func (db *DB) LoosePool() *pgxpool.Pool {
 // If the disk is full the error matches syscall.ENOSPC.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
 	err := db.engine.tx(ctx, f)
-	var code interface{ Code() int } // of SQLite's driver
-	if errors.As(err, &code) {
-		switch code.Code() {
-		case sqliteFull, sqliteShmSize:
-			return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-		}
+	switch sqliteCode(err) {
+	case sqliteFull, sqliteShmSize:
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 	}
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) && pe.Code == "53100" { // disk full
@@ -304,6 +301,15 @@ const (
 	sqliteFull    = 13         // the disk is full
 	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: so is it, as the index of the log cannot grow
 )
+
+// sqliteCode returns the result code of SQLite in err, 0 if there is none.
+func sqliteCode(err error) int {
+	var code interface{ Code() int } // of SQLite's driver
+	if !errors.As(err, &code) {
+		return 0
+	}
+	return code.Code()
+}
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.engine.view(ctx, f)
