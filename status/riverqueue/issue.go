@@ -132,14 +132,16 @@ func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) err
 		return err
 	}
 	b = pgx.Batch{}
-	if err := q.insertTickets(ctx, tx, found, &b); err != nil || b.Len() == 0 {
+	if err := q.insertTickets(ctx, tx, found, &b); err != nil {
 		return err
 	}
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// ready is items that get tickets.
+// ready is items of lanes that get tickets.
 type ready struct {
+	queues, owners []string // of the lanes
+
 	jobs       []river.InsertManyParams
 	operations []string
 	indexes    []int
@@ -219,7 +221,7 @@ func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 	for i, l := range lanes {
 		queues[i], owners[i] = l.Queue, l.Owner
 	}
-	found := new(ready)
+	found := &ready{queues: queues, owners: owners}
 	last, n := sqlstore.Lane{}, 0 // tickets found for a lane
 	read := func(rows pgx.Rows) error {
 		var a args
@@ -238,27 +240,29 @@ func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
 		})
 		return err
 	}
-	b.Queue(promote, queues, owners)
 	b.Queue(waitingFree, queues, owners, q.o.Tickets).Query(read)
 	b.Queue(waitingLimited, owners, q.o.Tickets).Query(read)
 	return found
 }
 
-// insertTickets inserts tickets, and adds a statement to b that records them.
+// insertTickets inserts tickets, and adds statements to b that record them and have
+// the lanes served in turn.
 func (q *Queue) insertTickets(ctx context.Context, tx pgx.Tx, found *ready, b *pgx.Batch) error {
-	if len(found.jobs) == 0 {
-		return nil
+	if len(found.jobs) > 0 {
+		tickets, err := q.insert.InsertManyTx(ctx, tx, found.jobs)
+		if err != nil {
+			return err
+		}
+		ids := make([]int64, len(tickets))
+		for i, t := range tickets {
+			ids[i] = t.Job.ID
+		}
+		b.Queue(`UPDATE items i SET ticket = t.id
+			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
+			WHERE i.operation = t.operation AND i.idx = t.idx`, found.operations, found.indexes, ids)
 	}
-	tickets, err := q.insert.InsertManyTx(ctx, tx, found.jobs)
-	if err != nil {
-		return err
-	}
-	ids := make([]int64, len(tickets))
-	for i, t := range tickets {
-		ids[i] = t.Job.ID
-	}
-	b.Queue(`UPDATE items i SET ticket = t.id
-		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
-		WHERE i.operation = t.operation AND i.idx = t.idx`, found.operations, found.indexes, ids)
+	// Last, because until the commit whoever draws passes over the tickets that are
+	// promoted, and takes those behind them.
+	b.Queue(promote, found.queues, found.owners)
 	return nil
 }
