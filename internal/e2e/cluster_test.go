@@ -29,15 +29,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	pg, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	pg := pgtest.Own(t)
 	return &cluster{t: t, pg: pg, url: pg.Database(t), blobs: filepath.Join(t.TempDir(), "blobs")}
 }
 

@@ -199,11 +199,7 @@ func TestCluster(t *testing.T) {
 }
 
 func testCluster(t *testing.T, c *cluster) {
-	pg, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pg.Close() })
+	pg := pgtest.Own(t)
 	c.pg, c.url, c.lease, c.patient = pg, pg.Database(t), 4*time.Second, &host{client: newClient(10 * time.Second)}
 	out, err := exec.Command(binary, "keys", "create", "--database-url", c.url, "--name", "test").Output()
 	if err != nil {

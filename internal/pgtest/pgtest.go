@@ -78,6 +78,36 @@ func Empty(t testing.TB) string {
 	return server(t).database(t, "template1")
 }
 
+// Own returns a server for one test, which may stop and freeze it. It is closed when
+// the test ends.
+func Own(t testing.TB) *Server {
+	t.Helper()
+	s, err := Start(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// UntilLocked waits until a statement that contains a text waits for a lock. db is a
+// connection to the database where it does, or a pool of them.
+func UntilLocked(t testing.TB, db interface {
+	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
+}, text string) {
+	t.Helper()
+	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+		if err := db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%')`, text).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func server(t testing.TB) *Server {
 	t.Helper()
 	s := shared.Load()

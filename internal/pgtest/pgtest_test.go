@@ -51,15 +51,7 @@ func TestNew(t *testing.T) {
 // TestRestart lets a server crash and stop: what was stored is there again.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	s, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := pgtest.Own(t)
 	url := s.Database(t)
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -88,15 +80,7 @@ func TestRestart(t *testing.T) {
 // TestPrepare copies a database that was prepared.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
-	s, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := pgtest.Own(t)
 	failed := errors.New("failed")
 	if err := s.Prepare(func(string) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("error is %v, want %v", err, failed)

@@ -34,17 +34,6 @@ func prepare(url string) error {
 	return errors.Join(err, db.Close())
 }
 
-// ownServer returns a server for one test, and the URL of a database on it.
-func ownServer(t *testing.T) (server *pgtest.Server, url string) {
-	t.Helper()
-	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() }) // after that of the nodes
-	return server, server.Database(t)
-}
-
 // A node is a process that shares a database, as far as a test is concerned.
 type node struct {
 	*status.Tracker
@@ -182,15 +171,6 @@ func (n *node) count(t *testing.T, text string) (v int) {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// untilLocked waits until a statement with a text waits for a lock.
-func (n *node) untilLocked(t *testing.T, text string) {
-	t.Helper()
-	for n.count(t, `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%`+text+`%'`) == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // noTickets waits until there is nothing in the queue any more.
@@ -478,7 +458,7 @@ func TestDrawnWhileIssued(t *testing.T) {
 	if _, err := n.Submit(t.Context(), status.Operation{Owner: "alice", Action: "convert", Items: []status.Item{{Queue: "pdf"}}}); err != nil {
 		t.Fatal(err)
 	}
-	n.untilLocked(t, "INSERT INTO%river_job")
+	pgtest.UntilLocked(t, n.db.Pool(), "INSERT INTO%river_job")
 	if free := n.count(t, `SELECT count(*) FROM (SELECT FROM river_job WHERE state = 'available' FOR UPDATE SKIP LOCKED) AS j`); free != 1 {
 		t.Errorf("%d tickets can be drawn, want that of the first item", free)
 	}
@@ -673,7 +653,7 @@ func TestTakenAtTheEnd(t *testing.T) {
 		t.Fatal(tag, err)
 	}
 	close(end)
-	n.untilLocked(t, "JobSetState")
+	pgtest.UntilLocked(t, n.db.Pool(), "JobSetState")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -765,7 +745,8 @@ func TestStop(t *testing.T) {
 // not wait for that, and what it had in work goes on elsewhere.
 func TestStopWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	server, url := ownServer(t)
+	server := pgtest.Own(t)
+	url := server.Database(t)
 	if err := prepare(url); err != nil {
 		t.Fatal(err)
 	}
@@ -806,7 +787,8 @@ func TestStopWithoutAnswer(t *testing.T) {
 // done, and none is taken from the one who works on it.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	server, url := ownServer(t)
+	server := pgtest.Own(t)
+	url := server.Database(t)
 	back := make(chan struct{})
 	work := func(ctx context.Context, c *status.Claim) status.Outcome {
 		select {

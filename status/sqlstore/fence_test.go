@@ -54,11 +54,7 @@ func TestOvertaken(t *testing.T) {
 		_, err := s.Finish(t.Context(), c, status.Outcome{Results: []status.File{{Key: "late", Size: 1}}})
 		done <- err
 	}()
-	for waiting := 0; waiting == 0; time.Sleep(10 * time.Millisecond) {
-		if err := db.Pool().QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pgtest.UntilLocked(t, db.Pool(), "")
 	if err := other.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +108,9 @@ func proxied(t *testing.T, hand func(client, server net.Conn)) string {
 	return u.String()
 }
 
-// A deathbed is what a proxy before PostgreSQL does. When it is armed, the next commit is the last
-// thing that the server does for a connection: it says that it ends (57P01), after
-// the word that it has committed, or instead of it.
+// A deathbed is what a proxy before PostgreSQL does. When it is armed, the next
+// commit is the last thing that the server does for a connection: it says that it
+// ends (57P01), after the word that it has committed, or instead of it.
 type deathbed struct {
 	armed atomic.Pointer[string] // "after" or "instead"
 }

@@ -223,11 +223,7 @@ func TestChanges(t *testing.T) {
 // TestOutage has the server crash while claims are held and operations stored.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
+	server := pgtest.Own(t)
 	db := openURL(t, server.Database(t))
 	s := db.Operations()
 	create := func(id string) error {
