@@ -24,8 +24,7 @@ func newConfiguration(password string) *model.Configuration {
 	conf := &model.Configuration{
 		Reader15:       true,
 		ValidationMode: model.ValidationRelaxed,
-		Eol:            types.EolLF,
-		Offline:        true,
+		Offline:        true,           // should anything else be asked of it
 		Cmd:            model.LISTINFO, // needs no permission
 		UserPW:         password,
 		Limits:         model.DefaultResourceLimits(),
