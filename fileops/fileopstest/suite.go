@@ -13,8 +13,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
+	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -317,23 +318,50 @@ func (s Suite) backings(t *testing.T, f format.Format, args fileops.Args) {
 
 func (s Suite) atOnce(t *testing.T, f format.Format, args fileops.Args) {
 	in := s.inputs(t, f)
-	before := runtime.NumGoroutine()
+	label := pprof.Labels("test", t.Name())
 	var wg sync.WaitGroup
-	for range s.Concurrency {
-		wg.Go(func() {
-			if _, err := s.run(t.Context(), t, args, in...); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	pprof.Do(t.Context(), label, func(ctx context.Context) {
+		for range s.Concurrency {
+			wg.Go(func() {
+				if _, err := s.run(ctx, t, args, in...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 	wg.Wait()
+	// An engine may keep some goroutines for the next run.
+	most := s.Concurrency / 2
 	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > before+s.Concurrency/2 && time.Now().Before(deadline) {
+	for goroutinesOf(t, t.Name()) > most && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if n := runtime.NumGoroutine(); n > before+s.Concurrency/2 {
-		t.Errorf("%d goroutines after %d runs at once, %d before", n, s.Concurrency, before)
+	if n := goroutinesOf(t, t.Name()); n > most {
+		t.Errorf("%d goroutines are left after %d runs at once, at most %d may be", n, s.Concurrency, most)
 	}
+}
+
+// goroutinesOf returns the number of goroutines that carry the label "test"
+// with the given value. A goroutine inherits the labels of the one that starts
+// it, so the number does not depend on the tests that run beside this one.
+func goroutinesOf(t *testing.T, test string) int {
+	t.Helper()
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	// A record is "<count> @ <addresses>" and, if there are labels, the line
+	// `# labels: {"test":"<value>"}`.
+	want := fmt.Sprintf("%q:%q", "test", test)
+	total, count := 0, 0
+	for line := range strings.Lines(profile.String()) {
+		if before, _, ok := strings.Cut(line, " @ "); ok {
+			count, _ = strconv.Atoi(before)
+		} else if strings.HasPrefix(line, "# labels:") && strings.Contains(line, want) {
+			total += count
+		}
+	}
+	return total
 }
 
 func (s Suite) cancelled(t *testing.T, f format.Format, args fileops.Args) {

@@ -1,0 +1,32 @@
+package fileopstest
+
+import (
+	"context"
+	"runtime/pprof"
+	"sync"
+	"testing"
+)
+
+// Goroutines that other tests start do not count.
+func TestGoroutinesOf(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	start := func(label string, n int) {
+		pprof.Do(t.Context(), pprof.Labels("test", label), func(context.Context) {
+			for range n {
+				wg.Go(func() { <-end })
+			}
+		})
+	}
+	start(t.Name(), 5)
+	start("another test", 100)
+	if n := goroutinesOf(t, t.Name()); n != 5 {
+		t.Errorf("%d goroutines, want 5", n)
+	}
+	close(end)
+	wg.Wait()
+	if n := goroutinesOf(t, t.Name()); n != 0 {
+		t.Errorf("%d goroutines after their end, want 0", n)
+	}
+}
