@@ -91,7 +91,9 @@ var kinds = [...]struct {
 }
 
 // Message returns the text for people that goes with [Code]. It contains only
-// what a [Failure] was given for that purpose, never the text of other errors.
+// what a [Failure] was given for that purpose, never the text of other errors. A
+// path is in it only if the caller of the run named it: an input made by [Path] and
+// not renamed by [File.Named], or the directory of [ToDir].
 func Message(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the operation took too long and was stopped"
@@ -110,6 +112,10 @@ func Message(err error) string {
 	var u *UnsupportedError
 	if errors.As(err, &u) {
 		return u.Error()
+	}
+	var own *pathError
+	if errors.As(err, &own) {
+		return own.message()
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
@@ -137,6 +143,28 @@ type ParamError struct {
 
 // Error implements error.
 func (e *ParamError) Error() string { return fmt.Sprintf("parameter %q %s", e.Param, e.Reason) }
+
+// A pathError is an error of the operating system with a path that the caller of a
+// run has named.
+type pathError struct {
+	what string // what could not be done with which path
+	err  error
+}
+
+func (e *pathError) Error() string { return e.err.Error() }
+func (e *pathError) Unwrap() error { return e.err }
+
+// message says what is wrong, without other paths that are in the text of the error.
+func (e *pathError) message() string {
+	var errno syscall.Errno
+	switch {
+	case errors.As(e.err, &errno):
+		return e.what + ": " + errno.Error()
+	case errors.Is(e.err, errNotRegular):
+		return e.what + ": " + errNotRegular.Error()
+	}
+	return e.what
+}
 
 // An UnsupportedError reports that no registered action fits a request. It
 // matches errors.ErrUnsupported.

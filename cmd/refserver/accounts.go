@@ -28,7 +28,10 @@ first login. `, args)
 }
 
 // A database is where accounts and keys are kept.
-type database struct{ dir, url string }
+type database struct {
+	dir, url string
+	make     bool // the data directory, if there is none
+}
 
 func (d *database) register(fs *flag.FlagSet) {
 	registerDataDir(fs, &d.dir)
@@ -39,10 +42,13 @@ func (d *database) register(fs *flag.FlagSet) {
 func withAccounts(ctx context.Context, where database, do func(*account.Accounts) error) error {
 	o := sqlstore.Options{URL: where.url}
 	if where.url == "" {
+		o.Path = filepath.Join(where.dir, databaseName)
+		if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) && !where.make {
+			return fmt.Errorf("%s is not a data directory: there is no %s in it", where.dir, databaseName)
+		}
 		if err := os.MkdirAll(where.dir, 0o700); err != nil {
 			return err
 		}
-		o.Path = filepath.Join(where.dir, databaseName)
 	}
 	db, err := sqlstore.Open(ctx, o)
 	if err != nil {
@@ -90,7 +96,7 @@ func registerLimits(fs *flag.FlagSet, prefix, whose string, l *sqlstore.Limits) 
 }
 
 func createAccount(ctx context.Context, c *cli, args []string) error {
-	var where database
+	where := database{make: true}
 	var n account.NewAccount
 	var limits sqlstore.Limits
 	fs := c.flags("accounts create", "", "Makes an account and prints a password, alone, on standard output. It must be changed\nat the first login and cannot be shown again.")

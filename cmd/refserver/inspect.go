@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/filewright/filewright/capability"
@@ -107,6 +110,11 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	confined := set.Sandbox()
+	fmt.Fprintf(c.out, "\nEngines are confined by: %s (tier %d of 3).\n", cmp.Or(strings.Join(confined.Layers(), ", "), "nothing"), len(confined.Layers()))
+	for _, why := range confined.Missing() {
+		fmt.Fprintf(c.out, "  without %s\n", why)
+	}
 	if missing == 0 {
 		fmt.Fprintln(c.out, "\nEverything is here.")
 		return nil
@@ -127,13 +135,19 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 func convert(ctx context.Context, c *cli, args []string) error {
 	var e engineConfig
 	var params paramFlags
-	fs := c.flags("convert", " IN OUT", "Converts one file. The extension of OUT is the format; if the result has several\nfiles (the pages of a PDF as pictures), they are numbered.")
+	var force bool
+	fs := c.flags("convert", " IN OUT", "Converts one file. The extension of OUT is the format; if the result has several\nfiles (the pages of a PDF as pictures), they are numbered. A file that exists is\nreplaced with --force only.")
 	fs.Var(&params, "param", "further `NAME=VALUE` for the conversion; may be repeated")
+	fs.BoolVar(&force, "force", false, "replace files that exist")
 	e.register(fs)
 	if err := c.parse(fs, args, 2, 2); err != nil {
 		return err
 	}
 	in, out := fs.Arg(0), fs.Arg(1)
+	// What is wrong with the paths is known before the engines are.
+	if err := checkPaths(in, out, force); err != nil {
+		return err
+	}
 	set := probe(ctx, c, e)
 	defer set.Close()
 	reg, err := fileops.NewRegistry(set.Actions()...)
@@ -143,13 +157,18 @@ func convert(ctx context.Context, c *cli, args []string) error {
 	call := fileops.Args{"convert_to": string(format.Parse(out))}
 	maps.Copy(call, fileops.Args(params))
 	action, p, err := reg.Resolve("convert", []format.Format{format.Parse(in)}, call)
+	var param *fileops.ParamError
+	if errors.As(err, &param) && param.Param != "convert_to" {
+		fmt.Fprintf(c.err, "refserver convert: %v\n", err)
+		return errUsage
+	}
 	if err != nil {
 		return err
 	}
 	// Beside the target, so that the results need not be copied.
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".refserver-")
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
 	}
 	defer os.RemoveAll(dir)
 	var results []string
@@ -161,18 +180,87 @@ func convert(ctx context.Context, c *cli, args []string) error {
 	if err := r.Do(ctx, action, p, sink, fileops.Path(in)); err != nil {
 		return errors.New(fileops.Message(err))
 	}
-	for i, path := range results {
-		to := out
-		if len(results) > 1 {
+	to := make([]string, len(results))
+	for i := range results {
+		if to[i] = out; len(results) > 1 {
 			ext := filepath.Ext(out)
-			to = fmt.Sprintf("%s-%03d%s", strings.TrimSuffix(out, ext), i+1, ext)
+			to[i] = fmt.Sprintf("%s-%03d%s", strings.TrimSuffix(out, ext), i+1, ext)
 		}
-		if err := os.Rename(path, to); err != nil {
+		if err := checkTarget(to[i], force); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, to)
+	}
+	for i, path := range results {
+		if err := move(path, to[i], force); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, to[i])
 	}
 	return nil
+}
+
+// checkPaths says what is wrong with the paths of a conversion.
+func checkPaths(in, out string, force bool) error {
+	src, err := os.Stat(in)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot read %q: %w", in, withoutPath(err))
+	case !src.Mode().IsRegular():
+		return fmt.Errorf("cannot read %q: not a regular file", in)
+	}
+	if dst, err := os.Stat(out); err == nil && os.SameFile(src, dst) {
+		return fmt.Errorf("%q and %q are the same file", in, out)
+	}
+	switch st, err := os.Stat(filepath.Dir(out)); {
+	case err != nil:
+		return fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
+	case !st.IsDir():
+		return fmt.Errorf("cannot write to %q: not a directory", filepath.Dir(out))
+	}
+	return checkTarget(out, force)
+}
+
+// checkTarget says whether a result may be put at a path.
+func checkTarget(path string, force bool) error {
+	switch st, err := os.Lstat(path); {
+	case errors.Is(err, iofs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot write to %q: %w", path, withoutPath(err))
+	case st.IsDir():
+		return fmt.Errorf("%q is a directory", path)
+	case !force:
+		return fmt.Errorf("%q exists; --force replaces it", path)
+	}
+	return nil
+}
+
+// move moves a result to its place, where there is nothing unless force is set.
+func move(from, to string, force bool) error {
+	if !force {
+		err := os.Link(from, to)
+		switch {
+		case err == nil:
+			return nil // the other name goes with its directory
+		case errors.Is(err, iofs.ErrExist): // since a moment ago
+			return checkTarget(to, force)
+		}
+		// There are file systems without links.
+	}
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("cannot write to %q: %w", to, withoutPath(err))
+	}
+	return nil
+}
+
+// withoutPath returns what an error of the operating system says, without the name
+// of the call and the path.
+func withoutPath(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
 }
 
 // paramFlags collects --param NAME=VALUE.

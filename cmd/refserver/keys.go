@@ -25,7 +25,7 @@ func keys(ctx context.Context, c *cli, args []string) error {
 }
 
 func createKey(ctx context.Context, c *cli, args []string) error {
-	var where database
+	where := database{make: true}
 	var k account.NewKey
 	var ttl time.Duration
 	fs := c.flags("keys create", "", "Makes an API key and prints it, alone, on standard output. It is kept as a hash\nonly and cannot be shown again.")

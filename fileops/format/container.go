@@ -14,20 +14,13 @@ import (
 // because that is what every consumer of the file believes.
 func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 	if len(head) > 38 && string(head[30:38]) == "mimetype" {
-		switch mediaType(head) {
-		case "application/epub+zip":
-			return EPUB
-		case "application/vnd.oasis.opendocument.text":
-			return ODT
-		case "application/vnd.oasis.opendocument.spreadsheet":
-			return ODS
-		case "application/vnd.oasis.opendocument.presentation":
-			return ODP
+		if f := ofMediaType(mediaType(head)); f != "" {
+			return f
 		}
 	}
-	names, _ := zipNames(r, size)
-	for _, name := range names {
-		switch name {
+	entries, _ := zipEntries(r, size)
+	for _, e := range entries {
+		switch e.name {
 		case "word/document.xml", "word/document2.xml":
 			return DOCX
 		case "xl/workbook.xml", "xl/workbook.bin":
@@ -35,6 +28,12 @@ func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 		case "ppt/presentation.xml":
 			return PPTX
 		}
+	}
+	if f := sniffOPC(r, entries); f != "" {
+		return f
+	}
+	if f := sniffODF(r, entries); f != "" {
+		return f
 	}
 	return ZIP
 }
@@ -68,10 +67,10 @@ func mediaType(head []byte) string {
 	return ""
 }
 
-// zipNames returns the names in the central directory of an archive, as many as
-// there are in its first megabyte; ok is false if it has none, because its end
+// zipEntries returns the entries in the central directory of an archive, as many
+// as there are in its first megabyte; ok is false if it has none, because its end
 // is missing (APPNOTE 4.3.12 and 4.3.16).
-func zipNames(r io.ReaderAt, size int64) (names []string, ok bool) {
+func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	tail := make([]byte, min(size, 22+0xffff))
 	if n, err := r.ReadAt(tail, size-int64(len(tail))); n < len(tail) && err != nil {
 		return nil, false
@@ -84,9 +83,11 @@ func zipNames(r io.ReaderAt, size int64) (names []string, ok bool) {
 	// Counted back from the end record, because there may be something in
 	// front of the archive that shifts the offset stored in it.
 	off := size - int64(len(tail)) + int64(i) - n
-	if stored := int64(binary.LittleEndian.Uint32(tail[i+16:])); off < 0 || n == 0xffffffff {
+	stored := int64(binary.LittleEndian.Uint32(tail[i+16:]))
+	if off < 0 || n == 0xffffffff {
 		off = stored
 	}
+	front := max(0, off-stored)
 	if off < 0 || off >= size {
 		return nil, false
 	}
@@ -100,13 +101,16 @@ func zipNames(r io.ReaderAt, size int64) (names []string, ok bool) {
 		if 46+ln > len(dir) {
 			break
 		}
-		names = append(names, string(dir[46:46+ln]))
+		entries = append(entries, archiveEntry{
+			name: string(dir[46 : 46+ln]), method: binary.LittleEndian.Uint16(dir[10:]),
+			packed: int64(binary.LittleEndian.Uint32(dir[20:])), offset: front + int64(binary.LittleEndian.Uint32(dir[42:])),
+		})
 		if rest > len(dir) {
 			break
 		}
 		dir = dir[rest:]
 	}
-	return names, true
+	return entries, true
 }
 
 // sniffOLE tells the old Office formats by the streams in their compound file,

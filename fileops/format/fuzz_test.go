@@ -17,6 +17,8 @@ func FuzzSniff(f *testing.F) {
 	f.Add([]byte(compound(9, []int{1, 0}, entry{name: "Root Entry", child: 1}, entry{name: "WordDocument"})))
 	f.Add([]byte(archive(f, 0, "mimetype", "application/epub+zip")))
 	f.Add([]byte(archive(f, 8, "word/document.xml", "x")))
+	f.Add([]byte(opcFile(f, "a.xml", "/a.xml", "x/officeDocument", "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml")))
+	f.Add([]byte(archive(f, 8, "content.xml", "x", "META-INF/manifest.xml", `<m:file-entry m:full-path="/" m:media-type="application/vnd.oasis.opendocument.text"/>`)))
 	f.Add([]byte(frames("\xff\xfb\x90\x00", 417, 3)))
 	f.Add([]byte(frames("\xff\xf1\x50\x80\x20\x1f\xfc", 256, 3)))
 	f.Add([]byte(ftyp("mif1", "avif")))

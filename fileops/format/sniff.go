@@ -399,7 +399,7 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 		return nil
 	}
 	if got == ZIP && inZIP(want) {
-		if _, ok := zipNames(r, size); !ok {
+		if _, ok := zipEntries(r, size); !ok {
 			got = "" // its end is missing: nothing says what it was
 		}
 	}

@@ -546,3 +546,64 @@ func TestCheckCutOffDocument(t *testing.T) {
 		}
 	}
 }
+
+// opcFile returns a package whose main part is called name, with a kind of
+// document and a reference to the part.
+func opcFile(t testing.TB, name, reference, kind, mime string) string {
+	t.Helper()
+	return archive(t, zip.Deflate,
+		"[Content_Types].xml", `<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/>`+
+			`<Override PartName="/`+name+`" ContentType="`+mime+`"/></Types>`,
+		"_rels/.rels", `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" Type="http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties" Target="docProps/core.xml"/>`+
+			`<Relationship Id="b" Type="`+kind+`" Target="`+reference+`"/></Relationships>`,
+		name, "<x/>")
+}
+
+// The main part of a document may have any name: the package says which it is.
+func TestMainPart(t *testing.T) {
+	t.Parallel()
+	const (
+		transitional = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+		strict       = "http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument"
+		ooxml        = "application/vnd.openxmlformats-officedocument."
+		odtType      = "application/vnd.oasis.opendocument.text"
+		manifest     = `<?xml version="1.0"?><manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry manifest:full-path="/" manifest:media-type="` + odtType + `"/><manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/></manifest:manifest>`
+	)
+	byDefault := archive(t, zip.Deflate,
+		"[Content_Types].xml", `<Types><Default Extension="xml" ContentType="`+ooxml+`wordprocessingml.document.main+xml"/></Types>`,
+		"_rels/.rels", `<Relationships><Relationship Id="b" Type="`+transitional+`" Target="doc.xml"/></Relationships>`, "doc.xml", "x")
+	for name, tt := range map[string]struct {
+		data string
+		want format.Format
+	}{
+		"docx":             {opcFile(t, "word/document22.xml", "word/document22.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
+		"xlsx":             {opcFile(t, "book.xml", "/book.xml", transitional, ooxml+"spreadsheetml.sheet.main+xml"), format.XLSX},
+		"pptx":             {opcFile(t, "a/b/show.xml", "a/x/../b/show.xml", transitional, ooxml+"presentationml.presentation.main+xml"), format.PPTX},
+		"slide show":       {opcFile(t, "a.xml", "a.xml", transitional, ooxml+"presentationml.slideshow.main+xml"), format.PPTX},
+		"strict":           {opcFile(t, "word/document22.xml", "word/document22.xml", strict, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
+		"case":             {opcFile(t, "Word/Document.xml", "word/document.XML", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
+		"escaped":          {opcFile(t, "my document.xml", "my%20document.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
+		"macros":           {opcFile(t, "w.xml", "w.xml", transitional, "application/vnd.ms-word.document.macroEnabled.main+xml"), format.DOCX},
+		"binary":           {opcFile(t, "w.bin", "w.bin", transitional, "application/vnd.ms-excel.sheet.binary.macroEnabled.main"), format.XLSX},
+		"by extension":     {byDefault, format.DOCX},
+		"behind a stub":    {"PK\x03\x04" + strings.Repeat("\x00", 60) + opcFile(t, "w.xml", "w.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.DOCX},
+		"drawing of Visio": {opcFile(t, "visio/document.xml", "visio/document.xml", "http://schemas.microsoft.com/visio/2010/relationships/document", "application/vnd.ms-visio.drawing.main+xml"), format.ZIP},
+		"no such part":     {opcFile(t, "a.xml", "b.xml", transitional, ooxml+"wordprocessingml.document.main+xml"), format.ZIP},
+		"other part":       {opcFile(t, "a.xml", "a.xml", transitional, ooxml+"wordprocessingml.styles+xml"), format.ZIP},
+		"no relations":     {archive(t, zip.Deflate, "[Content_Types].xml", "<Types/>", "a.xml", "x"), format.ZIP},
+		"odt, type second": {archive(t, zip.Deflate, "content.xml", "x", "mimetype", odtType), format.ODT},
+		"odt, no type":     {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", manifest), format.ODT},
+		"odt, UTF-16":      {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", utf16Text(binary.LittleEndian, manifest)), format.ODT},
+		"template":         {archive(t, zip.Deflate, "content.xml", "x", "META-INF/manifest.xml", strings.Replace(manifest, odtType, odtType+"-template", 1)), format.ZIP},
+		"epub, type last":  {archive(t, zip.Deflate, "META-INF/container.xml", "x", "mimetype", "application/epub+zip\n"), format.EPUB},
+		"jar":              {archive(t, zip.Deflate, "META-INF/MANIFEST.MF", "x"), format.ZIP},
+	} {
+		r := strings.NewReader(tt.data)
+		if got := format.Sniff(r, r.Size()); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		if err := format.Check(tt.want, r, r.Size()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

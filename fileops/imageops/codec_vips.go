@@ -592,8 +592,8 @@ func fromImage(m raster) (*picture, error) {
 			p = &picture{ImageRef: ref}
 		}
 	}
-	if err == nil && m.profile != nil {
-		p.SetBlob("icc-profile-data", m.profile)
+	if err == nil {
+		p.setProfile(m.profile)
 	}
 	return p, err
 }

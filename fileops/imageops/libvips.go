@@ -163,6 +163,11 @@ static int fw_icc_space(void *in, char *space) {
 	return 1;
 }
 
+// fw_set_profile copies an ICC profile into the metadata of an image.
+static void fw_set_profile(void *im, const void *data, size_t size) {
+	vips_image_set_blob_copy(im, VIPS_META_ICC_NAME, data, size);
+}
+
 static void *fw_copy_field(VipsImage *in, const char *name, GValue *value, void *out) {
 	if (!vips_image_get_typeof(out, name))
 		vips_image_set(out, name, value);
@@ -432,6 +437,7 @@ func (p *picture) look(ctx context.Context, fn func(pix []byte) error) error {
 
 // blank returns a black picture with the metadata of p.
 func (p *picture) blank(width, height int) (*picture, error) {
+	defer runtime.KeepAlive(p)
 	im := C.fw_blank(pointer(p.ImageRef), C.int(width), C.int(height))
 	if im == nil {
 		return nil, vipsError()
@@ -499,10 +505,21 @@ func (p *picture) resize(width, height int) error {
 	return nil
 }
 
+// setProfile gives p an ICC profile, which libvips copies. [vips.ImageRef.SetBlob]
+// cannot: govips 2.18 passes the address of the slice header to C.
+func (p *picture) setProfile(profile []byte) {
+	if len(profile) == 0 {
+		return
+	}
+	C.fw_set_profile(pointer(p.ImageRef), unsafe.Pointer(&profile[0]), C.size_t(len(profile)))
+	runtime.KeepAlive(p)
+}
+
 // profileSpace returns the colour space of the ICC profile ("RGB ", "GRAY",
 // "CMYK"; ICC.1:2022, 7.2.6), "" if there is none and "?" if it is broken.
 func (p *picture) profileSpace() string {
 	var space [4]C.char
+	defer runtime.KeepAlive(p)
 	switch C.fw_icc_space(pointer(p.ImageRef), &space[0]) {
 	case 0:
 		return ""

@@ -875,3 +875,102 @@ func TestNotDamaged(t *testing.T) {
 		}
 	}
 }
+
+// withResource returns a Photoshop file with an image resource block.
+func withResource(f *fileops.File, id int, data []byte) *fileops.File {
+	b, _ := f.Bytes()
+	block := append([]byte("8BIM"), byte(id>>8), byte(id), 0, 0)
+	block = append(append(block, be32(len(data))...), data...)
+	block = append(block, make([]byte, len(data)%2)...)
+	const colours = 26 + 4 // behind the header and an empty section
+	old := int(binary.BigEndian.Uint32(b[colours:]))
+	out := append(slices.Clone(b[:colours]), be32(old+len(block))...)
+	out = append(append(out, block...), b[colours+4:]...)
+	return fileops.Bytes(f.Name(), out)
+}
+
+// planesOf splits 8-bit interleaved samples into planes.
+func planesOf(pix []byte, n int) [][]byte {
+	out := make([][]byte, n)
+	for i, v := range pix {
+		out[i%n] = append(out[i%n], v)
+	}
+	return out
+}
+
+func TestPhotoshopProfile(t *testing.T) {
+	t.Parallel()
+	const w, h = 96, 64
+	const resource = 1039 // ICC profile
+	pic := fileopstest.Picture(w, h)
+	src := save(t, fileops.Bytes("src.png", encodePNG(t, pic)))
+	// samples converts the picture to a profile and returns both.
+	samples := func(t *testing.T, profile string) ([]byte, []byte) {
+		t.Helper()
+		f := made(t, "in.tif", "vips", "icc_transform", src, "OUT", profile, "--input-profile", "srgb", "--depth", "8")
+		raw := made(t, "in.raw", "vips", "rawsave", save(t, f), "OUT")
+		return content(t, raw), []byte(tool(t, "exiftool", "-b", "-ICC_Profile", save(t, f)))
+	}
+	profileOf := func(t *testing.T, f *fileops.File) []byte {
+		t.Helper()
+		return []byte(tool(t, "exiftool", "-b", "-ICC_Profile", save(t, f)))
+	}
+	rgb, p3 := samples(t, "p3")
+	ink, press := samples(t, "cmyk")
+	for i := range ink {
+		ink[i] = 255 - ink[i] // Photoshop stores light
+	}
+	planes := planesOf(rgb, 3)
+	solid := bytes.Repeat([]byte{255}, w*h)
+	for name, in := range map[string]*fileops.File{
+		"rgb":   withResource(psd(w, h, 3, 8, true, false, planes...), resource, p3),
+		"alpha": withResource(psd(w, h, 3, 8, true, true, append(slices.Clone(planes), slices.Concat(solid[:w*h-1], []byte{0}))...), resource, p3),
+	} {
+		for _, to := range []string{"jpg", "png", "webp", "tiff", "avif"} { // exiftool sees no profile in jxl
+			t.Run(name+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to, "quality": 95}, in)
+				if got := profileOf(t, out); !bytes.Equal(got, p3) {
+					t.Errorf("a profile of %d bytes, want the %d bytes of the source", len(got), len(p3))
+				}
+			})
+		}
+		for _, to := range []string{"bmp", "gif", "ico"} { // which have no profile: the colours become sRGB
+			t.Run(name+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+				if to == "ico" {
+					return // has its own sizes
+				}
+				back := one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, out)
+				if d := difference(pic, decoded(t, back)); d > 4 {
+					t.Errorf("differs by %.1f", d)
+				}
+			})
+		}
+	}
+	t.Run("cmyk", func(t *testing.T) {
+		t.Parallel()
+		in := withResource(psd(w, h, 4, 8, true, false, planesOf(ink, 4)...), resource, press)
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, in)
+		if d := difference(pic, decoded(t, out)); d > 24 { // the gamut is smaller
+			t.Errorf("differs by %.1f", d)
+		}
+	})
+	t.Run("gray", func(t *testing.T) {
+		t.Parallel()
+		in := withResource(psd(w, h, 1, 8, true, false, planes[0]), resource, grayProfile())
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, in)
+		if got := profileOf(t, out); !bytes.Equal(got, grayProfile()) {
+			t.Errorf("a profile of %d bytes, want %d", len(got), len(grayProfile()))
+		}
+	})
+	for name, bad := range map[string][]byte{"empty": {}, "short": p3[:20], "cut": p3[:len(p3)/2], "of another kind": press} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, to := range []string{"png", "gif", "jpg"} {
+				one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, withResource(psd(w, h, 3, 8, true, false, planes...), resource, bad))
+			}
+		})
+	}
+}

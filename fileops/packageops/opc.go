@@ -140,6 +140,18 @@ func relative(source, part, before string) string {
 	return up + (&url.URL{Path: strings.TrimPrefix(part, dir+"/")}).EscapedPath()
 }
 
+// main returns the main part of the document, whatever its name, or nil.
+func (p *opc) main() *entry {
+	for _, s := range p.sources {
+		for _, l := range s.links {
+			if s.part == "" && l.kind == "officeDocument" && l.to != nil {
+				return l.to
+			}
+		}
+	}
+	return nil
+}
+
 // reachable returns what can be reached from the package by relationships.
 func (p *opc) reachable() map[*entry]bool {
 	by := make(map[string]*source)

@@ -67,7 +67,7 @@ func (p *opc) needs(ctx context.Context) (needs, error) {
 
 // slideSize returns the extent of a slide, zero where there are none.
 func (p *opc) slideSize(ctx context.Context) (size [2]float64, err error) {
-	e := p.find("ppt/presentation.xml")
+	e := p.main()
 	if e == nil {
 		return size, nil
 	}

@@ -36,7 +36,9 @@ const parallel = 2
 // not at all.
 //
 // A signed file is returned as it is, because any change breaks the signature,
-// and so is one that would not become 3 % smaller.
+// and so is one that would not become 3 % smaller. A file that is encrypted but
+// opens without a password is compressed like any other. Its result is not
+// encrypted, and restricts nothing.
 func (t Tools) Compress() fileops.Action {
 	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{fileops.Compression("How much quality may be given up for a smaller file.")})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {

@@ -222,7 +222,7 @@ func TestCompressKeeps(t *testing.T) {
 			}
 		})
 	}
-	fails(t, fileops.ErrPasswordRequired, pdfops.Compress(), nil, pdf("a.pdf", encrypted(t, simple("x"), "", "o", "256")))
+	fails(t, fileops.ErrPasswordRequired, pdfops.Compress(), nil, pdf("a.pdf", encrypted(t, simple("x"), "u", "o", "256")))
 	fails(t, fileops.ErrCorruptInput, pdfops.Tools{QPDF: findQPDF(t)}.Compress(), nil, pdf("a.pdf", []byte("%PDF-1.4\nrubbish")))
 }
 

@@ -2,7 +2,6 @@ package pdfops
 
 import (
 	"bytes"
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/md5"
@@ -13,7 +12,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -256,71 +254,16 @@ type security struct {
 	oe, ue   []byte
 	id       []byte
 	metadata bool // is encrypted too
+	base     int  // where the document begins in its file
 }
 
 var errHandler = errors.New("the security handler is not the standard one")
 
-var trailerStart = regexp.MustCompile(`trailer\s*<<|/Type\s*/XRef\b`)
-
-// findSecurity looks for an encryption dictionary. It returns nil if the file is
-// not encrypted.
-//
-// It works on the raw bytes, because pdfcpu gives nothing of a file that it
-// cannot decrypt, and takes one whose encryption dictionary is not an indirect
-// object for plain.
-func findSecurity(data []byte) (*security, error) {
-	if !bytes.Contains(data, []byte("/Encrypt")) {
-		return nil, nil
-	}
-	var sec *security
-	for _, at := range trailerStart.FindAllIndex(data, -1) {
-		var start int
-		if data[at[0]] == 't' {
-			start = at[0] + len("trailer")
-		} else if start = dictBefore(data, at[0]); start < 0 {
-			continue
-		}
-		o, err := parseObject(context.Background(), string(data[start:min(len(data), start+16<<10)]))
-		dict, ok := o.(types.Dict)
-		if err != nil || !ok || dict["Encrypt"] == nil || dict["Root"] == nil {
-			continue
-		}
-		if sec, err = newSecurity(data, dict); err != nil {
-			return sec, err
-		}
-	}
-	return sec, nil
-}
-
-// dictBefore returns where the dictionary of the indirect object starts that
-// contains offset at.
-func dictBefore(data []byte, at int) int {
-	from := max(0, at-8<<10)
-	obj := bytes.LastIndex(data[from:at], []byte(" obj"))
-	if obj < 0 {
-		return -1
-	}
-	i := bytes.Index(data[from+obj:at], []byte("<<"))
-	if i < 0 {
-		return -1
-	}
-	return from + obj + i
-}
-
-func newSecurity(data []byte, trailer types.Dict) (*security, error) {
-	// Strings of this dictionary and of the trailer are never encrypted, and
-	// it is never in an object stream.
+// newSecurity reads an encryption dictionary. Its strings and those of the trailer
+// are never encrypted. With an error it may return a security too, which cannot be
+// opened.
+func newSecurity(dict, trailer types.Dict) (*security, error) {
 	var d document
-	dict := d.dict(trailer["Encrypt"])
-	if ref, ok := trailer["Encrypt"].(types.IndirectRef); ok {
-		head := regexp.MustCompile(fmt.Sprintf(`(?:^|[^0-9])%d\s+%d\s+obj`, ref.ObjectNumber, ref.GenerationNumber))
-		for _, at := range head.FindAllIndex(data, -1) {
-			o, err := parseObject(context.Background(), string(data[at[1]:min(len(data), at[1]+16<<10)]))
-			if v, ok := o.(types.Dict); ok && err == nil && v["Filter"] != nil {
-				dict = v
-			}
-		}
-	}
 	if dict == nil {
 		return nil, errors.New("no encryption dictionary")
 	}
@@ -358,7 +301,7 @@ func newSecurity(data []byte, trailer types.Dict) (*security, error) {
 	return s, nil
 }
 
-// open tells whether password is the user's or the owner's. It returns the key
+// open reports whether password is the user's or the owner's. It returns the key
 // of the file (from revision 5 on) or the user password (before).
 func (s *security) open(password []byte) (secret []byte, ok bool) {
 	if s.r >= 5 {
@@ -464,19 +407,21 @@ func arc4Rounds(key, b []byte, down bool) []byte {
 	return b
 }
 
-var startxref = regexp.MustCompile(`startxref\s+(\d+)`)
-
 // forPDFCPU returns the file in a form whose password pdfcpu accepts: with an
 // update appended in which the encryption dictionary is an indirect object and,
 // from revision 5 on, the key of the file is wrapped under a plain password.
 // Otherwise pdfcpu refuses passwords with a space or a letter that is not in
 // its normal form.
 func (s *security) forPDFCPU(data, secret []byte) (update []byte, password string, err error) {
-	at := startxref.FindAllSubmatch(data, -1)
-	if len(at) == 0 {
+	data = data[s.base:]
+	previous, ok := lastTable(data)
+	if !ok {
 		return nil, "", errors.New("no startxref")
 	}
 	dict := s.dict.Clone().(types.Dict)
+	if s.v > 1 && s.r < 5 {
+		dict["Length"] = types.Integer(8 * s.length) // which pdfcpu needs from version 4 on too
+	}
 	password = string(secret)
 	if s.r >= 5 {
 		password = "filewright"
@@ -495,8 +440,8 @@ func (s *security) forPDFCPU(data, secret []byte) (update []byte, password strin
 		nr = ref.ObjectNumber.Value()
 	}
 	same := func(nr int) (int, bool) { return nr, true }
-	update = bytes.Clone(data)
-	update = append(update, '\n')
+	update = make([]byte, 0, len(data)+1<<10+2*dictWindow) // the data may be large
+	update = append(append(update, data...), '\n')
 	object := len(update)
 	update = fmt.Appendf(update, "%d 0 obj\n", nr)
 	update = appendObject(update, dict, same, nil)
@@ -511,6 +456,6 @@ func (s *security) forPDFCPU(data, secret []byte) (update []byte, password strin
 	update = fmt.Appendf(update, "xref\n%d 1\n%010d 00000 n \ntrailer\n", nr, object)
 	text := appendObject(nil, trailer, same, nil)
 	update = append(update, text[:len(text)-2]...)
-	update = fmt.Appendf(update, "/Prev %s>>\nstartxref\n%d\n%%%%EOF\n", at[len(at)-1][1], table)
+	update = fmt.Appendf(update, "/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", previous, table)
 	return update, password, nil
 }

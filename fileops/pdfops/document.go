@@ -24,6 +24,8 @@ type document struct {
 	version string               // "1.7"
 	skipped map[int]bool         // objects that could not be parsed
 	bounds  Limits
+
+	encrypted bool // as a file
 }
 
 // Limits bound what the actions work on. Zero fields mean the defaults.

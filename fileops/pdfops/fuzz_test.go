@@ -30,7 +30,7 @@ func FuzzSecurity(f *testing.F) {
 	f.Add([]byte("9 0 obj<</Filter/Adobe.PubSec>>trailer<</Root 1 0 R/Encrypt 9 0 R>>"), "")
 	f.Fuzz(func(t *testing.T, data []byte, password string) {
 		hasHugeNumber(data)
-		sec, err := findSecurity(data)
+		sec, err := findSecurity(t.Context(), data)
 		if sec == nil || err != nil {
 			return
 		}

@@ -39,21 +39,16 @@ func (t Tools) Lock() fileops.Action {
 		if t.QPDF == nil {
 			return lockPure(ctx, job, user, owner, perm)
 		}
-		in, err := job.Path(job.Input())
+		in, state, err := t.state(ctx, job, nil)
+		if errors.Is(err, errUnseen) {
+			return lockPure(ctx, job, user, owner, perm)
+		}
 		if err != nil {
 			return err
-		}
-		state, err := t.probe(ctx, job, in, nil)
-		if err != nil {
-			return unsupported(job, err)
 		}
 		switch state {
 		case lockClosed:
 			return errLocked()
-		case lockNone:
-			if err := plainly(job); err != nil {
-				return err
-			}
 		case lockOpen:
 			p, err := t.permissions(ctx, job, in, nil)
 			if err != nil {
@@ -104,9 +99,9 @@ func lockPure(ctx context.Context, job *fileops.Job, user, owner []byte, perm pe
 	if err != nil {
 		return err
 	}
-	sec, err := findSecurity(data)
+	sec, err := securityOf(ctx, data)
 	if err != nil {
-		return damagedSecurity(err)
+		return err
 	}
 	var d *document
 	if sec == nil {
@@ -162,40 +157,56 @@ func decrypt(ctx context.Context, data []byte, sec *security, secret []byte) (*d
 	return parsePure(ctx, update, &pw)
 }
 
-func damagedSecurity(err error) error {
+// damagedSecurity says what is wrong with the encryption of a file; for who, see
+// [Tools.load].
+func damagedSecurity(err error, who string) error {
 	if errors.Is(err, errHandler) {
-		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file is not protected by a password, but by certificates or by a system for digital rights")
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "%s is not protected by a password, but by certificates or by a system for digital rights", who)
 	}
-	return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption of the file is damaged")
+	return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption of %s is damaged", who)
 }
 
-// unsupported looks closer at a file that qpdf refused: it may be encrypted by
-// something else than a password.
-func unsupported(job *fileops.Job, err error) error {
-	if !errors.Is(err, fileops.ErrCorruptInput) {
-		return err
+// securityOf is findSecurity with errors for people.
+func securityOf(ctx context.Context, data []byte) (*security, error) {
+	sec, err := findSecurity(ctx, data)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, damagedSecurity(err, "the file")
+	}
+	return sec, nil
+}
+
+var errUnseen = errors.New("the file is encrypted, but qpdf does not see it")
+
+// state returns the path of the input and what qpdf says of it and a password. It
+// fails with errUnseen if qpdf takes the file for plain and [findSecurity] does
+// not: what qpdf would write would have the encrypted content of streams.
+func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in string, state lockState, err error) {
+	if in, err = job.Path(job.Input()); err != nil {
+		return "", 0, err
+	}
+	state, err = t.probe(ctx, job, in, pw)
+	if err != nil && !errors.Is(err, fileops.ErrCorruptInput) || err == nil && state != lockNone {
+		return in, state, err
 	}
 	data, rerr := job.Input().ReadAll(maxFile)
 	if rerr != nil {
-		return err
+		return in, state, err // such a file is qpdf's alone
 	}
-	if _, serr := findSecurity(data); errors.Is(serr, errHandler) {
-		return damagedSecurity(errors.Join(serr, err))
+	sec, serr := securityOf(ctx, data)
+	switch {
+	case err != nil && errors.Is(serr, errHandler): // why qpdf refused it
+		return in, state, damagedSecurity(errors.Join(serr, err), "the file")
+	case err != nil:
+		return in, state, err
+	case serr != nil: // what is in the file would be lost for good
+		return in, state, serr
+	case sec != nil:
+		return in, state, errUnseen
 	}
-	return err
-}
-
-// plainly makes sure that a file that qpdf takes for plain does not just have a
-// damaged description of its encryption: what is in it would be lost for good.
-func plainly(job *fileops.Job) error {
-	data, err := job.Input().ReadAll(maxFile)
-	if err != nil {
-		return nil // such a file is qpdf's alone
-	}
-	if _, err := findSecurity(data); err != nil {
-		return damagedSecurity(err)
-	}
-	return nil
+	return in, lockNone, nil
 }
 
 // Unlock returns the action "unlock": it removes the encryption of a PDF file.
@@ -209,18 +220,20 @@ func (t Tools) Unlock() fileops.Action {
 		oldPassword("password", "User or owner password of the file; empty for a file that opens without one but is restricted."),
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		if t.QPDF == nil {
-			d, _, err := openPure(ctx, job, job.Params.Get("password"))
-			if err != nil {
+		if t.QPDF != nil {
+			in, pw, err := t.open(ctx, job, job.Params.Get("password"))
+			if err == nil {
+				return t.encrypt(ctx, job, in, pw, []string{"--password-mode=hex-bytes", "--decrypt"})
+			}
+			if !errors.Is(err, errUnseen) {
 				return err
 			}
-			return job.Write(job.Input().Name(), func(w io.Writer) error { return d.write(w, d.isPDFA1(), nil) })
 		}
-		in, pw, err := t.open(ctx, job, job.Params.Get("password"))
+		d, _, err := openPure(ctx, job, job.Params.Get("password"))
 		if err != nil {
 			return err
 		}
-		return t.encrypt(ctx, job, in, pw, []string{"--password-mode=hex-bytes", "--decrypt"})
+		return job.Write(job.Input().Name(), func(w io.Writer) error { return d.write(w, d.isPDFA1(), nil) })
 	})
 }
 
@@ -237,14 +250,20 @@ func (t Tools) ResetPassword() fileops.Action {
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		user, owner := stored(job.Params.Get("new_password"), job.Params.Get("owner_password"))
-		if t.QPDF == nil {
+		pure := func() error {
 			d, sec, err := openPure(ctx, job, job.Params.Get("old_password"))
 			if err != nil {
 				return err
 			}
 			return writeEncrypted(job, d, newEncryption(user, owner, sec.allowed()))
 		}
+		if t.QPDF == nil {
+			return pure()
+		}
 		in, pw, err := t.open(ctx, job, job.Params.Get("old_password"))
+		if errors.Is(err, errUnseen) {
+			return pure()
+		}
 		if err != nil {
 			return err
 		}
@@ -274,20 +293,15 @@ func (s *security) allowed() permissions {
 	return p
 }
 
-// open finds the form of a password that opens the input.
+// open finds the form of a password that opens the input. It fails with errUnseen
+// as [Tools.state] does.
 func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string, form []byte, err error) {
-	if in, err = job.Path(job.Input()); err != nil {
-		return "", nil, err
-	}
 	for _, c := range candidates(pw) {
-		state, err := t.probe(ctx, job, in, c)
+		in, state, err := t.state(ctx, job, c)
 		switch {
 		case err != nil:
-			return "", nil, unsupported(job, err)
+			return "", nil, err
 		case state == lockNone:
-			if err := plainly(job); err != nil {
-				return "", nil, err
-			}
 			return "", nil, errPlain()
 		case state == lockOpen:
 			return in, c, nil
@@ -318,9 +332,9 @@ func openPure(ctx context.Context, job *fileops.Job, pw string) (*document, *sec
 	if err != nil {
 		return nil, nil, err
 	}
-	sec, err := findSecurity(data)
+	sec, err := securityOf(ctx, data)
 	if err != nil {
-		return nil, nil, damagedSecurity(err)
+		return nil, nil, err
 	}
 	if sec == nil {
 		if _, err := parsePure(ctx, data, nil); err != nil {

@@ -21,7 +21,8 @@ import (
 // destinations, form fields, page labels, attachments and layers stay; names that
 // are taken already get a number. The structure for accessibility, the metadata
 // and the settings for viewing are those of the first input. A single PDF file
-// comes out as it is.
+// comes out as it is, but for its encryption: inputs may be encrypted if they open
+// without a password, and the result never is.
 func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	spec := t.spec("merge", "Makes one PDF file of several files.", fileops.Schema{{
 		Name: "convert_to", Doc: "The format of the result.", Enum: []string{"pdf"}, Default: "pdf",
@@ -42,8 +43,12 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			return t.mergeElsewhere(ctx, job, by)
 		}
 		if len(job.Inputs) == 1 && job.Input().Format() == format.PDF {
-			if _, err := t.load(ctx, job, job.Input(), job.Input().Name()); err != nil {
+			d, err := t.load(ctx, job, job.Input(), job.Input().Name())
+			if err != nil {
 				return err
+			}
+			if d.encrypted {
+				return job.Write(mergedName, func(w io.Writer) error { return d.write(w, d.isPDFA1(), nil) })
 			}
 			return job.Keep(job.Input().Named(mergedName))
 		}

@@ -41,14 +41,18 @@ const (
 	maxDecoded = 256 << 20 // bytes of a stream without its filters
 	maxObjects = 8388607   // indirect objects (ISO 19005-1, 6.1.12)
 	maxPages   = 5000
+
+	maxAttachments = 10_000 // of 8 MiB and more
 )
 
 var (
-	errEncrypted = errors.New("the file is encrypted")
+	errEncrypted = errors.New("the file is encrypted and needs a password")
+	errProtected = errors.New("the file is encrypted and needs no password")
+	errSecurity  = errors.New("the encryption of the file is damaged")
 	errTooLarge  = errors.New("the file has an object number that is too large")
 )
 
-// hasHugeNumber tells whether a number above maxObjects stands where the file
+// hasHugeNumber reports whether a number above maxObjects stands where the file
 // names an object or the size of its table: pdfcpu fills the gap below it, which
 // takes minutes and cannot be interrupted.
 func hasHugeNumber(data []byte) bool {
@@ -67,20 +71,69 @@ func hasHugeNumber(data []byte) bool {
 			rest = rest[i+len(key):]
 		}
 	}
+	attachments := 0
 	for _, key := range []string{"/Size", "xref"} {
-		for rest := data; ; {
-			i := bytes.Index(rest, []byte(key))
+		for at := 0; ; {
+			i := bytes.Index(data[at:], []byte(key))
 			if i < 0 {
 				break
 			}
-			start := key == "xref" && i >= 5 && string(rest[i-5:i]) == "start"
-			rest = rest[i+len(key):]
-			if !start && tooLarge(firstDigits(bytes.TrimLeft(rest[:min(len(rest), 40)], " \t\r\n"))) {
+			from := at + i
+			at = from + len(key)
+			if key == "xref" && bytes.HasSuffix(data[:from], []byte("start")) {
+				continue
+			}
+			if !tooLarge(firstDigits(bytes.TrimLeft(data[at:min(len(data), at+40)], " \t\r\n"))) {
+				continue
+			}
+			// Each look back takes time.
+			if attachments++; key == "xref" || attachments > maxAttachments || !nested(data[:from]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// nested reports whether data ends within a dictionary that is no trailer: within
+// the /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2),
+// or a direct part of an object. pdfcpu checks the /Size of a cross-reference
+// stream itself.
+func nested(data []byte) bool {
+	const window = 4 << 10
+	data = data[max(0, len(data)-window):]
+	from := max(bytes.LastIndex(data, []byte("/Params"))+len("/Params"), bytes.LastIndex(data, []byte("obj"))+len("obj"))
+	line := bytes.LastIndexAny(data[:from], "\r\n") + 1
+	if from < len("/Params") || bytes.IndexByte(data[line:from], '%') >= 0 { // none, or in a comment
+		return false
+	}
+	l := lexer{b: data[from:]}
+	depth := 0
+	for {
+		k := l.next()
+		switch {
+		case k.kind == tokenEnd:
+			return depth > 0
+		case k.kind == tokenOperator && k.text != "R" && k.text != "true" && k.text != "false" && k.text != "null":
+			return false
+		case k.kind != tokenOther:
+			continue
+		}
+		switch pair := string(l.b[l.pos-1 : min(len(l.b), l.pos+1)]); {
+		case pair == "<<":
+			depth++
+			l.pos++
+		case pair == ">>":
+			depth--
+			l.pos++
+		case pair[0] == '[' || pair[0] == ']':
+		default:
+			return false // a string or comment that began before
+		}
+		if depth <= 0 {
+			return false
+		}
+	}
 }
 
 func firstDigits(b []byte) []byte { return b[:len(b)-len(bytes.TrimLeft(b, "0123456789"))] }
@@ -113,28 +166,52 @@ func withKnownVersion(data []byte) []byte {
 }
 
 // parse reads a document into memory. A file under a password is decrypted with
-// it; without one it fails with errEncrypted.
+// it. Without one, a file that opens with the empty password is decrypted too, and
+// any other fails with errEncrypted. Further errors of a file that is encrypted
+// are errProtected or errSecurity as well.
 //
 // pdfcpu looks at ctx between objects. What it does within one (inflating an
 // object stream, for instance) is bounded by the limits above, but cannot be
 // interrupted.
-func parse(ctx context.Context, data []byte, password *string) (d *document, err error) {
+func parse(ctx context.Context, data []byte, password *string) (*document, error) {
+	if hasHugeNumber(data) {
+		return nil, errTooLarge
+	}
+	if password != nil {
+		return read(ctx, data, *password)
+	}
+	sec, err := findSecurity(ctx, data)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, errors.Join(errSecurity, err)
+	case sec == nil:
+		return read(ctx, data, "")
+	}
+	secret, ok := sec.open(nil)
+	if !ok {
+		return nil, errEncrypted
+	}
+	update, pw, err := sec.forPDFCPU(data, secret)
+	if err != nil {
+		return nil, errors.Join(errProtected, err)
+	}
+	d, err := read(ctx, update, pw)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: %v", errProtected, err) // not errEncrypted, whatever pdfcpu says
+	}
+	return d, err
+}
+
+// read lets pdfcpu read a file.
+func read(ctx context.Context, data []byte, password string) (d *document, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
 		}
 	}()
-	if hasHugeNumber(data) {
-		return nil, errTooLarge
-	}
-	pw := ""
-	if password != nil {
-		pw = *password
-	} else if sec, err := findSecurity(data); err != nil || sec != nil {
-		return nil, errors.Join(errEncrypted, err)
-	}
-	data = withKnownVersion(data)
-	c, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(data), newConfiguration(pw))
+	c, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(withKnownVersion(data)), newConfiguration(password))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -144,10 +221,11 @@ func parse(ctx context.Context, data []byte, password *string) (d *document, err
 	if err != nil {
 		return nil, err
 	}
-	if password == nil && c.Encrypt != nil {
-		return nil, errEncrypted
+	d, err = fromPDFCPU(ctx, c)
+	if err == nil {
+		d.encrypted = c.Encrypt != nil
 	}
-	return fromPDFCPU(ctx, c)
+	return d, err
 }
 
 // fromPDFCPU takes over what was read. Streams become pointers, so that they

@@ -101,12 +101,16 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 // loadData is load for a file whose content was read.
 func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*document, error) {
 	d, err := parseComplete(ctx, data, t.Limits)
-	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errManyPages) || ctx.Err() != nil
+	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errHandler) || errors.Is(err, errManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {
-		repaired, rerr := t.rewrite(ctx, job, f)
+		encrypted := errors.Is(err, errProtected) || errors.Is(err, errSecurity)
+		repaired, rerr := t.rewrite(ctx, job, f, encrypted)
 		if rerr == nil {
 			job.Log.Debug("file repaired by qpdf", "err", err)
 			if again, err2 := parseComplete(ctx, repaired, t.Limits); again != nil || d == nil {
+				if again != nil {
+					again.encrypted = encrypted
+				}
 				d, err = again, errors.Join(err2, err)
 			}
 		}
@@ -118,10 +122,12 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 		return nil, fileops.Fail(fileops.ErrPasswordRequired, err, "%s is protected by a password; unlock it first", who)
 	case errors.Is(err, errManyPages):
 		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
-	case d == nil:
-		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
+	case d != nil:
+		return d, nil // with what could be read of it, as a viewer would show it
+	case errors.Is(err, errHandler) || errors.Is(err, errSecurity):
+		return nil, damagedSecurity(err, who)
 	}
-	return d, nil // with what could be read of it, as a viewer would show it
+	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 }
 
 var errIncomplete = errors.New("some objects could not be parsed")
@@ -134,20 +140,34 @@ func parseComplete(ctx context.Context, data []byte, bounds Limits) (*document, 
 		return nil, err
 	}
 	d.bounds = bounds
-	if _, err := d.pages(); err != nil {
-		return nil, err
+	if _, err = d.pages(); err != nil {
+		d, err = nil, errors.Join(err, d.protected())
+	} else if d.incomplete() {
+		err = errors.Join(errIncomplete, d.protected())
 	}
-	if d.incomplete() {
-		return d, errIncomplete
-	}
-	return d, nil
+	return d, err
 }
 
-// rewrite lets qpdf read a file, damaged or not, and returns what it makes of it.
-func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File) ([]byte, error) {
+// protected returns errProtected if d was read from an encrypted file, or nil.
+func (d *document) protected() error {
+	if d.encrypted {
+		return errProtected
+	}
+	return nil
+}
+
+// rewrite lets qpdf read a file, damaged or not, and returns what it makes of it,
+// without encryption. It fails if the file is encrypted and qpdf does not see
+// that: the result would have the encrypted content of streams.
+func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, encrypted bool) ([]byte, error) {
 	in, err := job.Path(f)
 	if err != nil {
 		return nil, err
+	}
+	if encrypted {
+		if state, err := t.probe(ctx, job, in, nil); err != nil || state != lockOpen {
+			return nil, errors.Join(errors.New("qpdf cannot decrypt the file"), err)
+		}
 	}
 	dir, err := job.Dir()
 	if err != nil {
@@ -161,7 +181,7 @@ func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		return nil, err
 	}
 	defer os.Remove(out.Name())
-	if err := t.qpdf(ctx, job, "--object-streams=disable", in, out.Name()); err != nil {
+	if err := t.qpdf(ctx, job, "--decrypt", "--object-streams=disable", in, out.Name()); err != nil {
 		return nil, err
 	}
 	st, err := os.Stat(out.Name())

@@ -1,0 +1,206 @@
+package format
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"encoding/xml"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// An archiveEntry is an entry in the central directory of a ZIP archive
+// (APPNOTE 4.3.12).
+type archiveEntry struct {
+	name   string
+	method uint16
+	packed int64 // bytes
+	offset int64 // of its local header
+}
+
+const (
+	mostPacked   = 256 << 10 // bytes that are read of an entry
+	mostUnpacked = 1 << 20   // bytes that an entry may have without its compression
+)
+
+// read returns the content of an entry, or nil if it cannot be read or is large.
+func (e archiveEntry) read(r io.ReaderAt) []byte {
+	head := make([]byte, 30)
+	if n, _ := r.ReadAt(head, e.offset); n < len(head) || string(head[:4]) != "PK\x03\x04" || e.packed > mostPacked {
+		return nil
+	}
+	le := binary.LittleEndian
+	data := make([]byte, e.packed)
+	at := e.offset + 30 + int64(le.Uint16(head[26:])) + int64(le.Uint16(head[28:]))
+	if n, _ := r.ReadAt(data, at); n < len(data) {
+		return nil
+	}
+	switch e.method {
+	case 0:
+		return data
+	case 8:
+		b, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), mostUnpacked+1))
+		if err != nil || len(b) > mostUnpacked {
+			return nil
+		}
+		return b
+	}
+	return nil
+}
+
+// find returns the entry of a name, which is compared without case as in Office
+// Open XML (ISO/IEC 29500-2, 6.2.2.3).
+func find(entries []archiveEntry, name string) (archiveEntry, bool) {
+	for _, e := range entries {
+		if strings.EqualFold(e.name, name) {
+			return e, true
+		}
+	}
+	return archiveEntry{}, false
+}
+
+// sniffOPC tells a document of Office Open XML by the content type of its main
+// part, which may have any name: the relationships of the package say which it is
+// (ISO/IEC 29500-2, 6.5, and ISO/IEC 29500-1, 11.3.10, 12.3.23, 13.3.6). It returns
+// "" for anything else.
+func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
+	rels, ok := find(entries, "_rels/.rels")
+	if !ok {
+		return ""
+	}
+	types, ok := find(entries, "[Content_Types].xml")
+	if !ok {
+		return ""
+	}
+	main := ""
+	for t := range elements(rels.read(r), "Relationship") {
+		// In a strict document the type begins with http://purl.oclc.org/ooxml.
+		if strings.HasSuffix(attribute(t, "Type"), "/officeDocument") && !strings.EqualFold(attribute(t, "TargetMode"), "External") {
+			main = partName(attribute(t, "Target"))
+			break
+		}
+	}
+	if _, ok := find(entries, main); !ok {
+		return ""
+	}
+	kind, byExtension := "", ""
+	for t := range elements(types.read(r), "Override", "Default") {
+		switch mime := attribute(t, "ContentType"); {
+		case t.Name.Local == "Override" && strings.EqualFold(partName(attribute(t, "PartName")), main):
+			kind = mime
+		case t.Name.Local == "Default" && strings.EqualFold("."+attribute(t, "Extension"), path.Ext(main)):
+			byExtension = mime
+		}
+	}
+	if kind == "" {
+		kind = byExtension
+	}
+	switch kind = strings.ToLower(kind); {
+	case !strings.HasSuffix(kind, ".main+xml") && !strings.HasSuffix(kind, ".sheet.binary.macroenabled.main"):
+		return ""
+	case strings.Contains(kind, "wordprocessingml") || strings.Contains(kind, "ms-word."):
+		return DOCX
+	case strings.Contains(kind, "spreadsheetml") || strings.Contains(kind, "ms-excel."):
+		return XLSX
+	case strings.Contains(kind, "presentationml") || strings.Contains(kind, "ms-powerpoint."):
+		return PPTX
+	}
+	return ""
+}
+
+// partName returns the name in the archive of a part that is written as a
+// reference from the root of the package.
+func partName(reference string) string {
+	reference, _, _ = strings.Cut(reference, "#")
+	if u, err := url.PathUnescape(reference); err == nil {
+		reference = u
+	}
+	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(reference, `\`, "/")), "/")
+}
+
+// sniffODF tells a document of OpenDocument, or a book, by its media type where
+// that is not the first entry: by the entry mimetype or by the manifest
+// (OpenDocument 1.3 part 2, 3.2 and 3.3).
+func sniffODF(r io.ReaderAt, entries []archiveEntry) Format {
+	for _, e := range entries {
+		if e.name == "mimetype" {
+			if f := ofMediaType(strings.TrimSpace(string(e.read(r)))); f != "" {
+				return f
+			}
+		}
+	}
+	for _, e := range entries {
+		if e.name != "META-INF/manifest.xml" {
+			continue
+		}
+		for t := range elements(e.read(r), "file-entry") {
+			if attribute(t, "full-path") == "/" {
+				return ofMediaType(attribute(t, "media-type"))
+			}
+		}
+	}
+	return ""
+}
+
+// ofMediaType returns the format of a package with a media type, "" if it is none of
+// those that are known.
+func ofMediaType(s string) Format {
+	switch s {
+	case "application/epub+zip":
+		return EPUB
+	case "application/vnd.oasis.opendocument.text":
+		return ODT
+	case "application/vnd.oasis.opendocument.spreadsheet":
+		return ODS
+	case "application/vnd.oasis.opendocument.presentation":
+		return ODP
+	}
+	return ""
+}
+
+// elements yields the start tags of some local names in an XML text, up to the
+// first mistake or document type declaration.
+func elements(text []byte, names ...string) func(yield func(xml.StartElement) bool) {
+	return func(yield func(xml.StartElement) bool) {
+		d := xml.NewDecoder(bytes.NewReader(utf8Text(text)))
+		d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+		for {
+			t, err := d.RawToken()
+			if err != nil {
+				return
+			}
+			switch t := t.(type) {
+			case xml.Directive:
+				return
+			case xml.StartElement:
+				for _, name := range names {
+					if t.Name.Local == name && !yield(t) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// attribute returns the value of an attribute, whatever its prefix.
+func attribute(t xml.StartElement, name string) string {
+	for _, a := range t.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// utf8Text returns an XML text in UTF-8, which may be in UTF-16 with a byte order
+// mark.
+func utf8Text(b []byte) []byte {
+	if len(b) >= 2 && (b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff) {
+		s, _ := decodeText(b, true)
+		return []byte(s)
+	}
+	return b
+}

@@ -1,0 +1,256 @@
+package pdfops
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+)
+
+// This file finds the encryption dictionary of a file in its raw bytes. pdfcpu
+// gives nothing of a file that it cannot decrypt, and takes a file whose
+// encryption dictionary is a direct object for plain.
+
+const (
+	// dictWindow is how many bytes of a file are parsed for one dictionary.
+	dictWindow = 16 << 10
+
+	// mostTries bounds how many trailers, and how many encryption dictionaries,
+	// are looked at: a hostile file may have one every ten bytes. A file has one
+	// trailer for each time it was saved.
+	mostTries = 1000
+)
+
+// findSecurity returns the encryption of a file, or nil if it has none. It looks
+// at ctx between the dictionaries that it parses.
+func findSecurity(ctx context.Context, data []byte) (*security, error) {
+	if !bytes.Contains(data, []byte("/Encrypt")) {
+		return nil, nil
+	}
+	s := trailerSearch{ctx: ctx, data: data}
+	trailers, ok := s.linked()
+	if !ok {
+		// The table is damaged. What pdfcpu and qpdf rebuild from the file may be
+		// any part of it, so any trailer counts. The last one is the newest.
+		trailers = s.scattered()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.security(trailers)
+}
+
+// A trailerSearch looks for trailers and the objects that they refer to.
+type trailerSearch struct {
+	ctx  context.Context
+	data []byte
+	base int   // where the document begins
+	err  error // why the search was given up
+}
+
+// dict parses the dictionary at an offset. It returns nil if there is none.
+func (s *trailerSearch) dict(at int) types.Dict {
+	if s.err != nil {
+		return nil
+	}
+	if s.ctx.Err() != nil {
+		s.err = context.Cause(s.ctx)
+		return nil
+	}
+	l := lexer{b: s.data[at:min(len(s.data), at+dictWindow)]}
+	l.skipSpace() // and comments
+	if !bytes.HasPrefix(l.b[l.pos:], []byte("<<")) {
+		return nil
+	}
+	o, err := parseObject(s.ctx, string(l.b[l.pos:]))
+	d, ok := o.(types.Dict)
+	if err != nil || !ok {
+		return nil
+	}
+	return d
+}
+
+// linked returns the trailers that the file itself leads to, from the newest to
+// the oldest (ISO 32000-2, 7.5.5 and 7.5.6). What looks like a trailer elsewhere,
+// for instance in an attached PDF file, is not among them. It reports whether
+// the newest one is where the file says, and has a catalog.
+func (s *trailerSearch) linked() ([]types.Dict, bool) {
+	at, ok := lastTable(s.data)
+	// Offsets may count from the header, which need not come first, or from that of
+	// the last of several files in a row.
+	for _, base := range []int{0, bytes.Index(s.data[:min(len(s.data), 1024)], []byte("%PDF-")), bytes.LastIndex(s.data, []byte("%PDF-"))} {
+		if base >= 0 && s.section(base+at) != nil {
+			s.base = base
+			break
+		}
+	}
+	var out []types.Dict
+	seen := make(map[int]bool)
+	for ok && !seen[at] && len(out) < mostTries {
+		seen[at] = true
+		d := s.section(s.base + at)
+		if d == nil {
+			break
+		}
+		out = append(out, d)
+		var prev types.Integer
+		prev, ok = d["Prev"].(types.Integer)
+		at = prev.Value()
+	}
+	return out, len(out) > 0 && out[0]["Root"] != nil
+}
+
+// lastTable returns the offset that stands behind the last startxref.
+func lastTable(data []byte) (int, bool) {
+	const mark = "startxref"
+	i := bytes.LastIndex(data, []byte(mark))
+	if i < 0 {
+		return 0, false
+	}
+	return number(data[i+len(mark):])
+}
+
+// section returns the trailer of the cross-reference section at an offset, nil if
+// there is none.
+func (s *trailerSearch) section(at int) types.Dict {
+	if at < 0 || at >= len(s.data) {
+		return nil
+	}
+	rest := bytes.TrimLeft(s.data[at:], " \t\r\n\f\x00")
+	at = len(s.data) - len(rest)
+	if bytes.HasPrefix(rest, []byte("xref")) {
+		const mark = "trailer"
+		i := bytes.Index(rest, []byte(mark))
+		if i < 0 || len(bytes.Trim(rest[len("xref"):i], "0123456789nf \t\r\n\f\x00")) > 0 {
+			return nil
+		}
+		return s.dict(at + i + len(mark))
+	}
+	head := rest[:min(len(rest), 40)]
+	i := bytes.Index(head, []byte("obj"))
+	if i < 0 || len(bytes.Trim(head[:i], "0123456789 \t\r\n")) > 0 {
+		return nil
+	}
+	if d := s.dict(at + i + len("obj")); d != nil && d["Type"] == types.Name("XRef") {
+		return d
+	}
+	return nil
+}
+
+// scattered returns everything in the file that looks like a trailer, the last one
+// first.
+func (s *trailerSearch) scattered() []types.Dict {
+	var out []types.Dict
+	last := func(end int, mark string) int { return bytes.LastIndex(s.data[:max(0, end)], []byte(mark)) }
+	const inTable, inStream = "trailer", "/XRef"
+	table, stream := last(len(s.data), inTable), last(len(s.data), inStream)
+	for tries := 0; max(table, stream) >= 0 && tries < mostTries && s.err == nil; tries++ {
+		var at int
+		if table > stream {
+			at = table + len(inTable)
+			table = last(table, inTable)
+		} else {
+			at = dictBefore(s.data, stream)
+			stream = last(stream, inStream)
+		}
+		if at < 0 || !bytes.Contains(s.data[at:min(len(s.data), at+dictWindow)], []byte("/Encrypt")) {
+			continue
+		}
+		if d := s.dict(at); d != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// security returns the encryption of the first of some trailers that has a whole
+// one. If none has, it returns what is wrong with the first.
+func (s *trailerSearch) security(trailers []types.Dict) (*security, error) {
+	var first error
+	var broken *security
+	wanted := make(map[int]types.Dict) // encryption dictionaries by object number
+	for _, d := range trailers {
+		if ref, ok := d["Encrypt"].(types.IndirectRef); ok {
+			wanted[ref.ObjectNumber.Value()] = nil
+		}
+	}
+	s.find(wanted)
+	for _, d := range trailers {
+		if d["Encrypt"] == nil || d["Root"] == nil {
+			continue
+		}
+		dict, _ := d["Encrypt"].(types.Dict)
+		if ref, ok := d["Encrypt"].(types.IndirectRef); ok {
+			dict = wanted[ref.ObjectNumber.Value()]
+		}
+		sec, err := newSecurity(dict, d)
+		if sec != nil {
+			sec.base = s.base
+		}
+		if err == nil {
+			return sec, nil
+		}
+		if first == nil {
+			first, broken = err, sec
+		}
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	return broken, first
+}
+
+// find fills in the encryption dictionaries that are indirect objects, in one pass
+// over the file. They are never in object streams. Of several with the same number
+// the last one counts, as it is the newest.
+func (s *trailerSearch) find(wanted map[int]types.Dict) {
+	missing, tries := len(wanted), 0
+	end := len(s.data)
+	for n := 1; missing > 0 && tries < mostTries && s.err == nil; n++ {
+		i := bytes.LastIndex(s.data[:end], []byte("obj"))
+		if i < 0 {
+			return
+		}
+		end = i
+		if n%(1<<16) == 0 && s.ctx.Err() != nil {
+			s.err = context.Cause(s.ctx)
+			return
+		}
+		head := bytes.TrimRight(s.data[max(0, i-40):i], " \t\r\n\f\x00")
+		head = bytes.TrimRight(bytes.TrimRight(head, "0123456789"), " \t\r\n\f\x00")
+		nr, err := strconv.Atoi(string(lastDigits(head)))
+		if err != nil {
+			continue
+		}
+		if known, ok := wanted[nr]; !ok || known != nil {
+			continue
+		}
+		tries++
+		if d := s.dict(i + len("obj")); d != nil && d["Filter"] != nil {
+			wanted[nr] = d
+			missing--
+		}
+	}
+}
+
+// number returns the number that b begins with, after white space.
+func number(b []byte) (int, bool) {
+	n, err := strconv.Atoi(string(firstDigits(bytes.TrimLeft(b[:min(len(b), 40)], " \t\r\n\f\x00"))))
+	return n, err == nil
+}
+
+// dictBefore returns where the dictionary of the indirect object starts that
+// contains offset at.
+func dictBefore(data []byte, at int) int {
+	from := max(0, at-8<<10)
+	obj := bytes.LastIndex(data[from:at], []byte("obj"))
+	if obj < 0 {
+		return -1
+	}
+	i := bytes.Index(data[from+obj:at], []byte("<<"))
+	if i < 0 {
+		return -1
+	}
+	return from + obj + i
+}
