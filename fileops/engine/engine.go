@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,9 +36,9 @@ type Program struct {
 
 	Sandbox *Sandbox // that it runs in; may be nil
 
-	// Alone says that nothing beside the program belongs to it. Otherwise one that is
-	// not below /usr may read and start what is in its directory: the libraries
-	// that it brings.
+	// Alone says that nothing beside the program belongs to it. Otherwise a program that is
+	// not where the host has its own may read and start what is in its directory: the
+	// libraries that it brings.
 	Alone bool
 }
 
@@ -105,9 +106,10 @@ type Limits struct {
 	Memory   int64         // address space of each process, bytes
 	FileSize int64         // largest file it may write, bytes
 
-	// These are looked at several times in a second.
-	Resident  int64 // memory of all its processes together, bytes
-	Scratch   int64 // all files in its directory together, bytes
+	// These are looked at several times in a second, what is mapped of removed files once.
+	Resident  int64 // memory of all its processes together, bytes, shared memory included
+	Scratch   int64 // all files together, bytes: where it may write, and those it has removed but still has open
+	Files     int   // files and directories where it may write
 	Processes int   // at one time
 }
 
@@ -142,7 +144,7 @@ func (p *Program) Run(ctx context.Context, c Cmd) error {
 type Process struct {
 	ctx    context.Context // the caller's: ends the process, see Start
 	name   string
-	dir    string
+	dirs   []string // where it may write
 	pid    int
 	end    func() error // waits for the end and for the pipes
 	forget func()       // lets its number be used again; nil if end does
@@ -188,11 +190,28 @@ func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 
 // process returns what is known of a process before it is started.
 func (p *Program) process(ctx context.Context, c Cmd, m mark) *Process {
-	proc := &Process{ctx: ctx, name: p.Name, dir: c.Dir, mark: m, stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
+	proc := &Process{ctx: ctx, name: p.Name, dirs: writable(c), mark: m, stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
 	if c.OnLine != nil {
 		proc.lines = &lines{each: c.OnLine}
 	}
 	return proc
+}
+
+// writable returns the directories that are watched for the limits of c: none is below another.
+func writable(c Cmd) []string {
+	all := append([]string{c.Dir}, c.Access.Write...)
+	for i := range all {
+		all[i] = filepath.Clean(all[i])
+	}
+	slices.Sort(all)
+	var dirs []string
+	for _, dir := range all {
+		within := func(parent string) bool { return dir == parent || strings.HasPrefix(dir, parent+"/") }
+		if dir != "." && dir != "/" && !within("/proc") && !slices.ContainsFunc(dirs, within) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // errors returns what gets the standard error of the process.
@@ -237,15 +256,19 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 // (PR_SET_PDEATHSIG(2const)).
 func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
 	var rules *os.File
+	var key uint64
 	if policy != nil {
+		if s.layers.Namespaces && !policy.Namespaces { // else it makes some itself
+			key = newKey()
+		}
 		var err error
-		if rules, err = policy.Thread(s.layers); err != nil {
+		if rules, err = policy.Thread(s.layers, key); err != nil {
 			result <- err
 			return
 		}
 	}
 	// What sees /proc, as who makes namespaces does, sees the memory of its equals.
-	started, err := startLimited(cmd, l, p.mark, rules, rules != nil && policy.Namespaces)
+	started, err := startLimited(cmd, l, p.mark, rules, key, rules != nil && policy.Namespaces)
 	rules.Close() // nil where there is none
 	if started {
 		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
@@ -265,27 +288,54 @@ func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limi
 // watchFor has the process watched for what l limits. p.mu is held.
 func (p *Process) watchFor(l Limits) {
 	w := &p.watched
-	w.Resident, w.Scratch, w.Processes = cmp.Or(l.Resident, w.Resident), cmp.Or(l.Scratch, w.Scratch), cmp.Or(l.Processes, w.Processes)
-	if !p.watching && (w.Resident > 0 || w.Scratch > 0 || w.Processes > 0) {
+	w.Resident, w.Scratch = cmp.Or(l.Resident, w.Resident), cmp.Or(l.Scratch, w.Scratch)
+	w.Processes, w.Files = cmp.Or(l.Processes, w.Processes), cmp.Or(l.Files, w.Files)
+	if !p.watching && w.any() {
 		p.watching = true
-		go p.watch()
+		go p.watch(nil, func() Limits {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.watched
+		})
 	}
 }
 
-// watch kills the process when it takes too much.
-func (p *Process) watch() {
+// any reports whether there is a limit to watch.
+func (l Limits) any() bool { return l.Resident > 0 || l.Scratch > 0 || l.Processes > 0 || l.Files > 0 }
+
+// Watch kills the process if it exceeds one of the limits that are watched (Resident,
+// Scratch, Files, Processes), until stop is called. It is for processes that serve several
+// files, and costs nothing between them. See [Process.Exceeded].
+func (p *Process) Watch(l Limits) (stop func()) {
+	if !l.any() {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go p.watch(done, func() Limits { return l })
+	return sync.OnceFunc(func() { close(done) })
+}
+
+// Exceeded names the limit that the process was killed for, "" if it was not.
+func (p *Process) Exceeded() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exceeded
+}
+
+// watch kills the process when it takes too much, until done.
+func (p *Process) watch(done <-chan struct{}, limits func() Limits) {
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
+		case <-done:
+			return
 		case <-p.gone:
 			return
 		case <-t.C:
 		}
-		p.mu.Lock()
-		l := p.watched
-		p.mu.Unlock()
-		if what := p.over(l); what != "" {
+		// To list what is mapped takes as long as everything else.
+		if what := p.over(limits(), n%5 == 4); what != "" {
 			p.mu.Lock()
 			if !p.ended { // else it is too late to have been the reason
 				p.exceeded = what
@@ -298,28 +348,53 @@ func (p *Process) watch() {
 }
 
 // over names the limit that the process exceeds, if it does.
-func (p *Process) over(l Limits) string {
-	if l.Resident > 0 || l.Processes > 0 {
-		pids := p.mark.members()
+func (p *Process) over(l Limits, mappings bool) string {
+	if l.Resident > 0 || l.Processes > 0 || l.Scratch > 0 {
+		pids := p.members()
 		if l.Processes > 0 && len(pids) > l.Processes {
 			return "number of processes"
 		}
-		if l.Resident > 0 && memory(pids) > l.Resident {
-			return "memory"
+		if l.Resident > 0 || l.Scratch > 0 {
+			removed, shared := hidden(pids, p.dirs, mappings)
+			if l.Resident > 0 && memory(pids)+shared > l.Resident {
+				return "memory"
+			}
+			if l.Scratch > 0 && removed > l.Scratch {
+				return "scratch space"
+			}
+			l.Scratch -= min(removed, max(l.Scratch-1, 0)) // 0 means no limit
 		}
 	}
-	if l.Scratch > 0 && used(p.dir, l.Scratch) > l.Scratch {
-		return "scratch space"
+	if l.Scratch > 0 || l.Files > 0 {
+		bytes, files := used(p.dirs, l.Scratch, l.Files)
+		if l.Scratch > 0 && bytes > l.Scratch {
+			return "scratch space"
+		}
+		if l.Files > 0 && files > l.Files {
+			return "number of files"
+		}
 	}
 	return ""
+}
+
+// members returns the processes of the run.
+func (p *Process) members() []int {
+	if pids := p.mark.members(); len(pids) > 0 || p.pid == 0 {
+		return pids
+	}
+	return []int{p.pid} // there is no mark, or /proc cannot be listed
 }
 
 // Pid returns the process id, which is also the id of the process group.
 func (p *Process) Pid() int { return p.pid }
 
 // Memory returns how many bytes of memory the process and all that it started
-// have for themselves.
-func (p *Process) Memory() int64 { return memory(p.mark.members()) }
+// have, shared memory included as far as they have it open.
+func (p *Process) Memory() int64 {
+	pids := p.members()
+	_, shared := hidden(pids, p.dirs, false)
+	return memory(pids) + shared
+}
 
 // Limit sets the limits that are not zero. They must not be higher than those
 // that hold; time on processors that was used before counts. After [Process.Wait]

@@ -10,6 +10,7 @@ func (l Limits) Or(other Limits) Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, other.CPU), Memory: cmp.Or(l.Memory, other.Memory), FileSize: cmp.Or(l.FileSize, other.FileSize),
 		Resident: cmp.Or(l.Resident, other.Resident), Scratch: cmp.Or(l.Scratch, other.Scratch), Processes: cmp.Or(l.Processes, other.Processes),
+		Files: cmp.Or(l.Files, other.Files),
 	}
 }
 

@@ -13,18 +13,21 @@ import (
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
-// startLimited starts cmd with limits that hold from its first instruction on, and with
-// rules, if there are, in force once more (see [confine.Again]): a program that
-// is traced stops when it has been loaded, and waits until it is let go. Where
-// tracing is not allowed the limits come a moment late, and the rules not at all: with
-// must, it is not started then. The goroutine must be locked to its thread, because it
-// is the thread that traces.
-func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (started bool, err error) {
+// startLimited starts cmd with limits that hold from its first instruction on, with no
+// descriptors but its own, and with rules, if there are any, in force once more (see
+// [confine.Settle]): a traced program stops when it has been loaded, and waits until it is
+// let go. With a key it gets namespaces of its own, if there are any left. Where tracing is not allowed the limits come a moment late, and the rules not at
+// all: with must, it is not started then. The goroutine must be locked to its thread,
+// because it is the thread that traces.
+func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, key uint64, must bool) (started bool, err error) {
+	if err := confine.MarkDescriptors(false); err != nil {
+		return false, err
+	}
 	untraced := *cmd
 	attr := *cmd.SysProcAttr
 	attr.Ptrace = true
 	cmd.SysProcAttr = &attr
-	set := 3 + len(cmd.ExtraFiles)
+	first := 3 + len(cmd.ExtraFiles)
 	if rules != nil {
 		cmd.ExtraFiles = append(slices.Clone(cmd.ExtraFiles), rules)
 	}
@@ -34,6 +37,9 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 			return false, fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
 		}
 		*cmd = untraced
+		if err := confine.MarkDescriptors(true); err != nil {
+			return false, err
+		}
 		if err := cmd.Start(); err != nil {
 			return false, err
 		}
@@ -46,8 +52,14 @@ func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, must bool) (s
 	if err = confine.Stopped(pid); err == nil {
 		err = setLimits(pid, l, m)
 	}
-	if err == nil && rules != nil {
-		if err = confine.Again(pid, set); err != nil {
+	if err == nil {
+		start := confine.Start{First: first, Rules: rules != nil, Key: key}
+		err = confine.Settle(pid, start)
+		if errors.Is(err, unix.ENOSPC) { // user.max_net_namespaces and the like
+			start.Key = 0
+			err = confine.Settle(pid, start)
+		}
+		if err != nil {
 			err = fmt.Errorf("confine: %w", err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 func TestLimitsOr(t *testing.T) {
 	t.Parallel()
 	own := engine.Limits{CPU: time.Second, Scratch: 3}
-	got := own.Or(engine.Limits{CPU: time.Minute, Memory: 1, FileSize: 2, Scratch: 4, Resident: 5, Processes: 6})
-	if want := (engine.Limits{CPU: time.Second, Memory: 1, FileSize: 2, Scratch: 3, Resident: 5, Processes: 6}); got != want {
+	got := own.Or(engine.Limits{CPU: time.Minute, Memory: 1, FileSize: 2, Scratch: 4, Resident: 5, Processes: 6, Files: 7})
+	if want := (engine.Limits{CPU: time.Second, Memory: 1, FileSize: 2, Scratch: 3, Resident: 5, Processes: 6, Files: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := own.Or(engine.Limits{}); got != own {

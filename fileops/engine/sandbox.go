@@ -1,11 +1,16 @@
 package engine
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +24,8 @@ import (
 //
 // The layers are those of the kernel that need no privilege: Landlock for files,
 // a seccomp filter for system calls, and no capabilities for root. They work the
-// same in a container. A nil Sandbox confines nothing but the process group, the
+// same in a container. Where an ordinary process may make user namespaces, which most
+// containers do not permit, programs also have a network, IPC and a host name of their own. A nil Sandbox confines nothing but the process group, the
 // environment and the [Limits].
 type Sandbox struct {
 	layers  confine.Layers
@@ -43,7 +49,73 @@ func NewSandbox() *Sandbox {
 		s.layers.Seccomp = false
 		s.missing = append(s.missing, "seccomp: "+err.Error())
 	}
+	if s.Strong() { // the others keep programs from more of them
+		s.layers.Namespaces = true
+		if err := tryNamespaces(s); err != nil {
+			s.layers.Namespaces = false
+			s.missing = append(s.missing, "namespaces: "+err.Error())
+		}
+	}
 	return s
+}
+
+// Basic returns a sandbox like s without namespaces, also where the host permits them. With
+// nil it returns nil.
+func (s *Sandbox) Basic() *Sandbox {
+	if s == nil || !s.layers.Namespaces {
+		return s
+	}
+	t := *s
+	t.layers.Namespaces = false
+	t.missing = append(slices.Clone(s.missing), "namespaces: switched off")
+	return &t
+}
+
+// Namespaced reports whether programs have namespaces of their own. It is false for nil.
+func (s *Sandbox) Namespaced() bool { return s != nil && s.layers.Namespaces }
+
+// tryNamespaces starts this program with namespaces of its own. It is ended before its first
+// instruction.
+func tryNamespaces(s *Sandbox) error {
+	// Inside of a sandbox of this package this fails: no more is to be had.
+	if err := unix.Unshare(0); err != nil {
+		return fmt.Errorf("not permitted: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	done := make(chan error)
+	confine.Go(func() {
+		key := newKey()
+		rules, err := (&confine.Policy{Execute: append(slices.Clone(hostPrograms), self), Read: hostData}).Thread(s.layers, key)
+		if err != nil {
+			done <- err
+			return
+		}
+		defer rules.Close()
+		cmd := exec.Command(self)
+		cmd.Env = []string{}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			done <- err
+			return
+		}
+		if err = confine.Stopped(cmd.Process.Pid); err == nil {
+			err = confine.Settle(cmd.Process.Pid, confine.Start{First: 3, Key: key})
+		}
+		cmd.Process.Kill()
+		cmd.Wait() // it was killed: that it did not end well is no news
+		done <- err
+	})
+	return <-done
+}
+
+// newKey returns a number that cannot be guessed.
+func newKey() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.NativeEndian.Uint64(b[:]) | 1
 }
 
 // With returns a sandbox like s in which all programs have a as well. With nil it
@@ -63,7 +135,7 @@ func (s *Sandbox) Strong() bool {
 	return s != nil && s.layers.Landlock > 0 && s.layers.Seccomp
 }
 
-// Layers names what is in force: "landlock 7", "seccomp".
+// Layers names what is in force: "landlock 7", "seccomp", "namespaces".
 func (s *Sandbox) Layers() []string {
 	if s == nil {
 		return nil
@@ -75,6 +147,9 @@ func (s *Sandbox) Layers() []string {
 	if s.layers.Seccomp {
 		out = append(out, "seccomp")
 	}
+	if s.layers.Namespaces {
+		out = append(out, "namespaces")
+	}
 	return out
 }
 
@@ -82,7 +157,7 @@ func (s *Sandbox) Layers() []string {
 // not have it". It is for people.
 func (s *Sandbox) Missing() []string {
 	if s == nil {
-		return []string{"landlock: not asked for", "seccomp: not asked for"}
+		return []string{"landlock: not asked for", "seccomp: not asked for", "namespaces: not asked for"}
 	}
 	return slices.Clone(s.missing)
 }
@@ -91,7 +166,7 @@ func (s *Sandbox) Missing() []string {
 func try(l confine.Layers, test func() error) error {
 	done := make(chan error)
 	confine.Go(func() {
-		rules, err := new(confine.Policy).Thread(l)
+		rules, err := new(confine.Policy).Thread(l, 0)
 		if err == nil {
 			rules.Close() // nil, or not wanted
 			err = test()
@@ -143,6 +218,10 @@ type Access struct {
 	// /proc.
 	Namespaces bool
 
+	// SharedMemory allows memory that processes share (memfd_create(2), MAP_SHARED), which counts
+	// for [Limits].Resident.
+	SharedMemory bool
+
 	// Unwritable has access(2) say that nothing may be written. It is for a program that
 	// would choose a directory of the host, such as /tmp, over its own where it
 	// seems to be allowed. Files are opened and made as without it.
@@ -158,24 +237,46 @@ func (a Access) and(b Access) Access {
 	return Access{
 		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Sockets: slices.Concat(a.Sockets, b.Sockets),
 		Connect: a.Connect || b.Connect, Namespaces: a.Namespaces || b.Namespaces, Limits: a.Limits || b.Limits,
-		Unwritable: a.Unwritable || b.Unwritable,
+		Unwritable: a.Unwritable || b.Unwritable, SharedMemory: a.SharedMemory || b.SharedMemory,
 	}
 }
 
-// hostPrograms and hostData are what programs need of any host.
+// hostPrograms and hostData are what programs need of any host. What administrators keep in
+// /usr/local, /usr/local/etc above all, is not part of it, but for programs, libraries and
+// their data.
 var (
-	hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"}
-	hostData     = []string{
+	hostPrograms = []string{
+		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec", "/usr/share",
+		"/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/libexec", "/usr/local/share",
+	}
+	hostData = []string{
 		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
 		"/etc/fonts", "/var/cache/fontconfig", "/sys/devices/system/cpu",
 	}
 )
 
+// brings returns where a program has the libraries that it brings: beside it, or in the
+// directory below /usr/local that it was installed in.
+func brings(program string) []string {
+	for _, dir := range hostPrograms {
+		if strings.HasPrefix(program, dir+"/") {
+			return nil
+		}
+	}
+	if below, ok := strings.CutPrefix(program, "/usr/local/"); ok {
+		if dir, _, ok := strings.Cut(below, "/"); ok && dir != "etc" && dir != "src" && dir != "sbin" {
+			return []string{"/usr/local/" + dir}
+		}
+	}
+	return []string{filepath.Dir(program)}
+}
+
 // policy returns what p may do for c.
 func (p *Program) policy(c Cmd) *confine.Policy {
 	programs := append(slices.Clone(hostPrograms), p.Path)
-	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !p.Alone && !strings.HasPrefix(real, "/usr/") {
-		programs = append(programs, filepath.Dir(real)) // with the libraries that it brings
+	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !p.Alone {
+		programs = append(programs, brings(real)...)
 	}
 	a := p.Sandbox.always.and(c.Access)
 	pol := &confine.Policy{
@@ -183,7 +284,7 @@ func (p *Program) policy(c Cmd) *confine.Policy {
 		Read:    append(a.Read, hostData...),
 		Write:   a.Write,
 		Sockets: a.Sockets, Connect: a.Connect, Namespaces: a.Namespaces, Limits: a.Limits,
-		Unwritable: a.Unwritable,
+		Unwritable: a.Unwritable, SharedMemory: a.SharedMemory,
 	}
 	if c.Dir != "" && c.Dir != "/" {
 		pol.Write = append(pol.Write, c.Dir)

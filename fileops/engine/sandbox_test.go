@@ -8,12 +8,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/engine"
 )
@@ -64,6 +67,8 @@ def unix(kind):
 works("read a file", lambda: open(canary).read())
 works("list a directory", lambda: os.listdir(os.path.dirname(canary)))
 works("watch a directory", lambda: watch(os.path.dirname(canary)))
+works("list local settings", lambda: os.listdir("/usr/local/etc"))
+works("list local directories", lambda: os.listdir("/usr/local"))
 works("read passwd", lambda: open("/etc/passwd").read())
 works("read proc", lambda: open("/proc/%d/environ" % parent).read())
 works("write a file", lambda: open(other + "/x", "w"))
@@ -79,6 +84,11 @@ works("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
 works("unix connect", lambda: unix(socket.SOCK_STREAM))
 works("unix datagram", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
 works("signal", lambda: os.kill(parent, 0))
+works("signal to all", lambda: os.kill(-1, 0))
+works("signal to the group of the server", lambda: os.kill(-os.getpgid(parent), 0))
+works("join the group of the server", lambda: os.setpgid(0, os.getpgid(parent)), False)
+works("list mounts", lambda: libc.syscall(458, 0, 0, 0, 0))
+works("memory without a file", lambda: libc.syscall(447, 0))
 works("ptrace", lambda: libc.ptrace(16, parent, 0, 0), False)
 works("unshare", lambda: libc.unshare(0x10000000), False)
 works("clone with a namespace", lambda: libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0) or os._exit(0), False)
@@ -99,6 +109,10 @@ import resource
 works("raise a limit", lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20)), False)
 works("change the mark", lambda: libc.syscall(302, 0, 10, ctypes.create_string_buffer(16), 0), False)
 works("change the mark in the old way", lambda: libc.syscall(160, 10, ctypes.create_string_buffer(16)), False)
+works("anonymous file", lambda: os.memfd_create("x"))
+works("shared mapping", lambda: __import__("mmap").mmap(-1, 4096))
+works("zero device", lambda: open("/dev/zero").read(1))
+works("hide descriptors", lambda: libc.prctl(4, 0, 0, 0, 0), False)
 works("own file", lambda: open("mine", "w").write("x"))
 works("own child", lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0))
 works("socket pair", lambda: socket.socketpair())
@@ -155,9 +169,57 @@ func TestSandboxHolds(t *testing.T) {
 	os.Remove("/tmp/filewright-engine-test")
 	free := run(find(t, nil, "/usr/bin/python3"), "free", engine.Access{})
 	os.Remove("/tmp/filewright-engine-test")
-	for _, want := range []string{"inet", "udp", "netlink", "signal", "write tmp", "io_uring", "unix datagram", "watch a directory"} {
+	for _, want := range []string{"inet", "udp", "netlink", "signal", "write tmp", "io_uring", "unix datagram", "watch a directory", "anonymous file", "shared mapping", "zero device", "list local directories"} {
 		if !strings.Contains(free, want) {
 			t.Errorf("not possible without a sandbox: %s", want)
+		}
+	}
+}
+
+// Descriptors that other code in the process has opened without O_CLOEXEC, as C libraries
+// do, do not reach programs; those of the run do.
+func TestDescriptorsStay(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open, err := syscall.Open(file, syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(open)
+	high, err := unix.FcntlInt(uintptr(open), unix.F_DUPFD, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(high)
+	given, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer given.Close()
+	const script = `
+import os
+for fd in range(1024):
+    try:
+        os.fstat(fd)
+        print(fd)
+    except OSError:
+        pass
+`
+	for name, s := range map[string]*engine.Sandbox{"sandbox": sandbox(t), "none": nil} {
+		for files, want := range map[int]string{0: "0 1 2", 2: "0 1 2 3 4"} {
+			var out bytes.Buffer
+			err := find(t, s, "/usr/bin/python3").Run(t.Context(), engine.Cmd{
+				Args: []string{"-I", "-c", script}, Dir: t.TempDir(), Stdout: &out, Files: []*os.File{given, given}[:files],
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(strings.Fields(out.String()), " "); got != want {
+				t.Errorf("%s: the program has the descriptors %s, want %s", name, got, want)
+			}
 		}
 	}
 }
@@ -303,9 +365,11 @@ func TestWatchedLimits(t *testing.T) {
 		name, script string
 		limits       engine.Limits
 	}{
-		{"memory", `x=$(head -c 60000000 /dev/zero | tr '\0' a) & y=$(head -c 60000000 /dev/zero | tr '\0' a); sleep 60`, engine.Limits{Resident: 50 << 20}},
-		{"scratch space", `mkdir a; for i in 1 2 3 4 5 6; do head -c 4000000 /dev/zero >a/$i; done; sleep 60`, engine.Limits{Scratch: 16 << 20}},
+		{"memory", `x=$(yes | head -c 60000000) & y=$(yes | head -c 60000000); sleep 60`, engine.Limits{Resident: 50 << 20}},
+		{"scratch space", `mkdir a; for i in 1 2 3 4 5 6; do yes | head -c 4000000 >a/$i; done; sleep 60`, engine.Limits{Scratch: 16 << 20}},
 		{"number of processes", `for i in 1 2 3 4 5 6 7 8; do setsid sleep 60 & done; sleep 60`, engine.Limits{Processes: 6}},
+		{"number of files", `mkdir a; i=0; while [ $i -lt 200 ]; do >a/$i; i=$((i+1)); done; sleep 60`, engine.Limits{Files: 100}},
+		{"scratch space", `exec 5>a; rm a; yes | head -c 24000000 >&5; sleep 60`, engine.Limits{Scratch: 16 << 20}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -333,19 +397,120 @@ func TestWatchedLimits(t *testing.T) {
 	}
 }
 
+// Memory and files that no directory and no mapping of a process's own shows count for the
+// limits of the run, wherever they can be had.
+func TestHiddenSpace(t *testing.T) {
+	t.Parallel()
+	const size = "40 << 20"
+	for _, tt := range []struct {
+		name, script string
+		exceeded     string
+		anywhere     bool // also in a sandbox without shared memory
+	}{
+		{"memfd", "f = os.memfd_create('x'); write(f)", "memory", false},
+		{"memfd, mapped only", "f = os.memfd_create('x'); write(f); m = mmap.mmap(f, n); os.close(f)", "memory", false},
+		{"mapping of many processes", "m = mmap.mmap(-1, n); m.write(b'x' * n)", "memory", false},
+		{"removed file", "f = os.open('f', os.O_RDWR | os.O_CREAT); os.unlink('f'); write(f)", "scratch space", true},
+		{"removed file, mapped only", "f = os.open('f', os.O_RDWR | os.O_CREAT); os.unlink('f'); write(f); m = mmap.mmap(f, n); os.close(f)", "scratch space", true},
+		{"several removed files", "for i in range(8):\n  f = os.open('f', os.O_RDWR | os.O_CREAT); os.unlink('f'); write(f, n // 8)", "scratch space", true},
+		{"file without a name", "f = os.open('.', os.O_RDWR | os.O_TMPFILE); write(f)", "scratch space", true},
+	} {
+		script := "import mmap, os, time\nn = " + size + `
+def write(f, n=n):
+    while n > 0:
+        n -= os.write(f, b'x' * min(n, 1 << 20))
+` + tt.script + "\nwhile True: time.sleep(1)"
+		for kind, sb := range map[string]*engine.Sandbox{"none": nil, "shared": sandbox(t).With(engine.Access{SharedMemory: true}), "sandbox": sandbox(t)} {
+			t.Run(tt.name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				err := find(t, sb, "/usr/bin/python3").Run(t.Context(), engine.Cmd{
+					Args: []string{"-I", "-c", script}, Dir: t.TempDir(), Limits: engine.Limits{Resident: 30 << 20, Scratch: 30 << 20},
+				})
+				var exit *engine.ExitError
+				if !errors.As(err, &exit) {
+					t.Fatalf("got %v", err)
+				}
+				if kind == "sandbox" && !tt.anywhere {
+					if exit.Code != 1 || !strings.Contains(exit.Stderr, "Error") {
+						t.Errorf("got %v: %s", err, exit.Stderr)
+					}
+				} else if exit.Exceeded != tt.exceeded {
+					t.Errorf("got %v, want %q: %s", err, tt.exceeded, exit.Stderr)
+				}
+			})
+		}
+	}
+}
+
 func TestNoSandbox(t *testing.T) {
 	t.Parallel()
 	var s *engine.Sandbox
 	if s.Strong() || len(s.Layers()) != 0 || len(s.Missing()) == 0 {
 		t.Errorf("nil: %v %v %v", s.Strong(), s.Layers(), s.Missing())
 	}
-	if got := sandbox(t).Layers(); len(got) != 2 || !strings.HasPrefix(got[0], "landlock ") || got[1] != "seccomp" {
+	got := sandbox(t).Layers() // namespaces are for hosts that permit them
+	if len(got) < 2 || !strings.HasPrefix(got[0], "landlock ") || got[1] != "seccomp" || len(got) > 2 && !slices.Equal(got[2:], []string{"namespaces"}) {
 		t.Errorf("got %v", got)
 	}
 }
 
+// Where the host permits namespaces, programs have their own and no capabilities in them;
+// where it does not, the sandbox says why. A program cannot make more of them.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	const script = `
+import ctypes, os, sys
+for ns in "user", "net", "ipc", "uts":
+    print(ns, os.readlink("/proc/self/ns/" + ns))
+print("caps", [l.split()[1].strip("0") for l in open("/proc/self/status") if l.startswith(("CapEff", "CapPrm", "CapInh", "CapAmb"))])
+libc = ctypes.CDLL(None)
+death = ctypes.c_int()
+libc.prctl(2, ctypes.byref(death), 0, 0, 0)
+print("death", death.value)
+for key in 0, 1, 1 << 63, 0xffffffffffffffff:
+    print("more", libc.syscall(272, 0x10000000, ctypes.c_ulong(key)))
+`
+	run := func(s *engine.Sandbox) string {
+		var out bytes.Buffer
+		err := find(t, s, "/usr/bin/python3").Run(t.Context(), engine.Cmd{
+			Args: []string{"-I", "-c", script}, Dir: t.TempDir(), Stdout: &out, Access: engine.Access{Read: []string{"/proc"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	s := sandbox(t)
+	for kind, s := range map[string]*engine.Sandbox{"default": s, "basic": s.Basic()} {
+		got := run(s)
+		for _, ns := range []string{"user", "net", "ipc", "uts"} {
+			own, err := os.Readlink("/proc/self/ns/" + ns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shared := strings.Contains(got, own); shared == s.Namespaced() {
+				t.Errorf("%s (%v): the %s namespace of the server: %v\n%s", kind, s.Layers(), ns, shared, got)
+			}
+		}
+		for _, want := range []string{"caps ['', '', '', '']", "death 9", strings.Repeat("more -1\n", 4)} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", kind, want, got)
+			}
+		}
+		if why := strings.Join(s.Missing(), "; "); s.Namespaced() == strings.Contains(why, "namespaces: ") {
+			t.Errorf("%s: namespaces %v, missing %q", kind, s.Namespaced(), why)
+		}
+	}
+	if s.Basic().Namespaced() {
+		t.Error("the basic sandbox has namespaces")
+	}
+	if (*engine.Sandbox)(nil).Basic() != nil || (*engine.Sandbox)(nil).Namespaced() {
+		t.Error("nil is not nil")
+	}
+}
+
 func BenchmarkRun(b *testing.B) {
-	for name, s := range map[string]*engine.Sandbox{"none": nil, "sandbox": sandbox(b)} {
+	for name, s := range map[string]*engine.Sandbox{"none": nil, "basic": sandbox(b).Basic(), "sandbox": sandbox(b)} {
 		b.Run(name, func(b *testing.B) {
 			p, dir := find(b, s, "true"), b.TempDir()
 			for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -112,41 +113,107 @@ func (m mark) kill() {
 	}
 }
 
-// memory returns how many bytes of memory the processes have for themselves:
-// what is resident and not shared (proc_pid_statm(5)).
+// memory returns how many bytes of memory the processes have for themselves, in memory or
+// swapped out: what does not come from a file and is not shared (proc_pid_status(5)).
 func memory(pids []int) int64 {
 	var total int64
 	for _, pid := range pids {
-		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
+		b, err := os.ReadFile(procPath(pid, "status"))
 		if err != nil {
-			continue
+			continue // it has ended
 		}
-		if f := bytes.Fields(b); len(f) > 2 {
-			resident, _ := strconv.ParseInt(string(f[1]), 10, 64)
-			shared, _ := strconv.ParseInt(string(f[2]), 10, 64)
-			total += (resident - shared) * int64(os.Getpagesize())
+		for line := range bytes.Lines(b) {
+			name, value, _ := bytes.Cut(line, []byte(":"))
+			if string(name) == "RssAnon" || string(name) == "VmSwap" {
+				kb, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))), 10, 64)
+				total += kb << 10
+			}
 		}
 	}
 	return total
 }
 
-// used returns how many bytes the files below dir take on disk, or more than most if
-// that is more.
-func used(dir string, most int64) int64 {
-	var total int64
-	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // removed meanwhile
+func procPath(pid int, name string) string {
+	return filepath.Join("/proc", strconv.Itoa(pid), name)
+}
+
+// hidden returns how many bytes the processes have in files that no directory shows any more:
+// files of the file systems that dirs are on, and shared memory, which to the kernel is a
+// file without a name (memfd_create(2), MAP_SHARED with MAP_ANONYMOUS). They exist as long
+// as a process has them open or mapped. Of what is only mapped the kernel does not tell how
+// large it is: it counts up to the end of the mapping.
+// Without mappings only files that are open count.
+func hidden(pids []int, dirs []string, mappings bool) (files, shared int64) {
+	scratch := make(map[uint64]bool) // devices
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil {
+			scratch[st.Dev] = true
 		}
-		if info, err := d.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				total += st.Blocks * 512
+	}
+	type inode struct{ dev, ino uint64 }
+	open, mapped := make(map[inode]int64), make(map[inode]int64)
+	for _, pid := range pids {
+		fds, _ := os.ReadDir(procPath(pid, "fd"))
+		for _, fd := range fds {
+			var st unix.Stat_t
+			if unix.Stat(filepath.Join(procPath(pid, "fd"), fd.Name()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 0 {
+				open[inode{st.Dev, st.Ino}] = st.Blocks * 512
 			}
 		}
-		if total > most {
-			return filepath.SkipAll
+		if !mappings {
+			continue
 		}
-		return nil
-	})
-	return total
+		maps, _ := os.ReadFile(procPath(pid, "maps"))
+		for line := range bytes.Lines(maps) {
+			// 7f0000000000-7f0000001000 rw-s 00000000 00:01 1234    /dev/zero (deleted)
+			if !bytes.HasSuffix(line, []byte(" (deleted)\n")) {
+				continue
+			}
+			var start, end, offset, major, minor, ino uint64
+			var mode string
+			if n, _ := fmt.Sscanf(string(line), "%x-%x %s %x %x:%x %d", &start, &end, &mode, &offset, &major, &minor, &ino); n == 7 {
+				i := inode{unix.Mkdev(uint32(major), uint32(minor)), ino}
+				mapped[i] = max(mapped[i], int64(offset+end-start))
+			}
+		}
+	}
+	for i, size := range mapped {
+		if _, ok := open[i]; !ok {
+			open[i] = size
+		}
+	}
+	for i, size := range open {
+		if scratch[i.dev] {
+			files += size
+		} else {
+			shared += size
+		}
+	}
+	return files, shared
+}
+
+// used returns how many bytes the files below dirs take on disk, and how many files and
+// directories there are, or more than the limits if that is more.
+func used(dirs []string, most int64, mostFiles int) (bytes int64, files int) {
+	for _, dir := range dirs {
+		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // removed meanwhile
+			}
+			files++
+			if most > 0 {
+				if info, err := d.Info(); err == nil {
+					if st, ok := info.Sys().(*syscall.Stat_t); ok {
+						bytes += st.Blocks * 512
+					}
+				}
+			}
+			if most > 0 && bytes > most || mostFiles > 0 && files > mostFiles {
+				return filepath.SkipAll
+			}
+			return nil
+		})
+	}
+	return bytes, files
 }

@@ -1,10 +1,15 @@
 package fileopstest
 
 import (
+	"archive/zip"
 	"bytes"
 	"fmt"
+	"io"
+	"path"
 	"strings"
+	"testing"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -60,6 +65,44 @@ func writeOffice(b *bytes.Buffer, f format.Format) error {
 			"c.xhtml", xmlHead+`<html xmlns="http://www.w3.org/1999/xhtml"><head><title>A sample</title></head><body><h1>A sample</h1><p>`+Text+`</p></body></html>`)
 	}
 	return nil
+}
+
+// WithMainPart returns a document of Office Open XML whose main part, and what
+// lists its relationships, have another name, such as "word/document22.xml".
+func WithMainPart(t testing.TB, f *fileops.File, name string) *fileops.File {
+	t.Helper()
+	old := map[format.Format]string{format.DOCX: "word/document.xml", format.XLSX: "xl/workbook.xml", format.PPTX: "ppt/presentation.xml"}[f.Format()]
+	relations := func(part string) string { return path.Join(path.Dir(part), "_rels", path.Base(part)+".rels") }
+	z, err := zip.NewReader(f.Reader(), f.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []string
+	for _, e := range z.File {
+		r, err := e.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := e.Name
+		switch to {
+		case old:
+			to = name
+		case relations(old):
+			to = relations(name)
+		case "[Content_Types].xml", "_rels/.rels":
+			content = bytes.ReplaceAll(content, []byte(old), []byte(name))
+		}
+		pairs = append(pairs, to, string(content))
+	}
+	var b bytes.Buffer
+	if err := writeZIP(&b, pairs...); err != nil {
+		t.Fatal(err)
+	}
+	return fileops.Bytes(f.Name(), b.Bytes())
 }
 
 func contentTypes(partAndType ...string) string {

@@ -187,7 +187,7 @@ func (p *Pool) start() (_ *process, err error) {
 		inR.Close()
 		return nil, err
 	}
-	w.pipe, w.out = outR, bufio.NewReader(outR)
+	w.pipe, w.out = outR, bufio.NewReaderSize(outR, maxMessage)
 	cmd := p.cmd(w.work)
 	cmd.Files = []*os.File{inR, outW}
 	cmd.Access.Read = append(slices.Clone(cmd.Access.Read), w.data)

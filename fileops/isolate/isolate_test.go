@@ -42,13 +42,24 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
 		switch job.Params.Get("how") {
 		case "badly":
 			return fileops.Fail(fileops.ErrWrongPassword, errors.New("inner"), "not with %s", "this")
+		case "odd": // text that takes six bytes for one in JSON, and some that is none
+			odd := strings.Repeat("<\x01\xff&é", 2000)
+			return fileops.Fail(fileops.ErrUnsupportedInput, fmt.Errorf("part %s is no picture", odd), "%s is odd", odd[:900])
+		case "full":
+			return fmt.Errorf("write: %w", &os.PathError{Op: "write", Path: "out", Err: syscall.ENOSPC})
+		case "late":
+			return fmt.Errorf("in here: %w", context.DeadlineExceeded)
+		case "unsupported":
+			return fmt.Errorf("this one: %w", errors.ErrUnsupported)
+		case "simply":
+			return errors.New("simply not")
 		case "crash":
 			syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			select {}
@@ -398,6 +409,35 @@ func TestMakerDies(t *testing.T) {
 		out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
 		if err == nil {
 			fmt.Sscanf(out[0], "a.txt=%d", &other)
+		}
+	}
+}
+
+// A failure is of the same kind, has the same message and the same text, whether the
+// action runs in a process of its own or not.
+func TestFailuresAreTheSame(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{})
+	isolated := p.Wrap("work", work())
+	none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+	for _, how := range []string{"badly", "odd", "full", "late", "unsupported", "simply"} {
+		args, in := fileops.Args{"how": how}, fileops.Bytes("a.txt", []byte("x"))
+		want := fileops.Run(t.Context(), work(), args, none, in)
+		got := fileops.Run(t.Context(), isolated, args, none, in)
+		if fileops.Code(got) != fileops.Code(want) {
+			t.Errorf("%s: %s, want %s", how, fileops.Code(got), fileops.Code(want))
+		}
+		if got, want := fileops.Message(got), strings.ToValidUTF8(fileops.Message(want), ""); got != want {
+			t.Errorf("%s: message %q, want %q", how, got, want)
+		}
+		if fileops.Retryable(got) != fileops.Retryable(want) || errors.Is(got, syscall.ENOSPC) != errors.Is(want, syscall.ENOSPC) {
+			t.Errorf("%s: %v is not the same to try again", how, got)
+		}
+		if text := strings.ToValidUTF8(want.Error(), ""); how != "odd" && got.Error() != text {
+			t.Errorf("%s: %q, want %q", how, got, text)
+		}
+		if strings.Count(got.Error(), "work: ") != 1 || len(got.Error()) > 3000 {
+			t.Errorf("%s: %d bytes: %.100q", how, len(got.Error()), got)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -50,28 +51,82 @@ type message struct {
 
 // A report is a failure on its way between processes.
 type report struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Detail  string `json:"detail"`
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	Failure bool          `json:"failure,omitempty"` // it is a fileops.Failure
+	Detail  string        `json:"detail,omitempty"`  // for the log: the cause of the failure, or the whole text
+	Errno   syscall.Errno `json:"errno,omitempty"`   // of the system call that failed, such as one on a full disk
 }
 
-// reportOf shortens what is for the log: a message must fit into a pipe.
-func reportOf(err error) *report {
-	cut := func(s string) string { return s[:min(len(s), 1000)] }
-	return &report{Code: fileops.Code(err), Message: cut(fileops.Message(err)), Detail: cut(err.Error())}
-}
+const (
+	// maxText bounds a text in a report. In JSON each byte may take six.
+	maxText = 1000
 
-// failure returns the error that was reported.
-func (r *report) failure() error {
-	for _, kind := range []error{
-		fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired, fileops.ErrWrongPassword,
-		fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
-	} {
-		if fileops.Code(kind) == r.Code {
-			return fileops.Fail(kind, errors.New(r.Detail), "%s", r.Message)
+	// maxMessage bounds a message. It holds a report, and a result with the
+	// longest name that there is, and fits into a pipe.
+	maxMessage = 32 << 10
+)
+
+// reportOf returns the report of a failure of an action.
+func reportOf(err error, action string) *report {
+	r := &report{Code: fileops.Code(err), Message: cut(fileops.Message(err))}
+	errors.As(err, &r.Errno)
+	// The parent puts the name of the action in front once more.
+	text := strings.TrimPrefix(err.Error(), action+": ")
+	var f *fileops.Failure
+	if errors.As(err, &f) {
+		r.Message, r.Failure = cut(f.Message), true
+		if text == f.Error() { // nothing but the message and its cause
+			text = ""
+			if f.Err != nil {
+				text = f.Err.Error()
+			}
 		}
 	}
-	return errors.New(r.Detail)
+	r.Detail = cut(text)
+	return r
+}
+
+// cut shortens a text to maxText bytes of whole characters.
+func cut(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+}
+
+// A remoteError is what caused a failure in an isolated process.
+type remoteError struct {
+	text string
+	is   error // nil if it was none of those that programs ask for
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.is }
+
+// failure returns the error that was reported: of the same kind, with the same
+// message.
+func (r *report) failure() error {
+	cause := &remoteError{text: r.Detail}
+	if r.Errno != 0 {
+		cause.is = r.Errno
+	}
+	for _, kind := range []error{
+		fileops.ErrCorruptInput, fileops.ErrFormatMismatch, errors.ErrUnsupported, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
+		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
+		context.DeadlineExceeded, context.Canceled,
+	} {
+		switch {
+		case fileops.Code(kind) != r.Code:
+		case !r.Failure && fileops.Message(kind) == r.Message:
+			cause.is = errors.Join(kind, cause.is)
+			return cause
+		case r.Failure && kind != errors.ErrUnsupported:
+			f := &fileops.Failure{Kind: kind, Message: r.Message}
+			if r.Detail != "" || cause.is != nil {
+				f.Err = cause
+			}
+			return f
+		}
+	}
+	return cause
 }
 
 // Main does one run and ends the process, if a [Pool] has started this process;
@@ -98,6 +153,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 	ctx := context.Background()
 	var mu sync.Mutex
 	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
 	send := func(m message) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -105,7 +161,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 	}
 	all, err := actions(ctx)
 	if err != nil {
-		return send(message{Error: reportOf(err)})
+		return send(message{Error: reportOf(err, "")})
 	}
 	defer watchTime(send)()
 	if err := send(message{}); err != nil {
@@ -118,10 +174,10 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 	debug.SetGCPercent(100) // it was off, see Pool.start
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
-		return send(message{Error: reportOf(err)})
+		return send(message{Error: reportOf(err, "")})
 	}
 	if err := r.run(ctx, all[r.Key], send); err != nil {
-		return send(message{Error: reportOf(err)})
+		return send(message{Error: reportOf(err, r.Action)})
 	}
 	return send(message{Done: true})
 }
@@ -134,7 +190,7 @@ func watchTime(send func(message) error) (stop func()) {
 	signal.Notify(over, syscall.SIGXCPU)
 	go func() {
 		if _, ok := <-over; ok {
-			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"))})
+			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"), "")})
 			os.Exit(1)
 		}
 	}()

@@ -1,6 +1,7 @@
 package officeops
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -272,26 +273,25 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 	case byPandoc:
 		return t.byPandoc(ctx, s, in, out)
 	}
-	text, err := readText(in)
+	f, text, err := openText(in)
 	if err != nil {
 		return err
 	}
-	if s.tool == byTable {
-		return t.rewriteTable(ctx, s, charset.Decode(text), out)
-	}
-	text = charset.Decode(text)
-	if s.to == format.HTML {
-		text = textToHTML(text, format.Base(t.job.Input().Name()))
-	}
-	return os.WriteFile(out, text, 0o600)
+	defer f.Close()
+	return create(out, func(w io.Writer) error {
+		switch {
+		case s.tool == byTable:
+			return t.rewriteTable(ctx, s, text, w)
+		case s.to == format.HTML:
+			return textToHTML(w, fileops.ContextReader(ctx, text.Reader()), format.Base(t.job.Input().Name()))
+		}
+		_, err := io.Copy(w, fileops.ContextReader(ctx, text.Reader()))
+		return err
+	})
 }
 
-func (t *task) rewriteTable(ctx context.Context, s step, text []byte, out string) error {
+func (t *task) rewriteTable(ctx context.Context, s step, text *charset.Text, w io.Writer) error {
 	tab, err := inspect(ctx, text, s.from, t.extra.comma)
-	if err != nil {
-		return err
-	}
-	w, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -299,13 +299,24 @@ func (t *task) rewriteTable(ctx context.Context, s step, text []byte, out string
 	if s.to == format.TSV {
 		comma = '\t'
 	}
-	return errors.Join(tab.rewrite(ctx, w, text, comma), w.Close())
+	return tab.rewrite(ctx, w, comma)
+}
+
+// create makes a new file at path of what write writes.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 64<<10)
+	err = write(w)
+	return errors.Join(err, w.Flush(), f.Close())
 }
 
 func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 	a := appFor(s)
 	r := request{
-		In: in, Out: out, Kind: a.kind,
+		In: in, Out: out, Kind: a.kind, Name: t.job.Input().Name(),
 		InFilter: a.in[s.from].name, InOptions: a.in[s.from].options,
 		Filter: a.out[s.to].name, Options: a.out[s.to].options,
 	}
@@ -318,11 +329,22 @@ func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 	if s.to == format.XLS {
 		r.MaxRows, r.MaxColumns = maxRowsXLS, maxColumnsXLS
 	}
-	var err error
 	switch s.from {
 	case format.TXT, format.HTML, format.CSV, format.TSV:
-		if err = t.readable(ctx, s, &r); err != nil {
+		if err := t.readable(ctx, s, &r); err != nil {
 			return err
+		}
+	case format.XLSX, format.ODS, format.FODS:
+		if s.to.Family() == format.Sheet && s.to != format.CSV && s.to != format.TSV {
+			break // formulas stay formulas
+		}
+		values := t.temp(s.from)
+		frozen, err := freeze(ctx, s.from, in, values)
+		if err != nil {
+			return err
+		}
+		if frozen {
+			r.In = values
 		}
 	}
 	return t.pool.do(ctx, r, func(phase string) {
@@ -338,18 +360,23 @@ func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 // readable replaces the input of r, a text in any encoding, by one that
 // LibreOffice reads right.
 func (t *task) readable(ctx context.Context, s step, r *request) error {
-	text, err := readText(r.In)
+	if s.from == format.HTML {
+		text, err := readText(r.In)
+		if err != nil {
+			return err
+		}
+		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, charset.DecodeHTML(text))
+		r.FitPictures = true
+		r.In = t.temp(s.from)
+		return os.WriteFile(r.In, text, 0o600)
+	}
+	f, text, err := openText(r.In)
 	if err != nil {
 		return err
 	}
-	switch s.from {
-	case format.TXT:
-		text = charset.Decode(text)
-	case format.HTML:
-		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, charset.DecodeHTML(text))
-		r.FitPictures = true
-	default:
-		text = charset.Decode(text)
+	defer f.Close()
+	rest := fileops.ContextReader(ctx, text.Reader())
+	if s.from != format.TXT {
 		tab, err := inspect(ctx, text, s.from, t.extra.comma)
 		if err != nil {
 			return err
@@ -360,24 +387,55 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 		r.InOptions = tab.options()
 		r.Widest = 8000 // 8 cm; longer text is wrapped
 		r.SheetName = sheetName(t.job.Input().Name())
-		text = text[tab.skip:]
+		if rest, err = tab.content(ctx); err != nil {
+			return err
+		}
 	}
 	r.In = t.temp(s.from)
-	return os.WriteFile(r.In, text, 0o600)
+	return create(r.In, func(w io.Writer) error {
+		_, err := io.Copy(w, rest)
+		return err
+	})
 }
 
-func readText(path string) ([]byte, error) {
+// openText opens a text in any encoding. The caller must close the file after the last
+// use of the text.
+func openText(path string) (*os.File, *charset.Text, error) {
+	f, size, err := openLimited(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := charset.NewText(f, size)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, text, nil
+}
+
+// openLimited opens a text, which has at most maxText bytes.
+func openLimited(path string) (*os.File, int64, error) {
 	f, err := engine.Open(filepath.Dir(path), filepath.Base(path))
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() > maxText {
+		err = fileops.Fail(fileops.ErrLimit, nil, "the text has %d bytes, more than the limit of %d for this operation", st.Size(), maxText)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
+}
+
+// readText returns the content of a text.
+func readText(path string) ([]byte, error) {
+	f, _, err := openLimited(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > maxText {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the text has %d bytes, more than the limit of %d for this operation", st.Size(), maxText)
-	}
 	return io.ReadAll(f)
 }

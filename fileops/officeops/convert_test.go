@@ -211,6 +211,31 @@ func TestSheetToCSV(t *testing.T) {
 	}
 }
 
+// The main part of a document may have any name.
+func TestMainPart(t *testing.T) {
+	t.Parallel()
+	for from, to := range map[format.Format][]format.Format{
+		format.DOCX: {format.PDF, format.MD}, format.XLSX: {format.CSV}, format.PPTX: {format.PDF},
+	} {
+		for _, name := range []string{"word/document22.xml", "main.xml"} {
+			if from != format.DOCX { // their other parts are named relative to it
+				name = map[format.Format]string{format.XLSX: "xl/book1.xml", format.PPTX: "ppt/show.xml"}[from]
+			}
+			in := fileopstest.WithMainPart(t, fileopstest.Sample(t, from), name)
+			for _, to := range to {
+				b, err := convert(t.Context(), office, in, to)
+				if err != nil {
+					t.Errorf("%s with %s to %s: %v", from, name, to, err)
+					continue
+				}
+				if got := strings.Join(strings.Fields(textOf(t, to, b)), " "); !strings.Contains(got, fileopstest.Text) {
+					t.Errorf("%s with %s to %s: %q", from, name, to, got)
+				}
+			}
+		}
+	}
+}
+
 // A picture that is wider than the page is shrunk to it.
 func TestLargePicture(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		if err != nil {
 			return err
 		}
-		more = append(more, addition{In: path, InFilter: text.in[f.Format()].name})
+		more = append(more, addition{In: path, Name: f.Name(), InFilter: text.in[f.Format()].name})
 	}
 	name := "merged." + string(to)
 	if len(more) == 1 && job.Input().Format() == to {
@@ -74,7 +74,7 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	}
 	return job.WriteFile(name, func(out string) error {
 		r := request{
-			In: more[0].In, InFilter: more[0].InFilter, Out: out, Kind: kindText,
+			In: more[0].In, Name: more[0].Name, InFilter: more[0].InFilter, Out: out, Kind: kindText,
 			Filter: text.out[to].name, Options: text.out[to].options,
 			More: more[1:], Scratch: filepath.Join(dir, "merge"),
 		}

@@ -71,6 +71,10 @@ type Options struct {
 
 	Limits Limits // of documents
 
+	// Run limits memory, scratch space, files and processes of LibreOffice while it has a
+	// document, and of pandoc. Zero fields mean no limit, but for MemoryLimit.
+	Run engine.Limits
+
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the processes; nil discards
 

@@ -158,12 +158,15 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 	err = t.pandoc.Run(ctx, engine.Cmd{
 		Args:   append([]string{"+RTS", "-M2g", "-RTS"}, args...),
 		Dir:    dir,
-		Limits: engine.Limits{CPU: limit, FileSize: maxOutput},
+		Limits: engine.Limits{CPU: limit, FileSize: maxOutput}.Or(t.opts.Run),
 		Access: engine.Access{Read: []string{inputs}, Write: []string{filepath.Dir(dir)}},
 	})
 	var exit *engine.ExitError
 	if !errors.As(err, &exit) {
 		return err
+	}
+	if exit.Exceeded != "" {
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more %s than is allowed", exit.Which())
 	}
 	switch exit.Code { // pandoc manual, "Exit codes"
 	case 44, 63, 64, 92: // XML, a part, a text, an encoding

@@ -15,8 +15,10 @@ import (
 // A request is one conversion by LibreOffice. Its JSON form is read by
 // worker.py.
 type request struct {
-	In        string         `json:"in"`  // path
-	Out       string         `json:"out"` // path; must not exist
+	In        string         `json:"in"`            // path
+	Out       string         `json:"out"`           // path; must not exist
+	Name      string         `json:"-"`             // of the document, as its author knows it
+	URL       string         `json:"url,omitempty"` // what LibreOffice takes for its address, see neutralURL
 	Kind      string         `json:"kind"`
 	InFilter  string         `json:"inFilter,omitempty"` // "" lets LibreOffice look at the content
 	InOptions string         `json:"inOptions,omitempty"`
@@ -39,6 +41,8 @@ type request struct {
 // An addition is a document that is put behind another one.
 type addition struct {
 	In       string `json:"in"`
+	Name     string `json:"-"`
+	URL      string `json:"url,omitempty"`
 	InFilter string `json:"inFilter,omitempty"`
 }
 

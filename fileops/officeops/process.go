@@ -322,11 +322,16 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 	if err != nil {
 		return err
 	}
+	own.URL = neutralURL(r.Name, own.In)
+	for i := range own.More {
+		own.More[i].URL = neutralURL(own.More[i].Name, own.More[i].In)
+	}
 	line, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
 	w.documents++
+	defer w.office.Watch(w.pool.opts.Run)()
 	if _, err := w.in.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", errCrashed, err)
 	}
@@ -335,11 +340,11 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-w.office.done:
-			return fmt.Errorf("%w: %w", errCrashed, errors.Join(w.office.err))
+			return w.crashed(errors.Join(w.office.err))
 		case m, ok := <-w.replies:
 			switch {
 			case !ok || m.Error == "gone":
-				return fmt.Errorf("%w: %s", errCrashed, m.Detail)
+				return w.crashed(errors.New(m.Detail))
 			case m.Phase != "":
 				onPhase(m.Phase)
 			case m.Error != "":
@@ -352,6 +357,14 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 			}
 		}
 	}
+}
+
+// crashed returns the error for a process that has ended by itself or for a limit.
+func (w *worker) crashed(cause error) error {
+	if what := w.office.Exceeded(); what != "" {
+		return fileops.Fail(fileops.ErrLimit, cause, "the document needs more %s than is allowed", what)
+	}
+	return fmt.Errorf("%w: %w", errCrashed, cause)
 }
 
 // failure returns the error that a reply reports.
@@ -468,7 +481,16 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	c := p.command(at, append(args, own.In)...)
+	// The path of the document can be part of the result. Through a descriptor it says nothing
+	// about this host.
+	dir, err := os.Open(filepath.Dir(own.In))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	c := p.command(at, append(args, "/proc/self/fd/3/"+filepath.Base(own.In))...)
+	c.Files = []*os.File{dir}
+	c.Limits = c.Limits.Or(p.opts.Run)
 	for try := 0; ; try++ {
 		err = p.office.Run(ctx, c)
 		var exit *engine.ExitError
@@ -479,6 +501,10 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	var exit *engine.ExitError
+	if errors.As(err, &exit) && exit.Exceeded != "" {
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more %s than is allowed", exit.Which())
 	}
 	if err != nil {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
@@ -521,8 +547,8 @@ func (r request) within(in, work string) (request, error) {
 	return r, nil
 }
 
-// changes tells whether the driver changes the document before it is stored.
-func (r request) changes() bool { return r.Widest > 0 || len(r.More) > 0 }
+// changes reports whether the driver changes a sheet before it is stored.
+func (r request) changes() bool { return r.Widest > 0 }
 
 func copyFile(from, to string) error {
 	src, err := os.Open(from)

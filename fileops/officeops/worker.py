@@ -48,14 +48,14 @@ def connect(pipe):
             break
         except Exception:
             time.sleep(0.02)
-    return remote.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", remote)
+    return (remote.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", remote),
+            remote.ServiceManager.createInstanceWithContext("com.sun.star.ucb.SimpleFileAccess", remote))
 
 
-def load(desktop, request):
+def load(desktop, files, request):
+    path = uno.systemPathToFileUrl(request["in"])
     values = {
         "Hidden": True,
-        # A sheet of our own making and the first of several documents are changed.
-        "ReadOnly": not request.get("widest") and not request.get("more"),
         "UpdateDocMode": 0,  # com.sun.star.document.UpdateDocMode.NO_UPDATE
         "MacroExecutionMode": 0,  # com.sun.star.document.MacroExecMode.NEVER_EXECUTE
     }
@@ -64,8 +64,14 @@ def load(desktop, request):
     if request.get("inOptions"):
         values["FilterOptions"] = request["inOptions"]
     try:
-        document = desktop.loadComponentFromURL(
-            uno.systemPathToFileUrl(request["in"]), "_blank", 0, properties(values))
+        # Fields and formulas can show the address of the document, so it does not get the one
+        # that it has here. A document that comes from a stream cannot be changed, but for the
+        # text of a text document: a sheet of our own making, which has neither, is loaded
+        # from its file.
+        if not request.get("widest"):
+            values["InputStream"] = files.openFileRead(path)
+            path = request["url"]
+        document = desktop.loadComponentFromURL(path, "_blank", 0, properties(values))
     except Exception as e:
         raise Failure("load", repr(e))
     if document is None:
@@ -167,7 +173,7 @@ def fit_pictures(document):
             picture.Size = size
 
 
-def add(desktop, document, request):
+def add(desktop, files, document, request):
     """Inserts the other documents of a request."""
     def store(d, path):
         d.storeToURL(uno.systemPathToFileUrl(path), properties({"FilterName": "writer8", "Overwrite": True}))
@@ -177,7 +183,7 @@ def add(desktop, document, request):
     first, defaults = merge.definitions(base + "-1.odt"), merge.default_values(document)
     for number, other in enumerate(request["more"], 2):
         paths = ["%s-%d%s.odt" % (base, number, kind) for kind in ("", "-renamed")]
-        opened = load(desktop, other)
+        opened = load(desktop, files, other)
         try:
             if not opened.supportsService(SERVICES["text"]):
                 raise Failure("load", "another kind of document")
@@ -195,8 +201,8 @@ def alive(desktop):
         return False
 
 
-def convert(desktop, request):
-    document = load(desktop, request)
+def convert(desktop, files, request):
+    document = load(desktop, files, request)
     clean = True
     try:
         if not document.supportsService(SERVICES[request["kind"]]):
@@ -206,7 +212,7 @@ def convert(desktop, request):
         if request.get("widest"):
             dress(document, request.get("sheetName"), request["widest"])
         if request.get("more"):
-            add(desktop, document, request)
+            add(desktop, files, document, request)
         if request.get("fitWidth"):
             fit_width(document)
         if request.get("fitPictures"):
@@ -217,7 +223,9 @@ def convert(desktop, request):
                 document.Sheets.moveByName(sheet.Name, 0)
             document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
         say(phase="loaded")
-        values = {"FilterName": request["filter"], "Overwrite": True}
+        # Relative addresses in the result must not begin at the file either.
+        output = files.openFileWrite(uno.systemPathToFileUrl(request["out"]))
+        values = {"FilterName": request["filter"], "OutputStream": output, "DocumentBaseURL": request["url"]}
         if request.get("options"):
             values["FilterOptions"] = request["options"]
         arguments = properties(values)
@@ -225,7 +233,8 @@ def convert(desktop, request):
             data = uno.Any("[]com.sun.star.beans.PropertyValue", properties(request["data"]))
             arguments += (PropertyValue(Name="FilterData", Value=data),)
         try:
-            document.storeToURL(uno.systemPathToFileUrl(request["out"]), arguments)
+            document.storeToURL("private:stream", arguments)
+            output.closeOutput()
         except Exception as e:
             raise Failure("store", repr(e))
         say(phase="stored")
@@ -238,11 +247,11 @@ def convert(desktop, request):
 
 
 def main():
-    desktop = connect(sys.argv[1])
+    desktop, files = connect(sys.argv[1])
     say(phase="ready")
     for line in sys.stdin:
         try:
-            clean = convert(desktop, json.loads(line))
+            clean = convert(desktop, files, json.loads(line))
             say(ok=True, clean=clean)
         except Exception as e:
             kind = getattr(e, "kind", "internal") if alive(desktop) else "gone"

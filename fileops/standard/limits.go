@@ -49,7 +49,15 @@ func (l Limits) run() engine.Limits {
 	return engine.Limits{
 		CPU: max(l.CPU, 0), Memory: max(l.Memory, 0),
 		Scratch: cmp.Or(max(l.Scratch, 0), 20<<30), Processes: cmp.Or(max(l.Processes, 0), 64),
+		Files: 50_000 + 2*max(l.Entries, 10_000) + 2*max(l.Pages, 5000), // no run needs more of its own
 	}
+}
+
+// warm returns what holds for a process that stays, while it has a document.
+func (l Limits) warm() engine.Limits {
+	run := l.run()
+	run.CPU, run.Memory = 0, 0
+	return run
 }
 
 // isolated returns what holds for an action in a process of its own.
@@ -73,6 +81,8 @@ func (l Limits) media(o mediaops.Options) mediaops.Options {
 
 func (l Limits) office(o officeops.Options) officeops.Options {
 	o.MemoryLimit, o.Timeout = l.Memory, l.Document
+	o.Run = l.warm()
+	o.Run.Resident = cmp.Or(max(l.Memory, 0), 4<<30)
 	o.Limits = officeops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio, Cells: l.Cells}
 	return o
 }
@@ -83,7 +93,8 @@ func (l Limits) render(o renderops.Options) renderops.Options {
 }
 
 func (l Limits) web(o webops.Options) webops.Options {
-	o.MemoryLimit, o.Timeout = l.Memory, l.Document
+	o.MemoryLimit, o.Timeout, o.Run = l.Memory, l.Document, l.warm()
+	o.Run.Processes = 0 // of one browser, which has several documents and processes for each
 	return o
 }
 

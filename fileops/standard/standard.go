@@ -65,6 +65,10 @@ type Options struct {
 	Unconfined bool
 	AllowWeak  []string
 
+	// NoNamespaces runs the engines without namespaces of their own also where the host
+	// permits them, see [engine.Sandbox.Basic].
+	NoNamespaces bool
+
 	// Limits bound what the work on one file may take.
 	Limits Limits
 
@@ -109,6 +113,9 @@ func Probe(ctx context.Context, o *Options) *Set {
 	p := &prober{opts: *o}
 	if !o.Unconfined {
 		p.sandbox = engine.NewSandbox()
+		if o.NoNamespaces {
+			p.sandbox = p.sandbox.Basic()
+		}
 	}
 	if p.opts.Log == nil {
 		p.opts.Log = slog.New(slog.DiscardHandler)

@@ -105,7 +105,7 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 		Access: engine.Access{
 			Read:       []string{"/proc", "/etc/chromium", "/etc/chromium.d"},
 			Write:      write,
-			Namespaces: !o.NoSandbox,
+			Namespaces: !o.NoSandbox, SharedMemory: true,
 		},
 	})
 	if err != nil {

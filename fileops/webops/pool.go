@@ -81,6 +81,7 @@ func (p *pool) watched(ctx context.Context, b *browser, do func(context.Context,
 	var wg sync.WaitGroup
 	wg.Go(func() { b.watch(watching, p.opts.MemoryLimit) })
 	defer wg.Wait()
+	defer b.proc.Watch(p.opts.Run)()
 	defer stop()
 	err := do(ctx, b)
 	if errors.Is(err, errGone) {
@@ -100,6 +101,8 @@ func (p *pool) verdict(ctx context.Context, b *browser, err error) error {
 		return context.Cause(ctx)
 	case b.tooLarge.Load():
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")
+	case b.proc.Exceeded() != "":
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more %s than is allowed", b.proc.Exceeded())
 	case errors.Is(err, errCrashed):
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}

@@ -142,7 +142,7 @@ func newTable(ctx context.Context, text []byte, comma byte) (*table, error) {
 
 // each calls do for each row.
 func (t *table) each(ctx context.Context, do func(*delimited.Reader)) error {
-	r := delimited.NewReader(bytes.NewReader(t.text), t.comma)
+	r := delimited.NewReader(bytes.NewReader(t.text), rune(t.comma))
 	for {
 		if r.Rows()%1000 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)

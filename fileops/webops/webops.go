@@ -89,7 +89,11 @@ type Options struct {
 	RecycleMemory int64         // private memory in bytes above which it is replaced; 0 means 800 MB
 	MemoryLimit   int64         // private memory in bytes at which it is killed; 0 means 3 GiB
 	Timeout       time.Duration // for one document; 0 means 2 minutes
-	MaxCells      int           // of a table; 0 means 20,000
+
+	// Run limits scratch space, files and processes of the browser while it has documents. Zero
+	// fields mean no limit.
+	Run      engine.Limits
+	MaxCells int // of a table; 0 means 20,000
 
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the browser; nil discards

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_X86_64
-	x32       = 0x40000000 // __X32_SYSCALL_BIT
+	lastOwn   = unix.SYS_RSEQ // uretprobe and uprobe above it are made by the kernel, which lets no filter see them
 )
 
 // What only this architecture has.
@@ -26,10 +26,15 @@ var callInstruction = []byte{0x0f, 0x05}
 
 func programCounter(r *unix.PtraceRegs) uintptr { return uintptr(r.Rip) }
 
+func stackPointer(r *unix.PtraceRegs) uintptr { return uintptr(r.Rsp) }
+
 // setCall has the instruction make a system call (syscall(2)). What was begun before is not
 // begun again after it.
-func setCall(r *unix.PtraceRegs, number, a, b uint64) {
-	r.Rax, r.Orig_rax, r.Rdi, r.Rsi = number, ^uint64(0), a, b
+func setCall(r *unix.PtraceRegs, number uint64, args ...uint64) {
+	r.Rax, r.Orig_rax = number, ^uint64(0)
+	for i, to := range []*uint64{&r.Rdi, &r.Rsi, &r.Rdx, &r.R10, &r.R8}[:len(args)] {
+		*to = args[i]
+	}
 }
 
 func result(r *unix.PtraceRegs) uint64 { return r.Rax }

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_AARCH64
-	x32       = 0
+	lastOwn   = unix.SYS_KEXEC_FILE_LOAD
 )
 
 // What other architectures have under other names.
@@ -22,9 +22,12 @@ var callInstruction = []byte{0x01, 0x00, 0x00, 0xd4}
 
 func programCounter(r *unix.PtraceRegs) uintptr { return uintptr(r.Pc) }
 
+func stackPointer(r *unix.PtraceRegs) uintptr { return uintptr(r.Sp) }
+
 // setCall has the instruction make a system call (syscall(2)).
-func setCall(r *unix.PtraceRegs, number, a, b uint64) {
-	r.Regs[8], r.Regs[0], r.Regs[1] = number, a, b
+func setCall(r *unix.PtraceRegs, number uint64, args ...uint64) {
+	r.Regs[8] = number
+	copy(r.Regs[:], args)
 }
 
 func result(r *unix.PtraceRegs) uint64 { return r.Regs[0] }

@@ -31,6 +31,9 @@ type Policy struct {
 	// its own.
 	Namespaces bool
 
+	// SharedMemory allows memory that is a file without a name.
+	SharedMemory bool
+
 	// Unwritable has access(2) say that nothing may be written.
 	Unwritable bool
 
@@ -43,6 +46,11 @@ type Policy struct {
 type Layers struct {
 	Landlock int  // version of its interface; 0 if there is none
 	Seccomp  bool // filters of system calls
+
+	// Namespaces are new ones of users, networks, IPC and host names, for programs that are
+	// started: see Start. They are of use only where the filter keeps programs from more of
+	// them.
+	Namespaces bool
 }
 
 // Available asks the kernel. What it has may still not work here: see the tests
@@ -60,7 +68,7 @@ func Available() Layers {
 
 // Go calls f on a thread of its own, which ends with f. It is never the first thread of
 // the process: that one cannot end, and to the rest of the system it is the process, so
-// that what f starts could signal the process (see [Again]).
+// that what f starts could signal the process (see [Settle]).
 func Go(f func()) {
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with the goroutine
@@ -80,8 +88,11 @@ func Go(f func()) {
 
 // Thread applies p to the calling thread as far as layers go; the thread must be one
 // of [Go]. After an error it may be confined in part. With Landlock it returns
-// the ruleset that is in force, for [Again].
-func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
+// the ruleset that is in force, for [Settle].
+//
+// A key that is not 0 lets those that know it make namespaces, by unshare(2) with the key in
+// the place of a second argument. It is for [Settle].
+func (p *Policy) Thread(l Layers, key uint64) (rules *os.File, err error) {
 	defer func() {
 		if err != nil {
 			rules.Close() // nil, or of no use any more
@@ -103,7 +114,7 @@ func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 		return rules, fmt.Errorf("capabilities: %w", err)
 	}
 	if l.Seccomp {
-		if err := loadFilter(p.filter()); err != nil {
+		if err := loadFilter(p.filter(key)); err != nil {
 			return rules, fmt.Errorf("seccomp: %w", err)
 		}
 	}
@@ -140,8 +151,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// devices are files that everything needs and that hold nothing.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+// devices are files that everything needs and that hold nothing. What is mapped of /dev/zero
+// is shared memory.
+var devices = []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // handled returns the rights that version v of Landlock can take away.
 func handled(v int) uint64 {

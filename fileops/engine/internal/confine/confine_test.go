@@ -16,7 +16,7 @@ func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 	t.Helper()
 	done := make(chan error)
 	confine.Go(func() {
-		rules, err := p.Thread(layers)
+		rules, err := p.Thread(layers, 0)
 		if err == nil {
 			rules.Close() // nil, or not wanted
 			f()
@@ -191,4 +191,79 @@ func TestSignalsOfEquals(t *testing.T) {
 			t.Errorf("another process: %v", err)
 		}
 	})
+}
+
+// A program cannot signal all processes or the group of another, whatever the upper half
+// of the register says, and cannot join that group.
+func TestSignalsOfGroups(t *testing.T) {
+	t.Parallel()
+	const nobody = 1 << 30 // more than there are processes
+	kill := func(pid uint64) error {
+		if _, _, errno := unix.Syscall(unix.SYS_KILL, uintptr(pid), 0, 0); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	minus := func(n int) uint64 { return uint64(-int64(n)) }
+	group := unix.Getpgrp()
+	type call struct {
+		err  error
+		want error
+	}
+	for name, p := range map[string]confine.Policy{"engine": {}, "own sandbox": {Namespaces: true}, "starts programs": {Limits: true}} {
+		on(t, p, confine.Layers{Seccomp: true}, func() {
+			calls := map[string]call{
+				"all processes":                   {kill(minus(1)), unix.EPERM},
+				"all processes, not extended":     {kill(0xffffffff), unix.EPERM},
+				"all processes, odd upper half":   {kill(0x12345678ffffffff), unix.EPERM},
+				"the group of the server":         {kill(minus(group)), unix.EPERM},
+				"the server's group, odd":         {kill(minus(group) & 0xdeadbeefffffffff), unix.EPERM},
+				"the own group":                   {kill(0), nil},
+				"another process":                 {kill(nobody), unix.ESRCH},
+				"joining the group of the server": {unix.Setpgid(0, group), unix.EPERM},
+				"a group of its own":              {unix.Setpgid(nobody, nobody), unix.ESRCH},
+			}
+			if p.Limits {
+				calls["the group of a child"] = call{kill(minus(nobody)), unix.ESRCH}
+			} else {
+				calls["the group of another"] = call{kill(minus(nobody)), unix.EPERM}
+			}
+			for what, c := range calls {
+				if !errors.Is(c.err, c.want) {
+					t.Errorf("%s: %s: got %v, want %v", name, what, c.err, c.want)
+				}
+			}
+		})
+	}
+}
+
+// Calls that are newer than the filter are not there.
+func TestUnknownCalls(t *testing.T) {
+	t.Parallel()
+	call := func(number uintptr) error {
+		_, _, errno := unix.Syscall6(number, ^uintptr(0), 0, 0, ^uintptr(0), 0, 0)
+		return errno
+	}
+	for _, p := range []confine.Policy{{}, {Namespaces: true}, {Limits: true}} {
+		on(t, p, confine.Layers{Seccomp: true}, func() {
+			for _, n := range []uintptr{unix.SYS_RSEQ_SLICE_YIELD + 1, 600, 1 << 20, 0x40000000 + unix.SYS_GETPID, 340, 423} {
+				if err := call(n); !errors.Is(err, unix.ENOSYS) {
+					t.Errorf("%+v: call %d: got %v", p, n, err)
+				}
+			}
+			for _, n := range []uintptr{
+				unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT, unix.SYS_OPEN_TREE_ATTR, unix.SYS_LISTNS, unix.SYS_MEMFD_SECRET, unix.SYS_CACHESTAT,
+				unix.SYS_LSM_LIST_MODULES, unix.SYS_LSM_GET_SELF_ATTR, unix.SYS_QUOTACTL_FD, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_PROCESS_MRELEASE,
+			} {
+				if err := call(n); !errors.Is(err, unix.EPERM) {
+					t.Errorf("%+v: call %d: got %v", p, n, err)
+				}
+			}
+			for _, n := range []uintptr{unix.SYS_CLOSE_RANGE, unix.SYS_FACCESSAT2, unix.SYS_FUTEX_WAITV} { // with senseless arguments
+				if err := call(n); errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+					t.Errorf("%+v: call %d: got %v", p, n, err)
+				}
+			}
+		})
+	}
 }

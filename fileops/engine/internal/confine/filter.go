@@ -14,18 +14,21 @@ var denied = append([]uint32{
 	// other processes
 	unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETPARAM, unix.SYS_IOPRIO_SET,
-	unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+	unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_PROCESS_MRELEASE,
 	// file systems and namespaces
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
-	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_QUOTACTL,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
+	unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT, unix.SYS_OPEN_TREE_ATTR, unix.SYS_LISTNS,
 	// what is done with files elsewhere: it tells the names that Landlock hides
 	unix.SYS_FANOTIFY_INIT, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH,
 	// kernel
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
 	unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_LOOKUP_DCOOKIE,
-	unix.SYS_PERSONALITY, unix.SYS_VHANGUP,
+	unix.SYS_PERSONALITY, unix.SYS_VHANGUP, unix.SYS_LSM_GET_SELF_ATTR, unix.SYS_LSM_SET_SELF_ATTR, unix.SYS_LSM_LIST_MODULES,
+	// memory that no limit counts; which pages of a file others have read
+	unix.SYS_MEMFD_SECRET, unix.SYS_CACHESTAT,
 	// what is not in a file system and stays when its maker ends: shared memory, queues,
 	// semaphores
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_SEMGET,
@@ -48,6 +51,16 @@ var tracing = []uint32{
 	unix.PTRACE_TRACEME, unix.PTRACE_GETREGSET, unix.PTRACE_SETREGSET, unix.PTRACE_PEEKTEXT, unix.PTRACE_POKETEXT,
 	unix.PTRACE_SINGLESTEP, unix.PTRACE_DETACH,
 }
+
+// lastReviewed is the newest system call that was looked at for this filter, which is
+// as of Linux 7.0. Calls with higher numbers answer ENOSYS, as from a kernel that lacks
+// them: programs then do without.
+//
+// Since version 5.1 all architectures give new calls the same numbers. Reviewed from 424
+// on and allowed: close_range, faccessat2, epoll_pwait2, landlock_*, futex_*,
+// set_mempolicy_home_node, map_shadow_stack, mseal, getxattrat, listxattrat,
+// file_getattr, rseq_slice_yield.
+const lastReviewed = unix.SYS_RSEQ_SLICE_YIELD
 
 const (
 	fsSetXattr = 0x401c5820 // FS_IOC_FSSETXATTR: the file's flags in another way
@@ -136,17 +149,29 @@ func (p *program) start() {
 		killed,
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 	)
-	if x32 != 0 {
-		p.add(bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1}, errno(unix.ENOSYS))
-	}
+	p.add(
+		// Also calls of the x32 architecture, whose numbers have a high bit set.
+		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: lastReviewed, SkipFalse: 1}, errno(unix.ENOSYS),
+		// The gap between the numbers of this architecture and those common to all.
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastOwn, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: unix.SYS_PIDFD_SEND_SIGNAL, SkipTrue: 1}, errno(unix.ENOSYS),
+	)
 }
 
 // filter returns the filter for engines that the calling thread starts.
-func (p *Policy) filter() []unix.SockFilter {
+func (p *Policy) filter(key uint64) []unix.SockFilter {
 	var f program
 	f.start()
 	for _, n := range denied {
 		if p.Namespaces && (n == unix.SYS_UNSHARE || n == unix.SYS_CHROOT) {
+			continue
+		}
+		if key != 0 && n == unix.SYS_UNSHARE {
+			f.when(n, argument(1, false),
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(key), SkipTrue: 3},
+				argument(1, true),
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(key >> 32), SkipTrue: 1},
+				allowed, errno(unix.EPERM))
 			continue
 		}
 		f.fail(n, unix.EPERM)
@@ -158,7 +183,7 @@ func (p *Policy) filter() []unix.SockFilter {
 		f.when(unix.SYS_CLONE, argument(0, false),
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, errno(unix.EPERM), allowed)
 	}
-	// A process may be traced by the one that starts it, if it wants to be: see Again.
+	// A process may be traced by the one that starts it, if it wants to be: see Settle.
 	// Nothing can be traced that runs already.
 	f.when(unix.SYS_PTRACE, choose(0, allowed, errno(unix.EPERM), tracing...)...)
 	switch {
@@ -174,14 +199,12 @@ func (p *Policy) filter() []unix.SockFilter {
 	default: // they may be asked for
 		f.when(unix.SYS_PRLIMIT64, onlyNull(2)...)
 	}
-	// Landlock sees to signals only from Linux 6.15 on, and not to those to the thread
-	// that the program was started by where Again cannot be had. In a namespace of processes
-	// the numbers are others'.
-	if !p.Namespaces {
-		for number, n := range signalCalls {
-			f.when(number, choose(n, errno(unix.EPERM), allowed, uint32(unix.Getpid()), uint32(unix.Gettid()))...)
-		}
+	// Landlock restricts signals only from Linux 6.15 on, and where Settle is not possible
+	// it lets the program signal the thread that started it.
+	for number, n := range signalCalls {
+		f.when(number, p.signal(n)...)
 	}
+	f.when(unix.SYS_SETPGID, ownGroup()...)
 	// Which signal a file sends, and to whom.
 	f.when(unix.SYS_FCNTL, choose(1, errno(unix.EPERM), allowed, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)...)
 	f.when(unix.SYS_SCHED_SETAFFINITY, choose(0, allowed, errno(unix.EPERM), 0)...) // of the calling thread only
@@ -206,6 +229,19 @@ func (p *Policy) filter() []unix.SockFilter {
 			f.when(number, argument(n, false), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.W_OK, SkipTrue: 1}, errno(unix.EACCES), allowed)
 		}
 	}
+	if !p.SharedMemory {
+		// Such memory stays when it is not mapped any more, and nothing tells how much it is.
+		f.fail(unix.SYS_MEMFD_CREATE, unix.ENOSYS)
+		f.when(unix.SYS_MMAP, argument(3, false),
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS, SkipFalse: 1}, errno(unix.EPERM), allowed)
+	}
+	if !p.Namespaces { // then /proc would not show what files it has open
+		f.when(unix.SYS_PRCTL, argument(0, false),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PR_SET_DUMPABLE, SkipTrue: 1}, allowed,
+			argument(1, false),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 1, SkipFalse: 1}, allowed, errno(unix.EPERM))
+	}
 	// Sockets are for the parts of one program, and only streams: a datagram
 	// needs no connection.
 	f.when(unix.SYS_SOCKET, socket()...)
@@ -216,6 +252,44 @@ func (p *Policy) filter() []unix.SockFilter {
 	}
 	f.add(allowed)
 	return f.assemble()
+}
+
+// signal denies calls with which a program could signal this process, or others that it
+// does not know: argument n is a process, or minus the number of a process group, or -1 for
+// all processes. Zero is the program's own group. The kernel looks at the low half of the
+// argument only.
+func (p *Policy) signal(n int) []bpf.Instruction {
+	self := []uint32{uint32(unix.Getpid()), uint32(unix.Gettid())}
+	switch {
+	case p.Namespaces:
+		self = nil // the numbers are others in a namespace of processes
+	case p.Limits:
+		// It ends the groups of the programs that it starts.
+		self = append(self, negative(1), negative(unix.Getpid()), negative(unix.Getpgrp()))
+		return choose(n, errno(unix.EPERM), allowed, self...)
+	}
+	const signBit = 1 << 31
+	body := choose(n, errno(unix.EPERM), allowed, self...)
+	return append([]bpf.Instruction{
+		body[0],
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: signBit, SkipTrue: 1}, errno(unix.EPERM),
+	}, body[1:]...)
+}
+
+func negative(n int) uint32 { return uint32(int32(-n)) }
+
+// ownGroup allows a process to have a group of its own, but not to join another's: it
+// could signal that.
+func ownGroup() []bpf.Instruction {
+	return []bpf.Instruction{
+		argument(1, false),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 3},
+		bpf.TAX{},
+		argument(0, false),
+		bpf.JumpIfX{Cond: bpf.JumpNotEqual, SkipTrue: 1},
+		allowed,
+		errno(unix.EPERM),
+	}
 }
 
 // socket allows streams of the family of Unix.

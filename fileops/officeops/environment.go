@@ -1,0 +1,443 @@
+package officeops
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"html"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// LibreOffice computes some functions whenever it loads a workbook, whatever value the
+// workbook has for them: CELL and INFO, which describe the computer and the path of the file,
+// and functions that fetch something. Here the computer and the path are ours, and nothing
+// can be fetched. Where a result shows values, formulas with such functions are replaced by the
+// values that the author saw. What the clock or chance decides (NOW, RAND) is
+// computed anew, as everywhere.
+
+// neutralURL returns the address under which LibreOffice knows a document that is
+// called name and lies at path: fields that show the path of the file get it. There is no
+// such file; the content comes from a stream.
+func neutralURL(name, path string) string {
+	return (&url.URL{Scheme: "file", Path: "/" + format.Base(name) + filepath.Ext(path)}).String()
+}
+
+// environmentFunctions matches a call of a function that depends on where a formula is
+// computed. The names are those of OOXML and OpenDocument.
+var environmentFunctions = regexp.MustCompile(`(?i)(?:^|[^\p{L}\d_.])(?:_xlfn\.|com\.microsoft\.)?(CELL|INFO|WEBSERVICE|DDE|RTD)\s*\(\s*("[a-z]*")?`)
+
+// cellFacts are the arguments of CELL that are about a cell and nothing else.
+var cellFacts = []string{
+	`"address"`, `"col"`, `"color"`, `"contents"`, `"coord"`, `"format"`, `"parentheses"`, `"prefix"`, `"protect"`, `"row"`, `"sheet"`, `"type"`, `"width"`,
+}
+
+// A freezer replaces formulas by their values.
+type freezer struct {
+	names map[string]bool // in lower case: of named expressions that stand for such formulas
+}
+
+// depends reports whether a formula depends on where it is computed.
+func (z *freezer) depends(formula string) bool {
+	for _, m := range environmentFunctions.FindAllStringSubmatch(formula, -1) {
+		if !strings.EqualFold(m[1], "CELL") || !slices.Contains(cellFacts, strings.ToLower(m[2])) {
+			return true
+		}
+	}
+	if len(z.names) > 0 {
+		for _, word := range word.FindAllString(formula, -1) {
+			if z.names[strings.ToLower(word)] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var word = regexp.MustCompile(`[\p{L}_\\][\p{L}\p{N}_.\\]*`)
+
+// Bounds of what is kept in memory.
+const (
+	longestPiece  = 256 << 10 // a tag, or a formula
+	mostNames     = 10_000
+	mostNameBytes = 4 << 20
+)
+
+// errPiece says that a tag is longer than any that an office program writes.
+var errPiece = errors.New("officeops: tag too long")
+
+// freeze writes the workbook at in to out, with values instead of the formulas that depend
+// on where they are computed. It reports whether there were any; if not, out does not exist.
+func freeze(ctx context.Context, from format.Format, in, out string) (frozen bool, err error) {
+	src, err := os.Open(in)
+	if err != nil {
+		return false, err
+	}
+	defer src.Close()
+	var parts func(each func(name string, r io.Reader) error) error
+	var rewrite func(w io.Writer, z *freezer) error
+	switch from {
+	case format.FODS:
+		parts = func(each func(string, io.Reader) error) error {
+			_, err := src.Seek(0, io.SeekStart)
+			return errors.Join(err, each("content.xml", fileops.ContextReader(ctx, src)))
+		}
+		rewrite = func(w io.Writer, z *freezer) error {
+			return parts(func(_ string, r io.Reader) error { return z.copy(w, r, from) })
+		}
+	case format.XLSX, format.ODS:
+		st, err := src.Stat()
+		if err != nil {
+			return false, err
+		}
+		archive, err := zip.NewReader(src, st.Size())
+		if err != nil {
+			return false, damaged(err)
+		}
+		parts = func(each func(string, io.Reader) error) error {
+			for _, e := range archive.File {
+				if !hasFormulas(from, e.Name) {
+					continue
+				}
+				if err := readEntry(ctx, e, func(r io.Reader) error { return each(e.Name, r) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		rewrite = func(w io.Writer, z *freezer) error {
+			packed := zip.NewWriter(w)
+			for _, e := range archive.File {
+				if !hasFormulas(from, e.Name) {
+					if err := packed.Copy(e); err != nil {
+						return err
+					}
+					continue
+				}
+				part, err := packed.Create(e.Name)
+				if err != nil {
+					return err
+				}
+				if err := readEntry(ctx, e, func(r io.Reader) error { return z.copy(part, r, from) }); err != nil {
+					return err
+				}
+			}
+			return packed.Close()
+		}
+	default:
+		return false, nil
+	}
+	z := new(freezer)
+	found, err := z.scan(parts, from)
+	if err != nil || !found {
+		if errors.Is(err, errPiece) { // LibreOffice may know what to do with it
+			err = nil
+		}
+		return false, err
+	}
+	dst, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	buffered := bufio.NewWriterSize(dst, 64<<10)
+	if err := errors.Join(rewrite(buffered, z), buffered.Flush(), dst.Close()); err != nil {
+		return false, errors.Join(err, os.Remove(out))
+	}
+	return true, nil
+}
+
+// hasFormulas reports whether a part of a package may have formulas of cells, or names for
+// them.
+func hasFormulas(f format.Format, part string) bool {
+	part = strings.ToLower(part)
+	if f == format.ODS {
+		return part == "content.xml"
+	}
+	return strings.HasSuffix(part, ".xml") && (strings.Contains(part, "sheet") || strings.Contains(part, "workbook"))
+}
+
+func readEntry(ctx context.Context, e *zip.File, do func(io.Reader) error) error {
+	r, err := e.Open()
+	if err != nil {
+		return damaged(err)
+	}
+	defer r.Close()
+	return do(fileops.ContextReader(ctx, r))
+}
+
+// scan reports whether there is a formula to replace, and learns the names of such formulas.
+func (z *freezer) scan(parts func(func(string, io.Reader) error) error, f format.Format) (found bool, err error) {
+	type name struct{ name, formula string }
+	var names []name
+	size := 0
+	err = parts(func(_ string, r io.Reader) error {
+		return pieces(r, func(p []byte, src *bufio.Reader) error {
+			if p[0] != '<' {
+				return nil
+			}
+			var n name
+			switch local(p) {
+			case "f":
+				if f != format.XLSX || selfClosing(p) {
+					return nil
+				}
+				text, _, err := textUpTo(src, nil)
+				if err != nil {
+					return err
+				}
+				found = found || z.depends(html.UnescapeString(string(text)))
+				return nil
+			case "table-cell":
+				found = found || z.depends(attribute(p, "formula"))
+				return nil
+			case "definedName":
+				n.name = attribute(p, "name")
+				if !selfClosing(p) {
+					text, _, err := textUpTo(src, nil)
+					if err != nil {
+						return err
+					}
+					n.formula = html.UnescapeString(string(text))
+				}
+			case "named-expression":
+				n = name{attribute(p, "name"), attribute(p, "expression")}
+			}
+			size += len(n.name) + len(n.formula)
+			if n.name != "" && len(names) < mostNames && size < mostNameBytes {
+				names = append(names, n)
+			}
+			return nil
+		})
+	})
+	for more := err == nil; more; { // a name may stand for a formula with another name
+		more = false
+		for _, n := range names {
+			if key := strings.ToLower(n.name); !z.names[key] && z.depends(n.formula) {
+				if z.names == nil {
+					z.names = make(map[string]bool)
+				}
+				z.names[key], found, more = true, true, true
+			}
+		}
+	}
+	return found, err
+}
+
+// copy copies a part without the formulas to replace that have a value.
+func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
+	inCell := false
+	shared := make(map[string]bool) // groups of shared formulas (ISO/IEC 29500-1, 18.3.1.40)
+	return pieces(r, func(p []byte, src *bufio.Reader) error {
+		switch tag := local(p); {
+		case p[0] != '<':
+		case f == format.XLSX && tag == "c":
+			inCell = !selfClosing(p)
+		case f == format.XLSX && tag == "/c":
+			inCell = false
+		case f == format.XLSX && tag == "f" && inCell:
+			// The formula, its end, and the tag behind it, which is <v> if there is a value.
+			kept := bytes.Clone(p)
+			formula := ""
+			if !selfClosing(p) {
+				text, end, err := textUpTo(src, nil)
+				if err != nil {
+					return err
+				}
+				formula = html.UnescapeString(string(text))
+				kept = append(append(kept, text...), end...)
+			}
+			group := attribute(p, "si")
+			drop := z.depends(formula) || attribute(p, "t") == "shared" && shared[group]
+			space, next, err := textUpTo(src, nil)
+			if err != nil {
+				return err
+			}
+			if drop && local(next) == "v" && !selfClosing(next) {
+				if attribute(p, "t") == "shared" {
+					shared[group] = true
+				}
+				kept = nil
+			}
+			if local(next) == "/c" {
+				inCell = false
+			}
+			_, err = w.Write(append(append(kept, space...), next...))
+			return err
+		case f != format.XLSX && tag == "table-cell" && attribute(p, "value-type") != "" && z.depends(attribute(p, "formula")):
+			at := findAttribute(p, "formula")
+			p = slices.Concat(p[:at[0]], p[at[1]:])
+		}
+		_, err := w.Write(p)
+		return err
+	})
+}
+
+// pieces calls each for the tags and texts of XML, one after the other. It is no parser, as
+// [cellCounter] is none. A text may come in several pieces; comments and character data are
+// texts. A piece is valid until the next one is read.
+func pieces(r io.Reader, each func(p []byte, src *bufio.Reader) error) error {
+	src := bufio.NewReaderSize(r, longestPiece)
+	for {
+		p, err := nextPiece(src)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = each(p, src)
+		}
+		if errors.Is(err, io.EOF) {
+			return damaged(io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func nextPiece(src *bufio.Reader) ([]byte, error) {
+	head, err := src.Peek(1)
+	if err != nil {
+		return nil, err
+	}
+	if head[0] != '<' {
+		return textPiece(src, "<", 0)
+	}
+	head, _ = src.Peek(9)
+	switch {
+	case bytes.HasPrefix(head, []byte("<!--")):
+		return textPiece(src, "-->", 3)
+	case bytes.HasPrefix(head, []byte("<![CDATA[")):
+		return textPiece(src, "]]>", 3)
+	case len(head) > 1 && (head[1] == '!' || head[1] == '?'):
+		return textPiece(src, ">", 1)
+	}
+	n := 1
+	quote := byte(0)
+	for {
+		b, err := src.Peek(n + 1)
+		if len(b) <= n {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				return nil, errPiece
+			}
+			return nil, damaged(io.ErrUnexpectedEOF)
+		}
+		b, _ = src.Peek(src.Buffered())
+		for ; n < len(b); n++ {
+			switch c := b[n]; {
+			case quote != 0:
+				if c == quote {
+					quote = 0
+				}
+			case c == '"' || c == '\'':
+				quote = c
+			case c == '>':
+				src.Discard(n + 1)
+				return b[:n+1], nil
+			}
+		}
+	}
+}
+
+// textPiece returns what comes up to and with the first take bytes of end. A text before a
+// tag may be returned in parts; comments and the like are not.
+func textPiece(src *bufio.Reader, end string, take int) ([]byte, error) {
+	for n := 1; ; n++ {
+		b, err := src.Peek(n)
+		if len(b) < n {
+			if errors.Is(err, bufio.ErrBufferFull) { // longer than any comment that an office program writes
+				return nil, errPiece
+			}
+			return nil, damaged(io.ErrUnexpectedEOF)
+		}
+		b, _ = src.Peek(src.Buffered())
+		if i := bytes.Index(b, []byte(end)); i >= 0 {
+			src.Discard(i + take)
+			return b[:i+take], nil
+		}
+		if end == "<" {
+			src.Discard(len(b))
+			return b, nil
+		}
+		n = len(b)
+	}
+}
+
+// textUpTo returns the text before the next tag, and that tag.
+func textUpTo(src *bufio.Reader, text []byte) (_, tag []byte, err error) {
+	for {
+		p, err := nextPiece(src)
+		if err != nil {
+			return nil, nil, err
+		}
+		if local(p) != "" {
+			return text, bytes.Clone(p), nil
+		}
+		if len(text)+len(p) > longestPiece {
+			return nil, nil, errPiece
+		}
+		text = append(text, p...)
+	}
+}
+
+// local returns the name of a tag without its prefix, "/c" of an end tag, "" of what is no tag.
+func local(p []byte) string {
+	if len(p) < 3 || p[0] != '<' || p[1] == '!' || p[1] == '?' {
+		return ""
+	}
+	start := 1
+	if p[1] == '/' {
+		start = 2
+	}
+	name := p[start:]
+	if i := bytes.IndexAny(name, " \t\r\n/>"); i >= 0 {
+		name = name[:i]
+	}
+	if i := bytes.LastIndexByte(name, ':'); i >= 0 {
+		name = name[i+1:]
+	}
+	if start == 2 {
+		return "/" + string(name)
+	}
+	return string(name)
+}
+
+func selfClosing(p []byte) bool { return bytes.HasSuffix(p, []byte("/>")) }
+
+// attributes matches the attributes of a tag, with the space before them.
+var attributes = regexp.MustCompile(`\s+(?:[^\s=:/>]+:)?([^\s=:/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')`)
+
+// findAttribute returns where an attribute is in a tag, nil if it is not, and where its value
+// is: the start and the end of each.
+func findAttribute(p []byte, name string) []int {
+	if !bytes.Contains(p, []byte(name)) {
+		return nil
+	}
+	for _, m := range attributes.FindAllSubmatchIndex(p, -1) {
+		if string(p[m[2]:m[3]]) == name {
+			if m[4] < 0 {
+				m[4], m[5] = m[6], m[7]
+			}
+			return []int{m[0], m[1], m[4], m[5]}
+		}
+	}
+	return nil
+}
+
+// attribute returns the value of an attribute, whatever its prefix, "" if there is none.
+func attribute(p []byte, name string) string {
+	at := findAttribute(p, name)
+	if at == nil {
+		return ""
+	}
+	return html.UnescapeString(string(p[at[2]:at[3]]))
+}
