@@ -34,11 +34,13 @@ FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
 
-## soak: send SOAK_ITEMS good, broken and hostile files (default 20000) to a server, which must be as before then
+## soak: send SOAK_ITEMS good, broken and hostile files (default 20000) to a server, which must be as before then;
+## then do with every hostile and demanding file all that is offered for it, and watch the memory of the server
 SOAK_ITEMS ?= 20000
 soak:
 	@scripts/setup.sh test
 	$(GO) test -count=1 -v -timeout 12h -run '^TestSoak$$' ./internal/e2e -items $(SOAK_ITEMS)
+	$(GO) test -count=1 -v -timeout 12h -run '^(TestHostileFiles|TestBombs|TestServerMemory)' ./internal/e2e -every-deed
 
 ## matrix: only the part of "make test" that runs everything that is listed and judges the results
 matrix:

@@ -24,6 +24,7 @@ import (
 type File struct {
 	name string
 	path string // "" if the file is in memory
+	own  bool   // path is what the caller calls the file
 	data []byte // used if path is ""
 	f    *os.File
 	size int64
@@ -33,7 +34,7 @@ type File struct {
 // a run opens the file and closes it, so callers need neither an error check
 // nor a Close.
 func Path(path string) *File {
-	return &File{name: filepath.Base(path), path: path}
+	return &File{name: filepath.Base(path), path: path, own: true}
 }
 
 // Bytes returns a File that reads b. The caller must not change b afterwards.
@@ -45,7 +46,7 @@ func Bytes(name string, b []byte) *File {
 // tell what it is.
 func (f *File) Named(name string) *File {
 	g := *f
-	g.name = filepath.Base(name)
+	g.name, g.own = filepath.Base(name), false
 	return &g
 }
 
@@ -127,7 +128,7 @@ func (f *File) open() error {
 		return err
 	}
 	if !st.Mode().IsRegular() {
-		return fmt.Errorf("open %s: not a regular file", f.path)
+		return fmt.Errorf("open %s: %w", f.path, errNotRegular)
 	}
 	h, err := os.Open(f.path)
 	if err != nil {
@@ -140,6 +141,8 @@ func (f *File) open() error {
 	f.f, f.size = h, st.Size()
 	return nil
 }
+
+var errNotRegular = errors.New("not a regular file")
 
 func (f *File) close() error {
 	if f.f == nil {

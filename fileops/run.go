@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
 )
@@ -38,27 +39,78 @@ type SinkFunc func(ctx context.Context, f *File) error
 // Put calls s.
 func (s SinkFunc) Put(ctx context.Context, f *File) error { return s(ctx, f) }
 
-// ToDir returns a sink that puts results into an existing directory,
-// replacing files of the same name.
+// ToDir returns a sink that puts results into a directory, which it makes if there
+// is none. It replaces no file: a result whose name is taken, for instance by the
+// input, gets a number ("report-2.pdf").
 func ToDir(dir string) Sink {
 	return SinkFunc(func(_ context.Context, f *File) error {
-		dst := filepath.Join(dir, f.Name())
-		if p, ok := f.Path(); ok && os.Rename(p, dst) == nil {
+		if err := putInto(dir, f); err != nil {
+			return &pathError{what: fmt.Sprintf("cannot write to %q", dir), err: err}
+		}
+		return nil
+	})
+}
+
+func putInto(dir string, f *File) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if p, ok := f.Path(); ok {
+		if err := place(p, dir, f.Name()); err == nil {
 			return nil // same file system: no copy
 		}
-		w, err := os.CreateTemp(dir, ".fileops-")
+	}
+	w, err := os.CreateTemp(dir, ".fileops-")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f.Reader())
+	if err = errors.Join(err, w.Close()); err == nil {
+		err = place(w.Name(), dir, f.Name())
+	}
+	if err != nil {
+		os.Remove(w.Name())
+	}
+	return err
+}
+
+// place moves a file into a directory, under a name that nothing has there yet.
+func place(path, dir, name string) error {
+	const mostNames = 10_000
+	for i := 1; i <= mostNames; i++ {
+		dst := filepath.Join(dir, numbered(name, i))
+		switch err := os.Link(path, dst); {
+		case err == nil:
+			return os.Remove(path)
+		case errors.Is(err, os.ErrExist):
+			continue
+		}
+		// There are file systems without links. There the name is taken first.
+		w, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(w, f.Reader())
-		if err = errors.Join(err, w.Close()); err == nil {
-			err = os.Rename(w.Name(), dst)
-		}
-		if err != nil {
-			os.Remove(w.Name())
+		if err = errors.Join(w.Close(), os.Rename(path, dst)); err != nil {
+			os.Remove(dst)
 		}
 		return err
-	})
+	}
+	return fmt.Errorf("%s: %w, and so do %d more with a number", name, os.ErrExist, mostNames-1)
+}
+
+// numbered returns the i-th name to try for a file, no longer than file systems
+// take.
+func numbered(name string, i int) string {
+	if i == 1 {
+		return name
+	}
+	base := name[:strings.LastIndexByte(name, '\\')+1] + format.Base(name)
+	suffix := fmt.Sprintf("-%d%s", i, name[len(base):])
+	const longest = 255 // bytes
+	return strings.ToValidUTF8(base[:min(len(base), max(1, longest-len(suffix)))], "") + suffix
 }
 
 // A Runner runs actions. The zero value is ready to use.
@@ -127,12 +179,15 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		g := *f // a handle of our own
 		g.f = nil
 		if err := g.open(); err != nil {
+			if f.own {
+				err = &pathError{what: fmt.Sprintf("cannot read %q", f.path), err: err}
+			}
 			return err
 		}
 		defer g.close()
 		if spec.names(g.Format()) {
 			if err := checkInput(&g); err != nil && !(spec.Encrypted && errors.Is(err, format.ErrEncrypted)) {
-				return fmt.Errorf("%s: %w", spec.Name, err)
+				return inAction(spec.Name, err)
 			}
 		}
 		job.Inputs = append(job.Inputs, &g)
@@ -145,16 +200,35 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	}()
 	err = a.Do(ctx, job)
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", spec.Name, context.Cause(ctx))
+		return inAction(spec.Name, context.Cause(ctx))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", spec.Name, err)
+		return inAction(spec.Name, err)
 	}
 	if err := job.finish(ctx, sink); err != nil {
-		return fmt.Errorf("%s: %w", spec.Name, err)
+		return inAction(spec.Name, err)
 	}
 	job.Progress(1)
 	return nil
+}
+
+// An actionError is an error of a run.
+type actionError struct {
+	action string
+	err    error
+}
+
+func (e *actionError) Error() string { return e.action + ": " + e.err.Error() }
+func (e *actionError) Unwrap() error { return e.err }
+
+// inAction puts the name of the action in front of an error, unless a run within
+// this one has done so.
+func inAction(name string, err error) error {
+	var a *actionError
+	if errors.As(err, &a) && a.action == name && a.Error() == err.Error() {
+		return err
+	}
+	return &actionError{name, err}
 }
 
 // Run runs a with the zero [Runner].

@@ -565,10 +565,12 @@ func TestToDir(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := os.ReadFile(filepath.Join(dir, "out.txt")); err != nil || string(b) != content {
-				t.Errorf("%d bytes, %v", len(b), err)
+			for name, want := range map[string]string{"out.txt": "old", "out-2.txt": content} {
+				if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+					t.Errorf("%s: %d bytes, %v", name, len(b), err)
+				}
 			}
-			if es, _ := os.ReadDir(dir); len(es) != 1 {
+			if es, _ := os.ReadDir(dir); len(es) != 2 {
 				t.Errorf("the directory has %v", es)
 			}
 			leftover(t, scratch)
@@ -589,14 +591,61 @@ func TestToDir(t *testing.T) {
 			}
 		}
 	})
-	t.Run("no such directory", func(t *testing.T) {
+	t.Run("the input is not replaced", func(t *testing.T) {
 		t.Parallel()
+		path := writeFile(t, "in.txt", "content")
+		write := onText(func(_ context.Context, job *fileops.Job) error {
+			return job.WriteBytes(job.Input().Name(), []byte("result"))
+		})
+		for range 2 {
+			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(filepath.Dir(path)), fileops.Path(path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, want := range map[string]string{"in.txt": "content", "in-2.txt": "result", "in-3.txt": "result"} {
+			if b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name)); err != nil || string(b) != want {
+				t.Errorf("%s: %q, %v", name, b, err)
+			}
+		}
+	})
+	t.Run("long names", func(t *testing.T) {
+		t.Parallel()
+		dir, name := t.TempDir(), strings.Repeat("é", 122)+".tar.gz"
+		write := onText(func(_ context.Context, job *fileops.Job) error {
+			return job.WriteBytes(name, []byte("\x1f\x8b\x08\x00"))
+		})
+		for range 3 {
+			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil && !errors.Is(err, fileops.ErrEngine) {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("a directory is made", func(t *testing.T) {
+		t.Parallel()
+		dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+		for i, size := range []int{1, 2 << 20} {
+			write := onText(func(_ context.Context, job *fileops.Job) error {
+				return job.Write("a.txt", func(w io.Writer) error { _, err := w.Write(bytes.Repeat([]byte("x"), size)); return err })
+			})
+			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil {
+				t.Fatal(err)
+			}
+			if es, err := os.ReadDir(dir); err != nil || len(es) != i+1 {
+				t.Errorf("%v, %v", es, err)
+			}
+		}
+	})
+	t.Run("no directory", func(t *testing.T) {
+		t.Parallel()
+		file := writeFile(t, "file", "x")
 		for _, size := range []int{1, 2 << 20} {
 			write := onText(func(_ context.Context, job *fileops.Job) error {
 				return job.Write("a.txt", func(w io.Writer) error { _, err := w.Write(bytes.Repeat([]byte("x"), size)); return err })
 			})
-			if err := fileops.Run(t.Context(), write, nil, fileops.ToDir("/no/such/dir"), fileops.Bytes("a.txt", nil)); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("got %v", err)
+			err := fileops.Run(t.Context(), write, nil, fileops.ToDir(filepath.Join(file, "dir")), fileops.Bytes("a.txt", nil))
+			want := fmt.Sprintf("cannot write to %q: not a directory", filepath.Join(file, "dir"))
+			if !errors.Is(err, syscall.ENOTDIR) || fileops.Message(err) != want {
+				t.Errorf("got %v, message %q, want %q", err, fileops.Message(err), want)
 			}
 		}
 	})
@@ -607,11 +656,11 @@ func TestToDir(t *testing.T) {
 			t.Fatal(err)
 		}
 		write := onText(func(_ context.Context, job *fileops.Job) error { return job.WriteBytes("a.txt", []byte("x")) })
-		if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err == nil {
-			t.Error("no error")
+		if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil {
+			t.Error(err)
 		}
-		if es, _ := os.ReadDir(dir); len(es) != 1 {
-			t.Errorf("left behind: %v", es)
+		if b, err := os.ReadFile(filepath.Join(dir, "a-2.txt")); err != nil || string(b) != "x" {
+			t.Errorf("%q, %v", b, err)
 		}
 	})
 	t.Run("another file system", func(t *testing.T) {
@@ -705,5 +754,54 @@ func TestMaxOutput(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The caller of a run is told what is wrong with a path that he named, and of no other.
+func TestMessageOfPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	keep := onText(func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
+	missing, here := filepath.Join(dir, "no.txt"), filepath.Join(dir, "dir.txt")
+	if err := os.Mkdir(here, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const internal = "the file could not be processed because of an internal error"
+	for name, tt := range map[string]struct {
+		in   *fileops.File
+		want string
+	}{
+		"missing":   {fileops.Path(missing), fmt.Sprintf("cannot read %q: no such file or directory", missing)},
+		"directory": {fileops.Path(here), fmt.Sprintf("cannot read %q: not a regular file", here)},
+		"renamed":   {fileops.Path(missing).Named("report.txt"), internal},
+		"same name": {fileops.Path(missing).Named("no.txt"), internal},
+	} {
+		err := fileops.Run(t.Context(), keep, nil, fileops.ToDir(t.TempDir()), tt.in)
+		if got := fileops.Message(err); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		if fileops.Code(err) != "internal_error" {
+			t.Errorf("%s: %s", name, fileops.Code(err))
+		}
+	}
+	// What an action itself meets is none of the caller's.
+	inside := onText(func(context.Context, *fileops.Job) error { _, err := os.Open("/no/such/secret"); return err })
+	if got := fileops.Message(fileops.Run(t.Context(), inside, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil))); got != internal {
+		t.Errorf("%q", got)
+	}
+}
+
+// The name of the action is in front of an error once, however many runs are within
+// each other.
+func TestErrorNamesActionOnce(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	inner := onText(func(context.Context, *fileops.Job) error { return cause })
+	outer := onText(func(ctx context.Context, job *fileops.Job) error {
+		return fileops.Run(ctx, inner, nil, fileops.ToDir(t.TempDir()), job.Input())
+	})
+	err := fileops.Run(t.Context(), outer, nil, fileops.ToDir(t.TempDir()), fileops.Bytes("a.txt", nil))
+	if want := outer.Spec().Name + ": cause"; err.Error() != want || !errors.Is(err, cause) {
+		t.Errorf("%q, want %q", err, want)
 	}
 }

@@ -67,23 +67,52 @@ func DecodeHTML(b []byte) []byte {
 // decides; then whether the bytes are UTF-8; then which encoding makes the most
 // ordinary text of them.
 func Detect(b []byte) encoding.Encoding {
-	switch {
-	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
-		return nil
-	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
-		return utf32.UTF32(utf32.LittleEndian, utf32.ExpectBOM)
-	case bytes.HasPrefix(b, []byte("\xff\xfe")), bytes.HasPrefix(b, []byte("\xfe\xff")):
-		return utf.UTF16(utf.LittleEndian, utf.ExpectBOM)
-	case utf8.Valid(b):
-		for _, escape := range []string{"\x1b$B", "\x1b$@", "\x1b(J", "\x1b$(D"} {
-			if bytes.Contains(b, []byte(escape)) {
-				return japanese.ISO2022JP
-			}
+	if enc, ok := marked(b); ok {
+		return enc
+	}
+	if utf8.Valid(b) {
+		if shifts(b) {
+			return japanese.ISO2022JP
 		}
 		return nil
 	}
-	sample := b[:min(len(b), 256<<10)]
-	if len(sample) < len(b) { // end at a line, not in a character
+	return guess(b[:min(len(b), sampleSize)], len(b) > sampleSize)
+}
+
+// marked returns the encoding that a byte order mark stands for, nil for UTF-8. ok
+// reports whether there is a mark.
+func marked(b []byte) (enc encoding.Encoding, ok bool) {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		return nil, true
+	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.ExpectBOM), true
+	case bytes.HasPrefix(b, []byte("\xff\xfe")), bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return utf.UTF16(utf.LittleEndian, utf.ExpectBOM), true
+	}
+	return nil, false
+}
+
+// longestEscape is the length of the longest text that shifts looks for.
+const longestEscape = 4
+
+// shifts reports whether a text switches between character sets as ISO-2022-JP does.
+func shifts(b []byte) bool {
+	for _, escape := range []string{"\x1b$B", "\x1b$@", "\x1b(J", "\x1b$(D"} {
+		if bytes.Contains(b, []byte(escape)) {
+			return true
+		}
+	}
+	return false
+}
+
+// sampleSize is how many bytes guess needs at most.
+const sampleSize = 256 << 10
+
+// guess returns the encoding that makes the most ordinary text of a sample that is not
+// UTF-8. cut reports whether the text goes on behind it.
+func guess(sample []byte, cut bool) encoding.Encoding {
+	if cut { // end at a line, not in a character
 		if i := bytes.LastIndexByte(sample, '\n'); i > 0 {
 			sample = sample[:i]
 		}

@@ -1,7 +1,10 @@
 package charset_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +59,9 @@ func TestDecode(t *testing.T) {
 			if got := string(charset.Decode(b)); got != tt.text {
 				t.Errorf("got %.200q", got)
 			}
+			if got := readText(t, b); got != tt.text {
+				t.Errorf("as a stream: got %.200q", got)
+			}
 		})
 	}
 }
@@ -88,6 +94,52 @@ func TestDecodeHTML(t *testing.T) {
 	}
 }
 
+// readText decodes a text while it is read.
+func readText(t *testing.T, b []byte) string {
+	t.Helper()
+	text, err := charset.NewText(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for range 2 { // it may be read again
+		if got, err = io.ReadAll(text.Reader()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return string(got)
+}
+
+// What decodes a text as a whole and as a stream does so in the same way, wherever the
+// stream is cut.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]string{
+		"nothing":            "",
+		"a mark":             "\xef\xbb\xbf",
+		"broken":             "a\xe4\xf6b",
+		"broken with a mark": "\xef\xbb\xbfa\xff\xfe\xe2\x82b\xe2\x82",
+		"across chunks":      strings.Repeat("x", 64<<10) + strings.Repeat("€", 100_000),
+		"shift across":       strings.Repeat("x", 64<<10+2) + "\x1b$B$3$s\x1b(B",
+		"broken at the end":  strings.Repeat("€", 200_000) + "\xe2\x82",
+		"broken late":        "\xef\xbb\xbf" + strings.Repeat("€", 200_000) + "\xff\xffx",
+	} {
+		for pad := range 5 {
+			in := []byte(b)
+			if len(in) > 10 {
+				in = append(in, strings.Repeat("y", pad)...)
+				in = slices.Insert(in, 5, []byte(strings.Repeat("z", pad))...)
+			}
+			if got, want := readText(t, in), string(charset.Decode(in)); got != want {
+				t.Errorf("%s, %d: got %d bytes, want %d", name, pad, len(got), len(want))
+			}
+		}
+	}
+	if _, err := charset.NewText(strings.NewReader("abc"), 4); err == nil {
+		t.Error("a text that is shorter than it should be")
+	}
+}
+
 // What comes out is UTF-8, whatever went in.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xff\xfea\x00"))
@@ -99,6 +151,9 @@ func FuzzDecode(f *testing.F) {
 			if strings.ToValidUTF8(string(out), "") != string(out) {
 				t.Errorf("%s: not UTF-8", name)
 			}
+		}
+		if got, want := readText(t, b), string(charset.Decode(b)); got != want {
+			t.Errorf("as a stream %.200q, as a whole %.200q", got, want)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool
 	if err != nil {
 		return err
 	}
-	return writeRecords(delimited.NewReader(text, comma), w, typed)
+	return writeRecords(delimited.NewReader(text, rune(comma)), w, typed)
 }
 
 // A rowReader reads rows of cells, as a [delimited.Reader] does.
@@ -160,7 +160,7 @@ func toTable(src *source, w tableWriter, from format.Format, comma byte) error {
 	}
 	// Markdown has as many columns as its header, so that the widest row must be
 	// known before.
-	r, width := delimited.NewReader(text, comma), 0
+	r, width := delimited.NewReader(text, rune(comma)), 0
 	for ; err == nil; err = r.Next() {
 		width = max(width, r.Len())
 	}
@@ -170,7 +170,7 @@ func toTable(src *source, w tableWriter, from format.Format, comma byte) error {
 	if _, text, err = dialect(src.text(), from, comma); err != nil {
 		return err
 	}
-	r = delimited.NewReader(text, comma)
+	r = delimited.NewReader(text, rune(comma))
 	var cells [][]byte
 	for first := true; ; first = false {
 		err := r.Next()

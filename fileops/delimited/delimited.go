@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
 )
@@ -25,21 +26,52 @@ const chunk = 64 << 10
 // A Reader reads delimited values as they come: quotes inside a cell and rows of
 // different length are taken as they are, and lines may end with \n, \r\n or \r.
 // Unlike a csv.Reader it keeps line ends in cells and limits the length of a
-// row.
+// row while it reads it.
 type Reader struct {
+	// LazyQuotes ends a cell whose closing quotation mark is missing at the end of the
+	// text, instead of failing.
+	LazyQuotes bool
+
 	r        io.Reader
-	comma    byte
+	comma    []byte
 	buf      []byte
 	pos, end int
+	err      error // of r, met while looking ahead
 	rows     int
 	text     []byte // of all cells of the row
 	ends     []int  // of each cell in text
 }
 
-// NewReader returns a reader of UTF-8 text whose cells are separated by comma, an
-// ASCII character. Sniff finds out which one that is.
-func NewReader(r io.Reader, comma byte) *Reader {
-	return &Reader{r: r, comma: comma, buf: make([]byte, chunk)}
+// NewReader returns a reader of UTF-8 text whose cells are separated by comma.
+// Sniff finds out which one that is.
+func NewReader(r io.Reader, comma rune) *Reader {
+	return &Reader{r: r, comma: utf8.AppendRune(nil, comma), buf: make([]byte, chunk)}
+}
+
+// fill reads more after all of buf has been used.
+func (r *Reader) fill() (n int, err error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err = r.r.Read(r.buf[:chunk])
+	r.pos, r.end = 0, n
+	return n, err
+}
+
+// atComma reports whether the separator is at buf[i]. It may read a little more.
+func (r *Reader) atComma(i int) bool {
+	if r.buf[i] != r.comma[0] {
+		return false
+	}
+	if more := i + len(r.comma) - len(r.buf); more > 0 {
+		r.buf = append(r.buf, make([]byte, more)...)
+	}
+	for r.end-i < len(r.comma) && r.err == nil {
+		var n int
+		n, r.err = r.r.Read(r.buf[r.end : i+len(r.comma)])
+		r.end += n
+	}
+	return bytes.HasPrefix(r.buf[i:r.end], r.comma)
 }
 
 // Rows returns how many rows have been read.
@@ -90,8 +122,7 @@ func (r *Reader) Next() error {
 			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d columns", MaxColumns)
 		}
 		if r.pos == r.end {
-			n, err := r.r.Read(r.buf)
-			r.pos, r.end = 0, n
+			n, err := r.fill()
 			if n == 0 && err == nil {
 				continue
 			}
@@ -101,7 +132,7 @@ func (r *Reader) Next() error {
 				return err
 			case state == inRow:
 				return io.EOF
-			case state == inQuotes:
+			case state == inQuotes && !r.LazyQuotes:
 				return fileops.Fail(fileops.ErrCorruptInput, nil, "row %d has a cell that begins with a quotation mark, but does not end with one", r.rows+1)
 			default:
 				cell()
@@ -128,8 +159,10 @@ func (r *Reader) Next() error {
 			fallthrough
 		case inCell:
 			i := r.pos
-			for i < r.end && r.buf[i] != r.comma && r.buf[i] != '\n' && r.buf[i] != '\r' {
-				i++
+			for ; i < r.end; i++ {
+				if c := r.buf[i]; c == '\n' || c == '\r' || c == r.comma[0] && r.atComma(i) {
+					break
+				}
 			}
 			r.text = append(r.text, r.buf[r.pos:i]...)
 			if r.pos = i; i == r.end {
@@ -153,19 +186,19 @@ func (r *Reader) Next() error {
 				state = inQuotes
 				continue
 			}
-			if c != r.comma && c != '\n' && c != '\r' {
+			if c != '\n' && c != '\r' && !r.atComma(r.pos) {
 				state = inCell // text after the quotes
 				continue
 			}
 		}
 		// The cell ends here.
-		c = r.buf[r.pos]
-		r.pos++
 		cell()
-		if c == r.comma {
+		if c := r.buf[r.pos]; c != '\n' && c != '\r' {
+			r.pos += len(r.comma)
 			state = atCell
 			continue
 		}
+		r.pos++
 		r.rows++
 		return nil
 	}
@@ -204,7 +237,7 @@ func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 func separator(sample []byte) byte {
 	best, bestScore := byte(','), 0.0
 	for _, c := range []byte(",;\t|") {
-		r := NewReader(bytes.NewReader(sample), c)
+		r := NewReader(bytes.NewReader(sample), rune(c))
 		counts, rows := make(map[int]int), 0
 		for ; rows < 500 && r.Next() == nil; rows++ {
 			counts[len(r.ends)]++

@@ -19,7 +19,7 @@ func read(t *testing.T, in io.Reader, known byte) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := delimited.NewReader(rest, comma)
+	r := delimited.NewReader(rest, rune(comma))
 	var rows [][]string
 	for {
 		err := r.Next()
@@ -88,6 +88,25 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A separator may have several bytes, wherever the text is cut.
+func TestWideSeparator(t *testing.T) {
+	t.Parallel()
+	in := "a¦b§\n\"c¦d\"¦Âx\n" + strings.Repeat("¦", 3) + "\"open\ncell"
+	for _, text := range []io.Reader{strings.NewReader(in), iotest.OneByteReader(strings.NewReader(in)), iotest.HalfReader(strings.NewReader(in)), iotest.DataErrReader(strings.NewReader(in))} {
+		r := delimited.NewReader(text, '¦')
+		r.LazyQuotes = true
+		var got []string
+		for r.Next() == nil {
+			for i := range r.Len() {
+				got = append(got, string(r.Cell(i)))
+			}
+		}
+		if want := []string{"a", "b§", "c¦d", "Âx", "", "", "", "open\ncell"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 type endless byte
 
 func (c endless) Read(p []byte) (int, error) {
@@ -105,7 +124,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := delimited.NewReader(rest, comma)
+		r := delimited.NewReader(rest, rune(comma))
 		n := 0
 		for r.Next() == nil {
 			for i := range r.Len() {
@@ -123,7 +142,7 @@ func ExampleReader() {
 	if err != nil {
 		panic(err)
 	}
-	for r := delimited.NewReader(text, comma); r.Next() == nil; {
+	for r := delimited.NewReader(text, rune(comma)); r.Next() == nil; {
 		fmt.Printf("%s | %s\n", r.Cell(0), r.Cell(1))
 	}
 	// Output:

@@ -9,8 +9,11 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/charset"
+	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
 )
 
@@ -22,8 +25,8 @@ const (
 
 // A table says how to read a file of separated values.
 type table struct {
+	text    *charset.Text
 	comma   rune
-	skip    int    // bytes of a line "sep=;" before the data
 	columns []byte // of LibreOffice's column types, 0 means standard
 	rows    int
 	width   int  // most columns in a row
@@ -44,46 +47,39 @@ var (
 
 // inspect finds out how a text of separated values is to be read. from decides
 // on the separator only if it is TSV; comma is that of a CSV file if it is known,
-// otherwise 0.
-func inspect(ctx context.Context, text []byte, from format.Format, comma rune) (*table, error) {
-	t := &table{comma: '\t'}
-	if line, _, _ := bytes.Cut(text[:min(len(text), 16)], []byte("\n")); len(line) < len(text) {
-		if s := strings.TrimRight(string(line), "\r"); len(s) == 5 && strings.EqualFold(s[:4], "sep=") {
-			t.comma, t.skip = rune(s[4]), len(line)+1 // Excel's own way to say it
-			from = format.TSV
-		}
+// otherwise 0. It holds no more than one row in memory, and refuses a row that
+// [delimited.Reader] refuses.
+func inspect(ctx context.Context, text *charset.Text, from format.Format, comma rune) (*table, error) {
+	if from == format.TSV {
+		comma = '\t'
 	}
-	switch {
-	case from == format.TSV:
-	case comma != 0:
+	known := byte(comma)
+	if comma >= utf8.RuneSelf {
+		known = 0x01 // anything that is no separator: only a line "sep=;" is of interest
+	}
+	found, _, err := delimited.Sniff(fileops.ContextReader(ctx, text.Reader()), known)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{text: text, comma: rune(found)}
+	if found == known && comma != 0 {
 		t.comma = comma
-	default:
-		t.comma = separator(ctx, text)
 	}
 	type column struct{ values, dates, keep int }
 	var columns []column
 	commas, points := 0, 0
-	r := t.reader(ctx, text)
-	for {
-		rec, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		var bad *csv.ParseError
-		if err != nil && !errors.As(err, &bad) {
-			return nil, err
-		}
+	err = t.each(ctx, func(r *delimited.Reader) error {
 		t.rows++
-		t.width = max(t.width, len(rec))
+		t.width = max(t.width, r.Len())
 		if t.rows > maxRows || t.width > maxColumns {
-			return nil, fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d rows or %d columns, which a sheet cannot hold", maxRows, maxColumns)
+			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d rows or %d columns, which a sheet cannot hold", maxRows, maxColumns)
 		}
-		for i, v := range rec {
+		for i := range r.Len() {
 			if i >= len(columns) {
 				columns = append(columns, column{})
 			}
-			v = strings.TrimSpace(v)
-			if v == "" {
+			v := bytes.TrimSpace(r.Cell(i))
+			if len(v) == 0 {
 				continue
 			}
 			c := &columns[i]
@@ -93,14 +89,18 @@ func inspect(ctx context.Context, text []byte, from format.Format, comma rune) (
 			switch {
 			case mustStayText(v):
 				c.keep++
-			case isoDate.MatchString(v):
+			case isoDate.Match(v):
 				c.dates++
-			case t.comma != ',' && decimalComma.MatchString(v):
+			case t.comma != ',' && decimalComma.Match(v):
 				commas++
-			case decimalPoint.MatchString(v):
+			case decimalPoint.Match(v):
 				points++
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	t.german = commas > points
 	for _, c := range columns {
@@ -116,20 +116,43 @@ func inspect(ctx context.Context, text []byte, from format.Format, comma rune) (
 	return t, nil
 }
 
-func (t *table) reader(ctx context.Context, text []byte) *csv.Reader {
-	r := csv.NewReader(fileops.ContextReader(ctx, bytes.NewReader(text[t.skip:])))
-	r.Comma, r.LazyQuotes, r.FieldsPerRecord = t.comma, true, -1
-	return r
+// content returns the text without a line that names the separator.
+func (t *table) content(ctx context.Context) (io.Reader, error) {
+	_, rest, err := delimited.Sniff(fileops.ContextReader(ctx, t.text.Reader()), 0)
+	return rest, err
 }
 
-// mustStayText tells whether a value would lose something as a number: article
+// each calls do for each row.
+func (t *table) each(ctx context.Context, do func(*delimited.Reader) error) error {
+	rest, err := t.content(ctx)
+	if err != nil {
+		return err
+	}
+	r := delimited.NewReader(rest, t.comma)
+	r.LazyQuotes = true
+	for {
+		err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = do(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// mustStayText reports whether a value would lose something as a number: article
 // and telephone numbers, and what has more digits than a number can hold.
-func mustStayText(v string) bool {
+func mustStayText(v []byte) bool {
 	if v[0] == '+' {
 		return len(v) > 1 && v[1] >= '0' && v[1] <= '9'
 	}
+	v = bytes.TrimPrefix(v, []byte("-"))
 	digits := 0
-	for _, c := range strings.TrimPrefix(v, "-") {
+	for _, c := range v {
 		switch {
 		case c >= '0' && c <= '9':
 			digits++
@@ -140,43 +163,7 @@ func mustStayText(v string) bool {
 	if digits > 15 {
 		return true
 	}
-	v = strings.TrimPrefix(v, "-")
 	return len(v) > 1 && v[0] == '0' && v[1] >= '0' && v[1] <= '9'
-}
-
-// separator returns the one of the usual separators that cuts most lines into
-// the same number of fields.
-func separator(ctx context.Context, text []byte) rune {
-	sample := text[:min(len(text), 64<<10)]
-	if len(sample) < len(text) {
-		if i := bytes.LastIndexByte(sample, '\n'); i > 0 {
-			sample = sample[:i]
-		}
-	}
-	best, bestScore := ',', 0.0
-	for _, c := range []rune{',', ';', '\t', '|'} {
-		t := &table{comma: c}
-		r := t.reader(ctx, sample)
-		counts, lines := make(map[int]int), 0
-		for ; lines < 500; lines++ {
-			rec, err := r.Read()
-			if err != nil {
-				break
-			}
-			counts[len(rec)]++
-		}
-		for n, k := range counts {
-			if n < 2 {
-				continue
-			}
-			// How many lines agree counts more than how many fields there are.
-			share := float64(k) / float64(lines)
-			if s := share*share*share + 0.01*float64(min(n, 10)); s > bestScore {
-				best, bestScore = c, s
-			}
-		}
-	}
-	return best
 }
 
 // options returns the filter options that make LibreOffice read the text so:
@@ -197,23 +184,19 @@ func (t *table) options() string {
 }
 
 // rewrite writes the values with another separator.
-func (t *table) rewrite(ctx context.Context, w io.Writer, text []byte, comma rune) error {
+func (t *table) rewrite(ctx context.Context, w io.Writer, comma rune) error {
 	out := csv.NewWriter(w)
 	out.Comma = comma
-	in := t.reader(ctx, text)
-	in.ReuseRecord = true
-	for {
-		rec, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	var row []string
+	err := t.each(ctx, func(r *delimited.Reader) error {
+		row = row[:0]
+		for i := range r.Len() {
+			row = append(row, string(r.Cell(i)))
 		}
-		var bad *csv.ParseError
-		if err != nil && !errors.As(err, &bad) {
-			return err
-		}
-		if err := out.Write(rec); err != nil {
-			return err
-		}
+		return out.Write(row)
+	})
+	if err != nil {
+		return err
 	}
 	out.Flush()
 	return out.Error()

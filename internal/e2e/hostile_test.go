@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"os"
@@ -58,6 +59,37 @@ func deeds(f format.Format, n int) []deed {
 	return append(to("zip"), compress, deed{"unlock", password})
 }
 
+// offered returns all that the server offers for a format.
+func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
+	t.Helper()
+	ask := func(body map[string]any) *response {
+		return o.want(t, 200, "", "POST", "/api/v1/supported-operation", body)
+	}
+	actions, _ := ask(map[string]any{"ext": f}).body["available_actions"].([]any)
+	for _, a := range actions {
+		action := a.(string)
+		switch action {
+		case "zip": // done with every file
+		case "convert":
+			params, _ := ask(map[string]any{"ext": f, "action": action}).body["parameters"].(map[string]any)
+			targets, _ := params["convert_to"].([]any)
+			for _, to := range targets {
+				out = append(out, deed{action, map[string]any{"convert_to": to}})
+			}
+		case "lock", "unlock":
+			out = append(out, deed{action, map[string]any{"password": "pw"}})
+		case "reset_password":
+			out = append(out, deed{action, map[string]any{"old_password": "pw", "new_password": "new"}})
+		default:
+			out = append(out, deed{action, nil})
+		}
+	}
+	if len(out) == 0 && f.Known() {
+		t.Errorf("nothing is offered for %s", f)
+	}
+	return out
+}
+
 // submit uploads a file and begins what can be done with it, of the first most deeds.
 func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
 	t.Helper()
@@ -67,6 +99,9 @@ func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []s
 	}
 	key := o.upload(t, f.Name(), b, 1)
 	all := deeds(f.Format(), n)
+	if *everyDeed {
+		all, most = o.offered(t, f.Format()), math.MaxInt
+	}
 	for _, d := range append(all[:min(most, len(all))], deed{"zip", nil}) {
 		r := o.request(t, "POST", "/api/v1/do", map[string]any{"action": d.action, "file_keys": []string{key}, "parameters": d.params})
 		switch {
@@ -127,6 +162,7 @@ func TestHostileFiles(t *testing.T) {
 	const batch = 12
 	files := fileopstest.Hostile(x.Path, x.URL)
 	for i := 0; i < len(files); i += batch {
+		check := o.guard(t)
 		var names []string
 		tasks := make(map[string]string)
 		for j, f := range files[i:min(i+batch, len(files))] {
@@ -139,6 +175,7 @@ func TestHostileFiles(t *testing.T) {
 			o.ends(t, name, task, 3*time.Minute)
 		}
 		when := fmt.Sprint("after ", names)
+		check(when)
 		if x.Opened() {
 			t.Errorf("%s: the canary was opened", when)
 		}
@@ -160,7 +197,7 @@ func TestBombs(t *testing.T) {
 	const batch = 4
 	files := append(fileopstest.Bombs(), fileopstest.SlowBombs()...)
 	for i := 0; i < len(files); i += batch {
-		stop := o.watch(t)
+		stop, check := o.watch(t), o.guard(t)
 		began := time.Now()
 		var names []string
 		tasks := make(map[string]string)
@@ -174,6 +211,7 @@ func TestBombs(t *testing.T) {
 		for task, name := range tasks {
 			o.ends(t, name, task, 5*time.Second)
 		}
+		check(when)
 		o.settled(t, when)
 		o.goesOn(t, good, when)
 		t.Logf("%v: at most %d MiB, %v", names, stop()>>20, time.Since(began).Round(time.Second))

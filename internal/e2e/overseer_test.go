@@ -44,6 +44,7 @@ type overseer struct {
 	user uint32 // whose all that the server does is; 0 if it is the user of the tests
 
 	idle    census
+	base    int64           // memory of the server itself when it had nothing to do, bytes
 	before  map[string]bool // what was in the temporary directory
 	sockets map[string]bool // that its processes have had there
 	peak    int64           // memory, bytes
@@ -127,6 +128,7 @@ func oversee(t *testing.T, flags ...string) *overseer {
 		o.idle = o.census(t)
 		time.Sleep(time.Second)
 	}
+	o.base = resident(t, o.cmd.Process.Pid, "VmRSS:")
 	if len(o.idle.processes) < 2 || o.idle.memory < 10<<20 || len(o.idle.scratch) == 0 {
 		t.Fatalf("nothing is seen of the server: %+v", o.idle)
 	}

@@ -1,0 +1,136 @@
+package charset
+
+import (
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/transform"
+)
+
+// A Text is a text of any size whose encoding is known. It is decoded while it is read,
+// and never held in memory as a whole.
+type Text struct {
+	r       io.ReaderAt
+	size    int64
+	skip    int64             // bytes of a byte order mark in UTF-8
+	enc     encoding.Encoding // nil for UTF-8
+	invalid bool              // not all of it is valid UTF-8, if enc is nil
+}
+
+// NewText finds the encoding of a text of size bytes, by the rules of [Detect]. It
+// reads the whole text. It fails only if r does.
+func NewText(r io.ReaderAt, size int64) (*Text, error) {
+	t := &Text{r: r, size: size}
+	sample := make([]byte, min(size, sampleSize))
+	if n, err := r.ReadAt(sample, 0); n < len(sample) {
+		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	enc, ok := marked(sample)
+	if ok && enc != nil {
+		t.enc = enc
+		return t, nil
+	}
+	if ok {
+		t.skip = 3
+	}
+	valid, shift, err := t.scan()
+	switch {
+	case err != nil:
+		return nil, err
+	case ok:
+		t.invalid = !valid
+	case !valid:
+		t.enc = guess(sample, size > sampleSize)
+	case shift:
+		t.enc = japanese.ISO2022JP
+	}
+	return t, nil
+}
+
+// scan reports whether the text is valid UTF-8, and whether it looks like ISO-2022-JP.
+func (t *Text) scan() (valid, shift bool, err error) {
+	const keep = max(utf8.UTFMax, longestEscape) // bytes that belong to the next ones, perhaps
+	valid = true
+	buf := make([]byte, keep+sampleSize/4)
+	kept, checked := 0, 0 // bytes of the chunk before, and how many of them are known to be valid
+	for at := t.skip; at < t.size; {
+		n, err := t.r.ReadAt(buf[kept:kept+int(min(t.size-at, int64(len(buf)-kept)))], at)
+		if n == 0 {
+			return false, false, errors.Join(io.ErrUnexpectedEOF, err)
+		}
+		at += int64(n)
+		b := buf[:kept+n]
+		shift = shift || shifts(b)
+		end := len(b)
+		if at < t.size {
+			end -= unfinished(b)
+		}
+		if valid = valid && utf8.Valid(b[checked:end]); !valid {
+			return false, shift, nil
+		}
+		kept = min(keep, len(b))
+		checked = max(0, kept-(len(b)-end))
+		copy(buf, b[len(b)-kept:])
+	}
+	return valid, shift, nil
+}
+
+// unfinished returns how many bytes at the end of b begin a character that is not
+// complete.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// Reader returns a reader of the text from its start, in valid UTF-8 and without a byte
+// order mark, as [Decode] returns it.
+func (t *Text) Reader() io.Reader {
+	r := io.Reader(io.NewSectionReader(t.r, t.skip, t.size-t.skip))
+	switch {
+	case t.enc != nil:
+		return t.enc.NewDecoder().Reader(r)
+	case t.invalid:
+		return transform.NewReader(r, new(repair))
+	}
+	return r
+}
+
+// A repair puts U+FFFD in the place of each run of bytes that is not UTF-8.
+type repair struct{ inside bool }
+
+// Reset implements transform.Transformer.
+func (p *repair) Reset() { p.inside = false }
+
+// Transform implements transform.Transformer.
+func (p *repair) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	for nSrc < len(src) {
+		c, n := utf8.DecodeRune(src[nSrc:])
+		bad := c == utf8.RuneError && n == 1
+		switch {
+		case bad && !atEOF && !utf8.FullRune(src[nSrc:]):
+			return nDst, nSrc, transform.ErrShortSrc
+		case bad && p.inside:
+			nSrc++
+			continue
+		case nDst+utf8.UTFMax > len(dst):
+			return nDst, nSrc, transform.ErrShortDst
+		case bad:
+			nDst += copy(dst[nDst:], "\ufffd")
+		default:
+			nDst += copy(dst[nDst:], src[nSrc:nSrc+n])
+		}
+		p.inside = bad
+		nSrc += n
+	}
+	return nDst, nSrc, nil
+}
