@@ -137,10 +137,16 @@ func (m *Manager) markReadyAs(ctx context.Context, f *File, etag string) (*File,
 	return ready, nil
 }
 
+// interruptible reports whether the record may be that of a session whose completion
+// was interrupted: of a direct upload the ETag is recorded before the bucket joins it.
+func (f *File) interruptible() bool {
+	return f.State == Open && (!f.direct() || f.ETag != "")
+}
+
 // settle finishes an Open session whose completion was interrupted after its
 // object had been made. The lock of the session must be held.
 func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
-	if f.State != Open || f.direct() && f.ETag == "" {
+	if !f.interruptible() {
 		return f, nil
 	}
 	i, err := blob.Stat(ctx, m.blobs, f.Object)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -237,6 +238,38 @@ func crashAt(t *testing.T, blobs blob.Store, parts [][]byte, step int, mode cras
 		t.Fatalf("step %d: %d objects and staging areas are left", step, n)
 	}
 	return crashed
+}
+
+// openOnly is a store that can only be asked for open sessions: Recover must not read
+// the files, of which there may be millions.
+type openOnly struct {
+	upload.Store
+	t testing.TB
+}
+
+func (s openOnly) ExpiredBefore(context.Context, time.Time) iter.Seq2[*upload.File, error] {
+	s.t.Error("the records of all files are read")
+	return func(func(*upload.File, error) bool) {}
+}
+
+func (s openOnly) Get(ctx context.Context, key string) (*upload.File, error) {
+	s.t.Errorf("the record of %s is read, whose completion was not interrupted", key)
+	return s.Store.Get(ctx, key)
+}
+
+func TestRecoverReadsOpenSessions(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		f, urls := e.start(5, 1)
+		if _, _, err := e.Complete(t.Context(), "alice", f.Key, "", "", list(e.put(urls[0], []byte("hello")))); err != nil {
+			t.Fatal(err)
+		}
+		e.start(5, 1)
+		m := newEnv(t, e.blobs, upload.Options{Store: openOnly{e.store, t}})
+		if n, err := m.Recover(t.Context()); n != 0 || err != nil {
+			t.Errorf("Recover = %d, %v", n, err)
+		}
+	})
 }
 
 // The crash that Recover is for.

@@ -65,8 +65,8 @@ func (m *Manager) abortDirect(ctx context.Context, f *File) error {
 	return d.AbortDirect(ctx, f.directUpload())
 }
 
-// directURLs returns the URLs of the store for all parts.
-func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) ([]*url.URL, error) {
+// directURLs returns what gets the URLs of the store.
+func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) (func(part int) (*url.URL, error), error) {
 	d, err := m.directStore()
 	if err != nil {
 		return nil, err
@@ -78,13 +78,9 @@ func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) ([]*ur
 		size = f.Size
 	}
 	ttl := max(m.urlExpires(f, now).Sub(now), time.Second).Truncate(time.Second)
-	urls := make([]*url.URL, f.Parts)
-	for i := range urls {
-		if urls[i], err = d.PresignPart(ctx, f.directUpload(), i+1, size, ttl); err != nil {
-			return nil, err
-		}
-	}
-	return urls, nil
+	return func(part int) (*url.URL, error) {
+		return d.PresignPart(ctx, f.directUpload(), part, size, ttl)
+	}, nil
 }
 
 // completeDirect finishes a direct session. What has arrived, only the store

@@ -268,6 +268,23 @@ func (m *Manager) check(r Request) error {
 // in whatever state, with fresh URLs. If the key was used for another request
 // the error matches [ErrConflict].
 func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, error) {
+	f, sign, err := m.Begin(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	urls := make([]*url.URL, f.Parts)
+	for i := range urls {
+		if urls[i], err = sign(i + 1); err != nil {
+			return nil, nil, fmt.Errorf("start upload: %w", err)
+		}
+	}
+	return f, urls, nil
+}
+
+// Begin is like [Manager.Start], but signs each URL when sign is called with the number
+// of its part, counted from 1. Thousands of URLs need not be in memory at once. sign
+// can be called until ctx is done, also several times for one part.
+func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part int) (*url.URL, error), err error) {
 	if err := m.check(r); err != nil {
 		return nil, nil, err
 	}
@@ -303,7 +320,7 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 	if err := m.beginDirect(ctx, want); err != nil {
 		return nil, nil, fmt.Errorf("start upload: %w", err)
 	}
-	f, err := m.store.Create(ctx, want)
+	f, err = m.store.Create(ctx, want)
 	if err != nil || f.Key != want.Key {
 		if aerr := m.abortDirect(context.WithoutCancel(ctx), want); aerr != nil {
 			m.log.Warn("unused upload not removed", "error", aerr)
@@ -321,11 +338,10 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 		}
 	}
 	if f.direct() {
-		urls, err := m.directURLs(ctx, f, now)
-		if err != nil {
+		if sign, err = m.directURLs(ctx, f, now); err != nil {
 			return nil, nil, fmt.Errorf("start upload: %w", err)
 		}
-		return f, urls, nil
+		return f, sign, nil
 	}
 	if f.State == Open {
 		if err := m.assembly(f).Begin(ctx); err != nil {
@@ -375,13 +391,12 @@ func (m *Manager) urlExpires(f *File, now time.Time) time.Time {
 	return expires
 }
 
-func (m *Manager) urls(f *File, now time.Time) []*url.URL {
-	expires := m.urlExpires(f, now)
-	urls := make([]*url.URL, f.Parts)
-	for i := range urls {
-		urls[i] = m.signer.url(ticket{f.Key, f.UploadID, i + 1, min(f.Size, MaxPart), expires.Unix()})
+// urls returns what signs the URLs of f. The same part always gets the same URL.
+func (m *Manager) urls(f *File, now time.Time) func(part int) (*url.URL, error) {
+	expires := m.urlExpires(f, now).Unix()
+	return func(part int) (*url.URL, error) {
+		return m.signer.url(ticket{f.Key, f.UploadID, part, min(f.Size, MaxPart), expires}), nil
 	}
-	return urls
 }
 
 func (m *Manager) assembly(f *File) *blob.Assembly {

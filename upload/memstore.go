@@ -161,20 +161,30 @@ func (s *MemStore) Parts(ctx context.Context, key string) ([]Part, error) {
 
 // ExpiredBefore implements [Store].
 func (s *MemStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*File, error] {
+	return s.those(ctx, func(f *File) bool { return !f.Expires.IsZero() && f.Expires.Before(t) })
+}
+
+// OpenSessions implements [Store].
+func (s *MemStore) OpenSessions(ctx context.Context) iter.Seq2[*File, error] {
+	return s.those(ctx, func(f *File) bool { return f.State == Open })
+}
+
+// those yields the records for which which is true, by the time when they expire.
+func (s *MemStore) those(ctx context.Context, which func(*File) bool) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		s.mu.Lock()
-		var expired []*File
+		var some []*File
 		for _, f := range s.files {
-			if !f.Expires.IsZero() && f.Expires.Before(t) {
+			if which(&f.File) {
 				c := f.File
-				expired = append(expired, &c)
+				some = append(some, &c)
 			}
 		}
 		s.mu.Unlock()
-		slices.SortFunc(expired, func(a, b *File) int {
+		slices.SortFunc(some, func(a, b *File) int {
 			return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
 		})
-		for _, f := range expired {
+		for _, f := range some {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return

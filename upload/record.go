@@ -84,4 +84,9 @@ type Store interface {
 	// any state, oldest first. The caller may change the store between two
 	// of them.
 	ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*File, error]
+
+	// OpenSessions yields the records that are Open, in any order. It reads
+	// nothing else, however many other records there are. The caller may change
+	// the store between two of them.
+	OpenSessions(ctx context.Context) iter.Seq2[*File, error]
 }

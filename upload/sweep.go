@@ -150,21 +150,26 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 }
 
 // Recover finishes the completions that a crash has interrupted, and returns how
-// many. Nothing depends on it, because every such session is also finished when
-// somebody comes back to it, but an owner who does not come back may find the
-// file ready.
+// many. It reads the sessions that are open, not the files, and may run beside
+// everything else, also in several processes. Nothing depends on it, because every
+// such session is also finished when its owner comes back, but an owner who does not
+// come back may find the file ready.
+//
+// It goes on after errors and returns them all.
 func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
-	// All sessions expire, so this yields all of them.
 	var errs []error
-	for f, err := range m.store.ExpiredBefore(ctx, m.now().Add(m.opts.SessionTTL+time.Hour)) {
+	for f, err := range m.store.OpenSessions(ctx) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("records: %w", err))
+			errs = append(errs, fmt.Errorf("open sessions: %w", err))
 			break
 		}
-		if f.State != Open || m.expired(f) {
+		if m.expired(f) {
 			continue
 		}
-		ready, err := m.recover(ctx, f.Key)
+		ready, err := m.recover(ctx, f)
+		if ctx.Err() != nil {
+			return recovered, ctx.Err()
+		}
 		if err != nil {
 			errs = append(errs, err)
 		} else if ready {
@@ -174,13 +179,26 @@ func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 	return recovered, errors.Join(errs...)
 }
 
-func (m *Manager) recover(ctx context.Context, key string) (bool, error) {
-	unlock, err := m.lock(ctx, key)
+// recover finishes the completion of a session, if one was interrupted.
+func (m *Manager) recover(ctx context.Context, f *File) (bool, error) {
+	// Most sessions are just not completed yet. That is found out without locking
+	// them, which in a cluster takes longer than the look.
+	if !f.interruptible() {
+		return false, nil
+	}
+	_, err := blob.Stat(ctx, m.blobs, f.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for content: %w", err)
+	}
+	unlock, err := m.lock(ctx, f.Key)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	f, err := m.store.Get(ctx, key)
+	f, err = m.store.Get(ctx, f.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

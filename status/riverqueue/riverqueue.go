@@ -42,6 +42,7 @@ import (
 	"log/slog"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -432,6 +433,30 @@ type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}
+
+// Handle gives errors of River, which writes them as text, the type by which logs tell
+// that the database is away: River asks nothing else.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	typed := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		if (a.Key == "err" || a.Key == "error") && a.Value.Kind() == slog.KindString && away(a.Value.String()) {
+			a.Value = slog.AnyValue(fmt.Errorf("%w: %s", status.ErrUnavailable, a.Value))
+		}
+		typed.AddAttrs(a)
+		return true
+	})
+	return q.Handler.Handle(ctx, typed)
+}
+
+// away reports whether the text of an error says that the database cannot be reached.
+func away(text string) bool {
+	for _, part := range []string{"failed to connect", "SQLSTATE 08", "SQLSTATE 57P0", "SQLSTATE 53", "unexpected EOF", "connection re", "conn closed", "broken pipe", "deadline exceeded", "i/o timeout"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
 }
 
 func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 		{"PartsConcurrent", testPartsConcurrent},
 		{"ExpiredBefore", testExpiredBefore},
 		{"ExpiredBeforeWithChanges", testExpiredBeforeWithChanges},
+		{"OpenSessions", testOpenSessions},
 		{"Context", testContext},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -512,6 +513,57 @@ func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
 	}
 }
 
+// With so many that a store may read them in pages, while the caller completes them as
+// Manager.Recover does.
+func testOpenSessions(t *testing.T, s upload.Store) {
+	for range s.OpenSessions(t.Context()) {
+		t.Error("an empty store has an open session")
+	}
+	const n = 250
+	states := []upload.State{upload.Open, upload.Ready, upload.Open, upload.Expired}
+	want := make(map[string]bool)
+	for i := range n {
+		f := file(fmt.Sprintf("f%03d", i))
+		f.State = states[i%len(states)]
+		if want[f.Key] = f.State == upload.Open; i%10 == 0 {
+			f.Expires = time.Time{}
+		}
+		create(t, s, f)
+	}
+	for range s.OpenSessions(t.Context()) {
+		break
+	}
+	seen := make(map[string]bool)
+	for f, err := range s.OpenSessions(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !want[f.Key] || seen[f.Key] || f.State != upload.Open {
+			t.Errorf("OpenSessions yields %s in state %s; seen before: %t", f.Key, f.State, seen[f.Key])
+		}
+		seen[f.Key] = true
+		if len(seen)%2 == 0 {
+			continue
+		}
+		if _, err := s.Update(t.Context(), f.Key, func(f *upload.File) error {
+			f.State = upload.Ready
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != n/2 {
+		t.Errorf("OpenSessions yields %d of %d sessions", len(seen), n/2)
+	}
+	left := 0
+	for range s.OpenSessions(t.Context()) {
+		left++
+	}
+	if left != len(seen)/2 {
+		t.Errorf("%d open sessions are left, want %d", left, len(seen)/2)
+	}
+}
+
 func testContext(t *testing.T, s upload.Store) {
 	create(t, s, file("a"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -532,6 +584,11 @@ func testContext(t *testing.T, s upload.Store) {
 		last = err
 	}
 	wantErr(t, "ExpiredBefore", last, context.Canceled)
+	last = errors.New("nothing")
+	for _, err := range s.OpenSessions(ctx) {
+		last = err
+	}
+	wantErr(t, "OpenSessions", last, context.Canceled)
 	want(t, s, file("a"))
 	wantParts(t, s, "a")
 }

@@ -97,7 +97,8 @@ func kindOf(r minio.ErrorResponse) error {
 	case "EntityTooSmall":
 		return blob.ErrPartSize
 	case "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling", "ThrottlingException", "RequestLimitExceeded",
-		"RequestThrottled", "RequestTimeout", "InternalError", "ServiceUnavailable", "OperationAborted", existingDirectory:
+		"RequestThrottled", "RequestTimeout", "InternalError", "ServiceUnavailable", "OperationAborted", existingDirectory,
+		"ExpiredToken", "RequestTimeTooSkewed": // the host renews its token, and sets its clock
 		return blob.ErrUnavailable
 	}
 	if r.StatusCode >= 500 || r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusRequestTimeout {
