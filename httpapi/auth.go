@@ -193,6 +193,9 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	if p.Scopes == 0 {
 		p.Scopes = DefaultScopes
 	}
+	if err == nil {
+		infoOf(r).who = p
+	}
 	wrong := errors.Is(err, ErrUnauthenticated)
 	if stranger && !wrong {
 		g.fails.giveBack(from, g.rate, g.fails.now())

@@ -100,15 +100,33 @@ type Config struct {
 	// is not known.
 	Sandbox *Sandbox
 
-	// Checks are asked by readyz, by name; a failure makes the service not
-	// ready.
+	// Checks are asked by readyz, and every few seconds by Run, by name; a failure
+	// makes the service not ready, and so does no answer within 1.5 seconds. A check
+	// is not called again while it runs.
 	Checks map[string]func(context.Context) error
+
+	// Outages, if Log writes through it, is told what Checks find. nil: nothing is.
+	Outages *Outages
+
+	// Node names this process, such as by its host name and process ID; readyz
+	// shows it. It may be empty.
+	Node string
+
+	// HideDetails makes readyz answer clients only whether the service is ready, and
+	// metrics not at all: both are then for Service.Internal, and for requests with
+	// "Authorization: Bearer" and MetricsToken, if that is not empty.
+	HideDetails  bool
+	MetricsToken string
 
 	// Collectors are shown by metrics beside the service's own numbers.
 	Collectors []prometheus.Collector
 
 	OnFinal func(context.Context, *status.Operation) // called once an operation is final; may be nil
 	Log     *slog.Logger                             // nil: slog.Default()
+
+	// LogRequests logs every request that is answered at slog.LevelInfo, but for
+	// probes that succeed; else they are logged at slog.LevelDebug.
+	LogRequests bool
 }
 
 // Limits bound what one client can ask for. Zero fields mean the default.
@@ -175,7 +193,7 @@ type Engine struct {
 
 // A Sandbox says what confines engines that read strangers' files.
 type Sandbox struct {
-	// Tier is 2 if files and system calls are both confined, 1 if one of them is,
+	// Tier is 3 if engines also have namespaces of their own, 2 if files and system calls are both confined, 1 if one of them is,
 	// and 0 if nothing is but the environment and the limits.
 	Tier    int      `json:"tier"`
 	Layers  []string `json:"layers"`  // in force: "landlock 7"

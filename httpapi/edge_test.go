@@ -309,10 +309,10 @@ func TestHostileJSON(t *testing.T) {
 		name, body string
 		status     int
 	}{
-		{"deep", `{"action":"convert","file_keys":["` + mine + `"],"parameters":` + deep(60_000) + `}`, 400},
-		{"deep, never closed", `{"parameters":` + strings.Repeat(`[`, 1_000_000), 400},
-		{"deep, ignored member", `{"x":` + deep(60_000) + `}`, 400},
-		{"many members", `{` + strings.Repeat(`"a":1,`, 150_000) + `"action":"convert"}`, 400},
+		{"deep", `{"action":"convert","file_keys":["` + mine + `"],"parameters":` + deep(60_000) + `}`, 413},
+		{"deep, never closed", `{"parameters":` + strings.Repeat(`[`, 1_000_000), 413},
+		{"deep, ignored member", `{"x":` + deep(60_000) + `}`, 413},
+		{"many members", `{` + strings.Repeat(`"a":1,`, 150_000) + `"action":"convert"}`, 413},
 		{"long number", `{"action":"convert","file_keys":["` + mine + `"],"parameters":{"convert_to":` + strings.Repeat("9", 900_000) + `}}`, 400},
 		{"too long", `{"action":"` + strings.Repeat("x", 1<<20) + `"}`, 413},
 		{"not UTF-8", "{\"action\":\"\xff\xfe\",\"file_keys\":[\"" + mine + "\"]}", 400},

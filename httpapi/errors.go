@@ -37,6 +37,10 @@ type Problem struct {
 	// Quota tells which quota is used up; only if one is.
 	Quota *QuotaUse `json:"quota,omitempty"`
 
+	// Checks and Dependencies are members of the answer of readyz.
+	Checks       map[string]string `json:"checks,omitempty"`
+	Dependencies []dependencyEntry `json:"dependencies,omitempty"`
+
 	// RetryAfter is sent as the header of that name, in whole seconds; 0
 	// sends none.
 	RetryAfter time.Duration `json:"-"`
@@ -177,6 +181,13 @@ var errorMap = []struct {
 	param  string
 	retry  time.Duration
 }{
+	// What passes by itself comes first: an error of a dependency may also match what
+	// would be the client's fault, as a timeout of the database does.
+	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
+	{syscall.EDQUOT, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
+	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{status.ErrUnavailable, 503, "unavailable", "the database cannot be reached for now; try again", "", 2 * time.Second},
+
 	{ErrUnauthenticated, 401, "unauthorized", "the API key is missing or not valid; send it as Authorization: Bearer <key>", "", 0},
 	{ErrForbidden, 403, "forbidden", "the API key does not allow this", "", 0},
 	{ErrQuota, 429, "quota_exceeded", "", "", time.Minute},
@@ -198,9 +209,14 @@ var errorMap = []struct {
 	{blob.ErrPart, 400, "missing_part", "", "parts", 0},
 	{errors.ErrUnsupported, 400, "unsupported_operation", "", "action", 0},
 	{fs.ErrNotExist, 404, "not_found", "there is nothing under this name, or it belongs to someone else", "", 0},
-	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
-	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{status.ErrUnavailable, 503, "unavailable", "the database cannot be reached for now; try again", "", 2 * time.Second},
+	// A disk or a file system of the network that fails, and too many open files.
+	{syscall.EIO, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{syscall.EROFS, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{syscall.ESTALE, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{syscall.ETIMEDOUT, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
+	{syscall.EMFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
+	{syscall.ENFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
+	{context.Canceled, 503, "unavailable", "the request was ended before it was answered", "", time.Second}, // usually by the client
 	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
 }
 
@@ -209,16 +225,16 @@ var errParam = errors.New("a parameter is not possible")
 // fail answers a request with an error.
 func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	log := s.log.With("request", requestID(r), "error", p.Slug)
+	log := s.logOf(r).With("error", p.Slug)
 	switch {
-	case p.Status >= 500 && r.Context().Err() == nil && !errors.Is(err, context.Canceled): // else the client has gone, which is no fault of ours
-		log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled): // else the client has gone, which is no fault of ours
+		log.Error("request failed", "method", r.Method, "err", err)
 	default:
 		var param *fileops.ParamError
 		if errors.As(err, &param) {
 			err = errParam // it repeats names that the client has made up, which may be misplaced secrets
 		}
-		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.Any("err", err))
 	}
 	p.Type = "/docs#error-" + p.Slug
 	p.Title = http.StatusText(p.Status)

@@ -78,6 +78,10 @@ func Reply(w http.ResponseWriter, r *http.Request, v any) { mustServiceOf(r).rep
 // requests.
 func Fail(w http.ResponseWriter, r *http.Request, err error) { mustServiceOf(r).fail(w, r, err) }
 
+// ProblemOf returns the problem that [Fail] answers with for an error, without the
+// members that depend on the request. It is for handlers that answer in another form.
+func ProblemOf(err error) *Problem { return asProblem(err) }
+
 // Decode reads the JSON object in the body of a request to an [Extension] into v, a
 // pointer to a struct. Members that are not known are ignored and null is the same
 // as no member. An error is for [Fail]. It panics in other requests.

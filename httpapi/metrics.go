@@ -49,7 +49,7 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, engineUp, queueCollector{stats},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if sandbox != nil {
-		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "2 if files and system calls of the engines are confined, 1 if one of them is, 0 if none."})
+		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "3 if files and system calls of the engines are confined and they have namespaces of their own, 2 without namespaces, 1 if only files or system calls are confined, 0 if neither."})
 		tier.Set(float64(sandbox.Tier))
 		m.registry.MustRegister(tier)
 	}

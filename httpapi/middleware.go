@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,24 +12,19 @@ import (
 	"github.com/google/uuid"
 )
 
-type requestIDKey struct{}
-
-// requestID returns the id of a request that went through ServeHTTP.
-func requestID(r *http.Request) string {
-	id, _ := r.Context().Value(requestIDKey{}).(string)
-	return id
-}
-
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // ServeHTTP serves the API.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, new(requestInfo)) }
+
+func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) {
 	id := r.Header.Get("X-Request-Id")
 	if !validRequestID.MatchString(id) {
 		id = uuid.NewString()
 	}
 	w.Header().Set("X-Request-Id", id)
-	r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	info.id = id
+	r = withInfo(r, info)
 	slowest := pace{max(0, float64(s.cfg.Limits.MinRate)), s.cfg.Limits.Stall}
 	rc := http.NewResponseController(w)
 	out := &pacedWriter{ResponseWriter: w, rc: rc, credit: credit{slowest, slowest.stall}}
@@ -47,13 +41,15 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			s.log.Error("handler panicked", "request", id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.logOf(r).Error("handler panicked", "route", rec.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.status != 0 {
 				panic(http.ErrAbortHandler) // too late for an answer: break the connection
 			}
 			s.fail(rec, r, fmt.Errorf("panic: %v", p))
 		}
-		s.metrics.request(r, rec, time.Since(start))
+		took := time.Since(start)
+		s.metrics.request(r, rec, took)
+		s.logRequest(r, rec, took)
 	}()
 	if s.cors(rec, r) {
 		return

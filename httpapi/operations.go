@@ -77,7 +77,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	}
 	op := &status.Operation{
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
-		IdempotencyKey: idem, Created: time.Now(),
+		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID},
 	}
 	if idem != "" { // else nobody will ask for it
 		op.Fingerprint = s.sealer.fingerprint(body)

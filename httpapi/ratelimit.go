@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"hash/maphash"
 	"math"
 	"net/http"
@@ -27,7 +28,7 @@ type allowance struct {
 	limit     int           // requests that a full bucket has
 	remaining int           // requests that could come now
 	full      time.Duration // until the bucket is full again
-	retry     time.Duration // until there is a token, if not ok
+	retry     time.Duration // until there are as many tokens as were asked for, if not ok
 }
 
 // Buckets are token buckets by name. Of each only one time is kept (the generic
@@ -74,7 +75,14 @@ func (r Rate) spacing() (spacing, size time.Duration, burst int) {
 
 // take takes a token from the bucket of a name at a time since the start.
 func (b *buckets) take(name string, r Rate, now time.Duration) allowance {
+	return b.takeN(name, r, now, 1)
+}
+
+// takeN takes n tokens, or none if there are not as many. Of a bucket that never has as many
+// it takes all.
+func (b *buckets) takeN(name string, r Rate, now time.Duration, n int) allowance {
 	spacing, size, burst := r.spacing()
+	cost := spacing * time.Duration(max(1, min(n, burst)))
 	s := &b.shards[maphash.String(b.seed, name)%bucketShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,14 +93,14 @@ func (b *buckets) take(name string, r Rate, now time.Duration) allowance {
 		s.full[name] = full
 	}
 	a := allowance{limit: burst}
-	if a.ok = full+spacing-now <= size; a.ok {
-		full += spacing
+	if a.ok = full+cost-now <= size; a.ok {
+		full += cost
 		if !known && len(s.full) >= shardSize {
 			s.evict(now)
 		}
 		s.full[name] = full
 	} else {
-		a.retry = full + spacing - now - size
+		a.retry = full + cost - now - size
 	}
 	a.full = full - now
 	a.remaining = int((size - a.full) / spacing)
@@ -135,11 +143,27 @@ func (s *bucketShard) evict(now time.Duration) {
 
 // limit counts a request of who and refuses it if there were too many. It tells
 // the client how many it may still send.
-func (s *Service) limit(w http.ResponseWriter, who Principal) error {
-	rate := who.Rate
-	if rate == (Rate{}) {
-		rate = s.cfg.Limits.Rate
+func (s *Service) limit(w http.ResponseWriter, who Principal) error { return s.limitBy(w, who, 1) }
+
+// limitMore counts a request that has been counted once as n more, at most as a full bucket.
+func (s *Service) limitMore(w http.ResponseWriter, who Principal, n int) error {
+	_, _, burst := s.rateOf(who).spacing()
+	if n = min(n, burst-1); n <= 0 {
+		return nil
 	}
+	return s.limitBy(w, who, n)
+}
+
+func (s *Service) rateOf(who Principal) Rate {
+	if who.Rate != (Rate{}) {
+		return who.Rate
+	}
+	return s.cfg.Limits.Rate
+}
+
+// limitBy counts n requests of who, or none if there were too many.
+func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
+	rate := s.rateOf(who)
 	if rate.PerSecond <= 0 {
 		return nil
 	}
@@ -147,7 +171,7 @@ func (s *Service) limit(w http.ResponseWriter, who Principal) error {
 	if name == "" {
 		name = who.Account
 	}
-	a := s.rates.take(name, rate, s.rates.now())
+	a := s.rates.takeN(name, rate, s.rates.now(), n)
 	h := w.Header()
 	h.Set("RateLimit-Limit", strconv.Itoa(a.limit))
 	h.Set("RateLimit-Remaining", strconv.Itoa(a.remaining))
@@ -156,6 +180,9 @@ func (s *Service) limit(w http.ResponseWriter, who Principal) error {
 		return nil
 	}
 	p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with this API key; %d at once and %g per second are possible", a.limit, rate.PerSecond)
+	if n > 1 {
+		p.Detail += fmt.Sprintf("; an upload of so many parts counts as %d more", n)
+	}
 	p.RetryAfter = a.retry
 	return p
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"strings"
@@ -43,7 +44,7 @@ func (s *Service) routes() []route {
 
 		{method: "GET", path: "/healthz", handler: s.healthz, open: true, noAlias: true},
 		{method: "GET", path: "/readyz", handler: s.readyz, open: true, noAlias: true},
-		{method: "GET", path: "/metrics", handler: s.metrics.handler().ServeHTTP, open: true, noAlias: true},
+		{method: "GET", path: "/metrics", handler: s.serveMetrics, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
 		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
@@ -111,27 +112,34 @@ func (s *Service) healthz(w http.ResponseWriter, r *http.Request) {
 	}{"ok"})
 }
 
-// readyz answers whether the service can take work: every check by name, and
-// the engines, of which some may be missing.
-func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
-	resp := readyResponse{Status: "ok", Checks: map[string]string{}, Engines: s.offered.Load().formats.Engines, Sandbox: s.cfg.Sandbox}
-	for name, check := range s.cfg.Checks {
-		resp.Checks[name] = "ok"
-		if err := check(r.Context()); err != nil {
-			s.log.Error("readiness check failed", "check", name, "err", err)
-			resp.Status, resp.Checks[name] = "unavailable", "failed"
+// serveMetrics answers GET /metrics.
+func (s *Service) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !s.mayInspect(r) {
+		if s.cfg.MetricsToken == "" {
+			s.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+			return
 		}
-	}
-	if resp.Status != "ok" {
-		var failed []string
-		for name, state := range resp.Checks {
-			if state != "ok" {
-				failed = append(failed, name)
-			}
-		}
-		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: %s", strings.Join(failed, ", "))
-		s.fail(w, r, p)
+		s.fail(w, r, problem(http.StatusUnauthorized, "unauthorized", "metrics need the token of the operator: Authorization: Bearer <token>"))
 		return
 	}
-	s.reply(w, resp)
+	s.metrics.handler().ServeHTTP(w, r)
+}
+
+// Internal returns a handler for the operator's network only: /healthz, /readyz with all
+// details, and /metrics, whatever Config.HideDetails says.
+func (s *Service) Internal() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz", "/metrics":
+			s.serve(w, r, &requestInfo{internal: true})
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// mayInspect reports whether a request may see metrics and the details of readyz.
+func (s *Service) mayInspect(r *http.Request) bool {
+	token := s.cfg.MetricsToken
+	return !s.cfg.HideDetails || infoOf(r).internal || token != "" && subtle.ConstantTimeCompare([]byte(Key(r)), []byte(token)) == 1
 }

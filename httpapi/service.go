@@ -33,7 +33,13 @@ type Service struct {
 	rates   *buckets // of keys
 	guard   *guard
 	space   *spaceWatch
-	router  *httprouter.Router
+
+	longAnswers *turnstile // of initiate-upload
+	longBodies  *turnstile // of requests in JSON
+
+	dependencies []*dependency
+
+	router *httprouter.Router
 
 	// closing is done when Run is told to stop. It belongs to the service,
 	// not to a call: whoever waits for an operation is answered then.
@@ -60,7 +66,9 @@ func New(cfg Config) (*Service, error) {
 	s.matrix = s.Capabilities()
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.rates, s.guard = newBuckets(), newGuard(cfg.Limits.WrongKeys)
+	s.longAnswers, s.longBodies = newTurnstile(64, 8), newTurnstile(24, 6)
 	s.space = newSpaceWatch(cfg.TempDir)
+	s.dependencies = newDependencies(cfg.Checks)
 	if s.sealer, err = newSealer(cfg.Secrets); err != nil {
 		return nil, err
 	}
@@ -104,6 +112,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
+	s.metrics.registry.MustRegister(dependencyCollector(s.dependencies))
 	s.metrics.watchSpace(s.uploads.FreeSpace)
 	for _, c := range cfg.Collectors {
 		if err := s.metrics.registry.Register(c); err != nil {
@@ -120,26 +129,32 @@ func New(cfg Config) (*Service, error) {
 // goes on at the next start. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.close)()
-	n, err := s.uploads.Recover(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil // it was told to stop before it had begun
-	case err != nil:
-		// What could not be repaired now is when its owner comes back.
-		s.log.Error("interrupted uploads not all repaired", "repaired", n, "err", err)
-	case n > 0:
-		s.log.Info("interrupted uploads repaired", "count", n)
-	}
-	sweeping, stopSweeping := context.WithCancel(ctx)
+	// Beside the work: with many open sessions it takes a while.
+	beside, stop := context.WithCancel(ctx)
 	var loops sync.WaitGroup
-	loops.Go(func() { s.sweep(sweeping) })
-	err = s.tracker.Run(ctx, s.cfg.Limits.Drain)
-	stopSweeping()
+	loops.Go(func() { s.recover(beside) })
+	loops.Go(func() { s.sweep(beside) })
+	loops.Go(func() { s.watchDependencies(beside) })
+	err := s.tracker.Run(ctx, s.cfg.Limits.Drain)
+	stop()
 	loops.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // it was told to stop, and did
 	}
 	return err
+}
+
+// recover finishes uploads whose completion a crash interrupted.
+func (s *Service) recover(ctx context.Context) {
+	n, err := s.uploads.Recover(ctx)
+	switch {
+	case ctx.Err() != nil: // it stops
+	case err != nil:
+		// The others are finished when their owners come back.
+		s.log.Error("not all interrupted uploads were finished", "finished", n, "err", err)
+	case n > 0:
+		s.log.Info("interrupted uploads finished", "count", n)
+	}
 }
 
 // sweep removes what has expired, from time to time.

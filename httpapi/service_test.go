@@ -605,6 +605,10 @@ func (s slowStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*up
 	return func(yield func(*upload.File, error) bool) { yield(nil, ctx.Err()) }
 }
 
+func (s slowStore) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) { yield(nil, ctx.Err()) }
+}
+
 // Being told to stop is not a failure, even before anything has begun.
 func TestStoppedAtOnce(t *testing.T) {
 	t.Parallel()
@@ -619,6 +623,41 @@ func TestStoppedAtOnce(t *testing.T) {
 	}
 }
 
+// stuckStore has more open sessions than can be looked at, and more that have expired.
+type stuckStore struct {
+	upload.Store
+	asked chan string
+}
+
+func (s stuckStore) stuck(ctx context.Context, what string) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) {
+		s.asked <- what
+		<-ctx.Done()
+		yield(nil, ctx.Err())
+	}
+}
+
+func (s stuckStore) ExpiredBefore(ctx context.Context, _ time.Time) iter.Seq2[*upload.File, error] {
+	return s.stuck(ctx, "expired")
+}
+
+func (s stuckStore) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error] {
+	return s.stuck(ctx, "open")
+}
+
+// What a start has to clear up does not delay the work, and does not delay the end.
+func TestRecoverBesideTheWork(t *testing.T) {
+	t.Parallel()
+	s := stuckStore{new(upload.MemStore), make(chan string, 2)}
+	a := serve(t, httpapi.Config{Files: s})
+	<-s.asked
+	<-s.asked
+	m := a.convert(t, "key-a", `{"convert_to":"md"}`)
+	if m["operation_status"] != "completed" {
+		t.Errorf("status is %v", m)
+	}
+}
+
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{
@@ -629,9 +668,82 @@ func TestReadiness(t *testing.T) {
 	if st != 503 || m["error"] != "unavailable" || !strings.Contains(fmt.Sprint(m["detail"]), "database") || strings.Contains(fmt.Sprint(m), "/var/lib") {
 		t.Errorf("%d %v", st, m)
 	}
+	if d := m["dependencies"].([]any)[0].(map[string]any); d["name"] != "database" || d["state"] != "failed" || d["since"] == nil || m["checks"].(map[string]any)["database"] != "failed" {
+		t.Errorf("dependencies %v", m)
+	}
 	_, m = a.call(t, "key-a", "GET", "/api/v1/formats", "")
 	if e := m["engines"].([]any)[0].(map[string]any); e["available"] != false || e["problem"] != "install ffmpeg" {
 		t.Errorf("%v", e)
+	}
+}
+
+// Details and metrics are for the operator if he wants them to be.
+func TestHiddenDetails(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{HideDetails: true, MetricsToken: "token-of-operator", Node: "host/1", Checks: map[string]func(context.Context) error{"database": func(context.Context) error { return nil }}})
+	if st, m := a.call(t, "", "GET", "/readyz", ""); st != 200 || m["status"] != "ok" || m["checks"] != nil || m["engines"] != nil || m["node"] != nil {
+		t.Errorf("to everybody: %d %v", st, m)
+	}
+	if st, m := a.call(t, "token-of-operator", "GET", "/readyz", ""); st != 200 || m["node"] != "host/1" || m["checks"].(map[string]any)["database"] != "ok" {
+		t.Errorf("with the token: %d %v", st, m)
+	}
+	for key, want := range map[string]int{"": 401, "key-a": 401, "token-of-operator": 200} {
+		if st, _ := a.call(t, key, "GET", "/metrics", ""); st != want {
+			t.Errorf("metrics with the key %q: %d, want %d", key, st, want)
+		}
+	}
+	internal := httptest.NewServer(a.svc.Internal())
+	defer internal.Close()
+	for path, want := range map[string]string{"/readyz": `"dependencies"`, "/metrics": `filewright_dependency_up{dependency="database"} 1`, "/healthz": "ok", "/api/v1/formats": "404"} {
+		resp, err := http.Get(internal.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %v %s", path, err, b)
+		}
+	}
+}
+
+// Lines about requests and items say who asked and what for; nothing in them is secret.
+func TestLogLines(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{LogRequests: true})
+	a.convert(t, "key-a", `{"convert_to":"md"}`)
+	a.call(t, "", "GET", "/healthz", "")
+	field := func(line, name string) string {
+		_, v, _ := strings.Cut(line, " "+name+"=")
+		v, _, _ = strings.Cut(v, " ")
+		return v
+	}
+	var do, item string
+	for end := time.Now().Add(time.Minute); item == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for line := range strings.SplitSeq(a.log.String(), "\n") {
+			switch {
+			case strings.Contains(line, "msg=request ") && strings.Contains(line, "route=/api/v1/do"):
+				do = line
+			case strings.Contains(line, `msg="item completed"`):
+				item = line
+			case strings.Contains(line, "level=INFO") && strings.Contains(line, "route=/healthz"):
+				t.Errorf("a probe is logged: %s", line)
+			}
+		}
+	}
+	if field(do, "status") != "200" || field(do, "request_id") == "" || field(do, "account") == "" {
+		t.Errorf("line of the request: %s", do)
+	}
+	for _, name := range []string{"request_id", "account", "key"} {
+		if got, want := field(item, name), field(do, name); got == "" || got != want {
+			t.Errorf("%s of the item is %q, that of its request %q: %s", name, got, want, item)
+		}
+	}
+	if field(item, "operation") == "" || field(item, "item") != "0" || field(item, "files") == "" {
+		t.Errorf("line of the item: %s", item)
+	}
+	if log := a.log.String(); strings.Contains(log, "key-a") || strings.Contains(log, "signature=") {
+		t.Error("the log has a credential")
 	}
 }
 

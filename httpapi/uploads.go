@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -30,7 +32,25 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := principal(r)
-	f, urls, err := s.uploads.Start(r.Context(), upload.Request{
+	if err := s.checkParts(*req.Size, req.Parts); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	// The request itself has been counted.
+	if err := s.limitMore(w, who, req.Parts/partsPerRequest); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if req.Parts > freeParts {
+		if !s.longAnswers.enter(who.Account) {
+			p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many uploads of many parts are being started at the same time; try again in a moment")
+			p.RetryAfter = time.Second
+			s.fail(w, r, p)
+			return
+		}
+		defer s.longAnswers.leave(who.Account)
+	}
+	f, sign, err := s.uploads.Begin(r.Context(), upload.Request{
 		Owner: who.Account, Name: req.FileName, ContentType: req.MimeType, Size: *req.Size, Parts: req.Parts,
 		IdempotencyKey: idem, Fingerprint: fingerprint(body),
 	})
@@ -38,17 +58,117 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	resp := initiateResponse{FileKey: f.Key, ObjectName: f.Object, UploadID: f.UploadID, ExpiresAt: f.Expires.UTC().Truncate(time.Second)}
 	base := s.baseURL(r)
-	for _, u := range urls {
-		full := u
-		if !u.IsAbs() { // else it leads straight to the store
-			full = base.JoinPath(u.Path)
-			full.RawQuery = u.RawQuery
+	s.replySession(w, r, f, func(part int) (string, error) {
+		u, err := sign(part)
+		if err != nil {
+			return "", err
 		}
-		resp.PresignedURLs = append(resp.PresignedURLs, full.String())
+		if !u.IsAbs() { // else it leads straight to the store
+			full := base.JoinPath(u.Path)
+			full.RawQuery = u.RawQuery
+			u = full
+		}
+		return u.String(), nil
+	})
+}
+
+// Rules for the number of parts of an upload.
+const (
+	// freeParts is how many parts a file of any size may have. Published clients cut a
+	// file into clamp(ceil(size / 5 MiB), 1, 100) parts.
+	freeParts = 100
+
+	// leastPart is the size in bytes that the parts of an upload with more parts have on
+	// average at least, but for the last. It is the least part size of S3.
+	leastPart = 5 << 20
+
+	// partsPerRequest is how many parts count as one more request in the rate limit.
+	partsPerRequest = 100
+)
+
+// checkParts refuses more parts than a file of size bytes can need.
+func (s *Service) checkParts(size int64, parts int) error {
+	most := min(max(freeParts, (size+leastPart-1)/leastPart), int64(s.cfg.Limits.Parts))
+	if int64(parts) <= most {
+		return nil
 	}
-	s.reply(w, resp)
+	err := invalid("parts", "a file of %d bytes can have at most %d parts; a part has 5 MiB or more where there are more than %d", size, most, freeParts)
+	err.Allowed = []string{fmt.Sprintf("1-%d", most)}
+	return err
+}
+
+// replySession answers with an upload session. More URLs than a few are signed while
+// they are sent, in the dual envelope twice, so that the size of the answer is not a matter of memory.
+func (s *Service) replySession(w http.ResponseWriter, r *http.Request, f *upload.File, urlOf func(part int) (string, error)) {
+	resp := initiateResponse{
+		FileKey: f.Key, ObjectName: f.Object, UploadID: f.UploadID, ExpiresAt: f.Expires.UTC().Truncate(time.Second),
+		PresignedURLs: make([]string, 0, min(f.Parts, freeParts)),
+	}
+	if f.Parts <= freeParts {
+		for part := range f.Parts {
+			u, err := urlOf(part + 1)
+			if err != nil {
+				s.fail(w, r, err)
+				return
+			}
+			resp.PresignedURLs = append(resp.PresignedURLs, u)
+		}
+		s.reply(w, resp)
+		return
+	}
+	if _, err := urlOf(1); err != nil { // while it can be said
+		s.fail(w, r, err)
+		return
+	}
+	frame, err := marshal(resp)
+	if err != nil { // only a type that cannot be JSON; a bug
+		panic(err)
+	}
+	const empty = `"presigned_urls":[]` // a quotation mark inside of a value is escaped
+	before, after, _ := bytes.Cut(frame, []byte(empty))
+	out := bufio.NewWriterSize(w, 16<<10)
+	urls := func() {
+		out.WriteString(strings.TrimSuffix(empty, "]"))
+		for part := range f.Parts {
+			u, err := urlOf(part + 1)
+			var b []byte
+			if err == nil {
+				b, err = marshal(u)
+			}
+			if err == nil && part > 0 {
+				err = out.WriteByte(',')
+			}
+			if err == nil {
+				_, err = out.Write(b)
+			}
+			if err != nil {
+				panic(http.ErrAbortHandler) // a part of an answer must not look like all of it
+			}
+		}
+		out.WriteByte(']')
+	}
+	jsonHeader(w.Header(), "application/json")
+	w.WriteHeader(http.StatusOK)
+	if s.cfg.Envelope == EnvelopeData {
+		out.WriteString(`{"data":`)
+	}
+	out.Write(before)
+	urls()
+	if s.cfg.Envelope == EnvelopeDual {
+		out.Write(after[:len(after)-1])
+		out.WriteString(`,"data":`)
+		out.Write(before)
+		urls()
+	}
+	out.Write(after)
+	if s.cfg.Envelope != EnvelopePlain {
+		out.WriteByte('}')
+	}
+	out.WriteByte('\n')
+	if out.Flush() != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func (req *initiateRequest) check() error {

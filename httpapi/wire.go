@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,10 +140,12 @@ type engineEntry struct {
 }
 
 type readyResponse struct {
-	Status  string            `json:"status"`
-	Checks  map[string]string `json:"checks"`
-	Engines []engineEntry     `json:"engines"`
-	Sandbox *Sandbox          `json:"sandbox,omitempty"`
+	Status       string            `json:"status"`
+	Node         string            `json:"node,omitempty"`
+	Checks       map[string]string `json:"checks"`
+	Dependencies []dependencyEntry `json:"dependencies"`
+	Engines      []engineEntry     `json:"engines"`
+	Sandbox      *Sandbox          `json:"sandbox,omitempty"`
 }
 
 // An Envelope is where a successful response carries its members.
@@ -193,13 +196,17 @@ func marshal(v any) ([]byte, error) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, contentType string, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", fmt.Sprint(len(body)+1))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	jsonHeader(w.Header(), contentType)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
 	w.WriteHeader(status)
 	w.Write(append(body, '\n'))
+}
+
+// jsonHeader sets the headers of a response in JSON.
+func jsonHeader(h http.Header, contentType string) {
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
 }
 
 // decode reads the JSON body of a request into v, a pointer to a struct. It
@@ -214,8 +221,12 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 				"the body must be JSON; send it with the header Content-Type: application/json")
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.Limits.BodyBytes))
+	body, err := s.readBody(w, r)
 	if err != nil {
+		var said *Problem
+		if errors.As(err, &said) {
+			return nil, err
+		}
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has more than %d bytes", tooLarge.Limit)
@@ -236,6 +247,13 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		// null would decode silently, an array with an error that tells little.
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body must be a JSON object")
 	}
+	most := maxValues + 2*s.cfg.Limits.Files
+	if _, ok := v.(*completeRequest); ok {
+		most = maxValues + 4*s.cfg.Limits.Parts
+	}
+	if n := countValues(body); n > most {
+		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has %d values; the limit is %d", n, most)
+	}
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
@@ -247,6 +265,71 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is not valid JSON: %s", err)
 	}
 	return body, nil
+}
+
+// maxValues is how many values the body of a request may have, beside those of its files or
+// parts: each takes a hundred bytes of memory and more, of few bytes in the body.
+const maxValues = 5000
+
+// countValues returns how many values JSON has, at least: those in arrays and objects, empty ones
+// counted. It allocates nothing.
+func countValues(body []byte) (n int) {
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case ',', '[', '{':
+			n++
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// shortBody is up to how many bytes any number of bodies are read at the same time. Longer ones
+// wait for each other, for up to bodyWait.
+const (
+	shortBody = 64 << 10
+	bodyWait  = 10 * time.Second
+)
+
+// readBody reads the body of a request.
+func (s *Service) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	limit := s.cfg.Limits.BodyBytes
+	in := http.MaxBytesReader(w, r.Body, limit)
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close") // the rest is not worth reading
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	var b bytes.Buffer
+	if r.ContentLength > 0 {
+		b.Grow(int(min(r.ContentLength+bytes.MinRead, shortBody)))
+	}
+	if r.ContentLength <= shortBody {
+		if _, err := io.CopyN(&b, in, shortBody); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return b.Bytes(), err
+		}
+	}
+	account := principal(r).Account
+	if !s.longBodies.wait(r.Context(), account, bodyWait) {
+		w.Header().Set("Connection", "close")
+		p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with long bodies are being served at the same time; try again in a moment")
+		p.RetryAfter = time.Second
+		return nil, p
+	}
+	// What has been made of the body is in memory until the request has been answered.
+	context.AfterFunc(r.Context(), func() { s.longBodies.leave(account) })
+	if n := r.ContentLength; n > 0 {
+		b.Grow(int(n) - b.Len() + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(in)
+	return b.Bytes(), err
 }
 
 // jsonType names a Go kind in the words of JSON.

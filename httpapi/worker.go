@@ -28,7 +28,7 @@ type worker struct{ *Service }
 // Handle implements [status.Handler].
 func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
-	log := w.log.With("operation", c.Operation, "item", c.Index, "action", c.Op.Action)
+	log := w.logOfItem(c)
 	w.forget(ctx, c, max(1, c.Token-forgetBack), c.Token-1, log)
 	if w.space.low() {
 		log.Warn("item not begun: no space left for its work", "again", spaceWait)
@@ -110,7 +110,7 @@ func (s *Service) ended(ctx context.Context, op *status.Operation) {
 	for i, it := range op.Items {
 		if it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
 			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
-			worker{s}.forget(ctx, c, 1, it.Claims, s.log.With("operation", op.ID, "item", i, "action", op.Action))
+			worker{s}.forget(ctx, c, 1, it.Claims, s.logOfItem(c))
 		}
 	}
 	if s.cfg.OnFinal != nil {

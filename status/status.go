@@ -63,12 +63,21 @@ type Operation struct {
 	IdempotencyKey string
 	Fingerprint    string
 
+	// Origin is where the operation comes from, for log lines.
+	Origin Origin
+
 	// Cancelled tells that Cancel was called before the operation was final.
 	// Items that are still running then are about to end.
 	Cancelled bool
 
 	Created  time.Time // to the millisecond
 	Finished time.Time // zero until final
+}
+
+// An Origin names the request that submitted an operation. Both names may be empty.
+type Origin struct {
+	Request string // ID of the request
+	Key     string // ID of the credential, not the credential
 }
 
 // Clone returns a deep copy of op.

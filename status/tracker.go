@@ -380,14 +380,17 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 			return fmt.Errorf("recover running items: %w", err)
 		}
 	}
-	t.sweep(ctx)
 
 	dispatch, end := context.WithCancel(ctx)
 	// Claims must be renewed until the last item has ended.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
 	loops.Go(func() { every(background, t.cfg.Beat, t.beat) })
-	loops.Go(func() { every(dispatch, t.sweepInterval(), t.sweep) })
+	// The first sweep may have a week's operations to delete.
+	loops.Go(func() {
+		t.sweep(dispatch)
+		every(dispatch, t.sweepInterval(), t.sweep)
+	})
 	loops.Go(func() { t.follow(background) })
 	defer loops.Wait()
 	defer cancel()

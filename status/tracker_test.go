@@ -1279,6 +1279,32 @@ func TestRetention(t *testing.T) {
 
 // TestBacklog has far more items waiting than the dispatcher remembers, from owners
 // with retries in between, and counts how much is read.
+// sweepingStore takes until the end to delete old operations.
+type sweepingStore struct {
+	status.Store
+	sweeping chan struct{}
+}
+
+func (s sweepingStore) DeleteFinished(ctx context.Context, _ time.Time) (int, error) {
+	close(s.sweeping)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// Old operations are deleted beside the work, also at the start.
+func TestSweepBesideTheWork(t *testing.T) {
+	t.Parallel()
+	s := sweepingStore{status.NewMemStore(), make(chan struct{})}
+	tr := newTracker(t, status.Config{Store: s, Handler: handler(func(context.Context, *status.Claim, func(float64)) status.Outcome {
+		<-s.sweeping
+		return status.Outcome{}
+	})})
+	run(t, tr, time.Second)
+	if op := wait(t, tr, submit(t, tr, "alice", "pdf")); op.State != status.Completed {
+		t.Errorf("operation is %s", op.State)
+	}
+}
+
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -142,7 +142,7 @@ type cluster struct {
 }
 
 func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileops.Action, engines []httpapi.Engine) (*cluster, error) {
-	cl := &cluster{db: a.db, service: a.service, log: a.log, id: rand.Text()}
+	cl := &cluster{db: a.db, service: a.service, log: a.log, id: nodeName() + "/" + rand.Text()} // the table of nodes names hosts
 	if c.role == roleAPI {
 		return cl, nil
 	}

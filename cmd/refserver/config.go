@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -54,13 +57,14 @@ func (c *cli) flags(name, args, about string) *flag.FlagSet {
 }
 
 // parse reads the command line and, for flags that are not in it, the
-// environment. It wants between min and max arguments.
+// environment. It wants between min and max arguments. Flags may follow
+// arguments; behind "--" there are none.
 func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 	wrong := func(err error) error {
 		fmt.Fprintf(c.err, "refserver %s: %v\nrefserver %s --help tells more.\n", fs.Name(), err, fs.Name())
 		return errUsage
 	}
-	if err := fs.Parse(args); err != nil {
+	if err := parseAnywhere(fs, args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
 		}
@@ -85,6 +89,21 @@ func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 	return nil
 }
 
+// parseAnywhere is fs.Parse for flags among the arguments.
+func parseAnywhere(fs *flag.FlagSet, args []string) error {
+	var plain []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			return err
+		}
+		rest := fs.Args()
+		if n := len(args) - len(rest); len(rest) == 0 || n > 0 && args[n-1] == "--" {
+			return fs.Parse(append(append([]string{"--"}, plain...), rest...))
+		}
+		plain, args = append(plain, rest[0]), rest[1:]
+	}
+}
+
 // defaultListen is where a server listens unless it is told otherwise.
 const defaultListen = "127.0.0.1:8080"
 
@@ -101,6 +120,8 @@ type serverConfig struct {
 	rate       float64
 	logFormat  string
 	logLevel   slog.Level
+	metricsLn  string // address for metrics and details; "": that of the API
+	debugLn    string // address for profiles; "": none
 	engines    engineConfig
 	cluster    clusterConfig
 	dashboard  bool
@@ -188,12 +209,35 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	})
 	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
 	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
+	fs.BoolVar(&s.api.LogRequests, "log-requests", true, "log every request that is answered, at the level info")
+	fs.StringVar(&s.metricsLn, "metrics-listen", "", "`address` of another listener for /metrics, /readyz with details and /healthz; then --listen answers to /readyz only whether the server is ready, and no metrics")
+	fs.Func("metrics-token", fmt.Sprintf("`text` of at least %d characters, without which --listen shows neither metrics nor details of /readyz; clients send it as Authorization: Bearer; better set as %s", minToken, envName("metrics-token")), func(v string) error {
+		if len(v) < minToken {
+			return fmt.Errorf("must have at least %d characters", minToken)
+		}
+		s.api.MetricsToken = v
+		return nil
+	})
+	fs.Func("debug-listen", "loopback `address` for profiles of the process (net/http/pprof), such as 127.0.0.1:6060", func(v string) error {
+		host, _, err := net.SplitHostPort(v)
+		if err != nil {
+			return err
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return errors.New("profiles show what is in memory: the host must be localhost or a loopback address such as 127.0.0.1")
+		}
+		s.debugLn = v
+		return nil
+	})
 	registerLimits(fs, "account-", "of a new account", &s.limits)
 	fs.DurationVar(&s.sessionTime, "session-time", 7*24*time.Hour, "`time` after which a login that is not used ends; 30 days after it any login does")
 	s.engines.register(fs)
 	s.cluster.register(fs)
 	s.webhooks.register(fs)
 }
+
+// minToken is the least length of --metrics-token.
+const minToken = 16
 
 // finish checks what only makes sense together, and reads from the environment
 // what is no flag.
@@ -248,6 +292,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		return errors.New("--rate-burst must be at least 1")
 	}
 	s.api.Limits.Output = s.engines.output
+	s.api.HideDetails = s.metricsLn != "" || s.api.MetricsToken != ""
 	if s.logFormat != "text" && s.logFormat != "json" {
 		return errors.New("--log-format must be text or json")
 	}
@@ -269,12 +314,50 @@ func bucketCredentials(env func(string) (string, bool)) (*credentials.Credential
 	return credentials.NewIAM(""), nil
 }
 
+// logger returns the logger of the server. Every line names the node, and outages of
+// dependencies are summed up.
 func (s *serverConfig) logger(w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: s.logLevel}
+	var h slog.Handler = slog.NewTextHandler(w, o)
 	if s.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		h = slog.NewJSONHandler(w, o)
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	s.api.Node = nodeName()
+	s.api.Outages = httpapi.NewOutages(h.WithAttrs([]slog.Attr{slog.String("node", s.api.Node)}), s.dependencyOf)
+	return slog.New(s.api.Outages.Handler())
+}
+
+// nodeName names this process to people: its host and process ID.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
+
+// Names of dependencies, in readyz, metrics and log lines.
+const (
+	dependencyDatabase = "database"
+	dependencyStore    = "store"
+	dependencyBucket   = "bucket"
+	dependencyScratch  = "scratch"
+	dependencyDisk     = "disk space"
+)
+
+// dependencyOf names the dependency that an error is about, "" for none.
+func (s *serverConfig) dependencyOf(err error) string {
+	switch name := httpapi.DependencyOf(err); {
+	case name == dependencyStore && s.bucket != nil:
+		return dependencyBucket
+	case name != "":
+		return name
+	case sqlstore.IsUnavailable(err):
+		return dependencyDatabase
+	case errors.Is(err, syscall.ENOSPC):
+		return dependencyDisk
+	}
+	return ""
 }
 
 func registerDataDir(fs *flag.FlagSet, dir *string) {
@@ -284,9 +367,17 @@ func registerDataDir(fs *flag.FlagSet, dir *string) {
 // engineConfig says where the engines are.
 type engineConfig struct {
 	standard.Options
-	sandbox string
-	output  int64
+	sandbox   string
+	isolation string
+	output    int64
 }
+
+// Values of --isolation.
+const (
+	isolationAuto       = "auto"
+	isolationBasic      = "basic"
+	isolationNamespaces = "namespaces"
+)
 
 // Values of --sandbox.
 const (
@@ -310,6 +401,14 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 			return errors.New("must be auto, require or off")
 		}
 		e.sandbox, e.Unconfined = v, v == sandboxOff
+		return nil
+	})
+	e.isolation = isolationAuto
+	fs.Func("isolation", "whether engines get namespaces of their own beside the sandbox: `auto` (where the host permits it), basic (no), namespaces (or do not start) [auto]", func(v string) error {
+		if v != isolationAuto && v != isolationBasic && v != isolationNamespaces {
+			return errors.New("must be auto, basic or namespaces")
+		}
+		e.isolation, e.NoNamespaces = v, v == isolationBasic
 		return nil
 	})
 	fs.Func("sandbox-allow", "`engines` that may be used even if the host cannot confine them, separated by commas: libreoffice,ffmpeg", func(v string) error {

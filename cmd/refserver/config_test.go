@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +141,11 @@ func TestParseSize(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
+	empty, made := t.TempDir(), t.TempDir()
+	if code := run(t.Context(), []string{"keys", "create", "--data-dir", made, "--name", "a"}, io.Discard, io.Discard, noEnv); code != 0 {
+		t.Fatal("no database")
+	}
+	missing := filepath.Join(empty, "typo")
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -164,17 +173,85 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"accounts", "create", "--name", "a", "--stored", "much"}, 2, "size"},
 		{[]string{"accounts", "create", "--name", "a", "--parallel", "-1"}, 2, "number"},
 		{[]string{"accounts", "create", "--name", "a/b", "--data-dir", t.TempDir()}, 1, "slash"},
-		{[]string{"accounts", "enable", "--data-dir", t.TempDir(), "nobody"}, 1, "no account"},
+		{[]string{"accounts", "enable", "--data-dir", made, "nobody"}, 1, "no account"},
 		{[]string{"nonsense"}, 2, "nonsense"},
 		{[]string{"--nonsense"}, 2, "nonsense"},
 		{[]string{"convert", "a"}, 2, "arguments"},
-		{[]string{"keys", "revoke", "--data-dir", t.TempDir(), "nonsense"}, 1, "no key"},
+		{[]string{"keys", "revoke", "--data-dir", made, "nonsense"}, 1, "no key"},
+		{[]string{"keys", "revoke", "nonsense", "--data-dir", made}, 1, "no key"},
+		{[]string{"keys", "revoke", "--data-dir", made, "--", "--nonsense"}, 1, "no key"},
+		{[]string{"keys", "revoke", "nonsense", "--data-dir", made, "x"}, 2, "2 arguments"},
+		{[]string{"keys", "list", "--data-dir", missing}, 1, "not a data directory"},
+		{[]string{"keys", "revoke", "--data-dir", missing, "x"}, 1, "not a data directory"},
+		{[]string{"accounts", "list", "--data-dir", missing}, 1, "not a data directory"},
+		{[]string{"accounts", "password", "--data-dir", missing, "x"}, 1, "not a data directory"},
+		{[]string{"accounts", "list", "--data-dir", empty}, 1, "not a data directory"},
 	} {
 		var out bytes.Buffer
-		code := run(context.Background(), tt.args, &out, &out, func(string) (string, bool) { return "", false })
+		code := run(context.Background(), tt.args, &out, &out, noEnv)
 		if code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: exit code %d, output %q", tt.args, code, out.String())
 		}
+	}
+	if es, err := os.ReadDir(empty); err != nil || len(es) > 0 {
+		t.Errorf("commands that only look have made %v, %v", es, err)
+	}
+}
+
+func noEnv(string) (string, bool) { return "", false }
+
+// convert says which path is wrong, and replaces nothing unless it is told to.
+func TestConvertPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.csv", "x,y\n1,2\n")
+	write("old.json", "old")
+	write("bad.json", "{")
+	if err := os.Symlink(in("a.csv"), in("link.json")); err != nil {
+		t.Fatal(err)
+	}
+	plain := []string{"--isolate=false", "--sandbox", "off"}
+	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "tesseract", "python"} {
+		plain = append(plain, "--"+engine, "none")
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string // in what is printed
+	}{
+		{[]string{in("no.csv"), in("b.json")}, 1, fmt.Sprintf("cannot read %q: no such file or directory", in("no.csv"))},
+		{[]string{dir, in("b.json")}, 1, fmt.Sprintf("cannot read %q: not a regular file", dir)},
+		{[]string{in("a.csv"), in("no/b.json")}, 1, fmt.Sprintf("cannot write to %q: no such file or directory", in("no"))},
+		{[]string{in("a.csv"), in("a.csv/b.json")}, 1, "not a directory"},
+		{[]string{in("a.csv"), in("old.json")}, 1, "--force"},
+		{[]string{in("a.csv"), in("link.json"), "--force"}, 1, "the same file"},
+		{[]string{in("a.csv"), in("b.json"), "--param", "nonsense=1"}, 2, "nonsense"},
+		{[]string{in("a.csv"), in("b.nonsense")}, 1, "must be one of"},
+		{[]string{in("bad.json"), in("b.csv")}, 1, "JSON"},
+		{[]string{in("a.csv"), "--force", in("old.json")}, 0, in("old.json")},
+		{[]string{in("a.csv"), in("b.json")}, 0, in("b.json")},
+		{[]string{in("a.csv"), in("b.json")}, 1, "exists"},
+	} {
+		var out bytes.Buffer
+		code := run(t.Context(), slices.Concat([]string{"convert"}, plain, tt.args), &out, &out, noEnv)
+		if code != tt.code || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%v: exit code %d, output %q, want %d, %q", tt.args, code, out.String(), tt.code, tt.want)
+		}
+	}
+	for name, want := range map[string]string{"a.csv": "x,y", "old.json": "[", "b.json": "["} {
+		if b, err := os.ReadFile(in(name)); err != nil || !strings.HasPrefix(string(b), want) {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if left, _ := filepath.Glob(in(".refserver-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

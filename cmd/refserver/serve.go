@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -47,13 +47,18 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	defer app.close()
 
-	ln, err := net.Listen("tcp", cfg.listen)
+	ln, err := listen("listen", cfg.listen)
 	if err != nil {
 		return err
 	}
+	defer ln.Close()
+	closeSide, err := app.serveSide(&cfg)
+	if err != nil {
+		return err
+	}
+	defer closeSide()
 	handler, closeDashboard, err := app.handler(ctx, &cfg)
 	if err != nil {
-		ln.Close()
 		return err
 	}
 	srv := &http.Server{
@@ -75,7 +80,6 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	var first firstStart
 	if cfg.cluster.role != roleWorker {
 		if first, err = app.begin(ctx); err != nil {
-			ln.Close()
 			return err
 		}
 	}
@@ -237,11 +241,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	api.TempDir = scratch
 	api.Log = log
 	api.Checks = map[string]func(context.Context) error{
-		"database": a.db.Ping,
-		"storage":  func(context.Context) error { return writable(scratch) },
+		dependencyDatabase: a.db.Ping,
+		dependencyScratch:  func(context.Context) error { return writable(scratch) },
 	}
 	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
-		api.Checks["bucket"] = c.Check
+		api.Checks[dependencyBucket] = c.Check
+	} else {
+		api.Checks[dependencyStore] = func(ctx context.Context) error { return readable(ctx, a.blobs) }
 	}
 	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
 		return nil, err
@@ -291,8 +297,10 @@ func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api 
 	a.set = standard.Probe(ctx, &cfg.engines.Options)
 	confined := a.set.Sandbox()
 	switch {
+	case cfg.engines.isolation == isolationNamespaces && !confined.Namespaced():
+		return fmt.Errorf("this host cannot give engines namespaces of their own (%s); --isolation auto does without", strings.Join(confined.Missing(), "; "))
 	case confined.Strong():
-		a.log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "))
+		a.log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "), "missing", strings.Join(confined.Missing(), "; "))
 	case cfg.engines.sandbox == sandboxRequire:
 		return fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
 	default:
@@ -372,7 +380,15 @@ func engines(set *standard.Set) []httpapi.Engine {
 	return out
 }
 
-// writable tells whether files can be made in dir.
+// readable fails unless the directory of a store answers that there is no such object.
+func readable(ctx context.Context, s blob.Store) error {
+	if _, err := blob.Stat(ctx, s, "ready"); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writable fails unless files can be made in dir.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, "ready-")
 	if err != nil {

@@ -24,7 +24,9 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -266,10 +268,24 @@ func (d *Dashboard) answer(v *visit, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.fail(v, http.StatusNotFound, "Nothing here", "There is nothing under this address, or it has expired, or it belongs to someone else.")
 	case v.r.Context().Err() != nil:
+	case unavailable(v.w, err):
+		d.log.Error("dashboard: request failed", "method", v.r.Method, "path", v.r.URL.Path, "err", err)
+		d.fail(v, http.StatusServiceUnavailable, "Temporarily unavailable", "The server cannot do this at the moment. Nothing is lost; try again in a few seconds.")
 	default:
 		d.log.Error("dashboard: request failed", "method", v.r.Method, "path", v.r.URL.Path, "err", err)
 		d.fail(v, http.StatusInternalServerError, "Something went wrong", "The server could not do this just now. Nothing is lost; please try again.")
 	}
+}
+
+// unavailable reports whether an error is expected to pass, and then says in the header
+// when to try again.
+func unavailable(w http.ResponseWriter, err error) bool {
+	p := httpapi.ProblemOf(err)
+	if p.Status != http.StatusServiceUnavailable && p.Status != http.StatusInsufficientStorage {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	return true
 }
 
 func (d *Dashboard) fail(v *visit, status int, title, text string) {

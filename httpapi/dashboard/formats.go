@@ -39,7 +39,9 @@ func tierOf(s *httpapi.Sandbox) tier {
 	switch {
 	case s == nil:
 		return tier{"warn", "Not known", "This server does not say how its engines are confined."}
-	case s.Tier >= 2:
+	case s.Tier >= 3:
+		return tier{"ok", "Tier 3", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces of their own."}
+	case s.Tier == 2:
 		return tier{"ok", "Tier 2", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}
 	case s.Tier == 1:
 		return tier{"warn", "Tier 1", "Engines are confined in part: one of files and system calls."}

@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour"},
 	"fileops/renderops":                {"fileops", "fileops/format"},
 	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
-	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/compound"},
+	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/compound", "fileops/delimited"},
 	"fileops/packageops":               {"fileops", "fileops/format", "fileops/compound"},
 	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/delimited"},

@@ -235,4 +235,37 @@ func (s *Files) expired(ctx context.Context, t time.Time, expires int64, key str
 	return page, err
 }
 
+// OpenSessions implements [upload.Store].
+func (s *Files) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) {
+		const n = 100
+		for key := ""; ; {
+			page, err := s.open(ctx, key, n)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, f := range page {
+				if !yield(f, nil) {
+					return
+				}
+				key = f.Key
+			}
+			if len(page) < n {
+				return
+			}
+		}
+	}
+}
+
+// open returns the first n open sessions after a key.
+func (s *Files) open(ctx context.Context, key string, n int) (page []*upload.File, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		f, err := scanFile(row)
+		page = append(page, f)
+		return err
+	}, `SELECT `+fileColumns+` FROM files WHERE state = 'open' AND file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
+	return page, err
+}
+
 var _ upload.Store = (*Files)(nil)

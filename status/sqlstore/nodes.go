@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/status"
 )
 
 // A Node is a process that shares the database, as it has described itself.
@@ -70,18 +72,23 @@ type locks struct {
 const lockWait = time.Minute
 
 // Lock waits for the lock of a name, for a minute at most, and returns the
-// function that frees it. If the database is SQLite, which one process works
-// with, it fails.
+// function that frees it. It matches status.ErrUnavailable if another process holds the
+// lock for longer, or if the database cannot be reached for a few seconds. If the
+// database is SQLite, which one process works with, it fails.
 func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if db.pg == nil {
 		return nil, fmt.Errorf("locks in SQLite: %w", errors.ErrUnsupported)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, errors.New("another process holds it"))
+	caller := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another process holds it: %w", status.ErrUnavailable))
 	defer cancel()
+	reached := time.Now()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		ok, err := db.pg.tryLock(ctx, name)
-		if err != nil && (!unreachable(err) || ctx.Err() != nil) {
-			return nil, fmt.Errorf("lock: %w", err)
+		if err == nil {
+			reached = time.Now()
+		} else if !unreachable(err) || ctx.Err() != nil || time.Since(reached) > patience {
+			return nil, fmt.Errorf("lock: %w", storeError(caller, err))
 		}
 		if ok {
 			return func() { db.pg.unlock(name) }, nil

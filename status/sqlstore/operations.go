@@ -86,10 +86,10 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
-				open_items, completed_items, idempotency_key, fingerprint, created_ms)
-			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9) ON CONFLICT DO NOTHING`,
+				open_items, completed_items, idempotency_key, fingerprint, created_ms, request_id, key_id)
+			VALUES ($1, $2, $3, $4, $5, 'queued', 0, $6, 0, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
 			op.ID, op.Owner, op.Action, op.Args, notes, len(op.Items),
-			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created))
+			textOrNull(op.IdempotencyKey), op.Fingerprint, millis(op.Created), textOrNull(op.Origin.Request), textOrNull(op.Origin.Key))
 		if err != nil {
 			return err
 		}
@@ -161,17 +161,18 @@ func insertItems(ctx context.Context, t tx, op *status.Operation) error {
 	return nil
 }
 
-const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms`
+const operationColumns = `id, owner, action, args, notes, state, cancelled, idempotency_key, fingerprint, created_ms, finished_ms, request_id, key_id`
 
 func scanOperation(row scanner) (*status.Operation, error) {
 	var op status.Operation
-	var notes, key sql.NullString
+	var notes, key, request, keyID sql.NullString
 	var created int64
 	var finished sql.NullInt64
 	if err := row.Scan(&op.ID, &op.Owner, &op.Action, &op.Args, &notes, &op.State, (*flag)(&op.Cancelled),
-		&key, &op.Fingerprint, &created, &finished); err != nil {
+		&key, &op.Fingerprint, &created, &finished, &request, &keyID); err != nil {
 		return nil, err
 	}
+	op.Origin = status.Origin{Request: request.String, Key: keyID.String}
 	op.IdempotencyKey, op.Created, op.Finished = key.String, timeOf(created), timeOrZero(finished)
 	return &op, fromJSON(notes, &op.Notes)
 }
@@ -225,6 +226,7 @@ func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, 
 	}
 	if s.db.pg != nil {
 		op, err = s.db.pg.get(ctx, id)
+		err = storeError(ctx, err)
 	} else {
 		err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 			op, err = get(ctx, t, id)
@@ -280,20 +282,37 @@ func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status
 	}
 }
 
+// inState returns the condition that an operation is in a state, with the arguments of
+// the statement so far and its own. Open and finished operations have indexes of their
+// own, so the text says which these are.
+func inState(state status.State, args []any) (string, []any) {
+	if state == "" {
+		return "", args
+	}
+	finished := "NULL"
+	if state.Final() {
+		finished = "NOT NULL"
+	}
+	args = append(args, string(state))
+	return fmt.Sprintf(" AND state = $%d AND finished_ms IS %s", len(args), finished), args
+}
+
 // page returns the n newest operations before the given one that q selects.
 func (s *Operations) page(ctx context.Context, q status.Query, created int64, id string, n int) (ops []*status.Operation, err error) {
-	where, args := "", []any{q.Owner, created, id, string(q.State), n}
+	where, args := "", []any{q.Owner, created, id, n}
 	if q.IdempotencyKey != "" { // a text of its own, so that the index is used
-		where, args = " AND idempotency_key = $6", append(args, q.IdempotencyKey)
+		where, args = " AND idempotency_key = $5", append(args, q.IdempotencyKey)
 	}
+	in, args := inState(q.State, args)
+	where += in
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		if err := t.each(ctx, func(row scanner) error {
 			op, err := scanOperation(row)
 			ops = append(ops, op)
 			return err
 		}, `SELECT `+operationColumns+` FROM operations
-			WHERE owner = $1 AND (created_ms, id) < ($2, $3) AND ($4 = '' OR state = $4)`+where+`
-			ORDER BY created_ms DESC, id DESC LIMIT $5`, args...); err != nil {
+			WHERE owner = $1 AND (created_ms, id) < ($2, $3)`+where+`
+			ORDER BY created_ms DESC, id DESC LIMIT $4`, args...); err != nil {
 			return err
 		}
 		for _, op := range ops {

@@ -38,8 +38,9 @@ type SummaryQuery struct {
 // Before the error matches fs.ErrNotExist.
 func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, err error) {
 	// SQLite keeps rows in the order in which they came, and needs no index for that.
+	// Finished ones of a state have one.
 	order, last := "created_ms", "(created_ms, id) < ($1, $2)"
-	if db.pg == nil && q.Owner == "" {
+	if db.pg == nil && q.Owner == "" && !q.State.Final() {
 		order, last = "rowid", "rowid < $1 AND $2 = $2"
 	}
 	err = db.view(ctx, func(ctx context.Context, t tx) error {
@@ -53,10 +54,12 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 				return err
 			}
 		}
-		where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50), string(q.State)}
+		where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50)}
 		if q.Owner != "" { // a text of its own, so that the index is used
-			where, args = " AND owner = $5", append(args, q.Owner)
+			where, args = " AND owner = $4", append(args, q.Owner)
 		}
+		in, args := inState(q.State, args)
+		where += in
 		if err := t.each(ctx, func(row scanner) error {
 			var s Summary
 			var created int64
@@ -66,7 +69,7 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 			list = append(list, s)
 			return err
 		}, `SELECT id, owner, action, state, created_ms, finished_ms FROM operations
-			WHERE `+last+` AND ($4 = '' OR state = $4)`+where+`
+			WHERE `+last+where+`
 			ORDER BY `+order+` DESC, id DESC LIMIT $3`, args...); err != nil {
 			return err
 		}
@@ -104,8 +107,8 @@ type Failure struct {
 // maxFailures is the most items that Failures looks at.
 const maxFailures = 10000
 
-// Failures returns why items have failed whose operations have ended since a time, the
-// most frequent reasons first. It looks at the 10000 latest items at most.
+// Failures returns why items have failed since a time, the most frequent reasons
+// first. It reads the 10000 latest of them at most.
 func (db *DB) Failures(ctx context.Context, since time.Time) (list []Failure, err error) {
 	counts := make(map[Failure]int)
 	err = db.each(ctx, func(row scanner) error {
@@ -121,9 +124,9 @@ func (db *DB) Failures(ctx context.Context, since time.Time) (list []Failure, er
 		f.Code = e.Code
 		counts[f]++
 		return nil
-	}, `SELECT o.action, i.error FROM operations o CROSS JOIN items i
-		WHERE o.finished_ms >= $1 AND i.operation = o.id AND i.state = 'failed'
-		ORDER BY o.finished_ms DESC LIMIT $2`, millis(since), maxFailures)
+	}, `SELECT o.action, i.error FROM items i CROSS JOIN operations o
+		WHERE i.state = 'failed' AND i.finished_ms >= $1 AND o.id = i.operation
+		ORDER BY i.finished_ms DESC LIMIT $2`, millis(since), maxFailures)
 	for f, n := range counts {
 		f.Items = n
 		list = append(list, f)

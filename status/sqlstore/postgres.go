@@ -159,8 +159,11 @@ func (p *postgres) closePools() {
 	}
 }
 
-// migrationLock is the advisory lock of those who change the schema.
-const migrationLock = 0x46_49_4c_45_57_52 // "FILEWR"
+// migrationLock is the advisory lock of the process that changes the schema. Versions
+// before migration 15 have another one, for which they wait in the database: a
+// statement that waits there has a snapshot, and building an index beside the work
+// (CREATE INDEX CONCURRENTLY) waits for the end of all of those.
+const migrationLock = 0x46_49_4c_45_57_52_32 // "FILEWR2"
 
 // Migrate runs f while no other process is in Migrate on the same database. f is
 // to make tables of its own, other than those of this package.
@@ -182,10 +185,20 @@ func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
-		return fmt.Errorf("wait for others to update the schema: %w", err)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		var ok bool
+		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrationLock)).Scan(&ok); err != nil {
+			return fmt.Errorf("wait for others to update the schema: %w", err)
+		}
+		if ok {
+			return f(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for others to update the schema: %w", ctx.Err())
+		case <-time.After(pause):
+		}
 	}
-	return f(ctx)
 }
 
 func (p *postgres) migrate(ctx context.Context) error {
@@ -211,6 +224,9 @@ func (p *postgres) migrate(ctx context.Context) error {
 		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
 	}
 	if have < want {
+		if have > 0 {
+			p.log.Info("updating the database schema", "from", have, "to", want)
+		}
 		if _, err := m.Up(ctx); err != nil {
 			return fmt.Errorf("update the schema from version %d to %d: %w", have, want, err)
 		}
@@ -218,29 +234,9 @@ func (p *postgres) migrate(ctx context.Context) error {
 	return nil
 }
 
-// unreachable tells whether err says that the database cannot be reached or is
-// not ready.
-func unreachable(err error) bool {
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) {
-		return strings.HasPrefix(pe.Code, "08") || // connection exception
-			strings.HasPrefix(pe.Code, "57P0") || // shutting down, crashed, starting up
-			pe.Code == "53300" // too many connections
-	}
-	var ce *pgconn.ConnectError
-	return errors.As(err, &ce) || errors.Is(err, errBroken) || pgconn.SafeToRetry(err)
-}
-
 // errBroken is what a failure of the connection in the midst of a transaction
 // matches.
 var errBroken = errors.New("connection to the database broken")
-
-// collided tells whether err says that the transaction must be repeated because of
-// others, or was ended because this process kept it waiting for too long.
-func collided(err error) bool {
-	var pe *pgconn.PgError
-	return errors.As(err, &pe) && (pe.Code == "40001" || pe.Code == "40P01" || pe.Code == "55P03" || pe.Code == "25P03")
-}
 
 // patience is how long a transaction is tried again while the database cannot be
 // reached: about as long as it takes to restart. Then the caller is told.
@@ -255,24 +251,16 @@ func (p *postgres) retry(ctx context.Context, f func() error) error {
 		lost := err != nil && ctx.Err() == nil && unreachable(err)
 		p.reached(!lost)
 		if !lost && !collided(err) || errors.Is(err, errUnsure) || time.Since(start) > patience {
-			return told(err)
+			return storeError(ctx, err)
 		}
 		t := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return told(err)
+			return storeError(ctx, err)
 		case <-t.C:
 		}
 	}
-}
-
-// told marks an error as one that the caller may hope to pass.
-func told(err error) error {
-	if err != nil && (unreachable(err) || errors.Is(err, errUnsure)) {
-		return fmt.Errorf("%w: %w", status.ErrUnavailable, err)
-	}
-	return err
 }
 
 // errUnsure is what the failure of a commit matches: it may have been done.
@@ -415,7 +403,7 @@ func (p *postgres) read(ctx context.Context, f func(context.Context, tx) error) 
 		defer cancel()
 		t.rollback(end)
 	}()
-	return told(broken(c, f(ctx, t)))
+	return broken(c, f(ctx, t))
 }
 
 // each runs a query, which sees one state of the database by itself.

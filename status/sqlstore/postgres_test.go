@@ -280,6 +280,90 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestRestart restarts the server, in good order and by a crash, while others read and
+// write: whatever fails matches status.ErrUnavailable, so that clients try again.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Own(t)
+	db := openURL(t, server.Database(t))
+	s := db.Operations()
+	op := func(id string) *status.Operation {
+		return &status.Operation{ID: id, Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}}
+	}
+	if _, err := s.Create(t.Context(), op("op")); err != nil {
+		t.Fatal(err)
+	}
+	var rounds, failures atomic.Int32
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for name, call := range map[string]func(ctx context.Context) error{
+		"create": func(ctx context.Context) error {
+			_, err := s.Create(ctx, op(fmt.Sprint("op", rounds.Add(1))))
+			return err
+		},
+		"get": func(ctx context.Context) error { _, err := s.Get(ctx, "op"); return err },
+		"list": func(ctx context.Context) error {
+			for _, err := range s.List(ctx, status.Query{Owner: "alice", Limit: 50}) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"grants":   func(ctx context.Context) error { _, err := db.Keys().Grants(ctx, [32]byte{1}); return err },
+		"accounts": func(ctx context.Context) error { _, err := db.Accounts().List(ctx); return err },
+		"file": func(ctx context.Context) error {
+			if _, err := db.Files().Get(ctx, "file"); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		},
+		"lock": func(ctx context.Context) error {
+			unlock, err := db.Lock(ctx, "name")
+			if err == nil {
+				unlock()
+			}
+			return err
+		},
+		"ping": func(ctx context.Context) error { return db.Ping(ctx) },
+	} {
+		for range 2 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := call(t.Context()); err != nil {
+						failures.Add(1)
+						if !errors.Is(err, status.ErrUnavailable) {
+							t.Errorf("%s: error is %v, want one that matches status.ErrUnavailable", name, err)
+						}
+					}
+				}
+			})
+		}
+	}
+	for i, end := range []func() error{server.Down, server.Kill, server.Down} {
+		for n := rounds.Load(); rounds.Load() < n+20; time.Sleep(time.Millisecond) {
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if i == 1 {
+			for failures.Load() == 0 { // away for longer than a transaction is repeated
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		if err := server.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
 // TestCache reads finished operations again and again: what one gets is one's own.
 func TestCache(t *testing.T) {
 	t.Parallel()

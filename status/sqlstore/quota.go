@@ -186,7 +186,7 @@ func (db *DB) Used(ctx context.Context, owner string) (u Used, err error) {
 	}, `SELECT (SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM stored WHERE owner = $1),
 			(SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2),
 			(SELECT CAST(coalesce(sum(operations), 0) AS bigint) FROM days WHERE owner = $1 AND day = $2),
-			(SELECT count(*) FROM items WHERE owner = $1 AND finished_ms IS NULL AND state = 'running')`, owner, today)
+			(SELECT count(*) FROM items WHERE owner = $1 AND worker IS NOT NULL AND state = 'running')`, owner, today)
 	return u, err
 }
 

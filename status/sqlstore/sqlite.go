@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -23,6 +24,7 @@ type sqlite struct {
 	w    *writer
 	r    *pool // connections that cannot write
 	lock *os.File
+	log  *slog.Logger
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err error) {
@@ -38,7 +40,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		return nil, err
 	}
 
-	db := &sqlite{path: path}
+	db := &sqlite{path: path, log: o.Log}
 	defer func() {
 		if err != nil {
 			db.close()
@@ -151,6 +153,9 @@ func (db *sqlite) migrate(ctx context.Context) error {
 		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
 	}
 	if have < want {
+		if have > 0 {
+			db.log.Info("updating the database schema", "from", have, "to", want)
+		}
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("update the schema from version %d to %d: %w", have, want, err)
 		}

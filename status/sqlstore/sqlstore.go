@@ -42,10 +42,8 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
 )
@@ -53,8 +51,11 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// onlyPostgres ends the names of migrations that are not for SQLite.
-const onlyPostgres = "_postgres.sql"
+// Ends of the names of migrations that are for one of the databases only.
+const (
+	onlyPostgres = "_postgres.sql"
+	onlySQLite   = "_sqlite.sql"
+)
 
 // migrations returns what brings a schema up to date.
 func migrations(dialect goose.Dialect, db *sql.DB) (*goose.Provider, error) {
@@ -62,11 +63,13 @@ func migrations(dialect goose.Dialect, db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	var exclude []string
+	other := onlySQLite
 	if dialect != goose.DialectPostgres {
-		if exclude, err = fs.Glob(dir, "*"+onlyPostgres); err != nil {
-			return nil, err
-		}
+		other = onlyPostgres
+	}
+	exclude, err := fs.Glob(dir, "*"+other)
+	if err != nil {
+		return nil, err
 	}
 	return goose.NewProvider(dialect, db, dir, goose.WithExcludeNames(exclude),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
@@ -280,45 +283,19 @@ func (db *DB) LoosePool() *pgxpool.Pool {
 }
 
 // tx runs f in a transaction that may write, and commits it unless f fails.
-//
-// If the disk is full the error matches syscall.ENOSPC.
+// For the kinds of its errors see storeError.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
-	err := db.engine.tx(ctx, f)
-	switch sqliteCode(err) {
-	case sqliteFull, sqliteShmSize:
-		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-	}
-	var pe *pgconn.PgError
-	if errors.As(err, &pe) && pe.Code == "53100" { // disk full
-		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-	}
-	return err
-}
-
-// Result codes of SQLite (sqlite3.h).
-const (
-	sqliteBusy    = 5          // others have locked it; in the lowest byte
-	sqliteFull    = 13         // the disk is full
-	sqliteShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: so is it, as the index of the log cannot grow
-)
-
-// sqliteCode returns the result code of SQLite in err, 0 if there is none.
-func sqliteCode(err error) int {
-	var code interface{ Code() int } // of SQLite's driver
-	if !errors.As(err, &code) {
-		return 0
-	}
-	return code.Code()
+	return storeError(ctx, db.engine.tx(ctx, f))
 }
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
-	return db.engine.view(ctx, f)
+	return storeError(ctx, db.engine.view(ctx, f))
 }
 
 // each runs a query in a view of its own and has f scan every row.
 func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	if db.pg != nil {
-		return db.pg.each(ctx, f, text, args...)
+		return storeError(ctx, db.pg.each(ctx, f, text, args...))
 	}
 	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
 }

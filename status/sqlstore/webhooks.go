@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -303,18 +304,50 @@ func (s *Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (list []*Del
 			return nil, err
 		}
 	}
-	where, args := "", []any{q.Account, created, id, q.State, q.Limit}
-	if q.Endpoint != "" { // a text of its own, so that the index is used
-		where, args = " AND d.endpoint = $6", append(args, q.Endpoint)
+	// Deliveries are found by their endpoints, of which an account has few. Those of
+	// deleted endpoints are not there any more.
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		endpoints, err := endpointsOf(ctx, t, q.Account, q.Endpoint)
+		if err != nil {
+			return err
+		}
+		for _, endpoint := range endpoints {
+			where, args := "", []any{endpoint, created, id, q.Limit}
+			if q.State != "" { // a text of its own, so that the index is used
+				where, args = " AND d.state = $5", append(args, q.State)
+			}
+			if err := t.each(ctx, func(row scanner) error {
+				d, err := scanDelivery(row)
+				list = append(list, d)
+				return err
+			}, `SELECT `+deliveryList+` FROM webhook_deliveries d
+				WHERE d.endpoint = $1 AND (d.created_ms, d.id) < ($2, $3)`+where+`
+				ORDER BY d.created_ms DESC, d.id DESC LIMIT $4`, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b *Delivery) int {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
+	})
+	return list[:min(len(list), q.Limit)], err
+}
+
+// endpointsOf returns the IDs of the endpoints of an account, or the given one if that
+// is among them.
+func endpointsOf(ctx context.Context, t tx, account, id string) (ids []string, err error) {
+	where, args := "", []any{account}
+	if id != "" {
+		where, args = " AND id = $2", append(args, id)
 	}
-	err = s.db.each(ctx, func(row scanner) error {
-		d, err := scanDelivery(row)
-		list = append(list, d)
+	err = t.each(ctx, func(row scanner) error {
+		var id string
+		err := row.Scan(&id)
+		ids = append(ids, id)
 		return err
-	}, `SELECT `+deliveryList+` FROM webhook_deliveries d
-		WHERE d.account = $1 AND (d.created_ms, d.id) < ($2, $3) AND ($4 = '' OR d.state = $4) AND `+ofEndpoint+where+`
-		ORDER BY d.created_ms DESC, d.id DESC LIMIT $5`, args...)
-	return list, err
+	}, `SELECT id FROM webhook_endpoints WHERE account = $1`+where, args...)
+	return ids, err
 }
 
 // Delivery returns a delivery with its payload, and its attempts, oldest first.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"syscall"
+)
+
+// listen listens on the address of a flag.
+func listen(flag, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("another program listens on %s; choose another address with --%s", addr, flag)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return ln, nil
+}
+
+// serveSide starts the listeners of the operator, if there are any. The function that it
+// returns ends them.
+func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
+	var servers []*http.Server
+	end = func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}
+	for _, l := range []struct {
+		flag, addr string
+		handler    func() http.Handler
+	}{{"metrics-listen", cfg.metricsLn, a.service.Internal}, {"debug-listen", cfg.debugLn, profiles}} {
+		if l.addr == "" {
+			continue
+		}
+		ln, err := listen(l.flag, l.addr)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		s := &http.Server{Handler: l.handler(), ReadHeaderTimeout: cfg.headerTime, IdleTimeout: cfg.idleTime, MaxHeaderBytes: 16 << 10}
+		servers = append(servers, s)
+		a.log.Info("listening for the operator", "flag", l.flag, "address", ln.Addr().String())
+		go func() {
+			if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				a.log.Error("a listener of the operator ended", "flag", l.flag, "err", err)
+			}
+		}()
+	}
+	return end, nil
+}
+
+// profiles serves net/http/pprof. A page of another site cannot read them: only names of
+// this host are answered.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "ask by the loopback address", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// checkTime bounds every readiness check, so that readyz answers within two
+	// seconds whatever hangs.
+	checkTime = 1500 * time.Millisecond
+
+	// checkEvery is the time between two rounds of checks that nobody asked for.
+	checkEvery = 5 * time.Second
+)
+
+// errNoAnswer is the failure of a check that has not ended in time.
+var errNoAnswer = errors.New("no answer")
+
+// A dependency is something that the service needs, with what its last check found.
+type dependency struct {
+	name  string
+	check func(context.Context) error
+
+	mu      sync.Mutex
+	running chan struct{} // closed when the check in progress has ended; nil: none runs
+	state   dependencyState
+}
+
+// A dependencyState is the state of a dependency.
+type dependencyState struct {
+	err     error
+	since   time.Time // when it became so; zero: it was never checked
+	latency time.Duration
+}
+
+// probe checks the dependency and returns its state, after checkTime at most. Callers
+// that come together share one check; one that hangs, as a disk may, stays alone.
+func (d *dependency) probe() dependencyState {
+	d.mu.Lock()
+	ended := d.running
+	if ended == nil {
+		ended = make(chan struct{})
+		d.running = ended
+		go d.run(ended)
+	}
+	d.mu.Unlock()
+	t := time.NewTimer(checkTime)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C:
+		d.record(errNoAnswer, checkTime)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
+func (d *dependency) run(ended chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	start := time.Now()
+	err := d.check(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	d.record(err, time.Since(start))
+	d.mu.Lock()
+	d.running = nil
+	d.mu.Unlock()
+	close(ended)
+}
+
+func (d *dependency) record(err error, latency time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := &d.state; s.since.IsZero() || (s.err == nil) != (err == nil) {
+		s.since = time.Now()
+	}
+	d.state.err, d.state.latency = err, latency
+}
+
+// newDependencies returns what Config.Checks name, in the order of their names.
+func newDependencies(checks map[string]func(context.Context) error) []*dependency {
+	var all []*dependency
+	for name, check := range checks {
+		all = append(all, &dependency{name: name, check: check})
+	}
+	slices.SortFunc(all, func(a, b *dependency) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// checkAll checks all dependencies at the same time.
+func (s *Service) checkAll() []dependencyState {
+	states := make([]dependencyState, len(s.dependencies))
+	var wg sync.WaitGroup
+	for i, d := range s.dependencies {
+		wg.Go(func() {
+			states[i] = d.probe()
+			switch {
+			case s.cfg.Outages == nil:
+			case states[i].err == nil:
+				s.cfg.Outages.back(d.name)
+			default:
+				s.cfg.Outages.failing(d.name, "readiness check", states[i].err, true)
+			}
+		})
+	}
+	wg.Wait()
+	return states
+}
+
+// watchDependencies checks from time to time, for the log and the metrics.
+func (s *Service) watchDependencies(ctx context.Context) {
+	if len(s.dependencies) == 0 && s.cfg.Outages == nil {
+		return
+	}
+	t := time.NewTicker(checkEvery)
+	defer t.Stop()
+	for {
+		s.checkAll()
+		if o := s.cfg.Outages; o != nil {
+			o.tick(func(name string) bool {
+				return slices.ContainsFunc(s.dependencies, func(d *dependency) bool { return d.name == name })
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// A dependencyEntry is a dependency as readyz shows it.
+type dependencyEntry struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"`           // "ok", "failed" or "no answer"
+	Since   time.Time `json:"since"`           // when it became so
+	Latency float64   `json:"latency_seconds"` // of the last check
+}
+
+// readyz answers whether the service can take work. Who may see details gets every
+// dependency by name, and the engines, of which some may be missing.
+func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
+	details := s.mayInspect(r)
+	resp := readyResponse{Status: "ok", Node: s.cfg.Node, Checks: map[string]string{}, Dependencies: []dependencyEntry{}, Engines: s.offered.Load().formats.Engines, Sandbox: s.cfg.Sandbox}
+	var failed []string
+	for i, st := range s.checkAll() {
+		e := dependencyEntry{Name: s.dependencies[i].name, State: "ok", Since: stamp(st.since), Latency: st.latency.Seconds()}
+		switch {
+		case errors.Is(st.err, errNoAnswer):
+			e.State = "no answer"
+		case st.err != nil:
+			e.State = "failed"
+		}
+		if st.err != nil {
+			failed = append(failed, e.Name)
+		}
+		resp.Checks[e.Name] = e.State
+		resp.Dependencies = append(resp.Dependencies, e)
+	}
+	switch {
+	case len(failed) > 0 && details:
+		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: %s", strings.Join(failed, ", "))
+		p.Checks, p.Dependencies = resp.Checks, resp.Dependencies
+		p.RetryAfter = checkEvery
+		s.fail(w, r, p)
+	case len(failed) > 0:
+		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready")
+		p.RetryAfter = checkEvery
+		s.fail(w, r, p)
+	case details:
+		s.reply(w, resp)
+	default:
+		s.healthz(w, r)
+	}
+}
+
+var (
+	dependencyUpDesc      = prometheus.NewDesc("filewright_dependency_up", "1 if the last check of the dependency succeeded.", []string{"dependency"}, nil)
+	dependencyLatencyDesc = prometheus.NewDesc("filewright_dependency_check_seconds", "Duration of the last check of the dependency.", []string{"dependency"}, nil)
+)
+
+// A dependencyCollector shows what the last checks found.
+type dependencyCollector []*dependency
+
+// Describe implements prometheus.Collector.
+func (c dependencyCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- dependencyUpDesc
+	ch <- dependencyLatencyDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c dependencyCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, d := range c {
+		d.mu.Lock()
+		st := d.state
+		d.mu.Unlock()
+		if st.since.IsZero() {
+			continue
+		}
+		up := 0.0
+		if st.err == nil {
+			up = 1
+		}
+		ch <- prometheus.MustNewConstMetric(dependencyUpDesc, prometheus.GaugeValue, up, d.name)
+		ch <- prometheus.MustNewConstMetric(dependencyLatencyDesc, prometheus.GaugeValue, st.latency.Seconds(), d.name)
+	}
+}

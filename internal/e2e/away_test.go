@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/s3test"
+)
+
+// noEngines are flags for a server that only needs what is linked into it.
+var noEngines = []string{"--ffmpeg", "none", "--soffice", "none", "--chromium", "none", "--tesseract", "none", "--pandoc", "none", "--qpdf", "none"}
+
+// TestDependenciesAway restarts the database and the bucket while clients use every kind
+// of request. No answer blames the client or calls it an internal error: it is good, or
+// 503 with Retry-After.
+func TestDependenciesAway(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Own(t)
+	s3, err := s3test.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s3.Close() })
+	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
+		t.Fatal(err)
+	}
+	database := pg.Database(t)
+	s := start(t, t.TempDir(), append([]string{"--database-url", database, "--rate", "0",
+		"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.Endpoint), s3test.Region)}, noEngines...)...)
+	admin := &server{url: s.url, key: strings.TrimSpace(tool(t, binary, "keys", "create", "--database-url", database, "--name", "manager", "--account", "admin", "--scopes", "admin,read"))}
+	s.supports(t, true, "csv", "convert")
+	text := []byte("a,b\n1,2\n")
+	key := s.upload(t, "a.csv", text, 1)
+	convert := map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "json"}}
+	task := s.want(t, 200, "", "POST", "/api/v1/do", convert).str("main_task_id")
+	done := s.await(t, task)
+	link := done.elements()[0]["download_link"].(string)
+
+	var good, refused atomic.Int64
+	// send returns nil for an answer that says to try again later.
+	send := func(ctx context.Context, by *server, method, path string, body any, headers ...string) *response {
+		r, err := by.try(ctx, method, path, body, headers...)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			t.Errorf("%s %s: %v", method, path, err)
+			return nil
+		case r.status == http.StatusServiceUnavailable:
+			refused.Add(1)
+			if r.header.Get("Retry-After") == "" {
+				t.Errorf("%s %s: 503 without Retry-After: %s", method, path, r.raw)
+			}
+			return nil
+		case r.status != http.StatusOK && r.status != http.StatusSeeOther:
+			t.Errorf("%s %s: %d %s", method, path, r.status, tail(string(r.raw), 500))
+			return nil
+		}
+		good.Add(1)
+		return r
+	}
+	uploads := func(ctx context.Context) {
+		r := send(ctx, s, "POST", "/api/v1/initiate-upload", map[string]any{"file_name": "b.csv", "size": len(text), "mime_type": "text/csv"})
+		if r == nil {
+			return
+		}
+		put := send(ctx, s, "PUT", r.body["presigned_urls"].([]any)[0].(string), text, "Content-Type", "application/octet-stream")
+		if put == nil {
+			return
+		}
+		up := send(ctx, s, "POST", "/api/v1/complete-upload", map[string]any{"file_key": r.str("file_key"), "parts": []map[string]any{{"part_number": 1, "etag": put.header.Get("ETag")}}})
+		if up != nil {
+			send(ctx, s, "DELETE", "/api/v1/files/"+r.str("file_key"), nil)
+		}
+	}
+	pages := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	page := func(ctx context.Context) {
+		req, err := http.NewRequestWithContext(ctx, "GET", s.url+"/dashboard/operations", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.AddCookie(&http.Cookie{Name: account.CookieName, Value: strings.Repeat("a", 52)}) // of nobody: leads to the login
+		resp, err := pages.Do(req)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		switch {
+		case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
+			refused.Add(1)
+		case resp.StatusCode != http.StatusSeeOther:
+			t.Errorf("a page of the dashboard: %d", resp.StatusCode)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var clients sync.WaitGroup
+	for _, f := range []func(context.Context){
+		uploads, uploads, page,
+		func(ctx context.Context) { send(ctx, s, "POST", "/api/v1/do", convert) },
+		func(ctx context.Context) { send(ctx, s, "GET", "/api/v1/status/"+task, nil) },
+		func(ctx context.Context) { send(ctx, s, "GET", "/api/v1/status/"+task+"/"+key+"?wait=1s", nil) },
+		func(ctx context.Context) { send(ctx, s, "GET", "/api/v1/status/"+task+"/events", nil) },
+		func(ctx context.Context) { send(ctx, s, "GET", "/api/v1/operations", nil) },
+		func(ctx context.Context) { send(ctx, s, "GET", link, nil) },
+		func(ctx context.Context) { send(ctx, s, "GET", "/v1/download/"+key, nil) },
+		func(ctx context.Context) { send(ctx, admin, "GET", "/api/v1/admin/accounts", nil) },
+		func(ctx context.Context) { send(ctx, admin, "GET", "/api/v1/admin/overview", nil) },
+	} {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				f(ctx)
+			}
+		})
+	}
+	more := func(n *atomic.Int64, by int64) {
+		for end := n.Load() + by; n.Load() < end && !t.Failed(); time.Sleep(5 * time.Millisecond) {
+		}
+	}
+	back := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	more(&good, 50)
+	for _, end := range []func() error{pg.Down, pg.Kill} { // fast and immediate
+		back(end())
+		back(pg.Up())
+		more(&good, 50)
+	}
+	back(pg.Down())
+	more(&refused, 5)
+	back(pg.Up())
+	more(&good, 50)
+	s3.Kill()
+	more(&refused, 2)
+	back(s3.Start())
+	more(&good, 50)
+	stop()
+	clients.Wait()
+
+	// Half open: connections stay, nobody answers. What is wrong is said in time.
+	notReady := func(name string) {
+		t.Helper()
+		start := time.Now()
+		r := s.want(t, 503, "unavailable", "GET", "/readyz", nil)
+		if d := time.Since(start); d > 10*time.Second { // two, on a machine with nothing else to do
+			t.Errorf("readyz answers after %v", d)
+		}
+		for _, d := range r.body["dependencies"].([]any) {
+			if d := d.(map[string]any); (d["state"] == "no answer") != (d["name"] == name) {
+				t.Errorf("without %s: %v", name, d)
+			}
+		}
+	}
+	ready := func() {
+		for end := time.Now().Add(time.Minute); s.request(t, "GET", "/readyz", nil).status != 200; {
+			if time.Now().After(end) {
+				t.Fatal("not ready again")
+			}
+		}
+	}
+	ready()
+	back(pg.Freeze())
+	notReady("database")
+	back(pg.Thaw())
+	ready()
+	back(s3.Freeze())
+	notReady("bucket")
+	back(s3.Thaw())
+	ready()
+	// The line that ends an outage may come after the response that shows its end.
+	var failed, over int
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		log := s.err.String()
+		failed, over = strings.Count(log, "dependency failed"), strings.Count(log, "dependency is back")
+		if failed == over || time.Now().After(end) {
+			break
+		}
+	}
+	requests := regexp.MustCompile(`.*msg="request failed".*`).FindAllString(s.err.String(), -1) // a deadline may end one
+	if failed == 0 || failed != over || 4*len(requests) > int(refused.Load()) {
+		t.Errorf("%d outages, %d of them over; %d refused requests, lines of their own have %q", failed, over, refused.Load(), requests)
+	}
+	s.want(t, 200, "", "GET", link, nil)
+	t.Logf("%d good answers, %d refused", good.Load(), refused.Load())
+}
