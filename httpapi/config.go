@@ -180,6 +180,7 @@ type Retention struct {
 	Files      time.Duration // uploads and results; 24 hours, negative: for ever
 	Operations time.Duration // after they are final; 7 days, negative: for ever
 	Expired    time.Duration // names of expired files, so that requests for them answer 410; 7 days, negative: none
+	Quarantine time.Duration // finished content that no record knows, before it is deleted; 7 days, negative: none
 	Sweep      time.Duration // between two rounds of deletion; 1 minute
 }
 

@@ -72,6 +72,13 @@ func (m *metrics) watchSpace(free func(context.Context) (int64, error)) {
 		}))
 }
 
+// watchSweep adds a gauge of what a sweep has not dared to remove.
+func (m *metrics) watchSweep(refused func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "filewright_sweep_refused_objects", Help: "Stored objects without a record that the last sweep did not remove because they were too many."},
+		func() float64 { return float64(refused()) }))
+}
+
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

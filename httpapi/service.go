@@ -85,7 +85,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.uploads, err = upload.NewManager(blobs, &upload.Options{
 		Store: files, Secrets: cfg.Secrets, URLPath: uploadPath,
-		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Exclusive: !cfg.Shared,
+		URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Quarantine: cfg.Retention.Quarantine, Exclusive: !cfg.Shared,
 		MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Locker: cfg.Locker, Log: cfg.Log,
 	})
 	if err != nil {
@@ -114,6 +114,7 @@ func New(cfg Config) (*Service, error) {
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.registry.MustRegister(dependencyCollector(s.dependencies))
 	s.metrics.watchSpace(s.uploads.FreeSpace)
+	s.metrics.watchSweep(s.uploads.SweepRefused)
 	for _, c := range cfg.Collectors {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("httpapi: Config.Collectors: %w", err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/filewright/filewright/upload/blob"
@@ -127,34 +126,6 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 		return nil, fmt.Errorf("complete upload: %w", err)
 	}
 	return m.markReadyAs(ctx, f, etag)
-}
-
-// sweepDirect ends direct uploads begun before t that no open session knows.
-func (m *Manager) sweepDirect(ctx context.Context, t time.Time) (ended int, err error) {
-	d, ok := m.blobs.(blob.DirectUploader)
-	if !ok {
-		return 0, nil
-	}
-	var errs []error
-	for u, err := range d.ListDirect(ctx) {
-		if err != nil {
-			errs = append(errs, err)
-			break
-		}
-		if !u.Begun.Before(t) {
-			continue
-		}
-		f, err := m.store.Get(ctx, strings.TrimPrefix(u.Key, objectPrefix))
-		if err == nil && f.State == Open && f.UploadID == u.ID {
-			continue
-		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = d.AbortDirect(ctx, u)
-			ended++
-		}
-		errs = append(errs, err)
-	}
-	return ended, errors.Join(errs...)
 }
 
 // maxLinkTTL is the longest lifetime of a link. A download that has begun goes on

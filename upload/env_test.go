@@ -12,12 +12,16 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -74,6 +78,57 @@ var backends = []struct {
 	{"files without extras", func(t testing.TB) blob.Store { return struct{ blob.Store }{newFS(t, t.TempDir())} }},
 }
 
+// pairs are the kinds of stores of records and of content that are used together.
+// records and blobs open new, empty ones.
+var pairs = []struct {
+	name    string
+	records func(t testing.TB) upload.Store
+	blobs   func(t testing.TB) blob.Store
+}{
+	{"memory", func(testing.TB) upload.Store { return new(upload.MemStore) }, func(testing.TB) blob.Store { return memblob.New() }},
+	{"SQLite, directory", newSQLite, func(t testing.TB) blob.Store { return newFS(t, t.TempDir()) }},
+	{"PostgreSQL, shared directory", newPostgres, newSharedFS},
+	{"PostgreSQL, bucket", newPostgres, newBucket},
+}
+
+func newSQLite(t testing.TB) upload.Store {
+	return openRecords(t, sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
+}
+
+func newPostgres(t testing.TB) upload.Store {
+	return openRecords(t, sqlstore.Options{URL: pgtest.New(t)})
+}
+
+func openRecords(t testing.TB, o sqlstore.Options) upload.Store {
+	t.Helper()
+	db, err := sqlstore.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db.Files()
+}
+
+func newSharedFS(t testing.TB) blob.Store {
+	t.Helper()
+	s, err := fsblob.NewShared(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// eachPair runs a test on every pair of stores.
+func eachPair(t *testing.T, f func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store)) {
+	for _, p := range pairs {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, p.records, p.blobs)
+		})
+	}
+}
+
 var (
 	s3Server   *s3test.Server
 	s3Prefixes atomic.Int64
@@ -91,7 +146,7 @@ func TestMain(m *testing.M) {
 		if err := s3Server.MakeBucket(context.Background(), s3Bucket); err != nil {
 			log.Fatal(err)
 		}
-		return m.Run()
+		return pgtest.Main(m)
 	}())
 }
 
@@ -186,14 +241,17 @@ func (e *env) content(f *upload.File) []byte {
 	return b
 }
 
-// objects returns how many objects and staging areas there are.
+// objects returns how many objects and staging areas there are, but for the identity
+// and what is in quarantine.
 func (e *env) objects() (n int) {
 	e.t.Helper()
-	for _, err := range e.blobs.List(e.t.Context(), "") {
+	for i, err := range e.blobs.List(e.t.Context(), "") {
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		n++
+		if i.Key != upload.IdentityKey && !strings.HasPrefix(i.Key, "quarantine/") {
+			n++
+		}
 	}
 	if s, ok := e.blobs.(blob.Stager); ok {
 		for _, err := range s.ListStaged(e.t.Context()) {

@@ -43,6 +43,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -88,6 +89,16 @@ type Options struct {
 	// It must be longer than the longest single transfer. 0 means 24 hours.
 	Grace time.Duration
 
+	// Quarantine is how long finished content that no record knows is kept aside
+	// before it is deleted. 0: 7 days; negative: it is deleted at once.
+	Quarantine time.Duration
+
+	// A Sweep removes no content without a record if that would be more than
+	// SweepCount objects and more than SweepShare of all: rather the records are
+	// damaged then. The parts of an upload count as one object. 0: 100 and 0.01.
+	SweepCount int
+	SweepShare float64
+
 	// Exclusive says that no other process uses Store and the blobs. Then the
 	// first Sweep removes whatever no record knows and was there before
 	// NewManager was called, however young it is: a crash has left it behind.
@@ -125,6 +136,8 @@ type Manager struct {
 	mu          sync.Mutex
 	orphansNext time.Time // when Sweep looks for orphans again
 	leftBehind  time.Time // what is older than this was left behind by others; zero: unknown
+
+	refused atomic.Int64 // see SweepRefused
 }
 
 // NewManager returns a Manager that keeps content in b.
@@ -141,6 +154,9 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	def(&opts.FileTTL, 24*time.Hour, opts.FileTTL == 0)
 	def(&opts.KeepExpired, 7*24*time.Hour, opts.KeepExpired == 0)
 	def(&opts.Grace, 24*time.Hour, opts.Grace == 0)
+	def(&opts.Quarantine, 7*24*time.Hour, opts.Quarantine == 0)
+	def(&opts.SweepCount, 100, opts.SweepCount == 0)
+	def(&opts.SweepShare, 0.01, opts.SweepShare == 0)
 	def(&opts.MaxSize, 5<<40, opts.MaxSize == 0)
 	def(&opts.MaxParts, 10_000, opts.MaxParts == 0)
 	def(&opts.MinFree, 256<<20, opts.MinFree == 0)
@@ -150,8 +166,8 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	switch {
 	case opts.URLTTL < time.Second || opts.URLTTL > MaxURLTTL:
 		return nil, fmt.Errorf("URLTTL is %v: not between 1s and %v", opts.URLTTL, MaxURLTTL)
-	case opts.SessionTTL < 0 || opts.Grace < 0 || opts.MaxSize < 0 || opts.MaxParts < 0:
-		return nil, errors.New("negative SessionTTL, Grace, MaxSize or MaxParts")
+	case opts.SessionTTL < 0 || opts.Grace < 0 || opts.MaxSize < 0 || opts.MaxParts < 0 || opts.SweepCount < 0 || opts.SweepShare < 0:
+		return nil, errors.New("negative SessionTTL, Grace, MaxSize, MaxParts, SweepCount or SweepShare")
 	case !strings.HasPrefix(opts.URLPath, "/") || !strings.HasSuffix(opts.URLPath, "/"):
 		return nil, fmt.Errorf("URLPath %q does not begin and end with a slash", opts.URLPath)
 	}

@@ -14,9 +14,10 @@ import (
 
 // A MemStore is a [Store] in memory. Its zero value is empty and ready to use.
 type MemStore struct {
-	mu    sync.Mutex
-	files map[string]*memFile
-	idem  map[idemKey]string // → key of the file
+	mu       sync.Mutex
+	files    map[string]*memFile
+	idem     map[idemKey]string // → key of the file
+	identity string
 }
 
 type memFile struct {
@@ -78,6 +79,20 @@ func (s *MemStore) Create(ctx context.Context, f *File) (*File, error) {
 // Get implements [Store].
 func (s *MemStore) Get(ctx context.Context, key string) (*File, error) {
 	return s.Update(ctx, key, func(*File) error { return nil })
+}
+
+// GetAll implements [Store].
+func (s *MemStore) GetAll(ctx context.Context, keys []string) (map[string]*File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files := make(map[string]*File)
+	for _, key := range keys {
+		if f := s.files[key]; f != nil {
+			c := f.File
+			files[key] = &c
+		}
+	}
+	return files, ctx.Err()
 }
 
 // Update implements [Store].
@@ -167,6 +182,39 @@ func (s *MemStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*Fi
 // OpenSessions implements [Store].
 func (s *MemStore) OpenSessions(ctx context.Context) iter.Seq2[*File, error] {
 	return s.those(ctx, func(f *File) bool { return f.State == Open })
+}
+
+// NewestReady implements [Store].
+func (s *MemStore) NewestReady(ctx context.Context, n int) ([]*File, error) {
+	var ready []*File
+	for f, err := range s.those(ctx, func(f *File) bool { return f.State == Ready }) {
+		if err != nil {
+			return nil, err
+		}
+		ready = append(ready, f)
+	}
+	slices.SortFunc(ready, func(a, b *File) int { return b.Created.Compare(a.Created) })
+	return ready[:min(n, len(ready))], ctx.Err()
+}
+
+// Identity implements [Store].
+func (s *MemStore) Identity(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.identity, ctx.Err()
+}
+
+// ReplaceIdentity implements [Store].
+func (s *MemStore) ReplaceIdentity(ctx context.Context, old, by string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.identity == old {
+		s.identity = by
+	}
+	return s.identity, nil
 }
 
 // those yields the records for which which is true, by the time when they expire.

@@ -64,6 +64,9 @@ type Store interface {
 	Create(ctx context.Context, f *File) (*File, error)
 	Get(ctx context.Context, key string) (*File, error)
 
+	// GetAll returns the records of those keys that have one, by key.
+	GetAll(ctx context.Context, keys []string) (map[string]*File, error)
+
 	// Update applies fn to the current record and stores the result, as one
 	// atomic step. If fn fails nothing changes and its error is returned.
 	// fn must not call the store.
@@ -89,4 +92,13 @@ type Store interface {
 	// nothing else, however many other records there are. The caller may change
 	// the store between two of them.
 	OpenSessions(ctx context.Context) iter.Seq2[*File, error]
+
+	// NewestReady returns the Ready records, the newest first, at most n.
+	NewestReady(ctx context.Context, n int) ([]*File, error)
+
+	// Identity returns the text that tells this store from others, "" as long as
+	// there is none. ReplaceIdentity replaces it if it is old, as one atomic step,
+	// and returns the one that the store has then.
+	Identity(ctx context.Context) (string, error)
+	ReplaceIdentity(ctx context.Context, old, by string) (string, error)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/filewright/filewright/upload/blob"
@@ -16,7 +15,10 @@ import (
 // it has ended.
 //
 // Not more often than once in Options.Grace it also removes what no record knows,
-// which crashes leave behind; see also Options.Exclusive.
+// which crashes leave behind; see also Options.Exclusive. Finished content is moved to
+// quarantine, from which it returns if its record does, and is deleted after
+// Options.Quarantine. If too much content has no record nothing of it is removed, see
+// Options.SweepShare and [Manager.SweepRefused].
 //
 // It goes on after errors and returns them all.
 func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
@@ -89,64 +91,6 @@ func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error
 		return nil
 	})
 	return true, err
-}
-
-// sweepOrphans removes content made before t that no record knows.
-func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
-	var errs []error
-	removed := 0
-	sweep := func(i blob.Info, key string, needed func(*File) bool, remove func() error) {
-		if !i.ModTime.Before(t) {
-			return
-		}
-		f, err := m.store.Get(ctx, key)
-		if err == nil && needed(f) {
-			return
-		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = remove()
-			removed++
-		}
-		errs = append(errs, err)
-	}
-	isOpen := func(f *File) bool { return f.State == Open }
-
-	for i, err := range m.blobs.List(ctx, objectPrefix) {
-		if err != nil {
-			errs = append(errs, err)
-			break
-		}
-		hasContent := func(f *File) bool { return f.State != Expired && f.Object == i.Key }
-		sweep(i, strings.TrimPrefix(i.Key, objectPrefix), hasContent, func() error { return m.blobs.Delete(ctx, i.Key) })
-	}
-	for i, err := range m.blobs.List(ctx, blob.PartsPrefix) {
-		if err != nil {
-			errs = append(errs, err)
-			break
-		}
-		key, _, _ := strings.Cut(strings.TrimPrefix(i.Key, blob.PartsPrefix), "/")
-		sweep(i, key, isOpen, func() error { return m.blobs.Delete(ctx, i.Key) })
-	}
-	if s, ok := m.blobs.(blob.Stager); ok {
-		for i, err := range s.ListStaged(ctx) {
-			if err != nil {
-				errs = append(errs, err)
-				break
-			}
-			sweep(i, i.Key, isOpen, func() error { return s.AbortStaged(ctx, i.Key) })
-		}
-	}
-	direct, err := m.sweepDirect(ctx, t)
-	errs = append(errs, err)
-	n, err := blob.Sweep(ctx, m.blobs, t)
-	errs = append(errs, err)
-	if removed += direct + n; removed > 0 {
-		m.log.Info("content without record removed", "count", removed)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("sweep content: %w", err)
-	}
-	return nil
 }
 
 // Recover finishes the completions that a crash has interrupted, and returns how

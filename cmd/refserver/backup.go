@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
@@ -63,8 +64,8 @@ func backupDatabase(ctx context.Context, dir, to string) error {
 	return os.Rename(next, filepath.Join(to, databaseName))
 }
 
-// backupBlobs makes the objects of a store those of another one. An object never
-// changes, so one that is there needs no copy.
+// backupBlobs makes the objects of a store those of another one. Only the identity ever
+// changes, so any other object that is there needs no copy.
 func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed int, bytes int64, err error) {
 	src, err := fsblob.New(from)
 	if err != nil {
@@ -88,7 +89,7 @@ func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed in
 			return copied, kept, removed, bytes, err
 		}
 		size, ok := there[i.Key]
-		if delete(there, i.Key); ok && size == i.Size {
+		if delete(there, i.Key); ok && size == i.Size && i.Key != upload.IdentityKey {
 			kept++
 			continue
 		}

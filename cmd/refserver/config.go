@@ -114,6 +114,7 @@ type serverConfig struct {
 	blobURL    string
 	bucket     *s3blob.Config // nil: a directory
 	blobDir    string         // "": in the data directory
+	adopt      bool           // the files belong to the database, whatever their identities say
 	publicURL  string
 	headerTime time.Duration
 	idleTime   time.Duration
@@ -136,6 +137,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
 	registerDataDir(fs, &s.dataDir)
 	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
+	fs.BoolVar(&s.adopt, "adopt", false, "use the database and the files together although their identities differ; for one start. Files without a record are removed after some days")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
 	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard for people at /dashboard/")
@@ -202,6 +204,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
 	fs.DurationVar(&s.api.Retention.Expired, "expired-ttl", 7*24*time.Hour, "`time` for which the name of an expired file is kept, so that requests for it answer 410; negative: not at all")
+	fs.DurationVar(&s.api.Retention.Quarantine, "quarantine", 7*24*time.Hour, "`time` for which stored content without a record is kept aside before it is deleted; 0: 168h; negative: not at all")
 	fs.DurationVar(&s.api.Retention.Sweep, "sweep", time.Minute, "`time` between two rounds of deletion")
 	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office web image media pdf archive data [number of cores for each]", func(v string) (err error) {
 		s.api.Concurrency, err = parseConcurrency(v)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,7 @@ import (
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
+	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 	"github.com/filewright/filewright/upload/blob/s3blob"
@@ -256,7 +258,10 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}
-	if a.service, err = httpapi.New(api); err != nil || cfg.cluster.url == "" {
+	if a.service, err = httpapi.New(api); err != nil {
+		return nil, err
+	}
+	if err := a.bind(ctx, &cfg); err != nil || cfg.cluster.url == "" {
 		return a, err
 	}
 	if a.cluster, err = newCluster(a, &cfg.cluster, api.Concurrency, api.Actions, api.Engines); err != nil {
@@ -276,6 +281,29 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 	}
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
 	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, GuestWait: max(0, api.Limits.GuestWait), Log: a.log})
+	return err
+}
+
+// bind makes sure that the database and the files belong together.
+func (a *app) bind(ctx context.Context, cfg *serverConfig) error {
+	o := upload.BindOptions{
+		Adopt:   cfg.adopt,
+		Records: "the database " + filepath.Join(a.dataDir, databaseName),
+		Content: "the directory " + cmp.Or(cfg.blobDir, filepath.Join(a.dataDir, "blobs")),
+	}
+	if cfg.cluster.url != "" {
+		o.Records = "the PostgreSQL database"
+		if u, err := url.Parse(cfg.cluster.url); err == nil { // without its password
+			o.Records += fmt.Sprintf(" %s at %s", strings.TrimPrefix(u.Path, "/"), cmp.Or(u.Host, "the default host"))
+		}
+	}
+	if b := cfg.bucket; b != nil {
+		o.Content = fmt.Sprintf("the bucket %s at %s", strings.TrimSuffix(b.Bucket+"/"+b.Prefix, "/"), cmp.Or(b.Endpoint, "Amazon S3"))
+	}
+	err := a.service.Uploads().Bind(ctx, o)
+	if errors.Is(err, upload.ErrIdentity) {
+		return fmt.Errorf("%w. Nothing was changed. Start with the database and the files that belong together, or once with --adopt, which removes files without a record after some days", err)
+	}
 	return err
 }
 

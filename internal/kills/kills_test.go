@@ -620,6 +620,24 @@ func regular(t *testing.T, dir string) (names []string) {
 	return names
 }
 
+// contents are the files in the store of a server, but for its identity and what is in
+// quarantine.
+func (h *host) contents(t *testing.T) []string {
+	return slices.DeleteFunc(regular(t, filepath.Join(h.dir, "blobs")), func(path string) bool {
+		return filepath.Base(path) == "identity" || strings.Contains(path, "/=quarantine/")
+	})
+}
+
+// quarantined are the keys of the files whose content is in quarantine.
+func (h *host) quarantined(t *testing.T) (keys []string) {
+	for _, path := range regular(t, filepath.Join(h.dir, "blobs", "obj")) {
+		if strings.Contains(path, "/=quarantine/") {
+			keys = append(keys, filepath.Base(path))
+		}
+	}
+	return keys
+}
+
 func (h *host) crew(t *testing.T, n int, ttl time.Duration) (out []*customer) {
 	for i := range n {
 		out = append(out, &customer{h: h, t: t, rng: rand.New(rand.NewPCG(uint64(i), 9)), no: i, ttl: ttl})
@@ -712,16 +730,21 @@ func TestNothingIsLost(t *testing.T) {
 	h.end(t, r, syscall.SIGTERM)
 	r = h.start(t)
 	r.wait(t)
-	blobs := filepath.Join(h.dir, "blobs")
 	known := func() int {
 		return query(t, h.dir, "SELECT (SELECT count(*) FROM files WHERE state = 'ready') + (SELECT count(*) FROM files f WHERE state = 'open' AND EXISTS (SELECT 1 FROM parts p WHERE p.file_key = f.file_key))")
 	}
-	for deadline := time.Now().Add(time.Minute); len(regular(t, blobs)) > known() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(h.contents(t)) > known() && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	h.end(t, r, syscall.SIGTERM)
-	if n, want := len(regular(t, blobs)), known(); n > want+open(t, h.dir) {
+	if n, want := len(h.contents(t)), known(); n > want+open(t, h.dir) {
 		t.Errorf("%d objects, but only %d files have content", n, want)
+	}
+	// A kill between content and record leaves content behind that belongs aside.
+	for _, key := range h.quarantined(t) {
+		if n := query(t, h.dir, "SELECT count(*) FROM files WHERE state <> 'expired' AND file_key = '"+key+"'"); n != 0 {
+			t.Errorf("the content of %s, which has a record, is in quarantine", key)
+		}
 	}
 	if left := regular(t, filepath.Join(h.dir, "scratch")); len(left) > 0 {
 		t.Errorf("scratch left behind: %v", left)
@@ -834,7 +857,7 @@ func open(t *testing.T, dir string) int {
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	const ttl = 20 * time.Second
-	h := newHost(t, "--drain", "200ms", "--file-ttl", ttl.String(), "--operation-ttl", ttl.String(), "--url-ttl", "1m", "--session-ttl", ttl.String(), "--expired-ttl", "1s", "--sweep", "300ms")
+	h := newHost(t, "--drain", "200ms", "--file-ttl", ttl.String(), "--operation-ttl", ttl.String(), "--url-ttl", "1m", "--session-ttl", ttl.String(), "--expired-ttl", "1s", "--quarantine", "-1s", "--sweep", "300ms")
 	customers := h.crew(t, 3, ttl)
 	r := harass(t, h, 70, 2, customers)
 
@@ -866,7 +889,7 @@ func TestNothingStays(t *testing.T) {
 		parts := query(t, h.dir, "SELECT count(*) FROM parts")
 		operations := query(t, h.dir, "SELECT count(*) FROM operations")
 		items := query(t, h.dir, "SELECT count(*) FROM items")
-		return fmt.Sprint(files, parts, operations, items, regular(t, filepath.Join(h.dir, "blobs")), regular(t, filepath.Join(h.dir, "scratch")))
+		return fmt.Sprint(files, parts, operations, items, h.contents(t), regular(t, filepath.Join(h.dir, "scratch")))
 	}
 	const nothing = "0 0 0 0 [] []"
 	for deadline := time.Now().Add(time.Minute); left() != nothing && time.Now().Before(deadline); {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/filewright/filewright/upload"
@@ -112,6 +113,40 @@ func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error)
 		return nil, err
 	}
 	return f, nil
+}
+
+// maxKeys is the largest number of keys in one statement.
+const maxKeys = 512
+
+// inKeys returns the right side of "file_key IN" and its arguments, for at most maxKeys
+// keys. Some are repeated, so that there are few different statements.
+func inKeys(keys []string) (list string, args []any) {
+	n := 1
+	for n < len(keys) {
+		n *= 2
+	}
+	for i := range n {
+		args = append(args, keys[min(i, len(keys)-1)])
+	}
+	return values(1, n), args
+}
+
+// GetAll implements [upload.Store].
+func (s *Files) GetAll(ctx context.Context, keys []string) (map[string]*upload.File, error) {
+	files := make(map[string]*upload.File)
+	for some := range slices.Chunk(keys, maxKeys) {
+		list, args := inKeys(some)
+		if err := s.db.each(ctx, func(row scanner) error {
+			f, err := scanFile(row)
+			if err == nil {
+				files[f.Key] = f
+			}
+			return err
+		}, `SELECT `+fileColumns+` FROM files WHERE file_key IN `+list, args...); err != nil {
+			return nil, err
+		}
+	}
+	return files, ctx.Err()
 }
 
 // Update implements [upload.Store].
@@ -266,6 +301,44 @@ func (s *Files) open(ctx context.Context, key string, n int) (page []*upload.Fil
 		return err
 	}, `SELECT `+fileColumns+` FROM files WHERE state = 'open' AND file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
 	return page, err
+}
+
+// NewestReady implements [upload.Store]. It reads all file records.
+func (s *Files) NewestReady(ctx context.Context, n int) (files []*upload.File, err error) {
+	err = s.db.each(ctx, func(row scanner) error {
+		f, err := scanFile(row)
+		files = append(files, f)
+		return err
+	}, `SELECT `+fileColumns+` FROM files WHERE state = 'ready' ORDER BY created_ms DESC LIMIT $1`, n)
+	return files, err
+}
+
+// identitySetting is the setting that holds the identity of the file records.
+const identitySetting = "identity"
+
+// Identity implements [upload.Store].
+func (s *Files) Identity(ctx context.Context) (string, error) {
+	v, err := s.db.Setting(ctx, identitySetting)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(v), err
+}
+
+// ReplaceIdentity implements [upload.Store].
+func (s *Files) ReplaceIdentity(ctx context.Context, old, by string) (string, error) {
+	if old == "" {
+		v, err := s.db.SetSettingOnce(ctx, identitySetting, []byte(by))
+		return string(v), err
+	}
+	var now []byte
+	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		if _, err := t.exec(ctx, `UPDATE settings SET value = $1 WHERE name = $2 AND value = $3`, []byte(by), identitySetting, []byte(old)); err != nil {
+			return err
+		}
+		return t.row(ctx, `SELECT value FROM settings WHERE name = $1`, identitySetting).Scan(&now)
+	})
+	return string(now), err
 }
 
 var _ upload.Store = (*Files)(nil)

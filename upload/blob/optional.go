@@ -134,6 +134,21 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
+// A Mover is a Store that can rename objects.
+type Mover interface {
+	// Move gives an object another key, replacing what is there, in one atomic step.
+	Move(ctx context.Context, from, to string) error
+}
+
+// Move gives an object another key in any store. Without a [Mover] it is copied, by the
+// store itself where that is a [Composer], and then removed as well as possible.
+func Move(ctx context.Context, s Store, from, to string) error {
+	if m, ok := s.(Mover); ok {
+		return m.Move(ctx, from, to)
+	}
+	return Compose(ctx, s, to, []string{from})
+}
+
 // A Sweeper is a Store that may leave temporary files behind when its process
 // dies.
 type Sweeper interface {

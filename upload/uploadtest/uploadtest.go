@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 		f    func(t *testing.T, s upload.Store)
 	}{
 		{"CreateGet", testCreateGet},
+		{"GetAll", testGetAll},
 		{"Missing", testMissing},
 		{"Copies", testCopies},
 		{"Update", testUpdate},
@@ -39,6 +40,8 @@ func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 		{"ExpiredBefore", testExpiredBefore},
 		{"ExpiredBeforeWithChanges", testExpiredBeforeWithChanges},
 		{"OpenSessions", testOpenSessions},
+		{"NewestReady", testNewestReady},
+		{"Identity", testIdentity},
 		{"Context", testContext},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,6 +123,29 @@ func testCreateGet(t *testing.T, s upload.Store) {
 	_, err := s.Create(t.Context(), file("full"))
 	wantErr(t, "Create with a key that there is", err, fs.ErrExist)
 	want(t, s, full)
+}
+
+func testGetAll(t *testing.T, s upload.Store) {
+	if got, err := s.GetAll(t.Context(), nil); len(got) > 0 || err != nil {
+		t.Errorf("GetAll of nothing = %v, %v", got, err)
+	}
+	const n = 1100 // more than a store may ask for at a time
+	var keys []string
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("f%04d", i))
+		if i%100 == 7 {
+			create(t, s, file(keys[i]))
+		}
+	}
+	got, err := s.GetAll(t.Context(), append(keys, keys[7], "", "o'"))
+	if err != nil || len(got) != n/100 {
+		t.Errorf("GetAll = %d records, %v", len(got), err)
+	}
+	for key, f := range got {
+		if !same(f, file(key)) {
+			t.Errorf("GetAll has %s = %+v", key, f)
+		}
+	}
 }
 
 func testMissing(t *testing.T, s upload.Store) {
@@ -564,6 +590,71 @@ func testOpenSessions(t *testing.T, s upload.Store) {
 	}
 }
 
+func testNewestReady(t *testing.T, s upload.Store) {
+	newest := func(n int) (keys []string) {
+		t.Helper()
+		files, err := s.NewestReady(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			keys = append(keys, f.Key)
+		}
+		return keys
+	}
+	if got := newest(3); got != nil {
+		t.Errorf("an empty store has %q", got)
+	}
+	for i, state := range []upload.State{upload.Ready, upload.Open, upload.Ready, upload.Expired, upload.Ready} {
+		f := file(fmt.Sprint("f", i))
+		f.State, f.Created = state, start.Add(time.Duration(i*7%5)*time.Minute) // 0, 2, 4, 1, 3
+		create(t, s, f)
+	}
+	for n, want := range map[int][]string{2: {"f2", "f4"}, 5: {"f2", "f4", "f0"}} {
+		if got := newest(n); !slices.Equal(got, want) {
+			t.Errorf("NewestReady(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func testIdentity(t *testing.T, s upload.Store) {
+	ctx := t.Context()
+	is := func(want string) {
+		t.Helper()
+		if got, err := s.Identity(ctx); got != want || err != nil {
+			t.Errorf("Identity = %q, %v, want %q", got, err, want)
+		}
+	}
+	replace := func(old, by, want string) {
+		t.Helper()
+		if got, err := s.ReplaceIdentity(ctx, old, by); got != want || err != nil {
+			t.Errorf("ReplaceIdentity(%q, %q) = %q, %v, want %q", old, by, got, err, want)
+		}
+		is(want)
+	}
+	is("")
+	var wg sync.WaitGroup
+	won := make([]string, 8)
+	for i := range won {
+		wg.Go(func() {
+			var err error
+			if won[i], err = s.ReplaceIdentity(ctx, "", fmt.Sprint("id", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	is(won[0])
+	if len(slices.Compact(won)) != 1 {
+		t.Errorf("callers got different identities: %q", won)
+	}
+	first := won[0]
+	replace("", "late", first)
+	replace("other", "late", first)
+	replace(first, "second", "second")
+	replace(first, "third", "second")
+}
+
 func testContext(t *testing.T, s upload.Store) {
 	create(t, s, file("a"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -589,6 +680,14 @@ func testContext(t *testing.T, s upload.Store) {
 		last = err
 	}
 	wantErr(t, "OpenSessions", last, context.Canceled)
+	_, err = s.GetAll(ctx, []string{"a"})
+	wantErr(t, "GetAll", err, context.Canceled)
+	_, err = s.NewestReady(ctx, 1)
+	wantErr(t, "NewestReady", err, context.Canceled)
+	_, err = s.Identity(ctx)
+	wantErr(t, "Identity", err, context.Canceled)
+	_, err = s.ReplaceIdentity(ctx, "", "id")
+	wantErr(t, "ReplaceIdentity", err, context.Canceled)
 	want(t, s, file("a"))
 	wantParts(t, s, "a")
 }

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		{"AtomicReplace", testAtomicReplace},
 		{"Concurrent", testConcurrent},
 		{"Compose", testCompose},
+		{"Move", testMove},
 		{"PutFile", testPutFile},
 		{"Sweep", testSweep},
 		{"Assembly", testAssembly},
@@ -578,6 +579,31 @@ func testCompose(t *testing.T, s blob.Store) {
 	}
 	want(t, s, "none", nil)
 	wantErr(t, "Compose to an invalid key", blob.Compose(t.Context(), s, "../x", []string{"whole"}), fs.ErrInvalid)
+}
+
+func testMove(t *testing.T, s blob.Store) {
+	ctx := t.Context()
+	put(t, s, "a/other", []byte("other"))
+	for i, n := range []int{0, 100, 9 << 20} {
+		from, to := fmt.Sprint("a/", i), fmt.Sprintf("b/c/%d/d", i%2) // the last replaces the first
+		put(t, s, from, noise(uint64(n), n))
+		if err := blob.Move(ctx, s, from, to); err != nil {
+			t.Fatalf("Move = %v", err)
+		}
+		wantMissing(t, s, from)
+		want(t, s, to, noise(uint64(n), n))
+	}
+	if got := keys(t, s, ""); !slices.Equal(got, []string{"a/other", "b/c/0/d", "b/c/1/d"}) {
+		t.Errorf("after moves there are %q", got)
+	}
+	wantErr(t, "Move of no object", blob.Move(ctx, s, "a/none", "b/c/0/d"), fs.ErrNotExist)
+	wantErr(t, "Move to an invalid key", blob.Move(ctx, s, "a/other", "../x"), fs.ErrInvalid)
+	want(t, s, "b/c/1/d", noise(100, 100))
+	want(t, s, "a/other", []byte("other"))
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	wantErr(t, "Move", blob.Move(cancelled, s, "a/other", "b/x"), context.Canceled)
+	want(t, s, "a/other", []byte("other"))
 }
 
 func testPutFile(t *testing.T, s blob.Store) {

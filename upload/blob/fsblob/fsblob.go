@@ -518,6 +518,26 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
+// Move implements blob.Mover. The object keeps its time.
+func (s *Store) Move(ctx context.Context, from, to string) error {
+	if err := check(ctx, "move", from); err != nil {
+		return err
+	}
+	if err := check(ctx, "move", to); err != nil {
+		return err
+	}
+	dir, name := place(from)
+	_, err := s.root.Lstat(dir + "/" + name)
+	if err == nil {
+		err = s.rename(dir+"/"+name, to)
+	}
+	if err != nil {
+		return fail("move", from, err)
+	}
+	s.prune(dir)
+	return nil
+}
+
 // Open implements blob.Store. The object also has the methods LocalPath and
 // File.
 func (s *Store) Open(ctx context.Context, key string) (blob.Object, error) {
@@ -752,6 +772,7 @@ var (
 	_ blob.Composer   = (*Store)(nil)
 	_ blob.FilePutter = (*Store)(nil)
 	_ blob.Stager     = (*Store)(nil)
+	_ blob.Mover      = (*Store)(nil)
 	_ blob.Sweeper    = (*Store)(nil)
 
 	_ blob.SpaceTeller = (*Store)(nil)

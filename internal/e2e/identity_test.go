@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// refusesToStart runs the server, which must end with one line, and returns that.
+func refusesToStart(t *testing.T, dir string, flags ...string) string {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-level", "error"}, flags...)...)
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("a start that must be refused: %v\n%s%s", err, &stdout, &stderr)
+	}
+	return stderr.String()
+}
+
+// A start without the database that the files belong to deletes nothing.
+func TestLostDatabase(t *testing.T) {
+	t.Parallel()
+	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
+	s := start(t, dir, noEngines...)
+	key, files := s.key, make(map[string][]byte)
+	for i := range 12 {
+		text := fmt.Appendf(nil, "text %d\n", i)
+		files[s.upload(t, "a.txt", text, 1)] = text
+	}
+	for range 2 {
+		tool(t, binary, "backup", "--data-dir", dir, backup)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	away := t.TempDir()
+	databases, err := filepath.Glob(filepath.Join(dir, "filewright.db*"))
+	if err != nil || len(databases) == 0 {
+		t.Fatal(databases, err)
+	}
+	move := func(from, to string) {
+		t.Helper()
+		for _, path := range databases {
+			name := filepath.Base(path)
+			if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	contents := func() (n int) {
+		t.Helper()
+		paths, err := filepath.Glob(filepath.Join(dir, "blobs", "obj", "=files", "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(paths)
+	}
+	move(dir, away)
+	line := refusesToStart(t, dir, noEngines...)
+	for _, want := range []string{filepath.Join(dir, "filewright.db"), filepath.Join(dir, "blobs"), "identity none", "--adopt"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in: %s", want, line)
+		}
+	}
+	if n := contents(); n != 12 {
+		t.Errorf("%d contents are left, want 12", n)
+	}
+	// The empty database is the operator's choice, and nothing goes at once.
+	s = start(t, dir, append([]string{"--adopt", "--sweep", "10ms"}, noEngines...)...)
+	s.upload(t, "b.txt", []byte("b"), 1)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := contents(); n != 13 || !strings.Contains(s.err.String(), "adopted") {
+		t.Errorf("after --adopt %d contents are left, want 13; log:\n%s", n, s.err)
+	}
+	s = start(t, dir, noEngines...)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	// The right database comes back, and is adopted as well.
+	if databases, err = filepath.Glob(filepath.Join(away, "filewright.db*")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "filewright.db-wal")); err != nil {
+		t.Fatal(err)
+	}
+	move(away, dir)
+	refusesToStart(t, dir, noEngines...)
+	start(t, dir, append([]string{"--adopt"}, noEngines...)...).intact(t, key, files)
+
+	// A backup carries its identity.
+	start(t, backup, noEngines...).intact(t, key, files)
+}
+
+// intact fails unless all files can be downloaded with an API key.
+func (s *server) intact(t *testing.T, key string, files map[string][]byte) {
+	t.Helper()
+	s.key = key
+	for file, text := range files {
+		if got := s.want(t, 200, "", "GET", "/v1/download/"+file, nil).raw; !bytes.Equal(got, text) {
+			t.Errorf("%s is %q, want %q", file, got, text)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package upload
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// IdentityKey is the key of the object that holds the identity of a blob store.
+const IdentityKey = "identity"
+
+// ErrIdentity: the records and the content do not belong together. The error is an
+// [IdentityError].
+var ErrIdentity = errors.New("records and content do not belong together")
+
+// An IdentityError reports that a Store and a blob store do not belong together. It
+// matches [ErrIdentity].
+type IdentityError struct {
+	Records, Content     string // descriptions of both, see [BindOptions]
+	RecordsID, ContentID string // their identities; "" for none
+	Reason               string
+}
+
+// Error names both sides and the reason.
+func (e *IdentityError) Error() string {
+	return fmt.Sprintf("%s (identity %s) and %s (identity %s) do not belong together: %s",
+		e.Records, cmp.Or(e.RecordsID, "none"), e.Content, cmp.Or(e.ContentID, "none"), e.Reason)
+}
+
+// Is reports whether target is [ErrIdentity].
+func (e *IdentityError) Is(target error) bool { return target == ErrIdentity }
+
+// BindOptions configure [Manager.Bind]. The zero value is usable.
+type BindOptions struct {
+	// Adopt gives both sides a new identity, whatever they have. Content without a
+	// record stays where it is for Options.Grace, and in quarantine for the whole time
+	// of Options.Quarantine.
+	Adopt bool
+
+	// Records and Content describe the stores in errors, such as "the database
+	// data/filewright.db" and "the directory data/blobs".
+	Records, Content string
+}
+
+// Bind makes sure that the records and the content belong together, so that a database
+// that is empty, or another one, does not make all content look like waste. Both carry
+// the same random identity, which the first Bind creates. Bind is to be called before
+// the Manager is used. Several processes may call it at the same time.
+//
+// Without an identity on one or both sides, the records must be those of the content:
+// the blob store has content of one of the newest files, or there is neither a file
+// record nor the content of a file. Otherwise the error is an [*IdentityError], and
+// nothing has changed.
+func (m *Manager) Bind(ctx context.Context, o BindOptions) error {
+	o.Records, o.Content = cmp.Or(o.Records, "the record store"), cmp.Or(o.Content, "the blob store")
+	if o.Adopt {
+		return m.adopt(ctx, o)
+	}
+	records, content, err := m.identities(ctx)
+	if err != nil {
+		return err
+	}
+	if content.ID == "" {
+		if records, err = m.claim(ctx, o, records); err != nil {
+			return err
+		}
+		if content, err = m.readIdentity(ctx); err != nil {
+			return err
+		}
+	}
+	if e := compare(records, content); e != nil {
+		e.Records, e.Content = o.Records, o.Content
+		return e
+	}
+	return nil
+}
+
+// compare returns why two identities do not belong together, or nil. The descriptions
+// are left to the caller.
+func compare(records, content identity) *IdentityError {
+	e := &IdentityError{RecordsID: records.ID, ContentID: content.ID}
+	switch {
+	case records.ID == content.ID:
+		return nil
+	case records.ID == "":
+		e.Reason = "the files are those of another database"
+	case content.ID == "":
+		e.Reason = "the identity of the files is missing"
+	default:
+		e.Reason = "the identities differ"
+	}
+	return e
+}
+
+// claim gives a blob store without an identity that of the records, which it creates if
+// there is none.
+func (m *Manager) claim(ctx context.Context, o BindOptions, records identity) (identity, error) {
+	if reason, err := m.foreign(ctx); err != nil || reason != "" {
+		if err == nil {
+			err = &IdentityError{Records: o.Records, Content: o.Content, RecordsID: records.ID, Reason: reason}
+		}
+		return records, err
+	}
+	if records.ID == "" {
+		id, err := m.newID()
+		if err != nil {
+			return records, err
+		}
+		// Of several processes that start at the same time one wins.
+		if records, err = m.replaceIdentity(ctx, "", identity{ID: id}); err != nil {
+			return records, err
+		}
+	}
+	// A process with other records may have been first.
+	if content, err := m.readIdentity(ctx); err != nil || content.ID != "" {
+		return records, err
+	}
+	return records, m.writeIdentity(ctx, records)
+}
+
+// foreign returns why the content cannot be that of the records, judging by both, or "".
+func (m *Manager) foreign(ctx context.Context) (reason string, err error) {
+	const enough = 20 // some content may be lost
+	newest, err := m.store.NewestReady(ctx, enough)
+	if err != nil {
+		return "", fmt.Errorf("newest files: %w", err)
+	}
+	for _, f := range newest {
+		_, err := blob.Stat(ctx, m.blobs, f.Object)
+		if err == nil {
+			return "", nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("look for content: %w", err)
+		}
+	}
+	if len(newest) > 0 {
+		return "the content of the newest files is not there", nil
+	}
+	for _, err := range m.blobs.List(ctx, objectPrefix) {
+		if err != nil {
+			return "", fmt.Errorf("list content: %w", err)
+		}
+		return "there are files, but no record of any", nil
+	}
+	return "", nil
+}
+
+// adopt gives both sides a new identity.
+func (m *Manager) adopt(ctx context.Context, o BindOptions) error {
+	records, content, err := m.identities(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := m.newID()
+	if err != nil {
+		return err
+	}
+	old := records
+	if records, err = m.replaceIdentity(ctx, old.text, identity{ID: id, Adopted: m.now()}); err != nil {
+		return err
+	}
+	m.log.Warn("the files are adopted: content without a record will be removed",
+		"records", o.Records, "old_identity", old.ID, "content", o.Content, "old_content_identity", content.ID, "identity", records.ID, "not_before", records.Adopted.Add(m.opts.Grace))
+	// Another process may adopt them at the same time. What the records say counts.
+	for {
+		if err := m.writeIdentity(ctx, records); err != nil {
+			return err
+		}
+		now, content, err := m.identities(ctx)
+		if err != nil || compare(now, content) == nil {
+			return err
+		}
+		records = now
+	}
+}
+
+// An identity tells a pair of stores from others.
+type identity struct {
+	ID      string    `json:"id"`
+	Adopted time.Time `json:"adopted,omitzero"` // when an operator said that they belong together
+	text    string    // as it is stored; "" for none
+}
+
+func parseIdentity(text string) (i identity, err error) {
+	if text == "" {
+		return i, nil
+	}
+	if err := json.Unmarshal([]byte(text), &i); err != nil || i.ID == "" {
+		return i, fmt.Errorf("the identity is damaged: %.100q", text)
+	}
+	i.text = text
+	return i, nil
+}
+
+func (i identity) String() string {
+	text, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // a time that time.Now returned
+	}
+	return string(text)
+}
+
+// identities returns those of the records and of the content.
+func (m *Manager) identities(ctx context.Context) (records, content identity, err error) {
+	// The records get theirs first. So another process that is between the two cannot
+	// make it look as if only the content had one.
+	if content, err = m.readIdentity(ctx); err != nil {
+		return records, content, err
+	}
+	text, err := m.store.Identity(ctx)
+	if err == nil {
+		records, err = parseIdentity(text)
+	}
+	if err != nil {
+		err = fmt.Errorf("identity of the records: %w", err)
+	}
+	return records, content, err
+}
+
+func (m *Manager) replaceIdentity(ctx context.Context, old string, by identity) (identity, error) {
+	text, err := m.store.ReplaceIdentity(ctx, old, by.String())
+	if err == nil {
+		by, err = parseIdentity(text)
+	}
+	if err != nil {
+		return by, fmt.Errorf("identity of the records: %w", err)
+	}
+	return by, nil
+}
+
+// readIdentity returns the identity of the content.
+func (m *Manager) readIdentity(ctx context.Context) (identity, error) {
+	text, err := readSmall(ctx, m.blobs, IdentityKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return identity{}, nil
+	}
+	if err == nil {
+		var i identity
+		if i, err = parseIdentity(string(text)); err == nil {
+			return i, nil
+		}
+	}
+	return identity{}, fmt.Errorf("identity of the content: %w", err)
+}
+
+func readSmall(ctx context.Context, s blob.Store, key string) ([]byte, error) {
+	o, err := s.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	return io.ReadAll(io.LimitReader(blob.NewReader(o), 4096))
+}
+
+func (m *Manager) writeIdentity(ctx context.Context, i identity) error {
+	if err := m.blobs.Put(ctx, IdentityKey, bytes.NewReader([]byte(i.text)), int64(len(i.text))); err != nil {
+		return fmt.Errorf("identity of the content: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// An orphan is something in the blob store that no record needs.
+type orphan struct {
+	file   string // key of the file whose record would need it
+	needed func(*File) bool
+	remove func(context.Context) error
+}
+
+// Orphans are what one look through the blob store finds.
+type orphans struct {
+	all   int // objects, needed or not; parts of one file count as one
+	found int // of them those that no record needs, but for those of before an adoption
+	list  []orphan
+}
+
+// maxOrphans bounds how many orphans are held and removed at a time. The next sweep
+// finds the others.
+const maxOrphans = 100_000
+
+// sweepOrphans removes content made before t that no record knows.
+func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
+	records, content, err := m.identities(ctx)
+	if err != nil {
+		return fmt.Errorf("sweep content: %w", err)
+	}
+	if e := compare(records, content); e != nil {
+		e.Records, e.Content = "the record store", "the blob store"
+		m.log.Error("content is not swept", "err", e)
+		return nil
+	}
+	var errs []error
+	removed, err := blob.Sweep(ctx, m.blobs, t)
+	errs = append(errs, err, m.sweepQuarantine(ctx, records.Adopted))
+	if !m.now().Before(records.Adopted.Add(m.opts.Grace)) { // until then the operator may find that it was an error
+		n, err := m.removeOrphans(ctx, t, records.Adopted)
+		removed += n
+		errs = append(errs, err)
+	}
+	if removed > 0 {
+		m.log.Info("content without record removed", "count", removed)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("sweep content: %w", err)
+	}
+	return nil
+}
+
+// SweepRefused returns how many objects without a record the last sweep did not remove
+// because they were too many, see Options.SweepShare.
+func (m *Manager) SweepRefused() int64 { return m.refused.Load() }
+
+// removeOrphans removes what was made before t, unless it is too much. What was made
+// before an adoption does not count: the operator has decided about it.
+func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (removed int, err error) {
+	o, err := m.findOrphans(ctx, t, adopted)
+	if err != nil {
+		return 0, err // and the share is not known
+	}
+	if o.found > m.opts.SweepCount && float64(o.found) > m.opts.SweepShare*float64(o.all) {
+		m.refused.Store(int64(o.found))
+		m.log.Error("content is not swept: too much of it has no record, nothing was removed", "without_record", o.found, "objects", o.all,
+			"hint", "refserver check compares records and content; refserver serve --adopt removes content without a record nevertheless")
+		return 0, nil
+	}
+	m.refused.Store(0)
+	var errs []error
+	for _, x := range o.list {
+		// Finding the others has taken its time.
+		f, err := m.store.Get(ctx, x.file)
+		if err == nil && x.needed(f) {
+			continue
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			if err = x.remove(ctx); err == nil {
+				removed++
+			}
+		}
+		if ctx.Err() != nil {
+			return removed, ctx.Err()
+		}
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// findOrphans looks through the blob store.
+func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orphans, error) {
+	o := new(orphans)
+	add := func(i blob.Info, f *File, counts bool, x orphan) {
+		if counts {
+			o.all++
+		}
+		if !i.ModTime.Before(t) || f != nil && x.needed(f) {
+			return
+		}
+		if counts && !i.ModTime.Before(adopted) {
+			o.found++
+		}
+		if len(o.list) < maxOrphans {
+			o.list = append(o.list, x)
+		}
+	}
+	isOpen := func(f *File) bool { return f.State == Open }
+
+	objects := m.withRecords(ctx, m.blobs.List(ctx, objectPrefix), func(key string) string { return strings.TrimPrefix(key, objectPrefix) })
+	for c, err := range objects {
+		if err != nil {
+			return nil, err
+		}
+		add(c.Info, c.record, true, orphan{c.file, func(f *File) bool { return needs(f, c.Key) },
+			func(ctx context.Context) error { _, err := m.Quarantine(ctx, c.Key); return err }})
+	}
+	last := ""
+	parts := m.withRecords(ctx, m.blobs.List(ctx, blob.PartsPrefix), func(key string) string {
+		id, _, _ := strings.Cut(strings.TrimPrefix(key, blob.PartsPrefix), "/")
+		return id
+	})
+	for c, err := range parts {
+		if err != nil {
+			return nil, err
+		}
+		add(c.Info, c.record, c.file != last, orphan{c.file, isOpen, func(ctx context.Context) error { return m.blobs.Delete(ctx, c.Key) }})
+		last = c.file
+	}
+	if s, ok := m.blobs.(blob.Stager); ok {
+		for c, err := range m.withRecords(ctx, s.ListStaged(ctx), func(id string) string { return id }) {
+			if err != nil {
+				return nil, err
+			}
+			add(c.Info, c.record, true, orphan{c.file, isOpen, func(ctx context.Context) error { return s.AbortStaged(ctx, c.Key) }})
+		}
+	}
+	if d, ok := m.blobs.(blob.DirectUploader); ok {
+		for u, err := range d.ListDirect(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			x := orphan{strings.TrimPrefix(u.Key, objectPrefix), func(f *File) bool { return isOpen(f) && f.UploadID == u.ID },
+				func(ctx context.Context) error { return d.AbortDirect(ctx, u) }}
+			f, err := m.store.Get(ctx, x.file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			add(blob.Info{ModTime: u.Begun}, f, true, x)
+		}
+	}
+	return o, ctx.Err()
+}
+
+// needs reports whether an object is the content of a file.
+func needs(f *File, object string) bool { return f.State != Expired && f.Object == object }
+
+// A stored is something in the blob store with the record of its file.
+type stored struct {
+	blob.Info
+	file   string // key of the record
+	record *File  // nil: none
+}
+
+// withRecords yields what a list yields, and reads the records of many at a time.
+func (m *Manager) withRecords(ctx context.Context, list iter.Seq2[blob.Info, error], file func(key string) string) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		var page []stored
+		flush := func() bool {
+			keys := make([]string, len(page))
+			for i, c := range page {
+				keys[i] = c.file
+			}
+			records, err := m.store.GetAll(ctx, keys)
+			if err != nil {
+				yield(stored{}, fmt.Errorf("file records: %w", err))
+				return false
+			}
+			for _, c := range page {
+				c.record = records[c.file]
+				if !yield(c, nil) {
+					return false
+				}
+			}
+			page = page[:0]
+			return true
+		}
+		for i, err := range list {
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			page = append(page, stored{Info: i, file: file(i.Key)})
+			if len(page) == batchSize && !flush() {
+				return
+			}
+		}
+		if len(page) > 0 {
+			flush()
+		}
+	}
+}
+
+// batchSize is how many records are read or changed at a time.
+const batchSize = 500
