@@ -57,7 +57,7 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 	}
 	list := make([]blob.AssembledPart, len(stored))
 	for i, p := range stored {
-		list[i] = blob.AssembledPart{Number: p.Number, Size: p.Size, Staged: p.Staged}
+		list[i] = p.assembled()
 	}
 	if err := m.assembly(f).Commit(ctx, f.Object, list); err != nil {
 		return nil, false, fmt.Errorf("complete upload: %w", err)

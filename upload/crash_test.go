@@ -123,10 +123,6 @@ func (s crashStore) AddPart(ctx context.Context, key string, p upload.Part) erro
 	return s.c.step(func(bool) error { return s.Store.AddPart(ctx, key, p) })
 }
 
-func (s crashStore) DropPart(ctx context.Context, key string, n int) error {
-	return s.c.step(func(bool) error { return s.Store.DropPart(ctx, key, n) })
-}
-
 // A client sends each part of a list until it is acknowledged, one part twice,
 // and completes the upload. It remembers what was acknowledged across crashes.
 type client struct {

@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/filewright/filewright/upload"
@@ -193,6 +195,40 @@ func TestDirectSize(t *testing.T) {
 		}
 	}
 	e.send(urls[0], noise(10))
+}
+
+// A direct part that is sent again and fails leaves the earlier one.
+func TestDirectPartAgainFails(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, openBucket(t, false), upload.Options{})
+	f, urls := e.start(11*mib, 2)
+	parts := [][]byte{noise(6 * mib), noise(5 * mib)}
+	etags := []string{e.send(urls[0], parts[0]), e.send(urls[1], parts[1])}
+	for name, again := range map[string]struct {
+		body io.Reader
+		md5  string
+	}{
+		"wrong digest": {bytes.NewReader(noise(6*mib + 1)[1:]), "AAAAAAAAAAAAAAAAAAAAAA=="},
+		"broken":       {io.MultiReader(bytes.NewReader(noise(3*mib)), iotest.ErrReader(errStore)), ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, urls[0].String(), again.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = 6 * mib
+		if again.md5 != "" {
+			req.Header.Set("Content-MD5", again.md5)
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			if resp.Body.Close(); resp.StatusCode == http.StatusOK {
+				t.Errorf("the bucket takes a part: %s", name)
+			}
+		}
+	}
+	done, _, err := e.Complete(t.Context(), "alice", f.Key, "", "", list(etags...))
+	if err != nil || !bytes.Equal(e.content(done), slices.Concat(parts...)) {
+		t.Errorf("Complete = %+v, %v", done, err)
+	}
 }
 
 func TestDirectIdempotent(t *testing.T) {

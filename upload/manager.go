@@ -16,8 +16,8 @@
 // # Durability
 //
 // A part is recorded when its bytes are durable, and PutPart returns after that.
-// A part that is sent again first loses its record, because it is overwritten
-// in place: if that is interrupted the part is missing and must be sent again.
+// A part that is sent again is stored beside the earlier one and takes its place in the
+// record in one step: until then, and if that fails, the earlier one counts.
 //
 // Complete makes the object first, in one atomic step, and then marks the record
 // Ready. An Open session that has an object was therefore interrupted between

@@ -147,19 +147,6 @@ func (s *MemStore) AddPart(ctx context.Context, key string, p Part) error {
 	return nil
 }
 
-// DropPart implements [Store].
-func (s *MemStore) DropPart(ctx context.Context, key string, number int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.files[key]; f != nil {
-		delete(f.parts, number)
-	}
-	return nil
-}
-
 // Parts implements [Store].
 func (s *MemStore) Parts(ctx context.Context, key string) ([]Part, error) {
 	if err := ctx.Err(); err != nil {

@@ -124,6 +124,7 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 			func(ctx context.Context) error { _, err := m.Quarantine(ctx, c.Key); return err }})
 	}
 	last := ""
+	s, staging := m.blobs.(blob.Stager) // has an area for each upload, which counts
 	parts := m.withRecords(ctx, m.blobs.List(ctx, blob.PartsPrefix), func(key string) string {
 		id, _, _ := strings.Cut(strings.TrimPrefix(key, blob.PartsPrefix), "/")
 		return id
@@ -132,10 +133,10 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 		if err != nil {
 			return nil, err
 		}
-		add(c.Info, c.record, c.file != last, orphan{c.file, isOpen, func(ctx context.Context) error { return m.blobs.Delete(ctx, c.Key) }})
+		add(c.Info, c.record, !staging && c.file != last, orphan{c.file, isOpen, func(ctx context.Context) error { return m.blobs.Delete(ctx, c.Key) }})
 		last = c.file
 	}
-	if s, ok := m.blobs.(blob.Stager); ok {
+	if staging {
 		for c, err := range m.withRecords(ctx, s.ListStaged(ctx), func(id string) string { return id }) {
 			if err != nil {
 				return nil, err

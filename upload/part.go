@@ -28,8 +28,8 @@ type PutOptions struct {
 // without quotes. Nothing of the body is read before the URL, the size and the
 // state of the session are found to be right.
 //
-// A part may be sent again until the session is completed; the last one counts.
-// Two bodies for the same part are stored one after the other.
+// A part may be sent again until the session is completed; the last one that was
+// acknowledged counts. Two bodies for the same part are stored one after the other.
 func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.Reader, o PutOptions) (etag string, err error) {
 	t, err := m.signer.verify(method, u, m.now())
 	if err != nil {
@@ -53,48 +53,94 @@ func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.R
 	}
 	defer m.arriving.remove(t.key, t.part)
 
-	b := newBody(r)
-	defer b.digest.close()
-	a := m.assembly(f)
-	p, err := a.WritePart(ctx, t.part, b, o.Size)
-	if err := b.check(ctx, t.part, o.Size, p.Size, err); err != nil {
+	p, err := m.writePart(ctx, m.assembly(f), t.part, old, r, o, digest)
+	if err != nil {
 		return "", err
 	}
-	if err != nil {
-		return "", fmt.Errorf("store part %d: %w", t.part, err)
+	if err := m.recordPart(ctx, f, old, p); err != nil {
+		return "", err
 	}
-	if digest != nil && *digest != b.sum() {
-		return "", &Error{Kind: ErrDigest, Part: t.part, Message: fmt.Sprintf("part %d is not what Content-MD5 says", t.part)}
-	}
+	return p.ETag, nil
+}
 
-	etag = b.etag()
-	err = m.store.AddPart(ctx, f.Key, Part{Number: t.part, ETag: etag, Size: p.Size, Staged: p.Staged})
-	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
-		m.dropPart(ctx, a, t.part, !p.Staged)
-		return "", errNotFound()
+// writePart stores a body, beside the part old if there is one, and checks it.
+func (m *Manager) writePart(ctx context.Context, a *blob.Assembly, n int, old *Part, r io.Reader, o PutOptions, digest *[md5.Size]byte) (p Part, err error) {
+	b := newBody(r)
+	defer b.digest.close()
+	var w blob.AssembledPart
+	if old == nil {
+		w, err = a.WritePart(ctx, n, b, o.Size)
+	} else {
+		w, err = a.ReplacePart(ctx, old.assembled(), b, o.Size)
 	}
+	written := err == nil
+	fault := b.check(ctx, n, o.Size, w.Size, err)
+	switch {
+	case fault != nil:
+		err = fault
+	case err != nil:
+		err = fmt.Errorf("store part %d: %w", n, err)
+	case digest != nil && *digest != b.sum():
+		err = &Error{Kind: ErrDigest, Part: n, Message: fmt.Sprintf("part %d is not what Content-MD5 says", n)}
+	}
+	p = Part{Number: n, Size: w.Size, Staged: w.Staged, Revision: w.Revision}
 	if err != nil {
-		return "", fmt.Errorf("record part %d: %w", t.part, err)
+		if written && old != nil {
+			m.dropPart(ctx, a, p)
+		}
+		return Part{}, err
 	}
-	m.dropPart(ctx, a, t.part, p.Staged && old != nil && !old.Staged)
-	return etag, nil
+	p.ETag = b.etag()
+	return p, nil
+}
+
+// recordPart records a part that was stored, in place of old if that is not nil.
+func (m *Manager) recordPart(ctx context.Context, f *File, old *Part, p Part) error {
+	a := m.assembly(f)
+	if old != nil {
+		// The session may have been completed with the old part, or is just being.
+		unlock, err := m.lock(ctx, f.Key)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		now, err := m.store.Get(ctx, f.Key)
+		if err == nil && now.State != Open {
+			m.dropPart(ctx, a, p)
+			return errComplete(p.Number)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("file record: %w", err)
+		}
+	}
+	err := m.store.AddPart(ctx, f.Key, p)
+	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+		m.dropPart(ctx, a, p)
+		return errNotFound()
+	}
+	if err != nil { // it may be recorded
+		return fmt.Errorf("record part %d: %w", p.Number, err)
+	}
+	if old != nil {
+		m.dropPart(ctx, a, *old)
+	}
+	return nil
+}
+
+func errComplete(part int) error {
+	return &Error{Kind: ErrConflict, Part: part, Message: "the upload is already complete"}
 }
 
 // dropPart removes the object of a part that is not needed.
-func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, n int, needed bool) {
-	if !needed {
-		return
-	}
-	if err := a.DropPart(context.WithoutCancel(ctx), n); err != nil {
+func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, p Part) {
+	if err := a.DropPart(context.WithoutCancel(ctx), p.assembled()); err != nil {
 		m.log.Warn("content of a part not removed", "error", err)
 	}
 }
 
-// beginPart checks whether a part may be written, and forgets the one that will
-// be overwritten. old is that one, or nil.
+// beginPart checks whether a part may be written. old is the one that it replaces, or
+// nil.
 func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File, old *Part, err error) {
-	// Until the record of the old part is gone the session must not be
-	// completed. After that it cannot be.
 	unlock, err := m.lock(ctx, t.key)
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +159,7 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 		return nil, nil, err
 	}
 	if f.State != Open {
-		return nil, nil, &Error{Kind: ErrConflict, Part: t.part, Message: "the upload is already complete"}
+		return nil, nil, errComplete(t.part)
 	}
 	parts, err := m.store.Parts(ctx, f.Key)
 	if err != nil {
@@ -140,11 +186,6 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 	}
 	if err := m.room(ctx, size); err != nil {
 		return nil, nil, fmt.Errorf("store part %d: %w", t.part, err)
-	}
-	if old != nil {
-		if err := m.store.DropPart(ctx, f.Key, t.part); err != nil {
-			return nil, nil, fmt.Errorf("drop part record: %w", err)
-		}
 	}
 	m.arriving.add(t.key, t.part, size)
 	return f, old, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/filewright/filewright/upload/blob"
 )
 
 // A State is the state of a [File].
@@ -47,10 +49,15 @@ type File struct {
 
 // A Part records one part that has arrived.
 type Part struct {
-	Number int    // from 1
-	ETag   string // hex MD5 of the bytes, without quotes
-	Size   int64  // bytes
-	Staged bool   // in place in the staging area (see blob.Stager); else an object of its own
+	Number   int    // from 1
+	ETag     string // hex MD5 of the bytes, without quotes
+	Size     int64  // bytes
+	Staged   bool   // in place in the staging area (see blob.Stager); else an object of its own
+	Revision int    // of that object, see blob.AssembledPart
+}
+
+func (p Part) assembled() blob.AssembledPart {
+	return blob.AssembledPart{Number: p.Number, Size: p.Size, Staged: p.Staged, Revision: p.Revision}
 }
 
 // A Store keeps the records. Implementations must be safe for concurrent use.
@@ -77,10 +84,8 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 
 	// AddPart records a part that has arrived, replacing one of the same
-	// number. DropPart forgets a part; it is not an error if there is none.
-	// Parts returns them by number.
+	// number. Parts returns them by number.
 	AddPart(ctx context.Context, key string, p Part) error
-	DropPart(ctx context.Context, key string, number int) error
 	Parts(ctx context.Context, key string) ([]Part, error)
 
 	// ExpiredBefore yields the records whose Expires is set and before t, in

@@ -197,21 +197,13 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		// Selected from files, so that nothing is inserted if there is none.
 		// WHERE also tells SQLite where ON CONFLICT belongs.
-		n, err := t.exec(ctx, `INSERT INTO parts (file_key, number, etag, size, staged)
-			SELECT file_key, $2, $3, $4, $5 FROM files WHERE file_key = $1
-			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged`,
-			key, p.Number, p.ETag, p.Size, staged)
+		n, err := t.exec(ctx, `INSERT INTO parts (file_key, number, etag, size, staged, revision)
+			SELECT file_key, $2, $3, $4, $5, $6 FROM files WHERE file_key = $1
+			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged, revision = excluded.revision`,
+			key, p.Number, p.ETag, p.Size, staged, p.Revision)
 		if err == nil && n == 0 {
 			err = missing("file", key)
 		}
-		return err
-	})
-}
-
-// DropPart implements [upload.Store].
-func (s *Files) DropPart(ctx context.Context, key string, number int) error {
-	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		_, err := t.exec(ctx, `DELETE FROM parts WHERE file_key = $1 AND number = $2`, key, number)
 		return err
 	})
 }
@@ -224,10 +216,10 @@ func (s *Files) Parts(ctx context.Context, key string) (parts []upload.Part, err
 		}
 		return t.each(ctx, func(row scanner) error {
 			var p upload.Part
-			err := row.Scan(&p.Number, &p.ETag, &p.Size, (*flag)(&p.Staged))
+			err := row.Scan(&p.Number, &p.ETag, &p.Size, (*flag)(&p.Staged), &p.Revision)
 			parts = append(parts, p)
 			return err
-		}, `SELECT number, etag, size, staged FROM parts WHERE file_key = $1 ORDER BY number`, key)
+		}, `SELECT number, etag, size, staged, revision FROM parts WHERE file_key = $1 ORDER BY number`, key)
 	})
 	if err != nil {
 		return nil, err

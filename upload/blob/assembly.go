@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"strconv"
 )
 
@@ -12,6 +14,9 @@ import (
 // a [Stager] a part is written to its place in the object at once, and finishing
 // moves no bytes. In any other store parts are objects "parts/<ID>/<number>",
 // which are joined in the end by [Compose].
+//
+// A part that is sent again does not touch what it replaces until the caller knows that
+// it is good: see [Assembly.ReplacePart].
 //
 // The client chooses the sizes of the parts, so that only the usual layout can
 // be known in advance: Parts equal ones, the last of which may be shorter, and
@@ -31,9 +36,10 @@ type Assembly struct {
 
 // An AssembledPart says where a part is.
 type AssembledPart struct {
-	Number int
-	Size   int64 // bytes
-	Staged bool  // in the staging area; else an object of its own
+	Number   int
+	Size     int64 // bytes
+	Staged   bool  // in the staging area; else an object of its own
+	Revision int   // of that object; 0 unless it replaces another part
 }
 
 // Slot returns the place of part n in the usual layout. size is 0 if the object
@@ -59,30 +65,45 @@ func (a *Assembly) Begin(ctx context.Context) error {
 	return nil
 }
 
-// WritePart stores part n, which replaces an earlier one. It reads no more than
+// WritePart stores part n, over one that is there. It reads no more than
 // size bytes of r; a size of -1 means that it is not known, and then no more
 // than the part's slot. What it returns is durable. If r ends early then either
 // the part is smaller or there is an error that matches io.ErrUnexpectedEOF.
 func (a *Assembly) WritePart(ctx context.Context, n int, r io.Reader, size int64) (AssembledPart, error) {
-	p := AssembledPart{Number: n, Size: size}
 	off, slot := a.Slot(n)
 	if size < 0 {
-		p.Size = slot
+		size = slot
 	}
 	s, ok := a.Store.(Stager)
-	if !ok || p.Size > slot {
-		return p, a.Store.Put(ctx, a.object(n), r, p.Size)
+	if !ok || size > slot {
+		return a.putPart(ctx, AssembledPart{Number: n, Size: size}, r)
 	}
-	p.Staged = true
-	var err error
-	p.Size, err = s.WriteStaged(ctx, a.ID, off, r, p.Size)
-	return p, err
+	size, err := s.WriteStaged(ctx, a.ID, off, r, size)
+	return AssembledPart{Number: n, Size: size, Staged: true}, err
 }
 
-// DropPart removes what [Assembly.WritePart] has stored of part n outside of
-// the staging area. It is not an error if there is nothing.
-func (a *Assembly) DropPart(ctx context.Context, n int) error {
-	return a.Store.Delete(ctx, a.object(n))
+// ReplacePart is like WritePart, but leaves the part old of the same number as it is.
+// Either can be committed; the other is for the caller to drop. The new one is always an
+// object of its own, with a random revision, so that also a caller that should have been
+// kept from it overwrites nothing.
+func (a *Assembly) ReplacePart(ctx context.Context, old AssembledPart, r io.Reader, size int64) (AssembledPart, error) {
+	if size < 0 {
+		_, size = a.Slot(old.Number)
+	}
+	return a.putPart(ctx, AssembledPart{Number: old.Number, Size: size, Revision: 1 + rand.IntN(math.MaxInt32)}, r)
+}
+
+func (a *Assembly) putPart(ctx context.Context, p AssembledPart, r io.Reader) (AssembledPart, error) {
+	return p, a.Store.Put(ctx, a.object(p), r, p.Size)
+}
+
+// DropPart removes a part, unless it is in the staging area, where it is removed with
+// the rest. It is not an error if there is none.
+func (a *Assembly) DropPart(ctx context.Context, p AssembledPart) error {
+	if p.Staged {
+		return nil
+	}
+	return a.Store.Delete(ctx, a.object(p))
 }
 
 // Commit makes the object of parts, which must be in order, and removes
@@ -96,7 +117,7 @@ func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart
 			if p.Staged {
 				pieces[i].Off, _ = a.Slot(p.Number)
 			} else {
-				pieces[i].Key = a.object(p.Number)
+				pieces[i].Key = a.object(p)
 			}
 		}
 		return s.CommitStaged(ctx, a.ID, key, pieces)
@@ -106,7 +127,7 @@ func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart
 		if p.Staged {
 			return fmt.Errorf("part %d is staged, but the store has no staging area: %w", p.Number, errors.ErrUnsupported)
 		}
-		keys[i] = a.object(p.Number)
+		keys[i] = a.object(p)
 	}
 	return Compose(ctx, a.Store, key, keys)
 }
@@ -136,4 +157,10 @@ func (a *Assembly) Abort(ctx context.Context) error {
 // next element of the key is the ID.
 const PartsPrefix = "parts/"
 
-func (a *Assembly) object(n int) string { return PartsPrefix + a.ID + "/" + strconv.Itoa(n) }
+func (a *Assembly) object(p AssembledPart) string {
+	key := PartsPrefix + a.ID + "/" + strconv.Itoa(p.Number)
+	if p.Revision > 0 {
+		key += "." + strconv.Itoa(p.Revision)
+	}
+	return key
+}

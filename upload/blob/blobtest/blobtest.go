@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		{"Sweep", testSweep},
 		{"Assembly", testAssembly},
 		{"AssemblyRandom", testAssemblyRandom},
+		{"AssemblyReplace", testAssemblyReplace},
 		{"AssemblyAbort", testAssemblyAbort},
 		{"Stager", testStager},
 	} {
@@ -786,13 +787,11 @@ func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 				unknown = -1
 			}
 			old := p
-			if p, err = a.WritePart(t.Context(), i+1, r, unknown); err != nil || p.Number != i+1 || p.Size != int64(n) || r.Len() != 4 {
+			if p, err = a.ReplacePart(t.Context(), old, r, unknown); err != nil || p.Number != i+1 || p.Size != int64(n) || r.Len() != 4 {
 				t.Errorf("part %d = %+v, %v, %d bytes unread; want %d bytes", i+1, p, err, r.Len(), n)
 			}
-			if p.Staged && !old.Staged {
-				if err := a.DropPart(t.Context(), i+1); err != nil {
-					t.Error(err)
-				}
+			if err := a.DropPart(t.Context(), old); err != nil {
+				t.Error(err)
 			}
 			parts[i] = p
 		})
@@ -819,6 +818,57 @@ func noLeftovers(t *testing.T, s blob.Store, id string) {
 			if err != nil || i.Key == id {
 				t.Errorf("staging area is left: %+v, %v", i, err)
 			}
+		}
+	}
+}
+
+// A part that is sent again, well or not, leaves the earlier one as it is.
+func testAssemblyReplace(t *testing.T, s blob.Store) {
+	ctx := t.Context()
+	broken := errors.New("broken pipe")
+	for _, sizes := range [][2]int{{3000, 3000}, {4000, 2000}} { // in its slot, larger than that
+		for _, final := range []string{"first", "second", "third"} {
+			id := fmt.Sprint(final, sizes[0])
+			a := &blob.Assembly{Store: s, ID: id, Size: 6000, Parts: 2}
+			if err := a.Begin(ctx); err != nil {
+				t.Fatal(err)
+			}
+			var kept [2]blob.AssembledPart
+			for i, n := range sizes {
+				var err error
+				if kept[i], err = a.WritePart(ctx, i+1, bytes.NewReader(noise(1, n)), int64(n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			commit, data := kept[0], noise(1, sizes[0])
+			old := kept[0]
+			for seed, attempt := range []string{"second", "third"} {
+				fresh := noise(uint64(seed+5), sizes[0])
+				_, err := a.ReplacePart(ctx, old, io.MultiReader(bytes.NewReader(fresh[:2000]), iotest.ErrReader(broken)), int64(len(fresh)))
+				wantErr(t, "ReplacePart by a broken reader", err, broken)
+				_, err = a.ReplacePart(ctx, old, bytes.NewReader(fresh[:2000]), int64(len(fresh)))
+				wantErr(t, "ReplacePart by a short reader", err, io.ErrUnexpectedEOF)
+				p, err := a.ReplacePart(ctx, old, bytes.NewReader(fresh), int64(len(fresh)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if final != "first" {
+					if err := a.DropPart(ctx, old); err != nil {
+						t.Fatal(err)
+					}
+					old, commit, data = p, p, fresh
+				} else if err := a.DropPart(ctx, p); err != nil {
+					t.Fatal(err)
+				}
+				if attempt == final {
+					break
+				}
+			}
+			if err := a.Commit(ctx, "files/"+id, []blob.AssembledPart{commit, kept[1]}); err != nil {
+				t.Fatal(err)
+			}
+			want(t, s, "files/"+id, append(data, noise(1, sizes[1])...))
+			noLeftovers(t, s, id)
 		}
 	}
 }
