@@ -76,13 +76,17 @@ func (s *Service) embedding(h http.Header) {
 	}
 }
 
-// redirect sends who asks for a file to where the store has it. It returns false
-// if the store has no links, or if the answer is an error that Open finds too.
+// redirect sends who asks for a file to where the store has it, or answers why it
+// cannot. It returns false if the store has no links.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
 	f, link, err := s.uploads.Link(r.Context(), owner, f.Key, blob.LinkOptions{
 		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),
 	})
-	if err != nil || link == nil {
+	if err != nil {
+		s.fail(w, r, err)
+		return true
+	}
+	if link == nil {
 		return false
 	}
 	h := w.Header()

@@ -205,6 +205,7 @@ var errorMap = []struct {
 	{upload.ErrDigest, 400, "invalid_request", "", "Content-MD5", 0},
 	{upload.ErrIncomplete, 409, "upload_incomplete", "", "", 0},
 	{upload.ErrExpired, 410, "expired", "the file or upload has expired and was deleted", "", 0},
+	{upload.ErrContentLost, 410, "content_lost", "", "", 0},
 	{upload.ErrInvalid, 400, "invalid_request", "", "", 0},
 	{blob.ErrPart, 400, "missing_part", "", "parts", 0},
 	{errors.ErrUnsupported, 400, "unsupported_operation", "", "action", 0},

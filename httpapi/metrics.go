@@ -79,6 +79,13 @@ func (m *metrics) watchSweep(refused func() int64) {
 		func() float64 { return float64(refused()) }))
 }
 
+// watchContents adds the counter of contents that were found lost.
+func (m *metrics) watchContents(lost func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "filewright_content_lost_total", Help: "Files whose content was found missing or of the wrong size; each file counts once for each process."},
+		func() float64 { return float64(lost()) }))
+}
+
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/upload"
 )
 
 // sampleActions have all kinds of parameters, and two have the same name.
@@ -400,7 +401,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	want := map[string]int{
 		"invalid_request": 400, "missing_part": 400, "part_order": 400, "part_etag": 400, "size_mismatch": 400, "unsupported_operation": 400,
 		"unauthorized": 401, "forbidden": 403, "invalid_signature": 403, "url_expired": 403, "not_found": 404, "method_not_allowed": 405, "request_timeout": 408,
-		"conflict": 409, "upload_incomplete": 409, "expired": 410, "too_large": 413, "unsupported_media_type": 415,
+		"conflict": 409, "upload_incomplete": 409, "expired": 410, "content_lost": 410, "too_large": 413, "unsupported_media_type": 415,
 		"rate_limit_exceeded": 429, "quota_exceeded": 429, "queue_full": 429, "internal_error": 500, "unavailable": 503, "insufficient_storage": 507, "invalid_range": 416,
 	}
 	got := make(map[string]int)
@@ -421,7 +422,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 	codes := []string{
 		"corrupt_input", "format_mismatch", "password_required", "wrong_password", "not_encrypted", "unsupported_input", "limit_exceeded",
-		"timeout", "cancelled", "engine_failed", "engine_unavailable", "input_expired", "internal_error",
+		"timeout", "cancelled", "engine_failed", "engine_unavailable", "input_expired", "content_lost", "internal_error",
 	}
 	var listed []string
 	for _, c := range list(dig(doc, "components", "schemas", "FileErrorCode", "enum")) {
@@ -432,7 +433,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 	for _, kind := range []error{
 		context.DeadlineExceeded, context.Canceled, fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
-		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable, errInputGone, errSealed,
+		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable, errInputGone, errSealed, upload.ErrContentLost,
 	} {
 		if c := errorCode(kind); !slices.Contains(codes, c) {
 			t.Errorf("%v has the code %s, which is not documented", kind, c)

@@ -115,6 +115,7 @@ func New(cfg Config) (*Service, error) {
 	s.metrics.registry.MustRegister(dependencyCollector(s.dependencies))
 	s.metrics.watchSpace(s.uploads.FreeSpace)
 	s.metrics.watchSweep(s.uploads.SweepRefused)
+	s.metrics.watchContents(s.uploads.LostContents)
 	for _, c := range cfg.Collectors {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("httpapi: Config.Collectors: %w", err)

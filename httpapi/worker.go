@@ -52,7 +52,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key) // what it had before it failed
 	}
 	level := slog.LevelInfo // the input's fault
-	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable") && !errors.Is(err, errOvertaken) {
+	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
 	}
 	if ctx.Err() == nil { // else the tracker knows why it was ended
@@ -74,7 +74,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	}
 	return status.Outcome{
 		Error: &status.Error{Code: code, Message: fileops.Message(err)},
-		Retry: fileops.Retryable(err) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, errSealed),
+		Retry: fileops.Retryable(err) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, errSealed),
 	}
 }
 
@@ -134,6 +134,9 @@ func errorCode(err error) string {
 	if errors.Is(err, errInputGone) {
 		return "input_expired"
 	}
+	if errors.Is(err, upload.ErrContentLost) {
+		return "content_lost"
+	}
 	if errors.Is(err, syscall.ENOSPC) {
 		return "internal_error"
 	}
@@ -155,6 +158,9 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
 			return "", nil, &fileops.Failure{Kind: errInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
+		}
+		if errors.Is(err, upload.ErrContentLost) {
+			return "", nil, &fileops.Failure{Kind: upload.ErrContentLost, Message: fmt.Sprintf("the service has lost the content of the input file %q; upload it again, or ask the operator of the service to restore it", in.Name), Err: err}
 		}
 		if err != nil {
 			return "", nil, err

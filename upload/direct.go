@@ -134,7 +134,7 @@ const maxLinkTTL = time.Hour
 
 // Link returns the record of a file and an absolute URL from which it can be
 // fetched by GET for an hour at most, if the blob store has such; else the URL
-// is nil. For owner and the errors see [Manager.Ready]. o.TTL is ignored.
+// is nil. For owner and the errors see [Manager.Open]. o.TTL is ignored.
 func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOptions) (*File, *url.URL, error) {
 	f, err := m.Ready(ctx, owner, key)
 	if err != nil {
@@ -143,6 +143,14 @@ func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOption
 	l, ok := m.blobs.(blob.Linker)
 	if !ok {
 		return f, nil, nil
+	}
+	// The client would follow the URL to an error of the store.
+	i, err := blob.Stat(ctx, m.blobs, f.Object)
+	if err == nil {
+		err = checkSize(f, i)
+	}
+	if err != nil {
+		return nil, nil, m.contentError(ctx, owner, f, err)
 	}
 	o.TTL = maxLinkTTL
 	if !f.Expires.IsZero() {

@@ -42,6 +42,11 @@ var (
 	// ErrExpired: the file or session was there, but its time is over.
 	ErrExpired = errors.New("expired")
 
+	// ErrContentLost: the record of a file is complete, but its content is not in
+	// the store, or has another size. A store that does not answer is another
+	// matter: see [blob.ErrUnavailable].
+	ErrContentLost = errors.New("content lost")
+
 	// ErrConflict: the state does not permit it, as a part for a completed
 	// session, or an idempotency key for another request.
 	ErrConflict = errors.New("conflict")

@@ -234,27 +234,3 @@ func expiredKeys(t testing.TB, e *env) (keys []string) {
 	}
 	return keys
 }
-
-// Content that is gone must not look like a file that was never there, nor what is
-// left of it like all of it.
-func TestContentMissing(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, memblob.New(), upload.Options{})
-	f, err := e.Add(t.Context(), upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.blobs.Delete(t.Context(), f.Object); err != nil {
-		t.Fatal(err)
-	}
-	var told *upload.Error
-	if _, _, err := e.Open(t.Context(), "alice", f.Key); err == nil || errors.Is(err, fs.ErrNotExist) || errors.As(err, &told) {
-		t.Errorf("Open = %v", err)
-	}
-	if err := e.blobs.Put(t.Context(), f.Object, strings.NewReader("a"), 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := e.Open(t.Context(), "alice", f.Key); err == nil || errors.As(err, &told) {
-		t.Errorf("Open of the half of a file = %v", err)
-	}
-}

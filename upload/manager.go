@@ -133,6 +133,8 @@ type Manager struct {
 	locks    locks // of sessions by file key, and of parts by file key and number
 	arriving arrivals
 
+	lost lostContents
+
 	mu          sync.Mutex
 	orphansNext time.Time // when Sweep looks for orphans again
 	leftBehind  time.Time // what is older than this was left behind by others; zero: unknown
@@ -481,26 +483,21 @@ func (m *Manager) Ready(ctx context.Context, owner, key string) (*File, error) {
 }
 
 // Open opens a file for reading. For the errors see [Manager.Ready], for owner
-// see [Manager.Get].
+// see [Manager.Get]. If the content is gone or has the wrong size the error
+// matches [ErrContentLost].
 func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Object, error) {
 	f, err := m.Ready(ctx, owner, key)
 	if err != nil {
 		return nil, nil, err
 	}
 	o, err := m.blobs.Open(ctx, f.Object)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Deleted or expired a moment ago?
-		if _, err := m.Ready(ctx, owner, key); err != nil {
-			return nil, nil, err
+	if err == nil {
+		if err = checkSize(f, o.Info()); err != nil { // rather nothing than something else
+			o.Close()
 		}
-		return nil, nil, errors.New("the content of a file is missing") // not matching fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("open content: %w", err)
-	}
-	if n := o.Info().Size; n != f.Size { // rather nothing than something else
-		o.Close()
-		return nil, nil, fmt.Errorf("the content of a file has %d bytes, its record says %d", n, f.Size)
+		return nil, nil, m.contentError(ctx, owner, f, err)
 	}
 	return f, o, nil
 }

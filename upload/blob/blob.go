@@ -20,7 +20,9 @@ import (
 
 // A Store is a blob backend. It must be safe for concurrent use. Objects change
 // only as a whole: a reader sees all of the old one or all of the new one. Keys
-// satisfy fs.ValidPath. A missing key is an error that matches fs.ErrNotExist.
+// satisfy fs.ValidPath. A missing key is an error that matches fs.ErrNotExist. A
+// store that cannot look for a key must not answer so: its error matches
+// [ErrUnavailable], or is the one of the operating system.
 //
 // What Put has acknowledged survives a crash, if the backend is persistent.
 type Store interface {

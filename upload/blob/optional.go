@@ -166,6 +166,12 @@ func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
 	return 0, nil
 }
 
+// A Stater is a Store that describes an object with less work than Open.
+type Stater interface {
+	// Stat returns the Info of an object. Its errors are those of Open.
+	Stat(ctx context.Context, key string) (Info, error)
+}
+
 // A SpaceTeller is a Store that knows how much room it has.
 type SpaceTeller interface {
 	// FreeSpace returns how many bytes more can be stored.

@@ -17,8 +17,11 @@ func ValidKey(key string) bool {
 	return fs.ValidPath(key) && key != "." && len(key) <= MaxKey && !strings.Contains(key, "\x00")
 }
 
-// Stat returns the Info of an object, by opening it.
+// Stat returns the Info of an object. Without a [Stater] it opens the object.
 func Stat(ctx context.Context, s Store, key string) (Info, error) {
+	if t, ok := s.(Stater); ok {
+		return t.Stat(ctx, key)
+	}
 	o, err := s.Open(ctx, key)
 	if err != nil {
 		return Info{}, err

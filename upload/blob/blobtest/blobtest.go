@@ -64,6 +64,48 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 	}
 }
 
+// RunAway tests that a backend tells a missing key from a store that is out of reach.
+// open returns a store with any content, and a function after which the store cannot
+// be reached.
+func RunAway(t *testing.T, open func(t *testing.T) (s blob.Store, leave func())) {
+	s, leave := open(t)
+	put(t, s, "a/there", []byte("x"))
+	wantMissing(t, s, "a/missing")
+	if _, err := blob.Stat(t.Context(), s, "a/missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat of a missing key = %v", err)
+	}
+	if i, err := blob.Stat(t.Context(), s, "a/there"); err != nil || i.Key != "a/there" || i.Size != 1 || i.ModTime.IsZero() {
+		t.Errorf("Stat = %+v, %v", i, err)
+	}
+	leave()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	away := func(what string, err error) {
+		if err == nil || errors.Is(err, fs.ErrNotExist) || !errors.Is(err, blob.ErrUnavailable) {
+			t.Errorf("%s of a store that is away = %v", what, err)
+		}
+	}
+	var wg sync.WaitGroup // a store may try again for a while
+	for _, key := range []string{"a/there", "a/missing"} {
+		wg.Go(func() {
+			_, err := s.Open(ctx, key)
+			away("Open", err)
+		})
+		wg.Go(func() {
+			_, err := blob.Stat(ctx, s, key)
+			away("Stat", err)
+		})
+	}
+	wg.Go(func() {
+		var last error
+		for _, err := range s.List(ctx, "a/") {
+			last = err
+		}
+		away("List", last)
+	})
+	wg.Wait()
+}
+
 func put(t *testing.T, s blob.Store, key string, data []byte) {
 	t.Helper()
 	if err := s.Put(t.Context(), key, bytes.NewReader(data), int64(len(data))); err != nil {
@@ -225,6 +267,12 @@ func testMissingKey(t *testing.T, s blob.Store) {
 		wantMissing(t, s, key)
 		if err := s.Delete(t.Context(), key); err != nil {
 			t.Errorf("Delete(%q) = %v", key, err)
+		}
+	}
+	for _, data := range [][]byte{nil, []byte("abc")} {
+		put(t, s, "stat", data)
+		if i, err := blob.Stat(t.Context(), s, "stat"); err != nil || i.Key != "stat" || i.Size != int64(len(data)) {
+			t.Errorf("Stat of %d bytes = %+v, %v", len(data), i, err)
 		}
 	}
 	want(t, s, "a/b/c", []byte("x"))

@@ -557,6 +557,9 @@ func (s *Store) open(ctx context.Context, key string) (*object, error) {
 	}
 	dir, name := place(key)
 	f, err := s.root.Open(dir + "/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = s.openAgain(dir, name)
+	}
 	if err != nil {
 		return nil, fail("open", key, err)
 	}
@@ -566,6 +569,33 @@ func (s *Store) open(ctx context.Context, key string) (*object, error) {
 		return nil, fail("open", key, err)
 	}
 	return &object{ctx: ctx, s: s, f: f, info: blob.Info{Key: key, Size: st.Size(), ModTime: st.ModTime()}}, nil
+}
+
+// openAgain opens a file that was not found a moment ago. The answer is final then: a
+// file system of the network looks again once the directory is opened, and a store
+// without its directory of objects is away, not empty.
+func (s *Store) openAgain(dir, name string) (*os.File, error) {
+	if s.shared {
+		if d, err := s.root.Open(dir); err == nil {
+			d.Close()
+		}
+	}
+	f, err := s.root.Open(dir + "/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.present(); err != nil {
+			return nil, err
+		}
+	}
+	return f, err
+}
+
+// present fails with an error that matches blob.ErrUnavailable unless there is a
+// directory of objects.
+func (s *Store) present() error {
+	if _, err := s.root.Stat(objDir); err != nil {
+		return fmt.Errorf("the directory of the objects cannot be read: %v: %w", err, blob.ErrUnavailable)
+	}
+	return nil
 }
 
 type object struct {
@@ -626,6 +656,10 @@ func (o *object) Close() error {
 // List implements blob.Store. Objects that come or go meanwhile may be missing.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
+		if err := s.present(); err != nil {
+			yield(blob.Info{}, fail("list", prefix, err))
+			return
+		}
 		if err := s.list(ctx, objDir, "", prefix, yield); err != nil && err != errStop {
 			yield(blob.Info{}, fail("list", prefix, err))
 		}

@@ -55,6 +55,25 @@ func TestSharedStore(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blob.Store { return openShared(t, t.TempDir()) })
 }
 
+// A directory whose contents went away, as those of a file system that was unmounted,
+// is not an empty store.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, string) *fsblob.Store{"alone": open, "shared": openShared} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blobtest.RunAway(t, func(t *testing.T) (blob.Store, func()) {
+				dir := t.TempDir()
+				return open(t, dir), func() {
+					if err := os.Rename(filepath.Join(dir, "obj"), filepath.Join(dir, "elsewhere")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // The generic functions of package blob, on a store that has more to offer.
 func TestStoreWithoutOptionalInterfaces(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/filewright/filewright/internal/s3test"
 	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/blobtest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
@@ -199,6 +201,35 @@ func TestUnavailable(t *testing.T) {
 				discreet(t, err)
 			}
 		})
+	}
+}
+
+// A missing object is told from a server that does not answer, and from a missing
+// bucket.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(w http.ResponseWriter) bool{
+		"refused": func(w http.ResponseWriter) bool { return answer(w, http.StatusServiceUnavailable, "SlowDown") },
+		"broken":  func(http.ResponseWriter) bool { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blobtest.RunAway(t, func(t *testing.T) (blob.Store, func()) {
+				var away atomic.Bool
+				s := open(t, faulty(t, func(w http.ResponseWriter, _ *http.Request) bool { return away.Load() && fault(w) }))
+				return s, func() { away.Store(true) }
+			})
+		})
+	}
+	c := config()
+	c.Bucket = "nosuchbucket"
+	s := open(t, c)
+	_, oerr := s.Open(t.Context(), "files/a")
+	_, serr := s.Stat(t.Context(), "files/a")
+	for _, err := range []error{oerr, serr} {
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("in a missing bucket: %v", err)
+		}
 	}
 }
 

@@ -38,17 +38,40 @@ func (s *Store) Open(ctx context.Context, key string) (blob.Object, error) {
 		return nil, err
 	}
 	o := &object{s: s, ctx: ctx, name: name}
-	call := patient(ctx)
+	if err := o.openRepeatedly(key, headSize); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Stat implements blob.Stater. It reads the first byte: the answer to a HEAD request
+// does not tell a missing object from a missing bucket.
+func (s *Store) Stat(ctx context.Context, key string) (blob.Info, error) {
+	name, err := s.name(key)
+	if err != nil {
+		return blob.Info{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return blob.Info{}, err
+	}
+	o := &object{s: s, ctx: ctx, name: name}
+	err = o.openRepeatedly(key, 1)
+	return o.info, err
+}
+
+// openRepeatedly opens the object and tries again where that may help.
+func (o *object) openRepeatedly(key string, head int64) error {
+	call := patient(o.ctx)
 	for try := 1; ; try++ {
-		err := o.open(call, key)
+		err := o.open(call, key, head)
 		if err == nil {
-			return o, nil
+			return nil
 		}
 		if try == readTries || !isBroken(err) || silent(call, nil) {
-			return nil, fail("open", err)
+			return fail("open", err)
 		}
-		if err := pause(ctx, try); err != nil {
-			return nil, err
+		if err := pause(o.ctx, try); err != nil {
+			return err
 		}
 	}
 }
@@ -67,10 +90,10 @@ type object struct {
 	closed bool
 }
 
-// open reads the beginning.
-func (o *object) open(ctx context.Context, key string) error {
+// open reads the first n bytes.
+func (o *object) open(ctx context.Context, key string, n int64) error {
 	var opts minio.GetObjectOptions
-	if err := opts.SetRange(0, headSize-1); err != nil {
+	if err := opts.SetRange(0, n-1); err != nil {
 		return err
 	}
 	body, stat, h, err := o.s.c.GetObject(ctx, o.s.bucket, o.name, opts)
@@ -92,7 +115,7 @@ func (o *object) open(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	head := make([]byte, min(headSize, size))
+	head := make([]byte, min(n, size))
 	if _, err := io.ReadFull(body, head); err != nil {
 		return broken(ctx, err)
 	}

@@ -332,5 +332,6 @@ var (
 	_ blob.FilePutter     = (*Store)(nil)
 	_ blob.DirectUploader = (*Store)(nil)
 	_ blob.Linker         = (*Store)(nil)
+	_ blob.Stater         = (*Store)(nil)
 	_ io.Closer           = (*Store)(nil)
 )
