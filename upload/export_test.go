@@ -11,6 +11,10 @@ func (o *Options) SetClock(now func() time.Time) { o.now = now }
 // SetRand makes a Manager take its randomness from r.
 func (o *Options) SetRand(r io.Reader) { o.rand = r }
 
+// SetSecondLook makes a check wait for d before it looks at content without a record
+// again.
+func (o *CheckOptions) SetSecondLook(d time.Duration) { o.secondLook = d }
+
 // Idle tells whether no lock is held and no part is arriving.
 func (m *Manager) Idle() bool {
 	m.locks.mu.Lock()

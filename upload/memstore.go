@@ -204,8 +204,20 @@ func (s *MemStore) ReplaceIdentity(ctx context.Context, old, by string) (string,
 	return s.identity, nil
 }
 
+// All implements [Store].
+func (s *MemStore) All(ctx context.Context) iter.Seq2[*File, error] {
+	return s.sorted(ctx, func(*File) bool { return true }, func(a, b *File) int { return cmp.Compare(a.Key, b.Key) })
+}
+
 // those yields the records for which which is true, by the time when they expire.
 func (s *MemStore) those(ctx context.Context, which func(*File) bool) iter.Seq2[*File, error] {
+	return s.sorted(ctx, which, func(a, b *File) int {
+		return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// sorted yields the records for which which is true, in an order.
+func (s *MemStore) sorted(ctx context.Context, which func(*File) bool, order func(a, b *File) int) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		s.mu.Lock()
 		var some []*File
@@ -216,9 +228,7 @@ func (s *MemStore) those(ctx context.Context, which func(*File) bool) iter.Seq2[
 			}
 		}
 		s.mu.Unlock()
-		slices.SortFunc(some, func(a, b *File) int {
-			return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
-		})
+		slices.SortFunc(some, order)
 		for _, f := range some {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)

@@ -106,4 +106,9 @@ type Store interface {
 	// and returns the one that the store has then.
 	Identity(ctx context.Context) (string, error)
 	ReplaceIdentity(ctx context.Context, old, by string) (string, error)
+
+	// All yields all records by key, in the order of bytes. Records that are made or
+	// deleted meanwhile may be missing. The caller may change the store between two of
+	// them.
+	All(ctx context.Context) iter.Seq2[*File, error]
 }

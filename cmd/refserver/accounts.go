@@ -27,7 +27,7 @@ func accounts(ctx context.Context, c *cli, args []string) error {
 first login. `, args)
 }
 
-// A database is where accounts and keys are kept.
+// A database is where accounts, keys and records are kept.
 type database struct {
 	dir, url string
 	make     bool // the data directory, if there is none
@@ -38,15 +38,15 @@ func (d *database) register(fs *flag.FlagSet) {
 	registerDatabase(fs, &d.url)
 }
 
-// withAccounts opens the database beside a server that may run.
-func withAccounts(ctx context.Context, where database, do func(*account.Accounts) error) error {
-	o := sqlstore.Options{URL: where.url}
-	if where.url == "" {
-		o.Path = filepath.Join(where.dir, databaseName)
-		if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) && !where.make {
-			return fmt.Errorf("%s is not a data directory: there is no %s in it", where.dir, databaseName)
+// use opens the database beside a server that may run.
+func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
+	o := sqlstore.Options{URL: d.url}
+	if d.url == "" {
+		o.Path = filepath.Join(d.dir, databaseName)
+		if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) && !d.make {
+			return fmt.Errorf("%s is not a data directory: there is no %s in it", d.dir, databaseName)
 		}
-		if err := os.MkdirAll(where.dir, 0o700); err != nil {
+		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,12 @@ func withAccounts(ctx context.Context, where database, do func(*account.Accounts
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(account.New(account.Config{DB: db})), db.Close())
+	return errors.Join(do(db), db.Close())
+}
+
+// withAccounts opens the accounts beside a server that may run.
+func withAccounts(ctx context.Context, where database, do func(*account.Accounts) error) error {
+	return where.use(ctx, func(db *sqlstore.DB) error { return do(account.New(account.Config{DB: db})) })
 }
 
 // find returns the account of an id or a name.

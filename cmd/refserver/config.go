@@ -136,7 +136,7 @@ type serverConfig struct {
 func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
 	registerDataDir(fs, &s.dataDir)
-	fs.StringVar(&s.blobURL, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
+	registerBlobURL(fs, &s.blobURL)
 	fs.BoolVar(&s.adopt, "adopt", false, "use the database and the files together although their identities differ; for one start. Files without a record are removed after some days")
 	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
 	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
@@ -245,21 +245,8 @@ const minToken = 16
 // finish checks what only makes sense together, and reads from the environment
 // what is no flag.
 func (s *serverConfig) finish(env func(string) (string, bool)) error {
-	switch scheme, _, isURL := strings.Cut(s.blobURL, "://"); {
-	case s.blobURL == "":
-	case isURL && scheme == "file":
-		return errors.New("--blob-url: write the path of a directory as it is, without file://")
-	case !isURL && !strings.HasPrefix(s.blobURL, "s3:"):
-		s.blobDir = s.blobURL
-	default:
-		c, err := s3blob.ParseURL(s.blobURL)
-		if err != nil {
-			return fmt.Errorf("--blob-url: %w", err)
-		}
-		if c.Credentials, err = bucketCredentials(env); err != nil {
-			return err
-		}
-		s.bucket = &c
+	if err := s.locateBlobs(env); err != nil {
+		return err
 	}
 	if s.api.RedirectDownloads && s.bucket == nil {
 		return errors.New("--redirect-downloads needs --blob-url s3://…")
@@ -300,6 +287,27 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		return errors.New("--log-format must be text or json")
 	}
 	return s.cluster.finish(s.blobURL != "")
+}
+
+// locateBlobs reads --blob-url.
+func (s *serverConfig) locateBlobs(env func(string) (string, bool)) error {
+	switch scheme, _, isURL := strings.Cut(s.blobURL, "://"); {
+	case s.blobURL == "":
+	case isURL && scheme == "file":
+		return errors.New("--blob-url: write the path of a directory as it is, without file://")
+	case !isURL && !strings.HasPrefix(s.blobURL, "s3:"):
+		s.blobDir = s.blobURL
+	default:
+		c, err := s3blob.ParseURL(s.blobURL)
+		if err != nil {
+			return fmt.Errorf("--blob-url: %w", err)
+		}
+		if c.Credentials, err = bucketCredentials(env); err != nil {
+			return err
+		}
+		s.bucket = &c
+	}
+	return nil
 }
 
 // bucketCredentials returns the credentials for the bucket: those in the
@@ -365,6 +373,10 @@ func (s *serverConfig) dependencyOf(err error) string {
 
 func registerDataDir(fs *flag.FlagSet, dir *string) {
 	fs.StringVar(dir, "data-dir", "data", "`directory` that holds everything the server knows; created if it is missing")
+}
+
+func registerBlobURL(fs *flag.FlagSet, url *string) {
+	fs.StringVar(url, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 }
 
 // engineConfig says where the engines are.

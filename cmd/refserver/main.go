@@ -5,6 +5,7 @@
 //	refserver keys create|list|revoke
 //	refserver accounts list|create|password|disable|enable
 //	refserver backup DIR           copy everything, also while the server runs
+//	refserver check                compare records and files, also while the server runs
 //	refserver formats              what can be done with which files here
 //	refserver health               whether a server on this machine is ready
 //	refserver doctor               engines and what is missing
@@ -56,6 +57,7 @@ func commands() []command {
 		{"keys", "", "create, list and revoke API keys", keys},
 		{"accounts", "", "list, create and disable accounts, and give out passwords", accounts},
 		{"backup", "", "copy the data directory, also while the server runs", backup},
+		{"check", "", "compare records and files, also while the server runs", check},
 		{"formats", "", "show what can be done with which files on this host", formats},
 		{"health", "", "ask a server on this machine whether it is ready", health},
 		{"doctor", "", "look for the engines and say what is missing", doctor},
@@ -76,8 +78,20 @@ type cli struct {
 // errUsage tells that the command line was wrong; what is wrong was printed.
 var errUsage = errors.New("usage")
 
+// An exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error implements error.
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
 // run does what the command line says and returns the exit code: 0, 1 for a
-// failure, 2 for a wrong command line.
+// failure, 2 for a wrong command line, or that of an exitError.
 func run(ctx context.Context, args []string, out, errw io.Writer, env func(string) (string, bool)) int {
 	c := &cli{out: out, err: errw, env: env}
 	cmds := commands()
@@ -103,7 +117,11 @@ func run(ctx context.Context, args []string, out, errw io.Writer, env func(strin
 		}
 		args = args[1:]
 	}
+	var exit *exitError
 	switch err := cmd.run(ctx, c, args); {
+	case errors.As(err, &exit):
+		fmt.Fprintf(errw, "refserver: %v\n", err)
+		return exit.code
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, errUsage):

@@ -333,4 +333,40 @@ func (s *Files) ReplaceIdentity(ctx context.Context, old, by string) (string, er
 	return string(now), err
 }
 
+// All implements [upload.Store].
+func (s *Files) All(ctx context.Context) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) {
+		const n = 1000
+		for key := ""; ; {
+			var page []*upload.File
+			err := s.db.each(ctx, func(row scanner) error {
+				f, err := scanFile(row)
+				page = append(page, f)
+				return err
+			}, `SELECT `+fileColumns+` FROM files WHERE file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, f := range page {
+				if !yield(f, nil) {
+					return
+				}
+				key = f.Key
+			}
+			if len(page) < n {
+				return
+			}
+		}
+	}
+}
+
+// Count returns the number of records.
+func (s *Files) Count(ctx context.Context) (n int64, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		return t.row(ctx, `SELECT count(*) FROM files`).Scan(&n)
+	})
+	return n, err
+}
+
 var _ upload.Store = (*Files)(nil)

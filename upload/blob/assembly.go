@@ -106,6 +106,11 @@ func (a *Assembly) DropPart(ctx context.Context, p AssembledPart) error {
 	return a.Store.Delete(ctx, a.object(p))
 }
 
+// StatPart describes a part that is not in the staging area.
+func (a *Assembly) StatPart(ctx context.Context, p AssembledPart) (Info, error) {
+	return Stat(ctx, a.Store, a.object(p))
+}
+
 // Commit makes the object of parts, which must be in order, and removes
 // everything else of the assembly. The object appears as a whole and durably,
 // or not at all, and then Commit can be repeated.

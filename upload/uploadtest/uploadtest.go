@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 		{"OpenSessions", testOpenSessions},
 		{"NewestReady", testNewestReady},
 		{"Identity", testIdentity},
+		{"All", testAll},
 		{"Context", testContext},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -643,6 +644,53 @@ func testIdentity(t *testing.T, s upload.Store) {
 	replace("other", "late", first)
 	replace(first, "second", "second")
 	replace(first, "third", "second")
+}
+
+func testAll(t *testing.T, s upload.Store) {
+	for range s.All(t.Context()) {
+		t.Error("an empty store has a record")
+	}
+	const n = 1050
+	states := []upload.State{upload.Open, upload.Ready, upload.Expired}
+	for i := range n {
+		// Keys of every kind of character, in no order.
+		f := file(fmt.Sprintf("%c%04d", "a2z7ch"[i%6], (i*977)%n))
+		f.State = states[i%len(states)]
+		if i%10 == 0 {
+			f.Expires = time.Time{}
+		}
+		create(t, s, f)
+	}
+	last, seen := "", 0
+	for f, err := range s.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Key <= last {
+			t.Fatalf("%s comes after %s", f.Key, last)
+		}
+		last = f.Key
+		if seen++; seen%100 == 0 {
+			if err := s.Delete(t.Context(), f.Key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if seen != n {
+		t.Errorf("All yields %d of %d records", seen, n)
+	}
+	for _, err := range s.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen--
+		if seen < n/2 {
+			break
+		}
+	}
+	if seen != n/2-1 {
+		t.Errorf("All went on after it was stopped, to %d", seen)
+	}
 }
 
 func testContext(t *testing.T, s upload.Store) {

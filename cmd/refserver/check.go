@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob/fsblob"
+)
+
+// uncheckedCode is the exit code of a check that could not look at everything.
+const uncheckedCode = 3
+
+// check compares the records with the files.
+func check(ctx context.Context, c *cli, args []string) error {
+	var cfg serverConfig
+	var asJSON bool
+	o := upload.CheckOptions{Grace: 24 * time.Hour}
+	f := c.flags("check", "", `Compares the records of the database with the files, in both directions, also
+while the server runs. It needs the same --data-dir, --database-url and --blob-url.
+The exit code is 0 if there is no difference, 1 if there are differences that were
+not repaired, 2 for a wrong command line, and 3 if not everything could be checked.`)
+	registerDataDir(f, &cfg.dataDir)
+	registerDatabase(f, &cfg.cluster.url)
+	registerBlobURL(f, &cfg.blobURL)
+	f.BoolVar(&o.Repair, "repair", false, "restore files from quarantine whose record is there again, move files without a record to quarantine, and remove parts of uploads that are not open")
+	f.BoolVar(&o.Deep, "deep", false, "read every file, and compare the checksums of uploads")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.DurationVar(&o.Grace, "grace", o.Grace, "`age` from which a file without a record is a difference; longer than the longest upload")
+	if err := c.parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	err := cfg.locateBlobs(c.env)
+	switch {
+	case err != nil:
+	case o.Grace <= 0:
+		err = errors.New("--grace must be more than nothing")
+	case cfg.cluster.url != "" && cfg.blobURL == "":
+		err = errors.New("--database-url needs --blob-url")
+	}
+	if err != nil {
+		fmt.Fprintf(c.err, "refserver check: %v\n", err)
+		return errUsage
+	}
+	left, err := checkStores(ctx, c, &cfg, o, asJSON)
+	if err != nil {
+		return &exitError{uncheckedCode, err}
+	}
+	if left > 0 {
+		return fmt.Errorf("%d differences are left", left)
+	}
+	return nil
+}
+
+// checkStores runs a check and prints what it finds. left is the number of differences
+// that were not repaired.
+func checkStores(ctx context.Context, c *cli, cfg *serverConfig, o upload.CheckOptions, asJSON bool) (left int64, err error) {
+	err = database{dir: cfg.dataDir, url: cfg.cluster.url}.use(ctx, func(db *sqlstore.DB) error {
+		blobs, err := openBlobsBeside(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		m, err := upload.NewManager(blobs, &upload.Options{Store: db.Files()})
+		if err != nil {
+			return errors.Join(err, blobs.Close())
+		}
+		left, err = runCheck(ctx, c, m, db.Files().Count, o, asJSON)
+		return errors.Join(err, blobs.Close())
+	})
+	return left, err
+}
+
+// openBlobsBeside opens the files beside a server that may use them. It makes no store
+// where there is none.
+func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) {
+	if cfg.bucket != nil {
+		return openBlobs(ctx, *cfg, cfg.dataDir)
+	}
+	dir := cfg.blobDir
+	if dir == "" {
+		dir = filepath.Join(cfg.dataDir, "blobs")
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) == 0 {
+		err = errors.New("the directory is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("there are no files in %s: %w", dir, withoutPath(err))
+	}
+	s, err := fsblob.NewShared(dir)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// runCheck checks and prints.
+func runCheck(ctx context.Context, c *cli, m *upload.Manager, total func(context.Context) (int64, error), o upload.CheckOptions, asJSON bool) (left int64, err error) {
+	about, err := total(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p := newCheckProgress(c.err, about)
+	o.Progress = p.update
+	out := bufio.NewWriter(c.out)
+	var report checkReport = &checkTable{w: out}
+	if asJSON {
+		report = &checkJSON{w: out}
+	}
+	found := int64(0)
+	counts, err := m.Check(ctx, o, func(d upload.Difference) error {
+		found++
+		if !d.Repaired {
+			left++
+		}
+		p.clear()
+		return errors.Join(report.difference(d), out.Flush())
+	})
+	p.clear()
+	if err != nil {
+		return left, err
+	}
+	return left, errors.Join(report.end(checkSummary{counts, found, left}), out.Flush())
+}
+
+// A checkSummary is the end of a report.
+type checkSummary struct {
+	upload.CheckCounts
+	Found int64 `json:"found"`
+	Left  int64 `json:"left"`
+}
+
+// A checkReport prints what a check finds, as it finds it: there may be millions of
+// differences.
+type checkReport interface {
+	difference(upload.Difference) error
+	end(checkSummary) error
+}
+
+// A checkTable prints for people.
+type checkTable struct {
+	w     io.Writer
+	begun bool
+}
+
+func (t *checkTable) difference(d upload.Difference) error {
+	if !t.begun {
+		t.begun = true
+		fmt.Fprintf(t.w, "%-12s  %-26s  %14s  %14s  %-20s  %s\n", "DIFFERENCE", "FILE", "BYTES", "RECORD SAYS", "TIME", "NOTE")
+	}
+	var notes []string
+	if d.Repaired {
+		notes = append(notes, "repaired")
+	}
+	if d.Detail != "" {
+		notes = append(notes, d.Detail)
+	}
+	line := fmt.Sprintf("%-12s  %-26s  %14d  %14d  %-20s  %s", strings.ReplaceAll(string(d.Kind), "_", " "), d.Key, d.Size, d.Want, d.Time.UTC().Format(time.RFC3339), strings.Join(notes, "; "))
+	_, err := fmt.Fprintln(t.w, strings.TrimRight(line, " "))
+	return err
+}
+
+func (t *checkTable) end(s checkSummary) error {
+	if t.begun {
+		fmt.Fprintln(t.w)
+	}
+	fmt.Fprintf(t.w, "Checked %d records, %d files and %d open uploads.", s.Records, s.Objects, s.Uploads)
+	if s.Bytes > 0 {
+		fmt.Fprintf(t.w, " Read %.1f MB and compared %d checksums.", float64(s.Bytes)/1e6, s.Verified)
+	}
+	if s.Quarantined > 0 {
+		fmt.Fprintf(t.w, " %d files are in quarantine.", s.Quarantined)
+	}
+	if s.Recent > 0 {
+		fmt.Fprintf(t.w, " %d files without a record are too young to judge.", s.Recent)
+	}
+	_, err := fmt.Fprintf(t.w, "\n%d differences found, %d repaired.\n", s.Found, s.Found-s.Left)
+	return err
+}
+
+// A checkJSON prints one object: the array "differences", then the members of the summary.
+type checkJSON struct {
+	w io.Writer
+	n int
+}
+
+func (j *checkJSON) difference(d upload.Difference) error {
+	separator := ",\n"
+	if j.n++; j.n == 1 {
+		separator = "{\"differences\": [\n"
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(j.w, "%s%s", separator, b)
+	return err
+}
+
+func (j *checkJSON) end(s checkSummary) error {
+	if j.n == 0 {
+		fmt.Fprint(j.w, "{\"differences\": [")
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(j.w, "],\n%s\n", b[1:]) // the members without their brace
+	return err
+}
+
+// checkProgress shows how far a check is: on a terminal always, elsewhere every ten
+// seconds.
+type checkProgress struct {
+	w        io.Writer
+	terminal bool
+	total    int64
+	started  time.Time
+	next     time.Time
+	shown    bool // there is a line on the terminal
+}
+
+func newCheckProgress(w io.Writer, total int64) *checkProgress {
+	p := &checkProgress{w: w, terminal: isTerminal(w), total: total, started: time.Now()}
+	p.next = p.started.Add(p.every())
+	return p
+}
+
+func (p *checkProgress) every() time.Duration {
+	if p.terminal {
+		return 200 * time.Millisecond
+	}
+	return 10 * time.Second
+}
+
+func (p *checkProgress) update(counts upload.CheckCounts) {
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next = now.Add(p.every())
+	took := now.Sub(p.started).Seconds()
+	line := fmt.Sprintf("checked %d of about %d records, %.0f/s", counts.Records, max(p.total, counts.Records), float64(counts.Records)/took)
+	if counts.Bytes > 0 {
+		line += fmt.Sprintf(", read %.1f MB, %.1f MB/s", float64(counts.Bytes)/1e6, float64(counts.Bytes)/1e6/took)
+	}
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+		p.shown = true
+		return
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+// clear makes room for another line on the terminal.
+func (p *checkProgress) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}

@@ -1,0 +1,645 @@
+package upload
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/filewright/filewright/upload/blob"
+)
+
+// A DifferenceKind says how the records and the contents differ.
+type DifferenceKind string
+
+// The kinds of differences that [Manager.Check] finds.
+const (
+	DifferenceMissing  DifferenceKind = "missing"      // a complete file has no content
+	DifferenceSize     DifferenceKind = "wrong_size"   // the content of a complete file has another size
+	DifferenceDamaged  DifferenceKind = "damaged"      // content cannot be read, or has another checksum
+	DifferenceOrphan   DifferenceKind = "orphan"       // content of which there is no record
+	DifferencePart     DifferenceKind = "missing_part" // an open upload lacks what was acknowledged
+	DifferenceLeftover DifferenceKind = "leftover"     // parts of an upload that is not open
+
+	// DifferenceQuarantined is content in quarantine whose record is there again. The
+	// file is also missing.
+	DifferenceQuarantined DifferenceKind = "quarantined"
+)
+
+// A Difference is one finding of [Manager.Check].
+type Difference struct {
+	Kind     DifferenceKind `json:"kind"`
+	Key      string         `json:"file_key"`         // of the file or the upload
+	Object   string         `json:"object,omitempty"` // key in the blob store
+	Size     int64          `json:"size"`             // bytes in the blob store
+	Want     int64          `json:"want_size"`        // bytes that the record says
+	Time     time.Time      `json:"time,omitzero"`    // of the record; of the content if there is none
+	Detail   string         `json:"detail,omitempty"` // for people
+	Repaired bool           `json:"repaired"`
+}
+
+// CheckCounts say what [Manager.Check] has looked at.
+type CheckCounts struct {
+	Records  int64 `json:"records"`        // of files in any state
+	Objects  int64 `json:"objects"`        // contents of files
+	Uploads  int64 `json:"uploads"`        // open uploads
+	Recent   int64 `json:"recent_orphans"` // content without a record that is too young to judge
+	Bytes    int64 `json:"bytes_read"`     // with CheckOptions.Deep
+	Verified int64 `json:"verified"`       // files whose checksum was compared
+
+	Quarantined int64 `json:"quarantined"` // contents in quarantine
+}
+
+// CheckOptions configure [Manager.Check]. The zero value is usable.
+type CheckOptions struct {
+	// Deep reads all contents. Those of uploads are compared with their ETag if it
+	// is a checksum: not of parts that clients sent to the blob store themselves.
+	Deep bool
+
+	// Repair restores content from quarantine whose record is there again, moves
+	// content without a record to quarantine, and removes leftovers. Lost content stays
+	// lost.
+	Repair bool
+
+	// Grace is the age from which content without a record is a difference: before,
+	// its record may be on its way. 0 means Options.Grace.
+	Grace time.Duration
+
+	// Progress, if not nil, is called after each step with the counts so far.
+	Progress func(CheckCounts)
+
+	// secondLook is the time between the two looks at content without a record. A
+	// deletion removes the record first, and the content right after it. 0: 2 seconds.
+	secondLook time.Duration
+}
+
+const (
+	// maxSuspects is how many contents wait for their second look.
+	maxSuspects = 50_000
+
+	// clockSkew is by how much the clocks of servers may differ: a file that expires
+	// within it may be gone already.
+	clockSkew = time.Minute
+)
+
+// Check compares the records with the contents, in both directions, and calls found for
+// each difference. An error of found ends the check. If the records and the contents do
+// not belong together (see [Manager.Bind]) the error matches [ErrIdentity]. Check may run beside servers, also
+// in another process: what looks like a difference is looked at again, so that uploads,
+// completions and deletions that happen meanwhile are none. A check that could not look
+// at everything fails.
+//
+// It reads records and contents in order, side by side. Its memory depends on the number
+// of staging areas and of contents without a record, at most 50,000 at a time, not on
+// the number of files.
+func (m *Manager) Check(ctx context.Context, o CheckOptions, found func(Difference) error) (CheckCounts, error) {
+	def(&o.Grace, m.opts.Grace, o.Grace == 0)
+	def(&o.secondLook, 2*time.Second, o.secondLook == 0)
+	def(&o.Progress, func(CheckCounts) {}, o.Progress == nil)
+	c := &checker{Manager: m, o: o, found: found}
+	for _, step := range []func(context.Context) error{c.identity, c.quarantine, c.files, c.uploads} {
+		if err := step(ctx); err != nil {
+			return c.counts, fmt.Errorf("check files: %w", err)
+		}
+	}
+	return c.counts, nil
+}
+
+// A checker is one run of Check.
+type checker struct {
+	*Manager
+	o        CheckOptions
+	found    func(Difference) error
+	counts   CheckCounts
+	suspects []blob.Info // contents of which there was no record
+	noticed  time.Time   // when the last of them was seen
+	buf      []byte      // for reading contents
+}
+
+// identity fails unless the records and the contents belong together.
+func (c *checker) identity(ctx context.Context) error {
+	records, content, err := c.identities(ctx)
+	if err != nil {
+		return err
+	}
+	if e := compare(records, content); e != nil {
+		e.Records, e.Content = "the record store", "the blob store"
+		return e
+	}
+	return nil
+}
+
+// quarantine looks for content in quarantine whose record is there again.
+func (c *checker) quarantine(ctx context.Context) error {
+	for q, err := range c.Manager.Quarantined(ctx) {
+		if err != nil {
+			return err
+		}
+		c.counts.Quarantined++
+		c.o.Progress(c.counts)
+		lost, err := c.lostToQuarantine(ctx, q)
+		if err != nil {
+			return err
+		}
+		if !lost {
+			continue
+		}
+		d := Difference{Kind: DifferenceQuarantined, Key: q.File, Object: q.Key, Size: q.Size, Want: q.Size, Time: q.Since}
+		if c.o.Repair {
+			if d.Repaired, err = c.Restore(ctx, q.Key); err != nil {
+				return err
+			}
+			if !d.Repaired { // its file has ended, or its content is there
+				continue
+			}
+		}
+		if err := c.found(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostToQuarantine reports whether a file lacks the content that is in quarantine.
+func (c *checker) lostToQuarantine(ctx context.Context, q Quarantined) (bool, error) {
+	needed, err := c.recordNeeds(ctx, q.File, func(f *File) bool { return needs(f, q.Object) && f.Size == q.Size && !c.ending(f) })
+	if err != nil || !needed {
+		return false, err
+	}
+	_, err = blob.Stat(ctx, c.blobs, q.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = blob.Stat(ctx, c.blobs, q.Key); err == nil {
+			return true, nil
+		}
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // restored meanwhile
+		return false, nil
+	}
+	return false, fmt.Errorf("look at content: %w", err)
+}
+
+// files compares complete files with their contents.
+func (c *checker) files(ctx context.Context) error {
+	nextFile, stopFiles := iter.Pull2(c.store.All(ctx))
+	defer stopFiles()
+	nextObject, stopObjects := iter.Pull2(c.blobs.List(ctx, objectPrefix))
+	defer stopObjects()
+
+	f, ferr, more := nextFile()
+	i, ierr, moreObjects := nextObject()
+	for more || moreObjects {
+		if err := errors.Join(ferr, ierr); err != nil {
+			return err
+		}
+		hasRecord := more && (!moreObjects || f.Object <= i.Key)
+		hasObject := moreObjects && (!more || i.Key <= f.Object)
+		var err error
+		switch {
+		case hasRecord && f.State == Ready:
+			err = c.file(ctx, f, hasObject && i.Size == f.Size)
+		case hasObject && (!hasRecord || f.State == Expired):
+			err = c.suspect(ctx, i)
+		}
+		if err != nil {
+			return err
+		}
+		if hasRecord {
+			c.counts.Records++
+			f, ferr, more = nextFile()
+		}
+		if hasObject {
+			c.counts.Objects++
+			i, ierr, moreObjects = nextObject()
+		}
+		c.o.Progress(c.counts)
+	}
+	if err := errors.Join(ferr, ierr); err != nil {
+		return err
+	}
+	return c.confirmSuspects(ctx)
+}
+
+// ending reports whether a file or session has expired, or may have by another clock.
+func (c *checker) ending(f *File) bool {
+	return f.State == Expired || !f.Expires.IsZero() && f.Expires.Before(c.now().Add(clockSkew))
+}
+
+// file checks a complete file. listed says that its content was seen, with its size.
+func (c *checker) file(ctx context.Context, f *File, listed bool) error {
+	if c.ending(f) {
+		return nil
+	}
+	if !listed {
+		i, err := blob.Stat(ctx, c.blobs, f.Object)
+		if err == nil {
+			err = checkSize(f, i)
+		}
+		if isLost(err) {
+			return c.lostFile(ctx, f, i, err)
+		}
+		if err != nil {
+			return fmt.Errorf("look at content: %w", err)
+		}
+	}
+	if c.o.Deep {
+		return c.read(ctx, f)
+	}
+	return nil
+}
+
+// lostFile reports a file whose content was lost, unless it has ended meanwhile.
+func (c *checker) lostFile(ctx context.Context, f *File, i blob.Info, why error) error {
+	d := Difference{Kind: DifferenceMissing, Key: f.Key, Object: f.Object, Size: i.Size, Want: f.Size, Time: f.Created}
+	if !errors.Is(why, fs.ErrNotExist) {
+		d.Kind = DifferenceSize
+	}
+	return c.ifReady(ctx, d)
+}
+
+// ifReady reports a difference of a complete file, unless it has ended meanwhile.
+func (c *checker) ifReady(ctx context.Context, d Difference) error {
+	f, err := c.Ready(ctx, "", d.Key)
+	var ended *Error
+	if errors.As(err, &ended) || err == nil && c.ending(f) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.found(d)
+}
+
+// suspect remembers content without a record.
+func (c *checker) suspect(ctx context.Context, i blob.Info) error {
+	if !c.old(i) {
+		c.counts.Recent++
+		return nil
+	}
+	c.suspects, c.noticed = append(c.suspects, i), time.Now()
+	if len(c.suspects) < maxSuspects {
+		return nil
+	}
+	return c.confirmSuspects(ctx)
+}
+
+// old reports whether content is so old that there should be a record.
+func (c *checker) old(i blob.Info) bool { return i.ModTime.Before(c.now().Add(-c.o.Grace)) }
+
+// wait lets the deletions finish that ran when something was noticed.
+func (c *checker) wait(ctx context.Context, noticed time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(c.o.secondLook - time.Since(noticed)):
+		return nil
+	}
+}
+
+// confirmSuspects reports the suspects that have no record on the second look either.
+func (c *checker) confirmSuspects(ctx context.Context) error {
+	if len(c.suspects) == 0 {
+		return nil
+	}
+	if err := c.wait(ctx, c.noticed); err != nil {
+		return err
+	}
+	for _, i := range c.suspects {
+		key := strings.TrimPrefix(i.Key, objectPrefix)
+		needed, err := c.recordNeeds(ctx, key, func(f *File) bool { return needs(f, i.Key) })
+		if err != nil {
+			return err
+		}
+		if needed {
+			continue
+		}
+		i, err = blob.Stat(ctx, c.blobs, i.Key)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !c.old(i) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at content: %w", err)
+		}
+		d := Difference{Kind: DifferenceOrphan, Key: key, Object: i.Key, Size: i.Size, Time: i.ModTime}
+		if c.o.Repair {
+			if d.Repaired, err = c.Quarantine(ctx, i.Key); err != nil {
+				return err
+			}
+			if !d.Repaired { // it has a record now, or is gone
+				continue
+			}
+		}
+		if err := c.found(d); err != nil {
+			return err
+		}
+	}
+	c.suspects = c.suspects[:0]
+	return nil
+}
+
+// recordNeeds reports whether there is a record that satisfies is.
+func (c *checker) recordNeeds(ctx context.Context, key string, is func(*File) bool) (bool, error) {
+	f, err := c.store.Get(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("file record: %w", err)
+	}
+	return is(f), nil
+}
+
+// read reads the content of a complete file and compares its checksum.
+func (c *checker) read(ctx context.Context, f *File) error {
+	o, err := c.blobs.Open(ctx, f.Object)
+	if isLost(err) {
+		return c.lostFile(ctx, f, blob.Info{}, err)
+	}
+	if err != nil {
+		return fmt.Errorf("open content: %w", err)
+	}
+	defer o.Close()
+	d := Difference{Kind: DifferenceDamaged, Key: f.Key, Object: f.Object, Size: o.Info().Size, Want: f.Size, Time: f.Created}
+	if err := checkSize(f, o.Info()); err != nil {
+		return c.lostFile(ctx, f, o.Info(), err)
+	}
+	sizes, err := c.partSizes(ctx, f)
+	if err != nil {
+		return err
+	}
+	comparable := sizes != nil
+	if !comparable {
+		sizes = []int64{f.Size}
+	}
+	parts := make([]blob.Part, len(sizes))
+	r := blob.NewReader(o)
+	for n, size := range sizes {
+		sum := md5.New()
+		switch read, err := c.copy(ctx, sum, r, size); {
+		case errors.Is(err, fs.ErrNotExist):
+			return c.file(ctx, f, false) // deleted meanwhile, or lost
+		case errors.Is(err, syscall.EIO):
+			d.Detail = "it cannot be read: " + syscall.EIO.Error()
+			return c.ifReady(ctx, d)
+		case err != nil:
+			return fmt.Errorf("read content: %w", err)
+		case read < size:
+			d.Detail = "it ends early"
+			return c.ifReady(ctx, d)
+		}
+		parts[n] = blob.Part{Number: n + 1, ETag: hex.EncodeToString(sum.Sum(nil))}
+	}
+	if !comparable {
+		return nil
+	}
+	c.counts.Verified++
+	etag, err := blob.ETag(parts)
+	if err != nil {
+		return err
+	}
+	if etag != f.ETag {
+		d.Detail = fmt.Sprintf("its checksum is %s, the record says %s", etag, f.ETag)
+		return c.ifReady(ctx, d)
+	}
+	return nil
+}
+
+// partSizes returns the sizes of the parts of which the ETag of a file was made, nil if
+// they are not known, or if the ETag is no checksum.
+func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
+	switch {
+	case f.UploadID == "" || f.direct():
+		return nil, nil
+	case f.Parts == 1:
+		return []int64{f.Size}, nil
+	}
+	parts, err := c.store.Parts(ctx, f.Key)
+	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("part records: %w", err)
+	}
+	var sizes []int64
+	left := f.Size
+	for _, p := range parts {
+		sizes = append(sizes, p.Size)
+		left -= p.Size
+	}
+	if left != 0 || len(parts) != f.Parts {
+		return nil, nil
+	}
+	return sizes, nil
+}
+
+// copy is blob.Copy that reports progress.
+func (c *checker) copy(ctx context.Context, w io.Writer, r io.Reader, n int64) (done int64, err error) {
+	if c.buf == nil {
+		c.buf = make([]byte, 1<<20)
+	}
+	for done < n {
+		k, err := blob.Copy(ctx, w, r, min(n-done, 16<<20), c.buf)
+		done += k
+		c.counts.Bytes += k
+		c.o.Progress(c.counts)
+		if err != nil || k == 0 {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// uploads checks the parts of open uploads, and looks for parts of others.
+func (c *checker) uploads(ctx context.Context) error {
+	areas, err := c.areas(ctx)
+	if err != nil {
+		return err
+	}
+	var lacking []string // uploads whose parts were not found
+	for f, err := range c.store.OpenSessions(ctx) {
+		if err != nil {
+			return fmt.Errorf("open sessions: %w", err)
+		}
+		c.counts.Uploads++
+		c.o.Progress(c.counts)
+		_, staged := areas[f.Key]
+		lacks, err := c.lacksPart(ctx, f, staged)
+		if err != nil {
+			return err
+		}
+		if lacks {
+			lacking = append(lacking, f.Key)
+		}
+	}
+	isOpen := func(f *File) bool { return f.State == Open }
+	var left []blob.Info // parts of no open upload
+	for i, err := range c.blobs.List(ctx, blob.PartsPrefix) {
+		if err != nil {
+			return err
+		}
+		if needed, err := c.recordNeeds(ctx, partOwner(i), isOpen); err != nil {
+			return err
+		} else if !needed && c.old(i) {
+			left = append(left, i)
+		}
+	}
+	var leftAreas []string
+	for id, i := range areas {
+		if needed, err := c.recordNeeds(ctx, id, isOpen); err != nil {
+			return err
+		} else if !needed && c.old(i) {
+			leftAreas = append(leftAreas, id)
+		}
+	}
+	if len(lacking)+len(left)+len(leftAreas) == 0 {
+		return nil
+	}
+	if err := c.wait(ctx, time.Now()); err != nil {
+		return err
+	}
+	if areas, err = c.areas(ctx); err != nil {
+		return err
+	}
+	for _, key := range lacking {
+		_, staged := areas[key]
+		if err := c.confirmLacking(ctx, key, staged); err != nil {
+			return err
+		}
+	}
+	for _, i := range left {
+		i, err := blob.Stat(ctx, c.blobs, i.Key)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !c.old(i) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at content: %w", err)
+		}
+		if err := c.leftover(i, partOwner(i), i.Key, func() error { return c.blobs.Delete(ctx, i.Key) }); err != nil {
+			return err
+		}
+	}
+	for _, id := range leftAreas {
+		i, there := areas[id]
+		if !there || !c.old(i) {
+			continue
+		}
+		remove := func() error { return c.blobs.(blob.Stager).AbortStaged(ctx, id) }
+		if err := c.leftover(i, id, "", remove); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partOwner returns the key of the file to which a part belongs.
+func partOwner(i blob.Info) string {
+	key, _, _ := strings.Cut(strings.TrimPrefix(i.Key, blob.PartsPrefix), "/")
+	return key
+}
+
+// leftover reports parts that nobody needs.
+func (c *checker) leftover(i blob.Info, key, object string, remove func() error) error {
+	d := Difference{Kind: DifferenceLeftover, Key: key, Object: object, Size: i.Size, Time: i.ModTime, Detail: "parts of an upload that is not open"}
+	if c.o.Repair {
+		if err := remove(); err != nil {
+			return fmt.Errorf("remove leftover: %w", err)
+		}
+		d.Repaired = true
+	}
+	return c.found(d)
+}
+
+// areas returns the staging areas.
+func (c *checker) areas(ctx context.Context) (map[string]blob.Info, error) {
+	areas := make(map[string]blob.Info)
+	s, ok := c.blobs.(blob.Stager)
+	if !ok {
+		return areas, nil
+	}
+	for i, err := range s.ListStaged(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		areas[i.Key] = i
+	}
+	return areas, nil
+}
+
+// lacksPart reports whether the store lacks a part of an open upload that was
+// acknowledged. staged says whether there is a staging area for it.
+func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, error) {
+	if c.ending(f) {
+		return false, nil
+	}
+	if f.direct() {
+		d, err := c.directStore()
+		if err == nil {
+			_, err = d.DirectParts(ctx, f.directUpload())
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoDirect) {
+			return true, nil
+		}
+		return false, err
+	}
+	parts, err := c.store.Parts(ctx, f.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("part records: %w", err)
+	}
+	for _, p := range parts {
+		there := staged
+		if !p.Staged {
+			i, err := c.assembly(f).StatPart(ctx, p.assembled())
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return false, fmt.Errorf("look at part: %w", err)
+			}
+			there = err == nil && i.Size == p.Size
+		}
+		if !there {
+			// A part that was sent again meanwhile is another object.
+			now, err := c.store.Parts(ctx, f.Key)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return false, fmt.Errorf("part records: %w", err)
+			}
+			return slices.Contains(now, p), nil
+		}
+	}
+	return false, nil
+}
+
+// confirmLacking reports an upload that lacks parts, unless it was completed or has
+// ended meanwhile, or a part was just being replaced.
+func (c *checker) confirmLacking(ctx context.Context, key string, staged bool) error {
+	f, err := c.store.Get(ctx, key)
+	if err == nil && f.State == Open {
+		var lacks bool
+		if lacks, err = c.lacksPart(ctx, f, staged); err == nil && !lacks {
+			return nil
+		}
+	}
+	if err == nil {
+		// The content is made of the parts before the record says so.
+		if _, err = blob.Stat(ctx, c.blobs, f.Object); err == nil {
+			return nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = c.store.Get(ctx, key)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (f.State != Open || c.ending(f)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.found(Difference{Kind: DifferencePart, Key: key, Object: f.Object, Want: f.Size, Time: f.Created, Detail: "the client must upload the file again"})
+}
