@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -31,7 +32,12 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, invalid("ext", "ext is required: the extension of a file, such as pdf"))
 		return
 	}
-	a := s.offered.Load().matrix.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
+	offered, err := s.known()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	a := offered.Query(capability.Query{Ext: ext, Action: req.Action, Parameters: req.Parameters})
 	resp := capabilityResponse{
 		Supported: a.Supported, Ext: ext, Action: a.Action,
 		AvailableActions: a.AvailableActions, AvailableActionsAlias: a.AvailableActions,
@@ -41,6 +47,19 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 		resp.Reason = fileops.Message(a.Err)
 	}
 	s.reply(w, resp)
+}
+
+// errUnknown is the answer while nobody can say what the service can do. Unlike
+// an unsupported operation, that passes.
+var errUnknown = errors.New("no worker has been up yet")
+
+// known returns what is on offer, or errUnknown.
+func (s *Service) known() (*capability.Matrix, error) {
+	c := s.offered.Load()
+	if c.empty {
+		return nil, errUnknown
+	}
+	return c.matrix, nil
 }
 
 // fromQuery fills in what the body did not say. Parameters are written as one

@@ -188,6 +188,8 @@ var errorMap = []struct {
 	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
 	{status.ErrUnavailable, 503, "unavailable", "the database cannot be reached for now; try again", "", 2 * time.Second},
 
+	{errUnknown, 503, "unavailable", "no worker has been up yet, so nobody knows what can be done; try again later", "", 5 * time.Second},
+
 	{ErrUnauthenticated, 401, "unauthorized", "the API key is missing or not valid; send it as Authorization: Bearer <key>", "", 0},
 	{ErrForbidden, 403, "forbidden", "the API key does not allow this", "", 0},
 	{ErrQuota, 429, "quota_exceeded", "", "", time.Minute},
@@ -228,7 +230,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	log := s.logOf(r).With("error", p.Slug)
 	switch {
-	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled): // else the client has gone, which is no fault of ours
+	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // else the client has gone, which is no fault of ours
 		log.Error("request failed", "method", r.Method, "err", err)
 	default:
 		var param *fileops.ParamError

@@ -26,12 +26,27 @@ func TestOffer(t *testing.T) {
 		Name: "zip", Engine: "elsewhere", Family: "archive", Summary: "Zips.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}},
 	}, func(context.Context, *fileops.Job) error { return nil })
-	check := func(want bool) {
-		t.Helper()
+	post := func(path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, "/api/v1/supported-operation", strings.NewReader(`{"ext":"txt","action":"zip"}`))
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		svc.ServeHTTP(w, r)
+		return w
+	}
+	unknown := func() {
+		t.Helper()
+		for path, body := range map[string]string{
+			"/api/v1/supported-operation": `{"ext":"txt","action":"zip"}`,
+			"/api/v1/do":                  `{"action":"zip","file_keys":["x"]}`,
+		} {
+			if w := post(path, body); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+				t.Errorf("%s while nothing is on offer: %d %s, want 503 with Retry-After", path, w.Code, w.Body)
+			}
+		}
+	}
+	check := func(want bool) {
+		t.Helper()
+		w := post("/api/v1/supported-operation", `{"ext":"txt","action":"zip"}`)
 		var got struct{ Supported bool }
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Supported != want {
 			t.Errorf("supported-operation: %d %s, want supported to be %v, error %v", w.Code, w.Body, want, err)
@@ -45,7 +60,7 @@ func TestOffer(t *testing.T) {
 			t.Errorf("capabilities: %+v", a)
 		}
 	}
-	check(false)
+	unknown()
 	if err := svc.Offer([]fileops.Action{zip}, []httpapi.Engine{{Name: "elsewhere", Version: "1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +69,16 @@ func TestOffer(t *testing.T) {
 		t.Error("an action with a bad name was offered")
 	}
 	check(true)
-	if err := svc.Offer(nil, nil); err != nil {
+	other := fileops.Func(fileops.Spec{
+		Name: "zip", Engine: "go", Family: "archive", Summary: "Zips.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.PNG}}},
+	}, func(context.Context, *fileops.Job) error { return nil })
+	if err := svc.Offer([]fileops.Action{other}, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(false)
+	if err := svc.Offer(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	unknown()
 }

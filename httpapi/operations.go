@@ -59,7 +59,10 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if err := req.check(s.cfg.Limits.Files); err != nil {
 		return nil, err
 	}
-	offered := s.Capabilities() // one answer for the whole request
+	offered, err := s.known() // one answer for the whole request
+	if err != nil {
+		return nil, err
+	}
 	action := offered.Canonical(req.Action)
 	files := make([]*upload.File, len(req.FileKeys))
 	formats := make([]format.Format, len(req.FileKeys))

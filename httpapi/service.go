@@ -195,6 +195,7 @@ func (s *Service) Sandbox() *Sandbox { return s.cfg.Sandbox }
 
 // A catalogue is what clients are told that they can have done.
 type catalogue struct {
+	empty   bool // no action is on offer: in a cluster, no worker has ever been up
 	matrix  *capability.Matrix
 	engines []Engine
 	formats formatsResponse
@@ -210,7 +211,7 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	if err != nil {
 		return err
 	}
-	c := &catalogue{matrix: capability.New(reg, aliases), engines: engines}
+	c := &catalogue{empty: len(actions) == 0, matrix: capability.New(reg, aliases), engines: engines}
 	c.formats = describeFormats(c.matrix, engines)
 	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.cfg.Extensions); err != nil {
 		return err

@@ -112,11 +112,14 @@ func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Act
 	return narrow
 }
 
-// What a server tells others, and how often. Who is not heard of for nodeGone has
-// no work any more; a restart takes less.
 const (
-	nodeBeat = 2 * time.Second
-	nodeGone = 15 * time.Second
+	nodeBeat    = 2 * time.Second  // a worker announces this often what it can do
+	beatTimeout = 15 * time.Second // of one announcement
+
+	// nodeKept is how long the work of a server that has stopped is still on
+	// offer: it may be restarting, or its machine may be replaced. While no
+	// server is up, the work of the last ones stays on offer, and items wait.
+	nodeKept = 10 * time.Minute
 )
 
 // nodeInfo is what a server tells others of itself.
@@ -184,14 +187,14 @@ func (c *cluster) run(ctx context.Context) {
 
 // beat does so once.
 func (c *cluster) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, nodeGone)
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	if c.info != nil {
 		if err := c.db.Announce(ctx, c.id, c.info); err != nil {
 			return fmt.Errorf("announce this server: %w", err)
 		}
 	}
-	nodes, err := c.db.Nodes(ctx, nodeGone)
+	nodes, err := c.db.Nodes(ctx, nodeKept)
 	if err != nil {
 		return fmt.Errorf("look for other servers: %w", err)
 	}

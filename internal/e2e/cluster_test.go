@@ -103,6 +103,10 @@ func TestCluster(t *testing.T) {
 	if n := len(empty.body["formats"].([]any)); n != 0 {
 		t.Errorf("%d formats without a worker, want none", n)
 	}
+	convert := map[string]any{"ext": "csv", "action": "convert"}
+	if r := api[0].want(t, 503, "unavailable", "POST", "/api/v1/supported-operation", convert); r.header.Get("Retry-After") == "" {
+		t.Error("before the first worker: no Retry-After")
+	}
 	workers := make([]*server, 3)
 	queues := []string{"data,archive,image", "data,archive", "image,archive"}
 	var starting sync.WaitGroup
@@ -228,6 +232,20 @@ func TestCluster(t *testing.T) {
 		if err := w.stop(); err != nil {
 			t.Errorf("a worker ends with %v", err)
 		}
+	}
+
+	// Without any worker, a new server offers what the last ones could do.
+	late := c.node("api")
+	if r := late.want(t, 200, "", "POST", "/api/v1/supported-operation", convert); r.body["supported"] != true {
+		t.Errorf("without workers: %s", r.raw)
+	}
+	waits := late.want(t, 200, "", "POST", "/api/v1/do", requests[1])
+	again := c.node("worker")
+	if r := persist(t, []*server{late}, 0, "GET", "/api/v1/status/"+waits.str("main_task_id")+"?wait=30s", nil); r == nil || r.str("operation_status") != "completed" {
+		t.Errorf("accepted without workers: %v", r)
+	}
+	if err := again.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

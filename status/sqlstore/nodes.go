@@ -20,7 +20,8 @@ type Node struct {
 	Seen time.Time // by the clock of the database
 }
 
-// forgotten is how long a node is remembered that says nothing any more.
+// forgotten is how long a node is remembered that no longer announces itself,
+// while others do.
 const forgotten = time.Hour
 
 // Announce records that a node is there. Info is what others want to know of it.
@@ -43,7 +44,9 @@ func (db *DB) Announce(ctx context.Context, id string, info []byte) error {
 	})
 }
 
-// Nodes returns the nodes that were announced not longer ago than age, by ID.
+// Nodes returns, by ID, the last node that announced itself and all nodes that
+// did so at most age before it. While no node is up, these are the nodes that
+// were up last.
 func (db *DB) Nodes(ctx context.Context, age time.Duration) (nodes []Node, err error) {
 	if db.pg == nil {
 		return nil, fmt.Errorf("nodes that share SQLite: %w", errors.ErrUnsupported)
@@ -55,7 +58,7 @@ func (db *DB) Nodes(ctx context.Context, age time.Duration) (nodes []Node, err e
 		n.Seen = timeOf(seen)
 		nodes = append(nodes, n)
 		return err
-	}, `SELECT id, info, beat_ms FROM nodes WHERE beat_ms >= $1 ORDER BY id`, millis(db.engine.now().Add(-age)))
+	}, `SELECT id, info, beat_ms FROM nodes WHERE beat_ms >= (SELECT max(beat_ms) FROM nodes) - $1 ORDER BY id`, age.Milliseconds())
 	return nodes, err
 }
 

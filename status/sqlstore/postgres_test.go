@@ -411,12 +411,21 @@ func TestNodes(t *testing.T) {
 	if err != nil || len(nodes) != 2 || nodes[0].ID != "a" || string(nodes[0].Info) != "new" || nodes[1].ID != "b" || nodes[0].Seen.IsZero() {
 		t.Errorf("nodes are %+v, error %v", nodes, err)
 	}
-	time.Sleep(5 * time.Millisecond)
-	if nodes, err := b.Nodes(t.Context(), time.Millisecond); err != nil || len(nodes) != 0 {
-		t.Errorf("nodes that were seen just now are %+v, error %v", nodes, err)
+	age := func(id string, by time.Duration) {
+		t.Helper()
+		if _, err := a.Pool().Exec(t.Context(), `UPDATE nodes SET beat_ms = beat_ms - $1 WHERE id = $2`, by.Milliseconds(), id); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := a.Pool().Exec(t.Context(), `UPDATE nodes SET beat_ms = beat_ms - 7200000 WHERE id = 'a'`); err != nil {
-		t.Fatal(err)
+	age("a", time.Minute)
+	if nodes, err := b.Nodes(t.Context(), 10*time.Second); err != nil || len(nodes) != 1 || nodes[0].ID != "b" {
+		t.Errorf("nodes of the last 10 s are %+v, error %v, want only b", nodes, err)
+	}
+	// Nobody is up for two days.
+	age("a", 48*time.Hour)
+	age("b", 48*time.Hour)
+	if nodes, err := b.Nodes(t.Context(), 2*time.Minute); err != nil || len(nodes) != 2 {
+		t.Errorf("the nodes that were up last are %+v, error %v, want a and b", nodes, err)
 	}
 	if err := b.Announce(t.Context(), "b", nil); err != nil {
 		t.Fatal(err)

@@ -8,13 +8,6 @@
 -- Each build waits for the transactions that are open, such as that of a backup.
 SET lock_timeout = 0;
 
--- What servers have last said that they can do. It is kept while none is up.
-CREATE TABLE IF NOT EXISTS capabilities (
-    id      bytea PRIMARY KEY, -- SHA-256 of info
-    info    bytea NOT NULL,
-    seen_ms bigint NOT NULL    -- by the clock of the database
-);
-
 -- Upload sessions that a crash may have interrupted.
 DROP INDEX CONCURRENTLY IF EXISTS files_open;
 CREATE INDEX CONCURRENTLY files_open ON files (file_key)
