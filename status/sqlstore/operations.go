@@ -284,26 +284,30 @@ func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status
 
 // inState returns the condition that an operation is in a state, with the arguments of
 // the statement so far and its own. Open and finished operations have indexes of their
-// own, so the text says which these are.
-func inState(state status.State, args []any) (string, []any) {
-	if state == "" {
-		return "", args
-	}
-	finished := "NULL"
-	if state.Final() {
-		finished = "NOT NULL"
+// own, so the text says which these are. Created is the time by which these indexes
+// are ordered.
+func inState(owner string, state status.State, args []any) (where, created string, _ []any) {
+	switch {
+	case state == "":
+		return "", "created_ms", args
+	case state.Final():
+		where, created = "NOT NULL", "created_ms + 0"
+	case owner != "":
+		where, created = "NULL", "created_ms + 0"
+	default: // all open operations
+		where, created = "NULL", "created_ms"
 	}
 	args = append(args, string(state))
-	return fmt.Sprintf(" AND state = $%d AND finished_ms IS %s", len(args), finished), args
+	return fmt.Sprintf(" AND state = $%d AND finished_ms IS %s", len(args), where), created, args
 }
 
 // page returns the n newest operations before the given one that q selects.
-func (s *Operations) page(ctx context.Context, q status.Query, created int64, id string, n int) (ops []*status.Operation, err error) {
-	where, args := "", []any{q.Owner, created, id, n}
+func (s *Operations) page(ctx context.Context, q status.Query, before int64, id string, n int) (ops []*status.Operation, err error) {
+	where, args := "", []any{q.Owner, before, id, n}
 	if q.IdempotencyKey != "" { // a text of its own, so that the index is used
 		where, args = " AND idempotency_key = $5", append(args, q.IdempotencyKey)
 	}
-	in, args := inState(q.State, args)
+	in, created, args := inState(q.Owner, q.State, args)
 	where += in
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		if err := t.each(ctx, func(row scanner) error {
@@ -311,8 +315,8 @@ func (s *Operations) page(ctx context.Context, q status.Query, created int64, id
 			ops = append(ops, op)
 			return err
 		}, `SELECT `+operationColumns+` FROM operations
-			WHERE owner = $1 AND (created_ms, id) < ($2, $3)`+where+`
-			ORDER BY created_ms DESC, id DESC LIMIT $4`, args...); err != nil {
+			WHERE owner = $1 AND (`+created+`, id) < ($2, $3)`+where+`
+			ORDER BY `+created+` DESC, id DESC LIMIT $4`, args...); err != nil {
 			return err
 		}
 		for _, op := range ops {

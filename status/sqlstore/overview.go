@@ -37,14 +37,18 @@ type SummaryQuery struct {
 // Summaries returns operations of all owners, newest first. If there is no operation
 // Before the error matches fs.ErrNotExist.
 func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, err error) {
-	// SQLite keeps rows in the order in which they came, and needs no index for that.
-	// Finished ones of a state have one.
-	order, last := "created_ms", "(created_ms, id) < ($1, $2)"
-	if db.pg == nil && q.Owner == "" && !q.State.Final() {
+	before := int64(1) << 62
+	where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50)}
+	if q.Owner != "" { // a text of its own, so that the index is used
+		where, args = " AND owner = $4", append(args, q.Owner)
+	}
+	in, order, args := inState(q.Owner, q.State, args)
+	last := "(" + order + ", id) < ($1, $2)"
+	if db.pg == nil && q.Owner == "" && q.State == "" {
+		// SQLite keeps rows in the order in which they came, and needs no index for that.
 		order, last = "rowid", "rowid < $1 AND $2 = $2"
 	}
 	err = db.view(ctx, func(ctx context.Context, t tx) error {
-		before := int64(1) << 62
 		if q.Before != "" {
 			err := t.row(ctx, `SELECT `+order+` FROM operations WHERE id = $1`, q.Before).Scan(&before)
 			if errors.Is(err, sql.ErrNoRows) {
@@ -54,12 +58,7 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 				return err
 			}
 		}
-		where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50)}
-		if q.Owner != "" { // a text of its own, so that the index is used
-			where, args = " AND owner = $4", append(args, q.Owner)
-		}
-		in, args := inState(q.State, args)
-		where += in
+		args[0] = before
 		if err := t.each(ctx, func(row scanner) error {
 			var s Summary
 			var created int64
@@ -69,7 +68,7 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 			list = append(list, s)
 			return err
 		}, `SELECT id, owner, action, state, created_ms, finished_ms FROM operations
-			WHERE `+last+where+`
+			WHERE `+last+where+in+`
 			ORDER BY `+order+` DESC, id DESC LIMIT $3`, args...); err != nil {
 			return err
 		}

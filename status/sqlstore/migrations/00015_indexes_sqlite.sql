@@ -8,14 +8,17 @@ CREATE INDEX files_open ON files (file_key)
     WHERE state = 'open';
 
 -- Lists of operations: of an account, newest first; by state, of open and of
--- finished ones, so that an operation is in few of them at a time.
+-- finished ones, so that an operation is in few of them at a time. They are on
+-- created_ms + 0 so that only a query for a state uses them, and uses nothing else:
+-- the planner of PostgreSQL expects to find some operations of any state and account
+-- soon, and would walk all operations by time.
 CREATE INDEX operations_newest ON operations (owner, created_ms, id);
 DROP INDEX operations_list;
-CREATE INDEX operations_owner_open ON operations (owner, state, created_ms, id)
+CREATE INDEX operations_owner_open ON operations (owner, state, (created_ms + 0), id)
     WHERE finished_ms IS NULL;
-CREATE INDEX operations_owner_ended ON operations (owner, state, created_ms, id)
+CREATE INDEX operations_owner_ended ON operations (owner, state, (created_ms + 0), id)
     WHERE finished_ms IS NOT NULL;
-CREATE INDEX operations_ended ON operations (state, created_ms, id)
+CREATE INDEX operations_ended ON operations (state, (created_ms + 0), id)
     WHERE finished_ms IS NOT NULL;
 
 -- Why items failed lately.
