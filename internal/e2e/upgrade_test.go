@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/pgtest"
+)
+
+// recordUpgrade is a build of an earlier version. With it TestUpgrade first makes its
+// data anew: go test ./internal/e2e -run TestUpgrade -record-upgrade PATH
+var recordUpgrade = flag.String("record-upgrade", "", "build of refserver that makes the data of TestUpgrade, at `path`")
+
+// A recording is what clients of the earlier version knew when it was killed.
+type recording struct {
+	Key      string            // API key
+	Contents map[string][]byte // of files, by key
+	Final    []map[string]any  // operations that had ended, as status describes them
+	Open     []string          // operations that had not
+	Request  map[string]any    // to do, sent with the header Idempotency-Key: upgrade
+	Task     string            // what was answered
+	Upload   map[string]any    // to complete-upload, whose two parts were sent
+	Uploaded []byte
+}
+
+// forever keeps what was recorded.
+var forever = []string{"--file-ttl", "876000h", "--operation-ttl", "876000h", "--session-ttl", "876000h"}
+
+// TestUpgrade starts this version with the data of a server of the first
+// version, commit 5799134, that was killed while it worked. Nothing is lost, and
+// nothing that had ended changes.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	for _, database := range []string{"sqlite", "postgres"} {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			archive := filepath.Join("testdata", "upgrade-"+database+".zip")
+			if *recordUpgrade != "" {
+				record(t, database, archive)
+			}
+			z, err := zip.OpenReader(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer z.Close()
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, z); err != nil {
+				t.Fatal(err)
+			}
+			var was recording
+			if b, err := os.ReadFile(filepath.Join(dir, "recording.json")); err != nil || json.Unmarshal(b, &was) != nil {
+				t.Fatalf("recording.json: %s, error %v", b, err)
+			}
+			flags := forever
+			if database == "postgres" {
+				flags = append([]string{"--database-url", restore(t, filepath.Join(dir, "dump.sql")), "--blob-url", filepath.Join(dir, "blobs")}, flags...)
+			}
+			s := start(t, filepath.Join(dir, "data"), flags...)
+			if s.key != "" {
+				t.Error("the server made a new key")
+			}
+			s.key = was.Key
+			was.compare(t, s)
+			for _, task := range was.Open {
+				if r := s.await(t, task); r.str("operation_status") != "completed" || len(r.elements()) != 1 {
+					t.Errorf("operation that was open: %s", r.raw)
+				}
+			}
+			if r := s.want(t, 200, "", "POST", "/api/v1/do", was.Request, "Idempotency-Key", "upgrade"); r.str("main_task_id") != was.Task {
+				t.Errorf("the same idempotency key: operation %s, want %s", r.str("main_task_id"), was.Task)
+			}
+			s.want(t, 200, "", "POST", "/api/v1/complete-upload", was.Upload)
+			was.Contents[was.Upload["file_key"].(string)] = was.Uploaded
+			was.compare(t, s)
+			if err := s.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// compare compares what a server knows with the recording.
+func (was *recording) compare(t *testing.T, s *server) {
+	t.Helper()
+	for key, content := range was.Contents {
+		if d := s.want(t, 200, "", "GET", "/v1/download/"+key, nil); string(d.raw) != string(content) {
+			t.Errorf("file %s has %d bytes, want %d", key, len(d.raw), len(content))
+		}
+	}
+	for _, op := range was.Final {
+		r := s.want(t, 200, "", "GET", fmt.Sprint("/api/v1/status/", op["main_task_id"]), nil)
+		if path := differs(op, r.body); path != "" {
+			t.Errorf("operation %v: %s is another now: %s, was %v", op["main_task_id"], path, r.raw, op)
+		}
+	}
+}
+
+// differs returns where b lacks something that a has, or has it otherwise; "" if
+// nowhere. b may have more members.
+func differs(a, b any) string {
+	switch a := a.(type) {
+	case map[string]any:
+		b, _ := b.(map[string]any)
+		for name, v := range a {
+			if d := differs(v, b[name]); d != "" {
+				return strings.TrimSuffix(name+"."+d, ".")
+			}
+		}
+		return ""
+	case []any:
+		b, _ := b.([]any)
+		if len(a) != len(b) {
+			return "."
+		}
+		for i := range a {
+			if d := differs(a[i], b[i]); d != "" {
+				return fmt.Sprint(i, ".", d)
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(a, b) {
+		return "."
+	}
+	return ""
+}
+
+// restore returns the URL of a database with what was dumped.
+func restore(t *testing.T, dump string) string {
+	t.Helper()
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := pgtest.Own(t).Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), string(text), pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// record has a server of the earlier version work, kills it and keeps what it leaves.
+func record(t *testing.T, database, archive string) {
+	dir := t.TempDir()
+	flags := append([]string{"--concurrency", "office=1", "--office-documents", "1"}, forever...)
+	url := ""
+	if database == "postgres" {
+		url = pgtest.Own(t).Database(t)
+		flags = append(flags, "--database-url", url, "--blob-url", filepath.Join(dir, "blobs"))
+	}
+	s, err := launchProgram([]string{*recordUpgrade}, nil, filepath.Join(dir, "data"), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.kill()
+	was := recording{Key: s.key, Contents: make(map[string][]byte)}
+	table := []byte("name,count\nx,1\n")
+	csv := s.upload(t, "table.csv", table, 1)
+	broken := s.upload(t, "broken.jpg", jpg(t).b[:200], 1)
+	was.Contents[csv], was.Contents[broken] = table, jpg(t).b[:200]
+	do := func(body map[string]any, headers ...string) string {
+		return s.want(t, 200, "", "POST", "/api/v1/do", body, headers...).str("main_task_id")
+	}
+	convert := func(file, to string) map[string]any {
+		return map[string]any{"action": "convert", "file_keys": []string{file}, "parameters": map[string]any{"convert_to": to}, "notes": map[string]any{"for": to}}
+	}
+	was.Request = convert(csv, "json")
+	was.Task = do(was.Request, "Idempotency-Key", "upgrade")
+	for _, task := range []string{was.Task, do(convert(broken, "webp")), do(map[string]any{"action": "zip", "file_keys": []string{csv, broken}})} {
+		r := s.await(t, task)
+		was.Final = append(was.Final, r.body)
+		for _, e := range r.elements() {
+			if link, ok := e["download_link"].(string); ok {
+				was.Contents[e["file_key"].(string)] = s.want(t, 200, "", "GET", link, nil).raw
+			}
+		}
+	}
+	up := s.initiate(t, "both.txt", 2000, 2)
+	first, second := []byte(strings.Repeat("1", 1000)), []byte(strings.Repeat("2", 1000))
+	was.Upload = map[string]any{"file_key": up.key, "object_name": up.object, "upload_id": up.id, "parts": []map[string]any{
+		{"part_number": 1, "etag": s.put(t, up.urls[0], first)}, {"part_number": 2, "etag": s.put(t, up.urls[1], second)}}}
+	was.Uploaded = append(first, second...)
+	for range 6 {
+		was.Open = append(was.Open, do(convert(csv, "pdf")))
+	}
+	s.kill()
+	for _, name := range []string{"cache", "scratch"} {
+		if err := os.RemoveAll(filepath.Join(dir, "data", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if url != "" {
+		dump := tool(t, "pg_dump", "--inserts", "--no-owner", url)
+		dump = regexp.MustCompile(`(?m)^\\.*$`).ReplaceAllString(dump, "") // commands of psql
+		if err := os.WriteFile(filepath.Join(dir, "dump.sql"), []byte(dump), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := json.MarshalIndent(was, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "recording.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z := zip.NewWriter(f)
+	if err := z.AddFS(os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
