@@ -50,6 +50,11 @@ func (c *clusterConfig) register(fs *flag.FlagSet) {
 	})
 	fs.Func("queues", "`engine families` that this server works on, separated by commas; --concurrency lists them; default: all", func(v string) error {
 		c.queues = splitList(v)
+		for _, name := range c.queues {
+			if err := checkFamily(name); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	fs.Func("secret", fmt.Sprintf("`text` of at least %d characters that signs upload URLs and seals parameters, the same for all servers, better set as %s; default: made by the first one and kept in the database", minSecret, envName("secret")), func(v string) error {

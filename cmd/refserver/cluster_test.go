@@ -92,8 +92,8 @@ func TestClusterConfig(t *testing.T) {
 		"--secret short":                        "at least 32",
 		"--database-url mysql://x --blob-url b": "postgres://",
 		"--database-url postgres://x":           "--blob-url",
-		"--database-url postgres://x --blob-url b --lease 1s":            "--lease",
-		"--database-url postgres://x --blob-url b --role api --queues a": "--queues",
+		"--database-url postgres://x --blob-url b --lease 1s":               "--lease",
+		"--database-url postgres://x --blob-url b --role api --queues data": "--queues",
 	} {
 		var out, errs strings.Builder
 		code := run(t.Context(), append([]string{"serve", "--data-dir", t.TempDir()}, strings.Fields(flags)...), &out, &errs, func(string) (string, bool) { return "", false })

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,12 +61,17 @@ func (c *cli) flags(name, args, about string) *flag.FlagSet {
 // environment. It wants between min and max arguments. Flags may follow
 // arguments; behind "--" there are none.
 func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
+	// Package flag writes flags with one dash, this program with two.
+	dashes := strings.NewReplacer("for flag -", "for --", "not defined: -", "not defined: --", "needs an argument: -", "needs an argument: --")
 	wrong := func(err error) error {
-		fmt.Fprintf(c.err, "refserver %s: %v\nrefserver %s --help tells more.\n", fs.Name(), err, fs.Name())
+		fmt.Fprintf(c.err, "refserver %s: %s\nrefserver %s --help tells more.\n", fs.Name(), dashes.Replace(err.Error()), fs.Name())
 		return errUsage
 	}
+	usage := fs.Usage
+	fs.Usage = func() {} // package flag also calls it for a wrong flag
 	if err := parseAnywhere(fs, args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
+			usage()
 			return err
 		}
 		return wrong(err)
@@ -206,7 +212,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&s.api.Retention.Expired, "expired-ttl", 7*24*time.Hour, "`time` for which the name of an expired file is kept, so that requests for it answer 410; negative: not at all")
 	fs.DurationVar(&s.api.Retention.Quarantine, "quarantine", 7*24*time.Hour, "`time` for which stored content without a record is kept aside before it is deleted; 0: 168h; negative: not at all")
 	fs.DurationVar(&s.api.Retention.Sweep, "sweep", time.Minute, "`time` between two rounds of deletion")
-	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: office web image media pdf archive data [number of cores for each]", func(v string) (err error) {
+	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: "+strings.Join(families, " ")+" [number of cores for each]", func(v string) (err error) {
 		s.api.Concurrency, err = parseConcurrency(v)
 		return err
 	})
@@ -490,6 +496,17 @@ func splitList(v string) []string {
 	return out
 }
 
+// families are the engine families of package standard: each has a queue.
+var families = []string{"office", "web", "image", "media", "pdf", "archive", "data"}
+
+// checkFamily returns an error for a name that is none of families.
+func checkFamily(name string) error {
+	if !slices.Contains(families, name) {
+		return fmt.Errorf("there is no engine family %q; there are %s", name, strings.Join(families, ", "))
+	}
+	return nil
+}
+
 func parseConcurrency(v string) (map[string]int, error) {
 	out := make(map[string]int)
 	for _, part := range splitList(v) {
@@ -497,6 +514,9 @@ func parseConcurrency(v string) (map[string]int, error) {
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil || n < 0 {
 			return nil, fmt.Errorf("%q is not of the form family=number", part)
+		}
+		if err := checkFamily(family); err != nil {
+			return nil, err
 		}
 		out[family] = n
 	}

@@ -176,6 +176,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"accounts", "enable", "--data-dir", made, "nobody"}, 1, "no account"},
 		{[]string{"nonsense"}, 2, "nonsense"},
 		{[]string{"--nonsense"}, 2, "nonsense"},
+		{[]string{"help", "serve"}, 0, "--data-dir"},
+		{[]string{"help", "keys"}, 0, "revoke"},
+		{[]string{"help", "nonsense"}, 2, "nonsense"},
+		{[]string{"serve", "--concurrency", "offices=2"}, 2, "office, web"},
+		{[]string{"serve", "--queues", "offices"}, 2, "office, web"},
+		{[]string{"formats", "nonsense"}, 1, `"nonsense"`},
 		{[]string{"convert", "a"}, 2, "arguments"},
 		{[]string{"keys", "revoke", "--data-dir", made, "nonsense"}, 1, "no key"},
 		{[]string{"keys", "revoke", "nonsense", "--data-dir", made}, 1, "no key"},
@@ -191,6 +197,10 @@ func TestExitCodes(t *testing.T) {
 		code := run(context.Background(), tt.args, &out, &out, noEnv)
 		if code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: exit code %d, output %q", tt.args, code, out.String())
+		}
+		// Commands of commands list what there is.
+		if n := strings.Count(out.String(), "\n"); code != 0 && n > 2 && len(tt.args) > 1 {
+			t.Errorf("%v: the error has %d lines: %s", tt.args, n, out.String())
 		}
 	}
 	if es, err := os.ReadDir(empty); err != nil || len(es) > 0 {

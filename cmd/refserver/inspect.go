@@ -35,6 +35,9 @@ func formats(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 0, 1); err != nil {
 		return err
 	}
+	if ext := fs.Arg(0); ext != "" && !format.Parse(ext).Known() {
+		return fmt.Errorf("no format has the extension %q; refserver formats lists all", ext)
+	}
 	set := probe(ctx, c, e)
 	defer set.Close()
 	reg, err := fileops.NewRegistry(set.Actions()...)

@@ -97,13 +97,16 @@ func run(ctx context.Context, args []string, out, errw io.Writer, env func(strin
 	cmds := commands()
 	cmd := cmds[0]
 	switch {
+	case len(args) > 1 && args[0] == "help":
+		args = append(args[1:], "--help")
 	case len(args) > 0 && (args[0] == "help" || args[0] == "--help" || args[0] == "-h"):
 		c.usage(out, cmds)
 		return 0
 	case len(args) > 0 && args[0] == "--version":
 		fmt.Fprintln(out, version)
 		return 0
-	case len(args) > 0 && !strings.HasPrefix(args[0], "-"):
+	}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		found := false
 		for _, k := range cmds {
 			if k.name == args[0] {
@@ -111,8 +114,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer, env func(strin
 			}
 		}
 		if !found {
-			fmt.Fprintf(errw, "refserver: there is no command %q\n\n", args[0])
-			c.usage(errw, cmds)
+			fmt.Fprintf(errw, "refserver: there is no command %q; refserver --help lists them\n", args[0])
 			return 2
 		}
 		args = args[1:]
