@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/upload"
@@ -15,7 +16,7 @@ import (
 )
 
 // backup copies a data directory while a server uses it.
-func backup(ctx context.Context, c *cli, args []string) error {
+func backup(ctx context.Context, c *cli, args []string) (err error) {
 	var dir string
 	f := c.flags("backup", " DIR", `Copies the data directory to DIR, also while the server runs: everything that
 was acknowledged before the command began is in the copy, but for uploads that
@@ -32,33 +33,38 @@ what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
-	if err := backupDatabase(ctx, dir, to); err != nil {
+	began := time.Now()
+	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := backupDatabase(ctx, db, to); err != nil {
 		return err
 	}
 	// The content comes last: what the copy of the database knows is there
 	// now, unless it was deleted meanwhile.
 	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(c.out, "Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.\n", to)
-		return nil
+		return db.NoteBackup(ctx, began)
 	}
 	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
 	if err != nil {
+		return err
+	}
+	if err := db.NoteBackup(ctx, began); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "Backed up to %s: %d files copied (%.1f MB), %d there already, %d removed.\n", to, copied, float64(bytes)/1e6, kept, removed)
 	return nil
 }
 
-func backupDatabase(ctx context.Context, dir, to string) error {
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName)})
-	if err != nil {
-		return err
-	}
+func backupDatabase(ctx context.Context, db *sqlstore.DB, to string) error {
 	next := filepath.Join(to, databaseName+".next")
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := errors.Join(db.Backup(ctx, next), db.Close()); err != nil {
+	if err := db.Backup(ctx, next); err != nil {
 		return err
 	}
 	return os.Rename(next, filepath.Join(to, databaseName))

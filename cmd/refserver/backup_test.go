@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // Files that are in a bucket are not in the data directory, and backup says so.
@@ -24,6 +27,16 @@ func TestBackupWithoutFiles(t *testing.T) {
 		if code := run(t.Context(), []string{"backup", "--data-dir", dir, to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "--blob-url") {
 			t.Errorf("backup: %d, %s", code, &out)
 		}
+	}
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, databaseName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := db.LastBackup(t.Context()); err != nil || time.Since(at) > time.Minute {
+		t.Errorf("the last backup was at %v, error %v", at, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
 	}
 	out.Reset()
 	if code := run(t.Context(), []string{"keys", "list", "--data-dir", to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "x") {

@@ -15,8 +15,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
@@ -218,6 +221,11 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return nil, err
 	}
+	if cfg.bucket != nil {
+		seconds := newBucketSeconds()
+		cfg.bucket.Observer = seconds
+		api.Collectors = append(api.Collectors, seconds)
+	}
 	if a.blobs, err = openBlobs(ctx, cfg, dir); err != nil {
 		return nil, err
 	}
@@ -255,6 +263,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		return nil, err
 	}
 	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, DB: a.db, Webhooks: a.hooks})
+	api.Collectors = append(api.Collectors, a.db.Collectors()...)
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
 	}
@@ -373,6 +382,25 @@ func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, er
 		return nil, fmt.Errorf("--blob-url: %w", err)
 	}
 	return s, nil
+}
+
+// bucketSeconds measures requests to the bucket.
+type bucketSeconds struct{ *prometheus.HistogramVec }
+
+func newBucketSeconds() bucketSeconds {
+	return bucketSeconds{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "filewright_bucket_request_seconds", Help: "Duration of requests to the bucket until the header of the response; the status is none if there was no response.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"method", "status"})}
+}
+
+// Observe implements s3blob.Observer.
+func (b bucketSeconds) Observe(method string, status int, took time.Duration) {
+	text := "none"
+	if status != 0 {
+		text = strconv.Itoa(status)
+	}
+	b.WithLabelValues(method, text).Observe(took.Seconds())
 }
 
 func (a *app) close() {

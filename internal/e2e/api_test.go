@@ -487,7 +487,7 @@ func TestFormatsAndHealth(t *testing.T) {
 		t.Errorf("readyz: %s", r.raw)
 	}
 	m := string(shared.want(t, 200, "", "GET", "/metrics", nil, "Authorization", "").raw)
-	for _, want := range []string{"filewright_http_requests_total", `filewright_engine_available{engine="ffmpeg"`} {
+	for _, want := range []string{"filewright_http_requests_total", "filewright_database_bytes ", `filewright_database_seconds_count{kind="write"}`, `filewright_engine_available{engine="ffmpeg"`} {
 		if !strings.Contains(m, want) {
 			t.Errorf("metrics without %s", want)
 		}

@@ -251,6 +251,12 @@ func TestBucketDies(t *testing.T) {
 		t.Error("the download is not what was uploaded")
 	}
 	s.put(t, up.urls[0], random(10))
+	metrics := string(s.want(t, 200, "", "GET", "/metrics", nil).raw)
+	for _, want := range []string{`{method="PUT",status="200"}`, `{method="GET",status="none"}`} {
+		if !strings.Contains(metrics, "filewright_bucket_request_seconds_count"+want) {
+			t.Errorf("metrics without %s", want)
+		}
+	}
 }
 
 // A server that cannot use its bucket says why and does not start.

@@ -128,6 +128,7 @@ type DB struct {
 	pg     *postgres // nil if the engine is SQLite
 	cache  *cache
 	outbox outbox
+	meter  *meter
 
 	touched sync.Map // API key ID → time.Time of the last write of its use
 }
@@ -214,7 +215,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{cache: newCache(o.Cache), outbox: outbox{wake: make(chan struct{}, 1)}}
+	db := &DB{cache: newCache(o.Cache), meter: newMeter(), outbox: outbox{wake: make(chan struct{}, 1)}}
 	switch {
 	case o.Path != "" && o.URL != "":
 		return nil, errors.New("sqlstore: both a path and a URL")
@@ -285,17 +286,20 @@ func (db *DB) LoosePool() *pgxpool.Pool {
 // tx runs f in a transaction that may write, and commits it unless f fails.
 // For the kinds of its errors see storeError.
 func (db *DB) tx(ctx context.Context, f func(context.Context, tx) error) error {
-	return storeError(ctx, db.engine.tx(ctx, f))
+	began := time.Now()
+	return db.meter.done(kindWrite, began, storeError(ctx, db.engine.tx(ctx, f)))
 }
 
 func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error {
-	return storeError(ctx, db.engine.view(ctx, f))
+	began := time.Now()
+	return db.meter.done(kindRead, began, storeError(ctx, db.engine.view(ctx, f)))
 }
 
 // each runs a query in a view of its own and has f scan every row.
 func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	if db.pg != nil {
-		return storeError(ctx, db.pg.each(ctx, f, text, args...))
+		began := time.Now()
+		return db.meter.done(kindRead, began, storeError(ctx, db.pg.each(ctx, f, text, args...)))
 	}
 	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
 }

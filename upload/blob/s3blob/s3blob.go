@@ -113,6 +113,16 @@ type Config struct {
 
 	// Transport does the requests; nil means one that uses no proxy.
 	Transport http.RoundTripper
+
+	// Observer is told of each request to the server; nil means nobody is.
+	Observer Observer
+}
+
+// An Observer measures requests. It must be safe for concurrent use.
+type Observer interface {
+	// Observe is called after a request with the status of the response, 0 if
+	// there was none, and the time until its header came.
+	Observe(method string, status int, took time.Duration)
 }
 
 // Addressing is where the name of the bucket is in URLs.
@@ -182,7 +192,7 @@ func New(c Config) (*Store, error) {
 		t := transport(c.Silence)
 		c.Transport, s.close = t, t.CloseIdleConnections
 	}
-	c.Transport = guarded{c.Transport}
+	c.Transport = guarded{c.Transport, c.Observer}
 	var err error
 	if s.c, err = c.client(c.Endpoint); err != nil {
 		return nil, err

@@ -81,7 +81,10 @@ var errSilent = errors.New("the server does not answer")
 // not read the body of a request any more once there is an answer: http.Transport
 // may go on with it for a moment, while the client library already reads it from
 // the beginning for the next try, or its owner does something else with it.
-type guarded struct{ http.RoundTripper }
+type guarded struct {
+	http.RoundTripper
+	observer Observer // may be nil
+}
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if silent(req.Context(), nil) {
@@ -90,7 +93,15 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, errSilent
 	}
+	began := time.Now()
 	resp, err := g.roundTrip(req)
+	if g.observer != nil && req.Context().Err() == nil {
+		status := 0
+		if resp != nil {
+			status = resp.StatusCode
+		}
+		g.observer.Observe(req.Method, status, time.Since(began))
+	}
 	silent(req.Context(), err)
 	return resp, err
 }
