@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// ErrUnavailable is matched by the errors of a store that does not answer, or
-// that asks to be spared for a while. The same call may succeed later.
+// ErrUnavailable is matched by the errors of a store that does not answer, that
+// asks to be spared for a while, or that its operator has to repair: it refuses the
+// credentials, or its bucket is gone. The same call may succeed later.
 var ErrUnavailable = errors.New("the store is unavailable")
 
 // ErrPartSize is matched by the error about a part that is smaller than the

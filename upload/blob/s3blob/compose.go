@@ -108,6 +108,11 @@ func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
 		if !ok {
 			// Not listed: ask, because a list says nothing about the reason.
 			stat, err := s.c.StatObject(patient(ctx), s.bucket, name, minio.StatObjectOptions{})
+			if hasCode(err, minio.NoSuchKey) {
+				// The response to HEAD has no body that tells a missing
+				// object from a missing bucket.
+				_, err = s.Stat(ctx, k)
+			}
 			if err != nil {
 				return nil, fail("stat", err)
 			}

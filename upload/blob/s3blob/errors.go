@@ -48,11 +48,11 @@ func fail(op string, err error) error {
 	}
 	var ca x509.UnknownAuthorityError
 	var cert *tls.CertificateVerificationError
-	switch {
+	switch { // the operator can repair these, too
 	case errors.As(err, &cert):
-		return &failure{fmt.Sprintf("s3: %s: %v", op, cert), nil}
+		return &failure{fmt.Sprintf("s3: %s: %v", op, cert), blob.ErrUnavailable}
 	case errors.As(err, &ca):
-		return &failure{fmt.Sprintf("s3: %s: %v", op, ca), nil}
+		return &failure{fmt.Sprintf("s3: %s: %v", op, ca), blob.ErrUnavailable}
 	}
 	return &failure{"s3: " + op + ": " + network(err), blob.ErrUnavailable}
 }
@@ -90,8 +90,6 @@ func kindOf(r minio.ErrorResponse) error {
 	switch r.Code {
 	case minio.NoSuchKey, minio.NoSuchUpload:
 		return fs.ErrNotExist
-	case minio.NoSuchBucket: // not fs.ErrNotExist: nothing is known about the object
-		return nil
 	case "InvalidPart", "InvalidPartOrder":
 		return blob.ErrPartETag
 	case "EntityTooSmall":
@@ -101,7 +99,15 @@ func kindOf(r minio.ErrorResponse) error {
 		"ExpiredToken", "RequestTimeTooSkewed": // the host renews its token, and sets its clock
 		return blob.ErrUnavailable
 	}
-	if r.StatusCode >= 500 || r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusRequestTimeout {
+	switch r.StatusCode {
+	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return blob.ErrUnavailable
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		// A key was revoked, a policy changed, the bucket is gone. The operator can
+		// repair that, and nothing is known about the object.
+		return blob.ErrUnavailable
+	}
+	if r.StatusCode >= 500 {
 		return blob.ErrUnavailable
 	}
 	return nil
