@@ -61,12 +61,16 @@ func (c *cluster) number(text string, args ...any) (n int) {
 	return n
 }
 
-// supports waits until a server tells that something is possible, or is not.
+// supports waits until a server knows of a worker and says that something is
+// possible, or is not.
 func (s *server) supports(t testing.TB, want bool, ext, action string) {
 	t.Helper()
 	for {
-		r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext, "action": action})
-		if r.body["supported"] == want {
+		r := s.request(t, "POST", "/api/v1/supported-operation", map[string]any{"ext": ext, "action": action})
+		switch {
+		case r.status != 200 && r.status != 503:
+			t.Fatalf("supported-operation: %s", r.raw)
+		case r.status == 200 && r.body["supported"] == want:
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
