@@ -90,11 +90,11 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
-// BenchmarkIsolated measures what a process of its own for each run costs: one run at a
-// time, and as many as there are cores.
+// BenchmarkIsolated measures what a process of its own for each run costs, without and with
+// namespaces: one run at a time, and as many as there are cores.
 func BenchmarkIsolated(b *testing.B) {
-	for _, isolate := range []bool{false, true} {
-		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate, FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
+	for _, isolate := range []string{"false", "basic", "true"} {
+		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate != "false", NoNamespaces: isolate == "basic", FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
 		defer engines.Close()
 		if err := engines.Ready(b.Context()); err != nil {
 			b.Fatal(err)
@@ -111,8 +111,8 @@ func BenchmarkIsolated(b *testing.B) {
 		}, benches...) {
 			switch bm.name {
 			case "jpg-png-3MP", "jpg-webp-3MP", "jpg-webp-3MP-800px", "jpg-png-12MP-800px", "jpg-webp-800px", "compress-jpg", "lock-pdf", "merge-pdf", "csv-json":
-				b.Run(fmt.Sprintf("%s/isolate=%v/alone", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
-				b.Run(fmt.Sprintf("%s/isolate=%v/load", bm.name, isolate), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%s/isolate=%s/alone", bm.name, isolate), func(b *testing.B) { processor(b, reg, bm.action, bm.args, bm.in(b)) })
+				b.Run(fmt.Sprintf("%s/isolate=%s/load", bm.name, isolate), func(b *testing.B) {
 					run := newRun(b, reg, bm.action, bm.args, bm.in(b))
 					run()
 					b.ResetTimer()

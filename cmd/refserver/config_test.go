@@ -174,6 +174,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"accounts", "create", "--name", "a", "--parallel", "-1"}, 2, "number"},
 		{[]string{"accounts", "create", "--name", "a/b", "--data-dir", t.TempDir()}, 1, "slash"},
 		{[]string{"accounts", "enable", "--data-dir", made, "nobody"}, 1, "no account"},
+		{[]string{"serve", "--isolation", "most"}, 2, "must be auto, basic or namespaces"},
+		{[]string{"doctor", "--isolation", ""}, 2, "must be auto, basic or namespaces"},
 		{[]string{"nonsense"}, 2, "nonsense"},
 		{[]string{"--nonsense"}, 2, "nonsense"},
 		{[]string{"help", "serve"}, 0, "--data-dir"},
@@ -209,6 +211,35 @@ func TestExitCodes(t *testing.T) {
 }
 
 func noEnv(string) (string, bool) { return "", false }
+
+// The server does not start where engines cannot have the namespaces that it was told to
+// give them, and doctor says which tier holds.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	var none []string
+	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "tesseract", "python"} {
+		none = append(none, "--"+engine, "none")
+	}
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{
+			[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sandbox", "off", "--isolate=false", "--isolation", "namespaces"},
+			[]string{"cannot give engines namespaces of their own (landlock: not asked for; seccomp: not asked for; namespaces: not asked for)", "--isolation auto"},
+		},
+		{[]string{"doctor", "--isolation", "basic"}, []string{"seccomp (tier 2 of 3).\n", "\n  without namespaces: switched off\n"}},
+		{[]string{"doctor", "--sandbox", "off"}, []string{"nothing (tier 0 of 3).\n", "\n  without namespaces: not asked for\n"}},
+	} {
+		var out bytes.Buffer
+		code := run(t.Context(), append(tt.args, none...), &out, &out, noEnv)
+		for _, want := range tt.want {
+			if code != 1 || !strings.Contains(out.String(), want) {
+				t.Errorf("%v: exit code %d, output without %q:\n%s", tt.args, code, want, &out)
+			}
+		}
+	}
+}
 
 // convert says which path is wrong, and replaces nothing unless it is told to.
 func TestConvertPaths(t *testing.T) {

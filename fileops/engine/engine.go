@@ -36,9 +36,9 @@ type Program struct {
 
 	Sandbox *Sandbox // that it runs in; may be nil
 
-	// Alone says that nothing beside the program belongs to it. Otherwise a program that is
-	// not where the host has its own may read and start what is in its directory: the
-	// libraries that it brings.
+	// Alone reports that the program needs no other file of its directory. Without it a
+	// program outside the directories of the host, such as /usr/bin, may read and execute
+	// everything in its own directory, because it may have brought libraries with it.
 	Alone bool
 }
 

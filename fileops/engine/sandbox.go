@@ -25,8 +25,9 @@ import (
 // The layers are those of the kernel that need no privilege: Landlock for files,
 // a seccomp filter for system calls, and no capabilities for root. They work the
 // same in a container. Where an ordinary process may make user namespaces, which most
-// containers do not permit, programs also have a network, IPC and a host name of their own. A nil Sandbox confines nothing but the process group, the
-// environment and the [Limits].
+// containers do not permit, programs also have a network, IPC and a host name of their
+// own. A nil Sandbox confines nothing but the process group, the environment and the
+// [Limits].
 type Sandbox struct {
 	layers  confine.Layers
 	missing []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -481,6 +482,12 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 		return out.String()
 	}
 	s := sandbox(t)
+	// As unshare -Un true.
+	own := exec.CommandContext(t.Context(), "true")
+	own.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET}
+	if err := own.Run(); err == nil && !s.Namespaced() {
+		t.Errorf("the host permits namespaces, and programs have none: %v", s.Missing())
+	}
 	for kind, s := range map[string]*engine.Sandbox{"default": s, "basic": s.Basic()} {
 		got := run(s)
 		for _, ns := range []string{"user", "net", "ipc", "uts"} {
@@ -506,6 +513,47 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 	}
 	if (*engine.Sandbox)(nil).Basic() != nil || (*engine.Sandbox)(nil).Namespaced() {
 		t.Error("nil is not nil")
+	}
+}
+
+// A host may run out of namespaces at any time: programs then start without them, and the
+// next server says so. The test runs itself again in a user namespace that has a limit of
+// its own.
+func TestNamespacesRunOut(t *testing.T) {
+	const inside = "FILEWRIGHT_TEST_INSIDE"
+	if os.Getenv(inside) == "" {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestNamespacesRunOut$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+		out, err := cmd.CombinedOutput()
+		if len(out) == 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC)) {
+			t.Skip("this host permits no user namespaces")
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	s := sandbox(t)
+	if !s.Namespaced() {
+		t.Fatalf("no namespaces before: %v", s.Missing())
+	}
+	p := find(t, s, "readlink")
+	if err := os.WriteFile("/proc/sys/user/max_net_namespaces", []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := p.Run(t.Context(), engine.Cmd{Args: []string{"/proc/self/ns/net"}, Dir: t.TempDir(), Stdout: &out, Access: engine.Access{Read: []string{"/proc"}}})
+	own, _ := os.Readlink("/proc/self/ns/net")
+	if err != nil || strings.TrimSpace(out.String()) != own {
+		t.Errorf("without namespaces: got %q, want %q, error %v", out.String(), own, err)
+	}
+	if s := sandbox(t); s.Namespaced() || !strings.Contains(strings.Join(s.Missing(), "; "), "namespaces: unshare: no space left") {
+		t.Errorf("after: layers %v, missing %v", s.Layers(), s.Missing())
 	}
 }
 

@@ -78,12 +78,12 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // sockets returns the paths of the UNIX sockets that processes have open.
 func sockets(t testing.TB, pids []int) []string {
 	t.Helper()
-	table, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var paths []string
 	for _, pid := range pids {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid)) // of its network namespace
+		if err != nil {
+			t.Fatal(err)
+		}
 		fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		if err != nil {
 			t.Fatal(err)

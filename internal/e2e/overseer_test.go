@@ -183,6 +183,7 @@ func (o *overseer) census(t *testing.T) census {
 		}
 	}
 	inodes := make(map[string]bool)
+	tables := make(map[string][]byte) // of Unix sockets, for each network namespace
 	for pid, p := range all {
 		if !mine[pid] {
 			continue
@@ -194,6 +195,9 @@ func (o *overseer) census(t *testing.T) census {
 		}
 		c.processes[pid] = p
 		c.memory += m
+		if net, err := os.Readlink(d + "ns/net"); err == nil && tables[net] == nil {
+			tables[net], _ = os.ReadFile(d + "net/unix") // fails if the process has ended
+		}
 		fds, _ := os.ReadDir(d + "fd")
 		if pid == o.cmd.Process.Pid {
 			c.files = len(fds)
@@ -205,15 +209,13 @@ func (o *overseer) census(t *testing.T) census {
 		}
 	}
 	o.peak = max(o.peak, c.memory)
-	unix, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(unix)) {
-		if f := strings.Fields(line); len(f) == 8 && inodes[f[6]] {
-			if name, ok := strings.CutPrefix(f[7], os.TempDir()+"/"); ok {
-				c.sockets = append(c.sockets, name)
-				o.sockets[name] = true
+	for _, table := range tables {
+		for line := range bytes.Lines(table) {
+			if f := bytes.Fields(line); len(f) == 8 && inodes[string(f[6])] {
+				if name, ok := strings.CutPrefix(string(f[7]), os.TempDir()+"/"); ok {
+					c.sockets = append(c.sockets, name)
+					o.sockets[name] = true
+				}
 			}
 		}
 	}

@@ -230,7 +230,9 @@ func (p *Policy) filter(key uint64) []unix.SockFilter {
 		}
 	}
 	if !p.SharedMemory {
-		// Such memory stays when it is not mapped any more, and nothing tells how much it is.
+		// Shared memory is a file without a name. It keeps its size when only a page of it
+		// is mapped, or when no process has it mapped, and the kernel reports its size to
+		// nobody but a process that has it open: a limit could not count it.
 		f.fail(unix.SYS_MEMFD_CREATE, unix.ENOSYS)
 		f.when(unix.SYS_MMAP, argument(3, false),
 			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS},

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -35,7 +36,7 @@ type Start struct {
 // Namespaces: a process with several threads cannot enter a user namespace
 // (user_namespaces(7)), and this one has a single thread. It has no mapping of users, so that
 // nobody in it is root.
-func Settle(pid int, start Start) error {
+func Settle(pid int, start Start) (err error) {
 	var saved unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &saved); err != nil {
 		return fmt.Errorf("read registers: %w", err)
@@ -47,6 +48,14 @@ func Settle(pid int, start Start) error {
 	if _, err := unix.PtracePokeText(pid, here, callInstruction); err != nil {
 		return fmt.Errorf("write code: %w", err)
 	}
+	defer func() { // also after an error: the caller may try again with less
+		if _, perr := unix.PtracePokeText(pid, here, code); perr != nil {
+			err = errors.Join(err, fmt.Errorf("write code: %w", perr))
+		}
+		if perr := unix.PtraceSetRegs(pid, &saved); perr != nil {
+			err = errors.Join(err, fmt.Errorf("write registers: %w", perr))
+		}
+	}()
 	call := func(name string, number uint64, args ...uint64) error {
 		regs := saved
 		setCall(&regs, number, args...)
@@ -69,15 +78,7 @@ func Settle(pid int, start Start) error {
 		}
 	}
 	if hasCloseRange() {
-		if err := call("close_range", unix.SYS_CLOSE_RANGE, uint64(start.First), math.MaxUint32, 0); err != nil {
-			return err
-		}
-	}
-	if _, err := unix.PtracePokeText(pid, here, code); err != nil {
-		return fmt.Errorf("write code: %w", err)
-	}
-	if err := unix.PtraceSetRegs(pid, &saved); err != nil {
-		return fmt.Errorf("write registers: %w", err)
+		return call("close_range", unix.SYS_CLOSE_RANGE, uint64(start.First), math.MaxUint32, 0)
 	}
 	return nil
 }
@@ -89,15 +90,17 @@ const ownNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 // enterNamespaces has a stopped process move to new namespaces and give up the capabilities
 // that it gets there.
 func enterNamespaces(pid int, stack uintptr, key uint64, call func(name string, number uint64, args ...uint64) error) error {
-	if err := call("unshare", unix.SYS_UNSHARE, ownNamespaces, key); err != nil {
-		return err
-	}
 	// capget(2): the version, the calling thread, and three sets of 64 bits, which are empty.
 	none := make([]byte, 8+24)
 	binary.NativeEndian.PutUint32(none, unix.LINUX_CAPABILITY_VERSION_3)
 	at := (stack - 1024) &^ 15 // nothing is there yet
-	if _, err := unix.PtracePokeData(pid, at, none); err != nil {
+	// Before unshare: a process that has gained capabilities is not dumpable, and its memory
+	// is closed to this one. PTRACE_POKETEXT, which the filter allows, writes data as well.
+	if _, err := unix.PtracePokeText(pid, at, none); err != nil {
 		return fmt.Errorf("write stack: %w", err)
+	}
+	if err := call("unshare", unix.SYS_UNSHARE, ownNamespaces, key); err != nil {
+		return err
 	}
 	if err := call("capset", unix.SYS_CAPSET, uint64(at), uint64(at)+8); err != nil {
 		return err
