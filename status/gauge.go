@@ -231,6 +231,9 @@ type QueueStats struct {
 	Queued  int           // items that wait
 	Running int           // items that are worked on, by any process
 	Oldest  time.Duration // since the oldest operation with a waiting item was submitted; 0 if none waits
+
+	// Waiting is how many of the queued items wait for something, by reason; nil: none.
+	Waiting map[string]int
 }
 
 // Stats returns figures of all queues that are not empty, by name. It is cheap
@@ -254,6 +257,12 @@ func (t *Tracker) Stats(ctx context.Context) ([]QueueStats, error) {
 		}
 		q.Queued += l.Queued
 		q.Running += l.Running
+		for reason, n := range l.Waiting {
+			if q.Waiting == nil {
+				q.Waiting = make(map[string]int)
+			}
+			q.Waiting[reason] += n
+		}
 		if l.Queued > 0 {
 			q.Oldest = max(q.Oldest, now.Sub(l.Oldest))
 		}

@@ -258,8 +258,13 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 	}
 	it, st := &m.op.Items[ref.Index], &m.items[ref.Index]
 	s.unclaim(ref, st)
+	rescued := it.State == Running
+	if rescued {
+		it.Restarts++
+	} else {
+		it.Attempt++
+	}
 	it.State, it.Started = Running, now
-	it.Attempt++
 	it.Claims++
 	st.worker, st.lease = worker, now.Add(lease)
 	if s.claims[worker] == nil {
@@ -270,7 +275,7 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 
 	op := m.op
 	op.Items = nil
-	return &Claim{Ref: ref, Token: it.Claims, Item: it.clone(), Op: op.Clone()}, nil
+	return &Claim{Ref: ref, Token: it.Claims, Item: it.clone(), Op: op.Clone(), Rescued: rescued}, nil
 }
 
 // startable tells whether item i may be claimed now.
@@ -462,6 +467,12 @@ func (s *MemStore) Load(context.Context) ([]Load, error) {
 				continue
 			}
 			l.Queued++
+			if it.Waiting != nil {
+				if l.Waiting == nil {
+					l.Waiting = make(map[string]int)
+				}
+				l.Waiting[it.Waiting.Reason]++
+			}
 			if l.Oldest.IsZero() {
 				l.Oldest = m.op.Created
 			}
@@ -475,7 +486,7 @@ func (s *MemStore) Load(context.Context) ([]Load, error) {
 }
 
 // Recover implements [Store].
-func (s *MemStore) Recover(_ context.Context, worker string) error {
+func (s *MemStore) Recover(_ context.Context, worker string) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -484,13 +495,16 @@ func (s *MemStore) Recover(_ context.Context, worker string) error {
 			continue
 		}
 		for ref, m := range refs {
-			m.op.Items[ref.Index].State = Queued
+			it := &m.op.Items[ref.Index]
+			it.State, it.Attempt = Queued, max(0, it.Attempt-1)
+			it.Restarts++
 			m.items[ref.Index].due = now
 			m.items[ref.Index].worker = ""
+			n++
 		}
 		delete(s.claims, w)
 	}
-	return nil
+	return n, nil
 }
 
 // DeleteFinished implements [Store].

@@ -20,6 +20,11 @@
 // attempt, if the process stops in good order, or if its claim lapses. Its
 // progress never runs backwards, and an operation that has started is never
 // Queued again.
+//
+// An attempt counts if its handler says so. It does not count if the process that
+// worked on the item died: that is a restart, which has a count of its own. Nor does
+// it count if something was missing that the work needs, such as the disk or the
+// network: then the item waits, and its Waiting says for what.
 package status
 
 import (
@@ -98,21 +103,28 @@ func (op *Operation) Clone() *Operation {
 // An Item is a unit of an operation with a status of its own: one input file,
 // or all of them if the action is joint.
 type Item struct {
-	Queue    string // engine family that it needs: "office", "image", …
-	Inputs   []File
-	Results  []File // filled when Completed
-	State    State
-	Attempt  int       // number of times it was started
-	Claims   int       // number of times it was claimed: Attempt, and the times that it was given back
-	Progress float64   // 0 to 1; never runs backwards
-	Error    *Error    // when Failed
-	Started  time.Time // of the latest attempt; zero if there was none
-	Finished time.Time // zero until final
+	Queue      string // engine family that it needs: "office", "image", …
+	Inputs     []File
+	Results    []File // filled when Completed
+	State      State
+	Attempt    int       // number of attempts that count, including the current one
+	Restarts   int       // number of times that its worker died, froze or lost the store
+	Suspicions int       // number of attempts whose outcome had Suspect set
+	Claims     int       // number of times it was claimed, for whatever reason
+	Progress   float64   // 0 to 1; never runs backwards
+	Waiting    *Waiting  // why its latest attempt was put off; nil if it was not, or the item is final
+	Error      *Error    // when Failed
+	Started    time.Time // of the latest attempt; zero if there was none
+	Finished   time.Time // zero until final
 }
 
 func (it Item) clone() Item {
 	it.Inputs = slices.Clone(it.Inputs)
 	it.Results = slices.Clone(it.Results)
+	if it.Waiting != nil {
+		w := *it.Waiting
+		it.Waiting = &w
+	}
 	if it.Error != nil {
 		e := *it.Error
 		it.Error = &e
@@ -170,11 +182,27 @@ type Error struct {
 	Message string `json:"message"` // for people; no paths, no engine output
 }
 
+// A Waiting says what an item waits for.
+type Waiting struct {
+	Reason string    // stable, for programs: one of the reasons of this package, or another name
+	Since  time.Time // when the first attempt was put off, of those since the last one that was not
+}
+
+// Reasons of a [Waiting].
+const (
+	WaitStorage  = "storage_unavailable"  // the place of the files does not answer
+	WaitDatabase = "database_unavailable" // the database does not answer
+	WaitDisk     = "disk_full"            // no space for results or for the work
+	WaitEngine   = "engine_unavailable"   // the program that does the work cannot be started
+	WaitAlone    = "worker_busy"          // the item runs alone, and others run
+)
+
 // Codes of errors that this package itself reports.
 const (
-	CodeCancelled = "cancelled"      // [Tracker.Cancel] was called
-	CodeTimeout   = "timeout"        // waited or worked too long
-	CodeInternal  = "internal_error" // started too often without an end, or the handler panicked
+	CodeCancelled = "cancelled"       // [Tracker.Cancel] was called
+	CodeTimeout   = "timeout"         // waited or worked too long
+	CodeInternal  = "internal_error"  // restarted too often, or the handler panicked
+	CodeWaited    = "waited_too_long" // something that the work needs was missing for [Config.MaxWait]
 )
 
 // A Ref names an item.
@@ -190,6 +218,14 @@ type Claim struct {
 	Token int
 	Item  Item
 	Op    *Operation // without Items other than what Item tells
+
+	// Rescued says that the claim before has lapsed, of a worker that died, froze or
+	// lost the store.
+	Rescued bool
+
+	// Alone says that the worker runs no other item meanwhile. A [Tracker] sets it
+	// for a handler.
+	Alone bool
 }
 
 // An Outcome is the end of one attempt at an item. The zero Outcome is a success
@@ -208,6 +244,15 @@ type Outcome struct {
 	// process is stopping, or the disk is full. The attempt does not count.
 	// RetryAfter holds here, too.
 	Release bool
+
+	// Waiting, with Release, is what the item waits for: a reason of a [Waiting].
+	// Without RetryAfter the tracker makes the pauses longer and longer. An item
+	// that has waited for [Config.MaxWait] fails with CodeWaited.
+	Waiting string
+
+	// Suspect says that the item itself may have ended what worked on it. After two
+	// such attempts a tracker runs it alone.
+	Suspect bool
 }
 
 // Apply returns what the running item becomes by the outcome, and from when on
@@ -216,11 +261,22 @@ type Outcome struct {
 // its results are not recorded. Stores use it so that all of them agree.
 func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due time.Time) {
 	it.Results, it.Error = nil, nil
+	before := it.Waiting
+	it.Waiting = nil
+	if o.Suspect {
+		it.Suspicions++
+	}
 	switch {
 	case cancelled:
 		it.State, it.Error = Failed, &Error{Code: CodeCancelled, Message: "the operation was cancelled"}
 	case o.Release:
-		it.State, it.Attempt = Queued, max(0, it.Attempt-1)
+		it.State, it.Attempt, it.Waiting = Queued, max(0, it.Attempt-1), before
+		if o.Waiting != "" {
+			it.Waiting = &Waiting{o.Waiting, now}
+			if before != nil {
+				it.Waiting.Since = before.Since
+			}
+		}
 		return it, now.Add(max(0, o.RetryAfter))
 	case o.Retry:
 		it.State = Queued
@@ -278,7 +334,8 @@ type Store interface {
 	List(ctx context.Context, q Query) iter.Seq2[*Operation, error]
 
 	// Claim starts an item that is not final and not under a live claim, and
-	// returns it with its operation. It fails with ErrLost if it may not be
+	// returns it with its operation. That is another attempt, or another restart if
+	// the item is running under a claim that has lapsed. It fails with ErrLost if it may not be
 	// started: it is final, under a live claim, or waiting for a retry. An
 	// item of a cancelled operation can be claimed, if only to be finished.
 	//
@@ -317,9 +374,9 @@ type Store interface {
 	Load(ctx context.Context) ([]Load, error)
 
 	// Recover gives all running items of workers other than the given one
-	// back, at once. Only a process that owns the store alone may call it,
-	// when it starts.
-	Recover(ctx context.Context, worker string) error
+	// back, at once, which makes each a restart and takes its attempt back. Only a process that owns the store alone may call it,
+	// when it starts. It returns how many there were.
+	Recover(ctx context.Context, worker string) (int, error)
 
 	// DeleteFinished removes operations that were finished before t and
 	// returns how many.
@@ -348,6 +405,10 @@ type Load struct {
 	Queued  int       // due, or waiting for a retry
 	Running int       // under a claim, live or lapsed
 	Oldest  time.Time // when the oldest operation with a queued item was created; zero if there is none
+
+	// Waiting is how many of the queued items wait for something, by the reason of
+	// their [Waiting]. nil: none.
+	Waiting map[string]int
 }
 
 // A Dispatcher hands items to work, at most limits[queue] at a time, until ctx is

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"math"
+	mrand "math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -60,9 +61,18 @@ type Config struct {
 	// when its claim lapses.
 	Exclusive bool
 
-	// MaxAttempts is how often an item is started before it fails, be it
-	// because its handler wants it retried or because of a crash. 0: 3.
+	// MaxAttempts is how many attempts at an item its handler may want to be
+	// retried before it fails. 0: 3.
 	MaxAttempts int
+
+	// MaxRestarts is how often an item is started again because the process that
+	// worked on it died, froze or lost the store, before it fails with
+	// CodeInternal. After three times the item runs alone. 0: 1000.
+	MaxRestarts int
+
+	// MaxWait is how long an item waits for something that its work needs; then
+	// it fails with CodeWaited. See Outcome.Waiting. 0: 24 hours, <0: for ever.
+	MaxWait time.Duration
 
 	// Backoff is the time before another attempt if the handler does not
 	// tell; attempt is that which failed, from 1. nil: 1 s, 4 s, 16 s …, at
@@ -112,7 +122,9 @@ type Tracker struct {
 	cfg   Config
 	hub   hub
 	gauge gauge
+	gate  gate
 
+	rescued atomic.Int64
 	running atomic.Bool
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
 
@@ -169,6 +181,8 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, rand.Text())
 	cfg.MaxAttempts = cmp.Or(cfg.MaxAttempts, 3)
+	cfg.MaxRestarts = cmp.Or(cfg.MaxRestarts, 1000)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, 24*time.Hour)
 	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Second)
 	cfg.Beat = cmp.Or(cfg.Beat, min(time.Second, cfg.Lease/3))
 	cfg.QueueTimeout = cmp.Or(cfg.QueueTimeout, 24*time.Hour)
@@ -179,7 +193,7 @@ func New(cfg Config) (*Tracker, error) {
 		}
 	}
 	switch {
-	case cfg.MaxAttempts < 0 || cfg.MaxQueued < 0 || cfg.MaxQueuedPerOwner < 0:
+	case cfg.MaxAttempts < 0 || cfg.MaxRestarts < 0 || cfg.MaxQueued < 0 || cfg.MaxQueuedPerOwner < 0:
 		return nil, errors.New("negative limit")
 	case cfg.Beat < 0 || cfg.Lease < 2*cfg.Beat:
 		return nil, fmt.Errorf("a lease of %v is too short for a heartbeat every %v", cfg.Lease, cfg.Beat)
@@ -376,9 +390,11 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	t.base, t.over = base, time.Time{}
 	t.mu.Unlock()
 	if t.cfg.Exclusive {
-		if err := t.cfg.Store.Recover(ctx, t.cfg.Worker); err != nil {
+		n, err := t.cfg.Store.Recover(ctx, t.cfg.Worker)
+		if err != nil {
 			return fmt.Errorf("recover running items: %w", err)
 		}
+		t.rescued.Add(int64(n))
 	}
 
 	dispatch, end := context.WithCancel(ctx)
@@ -502,6 +518,11 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 		return &RetryError{After: t.cfg.Beat}
 	}
 	defer t.end(ref, a)
+	// Before the claim, so that somebody else may start the item meanwhile.
+	if !t.gate.enter(ctx) {
+		return new(RetryError)
+	}
+	defer t.gate.leave()
 	plain := context.WithoutCancel(ctx)
 	c, err := t.cfg.Store.Claim(plain, ref, t.cfg.Worker, t.cfg.Lease)
 	switch {
@@ -512,6 +533,9 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	}
 	a.raise(c.Item.Progress)
 	a.claimed.Store(true)
+	if c.Rescued {
+		t.rescued.Add(1)
+	}
 	t.gauge.started(c.Op.Owner)
 	t.hub.changed(c.Op, true)
 
@@ -520,8 +544,18 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	case c.Op.Cancelled: // Finish will say so
 	case c.Item.Attempt > t.cfg.MaxAttempts:
 		o.Error = &Error{CodeInternal, "processing was interrupted too often"}
+	case c.Item.Restarts > t.cfg.MaxRestarts:
+		o.Error = &Error{CodeInternal, "the server was restarted too often while the file was processed"}
 	default:
-		o = t.handle(ctx, a, c)
+		c.Alone = c.Item.suspected() && t.gate.isolate(ctx)
+		switch {
+		case c.Alone || !c.Item.suspected():
+			o = t.handle(ctx, a, c)
+		case ctx.Err() != nil:
+			o = Outcome{Release: true}
+		default:
+			o = t.putOff(c, Outcome{Release: true, Waiting: WaitAlone})
+		}
 	}
 	return t.finish(plain, a, c, o)
 }
@@ -555,6 +589,9 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 			o = Outcome{Results: o.Results, Release: true}
 		}
 	}
+	if o.Release && o.Waiting != "" {
+		return t.putOff(c, o)
+	}
 	if o.Retry && !o.Release {
 		if c.Item.Attempt >= t.cfg.MaxAttempts {
 			o.Retry = false
@@ -567,6 +604,39 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	}
 	return o
 }
+
+// Bounds of the pause before an item is started again that waits for something.
+const (
+	leastWait = time.Second
+	mostWait  = 30 * time.Second
+
+	// slowest is how long an attempt and the pause after it take at most, on the
+	// average, if the clock is right.
+	slowest = 10 * time.Minute
+)
+
+// putOff returns the outcome of an item that waits for something: it is started again
+// when it has waited for as long as it has until now, so that pauses double, and it
+// fails when it has waited for too long.
+func (t *Tracker) putOff(c *Claim, o Outcome) Outcome {
+	var waited time.Duration
+	if w := c.Item.Waiting; w != nil {
+		waited = time.Since(w.Since)
+	}
+	// A clock that jumps is no wait: there were attempts in that time.
+	if t.cfg.MaxWait > 0 && waited >= t.cfg.MaxWait && c.Token > int(t.cfg.MaxWait/slowest) {
+		return Outcome{Results: o.Results, Error: &Error{CodeWaited, fmt.Sprintf("what the work on the file needs was not available for %v (%s)", t.cfg.MaxWait, o.Waiting)}}
+	}
+	if o.RetryAfter <= 0 {
+		pause := min(max(waited, leastWait), mostWait)
+		o.RetryAfter = pause - pause/4 + mrand.N(pause/2)
+	}
+	return o
+}
+
+// Rescued returns how many items this process has taken over from workers that died,
+// froze or lost the store.
+func (t *Tracker) Rescued() int64 { return t.rescued.Load() }
 
 // call calls the handler and survives its panic.
 func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o Outcome) {

@@ -640,8 +640,8 @@ func TestCrash(t *testing.T) {
 		stopAlive := run(t, alive, time.Hour)
 		for _, op := range ops {
 			for i, it := range wait(t, alive, op).Items {
-				if it.Attempt != 2 || len(it.Results) != 1 || it.Results[0].Key != fmt.Sprint("out-in", i) {
-					t.Errorf("item is %+v, want it completed at the second attempt", it)
+				if it.Attempt != 1 || it.Restarts != 1 || len(it.Results) != 1 || it.Results[0].Key != fmt.Sprint("out-in", i) {
+					t.Errorf("item is %+v, want it completed after one restart", it)
 				}
 			}
 		}
@@ -675,12 +675,12 @@ func TestCrashLoop(t *testing.T) {
 			if _, err := s.Claim(t.Context(), status.Ref{Operation: "x"}, "dead", time.Hour); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Recover(t.Context(), "next"); err != nil {
+			if _, err := s.Recover(t.Context(), "next"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var handled atomic.Int32
-		tr := newTracker(t, status.Config{Store: s, MaxAttempts: 2,
+		tr := newTracker(t, status.Config{Store: s, MaxRestarts: 1,
 			Handler: handler(func(context.Context, *status.Claim, func(float64)) status.Outcome {
 				handled.Add(1)
 				return status.Outcome{}
@@ -1118,8 +1118,8 @@ func TestLapse(t *testing.T) {
 		stop := run(t, tr, 0)
 		start := time.Now()
 		got := wait(t, tr, op)
-		if waited := time.Since(start); waited < time.Minute || waited > 80*time.Second || got.Items[0].Attempt != 2 {
-			t.Errorf("item was done at attempt %d after %v, want attempt 2 after a minute", got.Items[0].Attempt, waited)
+		if waited := time.Since(start); waited < time.Minute || waited > 80*time.Second || got.Items[0].Restarts != 1 {
+			t.Errorf("item was done after %d restarts and %v, want 1 and a minute", got.Items[0].Restarts, waited)
 		}
 		stop()
 	})

@@ -51,7 +51,7 @@ func writeUntilKilled(path string) error {
 		return err
 	}
 	s := db.Operations()
-	if err := s.Recover(ctx, "none"); err != nil {
+	if _, err := s.Recover(ctx, "none"); err != nil {
 		return err
 	}
 	var out sync.Mutex

@@ -188,14 +188,17 @@ func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, err
 	return op, err
 }
 
-const itemColumns = `queue, inputs, results, state, attempt, token, progress, error, started_ms, finished_ms`
+const itemColumns = `queue, inputs, results, state, attempt, restarts, suspicions, token, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
 
 func scanItem(row scanner) (it status.Item, err error) {
-	var inputs, results, failure sql.NullString
-	var started, finished sql.NullInt64
-	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Claims, &it.Progress, &failure,
-		&started, &finished); err != nil {
+	var inputs, results, reason, failure sql.NullString
+	var since, started, finished sql.NullInt64
+	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Progress,
+		&reason, &since, &failure, &started, &finished); err != nil {
 		return it, err
+	}
+	if reason.Valid {
+		it.Waiting = &status.Waiting{Reason: reason.String, Since: timeOrZero(since)}
 	}
 	it.Started, it.Finished = timeOrZero(started), timeOrZero(finished)
 	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(failure, &it.Error))
@@ -329,9 +332,6 @@ func (s *Operations) page(ctx context.Context, q status.Query, before int64, id 
 	return ops, err
 }
 
-// startable is the condition for an item to be claimed at the time $1.
-const startable = `state IN ('queued', 'running') AND due_ms <= $1`
-
 // An after is a row with a column before those that are asked for.
 type after struct {
 	scanner
@@ -349,10 +349,31 @@ const permitted = `(EXISTS (SELECT 1 FROM operations o WHERE o.id = items.operat
 
 // Claim implements [status.Store]. The limit is that of the account, see
 // [Limits].
-func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (c *status.Claim, err error) {
-	limited := false
+func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+	// An item under a claim that has lapsed is the exception.
+	c, limited, err := s.claim(ctx, ref, worker, lease, status.Queued)
+	if err == nil && c == nil {
+		c, limited, err = s.claim(ctx, ref, worker, lease, status.Running)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, s.refused(ctx, ref, limited)
+	}
+	s.db.changed(ref.Operation, false)
+	return c, nil
+}
+
+// claim claims an item in the given state. The claim is nil if that is not possible;
+// limited reports whether the owner has a limit.
+func (s *Operations) claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration, from status.State) (c *status.Claim, limited bool, err error) {
+	counter := "attempt"
+	if from == status.Running {
+		counter = "restarts"
+	}
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		c, limited = &status.Claim{Ref: ref}, false
+		c, limited = &status.Claim{Ref: ref, Rescued: from == status.Running}, false
 		// Only the first claim locks the row of the operation, as items of one
 		// operation are begun side by side.
 		if lock := t.locking(); lock != "" {
@@ -372,9 +393,9 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 			c.Item, err = scanItem(row)
 			c.Token = c.Item.Claims
 			return err
-		}, `UPDATE items SET state = 'running', attempt = attempt + 1, token = token + 1,
+		}, `UPDATE items SET state = 'running', `+counter+` = `+counter+` + 1, token = token + 1,
 				worker = $2, due_ms = $3, started_ms = $1
-			WHERE `+startable+` AND operation = $4 AND idx = $5 AND `+permitted+` RETURNING `+itemColumns,
+			WHERE state = '`+string(from)+`' AND due_ms <= $1 AND operation = $4 AND idx = $5 AND `+permitted+` RETURNING `+itemColumns,
 			millis(now), worker, millis(now.Add(lease)), ref.Operation, ref.Index, millis(s.db.engine.alive())); err != nil {
 			return err
 		}
@@ -388,14 +409,10 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 			return err
 		}, selectOperation, ref.Operation)
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || c.Op == nil || c.Token == 0 {
+		return nil, limited, err
 	}
-	if c.Op == nil || c.Token == 0 {
-		return nil, s.refused(ctx, ref, limited)
-	}
-	s.db.changed(ref.Operation, false)
-	return c, nil
+	return c, limited, nil
 }
 
 // refused tells why an item could not be claimed, whose owner has a limit or not.
@@ -404,7 +421,7 @@ func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) 
 	if err := s.db.each(ctx, func(row scanner) error {
 		found = true
 		return row.Scan((*flag)(&ready))
-	}, `SELECT CAST(CASE WHEN `+startable+` THEN 1 ELSE 0 END AS bigint) FROM items WHERE operation = $2 AND idx = $3`,
+	}, `SELECT CAST(CASE WHEN state IN ('queued', 'running') AND due_ms <= $1 THEN 1 ELSE 0 END AS bigint) FROM items WHERE operation = $2 AND idx = $3`,
 		millis(s.db.engine.now()), ref.Operation, ref.Index); err != nil {
 		return err
 	}
@@ -552,10 +569,16 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 	if !due.IsZero() {
 		dueMS = millis(due)
 	}
+	var reason sql.NullString
+	var since sql.NullInt64
+	if w := it.Waiting; w != nil {
+		reason, since = sql.NullString{String: w.Reason, Valid: true}, millisOrNull(w.Since)
+	}
 	return t.change(ctx, status.ErrLost, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
-			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7
+			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14
 		WHERE operation = $8 AND idx = $9 AND state = $10 AND ($11 = 0 OR token = $11)`,
-		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token)
+		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token,
+		it.Suspicions, reason, since)
 }
 
 // settle counts items that have become final and brings the operation's state up
@@ -697,13 +720,30 @@ func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after p
 
 // Load implements [status.Store].
 func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) {
+	waiting := make(map[Lane]map[string]int)
+	if err := s.db.each(ctx, func(row scanner) error {
+		var l Lane
+		var reason string
+		var n int
+		if err := row.Scan(&l.Queue, &l.Owner, &reason, &n); err != nil {
+			return err
+		}
+		if waiting[l] == nil {
+			waiting[l] = make(map[string]int)
+		}
+		waiting[l][reason] = n
+		return nil
+	}, `SELECT queue, owner, waiting_reason, count(*) FROM items
+		WHERE waiting_reason IS NOT NULL AND state = 'queued' GROUP BY queue, owner, waiting_reason`); err != nil {
+		return nil, err
+	}
 	err = s.db.each(ctx, func(row scanner) error {
 		var l status.Load
 		var oldest sql.NullInt64
 		if err := row.Scan(&l.Queue, &l.Owner, &l.Queued, &l.Running, &oldest); err != nil {
 			return err
 		}
-		l.Oldest = timeOrZero(oldest)
+		l.Oldest, l.Waiting = timeOrZero(oldest), waiting[Lane{l.Queue, l.Owner}]
 		loads = append(loads, l)
 		return nil
 	}, `SELECT queue, owner,
@@ -715,12 +755,15 @@ func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) 
 }
 
 // Recover implements [status.Store].
-func (s *Operations) Recover(ctx context.Context, worker string) error {
-	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		_, err := t.exec(ctx, `UPDATE items SET state = 'queued', worker = NULL, due_ms = $1
+func (s *Operations) Recover(ctx context.Context, worker string) (n int, err error) {
+	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+		all, err := t.exec(ctx, `UPDATE items SET state = 'queued', worker = NULL, due_ms = $1,
+				restarts = restarts + 1, attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END
 			WHERE worker IS NOT NULL AND worker <> $2`, millis(s.db.engine.now()), worker)
+		n = int(all)
 		return err
 	})
+	return n, err
 }
 
 // DeleteFinished implements [status.Store]. It also empties the write-ahead log.

@@ -52,16 +52,19 @@ type eventData struct {
 }
 
 type itemData struct {
-	Queue    string        `json:"queue"`
-	Inputs   []status.File `json:"inputs,omitempty"`
-	Results  []status.File `json:"results,omitempty"`
-	State    status.State  `json:"state"`
-	Attempt  int           `json:"attempt"`
-	Claims   int           `json:"claims,omitempty"`
-	Progress float64       `json:"progress"`
-	Error    *status.Error `json:"error,omitempty"`
-	Started  time.Time     `json:"started,omitzero"`
-	Finished time.Time     `json:"finished,omitzero"`
+	Queue      string          `json:"queue"`
+	Inputs     []status.File   `json:"inputs,omitempty"`
+	Results    []status.File   `json:"results,omitempty"`
+	State      status.State    `json:"state"`
+	Attempt    int             `json:"attempt"`
+	Restarts   int             `json:"restarts,omitempty"`
+	Suspicions int             `json:"suspicions,omitempty"`
+	Claims     int             `json:"claims,omitempty"`
+	Progress   float64         `json:"progress"`
+	Waiting    *status.Waiting `json:"-"` // not of a final item
+	Error      *status.Error   `json:"error,omitempty"`
+	Started    time.Time       `json:"started,omitzero"`
+	Finished   time.Time       `json:"finished,omitzero"`
 }
 
 // encodeEvent returns what is kept of op with the given items.

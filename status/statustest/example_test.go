@@ -46,7 +46,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		if err := s.Recover(ctx, "other"); err != nil {
+		if _, err := s.Recover(ctx, "other"); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Finish/ErasesArgs", finishErasesArgs},
 		{"Finish/Retry", finishRetry},
 		{"Finish/Release", finishRelease},
+		{"Finish/Waiting", finishWaiting},
 		{"Cancel/Queued", cancelQueued},
 		{"Cancel/Running", cancelRunning},
 		{"Cancel/RetryWaiting", cancelRetryWaiting},
@@ -242,6 +243,9 @@ func normal(op *status.Operation) *status.Operation {
 		it := &op.Items[i]
 		it.Inputs, it.Results = files(it.Inputs), files(it.Results)
 		fix(&it.Started)
+		if it.Waiting != nil {
+			fix(&it.Waiting.Since)
+		}
 		fix(&it.Finished)
 	}
 	return op
@@ -759,8 +763,15 @@ func claimAfterLapse(t *testing.T, s *suite) {
 	if first.Token >= second.Token || second.Token >= third.Token {
 		t.Errorf("tokens are %d, %d, %d, want them to grow", first.Token, second.Token, third.Token)
 	}
-	s.equal("attempt", third.Item.Attempt, 3)
-	s.finish(third, success)
+	s.equal("attempt", third.Item.Attempt, 1) // that of a worker that died does not count
+	s.equal("restarts", third.Item.Restarts, 2)
+	s.equal("rescued", []bool{first.Rescued, second.Rescued, third.Rescued}, []bool{false, true, true})
+	s.finish(third, status.Outcome{Retry: true})
+	again := s.reclaim(op.ID, 0, "w", long)
+	s.equal("attempt", again.Item.Attempt, 2)
+	s.equal("restarts", again.Item.Restarts, 2)
+	s.equal("rescued", again.Rescued, false)
+	s.equal("stored", s.finish(again, success).Items[0].Restarts, 2)
 }
 
 func beatRenews(_ *testing.T, s *suite) {
@@ -1051,6 +1062,51 @@ func finishRelease(_ *testing.T, s *suite) {
 	s.finish(again, success)
 }
 
+func finishWaiting(t *testing.T, s *suite) {
+	op := s.create("alice", "pdf", "pdf")
+	waits := func(it status.Item, reason string, since time.Time) {
+		t.Helper()
+		w := it.Waiting
+		if w == nil || w.Reason != reason || w.Since.Sub(since).Abs() > time.Second {
+			t.Fatalf("item waits for %+v, want %q since %v", w, reason, since)
+		}
+	}
+	start := time.Now()
+	first := s.finish(s.claim(op.ID, 0, "w", long), status.Outcome{Release: true, Waiting: "storage"}).Items[0]
+	s.equal("state", first.State, status.Queued)
+	s.equal("attempt", first.Attempt, 0)
+	waits(first, "storage", start)
+	// It goes on to wait, whatever for, and does not begin anew when it is given back.
+	for _, o := range []status.Outcome{{Release: true, Waiting: "disk"}, {Release: true}} {
+		c := s.reclaim(op.ID, 0, "w", long)
+		waits(c.Item, s.get(op.ID).Items[0].Waiting.Reason, start)
+		it := s.finish(c, o).Items[0]
+		waits(it, "disk", start)
+		s.equal("since", it.Waiting.Since.Equal(first.Waiting.Since), true)
+	}
+	s.finish(s.claim(op.ID, 1, "w", long), status.Outcome{Release: true, Waiting: "storage", RetryAfter: time.Hour})
+	loads, err := s.Load(s.ctx())
+	s.noError(err)
+	if len(loads) != 1 || !maps.Equal(loads[0].Waiting, map[string]int{"disk": 1, "storage": 1}) {
+		t.Errorf("loads are %+v, want one item that waits for each", loads)
+	}
+	// An attempt of its own ends it, and so does the end of the item.
+	it := s.finish(s.reclaim(op.ID, 0, "w", long), status.Outcome{Retry: true, Suspect: true}).Items[0]
+	s.equal("waiting", it.Waiting, (*status.Waiting)(nil))
+	s.equal("suspicions", it.Suspicions, 1)
+	it = s.finish(s.reclaim(op.ID, 0, "w", long), status.Outcome{Release: true, Waiting: "disk", Suspect: true}).Items[0]
+	s.equal("suspicions", it.Suspicions, 2)
+	waits(it, "disk", time.Now())
+	_, err = s.Cancel(s.ctx(), "alice", op.ID)
+	s.noError(err)
+	for _, it := range s.get(op.ID).Items {
+		s.equal("waiting", it.Waiting, (*status.Waiting)(nil))
+	}
+	loads, err = s.Load(s.ctx())
+	s.noError(err)
+	s.equal("number of loads", len(loads), 0)
+}
+
 func cancelQueued(t *testing.T, s *suite) {
 	op := s.create("alice", "pdf", "image")
 	got, err := s.Cancel(s.ctx(), "alice", op.ID)
@@ -1262,7 +1318,7 @@ func load(t *testing.T, s *suite) {
 		{"image", "alice"}: {Queue: "image", Owner: "alice", Running: 1},
 		{"pdf", "bob"}:     {Queue: "pdf", Owner: "bob", Queued: 1, Oldest: c.Created.UTC()},
 	}
-	if !maps.Equal(got, want) || len(loads) != len(want) {
+	if !reflect.DeepEqual(got, want) || len(loads) != len(want) {
 		t.Errorf("loads are %+v, want %+v", loads, want)
 	}
 }
@@ -1272,13 +1328,18 @@ func recovers(t *testing.T, s *suite) {
 	dead := s.claim(op.ID, 0, "dead", long)
 	live := s.claim(op.ID, 1, "me", long)
 	s.finish(s.claim(op.ID, 2, "dead", long), success)
-	s.noError(s.Recover(s.ctx(), "me"))
+	s.finish(s.claim(op.ID, 3, "dead", long), status.Outcome{Retry: true})
+	n, err := s.Recover(s.ctx(), "me")
+	s.noError(err)
+	s.equal("number of items", n, 1)
 	s.equal("states", states(s.get(op.ID)),
 		[]status.State{status.Running, status.Queued, status.Running, status.Completed, status.Queued})
-	_, err := s.Finish(s.ctx(), dead, success)
+	s.equal("attempts", s.get(op.ID).Items[3].Attempt, 1) // it was over
+	_, err = s.Finish(s.ctx(), dead, success)
 	s.matches(err, status.ErrLost)
 	again := s.reclaim(op.ID, 0, "me", long)
-	s.equal("attempt", again.Item.Attempt, 2) // a crash counts
+	s.equal("attempt", again.Item.Attempt, 1)
+	s.equal("restarts", again.Item.Restarts, 1)
 	if again.Token <= dead.Token {
 		t.Errorf("token %d follows %d, want it to grow", again.Token, dead.Token)
 	}
