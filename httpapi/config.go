@@ -140,7 +140,9 @@ type Limits struct {
 	TaskTime    time.Duration // work on one item; 30 minutes
 	Output      int64         // bytes of all results of one item; 20 GiB
 	QueueTime   time.Duration // waiting of one item; 24 hours
-	MaxAttempts int           // starts of one item; 3
+	MaxAttempts int           // of one item that fail because its engine died or something went wrong; 3
+	MaxRestarts int           // of one item because the process that worked on it died; 1000
+	MaxWait     time.Duration // of one item for storage, database, disk space or an engine; 24 hours, negative: for ever
 	Drain       time.Duration // time for running items when stopping; 30 seconds
 	LongPoll    time.Duration // longest wait of a status request; 60 seconds
 
@@ -222,6 +224,8 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.Output, 20<<30)
 	def(&c.Limits.QueueTime, 24*time.Hour)
 	def(&c.Limits.MaxAttempts, 3)
+	def(&c.Limits.MaxRestarts, 1000)
+	def(&c.Limits.MaxWait, 24*time.Hour)
 	def(&c.Limits.Drain, 30*time.Second)
 	def(&c.Limits.QueuedTotal, 100000)
 	def(&c.Limits.MinRate, 16<<10)

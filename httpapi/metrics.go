@@ -24,6 +24,8 @@ type metrics struct {
 	uploaded prometheus.Counter
 	items    *prometheus.HistogramVec
 	failures *prometheus.CounterVec
+	putOff   *prometheus.CounterVec
+	lost     *prometheus.CounterVec
 }
 
 func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engines []Engine, sandbox *Sandbox) *metrics {
@@ -37,6 +39,8 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 		items: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_item_seconds", Help: "Work on one item by action and engine.",
 			Buckets: []float64{.01, .05, .25, 1, 5, 30, 120, 600, 1800}}, []string{"action", "engine"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_failures_total", Help: "Failed attempts at items by action, engine and error code."}, []string{"action", "engine", "code"}),
+		putOff:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_waits_total", Help: "Attempts at items that were put off and do not count, by what was missing."}, []string{"reason"}),
+		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_attempts_lost_total", Help: "Attempts that count against the limit of an item, by reason: crash (the engine died) or error."}, []string{"reason"}),
 	}
 	engineUp := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_engine_available", Help: "1 if the engine can be used."}, []string{"engine", "version"})
 	for _, e := range engines {
@@ -46,7 +50,7 @@ func newMetrics(stats func(context.Context) ([]status.QueueStats, error), engine
 		}
 		engineUp.WithLabelValues(e.Name, e.Version).Set(up)
 	}
-	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, engineUp, queueCollector{stats},
+	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, m.items, m.failures, m.putOff, m.lost, engineUp, queueCollector{stats},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if sandbox != nil {
 		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "3 if files and system calls of the engines are confined and they have namespaces of their own, 2 without namespaces, 1 if only files or system calls are confined, 0 if neither."})
@@ -122,6 +126,22 @@ func (m *metrics) item(action, engine, code string, d time.Duration) {
 	}
 }
 
+// charged counts an attempt that counts.
+func (m *metrics) charged(crash bool) {
+	reason := "error"
+	if crash {
+		reason = "crash"
+	}
+	m.lost.WithLabelValues(reason).Inc()
+}
+
+// watchRescues adds a counter of the items that were taken over from other workers.
+func (m *metrics) watchRescues(rescued func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "filewright_items_rescued_total", Help: "Items that this process took over from workers that died, froze or lost the database, and from its predecessor."},
+		func() float64 { return float64(rescued()) }))
+}
+
 // A queueCollector asks the tracker when the metrics are read.
 type queueCollector struct {
 	stats func(context.Context) ([]status.QueueStats, error)
@@ -130,6 +150,7 @@ type queueCollector struct {
 var (
 	queuedDesc  = prometheus.NewDesc("filewright_items_queued", "Items that wait, by family of actions.", []string{"family"}, nil)
 	runningDesc = prometheus.NewDesc("filewright_items_running", "Items that are worked on, by family of actions.", []string{"family"}, nil)
+	waitingDesc = prometheus.NewDesc("filewright_items_waiting", "Queued items whose last attempt was put off, by family of actions and what was missing.", []string{"family", "reason"}, nil)
 	oldestDesc  = prometheus.NewDesc("filewright_oldest_queued_seconds", "How long the oldest waiting item has waited, by family of actions.", []string{"family"}, nil)
 )
 
@@ -137,6 +158,7 @@ var (
 func (c queueCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- queuedDesc
 	ch <- runningDesc
+	ch <- waitingDesc
 	ch <- oldestDesc
 }
 
@@ -152,6 +174,9 @@ func (c queueCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, q := range stats {
 		ch <- prometheus.MustNewConstMetric(queuedDesc, prometheus.GaugeValue, float64(q.Queued), q.Queue)
 		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, float64(q.Running), q.Queue)
+		for reason, n := range q.Waiting {
+			ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(n), q.Queue, reason)
+		}
 		ch <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, q.Oldest.Seconds(), q.Queue)
 	}
 }

@@ -100,7 +100,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.tracker, err = status.New(status.Config{
 		Store: operations, Dispatcher: dispatcher, Handler: worker{s},
-		Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts,
+		Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts, MaxRestarts: cfg.Limits.MaxRestarts, MaxWait: cfg.Limits.MaxWait,
 		MaxQueued: max(0, cfg.Limits.QueuedTotal), MaxQueuedPerOwner: cfg.Limits.Queued,
 		QueueTimeout: cfg.Limits.QueueTime,
 		WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
@@ -113,6 +113,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(s.tracker.Stats, cfg.Engines, cfg.Sandbox)
 	s.metrics.registry.MustRegister(dependencyCollector(s.dependencies))
+	s.metrics.watchRescues(s.tracker.Rescued)
 	s.metrics.watchSpace(s.uploads.FreeSpace)
 	s.metrics.watchSweep(s.uploads.SweepRefused)
 	s.metrics.watchContents(s.uploads.LostContents)

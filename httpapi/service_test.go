@@ -224,8 +224,8 @@ func TestSecretsAreSealed(t *testing.T) {
 
 func TestFailingActions(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Limits: httpapi.Limits{TaskTime: 300 * time.Millisecond, MaxAttempts: 1}})
-	for mode, want := range map[string]string{"panic": "engine_failed", "hang": "timeout", "unavailable": "engine_unavailable"} {
+	a := serve(t, httpapi.Config{Limits: httpapi.Limits{TaskTime: 300 * time.Millisecond, MaxAttempts: 1, MaxWait: time.Second}})
+	for mode, want := range map[string]string{"panic": "engine_failed", "hang": "timeout", "unavailable": "waited_too_long"} {
 		m := a.convert(t, "key-a", fmt.Sprintf(`{"convert_to":"md","mode":%q}`, mode))
 		if f := first(m); m["operation_status"] != "failed" || f["error_code"] != want || strings.Contains(fmt.Sprint(f["error_message"]), "asked") {
 			t.Errorf("%s: %v", mode, m)

@@ -14,7 +14,6 @@ const (
 	lowSpace = 16 << 20
 
 	spaceEvery = 250 * time.Millisecond // between two looks
-	spaceWait  = 10 * time.Second       // before an item is begun again that found no space
 )
 
 // A spaceWatch knows whether the scratch space has been full while items were worked

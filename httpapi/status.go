@@ -218,6 +218,9 @@ func (s *Service) describeItem(it status.Item) []FileStatus {
 	if len(it.Inputs) > 0 {
 		fd.describeFile(it.Inputs[0])
 	}
+	if it.State == status.Queued && it.Waiting != nil {
+		fd.Waiting = &WaitingStatus{it.Waiting.Reason, stamp(it.Waiting.Since)}
+	}
 	if it.State == status.Failed && it.Error != nil {
 		fd.ErrorCode, fd.ErrorMessage = it.Error.Code, it.Error.Message
 	}

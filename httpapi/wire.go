@@ -94,18 +94,25 @@ type OperationStatus struct {
 // FileStatus is an element of files_data: a result, or an input as long as there is
 // no result of it.
 type FileStatus struct {
-	FileKey       string    `json:"file_key"`
-	InputFileKey  string    `json:"input_file_key"`
-	InputFileKeys []string  `json:"input_file_keys,omitempty"` // of a joint action
-	Status        string    `json:"status"`
-	Progress      int       `json:"progress"`
-	DownloadLink  string    `json:"download_link,omitempty"`
-	FileName      string    `json:"file_name,omitempty"`
-	Size          *int64    `json:"size,omitempty"`
-	MimeType      string    `json:"mime_type,omitempty"`
-	ExpiresAt     time.Time `json:"expires_at,omitzero"`
-	ErrorCode     string    `json:"error_code,omitempty"`
-	ErrorMessage  string    `json:"error_message,omitempty"`
+	FileKey       string         `json:"file_key"`
+	InputFileKey  string         `json:"input_file_key"`
+	InputFileKeys []string       `json:"input_file_keys,omitempty"` // of a joint action
+	Status        string         `json:"status"`
+	Progress      int            `json:"progress"`
+	DownloadLink  string         `json:"download_link,omitempty"`
+	FileName      string         `json:"file_name,omitempty"`
+	Size          *int64         `json:"size,omitempty"`
+	MimeType      string         `json:"mime_type,omitempty"`
+	ExpiresAt     time.Time      `json:"expires_at,omitzero"`
+	Waiting       *WaitingStatus `json:"waiting,omitempty"`
+	ErrorCode     string         `json:"error_code,omitempty"`
+	ErrorMessage  string         `json:"error_message,omitempty"`
+}
+
+// WaitingStatus says what a file waits for.
+type WaitingStatus struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
 }
 
 type listResponse struct {

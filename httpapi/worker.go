@@ -31,31 +31,48 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	log := w.logOfItem(c)
 	w.forget(ctx, c, max(1, c.Token-forgetBack), c.Token-1, log)
 	if w.space.low() {
-		log.Warn("item not begun: no space left for its work", "again", spaceWait)
-		return status.Outcome{Release: true, RetryAfter: spaceWait}
+		return w.putOff(log, status.WaitDisk, errScratchFull)
 	}
 	defer w.space.watch()()
 	engine, results, err := w.run(ctx, c, log, progress)
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
 		err = errNoSpace{err} // whatever the engine made of it
 	}
-	code := ""
-	if err != nil {
-		code = errorCode(err)
-	}
-	w.metrics.item(c.Op.Action, engine, code, time.Since(start))
 	if err == nil {
+		w.metrics.item(c.Op.Action, engine, "", time.Since(start))
 		log.Info("item completed", "engine", engine, "results", len(results), "duration", time.Since(start))
 		return status.Outcome{Results: results}
 	}
 	for _, f := range results {
 		w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key) // what it had before it failed
 	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return status.Outcome{Release: true} // the tracker knows why it was ended
+	}
+	code := errorCode(err)
+	reason, suspect := "", crashed(err)
+	if ctx.Err() == nil {
+		reason = waitReason(err)
+	}
+	if reason == status.WaitDisk && !w.space.low() && !w.full(ctx) {
+		// There is space again, now that its work is removed: it may have been this
+		// item that took it all. If it was alone it was.
+		suspect = true
+		if c.Alone {
+			reason = ""
+		}
+	}
+	if reason != "" {
+		o := w.putOff(log, reason, err)
+		o.Suspect = suspect
+		return o
+	}
+	w.metrics.item(c.Op.Action, engine, code, time.Since(start))
 	level := slog.LevelInfo // the input's fault
 	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
 	}
-	if ctx.Err() == nil { // else the tracker knows why it was ended
+	if ctx.Err() == nil { // else it took too long
 		attrs := []slog.Attr{slog.String("engine", engine), slog.String("code", code), slog.Any("err", err)}
 		var exit interface{ StderrTail() string }
 		if errors.As(err, &exit) {
@@ -63,19 +80,84 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		}
 		log.LogAttrs(ctx, level, "item failed", attrs...)
 	}
-	if errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil {
-		// It is not the file's fault. If there is space again, now that its
-		// work is removed, then it may have been this item that took it all:
-		// the attempt counts.
-		return status.Outcome{
-			Error:   &status.Error{Code: code, Message: "the server has no space left for the work on this file"},
-			Release: w.space.low() || w.full(ctx), Retry: true, RetryAfter: spaceWait,
+	o := status.Outcome{
+		Error:   &status.Error{Code: code, Message: fileops.Message(err)},
+		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, errSealed),
+		Suspect: suspect,
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		o.Error.Message = "the server has no space left for the work on this file"
+	}
+	if o.Retry {
+		w.metrics.charged(suspect)
+	}
+	return o
+}
+
+// putOff returns the outcome of an item whose work lacks something that is not in it.
+func (w worker) putOff(log *slog.Logger, reason string, err error) status.Outcome {
+	w.metrics.putOff.WithLabelValues(reason).Inc()
+	log.Warn("item put off", "reason", reason, "err", err)
+	return status.Outcome{Release: true, Waiting: reason}
+}
+
+var errScratchFull = errors.New("no space left for the work")
+
+// waitReason returns what an attempt that failed with err lacked, "" if the input, the
+// engine or this program is to blame. It is the only place that decides this.
+func waitReason(err error) string {
+	for _, d := range waits {
+		if errors.Is(err, d.err) {
+			return d.reason
 		}
 	}
-	return status.Outcome{
-		Error: &status.Error{Code: code, Message: fileops.Message(err)},
-		Retry: fileops.Retryable(err) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, errSealed),
+	// An engine that read a file tells what is wrong with the file.
+	switch fileops.Code(err) {
+	case "internal_error", "engine_failed", "engine_unavailable":
+	default:
+		return ""
 	}
+	var start *fs.PathError
+	var end interface{ Stopped() bool }
+	switch {
+	case errors.Is(err, fileops.ErrUnavailable),
+		errors.As(err, &start) && start.Op == "fork/exec",
+		errors.As(err, &end) && end.Stopped():
+		return status.WaitEngine
+	}
+	for _, errno := range exhausted {
+		if errors.Is(err, errno) {
+			return status.WaitEngine
+		}
+	}
+	return ""
+}
+
+// waits is what is never the fault of a file, whatever an engine made of it. It is
+// never written to.
+var waits = []struct {
+	err    error
+	reason string
+}{
+	{syscall.ENOSPC, status.WaitDisk},
+	{syscall.EDQUOT, status.WaitDisk},
+	{blob.ErrUnavailable, status.WaitStorage},
+	{status.ErrUnavailable, status.WaitDatabase},
+	// A disk or a file system of the network that fails.
+	{syscall.EIO, status.WaitStorage},
+	{syscall.EROFS, status.WaitStorage},
+	{syscall.ESTALE, status.WaitStorage},
+	{syscall.ETIMEDOUT, status.WaitStorage},
+}
+
+// exhausted is what a host says that has no room for another process. It is never
+// written to.
+var exhausted = []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+
+// crashed reports whether the process of an engine died by itself over a file.
+func crashed(err error) bool {
+	var end interface{ Crashed() bool }
+	return fileops.Code(err) == "engine_failed" && errors.As(err, &end) && end.Crashed()
 }
 
 // forgetBack is how many claims of an item an attempt looks back. One before would do,

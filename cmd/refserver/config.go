@@ -203,7 +203,9 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 		s.api.Limits.MinFree, err = parseSize(v)
 		return err
 	})
-	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is begun, also because the server was killed, before it fails; `number`")
+	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is started before it fails, if its engine dies or something goes wrong; `number`")
+	fs.IntVar(&s.api.Limits.MaxRestarts, "max-restarts", 1000, "how often work on a file is started again because the server was killed, before it fails; `number`")
+	fs.DurationVar(&s.api.Limits.MaxWait, "max-wait", 24*time.Hour, "longest `time` that a file waits for storage, database, disk space or an engine that is not available; negative: for ever")
 	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
 	fs.DurationVar(&s.api.Retention.Sessions, "session-ttl", 24*time.Hour, "`lifetime` of uploads that are begun and not completed")
@@ -279,6 +281,11 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "session-time": s.sessionTime} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be more than nothing", name)
+		}
+	}
+	for name, n := range map[string]int{"max-attempts": s.api.Limits.MaxAttempts, "max-restarts": s.api.Limits.MaxRestarts} {
+		if n <= 0 {
+			return fmt.Errorf("--%s must be at least 1", name)
 		}
 	}
 	if s.api.Limits.Queued <= 0 {

@@ -95,6 +95,8 @@ func TestBadConfiguration(t *testing.T) {
 		"no time":            {nil, []string{"--stall-time", "0s"}, "--stall-time"},
 		"no header time":     {nil, []string{"--header-time", "-1s"}, "--header-time"},
 		"no queue":           {nil, []string{"--max-queued", "0"}, "--max-queued"},
+		"no attempts":        {nil, []string{"--max-attempts", "0"}, "--max-attempts"},
+		"negative restarts":  {nil, []string{"--max-restarts", "-1"}, "--max-restarts"},
 		"bad bucket":         {nil, []string{"--blob-url", "https://files"}, "s3://"},
 		"unknown parameter":  {nil, []string{"--blob-url", "s3://files?regoin=x"}, "regoin"},
 		"half a key":         {map[string]string{"AWS_ACCESS_KEY_ID": "a"}, []string{"--blob-url", "s3://files"}, "AWS_SECRET_ACCESS_KEY"},

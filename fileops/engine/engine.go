@@ -525,6 +525,16 @@ func (e *ExitError) Limit() bool {
 	return e.Exceeded != "" || e.Signal == syscall.SIGXCPU || e.Signal == syscall.SIGXFSZ
 }
 
+// Crashed reports whether the program died by itself: by a signal that neither its
+// [Limits] nor somebody who stops programs has sent.
+func (e *ExitError) Crashed() bool { return e.Signal != 0 && !e.Limit() && !e.Stopped() }
+
+// Stopped reports whether the program was stopped from outside, as service managers do
+// with all processes of a service.
+func (e *ExitError) Stopped() bool {
+	return e.Exceeded == "" && (e.Signal == syscall.SIGTERM || e.Signal == syscall.SIGINT || e.Signal == syscall.SIGHUP)
+}
+
 // A tail keeps the last bytes written to it.
 type tail struct {
 	mu  sync.Mutex

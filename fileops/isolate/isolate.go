@@ -411,8 +411,16 @@ func (w *process) died(ctx context.Context, cause error) error {
 	if errors.As(err, &exit) && exit.Limit() {
 		return fileops.Fail(fileops.ErrLimit, err, "the file needs more %s than is allowed; try a smaller one", exit.Which())
 	}
-	return fileops.Fail(fileops.ErrEngine, errors.Join(err, cause), "the engine could not process the file")
+	return fileops.Fail(fileops.ErrEngine, crash{errors.Join(err, cause)}, "the engine could not process the file")
 }
+
+// A crash is the end of a process before its run.
+type crash struct{ error }
+
+func (c crash) Unwrap() error { return c.error }
+
+// Crashed tells those who count such ends.
+func (crash) Crashed() bool { return true }
 
 // deliver takes a result into the job. The process may have been taken over: what
 // it calls a file is looked at like any other result.

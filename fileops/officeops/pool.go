@@ -55,8 +55,15 @@ const (
 
 var (
 	errClosed  = fileops.Fail(fileops.ErrUnavailable, nil, "the office engine was closed")
-	errCrashed = errors.New("the LibreOffice process ended")
+	errCrashed = error(crash{})
 )
+
+type crash struct{}
+
+func (crash) Error() string { return "the LibreOffice process ended" }
+
+// Crashed tells those who count such ends.
+func (crash) Crashed() bool { return true }
 
 // A pool owns the LibreOffice processes.
 type pool struct {

@@ -13,7 +13,14 @@ import (
 var errClosed = errors.New("webops: the engine is closed")
 
 // errCrashed says that a browser or the process of a page ended by itself.
-var errCrashed = errors.New("the browser crashed")
+var errCrashed error = crash{}
+
+type crash struct{}
+
+func (crash) Error() string { return "the browser crashed" }
+
+// Crashed tells those who count such ends.
+func (crash) Crashed() bool { return true }
 
 // A pool keeps one browser, which several documents share, each in a browser
 // context of its own. A browser that is not good any more gets no new

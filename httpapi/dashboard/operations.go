@@ -70,6 +70,26 @@ func (p part) Percent() int {
 	return percent(p.Progress)
 }
 
+// Reason says what the item waits for, "" if it is not missing anything.
+func (p part) Reason() string {
+	if p.State != status.Queued || p.Waiting == nil {
+		return ""
+	}
+	switch p.Waiting.Reason {
+	case status.WaitStorage:
+		return "Waiting for the storage"
+	case status.WaitDatabase:
+		return "Waiting for the database"
+	case status.WaitDisk:
+		return "Waiting for disk space"
+	case status.WaitEngine:
+		return "Waiting for the engine"
+	case status.WaitAlone:
+		return "Waiting for other files to finish"
+	}
+	return "Waiting"
+}
+
 // Title says what the item is about.
 func (p part) Title() string {
 	switch len(p.Inputs) {
