@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/filewright/filewright/internal/steady"
 )
 
 // ErrQueueFull tells that too many items wait already; see [Config.MaxQueued]. The
@@ -124,6 +126,8 @@ type Tracker struct {
 	gauge gauge
 	gate  gate
 
+	clock *steady.Clock // for what ends by time
+
 	rescued atomic.Int64
 	running atomic.Bool
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
@@ -198,7 +202,7 @@ func New(cfg Config) (*Tracker, error) {
 	case cfg.Beat < 0 || cfg.Lease < 2*cfg.Beat:
 		return nil, fmt.Errorf("a lease of %v is too short for a heartbeat every %v", cfg.Lease, cfg.Beat)
 	}
-	return &Tracker{cfg: cfg, runs: make(map[string]map[int]*attempt)}, nil
+	return &Tracker{cfg: cfg, clock: steady.New(), runs: make(map[string]map[int]*attempt)}, nil
 }
 
 // newID returns a random (version 4) UUID, RFC 9562 section 5.4: 122 random bits.
@@ -777,10 +781,10 @@ func (t *Tracker) sweep(ctx context.Context) {
 // been final for long enough. Run does so from time to time.
 func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
 	if t.cfg.QueueTimeout > 0 {
-		expired, err = t.expire(ctx, time.Now().Add(-t.cfg.QueueTimeout))
+		expired, err = t.expire(ctx, t.clock.Earliest().Add(-t.cfg.QueueTimeout))
 	}
 	if t.cfg.Retention > 0 {
-		n, err2 := t.cfg.Store.DeleteFinished(ctx, time.Now().Add(-t.cfg.Retention))
+		n, err2 := t.cfg.Store.DeleteFinished(ctx, t.clock.Earliest().Add(-t.cfg.Retention))
 		deleted, err = n, errors.Join(err, err2)
 	}
 	return expired, deleted, err

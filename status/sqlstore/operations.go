@@ -761,6 +761,14 @@ func (s *Operations) Recover(ctx context.Context, worker string) (n int, err err
 				restarts = restarts + 1, attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END
 			WHERE worker IS NOT NULL AND worker <> $2`, millis(s.db.engine.now()), worker)
 		n = int(all)
+		if err != nil {
+			return err
+		}
+		// Nothing waits for so long: the clock of the host was ahead when this was
+		// written.
+		now := s.db.engine.now()
+		_, err = t.exec(ctx, `UPDATE items SET due_ms = $1 WHERE finished_ms IS NULL AND due_ms > $2
+			AND operation IN (SELECT id FROM operations WHERE finished_ms IS NULL)`, millis(now), millis(now.Add(time.Hour)))
 		return err
 	})
 	return n, err

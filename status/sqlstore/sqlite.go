@@ -16,6 +16,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // registers the driver
+
+	"github.com/filewright/filewright/internal/steady"
 )
 
 // An sqlite is the engine that keeps a database in a file.
@@ -25,6 +27,8 @@ type sqlite struct {
 	r    *pool // connections that cannot write
 	lock *os.File
 	log  *slog.Logger
+
+	clock *steady.Clock
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err error) {
@@ -40,7 +44,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		return nil, err
 	}
 
-	db := &sqlite{path: path, log: o.Log}
+	db := &sqlite{path: path, log: o.Log, clock: steady.NewThroughSuspend()}
 	defer func() {
 		if err != nil {
 			db.close()
@@ -237,9 +241,11 @@ func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) e
 	return db.r.run(ctx, f)
 }
 
-func (db *sqlite) now() time.Time { return time.Now() }
+// now does not follow jumps of the host's clock: no lease ends by one, and nothing is
+// put off until the clock is there again.
+func (db *sqlite) now() time.Time { return db.clock.Running() }
 
-func (db *sqlite) alive() time.Time { return time.Now() }
+func (db *sqlite) alive() time.Time { return db.clock.Running() }
 
 // tidy moves the write-ahead log into the database and empties it, if no
 // reader needs it.
