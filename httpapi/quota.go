@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/filewright/filewright/upload"
 )
@@ -96,6 +97,15 @@ func (q quotaFiles) Update(ctx context.Context, key string, fn func(*upload.File
 		q.changed(ctx, &before, f.State)
 	}
 	return f, err
+}
+
+// Expire implements [upload.Store].
+func (q quotaFiles) Expire(ctx context.Context, keys []string, at, until time.Time) ([]*upload.File, error) {
+	ended, err := q.Store.Expire(ctx, keys, at, until)
+	for _, f := range ended {
+		q.changed(ctx, f, upload.Expired)
+	}
+	return ended, err
 }
 
 // Delete implements [upload.Store].

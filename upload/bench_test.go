@@ -62,3 +62,37 @@ func BenchmarkSmall(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSweep ends 10,000 files of 1 KiB that have expired at the same time.
+func BenchmarkSweep(b *testing.B) {
+	const files = 10_000
+	for _, p := range pairs[1:] {
+		b.Run(p.name, func(b *testing.B) {
+			e := newEnv(b, p.blobs(b), upload.Options{Store: p.records(b), Quarantine: -1})
+			var sweeping time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				var wg sync.WaitGroup
+				for range 64 {
+					wg.Go(func() {
+						for range files / 64 {
+							if _, err := e.Add(b.Context(), upload.File{Owner: "alice", Size: 1024}, io.LimitReader(&zeros{onMiB: func() {}}, 1024), ""); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				e.clock.advance(2 * day)
+				b.StartTimer()
+				begin := time.Now()
+				if n, err := e.Sweep(b.Context()); n != files/64*64 || err != nil {
+					b.Fatalf("Sweep = %d, %v", n, err)
+				}
+				sweeping += time.Since(begin)
+			}
+			b.ReportMetric(float64(files/64*64*b.N)/sweeping.Seconds(), "files/s")
+		})
+	}
+}

@@ -172,7 +172,8 @@ func newBucket(t testing.TB) blob.Store {
 		blob.Store
 		blob.Composer
 		blob.FilePutter
-	}{s, s, s}
+		blob.BatchDeleter
+	}{s, s, s, s}
 }
 
 func newEnv(t testing.TB, b blob.Store, o upload.Options) *env {

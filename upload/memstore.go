@@ -115,6 +115,31 @@ func (s *MemStore) Update(ctx context.Context, key string, fn func(*File) error)
 	return &c, nil
 }
 
+// Expire implements [Store].
+func (s *MemStore) Expire(ctx context.Context, keys []string, at, until time.Time) (ended []*File, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		f := s.files[key]
+		if f == nil || f.State == Open || f.Expires.IsZero() || f.Expires.After(at) {
+			continue
+		}
+		if f.State == Ready {
+			c := f.File
+			ended = append(ended, &c)
+			if !until.IsZero() {
+				s.set(f, func(f *File) { f.State, f.Expires = Expired, until })
+				continue
+			}
+		}
+		s.remove(key)
+	}
+	return ended, nil
+}
+
 // Delete implements [Store].
 func (s *MemStore) Delete(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
@@ -122,11 +147,16 @@ func (s *MemStore) Delete(ctx context.Context, key string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remove(key)
+	return nil
+}
+
+// remove removes a record, if there is one. s.mu must be held.
+func (s *MemStore) remove(key string) {
 	if f := s.files[key]; f != nil {
 		s.set(f, func(f *File) { f.IdempotencyKey = "" })
 		delete(s.files, key)
 	}
-	return nil
 }
 
 // AddPart implements [Store].

@@ -211,4 +211,4 @@ func (m *Manager) withRecords(ctx context.Context, list iter.Seq2[blob.Info, err
 }
 
 // batchSize is how many records are read or changed at a time.
-const batchSize = 500
+const batchSize = 1000

@@ -121,7 +121,7 @@ func TestPutPartAgainFails(t *testing.T) {
 				for i := range 2 {
 					for n := range times {
 						if n < times-1 {
-							e.put(urls[i], noise(len(data[i]) - n - 1))
+							e.put(urls[i], noise(len(data[i])-n-1))
 							continue
 						}
 						etags[i] = e.put(urls[i], data[i])

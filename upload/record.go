@@ -79,6 +79,12 @@ type Store interface {
 	// fn must not call the store.
 	Update(ctx context.Context, key string, fn func(*File) error) (*File, error)
 
+	// Expire ends those of the files with these keys whose Expires is set and not
+	// after at, as one atomic step. Ready ones become Expired, and their Expires is
+	// until; they are returned as they were. Records of Expired ones are removed, and
+	// of Ready ones, too, if until is zero. Open ones do not change.
+	Expire(ctx context.Context, keys []string, at, until time.Time) (ended []*File, err error)
+
 	// Delete removes a record and its parts. It is not an error if there is
 	// none.
 	Delete(ctx context.Context, key string) error

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/filewright/filewright/upload/blob"
@@ -22,20 +25,8 @@ import (
 //
 // It goes on after errors and returns them all.
 func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
-	var errs []error
-	// What expires in this very millisecond has expired.
-	for f, err := range m.store.ExpiredBefore(ctx, m.now().Add(time.Millisecond)) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("expired records: %w", err))
-			break
-		}
-		ended, err := m.expire(ctx, f.Key)
-		if err != nil {
-			errs = append(errs, err)
-		} else if ended {
-			removed++
-		}
-	}
+	removed, err = m.sweepExpired(ctx)
+	errs := []error{err}
 	now := m.now()
 	m.mu.Lock()
 	due := !now.Before(m.orphansNext)
@@ -56,6 +47,125 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 		m.log.Info("expired files removed", "count", removed, "error", err)
 	}
 	return removed, err
+}
+
+// sweepExpired ends what has expired, many at a time.
+func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
+	var errs []error
+	var page []*File
+	flush := func() {
+		n, err := m.expireAll(ctx, page)
+		removed += n
+		errs = append(errs, err)
+		page = page[:0]
+	}
+	// What expires in this very millisecond has expired.
+	for f, err := range m.store.ExpiredBefore(ctx, m.now().Add(time.Millisecond)) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("expired records: %w", err))
+			break
+		}
+		if page = append(page, f); len(page) == batchSize {
+			flush()
+		}
+	}
+	flush()
+	return removed, errors.Join(errs...)
+}
+
+// expireAll ends files that have expired a moment ago.
+func (m *Manager) expireAll(ctx context.Context, page []*File) (removed int, err error) {
+	var sessions, files []string
+	for _, f := range page {
+		if f.State == Open {
+			sessions = append(sessions, f.Key)
+		} else {
+			files = append(files, f.Key)
+		}
+	}
+	removed, err = m.expireFiles(ctx, files)
+	n, err2 := m.expireEach(ctx, sessions)
+	return removed + n, errors.Join(err, err2)
+}
+
+// expireFiles ends files and removes records of those that ended long ago. That takes no
+// lock: a file whose time is over can become nothing else.
+func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, err error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	records, err := m.store.GetAll(ctx, keys)
+	if err != nil {
+		return 0, fmt.Errorf("expired records: %w", err)
+	}
+	now := m.now()
+	var objects []string
+	for key, f := range records {
+		switch {
+		case f.Expires.IsZero() || now.Before(f.Expires) || f.State == Open:
+			delete(records, key) // changed meanwhile
+		case f.State == Ready:
+			objects = append(objects, f.Object)
+		}
+	}
+	// The content goes first: until the record says so, this is repeated.
+	var errs []error
+	failed := blob.DeleteAll(ctx, m.blobs, objects)
+	for key, f := range records {
+		if err := failed[f.Object]; err != nil && f.State == Ready {
+			errs = append(errs, fmt.Errorf("delete content: %w", err))
+			delete(records, key)
+		}
+	}
+	var until time.Time
+	if m.opts.KeepExpired >= 0 {
+		until = now.Add(m.opts.KeepExpired)
+	}
+	ended, err := m.store.Expire(ctx, slices.Collect(maps.Keys(records)), now, until)
+	removed = len(ended)
+	if err != nil {
+		// One of them may be the reason.
+		n, err := m.expireEach(ctx, slices.Collect(maps.Keys(records)))
+		removed += n
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// How files are ended one by one.
+const (
+	expireParallel = 16
+	expireFailures = 100 // so many errors are enough to show that it makes no sense now
+)
+
+// expireEach ends files one by one, some at the same time.
+func (m *Manager) expireEach(ctx context.Context, keys []string) (removed int, err error) {
+	var mu sync.Mutex
+	var errs []error
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, expireParallel)
+	for _, key := range keys {
+		slots <- struct{}{}
+		mu.Lock()
+		enough := len(errs) >= expireFailures
+		mu.Unlock()
+		if enough || ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			ended, err := m.expire(ctx, key)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			} else if ended {
+				removed++
+			}
+		})
+	}
+	wg.Wait()
+	return removed, errors.Join(append(errs, ctx.Err())...)
 }
 
 // expire ends a file, or the record of one that ended long ago.

@@ -2,8 +2,11 @@ package upload_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +85,116 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%d objects, want 1", n)
 		}
 	})
+}
+
+// What cannot be ended now does not keep the others, and is ended later.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {
+		e := newEnv(t, blobs(t), upload.Options{Store: records(t), KeepExpired: 30 * day})
+		files := e.add(7)
+		open, urls := e.start(5, 1)
+		e.put(urls[0], noise(5))
+		e.clock.advance(2 * day)
+		bad := newEnv(t, badBlobs{e.blobs, map[string]bool{files[1].Object: true}}, upload.Options{Store: badRecords{e.store, files[2].Key}, KeepExpired: 30 * day})
+		bad.clock.advance(2 * day)
+		for n, want := range []int{6, 0} { // five files and the session
+			got, err := bad.Sweep(t.Context())
+			if got != want || !errors.Is(err, errStore) {
+				t.Errorf("Sweep %d = %d, %v, want %d and errStore", n, got, err, want)
+			}
+		}
+		for i, f := range append(files, open) {
+			want := upload.Expired
+			if i == 1 || i == 2 {
+				want = upload.Ready
+			}
+			if got, err := e.store.Get(t.Context(), f.Key); err != nil || got.State != want {
+				t.Errorf("file %d = %+v, %v, want %s", i, got, err, want)
+			}
+		}
+		if n, err := e.Sweep(t.Context()); n != 2 || err != nil {
+			t.Errorf("Sweep = %d, %v, want 2", n, err)
+		}
+		if n := e.objects(); n != 0 {
+			t.Errorf("%d objects are left", n)
+		}
+	})
+}
+
+// badBlobs are a store that cannot delete some objects.
+type badBlobs struct {
+	blob.Store
+	bad map[string]bool
+}
+
+func (s badBlobs) Delete(ctx context.Context, key string) error {
+	if s.bad[key] {
+		return errStore
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+// badRecords are a store that cannot change a record.
+type badRecords struct {
+	upload.Store
+	bad string
+}
+
+func (s badRecords) Expire(ctx context.Context, keys []string, at, until time.Time) ([]*upload.File, error) {
+	if slices.Contains(keys, s.bad) {
+		return nil, errStore
+	}
+	return s.Store.Expire(ctx, keys, at, until)
+}
+
+func (s badRecords) Update(ctx context.Context, key string, fn func(*upload.File) error) (*upload.File, error) {
+	if key == s.bad {
+		return nil, errStore
+	}
+	return s.Store.Update(ctx, key, fn)
+}
+
+// A file whose time was prolonged after it was listed stays.
+func TestSweepProlonged(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {
+		s := &staleRecords{Store: records(t)}
+		e := newEnv(t, blobs(t), upload.Options{Store: s})
+		files := e.add(3)
+		e.clock.advance(2 * day)
+		for f, err := range s.Store.ExpiredBefore(t.Context(), e.clock.now()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.stale = append(s.stale, f)
+		}
+		if _, err := s.Update(t.Context(), files[1].Key, func(f *upload.File) error {
+			f.Expires = f.Expires.Add(10 * day)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := e.Sweep(t.Context()); n != 2 || err != nil {
+			t.Errorf("Sweep = %d, %v, want 2", n, err)
+		}
+		e.intact(files[1:2])
+	})
+}
+
+type staleRecords struct {
+	upload.Store
+	stale []*upload.File
+}
+
+func (s *staleRecords) ExpiredBefore(context.Context, time.Time) iter.Seq2[*upload.File, error] {
+	return func(yield func(*upload.File, error) bool) {
+		for _, f := range s.stale {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Whoever has the store alone need not wait to remove what a crash has left.

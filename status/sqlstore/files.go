@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -116,7 +117,7 @@ func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error)
 }
 
 // maxKeys is the largest number of keys in one statement.
-const maxKeys = 512
+const maxKeys = 1024
 
 // inKeys returns the right side of "file_key IN" and its arguments, for at most maxKeys
 // keys. Some are repeated, so that there are few different statements.
@@ -172,6 +173,77 @@ func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) er
 		return nil, err
 	}
 	return f, nil
+}
+
+// Expire implements [upload.Store].
+func (s *Files) Expire(ctx context.Context, keys []string, at, until time.Time) (ended []*upload.File, err error) {
+	for some := range slices.Chunk(keys, maxKeys) {
+		var these []*upload.File
+		if err := s.db.tx(ctx, func(ctx context.Context, t tx) (err error) {
+			these, err = expireFiles(ctx, t, some, at, until)
+			return err
+		}); err != nil {
+			return ended, err
+		}
+		ended = append(ended, these...)
+	}
+	return ended, nil
+}
+
+func expireFiles(ctx context.Context, t tx, keys []string, at, until time.Time) (ended []*upload.File, err error) {
+	list, args := inKeys(keys)
+	n := len(args)
+	var end, remove []string
+	// In this order everybody locks them.
+	if err := t.each(ctx, func(row scanner) error {
+		f, err := scanFile(row)
+		switch {
+		case err != nil:
+			return err
+		case f.State == upload.Ready && !until.IsZero():
+			end = append(end, f.Key)
+		default:
+			remove = append(remove, f.Key)
+		}
+		if f.State == upload.Ready {
+			ended = append(ended, f)
+		}
+		return nil
+	}, fmt.Sprintf(`SELECT `+fileColumns+` FROM files WHERE file_key IN %s AND expires_ms <= $%d AND state <> 'open'
+		ORDER BY file_key`+t.locking(), list, n+1), append(args, millis(at))...); err != nil {
+		return nil, err
+	}
+	if len(end) > 0 {
+		list, args := inKeys(end)
+		if err := t.later(ctx, nil, fmt.Sprintf(`UPDATE files SET state = 'expired', expires_ms = $%d WHERE file_key IN %s`, len(args)+1, list), append(args, millis(until))...); err != nil {
+			return nil, err
+		}
+	}
+	if len(remove) > 0 {
+		list, args := inKeys(remove)
+		if err := t.later(ctx, nil, `DELETE FROM files WHERE file_key IN `+list, args...); err != nil {
+			return nil, err
+		}
+	}
+	return ended, releaseFiles(ctx, t, ended)
+}
+
+// releaseFiles subtracts files that end in t from what their owners store.
+func releaseFiles(ctx context.Context, t tx, files []*upload.File) error {
+	held := make(map[string]int64)
+	for _, f := range files {
+		held[f.Owner] += f.Size
+	}
+	for _, owner := range slices.Sorted(maps.Keys(held)) {
+		if held[owner] == 0 {
+			continue
+		}
+		// The counter does not depend on the time, and any row will do.
+		if err := t.later(ctx, func(row scanner) error { return row.Scan(new(int64)) }, storedBytes.add, storedBytes.args(owner, owner, -held[owner], time.Time{})...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete implements [upload.Store].
@@ -230,7 +302,7 @@ func (s *Files) Parts(ctx context.Context, key string) (parts []upload.Part, err
 // ExpiredBefore implements [upload.Store].
 func (s *Files) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*upload.File, error] {
 	return func(yield func(*upload.File, error) bool) {
-		const n = 100
+		const n = 1000
 		expires, key := int64(-1<<62), ""
 		for {
 			page, err := s.expired(ctx, t, expires, key, n)

@@ -291,6 +291,29 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		if got := s.ask(countedBytes); got != 30 || s.ask(recordedBytes) != 30 {
 			t.Errorf("%d bytes are counted", got)
 		}
+		// Many that expire at the same time, of several owners.
+		keys := []string{f.Key}
+		for i := range int64(20) {
+			f := quotaFile([]string{"ada", "bob", "eve"}[i%3], i, 10+i)
+			f.State = upload.Ready
+			if _, err := s.Files().Create(ctx, f); err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, f.Key)
+		}
+		for i, until := range []time.Time{time.Now().Add(3 * time.Hour), {}} { // some are kept, some removed
+			if ended, err := s.Files().Expire(ctx, keys[i*10:][:10+i], time.Now().Add(2*time.Hour), until); err != nil || len(ended) != 10+i {
+				t.Errorf("Expire = %d files, %v", len(ended), err)
+			}
+			if counted, recorded := s.ask(countedBytes), s.ask(recordedBytes); counted != recorded || (i == 1) != (counted == 0) {
+				t.Errorf("%d bytes are counted, %d recorded", counted, recorded)
+			}
+		}
+		for _, owner := range []string{"ada", "bob", "eve"} {
+			if used, err := s.Used(ctx, owner); err != nil || used.StoredBytes != 0 {
+				t.Errorf("%s uses %+v, %v", owner, used, err)
+			}
+		}
 	})
 }
 

@@ -134,6 +134,28 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
+// A BatchDeleter is a Store that deletes many objects in few steps.
+type BatchDeleter interface {
+	// DeleteAll deletes objects, and returns the errors of those that it could not
+	// delete, by key. It is not an error if there is no such object.
+	DeleteAll(ctx context.Context, keys []string) map[string]error
+}
+
+// DeleteAll deletes objects from any store. It returns the errors of those that could not
+// be deleted, by key.
+func DeleteAll(ctx context.Context, s Store, keys []string) map[string]error {
+	if d, ok := s.(BatchDeleter); ok {
+		return d.DeleteAll(ctx, keys)
+	}
+	failed := make(map[string]error)
+	for _, key := range keys {
+		if err := s.Delete(ctx, key); err != nil {
+			failed[key] = err
+		}
+	}
+	return failed
+}
+
 // A Mover is a Store that can rename objects.
 type Mover interface {
 	// Move gives an object another key, replacing what is there, in one atomic step.

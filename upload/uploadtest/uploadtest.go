@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 		{"PartsConcurrent", testPartsConcurrent},
 		{"ExpiredBefore", testExpiredBefore},
 		{"ExpiredBeforeWithChanges", testExpiredBeforeWithChanges},
+		{"Expire", testExpire},
 		{"OpenSessions", testOpenSessions},
 		{"NewestReady", testNewestReady},
 		{"Identity", testIdentity},
@@ -79,6 +80,25 @@ func create(t *testing.T, s upload.Store, f *upload.File) {
 	}
 	if got.Key != f.Key {
 		t.Fatalf("Create(%s) = %s", f.Key, got.Key)
+	}
+}
+
+// createAll creates records at the same time, which stores do faster.
+func createAll(t *testing.T, s upload.Store, files []*upload.File) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for some := range slices.Chunk(files, 50) {
+		wg.Go(func() {
+			for _, f := range some {
+				if _, err := s.Create(t.Context(), f); err != nil {
+					t.Errorf("Create(%s) = %v", f.Key, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
 	}
 }
 
@@ -489,12 +509,13 @@ func testExpiredBefore(t *testing.T, s upload.Store) {
 
 // As Manager.Sweep does it, with so many that a store may read them in pages.
 func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
-	const n = 250
+	const n = 1100
+	all := make([]*upload.File, n)
 	for i := range n {
-		f := file(fmt.Sprintf("f%03d", i))
-		f.Expires = start.Add(time.Duration(i/50) * time.Minute) // many at the same time
-		create(t, s, f)
+		all[i] = file(fmt.Sprintf("f%03d", i))
+		all[i].Expires = start.Add(time.Duration(i/50) * time.Minute) // many at the same time
 	}
+	createAll(t, s, all)
 	seen := make(map[string]int)
 	at := start.Add(time.Hour)
 	for f, err := range s.ExpiredBefore(t.Context(), at) {
@@ -527,6 +548,75 @@ func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
 	}
 	if got := expired(t, s, at); len(got) != (n+1)/3 {
 		t.Errorf("%d records are left, want %d", len(got), (n+1)/3)
+	}
+}
+
+func testExpire(t *testing.T, s upload.Store) {
+	at, until := start.Add(time.Hour), start.Add(48*time.Hour)
+	states := []upload.State{upload.Ready, upload.Open, upload.Expired, upload.Ready, upload.Ready}
+	const n = 1500 // more than a store may change at a time
+	var keys []string
+	var all []*upload.File
+	files := make(map[string]*upload.File)
+	for i := range n {
+		f := file(fmt.Sprintf("f%04d", i))
+		f.State, f.Owner, f.Size = states[i%5], fmt.Sprint("owner", i%3), int64(i)
+		switch i % 5 {
+		case 3:
+			f.Expires = at.Add(time.Millisecond)
+		case 4:
+			f.Expires = time.Time{}
+		}
+		if i%50 == 0 {
+			f.IdempotencyKey = fmt.Sprint("idem", i)
+		}
+		keys, all = append(keys, f.Key), append(all, f)
+		files[f.Key] = f
+	}
+	createAll(t, s, all)
+	expire := func(keys []string, until time.Time) (ended []string) {
+		t.Helper()
+		all, err := s.Expire(t.Context(), keys, at, until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			if !same(f, files[f.Key]) {
+				t.Errorf("Expire returns %+v\nwant %+v", f, files[f.Key])
+			}
+			ended = append(ended, f.Key)
+		}
+		slices.Sort(ended)
+		return ended
+	}
+	if got := expire(nil, until); got != nil {
+		t.Errorf("Expire of nothing = %q", got)
+	}
+	last := keys[n-5:] // one of each
+	if got := expire(append(last, "none", last[0]), time.Time{}); !slices.Equal(got, last[:1]) {
+		t.Errorf("Expire without records to be kept = %q", got)
+	}
+	if got := expire(keys, until); len(got) != n/5-1 {
+		t.Errorf("Expire ends %d files, want %d", len(got), n/5-1)
+	}
+	if got := expire(keys, until); got != nil {
+		t.Errorf("Expire of the same = %q", got)
+	}
+	there, err := s.GetAll(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range keys {
+		want := files[key]
+		switch {
+		case i%5 == 2 || i == n-5:
+			want = nil
+		case i%5 == 0:
+			want.State, want.Expires = upload.Expired, until
+		}
+		if got := there[key]; (got != nil || want != nil) && !same(got, want) {
+			t.Errorf("after Expire %s is %+v, want %+v", key, got, want)
+		}
 	}
 }
 
@@ -719,6 +809,8 @@ func testContext(t *testing.T, s upload.Store) {
 	wantErr(t, "OpenSessions", last, context.Canceled)
 	_, err = s.GetAll(ctx, []string{"a"})
 	wantErr(t, "GetAll", err, context.Canceled)
+	_, err = s.Expire(ctx, []string{"a"}, start.Add(2*time.Hour), time.Time{})
+	wantErr(t, "Expire", err, context.Canceled)
 	_, err = s.NewestReady(ctx, 1)
 	wantErr(t, "NewestReady", err, context.Canceled)
 	_, err = s.Identity(ctx)

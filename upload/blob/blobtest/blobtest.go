@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		{"InvalidKeys", testInvalidKeys},
 		{"KeysAreNames", testKeysAreNames},
 		{"Delete", testDelete},
+		{"DeleteAll", testDeleteAll},
 		{"List", testList},
 		{"ListStops", testListStops},
 		{"Context", testContext},
@@ -333,6 +334,36 @@ func testDelete(t *testing.T, s blob.Store) {
 	want(t, s, "d/other", []byte("y"))
 	put(t, s, "d/k", []byte("again"))
 	want(t, s, "d/k", []byte("again"))
+}
+
+func testDeleteAll(t *testing.T, s blob.Store) {
+	var some []string
+	for i := range 12 {
+		key := fmt.Sprintf("d/%02d", i)
+		put(t, s, key, nil)
+		if i%4 != 0 {
+			some = append(some, key)
+		}
+	}
+	for range 2 { // there is nothing the second time
+		failed := blob.DeleteAll(t.Context(), s, append(some, "none", "../x"))
+		if err := failed["../x"]; len(failed) != 1 || !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("DeleteAll = %v, want an error for the invalid key only", failed)
+		}
+		if got := keys(t, s, ""); !slices.Equal(got, []string{"d/00", "d/04", "d/08"}) {
+			t.Errorf("after DeleteAll there are %q", got)
+		}
+	}
+	if failed := blob.DeleteAll(t.Context(), s, nil); len(failed) > 0 {
+		t.Errorf("DeleteAll of nothing = %v", failed)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	failed := blob.DeleteAll(cancelled, s, []string{"d/00", "d/04"})
+	for _, key := range []string{"d/00", "d/04"} {
+		wantErr(t, "DeleteAll", failed[key], context.Canceled)
+		want(t, s, key, nil)
+	}
 }
 
 func testList(t *testing.T, s blob.Store) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path"
 	"slices"
 
@@ -255,23 +254,11 @@ func (r *segmentReader) result(err error) error {
 // remove deletes objects as well as it can. What remains is found by whoever
 // looks for content without record.
 func (s *Store) remove(ctx context.Context, sources []source) {
-	var names iter.Seq[minio.ObjectInfo] = func(yield func(minio.ObjectInfo) bool) {
-		for _, src := range sources {
-			if !yield(minio.ObjectInfo{Key: src.name}) {
-				return
-			}
-		}
+	keys := make([]string, len(sources))
+	for i, src := range sources {
+		keys[i] = src.key
 	}
-	if len(sources) == 0 {
-		return
-	}
-	results, err := s.c.RemoveObjectsWithIter(ctx, s.bucket, names, minio.RemoveObjectsOptions{})
-	if err != nil {
-		return
-	}
-	for r := range results {
-		if r.Err != nil {
-			s.c.RemoveObject(ctx, s.bucket, r.ObjectName, minio.RemoveObjectOptions{})
-		}
+	if len(keys) > 0 {
+		s.DeleteAll(ctx, keys)
 	}
 }

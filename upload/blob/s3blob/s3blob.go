@@ -55,6 +55,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -292,6 +293,64 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail("delete", err)
 }
 
+// DeleteAll implements blob.BatchDeleter. It takes one request for a thousand objects.
+func (s *Store) DeleteAll(ctx context.Context, keys []string) map[string]error {
+	failed := make(map[string]error)
+	left := make(map[string]string) // key by name
+	for _, key := range keys {
+		name, err := s.name(key)
+		if err != nil {
+			failed[key] = err
+			continue
+		}
+		left[name] = key
+	}
+	for name, err := range s.removeAll(patient(ctx), maps.Keys(left)) {
+		if err == nil {
+			delete(left, name)
+		}
+	}
+	// The server has not answered for the others, or has refused them.
+	var away error
+	for _, key := range left {
+		err := away
+		if err == nil {
+			err = s.Delete(ctx, key)
+		}
+		if err != nil {
+			failed[key] = err
+		}
+		if errors.Is(err, blob.ErrUnavailable) {
+			away = err
+		}
+	}
+	return failed
+}
+
+// removeAll removes objects and yields what the server says of them, by name. It does not
+// say something of each.
+func (s *Store) removeAll(ctx context.Context, names iter.Seq[string]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var infos iter.Seq[minio.ObjectInfo] = func(yield func(minio.ObjectInfo) bool) {
+			for name := range names {
+				if !yield(minio.ObjectInfo{Key: name}) {
+					return
+				}
+			}
+		}
+		results, err := s.c.RemoveObjectsWithIter(ctx, s.bucket, infos, minio.RemoveObjectsOptions{})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for r := range results {
+			if !yield(r.ObjectName, r.Err) {
+				return
+			}
+		}
+	}
+}
+
 // List implements blob.Store.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
@@ -338,6 +397,7 @@ func (s *Store) list(ctx context.Context, prefix string) iter.Seq2[listed, error
 
 var (
 	_ blob.Store          = (*Store)(nil)
+	_ blob.BatchDeleter   = (*Store)(nil)
 	_ blob.Composer       = (*Store)(nil)
 	_ blob.FilePutter     = (*Store)(nil)
 	_ blob.DirectUploader = (*Store)(nil)
