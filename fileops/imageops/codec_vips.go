@@ -107,6 +107,7 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	if err != nil {
 		return nil, err
 	}
+	p.resolution = resolutionOf(src, p)
 	if !all && p.Pages() > 1 {
 		// Savers and govips' resizing take the number of pages in the file
 		// for that in the picture.
@@ -154,7 +155,7 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 		return refused(src, err)
 	}
 	defer p.close()
-	h := header{width: p.Width(), height: p.Height(), pages: max(1, p.Pages()), bits: 8, alpha: p.HasAlpha(), profile: p.HasICCProfile()}
+	h := header{width: p.Width(), height: p.Height(), pages: max(1, p.Pages()), bits: 8, alpha: p.HasAlpha(), profile: p.HasICCProfile(), resolution: resolutionOf(src, p)}
 	switch p.BandFormat() {
 	case vips.BandFormatUshort, vips.BandFormatShort:
 		h.bits = 16
@@ -405,13 +406,50 @@ func (c *vipsCodec) transcode(ctx context.Context, src source, t plan) ([]byte, 
 	return c.write(ctx, p, t)
 }
 
-// density notes pixels per inch, if dpi is not 0.
-func (p *picture) density(dpi float64) error {
-	if dpi == 0 {
-		return nil
+// resolutionOf returns the resolution that src tells. Where it tells none libvips has one
+// pixel per millimetre, or 72 dpi for PNG. In formats that have it in EXIF only libvips does
+// not look for it.
+func resolutionOf(src source, p *picture) resolution {
+	r := resolution{p.ResX(), p.ResY()}
+	pHYs := src.format != format.PNG
+	if !pHYs {
+		for typ := range pngChunks(src.data) {
+			pHYs = pHYs || typ == "pHYs"
+		}
 	}
-	dots := dpi / 25.4 // libvips counts per millimetre
-	denser, err := p.CopyChangingResolution(dots, dots)
+	if r != (resolution{1, 1}) && pHYs {
+		return r
+	}
+	field := func(name string) (numerator, denominator float64) {
+		denominator = 1
+		fmt.Sscanf(p.GetString("exif-ifd0-"+name), "%g/%g", &numerator, &denominator)
+		return numerator, denominator
+	}
+	perUnit := func(n, d float64) float64 {
+		switch unit, _ := field("ResolutionUnit"); {
+		case !(n > 0 && d > 0):
+		case unit == 2:
+			return n / d / 25.4
+		case unit == 3:
+			return n / d / 10
+		}
+		return 0
+	}
+	if r = (resolution{perUnit(field("XResolution")), perUnit(field("YResolution"))}); r.x == 0 || r.y == 0 {
+		return resolution{}
+	}
+	return r
+}
+
+// density notes pixels per inch in place of the resolution of the source, if dpi is not 0.
+// Where neither is known it notes 72 for formats that demand a resolution: EXIF (CIPA
+// DC-008, 4.6.5) and TIFF.
+func (p *picture) density(dpi float64) error {
+	if dpi != 0 {
+		p.resolution = perInch(dpi)
+	}
+	r := cmp.Or(p.resolution, perInch(72))
+	denser, err := p.CopyChangingResolution(r.x, r.y)
 	if err != nil {
 		return cause(err)
 	}
@@ -430,10 +468,26 @@ func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, erro
 		return p.savePNG(ctx, t)
 	}
 	b, err := p.save(ctx, op, saveOptions(p, t))
-	if t.to == format.JPG && err == nil {
-		b = withDensity(b, p.ResX()*25.4, p.ResY()*25.4)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	switch {
+	case t.to == format.JPG && p.resolution == (resolution{}):
+		withoutDensity(b)
+	case t.to == format.JPG:
+		b = withDensity(b, p.ResX()*25.4, p.ResY()*25.4)
+	case t.to == format.PNG && p.resolution == (resolution{}):
+		b = withoutChunk(b, "pHYs")
+	}
+	return b, nil
+}
+
+// withoutDensity makes the density in a JFIF header one of square pixels of any size
+// (ITU-T T.871, 10.1).
+func withoutDensity(b []byte) {
+	if len(b) >= 18 && string(b[2:4]) == "\xff\xe0" && string(b[6:11]) == "JFIF\x00" {
+		copy(b[13:18], "\x00\x00\x01\x00\x01")
+	}
 }
 
 // withDensity adds a JFIF header with the pixels per inch to a JPEG without one
@@ -594,6 +648,7 @@ func fromImage(m raster) (*picture, error) {
 	}
 	if err == nil {
 		p.setProfile(m.profile)
+		p.resolution = m.resolution
 	}
 	return p, err
 }

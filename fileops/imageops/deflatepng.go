@@ -327,3 +327,14 @@ func splitChunks(b []byte) (before, after []byte) {
 	}
 	return before, after
 }
+
+// withoutChunk returns a PNG without the chunks of a type.
+func withoutChunk(b []byte, typ string) []byte {
+	out := slices.Clone(b[:8])
+	for t, i := range pngChunks(b) {
+		if t != typ {
+			out = append(out, b[i:i+12+int(binary.BigEndian.Uint32(b[i:]))]...)
+		}
+	}
+	return out
+}

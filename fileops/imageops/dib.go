@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"math"
 	"math/bits"
 
 	"golang.org/x/image/bmp"
@@ -267,16 +268,35 @@ func decodeBMP(data []byte) (raster, error) {
 	if err != nil {
 		return raster{}, err
 	}
-	return raster{img: m}, nil
+	out := raster{img: m}
+	if len(data) >= bmpDensity+8 && binary.LittleEndian.Uint32(data[14:]) >= 40 {
+		perMetre := func(i int) float64 { return float64(max(0, int32(binary.LittleEndian.Uint32(data[i:])))) }
+		if x, y := perMetre(bmpDensity), perMetre(bmpDensity+4); x > 0 && y > 0 {
+			out.resolution = resolution{x / 1000, y / 1000}
+		}
+	}
+	return out, nil
 }
 
-func encodeBMP(m image.Image) ([]byte, error) {
+// bmpDensity is where a BMP has its pixels per metre, across and down, 0 if they are not
+// known (BITMAPINFOHEADER, biXPelsPerMeter).
+const bmpDensity = 14 + 24
+
+func encodeBMP(m image.Image, r resolution) ([]byte, error) {
 	var b bytes.Buffer
 	if n, ok := m.(*image.NRGBA); ok && n.Opaque() {
 		m = &image.RGBA{Pix: n.Pix, Stride: n.Stride, Rect: n.Rect}
 	}
-	err := bmp.Encode(&b, m)
-	return b.Bytes(), err
+	if err := bmp.Encode(&b, m); err != nil {
+		return nil, err
+	}
+	out := b.Bytes()
+	for i, v := range []float64{r.x, r.y} {
+		if v = math.Round(1000 * v); v < math.MaxInt32 {
+			binary.LittleEndian.PutUint32(out[bmpDensity+4*i:], uint32(v))
+		}
+	}
+	return out, nil
 }
 
 // An iconEntry is one of the pictures in an icon.

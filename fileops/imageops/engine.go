@@ -192,6 +192,7 @@ type header struct {
 	alpha         bool
 	bilevel       bool // black and white only
 	profile       bool // has a colour profile
+	resolution    resolution
 }
 
 func (h header) pixels() int64 { return int64(h.width) * int64(h.height) }
@@ -200,7 +201,15 @@ func (h header) pixels() int64 { return int64(h.width) * int64(h.height) }
 type raster struct {
 	img     image.Image
 	profile []byte // ICC profile, or nil
+
+	resolution resolution
 }
+
+// A resolution is pixels per millimetre, across and down. The zero resolution is unknown.
+type resolution struct{ x, y float64 }
+
+// perInch returns a resolution of dpi pixels per inch.
+func perInch(dpi float64) resolution { return resolution{dpi / 25.4, dpi / 25.4} }
 
 // meta says how much of the metadata is kept.
 type meta int
@@ -261,7 +270,15 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 		if err != nil {
 			return nil, err
 		}
-		return encodeBMP(img)
+		r := perInch(p.dpi)
+		if p.dpi == 0 {
+			h, err := e.codec.stat(src)
+			if err != nil {
+				return nil, err
+			}
+			r = h.resolution
+		}
+		return encodeBMP(img, r)
 	case format.ICO:
 		q := iconPlan(p)
 		b, err := e.codec.transcode(ctx, src, q)

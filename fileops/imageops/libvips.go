@@ -309,6 +309,8 @@ func replace(ref *vips.ImageRef, image unsafe.Pointer) {
 // A picture is an image that libvips reads as it needs the pixels.
 type picture struct {
 	*vips.ImageRef
+	resolution resolution // of the source; libvips has some number also where there is none
+
 	file unsafe.Pointer // the image as it was loaded; or nil
 	pin  runtime.Pinner // holds the encoded data in place
 

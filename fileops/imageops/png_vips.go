@@ -45,6 +45,9 @@ func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.resolution == (resolution{}) {
+		metadata = withoutChunk(metadata, "pHYs")
+	}
 	before, after := splitChunks(metadata)
 	var out []byte
 	m := samples{width: p.Width(), height: p.Height(), components: p.Bands()}

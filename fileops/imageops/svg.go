@@ -50,7 +50,7 @@ const maxXMLDepth = 1000
 // at everything else. It returns nil for drawings that are not UTF-8.
 func minifySVG(data []byte, level int) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	m := &svgMinifier{data: data, exact: active.Match(data)}
+	m := &svgMinifier{data: data, exact: active.Match(data), private: make(map[string]int)}
 	m.decimals = svgDecimals(data, parts[min(max(level, 1), 3)])
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.Strict = false // for entities that the document type defines
@@ -81,6 +81,7 @@ type svgMinifier struct {
 	exact     bool // there are scripts
 	decimals  int
 	open      []svgElement
+	private   map[string]int // prefixes of editors, with the number of open elements that declare each
 }
 
 // A svgElement is one that has begun and not ended.
@@ -89,7 +90,7 @@ type svgElement struct {
 	dropped bool     // with all that is in it
 	text    bool     // white space in it counts
 	kept    bool     // nothing in it is changed
-	private []string // prefixes that stand for namespaces of editors
+	private []string // prefixes of editors that it declares
 }
 
 func (m *svgMinifier) inside() svgElement {
@@ -107,6 +108,9 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 	case xml.EndElement:
 		if len(m.open) > 0 {
 			m.open = m.open[:len(m.open)-1]
+			for _, prefix := range in.private {
+				m.private[prefix]--
+			}
 		}
 		if in.dropped {
 			return
@@ -136,13 +140,14 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 // start writes a start tag without what is not needed.
 func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 	in := m.inside()
-	el := svgElement{name: t.Name.Local, dropped: in.dropped, text: in.text, kept: in.kept, private: in.private}
+	el := svgElement{name: t.Name.Local, dropped: in.dropped, text: in.text, kept: in.kept}
 	attrs, closing, ok := svgAttributes(raw)
 	for _, a := range attrs {
 		prefix, isNamespace := strings.CutPrefix(a.name, "xmlns:")
 		switch {
 		case isNamespace && slices.Contains(editors, strings.TrimSpace(string(a.value))):
-			el.private = append(slices.Clone(el.private), prefix)
+			el.private = append(el.private, prefix)
+			m.private[prefix]++
 		case a.name == "xml:space":
 			el.text = el.text || string(a.value) == "preserve"
 		}
@@ -151,7 +156,7 @@ func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 		el.text = true
 		el.kept = el.kept || el.name == "style" || el.name == "script" || el.name == "foreignObject"
 	}
-	if el.name == "metadata" || !m.exact && slices.Contains(el.private, t.Name.Space) {
+	if el.name == "metadata" || !m.exact && m.private[t.Name.Space] > 0 {
 		el.dropped = true
 	}
 	m.open = append(m.open, el)
@@ -169,7 +174,7 @@ func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 	m.out = append(m.out, t.Name.Local...)
 	for _, a := range attrs {
 		if prefix, local, found := strings.Cut(a.name, ":"); found {
-			if slices.Contains(el.private, prefix) || prefix == "xmlns" && slices.Contains(el.private, local) {
+			if m.private[prefix] > 0 || prefix == "xmlns" && m.private[local] > 0 {
 				continue
 			}
 		}
@@ -233,11 +238,11 @@ func svgAttributes(raw []byte) (attrs []svgAttribute, closing string, ok bool) {
 		for i < len(raw) && strings.IndexByte(" \t\r\n", raw[i]) >= 0 {
 			i++
 		}
-		switch rest := string(raw[min(i, len(raw)):]); {
-		case rest == ">" || rest == "/>":
-			return attrs, rest, true
+		rest := raw[min(i, len(raw)):]
+		if len(rest) <= 2 && (string(rest) == ">" || string(rest) == "/>") {
+			return attrs, string(rest), true
 		}
-		eq := bytes.IndexByte(raw[min(i, len(raw)):], '=')
+		eq := bytes.IndexByte(rest, '=')
 		if eq < 0 {
 			return nil, "", false
 		}

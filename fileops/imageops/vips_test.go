@@ -512,6 +512,71 @@ func TestDensity(t *testing.T) {
 	}
 }
 
+// A resolution survives, and a source without one does not get libvips' pixel per
+// millimetre: formats that demand a resolution say 72 dpi.
+func TestResolution(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, 64, 48))); err != nil {
+		t.Fatal(err)
+	}
+	bare := fileops.Bytes("a.png", b.Bytes())
+	path := save(t, fileops.Bytes("dense.jpg", content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg"}, bare))))
+	tool(t, "exiftool", "-n", "-overwrite_original", "-EXIF:XResolution=300", "-EXIF:YResolution=300", "-EXIF:ResolutionUnit=2",
+		"-JFIF:XResolution=300", "-JFIF:YResolution=300", "-JFIF:ResolutionUnit=1", path)
+	dense, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every resolution that a file tells, in pixels per inch.
+	read := func(f *fileops.File) map[string]float64 {
+		all := tags(t, f)
+		number := func(tag string) float64 { v, _ := all[tag].(float64); return v }
+		out := make(map[string]float64)
+		if number("JFIF:ResolutionUnit") == 1 {
+			out["JFIF"] = number("JFIF:XResolution")
+		}
+		if unit := number("EXIF:ResolutionUnit"); unit > 1 {
+			out["EXIF"] = number("EXIF:XResolution") * map[float64]float64{2: 1, 3: 2.54}[unit]
+		}
+		if v := number("PNG:PixelsPerUnitX"); v > 0 {
+			out["pHYs"] = v * 0.0254
+		}
+		if v := number("File:PixelsPerMeterX"); v > 0 {
+			out["BMP"] = v * 0.0254
+		}
+		return out
+	}
+	for _, to := range []string{"jpg", "png", "webp", "tiff", "bmp", "avif", "heic"} {
+		for name, in := range map[string]*fileops.File{"none": bare, "300": fileops.Bytes("a.jpg", dense)} {
+			f := in
+			if in.Name() != "a."+to {
+				f = one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+			}
+			got := read(f)
+			for where, dpi := range got {
+				if name == "300" && math.Abs(dpi-300) > 1 || name == "none" && (where != "EXIF" || dpi != 72) {
+					t.Errorf("from %s to %s: %s has %v dpi", name, to, where, dpi)
+				}
+			}
+			if name == "300" && len(got) == 0 {
+				t.Errorf("the resolution is lost in %s", to)
+			}
+			if back, ok := map[string]string{"bmp": "png", "heic": "jpg"}[to]; ok && name == "300" {
+				again := read(one(t, engine(t).Convert(), fileops.Args{"convert_to": back}, f))
+				for where, dpi := range again {
+					if math.Abs(dpi-300) > 1 {
+						t.Errorf("from %s to %s: %s has %v dpi", to, back, where, dpi)
+					}
+				}
+				if len(again) == 0 {
+					t.Errorf("from %s to %s the resolution is lost", to, back)
+				}
+			}
+		}
+	}
+}
+
 func TestCompressLevels(t *testing.T) {
 	t.Parallel()
 	src := save(t, fileops.Bytes("src.png", encodePNG(t, photo(400, 300))))
