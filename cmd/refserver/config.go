@@ -489,7 +489,7 @@ func (e *engineConfig) registerLimits(fs *flag.FlagSet) {
 	size("max-memory", &l.Memory, "largest `size` of the memory of one run of a program [3 or 4GiB, as the program needs]")
 	size("max-scratch", &l.Scratch, "largest `size` of the files that one run of a program may have while it works [20GiB]")
 	number("max-processes", func(n int64) { l.Processes = int(n) }, "largest `number` of processes of one run of a program [64]")
-	span("document-time", &l.Document, "longest `time` for one document in LibreOffice, pandoc or Chromium [2m]")
+	span("document-time", &l.Document, "longest `time` of work on one document in LibreOffice, pandoc or Chromium [2m]")
 	size("max-output", &e.output, "largest `size` of all results of the work on one file [20GiB]")
 }
 

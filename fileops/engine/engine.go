@@ -88,10 +88,9 @@ func (p *Program) askVersion(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	out := &tail{max: 16 << 10}
-	err = p.Run(ctx, Cmd{Args: args, Dir: dir, Stdout: out, OnLine: func(line string) { io.WriteString(out, line+"\n") }})
+	c := Cmd{Args: args, Dir: dir, Stdout: out, OnLine: func(line string) { io.WriteString(out, line+"\n") }}
+	err = p.RunWithin(ctx, c, 30*time.Second, fmt.Errorf("%s did not tell its version in time", p.Name))
 	if err != nil {
 		return err
 	}

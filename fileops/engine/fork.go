@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 // A ForkServer is a process of a program that waits, with all its libraries loaded and
@@ -50,7 +52,7 @@ type ForkServer struct {
 // ForkServerEnv is the variable that tells a program to be a [ForkServer].
 const ForkServerEnv = "FILEWRIGHT_FORK_SERVER"
 
-// forkTimeout is how long a fork server may take to answer on a busy machine.
+// forkTimeout is how long a fork server may work until it answers.
 const forkTimeout = time.Minute
 
 // ForkServer starts p to wait for requests in the way that c says. Processes that it
@@ -148,13 +150,13 @@ func (f *ForkServer) fork(dir string, files []*os.File, inherited int) (pid int,
 	if _, _, err := f.conn.WriteMsgUnix(append(msg, 0), unix.UnixRights(fds...), nil); err != nil {
 		return 0, nil, err
 	}
-	timeout := time.NewTimer(forkTimeout)
-	defer timeout.Stop()
+	ctx, stop := worktime.Context(context.Background(), forkTimeout, nil, f.proc.Work())
+	defer stop()
 	select {
 	case pid = <-f.forks:
 	case <-f.dead:
 		return 0, nil, errors.New("the fork server has ended")
-	case <-timeout.C:
+	case <-ctx.Done():
 		f.proc.Kill()
 		return 0, nil, fmt.Errorf("the fork server did not answer within %v", forkTimeout)
 	}

@@ -32,6 +32,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 // Options configure [New]. The zero value is usable.
@@ -90,8 +91,8 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// startTimeout is how long a process may take until it is ready, on a busy machine; it
-// takes a tenth of a second.
+// startTimeout is how long a process may work until it is ready; it takes a tenth
+// of a second.
 const startTimeout = time.Minute
 
 // A starting is a process that was started.
@@ -118,7 +119,10 @@ func (p *Pool) launch() *starting {
 	s := &starting{done: make(chan struct{})}
 	p.wg.Go(func() {
 		defer close(s.done)
-		s.w, s.err = p.start()
+		if s.w, s.err = p.start(); s.err != nil && p.ctx.Err() == nil {
+			p.opts.Log.Warn("isolated process did not start; trying again", "err", s.err)
+			s.w, s.err = p.start()
+		}
 	})
 	return s
 }
@@ -202,11 +206,9 @@ func (p *Pool) start() (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	late := time.AfterFunc(startTimeout, w.proc.Kill)
-	m, err := w.read()
-	if !late.Stop() {
-		err = errors.Join(err, fmt.Errorf("not ready within %v", startTimeout))
-	}
+	late := worktime.AfterFunc(startTimeout, w.proc.Kill, w.proc.Work())
+	m, err := w.read() // fails if the process is killed
+	late()
 	if err == nil && m.Error != nil {
 		err = errors.New(m.Error.Detail)
 	}

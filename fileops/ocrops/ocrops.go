@@ -203,15 +203,13 @@ func (e *Engine) name() string { return strings.TrimSpace("tesseract " + e.tesse
 
 // run runs Tesseract when there is a turn for it, in an empty directory. It may
 // take so long from then on; otherwise the error is tooLong.
-func (e *Engine) run(ctx context.Context, c engine.Cmd, wall time.Duration, tooLong error) error {
+func (e *Engine) run(ctx context.Context, c engine.Cmd, limit time.Duration, tooLong error) error {
 	select {
 	case e.turns <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-e.turns }()
-	ctx, cancel := context.WithTimeoutCause(ctx, wall, tooLong)
-	defer cancel()
 	dir, err := os.MkdirTemp(e.opts.TempDir, "ocr-")
 	if err != nil {
 		return err
@@ -225,5 +223,5 @@ func (e *Engine) run(ctx context.Context, c engine.Cmd, wall time.Duration, tooL
 	own := c.Limits
 	c.Limits = e.opts.Limits.Or(own)
 	c.Limits.FileSize = own.FileSize
-	return e.tesseract.Run(ctx, c)
+	return e.tesseract.RunWithin(ctx, c, limit, tooLong)
 }

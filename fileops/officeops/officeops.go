@@ -67,7 +67,7 @@ type Options struct {
 	RecycleAfter int           // documents after which a process is replaced; 0 means 50
 	RecycleRSS   int64         // resident memory in bytes above which it is replaced; 0 means 600 MB
 	MemoryLimit  int64         // address space of a process in bytes; 0 means 4 GiB
-	Timeout      time.Duration // for one document, from when a process is ready; 0 means 2 minutes
+	Timeout      time.Duration // of work for one document, see [worktime.Context]; 0 means 2 minutes
 
 	Limits Limits // of documents
 

@@ -149,18 +149,16 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 	}
 	defer func() { <-t.turns }()
 	limit := t.opts.Timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
-	defer cancel()
 	inputs, err := t.job.InputDir()
 	if err != nil {
 		return err
 	}
-	err = t.pandoc.Run(ctx, engine.Cmd{
+	err = t.pandoc.RunWithin(ctx, engine.Cmd{
 		Args:   append([]string{"+RTS", "-M2g", "-RTS"}, args...),
 		Dir:    dir,
 		Limits: engine.Limits{CPU: limit, FileSize: maxOutput}.Or(t.opts.Run),
 		Access: engine.Access{Read: []string{inputs}, Write: []string{filepath.Dir(dir)}},
-	})
+	}, limit, tooLong(limit))
 	var exit *engine.ExitError
 	if !errors.As(err, &exit) {
 		return err

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 // A request is one conversion by LibreOffice. Its JSON form is read by
@@ -56,6 +58,7 @@ const (
 var (
 	errClosed  = fileops.Fail(fileops.ErrUnavailable, nil, "the office engine was closed")
 	errCrashed = error(crash{})
+	errSlow    = errors.New("the LibreOffice process did not answer in time")
 )
 
 type crash struct{}
@@ -69,6 +72,7 @@ func (crash) Crashed() bool { return true }
 type pool struct {
 	office, python *engine.Program // python may be nil: then each document gets its own process
 	opts           Options
+	startTime      time.Duration // of work until a process is ready
 	log            *slog.Logger
 
 	ctx    context.Context // ends with the pool: processes outlive the call that started them
@@ -98,7 +102,7 @@ type future struct {
 }
 
 func newPool(office, python *engine.Program, o Options) *pool {
-	p := &pool{office: office, python: python, opts: o, log: o.Log, turns: make(chan struct{}, o.Workers)}
+	p := &pool{office: office, python: python, opts: o, startTime: startTime, log: o.Log, turns: make(chan struct{}, o.Workers)}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	for range o.Workers {
 		p.free = append(p.free, new(slot))
@@ -122,16 +126,20 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	}
 	defer func() { <-p.turns }()
 	if p.python == nil {
-		ctx, stop := p.limit(ctx)
-		defer stop()
 		return p.oneShot(ctx, r)
 	}
 	s := p.take()
 	defer p.put(s)
 	w, err := s.wait(ctx)
-	ctx, stop := p.limit(ctx)
-	defer stop()
+	if err != nil && ctx.Err() == nil {
+		p.log.Warn("office process did not start; trying again", "err", err)
+		p.launch(s)
+		w, err = s.wait(ctx)
+	}
 	if err == nil {
+		var stop func()
+		ctx, stop = worktime.Context(ctx, p.opts.Timeout, tooLong(p.opts.Timeout), w.office.Work(), w.python.Work())
+		defer stop()
 		err = w.convert(ctx, r, onPhase)
 		if reason := w.spent(ctx, err); reason != "" {
 			p.log.Info("office process replaced", "reason", reason, "documents", w.documents, "pid", w.office.Pid())
@@ -144,6 +152,9 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, errSlow) {
+		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
 	}
 	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can put them together
 		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be put together")
@@ -158,10 +169,9 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	return err
 }
 
-// limit starts the time that a document may take.
-func (p *pool) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, p.opts.Timeout,
-		fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", p.opts.Timeout))
+// tooLong is the error of a document that takes more work than it may.
+func tooLong(limit time.Duration) error {
+	return fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit)
 }
 
 // enter counts a call that close must wait for.

@@ -250,6 +250,42 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// A document may take any time by the clock on a busy host, as long as LibreOffice works for
+// less than the limit.
+func TestStarved(t *testing.T) {
+	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 3 * time.Second})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * runtime.NumCPU() {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+	}
+	if _, err := convert(t.Context(), e, fileops.Bytes("a.txt", bytes.Repeat([]byte("A line of text.\n"), 8000)), format.PDF); err != nil {
+		t.Error(err)
+	}
+}
+
+// A LibreOffice that hangs is ended, although it does not work.
+func TestHang(t *testing.T) {
+	e, dir, _ := find(t, officeops.Options{Workers: 1, Timeout: 500 * time.Millisecond})
+	if err := e.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range processes(t, dir)["soffice.bin"] {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); !errors.Is(err, fileops.ErrLimit) {
+		t.Errorf("got %v, want ErrLimit", err)
+	}
+}
+
 // A process that dies in the middle of a document does no harm: the document is
 // tried once more, and the next finds a new process.
 func TestCrash(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 //go:embed worker.py
@@ -38,8 +39,8 @@ var profileXCU []byte
 var fontsConf []byte
 
 const (
-	startTimeout = time.Minute // of one process, on a busy machine; it takes about a second
-	maxOutput    = 2 << 30     // bytes in one file
+	startTime = time.Minute // of work until a process is ready; it takes about a second
+	maxOutput = 2 << 30     // bytes in one file
 
 	// exitRestart is what soffice.bin exits with when it has set up a profile
 	// and wants to be started again.
@@ -144,8 +145,6 @@ func (p *pool) dir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
-	defer cancel()
 	at, err := p.newPlace()
 	if err != nil {
 		return "", err
@@ -154,7 +153,7 @@ func (p *pool) dir() (string, error) {
 	at.profile = filepath.Join(p.base, "template")
 	defer removeSockets(officeSockets(at.profile, ""))
 	for try := 0; ; try++ {
-		err := p.office.Run(ctx, p.command(at, "--terminate_after_init"))
+		err := p.office.RunWithin(p.ctx, p.command(at, "--terminate_after_init"), p.startTime, errSlow)
 		var exit *engine.ExitError
 		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
 			continue
@@ -269,8 +268,8 @@ func (p *pool) start() (_ *worker, err error) {
 		return nil, err
 	}
 	p.wg.Go(func() { w.read(outR) })
-	timeout := time.NewTimer(startTimeout)
-	defer timeout.Stop()
+	ctx, stop := worktime.Context(p.ctx, p.startTime, errSlow, w.office.Work(), w.python.Work())
+	defer stop()
 	select {
 	case r, ok := <-w.replies:
 		if ok && r.Phase == "ready" {
@@ -280,10 +279,8 @@ func (p *pool) start() (_ *worker, err error) {
 		return nil, fmt.Errorf("driver: %w", errors.Join(w.python.err, errors.New(r.Detail)))
 	case <-w.office.done:
 		return nil, fmt.Errorf("soffice.bin ended: %w", errors.Join(w.office.err, errCrashed))
-	case <-timeout.C:
-		return nil, fmt.Errorf("no answer within %v", startTimeout)
-	case <-p.ctx.Done():
-		return nil, context.Cause(p.ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -492,7 +489,7 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	c.Files = []*os.File{dir}
 	c.Limits = c.Limits.Or(p.opts.Run)
 	for try := 0; ; try++ {
-		err = p.office.Run(ctx, c)
+		err = p.office.RunWithin(ctx, c, p.opts.Timeout, tooLong(p.opts.Timeout))
 		var exit *engine.ExitError
 		if errors.As(err, &exit) && exit.Code == exitRestart && try < 3 {
 			continue
@@ -501,6 +498,9 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, fileops.ErrLimit) {
+		return err
 	}
 	var exit *engine.ExitError
 	if errors.As(err, &exit) && exit.Exceeded != "" {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 // A Renderer draws pages, so that a compressed document can be compared with
@@ -34,7 +36,7 @@ const (
 	pictureDPI = 100
 	glyphDPI   = 72
 
-	viewTime = time.Minute // for all pages of a document
+	viewTime = time.Minute // of work for all pages of a document
 )
 
 // A comparison renders pages of the original once, and those of what is made of
@@ -97,7 +99,7 @@ func (c *comparison) draw(ctx context.Context, pages []int) {
 }
 
 func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]PageView, error) {
-	limited, cancel := context.WithTimeout(ctx, viewTime)
+	limited, cancel := worktime.Context(ctx, viewTime, context.DeadlineExceeded, worktime.Process())
 	defer cancel()
 	views, err := c.renderer.Views(limited, pdf, pages, c.dpi)
 	if err == nil && len(views) != len(pages) {

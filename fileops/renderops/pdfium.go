@@ -19,6 +19,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/filewright/filewright/fileops/worktime"
+
 	_ "github.com/klippa-app/go-pdfium/webassembly" // has the module
 )
 
@@ -163,10 +165,10 @@ func (in *instance) kill(cause error) {
 	}
 }
 
-// within kills the instance if the returned function is not called in time.
+// within kills the instance if its thread works for d before the returned function is called.
+// The goroutine that calls pdfium must be locked to its thread, and call within.
 func (in *instance) within(d time.Duration, cause error) (done func()) {
-	t := time.AfterFunc(d, func() { in.kill(cause) })
-	return func() { t.Stop() }
+	return worktime.AfterFunc(d, func() { in.kill(cause) }, worktime.Thread())
 }
 
 func (in *instance) killed() error {

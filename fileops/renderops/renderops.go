@@ -94,7 +94,7 @@ type Options struct {
 	// Recognizer reads scanned pages. Without one they have no text.
 	Recognizer Recognizer
 
-	// PageTimeout is how long pdfium may work on one page; 0 means a minute.
+	// PageTimeout is how much processor time pdfium may take for one page; 0 means a minute.
 	PageTimeout time.Duration
 
 	// MaxPages is how many pages of a document may be converted; 0 means 5000.
@@ -285,6 +285,8 @@ func (e *Engine) runSlot(ctx context.Context, fn func(*instance) error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
+		runtime.LockOSThread() // see instance.within
+		defer runtime.UnlockOSThread()
 		err := guard(in, fn)
 		if cause := in.killed(); cause != nil {
 			err = cause

@@ -3,16 +3,16 @@ package webops
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
-// startTimeout is how long a browser may take until it answers.
+// startTimeout is how long a browser may work until it answers.
 const startTimeout = time.Minute
 
 // flags returns the arguments of the browser. There are three reasons for them:
@@ -125,7 +125,7 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 		ended <- err
 		close(b.done)
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no answer within %v", startTimeout))
+	ctx, cancel := worktime.Context(ctx, startTimeout, errors.New("the browser did not answer in time"), proc.Work())
 	defer cancel()
 	var v struct {
 		Product string `json:"product"`

@@ -6,11 +6,13 @@ import (
 	_ "embed"
 	"html"
 	"regexp"
+	"runtime"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/worktime"
 	"github.com/yuin/goldmark"
 	emoji "github.com/yuin/goldmark-emoji"
 	"github.com/yuin/goldmark/ast"
@@ -36,7 +38,9 @@ var (
 //
 // It fails with [fileops.ErrLimit] if reading takes longer than a document may.
 func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) (_ page, err error) {
-	ctx, cancel := e.pool.limited(ctx)
+	runtime.LockOSThread() // for worktime.Thread
+	defer runtime.UnlockOSThread()
+	ctx, cancel := e.pool.limited(ctx, worktime.Thread())
 	defer cancel()
 	defer release(&err)
 	stop := &brake{ctx: ctx}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/worktime"
 )
 
 var errClosed = errors.New("webops: the engine is closed")
@@ -56,12 +57,13 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 		return p.closed()
 	}
 	defer func() { <-p.turns }()
-	ctx, cancel := p.limited(ctx)
-	defer cancel()
 	b, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
+	outer := ctx
+	ctx, cancel := p.limited(outer, b.proc.Work())
+	defer cancel()
 	err = p.watched(ctx, b, do)
 	p.put(ctx, b, err)
 	if !errors.Is(err, errCrashed) || ctx.Err() != nil {
@@ -71,15 +73,17 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 	if b, err = p.start(); err != nil {
 		return err
 	}
+	ctx, cancel = p.limited(outer, b.proc.Work())
+	defer cancel()
 	err = p.watched(ctx, b, do)
 	b.stop()
 	return p.verdict(ctx, b, err)
 }
 
-// limited returns a context for one document.
-func (p *pool) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// limited returns a context for one document, whose work m measures.
+func (p *pool) limited(ctx context.Context, m worktime.Meter) (context.Context, context.CancelFunc) {
 	limit := p.opts.Timeout
-	return context.WithTimeoutCause(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit))
+	return worktime.Context(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit), m)
 }
 
 // watched calls do and watches the memory of the browser meanwhile.
@@ -168,6 +172,10 @@ func (p *pool) start() (*browser, error) {
 	p.wg.Add(1)
 	p.mu.Unlock()
 	b, _, err := startBrowser(p.ctx, p.prog, p.opts)
+	if err != nil && p.ctx.Err() == nil {
+		p.opts.Log.Warn("the browser did not start; trying again", "err", err)
+		b, _, err = startBrowser(p.ctx, p.prog, p.opts)
+	}
 	if err != nil {
 		p.wg.Done()
 		if p.ctx.Err() != nil {

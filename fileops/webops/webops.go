@@ -88,7 +88,7 @@ type Options struct {
 	RecycleAfter  int           // documents after which the browser is replaced; 0 means 200
 	RecycleMemory int64         // private memory in bytes above which it is replaced; 0 means 800 MB
 	MemoryLimit   int64         // private memory in bytes at which it is killed; 0 means 3 GiB
-	Timeout       time.Duration // for one document; 0 means 2 minutes
+	Timeout       time.Duration // of work for one document, see [worktime.Context]; 0 means 2 minutes
 
 	// Run limits scratch space, files and processes of the browser while it has documents. Zero
 	// fields mean no limit.

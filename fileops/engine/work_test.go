@@ -1,0 +1,61 @@
+package engine_test
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// busy keeps all processors busy with programs that compete for them.
+func busy(t *testing.T, each int) {
+	t.Helper()
+	for range each * runtime.NumCPU() {
+		// A bound of its own, should nobody end it.
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+	}
+}
+
+// A program may take any time by the clock on a busy host, as long as it works for less than
+// the limit. One that works for ever ends, and so does one that hangs.
+func TestRunWithin(t *testing.T) {
+	tooLong := errors.New("too long")
+	p := find(t, sandbox(t), "/usr/bin/python3")
+	run := func(script string, limit time.Duration) error {
+		return p.RunWithin(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script}, Dir: t.TempDir()}, limit, tooLong)
+	}
+	t.Run("starved", func(t *testing.T) {
+		busy(t, 3)
+		const work = `
+import os, time
+while sum(os.times()[:2]) < 0.2: pass
+`
+		if err := run(work, 400*time.Millisecond); err != nil {
+			t.Errorf("half the limit of work: %v", err)
+		}
+	})
+	for name, script := range map[string]string{
+		"works":             "while True: pass",
+		"a child works":     "import os\nif os.fork(): os.wait()\nwhile True: pass",
+		"ended children":    "import os\nwhile True:\n  if os.fork(): os.wait()\n  else:\n    for i in range(300000): pass\n    os._exit(0)",
+		"hangs":             "import time\ntime.sleep(1000)",
+		"hangs but is busy": "import time\nwhile True: time.sleep(0.01)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := run(script, 200*time.Millisecond); !errors.Is(err, tooLong) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
