@@ -83,7 +83,9 @@ type Config struct {
 
 	// Lease is how long a claim lasts without a heartbeat, and Beat the time
 	// between two. A cancellation by another process is noticed by a
-	// heartbeat, one by this process at once. 0: 15 seconds and 1 second.
+	// heartbeat, one by this process at once. A process whose heartbeats are late,
+	// because its host is overloaded, takes longer leases for some minutes.
+	// 0: 15 seconds, and a sixth of Lease, at most 1 second.
 	Lease time.Duration
 	Beat  time.Duration
 
@@ -127,6 +129,7 @@ type Tracker struct {
 	gate  gate
 
 	clock *steady.Clock // for what ends by time
+	pulse pulse
 
 	rescued atomic.Int64
 	running atomic.Bool
@@ -188,7 +191,7 @@ func New(cfg Config) (*Tracker, error) {
 	cfg.MaxRestarts = cmp.Or(cfg.MaxRestarts, 1000)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, 24*time.Hour)
 	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Second)
-	cfg.Beat = cmp.Or(cfg.Beat, min(time.Second, cfg.Lease/3))
+	cfg.Beat = cmp.Or(cfg.Beat, min(time.Second, cfg.Lease/6))
 	cfg.QueueTimeout = cmp.Or(cfg.QueueTimeout, 24*time.Hour)
 	cfg.Retention = cmp.Or(cfg.Retention, 24*time.Hour)
 	if cfg.Backoff == nil {
@@ -202,7 +205,9 @@ func New(cfg Config) (*Tracker, error) {
 	case cfg.Beat < 0 || cfg.Lease < 2*cfg.Beat:
 		return nil, fmt.Errorf("a lease of %v is too short for a heartbeat every %v", cfg.Lease, cfg.Beat)
 	}
-	return &Tracker{cfg: cfg, clock: steady.New(), runs: make(map[string]map[int]*attempt)}, nil
+	t := &Tracker{cfg: cfg, clock: steady.New(), runs: make(map[string]map[int]*attempt)}
+	t.pulse.lease.Store(int64(cfg.Lease))
+	return t, nil
 }
 
 // newID returns a random (version 4) UUID, RFC 9562 section 5.4: 122 random bits.
@@ -454,8 +459,36 @@ func every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	}
 }
 
+// A pulse says for how long claims are taken. It is used by heartbeats only, but for
+// its lease.
+type pulse struct {
+	last  time.Time     // when the last heartbeat was over
+	late  time.Duration // by how much heartbeats have been late; it fades
+	lease atomic.Int64  // time.Duration
+}
+
+// mostLease is the longest lease that a process takes because it is starved, unless it
+// is configured with more.
+const mostLease = 15 * time.Second
+
+// measure notes the end of a heartbeat. One that failed says nothing of this host.
+func (t *Tracker) measure(ok bool) {
+	p, now := &t.pulse, time.Now()
+	if ok && !p.last.IsZero() {
+		p.late = max(now.Sub(p.last)-t.cfg.Beat, p.late-p.late/64)
+		lease := min(t.cfg.Lease+4*p.late, mostLease)
+		p.lease.Store(int64(max(t.cfg.Lease, lease)))
+	}
+	p.last = now
+}
+
+// lease returns how long claims last.
+func (t *Tracker) lease() time.Duration { return time.Duration(t.pulse.lease.Load()) }
+
 // beat renews the claims of this process.
 func (t *Tracker) beat(ctx context.Context) {
+	ok := true
+	defer func() { t.measure(ok) }()
 	progress := make(map[Ref]float64)
 	attempts := make(map[Ref]*attempt)
 	t.mu.Lock()
@@ -471,10 +504,11 @@ func (t *Tracker) beat(ctx context.Context) {
 	if len(progress) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Lease)
+	limited, cancel := context.WithTimeout(ctx, t.lease()/2) // there is time for another one
 	defer cancel()
-	stop, err := t.cfg.Store.Beat(ctx, t.cfg.Worker, t.cfg.Lease, progress)
+	stop, err := t.cfg.Store.Beat(limited, t.cfg.Worker, t.lease(), progress)
 	if err != nil {
+		ok = false
 		if ctx.Err() == nil {
 			t.cfg.Log.Error("claims cannot be renewed", "error", err)
 		}
@@ -528,7 +562,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	}
 	defer t.gate.leave()
 	plain := context.WithoutCancel(ctx)
-	c, err := t.cfg.Store.Claim(plain, ref, t.cfg.Worker, t.cfg.Lease)
+	c, err := t.cfg.Store.Claim(plain, ref, t.cfg.Worker, t.lease())
 	switch {
 	case errors.Is(err, ErrLost), errors.Is(err, fs.ErrNotExist):
 		return nil

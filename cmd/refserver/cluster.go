@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/status/sqlstore"
@@ -64,7 +66,7 @@ func (c *clusterConfig) register(fs *flag.FlagSet) {
 		c.secret = v
 		return nil
 	})
-	fs.DurationVar(&c.lease, "lease", 8*time.Second, "with --database-url: `time` after which the work of a server that gives no sign of life is begun again by another one")
+	fs.DurationVar(&c.lease, "lease", 3*time.Second, "with --database-url: `time` after which the work of a server that gives no sign of life is begun again by another one")
 }
 
 func registerDatabase(fs *flag.FlagSet, url *string) {
@@ -147,10 +149,51 @@ type cluster struct {
 	id      string
 	info    []byte // nil: this server does no work
 	known   []byte // what was offered last
+
+	workers  *prometheus.GaugeVec // by family
+	counted  map[string]int       // what it shows
+	families map[string][]string  // of the servers that say the same of themselves
+}
+
+// newWorkers returns the metric of the servers that a cluster knows.
+func newWorkers() *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_workers", Help: "Servers heard of lately that work on a family of actions."}, []string{"family"})
+}
+
+// count counts the servers that work on each family.
+func (c *cluster) count(nodes []sqlstore.Node) error {
+	known := make(map[string][]string)
+	counts := make(map[string]int)
+	for family := range c.counted {
+		counts[family] = 0 // the last one may be gone
+	}
+	for _, n := range nodes {
+		families, ok := c.families[string(n.Info)]
+		if !ok {
+			var info nodeInfo
+			if err := json.Unmarshal(n.Info, &info); err != nil {
+				return fmt.Errorf("what another server says of itself: %w", err)
+			}
+			for _, spec := range info.Actions {
+				families = append(families, spec.Family)
+			}
+			slices.Sort(families)
+			families = slices.Compact(families)
+		}
+		known[string(n.Info)] = families
+		for _, family := range families {
+			counts[family]++
+		}
+	}
+	for family, n := range counts {
+		c.workers.WithLabelValues(family).Set(float64(n))
+	}
+	c.families, c.counted = known, counts
+	return nil
 }
 
 func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileops.Action, engines []httpapi.Engine) (*cluster, error) {
-	cl := &cluster{db: a.db, service: a.service, log: a.log, id: nodeName() + "/" + rand.Text()} // the table of nodes names hosts
+	cl := &cluster{db: a.db, service: a.service, log: a.log, id: nodeName() + "/" + rand.Text(), workers: a.workers} // the table of nodes names hosts
 	if c.role == roleAPI {
 		return cl, nil
 	}
@@ -202,6 +245,9 @@ func (c *cluster) beat(ctx context.Context) error {
 	nodes, err := c.db.Nodes(ctx, nodeKept)
 	if err != nil {
 		return fmt.Errorf("look for other servers: %w", err)
+	}
+	if err := c.count(nodes); err != nil {
+		return err
 	}
 	// Most have the same to tell.
 	var infos [][]byte

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/status/sqlstore"
 )
 
 func action(name, engine, family string, params ...fileops.Param) fileops.Action {
@@ -80,6 +83,51 @@ func TestUnion(t *testing.T) {
 	}
 	if a, e, err := union(nil); len(a)+len(e) != 0 || err != nil {
 		t.Errorf("without servers: %v, %v, error %v", a, e, err)
+	}
+}
+
+// The metric of workers follows those that come and go.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	node := func(families ...string) sqlstore.Node {
+		var info nodeInfo
+		for _, family := range families {
+			info.Actions = append(info.Actions, fileops.Spec{Family: family})
+		}
+		b, err := json.Marshal(info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sqlstore.Node{Info: b}
+	}
+	c := &cluster{workers: newWorkers()}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c.workers)
+	for _, tt := range []struct {
+		nodes []sqlstore.Node
+		want  map[string]float64
+	}{
+		{[]sqlstore.Node{node("pdf", "pdf", "image"), node("pdf", "pdf", "image"), node("pdf")}, map[string]float64{"pdf": 3, "image": 2}},
+		{[]sqlstore.Node{node("pdf")}, map[string]float64{"pdf": 1, "image": 0}},
+		{nil, map[string]float64{"pdf": 0, "image": 0}},
+	} {
+		if err := c.count(tt.nodes); err != nil {
+			t.Fatal(err)
+		}
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 {
+			t.Fatalf("%v, %v", families, err)
+		}
+		got := make(map[string]float64)
+		for _, m := range families[0].Metric {
+			got[m.Label[0].GetValue()] = m.Gauge.GetValue()
+		}
+		if !maps.Equal(got, tt.want) {
+			t.Errorf("of %d nodes: %v, want %v", len(tt.nodes), got, tt.want)
+		}
+	}
+	if err := c.count([]sqlstore.Node{{Info: []byte("{")}}); err == nil {
+		t.Error("what is no description was understood")
 	}
 }
 

@@ -183,6 +183,7 @@ type app struct {
 	hooks    *webhook.Webhooks // nil: this server sends none
 	set      *standard.Set     // nil: this server has no engines
 	cluster  *cluster          // nil: this is the only server
+	workers  *prometheus.GaugeVec // what the cluster shows of them
 	lock     *os.File          // of the data directory, if the database is elsewhere
 	dataDir  string
 	log      *slog.Logger
@@ -289,6 +290,8 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 		return err
 	}
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
+	a.workers = newWorkers()
+	api.Collectors = append(api.Collectors, a.workers)
 	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, GuestWait: max(0, api.Limits.GuestWait), Log: a.log})
 	return err
 }

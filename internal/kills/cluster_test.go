@@ -117,8 +117,8 @@ type cluster struct {
 	dir     string // if there is no bucket
 	url     string // of the database
 	nodes   []*node
-	lease   time.Duration
-	patient *host // what customers know
+	lease   time.Duration // 0: the default
+	patient *host         // what customers know
 }
 
 // add adds a node. If it is private all that customers upload goes through it, else
@@ -147,7 +147,10 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 	}
 	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: ln.Addr().String(), client: c.patient.client,
 		env:   []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
-		flags: append([]string{"--role", role, "--database-url", db.String(), "--lease", c.lease.String(), "--drain", "200ms", "--blob-url", blobs}, flags...)}
+		flags: append([]string{"--role", role, "--database-url", db.String(), "--drain", "200ms", "--blob-url", blobs}, flags...)}
+	if c.lease > 0 {
+		n.flags = append(n.flags, "--lease", c.lease.String())
+	}
 	ln.Close()
 	c.nodes = append(c.nodes, n)
 	if role != "worker" {

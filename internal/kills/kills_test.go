@@ -113,8 +113,7 @@ func (h *host) start(t *testing.T) *run {
 	t.Helper()
 	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"),
 		"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none",
-		// On a busy machine a server lives shorter here than a file takes.
-		"--max-attempts", "1000", "--log-level", "warn"}
+		"--log-level", "warn"}
 	r := &run{cmd: exec.Command(binary, append(args, h.flags...)...), ready: make(chan struct{}), ended: make(chan struct{}), err: new(bytes.Buffer)}
 	r.cmd.Stderr = r.err
 	r.cmd.Env = append(os.Environ(), h.env...)
@@ -365,6 +364,11 @@ func (c *customer) content() (name string, b []byte) {
 
 func (c *customer) upload(ctx context.Context, idem string) {
 	name, b := c.content()
+	c.send(ctx, idem, name, b)
+}
+
+// send uploads a file.
+func (c *customer) send(ctx context.Context, idem, name string, b []byte) {
 	parts := 1 + c.rng.IntN(3)
 	request := map[string]any{"file_name": name, "size": len(b), "mime_type": "application/octet-stream", "parts": parts}
 	begun := time.Now()

@@ -104,6 +104,7 @@ func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
 	defer c.Release()
 	var b pgx.Batch
 	b.BeginTx(pgx.TxOptions{})
+	b.Queue(holdShortly)
 	found := q.find(&b, lanes)
 	r := c.SendBatch(ctx, &b)
 	tx := r.Tx()

@@ -18,6 +18,10 @@ const (
 	rescueMax   = 500 // items at once
 	fullEvery   = 5   // looks, of which one is for lost tickets too
 	lookTimeout = 10 * time.Second
+
+	// settled is the least time for which the database must have been reached before
+	// claims are taken to have lapsed: other processes must reach it again, too.
+	settled = 5 * time.Second
 )
 
 // look rescues items from time to time until ctx is done.
@@ -32,10 +36,10 @@ func (r *run) look(ctx context.Context) {
 		case <-t.C:
 		}
 		// This process may have been frozen, and all others with it.
-		if now := time.Now(); since.IsZero() || now.Sub(last) > r.o.Lease/2 {
+		if now := time.Now(); since.IsZero() || now.Sub(last) > r.o.Lease {
 			since = now
 		}
-		reap := time.Since(since) >= r.o.Lease
+		reap := time.Since(since) >= max(r.o.Lease, settled)
 		if err := r.rescue(ctx, reap, n%fullEvery == 0); err != nil {
 			since = time.Time{}
 			if ctx.Err() == nil {
@@ -47,16 +51,20 @@ func (r *run) look(ctx context.Context) {
 	}
 }
 
+// holdShortly begins a query that has a transaction end if its process is frozen in the
+// middle of it: others would wait for its locks.
+const holdShortly = `SELECT set_config('idle_in_transaction_session_timeout', '2s', true)`
+
 // rescue gives new tickets to items whose claim has lapsed, if reap is set, and to
 // those without a ticket that is any good, if full is set. One process at a time
 // does so.
 func (r *run) rescue(ctx context.Context, reap, full bool) error {
-	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, r.o.Lease))
+	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, max(r.o.Lease, settled)))
 	defer cancel()
 	var lanes []sqlstore.Lane
 	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		var alone bool
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, int64(rescueLock)).Scan(&alone); err != nil || !alone {
+		if err := tx.QueryRow(ctx, holdShortly+`, pg_try_advisory_xact_lock($1)`, int64(rescueLock)).Scan(nil, &alone); err != nil || !alone {
 			return err
 		}
 		seen := make(map[sqlstore.Lane]bool)

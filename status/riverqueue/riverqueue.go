@@ -65,12 +65,13 @@ type Options struct {
 	// time may have a few more. 0: 64.
 	Tickets int
 
-	// Lease is that of the trackers: so long must this process have reached
-	// the database before it takes items away from others. 0: 15 seconds.
+	// Lease is that of the trackers: so long, and 5 seconds at least, must this
+	// process have reached the database before it takes items away from others.
+	// 0: 15 seconds.
 	Lease time.Duration
 
 	// Every is the time between two looks for items whose claim has lapsed.
-	// 0: 1 second.
+	// 0: a sixth of Lease, at most 1 second.
 	Every time.Duration
 
 	// GuestWait is how long an owner with items in a queue, none of which is
@@ -129,7 +130,7 @@ func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
 		q.o.Lease = 15 * time.Second
 	}
 	if q.o.Every == 0 {
-		q.o.Every = time.Second
+		q.o.Every = min(time.Second, q.o.Lease/6)
 	}
 	if q.log == nil {
 		q.log = slog.New(slog.DiscardHandler)

@@ -437,40 +437,38 @@ func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) 
 // Beat implements [status.Store].
 func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
 	var held map[status.Ref]bool
-	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
+	// One round trip: a process that is frozen between two would keep the items locked
+	// that others are to take over.
+	err = storeError(ctx, s.db.engine.beat(ctx, func(ctx context.Context, t tx) error {
 		held = make(map[status.Ref]bool)
 		now, alive := s.db.engine.now(), s.db.engine.alive()
-		if _, err := t.exec(ctx, `UPDATE items SET due_ms = $2
+		if err := t.later(ctx, nil, `UPDATE items SET due_ms = $2
 			WHERE worker = $3 AND state = 'running' AND due_ms > $1`,
 			millis(alive), millis(now.Add(lease)), worker); err != nil {
 			return err
 		}
-		risen := make(map[status.Ref]float64)
-		if err := t.each(ctx, func(row scanner) error {
+		for ref, p := range progress {
+			if p <= 0 {
+				continue
+			}
+			if err := t.later(ctx, nil, `UPDATE items SET progress = $1
+				WHERE operation = $2 AND idx = $3 AND worker = $4 AND state = 'running' AND due_ms > $5 AND progress < $1`,
+				p, ref.Operation, ref.Index, worker, millis(now)); err != nil {
+				return err
+			}
+		}
+		return t.later(ctx, func(row scanner) error {
 			var ref status.Ref
-			var old float64
 			var cancelled bool
-			if err := row.Scan(&ref.Operation, &ref.Index, &old, (*flag)(&cancelled)); err != nil {
+			if err := row.Scan(&ref.Operation, &ref.Index, (*flag)(&cancelled)); err != nil {
 				return err
 			}
 			held[ref] = !cancelled
-			if p := progress[ref]; p > old {
-				risen[ref] = p
-			}
 			return nil
-		}, `SELECT i.operation, i.idx, i.progress, o.cancelled
+		}, `SELECT i.operation, i.idx, o.cancelled
 			FROM items i JOIN operations o ON o.id = i.operation
-			WHERE i.worker = $2 AND i.state = 'running' AND i.due_ms > $1`, millis(now), worker); err != nil {
-			return err
-		}
-		for ref, p := range risen {
-			if _, err := t.exec(ctx, `UPDATE items SET progress = $1 WHERE operation = $2 AND idx = $3`,
-				p, ref.Operation, ref.Index); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			WHERE i.worker = $2 AND i.state = 'running' AND i.due_ms > $1`, millis(now), worker)
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ import (
 type postgres struct {
 	pool  *pgxpool.Pool
 	loose *pgxpool.Pool // commits do not wait for the disk
+	beats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
 	log   *slog.Logger
 	clock clock
 	feed  feed
@@ -70,7 +71,7 @@ func (db *DB) SetTicketer(t Ticketer) error {
 var timeouts = map[string]string{
 	"statement_timeout":                   "30s",
 	"lock_timeout":                        "10s",
-	"idle_in_transaction_session_timeout": "15s", // who is cut off in a transaction holds its locks until then
+	"idle_in_transaction_session_timeout": "5s", // who is cut off in a transaction holds its locks until then
 	"application_name":                    "filewright",
 }
 
@@ -112,6 +113,11 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	if p.loose, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
+	cfg = cfg.Copy()
+	cfg.MaxConns = 1
+	if p.beats, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, err
+	}
 	if err := p.retry(ctx, func() error { return pool.Ping(ctx) }); err != nil {
 		return nil, err
 	}
@@ -146,11 +152,12 @@ func (p *postgres) closePools() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		var both sync.WaitGroup
-		defer both.Wait()
-		both.Go(p.pool.Close)
-		if p.loose != nil {
-			both.Go(p.loose.Close)
+		var all sync.WaitGroup
+		defer all.Wait()
+		for _, pool := range []*pgxpool.Pool{p.pool, p.loose, p.beats} {
+			if pool != nil {
+				all.Go(pool.Close)
+			}
 		}
 	}()
 	select {
@@ -313,11 +320,15 @@ func (p *postgres) tx(ctx context.Context, f func(context.Context, tx) error) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return p.retry(ctx, func() error { return p.once(ctx, f) })
+	return p.retry(ctx, func() error { return p.once(ctx, p.pool, f) })
 }
 
-func (p *postgres) once(ctx context.Context, f func(context.Context, tx) error) (err error) {
-	c, err := p.pool.Acquire(ctx)
+func (p *postgres) beat(ctx context.Context, f func(context.Context, tx) error) error {
+	return p.retry(ctx, func() error { return p.once(ctx, p.beats, f) })
+}
+
+func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, tx) error) (err error) {
+	c, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -237,6 +237,10 @@ func (db *sqlite) tx(ctx context.Context, f func(context.Context, tx) error) err
 	return db.w.run(ctx, f)
 }
 
+func (db *sqlite) beat(ctx context.Context, f func(context.Context, tx) error) error {
+	return db.tx(ctx, f)
+}
+
 func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.r.run(ctx, f)
 }

@@ -1,0 +1,146 @@
+package kills
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/pgtest"
+)
+
+var takeoversFlag = flag.Int("takeovers", 1, "how often a worker is killed, and how often one is frozen, to measure how soon another one starts its item")
+
+// A worker is killed or frozen while it works on an item. Another one starts the item,
+// which has lost no attempt by that. How soon is in docs/operations.md.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		sig  syscall.Signal
+	}{{"killed", syscall.SIGKILL}, {"frozen", syscall.SIGSTOP}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			testTakeover(t, tt.sig)
+		})
+	}
+}
+
+func testTakeover(t *testing.T, sig syscall.Signal) {
+	c := &cluster{dir: t.TempDir(), patient: &host{client: newClient(30 * time.Second)}}
+	c.url = pgtest.Own(t).Database(t)
+	out, err := exec.Command(binary, "keys", "create", "--database-url", c.url, "--name", "test").Output()
+	if err != nil {
+		t.Fatalf("keys create: %v", err)
+	}
+	c.patient.key = strings.TrimSpace(string(out))
+	c.add(t, "api", "api", true)
+	for i := range 2 {
+		c.add(t, fmt.Sprint("worker", i), "worker", true, "--concurrency", "image=1")
+	}
+	for _, n := range c.nodes {
+		t.Cleanup(func() {
+			if n.run != nil {
+				n.cmd.Process.Kill()
+			}
+		})
+	}
+	up := func(n *node) {
+		n.run = n.start(t)
+		n.wait(t)
+	}
+	up(c.nodes[0])
+	holder, other := c.nodes[1], c.nodes[2]
+	up(holder)
+
+	// Seconds of work for a moment's upload.
+	cu := c.patient.crew(t, 1, 0)[0]
+	cu.send(t.Context(), "noise", "noise.png", noise(t, 6000))
+	if len(cu.uploads) != 1 {
+		t.Fatal("the picture is not uploaded")
+	}
+	name := cu.uploads[0].key
+	conn, err := pgx.Connect(t.Context(), c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	number := func(column, id string) (n int) {
+		if err := conn.QueryRow(t.Context(), "SELECT "+column+" FROM items WHERE operation = $1", id).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var times []time.Duration
+	for range *takeoversFlag {
+		do := func() *answer {
+			return c.patient.ask(t.Context(), "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{name}, "parameters": map[string]any{"convert_to": "avif"}})
+		}
+		a := do()
+		for a != nil && a.str("error") == "unsupported_operation" { // until the workers are known
+			time.Sleep(50 * time.Millisecond)
+			a = do()
+		}
+		if a == nil || a.status != http.StatusOK {
+			t.Fatalf("do: %+v", a)
+		}
+		id := a.str("main_task_id")
+		until := func(n int) {
+			t.Helper()
+			for end := time.Now().Add(time.Minute); number("token", id) < n; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) || number("CASE WHEN finished_ms IS NULL THEN 0 ELSE 1 END", id) == 1 {
+					t.Fatalf("the item is not started for the time number %d", n)
+				}
+			}
+		}
+		until(1)
+		up(other)
+		time.Sleep(6 * time.Second) // it takes nothing before it has reached the database for a while
+		if n := number("token", id); n != 1 {
+			t.Fatalf("the item was started %d times before anything has happened", n)
+		}
+		died := time.Now()
+		if err := holder.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		until(2)
+		times = append(times, time.Since(died))
+		if n := number("attempt * 100 + restarts", id); n != 101 {
+			t.Errorf("the item has attempts and restarts %d, want 1 and 01", n)
+		}
+		c.patient.ask(t.Context(), "DELETE", "/api/v1/status/"+id, nil)
+		if a := c.patient.ask(t.Context(), "GET", "/api/v1/status/"+id+"?wait=30s", nil); a == nil || a.str("operation_status") != "failed" {
+			t.Errorf("after it was cancelled: %+v", a)
+		}
+		holder.end(t, holder.run, syscall.SIGKILL)
+		holder.run = nil
+		holder, other = other, holder
+	}
+	slices.Sort(times)
+	t.Logf("another worker starts the item after %v", times)
+}
+
+// noise returns a picture that takes long to compress.
+func noise(t *testing.T, side int) []byte {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, side, side))
+	rng := rand.NewChaCha8([32]byte{1})
+	rng.Read(img.Pix)
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
