@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ func TestDependenciesAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	database := pg.Database(t)
-	s := start(t, t.TempDir(), append([]string{"--database-url", database, "--rate", "0",
+	s := start(t, t.TempDir(), append([]string{"--database-url", database, "--rate", "0", "--max-attempts", "1",
 		"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.Endpoint), s3test.Region)}, noEngines...)...)
 	admin := &server{url: s.url, key: strings.TrimSpace(tool(t, binary, "keys", "create", "--database-url", database, "--name", "manager", "--account", "admin", "--scopes", "admin,read"))}
 	s.supports(t, true, "csv", "convert")
@@ -153,6 +154,16 @@ func TestDependenciesAway(t *testing.T) {
 	more(&good, 50)
 	stop()
 	clients.Wait()
+	// No operation that was accepted has failed, and none was charged.
+	c := &cluster{t: t, url: database}
+	for end := time.Now().Add(time.Minute); c.number("SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("some operations do not end")
+		}
+	}
+	if n := c.number("SELECT count(*) FROM items WHERE state <> 'completed' OR attempt <> 1"); n > 0 {
+		t.Errorf("%d files did not survive the outages", n)
+	}
 
 	// Half open: connections stay, nobody answers. What is wrong is said in time.
 	notReady := func(name string) {
@@ -199,4 +210,59 @@ func TestDependenciesAway(t *testing.T) {
 	}
 	s.want(t, 200, "", "GET", link, nil)
 	t.Logf("%d good answers, %d refused", good.Load(), refused.Load())
+}
+
+// TestBucketAway takes the bucket away for longer than all attempts together take, while
+// operations run: they wait, their status says so, and all are completed.
+func TestBucketAway(t *testing.T) {
+	t.Parallel()
+	s3, err := s3test.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s3.Close() })
+	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := start(t, dir, append([]string{"--max-attempts", "1", "--concurrency", "data=2",
+		"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.Endpoint), s3test.Region)}, noEngines...)...)
+	var tasks []string
+	key := s.upload(t, "a.csv", []byte("a,b\n1,2\n"), 1)
+	s3.Kill()
+	for range 2 {
+		tasks = append(tasks, s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": "json"}}).str("main_task_id"))
+	}
+	waits := regexp.MustCompile(`(?m)^filewright_item_waits_total\{reason="storage_unavailable"\} (\d+)$`)
+	seen := make(map[string]bool)
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		for _, task := range tasks {
+			r := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil)
+			if w, ok := r.elements()[0]["waiting"].(map[string]any); ok && w["reason"] == "storage_unavailable" {
+				seen[task] = true
+			}
+		}
+		n := 0
+		if m := waits.FindSubmatch(s.want(t, 200, "", "GET", "/metrics", nil).raw); m != nil {
+			n, _ = strconv.Atoi(string(m[1]))
+		}
+		if len(seen) == len(tasks) && n >= 2*len(tasks) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d operations say that they wait, after %d attempts", len(seen), len(tasks), n)
+		}
+	}
+	if err := s3.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if r := s.await(t, task); r.str("operation_status") != "completed" {
+			t.Errorf("after the bucket is back: %s", r.raw)
+		}
+	}
+	metrics := string(s.want(t, 200, "", "GET", "/metrics", nil).raw)
+	if strings.Contains(metrics, "\nfilewright_item_failures_total{") || strings.Contains(metrics, "\nfilewright_item_attempts_lost_total{") {
+		t.Error("the outage is counted as failures")
+	}
 }

@@ -666,7 +666,7 @@ func onSmallDisk(t *testing.T, mib int, flags ...string) (s *server, seen string
 // waits, what there is can be read, and nothing is broken or left behind.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	s, disk := onSmallDisk(t, 64, "--min-free", "0", "--soffice", "none", "--chromium", "none", "--ffmpeg", "none")
+	s, disk := onSmallDisk(t, 64, "--min-free", "0", "--max-attempts", "1", "--soffice", "none", "--chromium", "none", "--ffmpeg", "none")
 	free := func() int64 {
 		t.Helper()
 		var st unix.Statfs_t
@@ -712,9 +712,19 @@ func TestFullDisk(t *testing.T) {
 	}
 	// Work is accepted and waits. It is not begun without space, and does not fail.
 	task := s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}}).str("main_task_id")
-	s.want(t, 200, "", "GET", "/api/v1/status/"+task+"?wait=3s", nil)
-	if st := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).str("operation_status"); st != "queued" && st != "running" {
-		t.Errorf("without space the operation is %s", st)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		r := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil)
+		if st := r.str("operation_status"); st != "queued" && st != "running" {
+			t.Errorf("without space the operation is %s", st)
+			break
+		}
+		if w, ok := r.elements()[0]["waiting"].(map[string]any); ok && w["reason"] == "disk_full" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("it does not say that it waits: %s", r.raw)
+			break
+		}
 	}
 	// Not one byte: the database cannot write either. Whatever is answered, it
 	// is not that something is wrong.
