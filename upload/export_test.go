@@ -8,6 +8,9 @@ import (
 // SetClock makes a Manager take the time from now.
 func (o *Options) SetClock(now func() time.Time) { o.now = now }
 
+// SetPast makes a Manager take the time for what it removes from past.
+func (o *Options) SetPast(past func() time.Time) { o.past = past }
+
 // SetRand makes a Manager take its randomness from r.
 func (o *Options) SetRand(r io.Reader) { o.rand = r }
 

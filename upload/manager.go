@@ -47,6 +47,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/filewright/filewright/internal/steady"
 	"github.com/filewright/filewright/upload/blob"
 )
 
@@ -119,6 +120,7 @@ type Options struct {
 	Log *slog.Logger // nil discards
 
 	now  func() time.Time // nil: time.Now
+	past func() time.Time // for what is removed; nil: steady.Clock.Earliest, or now if there is one
 	rand io.Reader        // nil: crypto/rand
 }
 
@@ -163,6 +165,8 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	def(&opts.MaxParts, 10_000, opts.MaxParts == 0)
 	def(&opts.MinFree, 256<<20, opts.MinFree == 0)
 	def(&opts.Log, slog.New(slog.DiscardHandler), opts.Log == nil)
+	def(&opts.past, opts.now, opts.past == nil)
+	def(&opts.past, steady.New().Earliest, opts.past == nil)
 	def(&opts.now, time.Now, opts.now == nil)
 	def(&opts.rand, rand.Reader, opts.rand == nil)
 	switch {
@@ -209,6 +213,10 @@ func def[T any](p *T, v T, unset bool) {
 
 // now is in milliseconds, which is what every Store can keep.
 func (m *Manager) now() time.Time { return m.opts.now().UTC().Truncate(time.Millisecond) }
+
+// past is now for decisions to remove something. A clock that jumps ahead does not
+// make files expire.
+func (m *Manager) past() time.Time { return m.opts.past().UTC().Truncate(time.Millisecond) }
 
 // Ids have 128 random bits in 26 characters that need no escaping anywhere, and
 // look the same on file systems that do not know upper case.

@@ -44,7 +44,7 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	var errs []error
 	removed, err := blob.Sweep(ctx, m.blobs, t)
 	errs = append(errs, err, m.sweepQuarantine(ctx, records.Adopted))
-	if !m.now().Before(records.Adopted.Add(m.opts.Grace)) { // until then the operator may find that it was an error
+	if !m.past().Before(records.Adopted.Add(m.opts.Grace)) { // until then the operator may find that it was an error
 		n, err := m.removeOrphans(ctx, t, records.Adopted)
 		removed += n
 		errs = append(errs, err)

@@ -128,7 +128,7 @@ func (m *Manager) Restore(ctx context.Context, key string) (restored bool, err e
 // in quarantine for long enough, also since an adoption.
 func (m *Manager) sweepQuarantine(ctx context.Context, adopted time.Time) error {
 	keep := max(m.opts.Quarantine, 0)
-	now := m.now()
+	now := m.past()
 	deleted := 0
 	var errs []error
 	for q, err := range m.Quarantined(ctx) {

@@ -27,7 +27,7 @@ import (
 func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	removed, err = m.sweepExpired(ctx)
 	errs := []error{err}
-	now := m.now()
+	now := m.past()
 	m.mu.Lock()
 	due := !now.Before(m.orphansNext)
 	young := now.Add(-m.opts.Grace)
@@ -60,7 +60,7 @@ func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 		page = page[:0]
 	}
 	// What expires in this very millisecond has expired.
-	for f, err := range m.store.ExpiredBefore(ctx, m.now().Add(time.Millisecond)) {
+	for f, err := range m.store.ExpiredBefore(ctx, m.past().Add(time.Millisecond)) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("expired records: %w", err))
 			break
@@ -98,7 +98,7 @@ func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, 
 	if err != nil {
 		return 0, fmt.Errorf("expired records: %w", err)
 	}
-	now := m.now()
+	now := m.past()
 	var objects []string
 	for key, f := range records {
 		switch {
@@ -182,7 +182,7 @@ func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error
 	if err != nil {
 		return false, err
 	}
-	now := m.now()
+	now := m.past()
 	if f.Expires.IsZero() || now.Before(f.Expires) { // completed meanwhile
 		return false, nil
 	}

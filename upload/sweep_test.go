@@ -351,3 +351,39 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+// While the clock of the host is a day ahead, files look expired, and nothing is
+// removed.
+func TestSweepClockJump(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	var jump, passed time.Duration
+	o := upload.Options{FileTTL: time.Hour, Grace: time.Hour}
+	o.SetClock(func() time.Time { return start.Add(passed + jump) })
+	o.SetPast(func() time.Time { return start.Add(passed) })
+	m, err := upload.NewManager(memblob.New(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Add(t.Context(), upload.File{Owner: "alice", Name: "a.txt"}, strings.NewReader("content"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweep := func(want int) {
+		t.Helper()
+		if n, err := m.Sweep(t.Context()); n != want || err != nil {
+			t.Errorf("Sweep = %d, %v, want %d", n, err, want)
+		}
+	}
+	jump = 24 * time.Hour
+	if _, err := m.Ready(t.Context(), "alice", f.Key); !errors.Is(err, upload.ErrExpired) {
+		t.Errorf("a day ahead: Ready = %v, want ErrExpired", err)
+	}
+	sweep(0)
+	jump = 0
+	if _, err := m.Ready(t.Context(), "alice", f.Key); err != nil {
+		t.Errorf("after the jump back: Ready = %v", err)
+	}
+	passed = 2 * time.Hour
+	sweep(1)
+}

@@ -180,11 +180,11 @@ type app struct {
 	db       *sqlstore.DB
 	blobs    blobStore
 	accounts *account.Accounts
-	hooks    *webhook.Webhooks // nil: this server sends none
-	set      *standard.Set     // nil: this server has no engines
-	cluster  *cluster          // nil: this is the only server
+	hooks    *webhook.Webhooks    // nil: this server sends none
+	set      *standard.Set        // nil: this server has no engines
+	cluster  *cluster             // nil: this is the only server
 	workers  *prometheus.GaugeVec // what the cluster shows of them
-	lock     *os.File          // of the data directory, if the database is elsewhere
+	lock     *os.File             // of the data directory, if the database is elsewhere
 	dataDir  string
 	log      *slog.Logger
 }
