@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/filewright/filewright/upload"
@@ -197,33 +196,25 @@ func TestDirectSize(t *testing.T) {
 	e.send(urls[0], noise(10))
 }
 
-// A direct part that is sent again and fails leaves the earlier one.
+// A direct part that is sent again with a wrong checksum leaves the earlier one. One that
+// breaks off does so in Amazon S3, but not in versitygw 1.8.0 (its issue 2414).
 func TestDirectPartAgainFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, openBucket(t, false), upload.Options{})
 	f, urls := e.start(11*mib, 2)
 	parts := [][]byte{noise(6 * mib), noise(5 * mib)}
 	etags := []string{e.send(urls[0], parts[0]), e.send(urls[1], parts[1])}
-	for name, again := range map[string]struct {
-		body io.Reader
-		md5  string
-	}{
-		"wrong digest": {bytes.NewReader(noise(6*mib + 1)[1:]), "AAAAAAAAAAAAAAAAAAAAAA=="},
-		"broken":       {io.MultiReader(bytes.NewReader(noise(3*mib)), iotest.ErrReader(errStore)), ""},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, urls[0].String(), again.body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.ContentLength = 6 * mib
-		if again.md5 != "" {
-			req.Header.Set("Content-MD5", again.md5)
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			if resp.Body.Close(); resp.StatusCode == http.StatusOK {
-				t.Errorf("the bucket takes a part: %s", name)
-			}
-		}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, urls[0].String(), bytes.NewReader(noise(6*mib + 1)[1:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-MD5", "AAAAAAAAAAAAAAAAAAAAAA==")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("PUT with a wrong digest = %d", resp.StatusCode)
 	}
 	done, _, err := e.Complete(t.Context(), "alice", f.Key, "", "", list(etags...))
 	if err != nil || !bytes.Equal(e.content(done), slices.Concat(parts...)) {

@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/s3test"
 )
 
 // refusesToStart runs the server, which must end with one line, and returns that.
 func refusesToStart(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-level", "error"}, flags...)...)
-	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=")
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -101,6 +103,32 @@ func TestLostDatabase(t *testing.T) {
 
 	// A backup carries its identity.
 	start(t, backup, noEngines...).intact(t, key, files)
+}
+
+// The same for a bucket, and for the servers of a cluster.
+func TestLostDatabaseElsewhere(t *testing.T) {
+	t.Parallel()
+	text := []byte("text\n")
+	inBucket := append([]string{"--blob-url", bucketURL("lost", "")}, noEngines...)
+	s := start(t, filepath.Join(t.TempDir(), "first"), inBucket...)
+	key := s.upload(t, "a.txt", text, 1)
+	line := refusesToStart(t, filepath.Join(t.TempDir(), "second"), inBucket...)
+	if !strings.Contains(line, "the bucket "+bucket+"/lost at "+buckets.Endpoint) {
+		t.Errorf("the bucket is not in: %s", line)
+	}
+	s.intact(t, s.key, map[string][]byte{key: text})
+
+	c := newCluster(t)
+	s = c.node("all", noEngines...)
+	key = s.upload(t, "a.txt", text, 1)
+	for _, role := range []string{"api", "worker"} {
+		line := refusesToStart(t, filepath.Join(t.TempDir(), role), append([]string{"--role", role, "--database-url", c.pg.Database(t), "--blob-url", c.blobs}, noEngines...)...)
+		if !strings.Contains(line, "the PostgreSQL database ") || !strings.Contains(line, "the directory "+c.blobs) {
+			t.Errorf("the database or the directory is not in: %s", line)
+		}
+	}
+	refusesToStart(t, filepath.Join(t.TempDir(), "mount"), append([]string{"--database-url", c.url, "--blob-url", t.TempDir()}, noEngines...)...)
+	s.intact(t, s.key, map[string][]byte{key: text})
 }
 
 // intact fails unless all files can be downloaded with an API key.
