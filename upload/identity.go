@@ -164,22 +164,22 @@ func (m *Manager) adopt(ctx context.Context, o BindOptions) error {
 	if err != nil {
 		return err
 	}
-	old := records
-	if records, err = m.replaceIdentity(ctx, old.text, identity{ID: id, Adopted: m.now()}); err != nil {
+	adopted, err := m.replaceIdentity(ctx, records.text, identity{ID: id, Adopted: m.now()})
+	if err != nil {
 		return err
 	}
-	m.log.Warn("the files are adopted: content without a record will be removed",
-		"records", o.Records, "old_identity", old.ID, "content", o.Content, "old_content_identity", content.ID, "identity", records.ID, "not_before", records.Adopted.Add(m.opts.Grace))
+	m.log.Warn("the files are adopted: content without a record will be removed", "records", o.Records, "old_identity", records.ID,
+		"content", o.Content, "old_content_identity", content.ID, "identity", adopted.ID, "not_before", adopted.Adopted.Add(m.opts.Grace))
 	// Another process may adopt them at the same time. What the records say counts.
 	for {
-		if err := m.writeIdentity(ctx, records); err != nil {
+		if err := m.writeIdentity(ctx, adopted); err != nil {
 			return err
 		}
-		now, content, err := m.identities(ctx)
-		if err != nil || compare(now, content) == nil {
+		records, content, err := m.identities(ctx)
+		if err != nil || compare(records, content) == nil {
 			return err
 		}
-		records = now
+		adopted = records
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -141,7 +140,7 @@ func TestBindConcurrently(t *testing.T) {
 func TestBindDamaged(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {
-		e := newEnv(t, blobs(t), upload.Options{Store: records(t), SessionTTL: time.Hour})
+		e := newEnv(t, blobs(t), upload.Options{Store: records(t)})
 		e.mustBind(false)
 		if err := e.blobs.Put(t.Context(), upload.IdentityKey, strings.NewReader("{"), 1); err != nil {
 			t.Fatal(err)

@@ -65,18 +65,16 @@ func (m *Manager) SweepRefused() int64 { return m.refused.Load() }
 // removeOrphans removes what was made before t, unless it is too much. What was made
 // before an adoption does not count: the operator has decided about it.
 func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (removed int, err error) {
+	// What could not be listed makes the share larger.
 	o, err := m.findOrphans(ctx, t, adopted)
-	if err != nil {
-		return 0, err // and the share is not known
-	}
 	if o.found > m.opts.SweepCount && float64(o.found) > m.opts.SweepShare*float64(o.all) {
 		m.refused.Store(int64(o.found))
 		m.log.Error("content is not swept: too much of it has no record, nothing was removed", "without_record", o.found, "objects", o.all,
 			"hint", "refserver check compares records and content; refserver serve --adopt removes content without a record nevertheless")
-		return 0, nil
+		return 0, err
 	}
 	m.refused.Store(0)
-	var errs []error
+	errs := []error{err}
 	for _, x := range o.list {
 		// Finding the others has taken its time.
 		f, err := m.store.Get(ctx, x.file)
@@ -96,9 +94,11 @@ func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (remo
 	return removed, errors.Join(errs...)
 }
 
-// findOrphans looks through the blob store.
+// findOrphans looks through the blob store. It goes on after errors: not every store has
+// all kinds of lists.
 func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orphans, error) {
 	o := new(orphans)
+	var errs []error
 	add := func(i blob.Info, f *File, counts bool, x orphan) {
 		if counts {
 			o.all++
@@ -118,7 +118,8 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 	objects := m.withRecords(ctx, m.blobs.List(ctx, objectPrefix), func(key string) string { return strings.TrimPrefix(key, objectPrefix) })
 	for c, err := range objects {
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			break
 		}
 		add(c.Info, c.record, true, orphan{c.file, func(f *File) bool { return needs(f, c.Key) },
 			func(ctx context.Context) error { _, err := m.Quarantine(ctx, c.Key); return err }})
@@ -131,7 +132,8 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 	})
 	for c, err := range parts {
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			break
 		}
 		add(c.Info, c.record, !staging && c.file != last, orphan{c.file, isOpen, func(ctx context.Context) error { return m.blobs.Delete(ctx, c.Key) }})
 		last = c.file
@@ -139,7 +141,8 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 	if staging {
 		for c, err := range m.withRecords(ctx, s.ListStaged(ctx), func(id string) string { return id }) {
 			if err != nil {
-				return nil, err
+				errs = append(errs, err)
+				break
 			}
 			add(c.Info, c.record, true, orphan{c.file, isOpen, func(ctx context.Context) error { return s.AbortStaged(ctx, c.Key) }})
 		}
@@ -147,18 +150,20 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 	if d, ok := m.blobs.(blob.DirectUploader); ok {
 		for u, err := range d.ListDirect(ctx) {
 			if err != nil {
-				return nil, err
+				errs = append(errs, err)
+				break
 			}
 			x := orphan{strings.TrimPrefix(u.Key, objectPrefix), func(f *File) bool { return isOpen(f) && f.UploadID == u.ID },
 				func(ctx context.Context) error { return d.AbortDirect(ctx, u) }}
 			f, err := m.store.Get(ctx, x.file)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
+				errs = append(errs, err)
+				continue
 			}
 			add(blob.Info{ModTime: u.Begun}, f, true, x)
 		}
 	}
-	return o, ctx.Err()
+	return o, errors.Join(append(errs, ctx.Err())...)
 }
 
 // needs reports whether an object is the content of a file.
