@@ -2,6 +2,7 @@ package s3blob_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,6 +177,43 @@ func everything(t *testing.T, s *s3blob.Store) {
 	}
 }
 
+// Many objects are deleted in few requests, and one by one if the server does not have that.
+func TestDeleteAll(t *testing.T) {
+	t.Parallel()
+	for _, has := range []bool{true, false} {
+		t.Run(fmt.Sprint(has), func(t *testing.T) {
+			t.Parallel()
+			var many, single atomic.Int64
+			s := open(t, faulty(t, func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.Method == http.MethodDelete:
+					single.Add(1)
+				case r.Method == http.MethodPost && r.URL.Query().Has("delete"):
+					many.Add(1)
+					return !has && answer(w, http.StatusNotImplemented, "NotImplemented")
+				}
+				return false
+			}))
+			var keys []string
+			for i := range 40 {
+				keys = append(keys, fmt.Sprint("files/", i))
+				if err := s.Put(t.Context(), keys[i], strings.NewReader("x"), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if failed := s.DeleteAll(t.Context(), keys); len(failed) > 0 {
+				t.Errorf("DeleteAll = %v", failed)
+			}
+			for i := range s.List(t.Context(), "") {
+				t.Errorf("%s is left", i.Key)
+			}
+			if has && (many.Load() != 1 || single.Load() != 0) || !has && single.Load() != 40 {
+				t.Errorf("%d requests for many, %d for one", many.Load(), single.Load())
+			}
+		})
+	}
+}
+
 // What does not get better is an error that says that it may, and tells nothing
 // that is secret.
 func TestUnavailable(t *testing.T) {
@@ -244,8 +282,12 @@ func operations(ctx context.Context, s *s3blob.Store) map[string]error {
 		"large Put": func() error { return s.Put(ctx, "files/hiddenkey", bytes.NewReader(make([]byte, 9*mib)), 9*mib) },
 		"Open":      func() error { _, err := s.Open(ctx, "files/hiddenkey"); return err },
 		"Delete":    func() error { return s.Delete(ctx, "files/hiddenkey") },
-		"Compose":   func() error { return s.Compose(ctx, "files/hiddenkey", []string{"files/hiddenkey1"}) },
-		"Check":     func() error { return s.Check(ctx) },
+		"DeleteAll": func() error {
+			failed := s.DeleteAll(ctx, []string{"files/hiddenkey", "files/hiddenkey1"})
+			return cmp.Or(failed["files/hiddenkey"], failed["files/hiddenkey1"])
+		},
+		"Compose": func() error { return s.Compose(ctx, "files/hiddenkey", []string{"files/hiddenkey1"}) },
+		"Check":   func() error { return s.Check(ctx) },
 		"List": func() error {
 			for _, err := range s.List(ctx, "files/hiddenkey") {
 				return err
