@@ -47,7 +47,18 @@ func DecodeHTML(b []byte) []byte {
 	if utf8.Valid(b) {
 		return Decode(b)
 	}
-	head := b[:min(len(b), 1024)] // HTML, 13.2.3.2
+	if enc := declaredIn(b); enc != nil {
+		if d, err := enc.NewDecoder().Bytes(b); err == nil {
+			b = d
+		}
+	}
+	return Decode(b)
+}
+
+// declaredIn returns the encoding that a page declares at its start, nil if it declares none
+// or UTF-8.
+func declaredIn(page []byte) encoding.Encoding {
+	head := page[:min(len(page), 1024)] // HTML, 13.2.3.2
 	var enc encoding.Encoding
 	name := "utf-8"
 	if m := xmlEncoding.FindSubmatch(head); m != nil {
@@ -55,12 +66,10 @@ func DecodeHTML(b []byte) []byte {
 	} else if declared.Match(head) {
 		enc, name, _ = whatwg.DetermineEncoding(head, "")
 	}
-	if enc != nil && name != "utf-8" {
-		if d, err := enc.NewDecoder().Bytes(b); err == nil {
-			b = d
-		}
+	if name == "utf-8" {
+		return nil
 	}
-	return Decode(b)
+	return enc
 }
 
 // Detect returns the encoding of a text, nil for UTF-8. A byte order mark

@@ -90,6 +90,13 @@ func TestDecodeHTML(t *testing.T) {
 			if got := string(charset.DecodeHTML(b)); got != page {
 				t.Errorf("got %q", got)
 			}
+			text, err := charset.NewHTML(bytes.NewReader(b), int64(len(b)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(text.Reader()); err != nil || string(got) != page {
+				t.Errorf("as a stream: got %q, error %v", got, err)
+			}
 		})
 	}
 }

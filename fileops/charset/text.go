@@ -50,6 +50,25 @@ func NewText(r io.ReaderAt, size int64) (*Text, error) {
 	return t, nil
 }
 
+// NewHTML is [NewText] for a page, by the rules of [DecodeHTML].
+func NewHTML(r io.ReaderAt, size int64) (*Text, error) {
+	t, err := NewText(r, size)
+	if err != nil || t.enc == nil {
+		return t, err
+	}
+	head := make([]byte, min(size, 1024))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	if _, ok := marked(head); ok {
+		return t, nil
+	}
+	if enc := declaredIn(head); enc != nil {
+		t.enc = enc
+	}
+	return t, nil
+}
+
 // scan reports whether the text is valid UTF-8, and whether it looks like ISO-2022-JP.
 func (t *Text) scan() (valid, shift bool, err error) {
 	const keep = max(utf8.UTFMax, longestEscape) // bytes that belong to the next ones, perhaps

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
@@ -48,10 +49,15 @@ func protected() error {
 }
 
 func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
-	z, err := zip.NewReader(f.Reader(), f.Size())
+	src := &directoryLimiter{r: f.Reader(), left: max(maxDirectory, int64(l.Entries)<<10)}
+	z, err := zip.NewReader(src, f.Size())
+	if errors.Is(err, fileops.ErrLimit) {
+		return err
+	}
 	if err != nil {
 		return damaged(err)
 	}
+	src.left = math.MaxInt64 // the parts are read one after the other
 	if len(z.File) > l.Entries {
 		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(z.File), l.Entries)
 	}
@@ -84,6 +90,24 @@ func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 		}
 	}
 	return nil
+}
+
+// maxDirectory is how many bytes a ZIP directory may always have. An entry that takes 46 bytes
+// there takes ten times as much in memory.
+const maxDirectory = 8 << 20
+
+// A directoryLimiter fails when more is read than is left.
+type directoryLimiter struct {
+	r    io.ReaderAt
+	left int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (d *directoryLimiter) ReadAt(p []byte, off int64) (int, error) {
+	if d.left -= int64(len(p)); d.left < 0 {
+		return 0, fileops.Fail(fileops.ErrLimit, nil, "the document has more parts than are allowed; split it first")
+	}
+	return d.r.ReadAt(p, off)
 }
 
 // checkCells counts the cells of an OpenDocument workbook.
@@ -135,7 +159,7 @@ func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 // checkXML tells whether flat XML is well-formed. A document type is not taken:
 // it could declare entities that expand without end.
 func checkXML(ctx context.Context, r io.Reader) error {
-	d := xml.NewDecoder(fileops.ContextReader(ctx, r))
+	d := xml.NewDecoder(&tokenLimiter{r: fileops.ContextReader(ctx, r)})
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	for n := 0; ; n++ {
 		t, err := d.RawToken()
@@ -145,6 +169,9 @@ func checkXML(ctx context.Context, r io.Reader) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if errors.Is(err, fileops.ErrLimit) {
+			return err
+		}
 		if err != nil {
 			return damaged(err)
 		}
@@ -153,6 +180,62 @@ func checkXML(ctx context.Context, r io.Reader) error {
 		}
 	}
 	return nil
+}
+
+const (
+	maxXMLTag  = 1 << 20  // bytes of a tag
+	maxXMLText = 64 << 20 // bytes of the text between two tags, such as a picture
+)
+
+// A tokenLimiter fails when the XML that it reads has a tag or a text that is too long: the
+// parser holds each in memory, a tag with its attributes many times. "<" begins a tag also in
+// quotes, where the parser refuses it.
+type tokenLimiter struct {
+	r     io.Reader
+	n     int     // bytes since the last "<"
+	tag   bool    // in a tag
+	quote byte    // of the value that it is in; or 0
+	end   string  // of the comment, CDATA section or instruction that it is in; or ""
+	last  [2]byte // the two bytes before
+}
+
+// Read implements io.Reader.
+func (l *tokenLimiter) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	for _, c := range p[:n] {
+		l.step(c)
+		if l.n > maxXMLText || l.tag && l.n > maxXMLTag {
+			return 0, fileops.Fail(fileops.ErrLimit, nil, "an element of the document has a tag of more than %d MiB, or text of more than %d MiB", maxXMLTag>>20, maxXMLText>>20)
+		}
+	}
+	return n, err
+}
+
+func (l *tokenLimiter) step(c byte) {
+	l.n++
+	last := l.last
+	l.last = [2]byte{last[1], c}
+	switch {
+	case l.end != "":
+		if c == '>' && strings.HasSuffix(string(last[:])+">", l.end) {
+			l.end = ""
+		}
+	case c == '<':
+		l.n, l.tag, l.quote = 0, true, 0
+	case l.tag && l.n == 1 && c == '?':
+		l.tag, l.end = false, "?>"
+	case l.tag && l.n == 2 && last[1] == '!' && (c == '-' || c == '['):
+		l.tag, l.end = false, map[byte]string{'-': "-->", '[': "]]>"}[c]
+		l.last = [2]byte{}
+	case l.tag && l.quote != 0:
+		if c == l.quote {
+			l.quote = 0
+		}
+	case l.tag && (c == '"' || c == '\''):
+		l.quote = c
+	case l.tag && c == '>':
+		l.tag = false
+	}
 }
 
 // checkRTF tells whether the outermost group of the file is closed: braces not

@@ -273,7 +273,7 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 	case byPandoc:
 		return t.byPandoc(ctx, s, in, out)
 	}
-	f, text, err := openText(in)
+	f, text, err := openText(in, charset.NewText)
 	if err != nil {
 		return err
 	}
@@ -361,16 +361,18 @@ func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 // LibreOffice reads right.
 func (t *task) readable(ctx context.Context, s step, r *request) error {
 	if s.from == format.HTML {
-		text, err := readText(r.In)
+		f, text, err := openText(r.In, charset.NewHTML)
 		if err != nil {
 			return err
 		}
-		text = cleaner{tables: !t.first, pageSize: true}.clean(ctx, charset.DecodeHTML(text))
+		defer f.Close()
 		r.FitPictures = true
 		r.In = t.temp(s.from)
-		return os.WriteFile(r.In, text, 0o600)
+		return create(r.In, func(w io.Writer) error {
+			return cleaner{tables: !t.first, pageSize: true}.clean(ctx, w, text.Reader())
+		})
 	}
-	f, text, err := openText(r.In)
+	f, text, err := openText(r.In, charset.NewText)
 	if err != nil {
 		return err
 	}
@@ -398,14 +400,14 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 	})
 }
 
-// openText opens a text in any encoding. The caller must close the file after the last
-// use of the text.
-func openText(path string) (*os.File, *charset.Text, error) {
+// openText opens a text in any encoding, which decode finds. The caller must close the file
+// after the last use of the text.
+func openText(path string, decode func(io.ReaderAt, int64) (*charset.Text, error)) (*os.File, *charset.Text, error) {
 	f, size, err := openLimited(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := charset.NewText(f, size)
+	text, err := decode(f, size)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -428,14 +430,4 @@ func openLimited(path string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	return f, st.Size(), nil
-}
-
-// readText returns the content of a text.
-func readText(path string) ([]byte, error) {
-	f, _, err := openLimited(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }

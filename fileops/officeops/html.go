@@ -1,9 +1,11 @@
 package officeops
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,30 +47,37 @@ type cleaner struct {
 }
 
 // clean rewrites a page in UTF-8. The result is ASCII, so that it does not
-// matter which encoding it declares or an engine assumes. If ctx ends, so does
-// the page; whoever reads it will notice.
-func (c cleaner) clean(ctx context.Context, page []byte) []byte {
-	var b bytes.Buffer
-	b.Grow(len(page) + len(page)/8)
+// matter which encoding it declares or an engine assumes. It holds no more of the page in
+// memory than a tag or the text between two tags, and limits these.
+func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
+	b := bufio.NewWriter(w)
 	b.WriteString("<!DOCTYPE html>\n")
 	if c.pageSize {
 		b.WriteString(pageStyle + "\n")
 	}
-	z := html.NewTokenizer(fileops.ContextReader(ctx, bytes.NewReader(page)))
+	z := html.NewTokenizer(&attributeCounter{r: fileops.ContextReader(ctx, page)})
+	z.SetMaxBuf(maxToken)
 	skip, depth := "", 0 // the element being left out, and how deep we are in such
 	inStyle := false
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			return b.Bytes()
+			switch err := z.Err(); {
+			case errors.Is(err, io.EOF):
+				return b.Flush()
+			case errors.Is(err, html.ErrBufferExceeded):
+				return fileops.Fail(fileops.ErrLimit, err, "an element of the page, or the text between two, has more than %d MiB", maxToken>>20)
+			default:
+				return err
+			}
 		case html.TextToken:
 			switch {
 			case depth > 0:
 			case inStyle:
 				css := strings.ReplaceAll(string(z.Raw()), `\`, "")
-				writeASCII(&b, cssImport.ReplaceAllString(cssURL.ReplaceAllString(css, "none"), ""), false)
+				writeASCII(b, cssImport.ReplaceAllString(cssURL.ReplaceAllString(css, "none"), ""))
 			default:
-				writeASCII(&b, html.EscapeString(string(z.Text())), true)
+				writeEscaped(b, string(z.Text()))
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			t := z.Token()
@@ -87,19 +96,19 @@ func (c cleaner) clean(ctx context.Context, page []byte) []byte {
 				continue
 			}
 			if t.Data == "input" {
-				writeCheckbox(&b, t)
+				writeCheckbox(b, t)
 				continue
 			}
 			if t.Data == "img" && !slices.ContainsFunc(t.Attr, func(a html.Attribute) bool { return a.Key == "src" && isPicture(a.Val) }) {
 				for _, a := range t.Attr {
 					if a.Key == "alt" {
-						writeASCII(&b, html.EscapeString(a.Val), true)
+						writeEscaped(b, a.Val)
 					}
 				}
 				continue
 			}
 			inStyle = t.Data == "style"
-			c.writeTag(&b, t)
+			c.writeTag(b, t)
 		case html.EndTagToken:
 			t := z.Token()
 			if depth > 0 {
@@ -116,7 +125,7 @@ func (c cleaner) clean(ctx context.Context, page []byte) []byte {
 	}
 }
 
-func (c cleaner) writeTag(b *bytes.Buffer, t html.Token) {
+func (c cleaner) writeTag(b *bufio.Writer, t html.Token) {
 	b.WriteString("<" + t.Data)
 	border := false
 	for _, a := range t.Attr {
@@ -148,7 +157,7 @@ func (c cleaner) writeTag(b *bytes.Buffer, t html.Token) {
 			continue
 		}
 		b.WriteString(" " + a.Key + `="`)
-		writeASCII(b, html.EscapeString(v), true)
+		writeEscaped(b, v)
 		b.WriteString(`"`)
 	}
 	if t.Data == "table" && c.tables && !border {
@@ -185,7 +194,7 @@ func isLink(url string) bool {
 
 // writeCheckbox shows what a form shows: LibreOffice would make a control of it
 // that is lost in most formats.
-func writeCheckbox(b *bytes.Buffer, t html.Token) {
+func writeCheckbox(b *bufio.Writer, t html.Token) {
 	kind, checked, value := "text", false, ""
 	for _, a := range t.Attr {
 		switch strings.ToLower(a.Key) {
@@ -203,21 +212,112 @@ func writeCheckbox(b *bytes.Buffer, t html.Token) {
 	case kind == "checkbox", kind == "radio":
 		b.WriteString("&#9744; ")
 	case kind != "hidden" && kind != "password":
-		writeASCII(b, html.EscapeString(value), true)
+		writeEscaped(b, value)
 	}
 }
 
-// writeASCII writes s with character references, or in CSS with escapes, for
-// what is not ASCII.
-func writeASCII(b *bytes.Buffer, s string, references bool) {
+// writeASCII writes a style with escapes for what is not ASCII.
+func writeASCII(b *bufio.Writer, css string) {
+	for _, r := range css {
+		if r < 0x80 {
+			b.WriteByte(byte(r))
+		} else {
+			fmt.Fprintf(b, `\%x `, r)
+		}
+	}
+}
+
+// writeEscaped writes a text with character references for what is not ASCII or means
+// something in HTML.
+func writeEscaped(b *bufio.Writer, s string) {
 	for _, r := range s {
 		switch {
-		case r < 0x80:
-			b.WriteByte(byte(r))
-		case references:
+		case r >= 0x80:
 			fmt.Fprintf(b, "&#%d;", r)
+		case strings.ContainsRune(`&<>"'`, r):
+			b.WriteString(html.EscapeString(string(r)))
 		default:
-			fmt.Fprintf(b, `\%x `, r)
+			b.WriteByte(byte(r))
+		}
+	}
+}
+
+const (
+	maxToken      = 16 << 20 // bytes of a tag, with the pictures in it, or of the text between two tags
+	maxAttributes = 50_000   // of a tag
+)
+
+// An attributeCounter fails when a tag of the page that it reads has too many attributes: the
+// parser keeps many times the bytes that an attribute takes. It does not know where a script
+// or a comment hides what looks like a tag, so it follows all that could be one.
+type attributeCounter struct {
+	r    io.Reader
+	last byte
+
+	// How many attributes a tag may have here that is in this state, plus one; 0 if there is
+	// no such tag. See HTML, 13.2.5.
+	tag [attributeStates]int
+}
+
+// States of a tag.
+const (
+	inTagName   = iota
+	inAttribute // in a name, or before one
+	beforeValue // after "="
+	inValue     // without quotes
+	inDouble
+	inSingle
+	attributeStates
+)
+
+// Read implements io.Reader.
+func (a *attributeCounter) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	for _, c := range p[:n] {
+		if a.step(c); a.tag[inAttribute] > maxAttributes {
+			return 0, fileops.Fail(fileops.ErrLimit, nil, "an element of the page has more than %d attributes", maxAttributes)
+		}
+	}
+	return n, err
+}
+
+func (a *attributeCounter) step(c byte) {
+	last, was := a.last, a.tag
+	a.last = c
+	if last != '<' && was == ([attributeStates]int{}) {
+		return
+	}
+	space := c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r'
+	if last == '<' && (c|0x20 >= 'a' && c|0x20 <= 'z') {
+		was[inTagName] = max(was[inTagName], 1)
+	}
+	a.tag = [attributeStates]int{}
+	for state, count := range was {
+		if count == 0 {
+			continue
+		}
+		to := func(state, count int) { a.tag[state] = max(a.tag[state], count) }
+		switch {
+		case state == inDouble && c == '"', state == inSingle && c == '\'':
+			to(inAttribute, count+1)
+		case state == inDouble, state == inSingle:
+			to(state, count)
+		case c == '>':
+		case state == beforeValue && c == '"':
+			to(inDouble, count)
+		case state == beforeValue && c == '\'':
+			to(inSingle, count)
+		case state == beforeValue && !space:
+			to(inValue, count)
+		case state == inAttribute && c == '=':
+			to(beforeValue, count)
+			if strings.IndexByte(" \t\n\f\r/\"'", last) >= 0 { // the name may begin with it
+				to(inAttribute, count)
+			}
+		case state == inAttribute && c == '/', state != beforeValue && space, state == inTagName && c == '/':
+			to(inAttribute, count+1)
+		default:
+			to(state, count)
 		}
 	}
 }

@@ -64,24 +64,33 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 	files := make(map[string][]byte) // to be written to work
 	switch s.from {
 	case format.MD, format.HTML:
-		text, err := readText(in)
+		decode := charset.NewText
+		if s.from == format.HTML {
+			decode = charset.NewHTML
+		}
+		f, text, err := openText(in, decode)
 		if err != nil {
 			return err
 		}
+		defer f.Close()
+		page := text.Reader()
 		in = "in." + string(s.from)
-		switch {
-		case s.to == format.EPUB: // from HTML, see route
+		write := func(w io.Writer) error {
+			_, err := io.Copy(w, fileops.ContextReader(ctx, page))
+			return err
+		}
+		if s.to == format.EPUB && s.from == format.HTML {
 			// In the sandbox pandoc takes pictures from a container only.
 			in, from = "in.epub", pandocIn[format.EPUB]
-			if text, err = bookOf(cleaner{}.clean(ctx, charset.DecodeHTML(text)), title); err != nil {
+			var clean bytes.Buffer
+			if err := (cleaner{}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
 				return err
 			}
-		case s.from == format.HTML:
-			text = charset.DecodeHTML(text)
-		default:
-			text = charset.Decode(text)
+			write = func(w io.Writer) error { return bookOf(w, clean.Bytes(), title) }
 		}
-		files[in] = text
+		if err := create(filepath.Join(work, in), write); err != nil {
+			return err
+		}
 	}
 	args := []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.to], "--wrap=none", "--output=" + out}
 	defaults := map[string]string{}
@@ -195,13 +204,34 @@ var (
 	pagePicture = regexp.MustCompile(`src="data:image/(png|jpeg|jpg|gif|bmp|webp|tiff);base64,([A-Za-z0-9+/=]*)"`)
 )
 
-// bookOf makes an EPUB of one clean page: only a container that pandoc can read.
-func bookOf(page []byte, title string) ([]byte, error) {
+// maxBook is how many bytes a page that becomes a book may have, and a Markdown file with its
+// pictures: these are held in memory.
+const maxBook = 32 << 20
+
+func tooMuchForBook() error {
+	return fileops.Fail(fileops.ErrLimit, nil, "the text with its pictures has more than %d MiB, the limit of this operation", maxBook>>20)
+}
+
+// A limitedWriter takes no more than left bytes.
+type limitedWriter struct {
+	w    io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (l *limitedWriter) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, tooMuchForBook()
+	}
+	return l.w.Write(p)
+}
+
+// bookOf writes an EPUB of one clean page: only a container that pandoc can read.
+func bookOf(out io.Writer, page []byte, title string) error {
 	if m := pageTitle.FindSubmatch(page); m != nil && len(m[1]) > 0 {
 		title = html.UnescapeString(string(m[1]))
 	}
-	var out bytes.Buffer
-	z := zip.NewWriter(&out)
+	z := zip.NewWriter(out)
 	var failed error
 	add := func(name string, method uint16, data []byte) {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
@@ -230,8 +260,7 @@ func bookOf(page []byte, title string) ([]byte, error) {
 	add("page.xhtml", zip.Deflate, page)
 	add("book.opf", zip.Deflate, fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="id">book</dc:identifier><dc:title>%s</dc:title><dc:language>und</dc:language></metadata><manifest><item id="page" href="page.xhtml" media-type="application/xhtml+xml"/>%s</manifest><spine><itemref idref="page"/></spine></package>`,
 		html.EscapeString(title), items.String()))
-	err := errors.Join(failed, z.Close())
-	return out.Bytes(), err
+	return errors.Join(failed, z.Close())
 }
 
 // embedMedia puts the pictures that pandoc has written to work/media into the
@@ -246,6 +275,7 @@ func embedMedia(made *os.File, path, work, media string) error {
 	defer root.Close()
 	type picture struct{ name, url string }
 	var pictures []picture
+	left := int64(maxBook)
 	err = fs.WalkDir(root.FS(), media, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -256,22 +286,26 @@ func embedMedia(made *os.File, path, work, media string) error {
 		p := picture{name: name}
 		switch f := format.Parse(name); f {
 		case format.PNG, format.JPG, format.GIF, format.SVG, format.WebP:
-			b, err := readMade(work, name)
+			b, err := readMade(work, name, left)
 			if err != nil {
 				return err
 			}
+			left -= int64(len(b))
 			p.url = "data:" + f.MIME() + ";base64," + base64.StdEncoding.EncodeToString(b)
 		}
 		pictures = append(pictures, p)
 		return nil
 	})
+	if errors.Is(err, fileops.ErrLimit) {
+		return err
+	}
 	if err != nil {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	if len(pictures) == 0 {
 		return nil
 	}
-	b, err := io.ReadAll(made)
+	b, err := readLimited(made, left)
 	if err != nil {
 		return err
 	}
@@ -285,18 +319,29 @@ func embedMedia(made *os.File, path, work, media string) error {
 		b = regexp.MustCompile(`!\[([^\]]*)\]\(`+quoted+`[^)]*\)`).ReplaceAll(b, []byte("$1"))
 		b = regexp.MustCompile(`<img src="`+quoted+`"[^>]*>`).ReplaceAll(b, nil)
 	}
-	text := strings.NewReplacer(pairs...).Replace(string(b))
 	if err := os.Remove(path); err != nil { // rather than write to where it might lead
 		return err
 	}
-	return os.WriteFile(path, []byte(text), 0o600)
+	return create(path, func(w io.Writer) error {
+		_, err := strings.NewReplacer(pairs...).WriteString(&limitedWriter{w, maxOutput}, string(b))
+		return err
+	})
 }
 
-func readMade(dir, name string) ([]byte, error) {
+func readMade(dir, name string, most int64) ([]byte, error) {
 	f, err := engine.Open(dir, name)
 	if err != nil {
 		return nil, fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	return readLimited(f, most)
+}
+
+// readLimited returns what r has, which must not be more than most bytes.
+func readLimited(r io.Reader, most int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = tooMuchForBook()
+	}
+	return b, err
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -170,5 +171,46 @@ func TestServerMemoryInStorms(t *testing.T) {
 			t.Errorf("%s: no answer", tt.name)
 		}
 		t.Logf("%s: %v, %d MiB in %v: the server grew by %d MiB", tt.name, statuses, total>>20, time.Since(began).Round(time.Millisecond), more>>20)
+	}
+}
+
+// A document of some 30 MB takes no more either, whatever of it a reader would like to hold.
+func TestServerMemoryForDocuments(t *testing.T) {
+	t.Parallel()
+	o := oversee(t)
+	const size = 28 << 20
+	var directory bytes.Buffer
+	z := zip.NewWriter(&directory)
+	for i := 0; directory.Len() < size/2; i++ { // as much again in the directory
+		if _, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprintf("word/media/%d.png", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const flat = `<?xml version="1.0"?><office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" office:mimetype="application/vnd.oasis.opendocument.text"`
+	for _, tt := range []struct {
+		name string
+		b    []byte
+		to   []string
+	}{
+		{"attributes.html", repeated("<html><p ", "a ", size, ">")(), []string{"docx", "epub", "pdf"}},
+		{"value.html", repeated(`<html><p title="`, "&lt;", size, `">`)(), []string{"docx", "epub"}},
+		{"text.html", repeated("<html><p>", "&amp; ", size, "")(), []string{"docx", "epub"}},
+		{"attributes.fodt", numbered(flat, ` a%d="1"`, size/10, "></office:document>")(), []string{"pdf"}},
+		{"text.fodt", repeated(flat+"><office:body>", "text &amp;", size, "</office:body></office:document>")(), []string{"pdf"}},
+		{"directory.docx", directory.Bytes(), []string{"pdf"}},
+	} {
+		key := o.upload(t, tt.name, tt.b, 1)
+		for _, to := range tt.to {
+			when := tt.name + " to " + to
+			check := o.guard(t)
+			r := o.request(t, "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{key}, "parameters": map[string]any{"convert_to": to}})
+			if r.status == 200 {
+				o.ends(t, when, r.str("main_task_id"), 5*time.Second)
+			}
+			t.Logf("%s: %d, the server grew by %d MiB", when, r.status, check(when)>>20)
+		}
 	}
 }
