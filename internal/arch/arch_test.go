@@ -23,27 +23,28 @@ const module = "github.com/filewright/filewright"
 var arrows = map[string][]string{
 	// core
 	"fileops/format":                  {},
-	"fileops/engine":                  {"fileops/engine/internal/confine"},
+	"fileops/worktime":                {},
+	"fileops/engine":                  {"fileops/engine/internal/confine", "fileops/worktime"},
 	"fileops/engine/internal/confine": {},
 	"fileops":                         {"fileops/format"},
-	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine", "fileops/worktime"},
 	"fileops/charset":                 {},
 	"fileops/compound":                {},
 	"fileops/delimited":               {"fileops"},
 	"fileops/colour":                  {"fileops"},
 
 	// engines: leaves beside each other
-	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine",
+	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/worktime",
 		"fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour"},
-	"fileops/renderops":                {"fileops", "fileops/format"},
+	"fileops/renderops":                {"fileops", "fileops/format", "fileops/worktime"},
 	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
-	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/compound", "fileops/delimited"},
+	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/worktime", "fileops/charset", "fileops/compound", "fileops/delimited"},
 	"fileops/packageops":               {"fileops", "fileops/format", "fileops/compound"},
 	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
-	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "fileops/charset", "fileops/delimited"},
+	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "fileops/worktime", "fileops/charset", "fileops/delimited"},
 	"fileops/archiveops":               {"fileops", "fileops/format"},
 	"fileops/dataops":                  {"fileops", "fileops/format", "fileops/charset", "fileops/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
@@ -53,6 +54,7 @@ var arrows = map[string][]string{
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
+	"internal/steady":      {},
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
 	"upload/blob/fsblob":   {"upload/blob"},
