@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -15,23 +16,27 @@ import (
 
 // download answers GET and HEAD /v1/download/<result_file_key>. The link to a
 // result is a capability: it works without a key until the result expires,
-// unless Config.PrivateDownloads is set. Uploads need their owner's key.
+// unless Config.PrivateDownloads is set. Uploads need their owner's key; without one
+// the response is that for a key that does not exist.
 func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("file_key")
 	owner := ""
 	f, err := s.uploads.Get(r.Context(), "", key)
-	if err == nil && f.Task == "" || s.cfg.PrivateDownloads || err != nil {
-		// Who asks for what does not exist is not told more than who asks
-		// for what is not his.
-		who, aerr := s.authenticate(r)
-		if aerr == nil {
-			owner, aerr = who.Account, s.limit(w, who)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.fail(w, r, err)
+		return
+	}
+	if err != nil || f.Task == "" || s.cfg.PrivateDownloads {
+		// A file that does not exist is answered like one of somebody else.
+		who, err := s.authenticate(r)
+		if err == nil {
+			owner, err = who.Account, s.limit(w, who)
 		}
-		if aerr == nil {
-			aerr = who.may(ScopeRead)
+		if err == nil {
+			err = who.may(ScopeRead)
 		}
-		if aerr != nil && (err == nil || s.cfg.PrivateDownloads || !errors.Is(aerr, ErrUnauthenticated)) {
-			s.fail(w, r, aerr)
+		if err != nil {
+			s.fail(w, r, err)
 			return
 		}
 	}

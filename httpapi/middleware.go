@@ -4,13 +4,35 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 )
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+
+// validHost reports whether a Host header is a name or an address with an optional port.
+// Names that proxies use have underscores.
+func validHost(host string) bool {
+	name := host
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		if _, err := strconv.ParseUint(host[i+1:], 10, 16); err != nil {
+			return false
+		}
+		name = host[:i]
+	}
+	if v6, ok := strings.CutPrefix(name, "["); ok {
+		addr, err := netip.ParseAddr(strings.TrimSuffix(v6, "]"))
+		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(v6, "]")
+	}
+	return hostName.MatchString(name)
+}
 
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
@@ -51,6 +73,16 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInf
 		s.metrics.request(r, rec, took)
 		s.logRequest(r, rec, took)
 	}()
+	if len(r.TransferEncoding) > 0 {
+		// net/http follows Transfer-Encoding and drops a Content-Length beside it before
+		// anybody sees it. A proxy that follows the Content-Length would take the rest
+		// for another request: the connection must close (RFC 9112, 6.1).
+		rec.Header().Set("Connection", "close")
+	}
+	if !validHost(r.Host) && (r.Host != "" || r.ProtoAtLeast(1, 1)) { // HTTP/1.0 has no such header
+		s.fail(rec, r, problem(http.StatusBadRequest, "invalid_request", "the Host header is not a host with an optional port"))
+		return
+	}
 	if s.cors(rec, r) {
 		return
 	}

@@ -210,7 +210,7 @@ func PublicURL(r *http.Request, base *url.URL, trustProxy bool) *url.URL {
 		if p := r.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
 			u.Scheme = p
 		}
-		if h := r.Header.Get("X-Forwarded-Host"); h != "" {
+		if h := r.Header.Get("X-Forwarded-Host"); h != "" && validHost(h) {
 			u.Host = h
 		}
 	}

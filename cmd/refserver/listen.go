@@ -21,6 +21,12 @@ func listen(flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
+// isLoopback reports whether only this host can reach a listener.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 // serveSide starts the listeners of the operator, if there are any. The function that it
 // returns ends them.
 func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {

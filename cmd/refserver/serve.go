@@ -78,6 +78,9 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	srv.RegisterOnShutdown(closeDashboard)
 	base := "http://" + ln.Addr().String()
+	if cfg.publicURL == "" && cfg.cluster.role != roleWorker && !isLoopback(ln.Addr()) {
+		log.Warn("--public-url is not set, so upload URLs name the host that each request names: set it to the URL under which clients reach this server", "listen", ln.Addr().String())
+	}
 	if cfg.publicURL != "" {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
 		base = cfg.publicURL
@@ -479,7 +482,7 @@ func (a *app) begin(ctx context.Context) (f firstStart, err error) {
 }
 
 // welcome tells people where the server is and, at the very first start, how to
-// try it.
+// try it. The first password and key go to a file unless standard output is a terminal.
 func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	base = strings.TrimSuffix(base, "/")
 	pages := fmt.Sprintf("documentation: %s/docs", base)
@@ -499,11 +502,15 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	if len(missing) > 0 {
 		fmt.Fprintf(&b, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
 	}
+	secrets := &b
+	if !isTerminal(c.out) { // what is no terminal is a log, which others read
+		secrets = new(strings.Builder)
+	}
 	if first.name != "" {
-		fmt.Fprintf(&b, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
+		fmt.Fprintf(secrets, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
 	}
 	if key := first.key; key != "" {
-		fmt.Fprintf(&b, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
+		fmt.Fprintf(secrets, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
 		sample, how := "report.docx", "set FILE to a document of yours and paste this into another terminal"
 		// The other terminal may be anywhere.
 		if path, err := filepath.Abs(filepath.Join("examples", "files", "report.docx")); err == nil {
@@ -511,9 +518,33 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 				sample, how = path, "paste this into another terminal"
 			}
 		}
-		fmt.Fprintf(&b, "\nTo try it, %s:\n\n%s\n", how, walkthrough(base, key, sample))
+		fmt.Fprintf(secrets, "\nTo try it, %s:\n\n%s\n", how, walkthrough(base, key, sample))
+	}
+	if secrets != &b && secrets.Len() > 0 {
+		path := filepath.Join(a.dataDir, firstStartName)
+		if err := writeSecrets(path, strings.TrimPrefix(secrets.String(), "\n")); err != nil {
+			fmt.Fprintf(&b, "The password of %s was not written: %v. \"refserver accounts password %s\" gives out another.\n", first.name, err, first.name)
+		} else {
+			fmt.Fprintf(&b, "The first password and API key are in %s, which only the user of the server can read. Delete it when you have them.\n", path)
+		}
 	}
 	io.WriteString(c.out, b.String())
+}
+
+// firstStartName is the file in the data directory for what the first start gives out.
+const firstStartName = "first-start.txt"
+
+// writeSecrets writes a file that only this user can read.
+func writeSecrets(path, text string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // walkthrough returns the lines that turn a document into a PDF with curl.

@@ -101,7 +101,7 @@ var (
 
 	// ErrWeakPassword tells that a new password is too short, too long, or the
 	// old one.
-	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name or the old password", minPassword, maxPassword)
+	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
 
 	// ErrNoSession tells that nobody has logged in, or not lately.
 	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")

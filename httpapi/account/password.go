@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -117,10 +118,30 @@ func parse(hash string) (p argonParams, salt, sum []byte, err error) {
 	return p, salt, sum, err
 }
 
-// weak tells whether a password must not be the new one.
+// weak reports whether a password must not be the new one.
 func weak(name, old, fresh string) bool {
 	n := utf8.RuneCountInString(fresh)
-	return n < minPassword || n > maxPassword || !utf8.ValidString(fresh) || fresh == old || strings.EqualFold(fresh, name)
+	return n < minPassword || n > maxPassword || !utf8.ValidString(fresh) || fresh == old || strings.EqualFold(fresh, name) || common(fresh)
+}
+
+// commonPasswords are the best-known passwords that are long enough, in lower case, one
+// on each line.
+//
+//go:embed common.txt
+var commonPasswords string
+
+// common reports whether attackers try a password first: it is in commonPasswords, in
+// upper or lower case, or has at most two different characters.
+func common(password string) bool {
+	password = strings.ToLower(password)
+	if !strings.Contains(password, "\n") && strings.Contains("\n"+commonPasswords, "\n"+password+"\n") {
+		return true
+	}
+	chars := make(map[rune]bool)
+	for _, c := range password {
+		chars[c] = true
+	}
+	return len(chars) <= 2
 }
 
 // oneTimePassword returns a password of 100 random bits that is easy to copy.

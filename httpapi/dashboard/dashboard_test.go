@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,24 @@ func (s *site) member(name string) (*visitor, *sqlstore.Account) {
 	v := s.visitor()
 	v.login(name, password)
 	return v, acct
+}
+
+// Too many attempts to log in are answered as such.
+func TestLoginThrottled(t *testing.T) {
+	t.Parallel()
+	v := newSite(t).visitor()
+	for n := range 50 {
+		p := v.post("/dashboard/login", url.Values{"name": {"admin"}, "password": {"wrong"}})
+		if p.status == 401 && p.header.Get("Retry-After") == "" {
+			continue
+		}
+		wait, err := strconv.Atoi(p.header.Get("Retry-After"))
+		if p.status != 429 || err != nil || wait < 1 || !strings.Contains(p.text, "Too many attempts") {
+			t.Errorf("attempt %d is answered with %d, Retry-After %q\n%s", n, p.status, p.header.Get("Retry-After"), p.text)
+		}
+		return
+	}
+	t.Error("50 attempts were not too many")
 }
 
 func TestLogin(t *testing.T) {

@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,10 +102,13 @@ func (d *Dashboard) loginPage(v *visit) error {
 }
 
 func (d *Dashboard) login(v *visit) error {
+	status := http.StatusUnauthorized
 	form := loginForm{Name: strings.TrimSpace(v.r.FormValue("name")), Next: next(v.r.FormValue("next"))}
 	token, _, err := d.cfg.Accounts.Login(v.r.Context(), form.Name, v.r.FormValue("password"), d.cfg.Accounts.From(v.r))
 	switch {
-	case tooMany(err):
+	case tooMany(err) != nil:
+		status = http.StatusTooManyRequests
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(tooMany(err).RetryAfter.Seconds()))))
 		form.Error = "Too many attempts. Please wait a minute and try again."
 	case errors.Is(err, account.ErrCredentials):
 		form.Error = "The name or the password is not right."
@@ -113,13 +118,17 @@ func (d *Dashboard) login(v *visit) error {
 		d.cfg.Accounts.SetCookie(v.w, v.r, token)
 		return d.redirect(v, form.Next)
 	}
-	return d.render(v, http.StatusUnauthorized, page{Template: "login", Title: "Log in", Plain: true, Body: form})
+	return d.render(v, status, page{Template: "login", Title: "Log in", Plain: true, Body: form})
 }
 
-// tooMany tells whether an attempt was refused because there were too many.
-func tooMany(err error) bool {
+// tooMany returns the response to an attempt that was refused because there were too
+// many, nil if it was not.
+func tooMany(err error) *httpapi.Problem {
 	var p *httpapi.Problem
-	return errors.As(err, &p) && p.Status == http.StatusTooManyRequests
+	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests {
+		return p
+	}
+	return nil
 }
 
 func (d *Dashboard) logout(v *visit) error {
@@ -158,10 +167,10 @@ func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) er
 	switch {
 	case errors.Is(err, account.ErrCredentials):
 		return again(passwordForm{OldError: "This is not your present password."})
-	case tooMany(err):
+	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
 	case errors.Is(err, account.ErrWeakPassword):
-		return again(passwordForm{NewError: "Choose another one: 10 to 200 characters, and neither your name nor the present one."})
+		return again(passwordForm{NewError: "Choose another one: 10 to 200 characters, not a common password, not your name and not the current password."})
 	case err != nil:
 		return err
 	}

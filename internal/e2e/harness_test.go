@@ -104,7 +104,7 @@ type server struct {
 	cmd      *exec.Cmd
 	dir      string
 	url, key string
-	banner   string // what it printed when it was ready
+	banner   string // what it printed when it was ready, and what its first start gives out
 	out      *logtest.Buffer
 	err      *logtest.Buffer
 }
@@ -166,6 +166,16 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 		return nil, fmt.Errorf("not ready: %s%s", s.out, s.err)
 	}
 	s.banner = s.out.String()
+	secrets := filepath.Join(dir, "first-start.txt")
+	if text, err := os.ReadFile(secrets); err == nil {
+		if strings.Contains(s.banner, "shown only this once") {
+			return nil, fmt.Errorf("secrets are in the output, which is no terminal: %s", s.banner)
+		}
+		s.banner += string(text)
+		if err := os.Remove(secrets); err != nil {
+			return nil, err
+		}
+	}
 	if m := keyLine.FindStringSubmatch(s.banner); m != nil {
 		s.key = m[1]
 	}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the first start gives out never goes to a log, but to a file that only the user
+// of the server can read.
+func TestFirstStartSecrets(t *testing.T) {
+	t.Parallel()
+	a := &app{dataDir: t.TempDir()}
+	path := filepath.Join(a.dataDir, firstStartName)
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	for _, prepare := range []func() error{
+		func() error { return nil },
+		func() error { return os.WriteFile(path, []byte("old"), 0o644) },
+		func() error { return os.Symlink(elsewhere, path) },
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+		if text := out.String(); strings.Contains(text, "the-password") || strings.Contains(text, "fw_the_key") || !strings.Contains(text, path) || !strings.Contains(text, "is ready at http://127.0.0.1:1 ") {
+			t.Errorf("the output is %q", text)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(b), "the-password") || !strings.Contains(string(b), "once: fw_the_key") || strings.Contains(string(b), "old") {
+			t.Errorf("the file has %q, %v", b, err)
+		}
+		if st, err := os.Lstat(path); err != nil || st.Mode() != 0o600 {
+			t.Errorf("mode %v, %v", st.Mode(), err)
+		}
+	}
+	if _, err := os.Stat(elsewhere); err == nil {
+		t.Error("a symbolic link was followed")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{})
+	if _, err := os.Stat(path); err == nil || strings.Contains(out.String(), firstStartName) {
+		t.Errorf("a later start writes %q", &out)
+	}
+	a.dataDir = filepath.Join(a.dataDir, "missing")
+	out.Reset()
+	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", ""})
+	if text := out.String(); strings.Contains(text, "the-password") || !strings.Contains(text, "refserver accounts password admin") {
+		t.Errorf("with a file that cannot be written: %q", text)
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	t.Parallel()
+	for ip, want := range map[string]bool{"127.0.0.1": true, "127.8.8.8": true, "::1": true, "0.0.0.0": false, "::": false, "192.0.2.1": false} {
+		if got := isLoopback(&net.TCPAddr{IP: net.ParseIP(ip)}); got != want {
+			t.Errorf("%s: %t", ip, got)
+		}
+	}
+}
