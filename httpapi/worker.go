@@ -29,9 +29,11 @@ type worker struct{ *Service }
 func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
 	log := w.logOfItem(c)
-	w.forget(ctx, c, max(1, c.Token-forgetBack), c.Token-1, log)
+	clean := w.forget(ctx, c, c.Item.Clean+1, c.Token-1, log)
 	if w.space.low() {
-		return w.putOff(log, status.WaitDisk, errScratchFull)
+		o := w.putOff(log, status.WaitDisk, errScratchFull)
+		o.Clean = clean
+		return o
 	}
 	defer w.space.watch()()
 	engine, results, err := w.run(ctx, c, log, progress)
@@ -44,10 +46,13 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		return status.Outcome{Results: results}
 	}
 	for _, f := range results {
-		w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key) // what it had before it failed
+		// What it had before it failed.
+		if err := w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			clean = false
+		}
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return status.Outcome{Release: true} // the tracker knows why it was ended
+		return status.Outcome{Release: true, Clean: clean} // the tracker knows why it was ended
 	}
 	code := errorCode(err)
 	reason, suspect := "", crashed(err)
@@ -64,7 +69,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	}
 	if reason != "" {
 		o := w.putOff(log, reason, err)
-		o.Suspect = suspect
+		o.Suspect, o.Clean = suspect, clean
 		return o
 	}
 	w.metrics.item(c.Op.Action, engine, code, time.Since(start))
@@ -84,6 +89,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		Error:   &status.Error{Code: code, Message: fileops.Message(err)},
 		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, errSealed),
 		Suspect: suspect,
+		Clean:   clean,
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		o.Error.Message = "the server has no space left for the work on this file"
@@ -160,22 +166,24 @@ func crashed(err error) bool {
 	return fileops.Code(err) == "engine_failed" && errors.As(err, &end) && end.Crashed()
 }
 
-// forgetBack is how many claims of an item an attempt looks back. One before would do,
-// because that has done the same; this is for attempts that died before they could.
-const forgetBack = 8
+// forgetMost bounds the claims of an item that an attempt looks back.
+const forgetMost = 2000
 
 // forget removes what attempts at an item, those of the given claims, have registered
 // and did not live to record: results that nobody was ever told of. Who lives, but has
 // lost its claim without knowing, cannot register any more either: results come one
 // after the other, and the key of the next one is barred. It is the claim
 // that names them and not the attempt: an item that is given back has its next attempt
-// under the same number, and whoever has given it back may be late to tidy up.
-func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) {
-	for token := first; token <= last; token++ {
+// under the same number, and whoever has given it back may be late to tidy up. It
+// reports whether nothing is left.
+func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) (clean bool) {
+	clean = true
+	for token := max(first, last-forgetMost); token <= last; token++ {
 		for n := 0; ; n++ {
 			there, err := w.uploads.Bar(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
 			if err != nil {
-				log.Warn("unrecorded result not removed; it will be when it expires", "err", err)
+				clean = false
+				log.Warn("unrecorded result not removed yet", "err", err)
 			}
 			if !there {
 				break
@@ -183,6 +191,7 @@ func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, lo
 			log.Info("unrecorded result removed", "claim", token)
 		}
 	}
+	return clean
 }
 
 // ended is called when an operation has become final. An item that is not begun again
@@ -192,7 +201,7 @@ func (s *Service) ended(ctx context.Context, op *status.Operation) {
 	for i, it := range op.Items {
 		if it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
 			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
-			worker{s}.forget(ctx, c, 1, it.Claims, s.logOfItem(c))
+			worker{s}.forget(ctx, c, it.Clean+1, it.Claims, s.logOfItem(c))
 		}
 	}
 	if s.cfg.OnFinal != nil {

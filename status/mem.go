@@ -132,10 +132,13 @@ func (s *MemStore) Create(_ context.Context, op *Operation) (*Operation, error) 
 	}
 	m := &memOp{op: *op.Clone(), items: make([]memItem, len(op.Items))}
 	m.op.State, m.op.Cancelled, m.op.Finished = Queued, false, time.Time{}
+	now := time.Now()
 	for i := range m.op.Items {
 		it := &m.op.Items[i]
 		*it = Item{Queue: it.Queue, Inputs: it.Inputs, State: Queued}
-		m.items[i].due = op.Created
+		if m.items[i].due = op.Created; m.items[i].due.After(now) {
+			m.items[i].due = now // the clock of the submitter is ahead
+		}
 	}
 
 	s.mu.Lock()

@@ -111,6 +111,7 @@ type Item struct {
 	Restarts   int       // number of times that its worker died, froze or lost the store
 	Suspicions int       // number of attempts whose outcome had Suspect set
 	Claims     int       // number of times it was claimed, for whatever reason
+	Clean      int       // number of the last claim whose outcome had Clean set; 0: none
 	Progress   float64   // 0 to 1; never runs backwards
 	Waiting    *Waiting  // why its latest attempt was put off; nil if it was not, or the item is final
 	Error      *Error    // when Failed
@@ -250,6 +251,10 @@ type Outcome struct {
 	// that has waited for [Config.MaxWait] fails with CodeWaited.
 	Waiting string
 
+	// Clean says that neither this claim nor one before has left results that are not
+	// recorded. Claims after it that end without an outcome may have.
+	Clean bool
+
 	// Suspect says that the item itself may have ended what worked on it. After two
 	// such attempts a tracker runs it alone.
 	Suspect bool
@@ -263,6 +268,9 @@ func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due t
 	it.Results, it.Error = nil, nil
 	before := it.Waiting
 	it.Waiting = nil
+	if o.Clean {
+		it.Clean = it.Claims
+	}
 	if o.Suspect {
 		it.Suspicions++
 	}
@@ -326,7 +334,8 @@ type Store interface {
 	// is not empty and op.Owner has an operation with the same one, created
 	// after op.Created minus 24 hours, nothing is stored and that operation
 	// is returned; an older one loses the key. Otherwise the returned
-	// operation equals op.
+	// operation equals op. Its items may be started at once, also if
+	// op.Created is in the future by the clock of the store.
 	Create(ctx context.Context, op *Operation) (*Operation, error)
 	Get(ctx context.Context, id string) (*Operation, error)
 

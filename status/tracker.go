@@ -410,7 +410,9 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	// Claims must be renewed until the last item has ended.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
-	loops.Go(func() { every(background, t.cfg.Beat, t.beat) })
+	loops.Go(func() {
+		every(background, t.cfg.Beat, func(ctx context.Context) { t.measure(t.beat(ctx)) })
+	})
 	// The first sweep may have a week's operations to delete.
 	loops.Go(func() {
 		t.sweep(dispatch)
@@ -459,8 +461,8 @@ func every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	}
 }
 
-// A pulse says for how long claims are taken. It is used by heartbeats only, but for
-// its lease.
+// A pulse says for how long claims are taken. The loop of heartbeats uses it; its lease
+// is for all.
 type pulse struct {
 	last  time.Time     // when the last heartbeat was over
 	late  time.Duration // by how much heartbeats have been late; it fades
@@ -485,10 +487,8 @@ func (t *Tracker) measure(ok bool) {
 // lease returns how long claims last.
 func (t *Tracker) lease() time.Duration { return time.Duration(t.pulse.lease.Load()) }
 
-// beat renews the claims of this process.
-func (t *Tracker) beat(ctx context.Context) {
-	ok := true
-	defer func() { t.measure(ok) }()
+// beat renews the claims of this process. It reports whether the store did so.
+func (t *Tracker) beat(ctx context.Context) bool {
 	progress := make(map[Ref]float64)
 	attempts := make(map[Ref]*attempt)
 	t.mu.Lock()
@@ -502,21 +502,21 @@ func (t *Tracker) beat(ctx context.Context) {
 	}
 	t.mu.Unlock()
 	if len(progress) == 0 {
-		return
+		return true
 	}
 	limited, cancel := context.WithTimeout(ctx, t.lease()/2) // there is time for another one
 	defer cancel()
 	stop, err := t.cfg.Store.Beat(limited, t.cfg.Worker, t.lease(), progress)
 	if err != nil {
-		ok = false
 		if ctx.Err() == nil {
 			t.cfg.Log.Error("claims cannot be renewed", "error", err)
 		}
-		return
+		return false
 	}
 	for _, ref := range stop {
 		attempts[ref].cancel(errRevoked)
 	}
+	return true
 }
 
 // begin registers an attempt. It fails if there is one already, whose claim must
@@ -624,7 +624,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 		case errors.Is(cause, errCancelled):
 			o = Outcome{Results: o.Results, Error: &Error{CodeCancelled, "the operation was cancelled"}}
 		default:
-			o = Outcome{Results: o.Results, Release: true}
+			o = Outcome{Results: o.Results, Release: true, Clean: o.Clean}
 		}
 	}
 	if o.Release && o.Waiting != "" {
@@ -814,11 +814,12 @@ func (t *Tracker) sweep(ctx context.Context) {
 // Sweep fails items that have waited too long, and deletes operations that have
 // been final for long enough. Run does so from time to time.
 func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
+	now := t.clock.Earliest() // a clock that is set forward ends nothing
 	if t.cfg.QueueTimeout > 0 {
-		expired, err = t.expire(ctx, t.clock.Earliest().Add(-t.cfg.QueueTimeout))
+		expired, err = t.expire(ctx, now.Add(-t.cfg.QueueTimeout))
 	}
 	if t.cfg.Retention > 0 {
-		n, err2 := t.cfg.Store.DeleteFinished(ctx, t.clock.Earliest().Add(-t.cfg.Retention))
+		n, err2 := t.cfg.Store.DeleteFinished(ctx, now.Add(-t.cfg.Retention))
 		deleted, err = n, errors.Join(err, err2)
 	}
 	return expired, deleted, err

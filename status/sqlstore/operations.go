@@ -105,7 +105,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		created = fresh
-		if err := insertItems(ctx, t, op); err != nil {
+		if err := insertItems(ctx, t, op, s.db.engine.now()); err != nil {
 			return err
 		}
 		return operationsPerDay.check(ctx, t, op.Owner, 1, op.Created, limit)
@@ -139,7 +139,9 @@ func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation,
 	return get(ctx, t, id)
 }
 
-func insertItems(ctx context.Context, t tx, op *status.Operation) error {
+func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time) error {
+	// The clock of the submitter may be ahead, or may have been set back since.
+	due := min(millis(op.Created), millis(now))
 	const chunk = 100 // SQLite and PostgreSQL limit the number of placeholders
 	for first := 0; first < len(op.Items); first += chunk {
 		items := op.Items[first:min(first+chunk, len(op.Items))]
@@ -150,7 +152,7 @@ func insertItems(ctx context.Context, t tx, op *status.Operation) error {
 				return err
 			}
 			args = append(args, op.ID, first+i, it.Queue, op.Owner, millis(op.Created), "queued", 0, 0,
-				millis(op.Created), 0.0, inputs)
+				due, 0.0, inputs)
 			t.issue(Lane{it.Queue, op.Owner})
 		}
 		if err := t.later(ctx, nil, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
@@ -188,12 +190,12 @@ func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, err
 	return op, err
 }
 
-const itemColumns = `queue, inputs, results, state, attempt, restarts, suspicions, token, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
+const itemColumns = `queue, inputs, results, state, attempt, restarts, suspicions, token, clean, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
 
 func scanItem(row scanner) (it status.Item, err error) {
 	var inputs, results, reason, failure sql.NullString
 	var since, started, finished sql.NullInt64
-	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Progress,
+	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Clean, &it.Progress,
 		&reason, &since, &failure, &started, &finished); err != nil {
 		return it, err
 	}
@@ -573,10 +575,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 		reason, since = sql.NullString{String: w.Reason, Valid: true}, millisOrNull(w.Since)
 	}
 	return t.change(ctx, status.ErrLost, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
-			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14
+			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14, clean = $15
 		WHERE operation = $8 AND idx = $9 AND state = $10 AND ($11 = 0 OR token = $11)`,
 		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token,
-		it.Suspicions, reason, since)
+		it.Suspicions, reason, since, it.Clean)
 }
 
 // settle counts items that have become final and brings the operation's state up

@@ -60,6 +60,7 @@ type itemData struct {
 	Restarts   int             `json:"restarts,omitempty"`
 	Suspicions int             `json:"suspicions,omitempty"`
 	Claims     int             `json:"claims,omitempty"`
+	Clean      int             `json:"-"`
 	Progress   float64         `json:"progress"`
 	Waiting    *status.Waiting `json:"-"` // not of a final item
 	Error      *status.Error   `json:"error,omitempty"`

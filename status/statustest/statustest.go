@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Finish/Rollup", finishRollup},
 		{"Finish/ErasesArgs", finishErasesArgs},
 		{"Finish/Retry", finishRetry},
+		{"Claim/ClockAhead", claimClockAhead},
 		{"Finish/Release", finishRelease},
 		{"Finish/Waiting", finishWaiting},
 		{"Cancel/Queued", cancelQueued},
@@ -774,6 +775,17 @@ func claimAfterLapse(t *testing.T, s *suite) {
 	s.equal("stored", s.finish(again, success).Items[0].Restarts, 2)
 }
 
+// claimClockAhead submits by a clock that is ahead of that of the store.
+func claimClockAhead(_ *testing.T, s *suite) {
+	op := s.make("alice", "pdf")
+	op.Created = time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
+	_, err := s.Create(s.ctx(), op)
+	s.noError(err)
+	s.equal("created", s.get(op.ID).Created.Equal(op.Created), true)
+	s.equal("pending", s.pending(status.PendingQuery{}), []status.Ref{{Operation: op.ID}})
+	s.finish(s.claim(op.ID, 0, "w", long), success)
+}
+
 func beatRenews(_ *testing.T, s *suite) {
 	// Had the lease not been renewed, the item could be claimed after its end.
 	for lease := 200 * time.Millisecond; ; lease *= 2 {
@@ -1051,13 +1063,18 @@ func finishRetry(t *testing.T, s *suite) {
 func finishRelease(_ *testing.T, s *suite) {
 	op := s.create("alice", "pdf")
 	c := s.claim(op.ID, 0, "w", long)
-	got := s.finish(c, status.Outcome{Release: true, Error: failure.Error, Results: success.Results})
+	s.equal("clean", c.Item.Clean, 0)
+	got := s.finish(c, status.Outcome{Release: true, Clean: true, Error: failure.Error, Results: success.Results})
 	s.equal("states", states(got), []status.State{status.Running, status.Queued})
 	s.equal("attempt", got.Items[0].Attempt, 0)
 	s.equal("number of results", len(got.Items[0].Results), 0)
 	again := s.reclaim(op.ID, 0, "v", long)
 	s.equal("attempt", again.Item.Attempt, 1)
 	s.equal("claims", again.Item.Claims, 2)
+	s.equal("clean", again.Item.Clean, 1)
+	s.finish(again, status.Outcome{Release: true})
+	again = s.reclaim(op.ID, 0, "v", long)
+	s.equal("clean", again.Item.Clean, 1)
 	s.equal("token has grown", again.Token > c.Token, true)
 	s.finish(again, success)
 }

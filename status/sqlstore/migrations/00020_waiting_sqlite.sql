@@ -6,6 +6,7 @@
 
 ALTER TABLE items ADD COLUMN restarts bigint NOT NULL DEFAULT 0;
 ALTER TABLE items ADD COLUMN suspicions bigint NOT NULL DEFAULT 0; -- attempts that the item itself may have ended
+ALTER TABLE items ADD COLUMN clean bigint NOT NULL DEFAULT 0;      -- token up to which no unrecorded results are left
 ALTER TABLE items ADD COLUMN waiting_reason text;                  -- NULL: it was not put off
 ALTER TABLE items ADD COLUMN waiting_ms bigint;                    -- since when
 

@@ -7,6 +7,7 @@
 ALTER TABLE items
     ADD COLUMN IF NOT EXISTS restarts bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS suspicions bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS clean bigint NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS waiting_reason text,
     ADD COLUMN IF NOT EXISTS waiting_ms bigint;
 
