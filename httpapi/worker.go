@@ -29,14 +29,17 @@ type worker struct{ *Service }
 func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
 	log := w.logOfItem(c)
-	clean := w.forget(ctx, c, c.Item.Clean+1, c.Token-1, log)
+	clean := c.Item.Clean
+	if w.forget(ctx, c, clean+1, c.Token-1, log) {
+		clean = c.Token - 1
+	}
 	if w.space.low() {
 		o := w.putOff(log, status.WaitDisk, errScratchFull)
 		o.Clean = clean
 		return o
 	}
 	defer w.space.watch()()
-	engine, results, err := w.run(ctx, c, log, progress)
+	engine, results, unsure, err := w.run(ctx, c, log, progress)
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
 		err = errNoSpace{err} // whatever the engine made of it
 	}
@@ -48,8 +51,11 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	for _, f := range results {
 		// What it had before it failed.
 		if err := w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			clean = false
+			unsure = true
 		}
+	}
+	if clean == c.Token-1 && !unsure {
+		clean = c.Token
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return status.Outcome{Release: true, Clean: clean} // the tracker knows why it was ended
@@ -234,10 +240,12 @@ func errorCode(err error) string {
 	return fileops.Code(err)
 }
 
-func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, err error) {
+// run does the work. It returns the results that it has registered, and whether there
+// may be one more.
+func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, unsure bool, err error) {
 	args, err := w.args(c.Op)
 	if err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
 	var (
 		inputs  []*fileops.File
@@ -248,18 +256,18 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	for _, in := range c.Item.Inputs {
 		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
-			return "", nil, &fileops.Failure{Kind: errInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
+			return "", nil, false, &fileops.Failure{Kind: errInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
 		}
 		if errors.Is(err, upload.ErrContentLost) {
-			return "", nil, &fileops.Failure{Kind: upload.ErrContentLost, Message: fmt.Sprintf("the service has lost the content of the input file %q; upload it again, or ask the operator of the service to restore it", in.Name), Err: err}
+			return "", nil, false, &fileops.Failure{Kind: upload.ErrContentLost, Message: fmt.Sprintf("the service has lost the content of the input file %q; upload it again, or ask the operator of the service to restore it", in.Name), Err: err}
 		}
 		if err != nil {
-			return "", nil, err
+			return "", nil, false, err
 		}
 		defer obj.Close()
 		f, err := dir.file(rec.Name, obj)
 		if err != nil {
-			return "", nil, err
+			return "", nil, false, err
 		}
 		inputs = append(inputs, f)
 		formats = append(formats, f.Format())
@@ -267,7 +275,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	action, params, err := w.matrix.Resolve(c.Op.Action, formats, args)
 	if err != nil {
 		// It was possible when the operation was accepted: an engine is gone.
-		return "", nil, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
+		return "", nil, false, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
 	}
 	engine = action.Spec().Engine
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
@@ -275,16 +283,19 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		rec, err := w.uploads.Add(ctx, upload.File{
 			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
-		if errors.Is(err, fs.ErrExist) {
+		switch {
+		case errors.Is(err, fs.ErrExist):
 			return errors.Join(errOvertaken, err)
-		}
-		if err == nil {
+		case err == nil:
 			results = append(results, statusFile(rec))
+		default:
+			unsure = true
 		}
 		return err
 	})
 	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.Limits.Output, Progress: progress}
-	return engine, results, r.Do(ctx, action, params, sink, inputs...)
+	err = r.Do(ctx, action, params, sink, inputs...)
+	return engine, results, unsure, err
 }
 
 func (s *Service) args(op *status.Operation) (fileops.Args, error) {

@@ -85,7 +85,7 @@ func TestStoreAway(t *testing.T) {
 		}
 	}
 	op, err := ops.Get(t.Context(), id)
-	if err != nil || op.State != status.Completed || op.Items[0].Attempt != 1 || op.Items[0].Claims != 4 {
+	if err != nil || op.State != status.Completed || op.Items[0].Attempt != 1 || op.Items[0].Claims != 4 || op.Items[0].Clean != 3 {
 		t.Errorf("%+v, %v", op, err)
 	}
 	if n := a.metric(t, `filewright_item_waits_total\{reason="storage_unavailable"\}`); n != 3 {

@@ -111,7 +111,7 @@ type Item struct {
 	Restarts   int       // number of times that its worker died, froze or lost the store
 	Suspicions int       // number of attempts whose outcome had Suspect set
 	Claims     int       // number of times it was claimed, for whatever reason
-	Clean      int       // number of the last claim whose outcome had Clean set; 0: none
+	Clean      int       // Outcome.Clean of its attempts, the highest
 	Progress   float64   // 0 to 1; never runs backwards
 	Waiting    *Waiting  // why its latest attempt was put off; nil if it was not, or the item is final
 	Error      *Error    // when Failed
@@ -251,9 +251,10 @@ type Outcome struct {
 	// that has waited for [Config.MaxWait] fails with CodeWaited.
 	Waiting string
 
-	// Clean says that neither this claim nor one before has left results that are not
-	// recorded. Claims after it that end without an outcome may have.
-	Clean bool
+	// Clean is the number of a claim: neither that nor one before has left results
+	// that are not recorded. Later ones may have, such as those that ended without an
+	// outcome.
+	Clean int
 
 	// Suspect says that the item itself may have ended what worked on it. After two
 	// such attempts a tracker runs it alone.
@@ -268,9 +269,7 @@ func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due t
 	it.Results, it.Error = nil, nil
 	before := it.Waiting
 	it.Waiting = nil
-	if o.Clean {
-		it.Clean = it.Claims
-	}
+	it.Clean = max(it.Clean, o.Clean)
 	if o.Suspect {
 		it.Suspicions++
 	}

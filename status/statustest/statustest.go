@@ -1064,7 +1064,7 @@ func finishRelease(_ *testing.T, s *suite) {
 	op := s.create("alice", "pdf")
 	c := s.claim(op.ID, 0, "w", long)
 	s.equal("clean", c.Item.Clean, 0)
-	got := s.finish(c, status.Outcome{Release: true, Clean: true, Error: failure.Error, Results: success.Results})
+	got := s.finish(c, status.Outcome{Release: true, Clean: c.Token, Error: failure.Error, Results: success.Results})
 	s.equal("states", states(got), []status.State{status.Running, status.Queued})
 	s.equal("attempt", got.Items[0].Attempt, 0)
 	s.equal("number of results", len(got.Items[0].Results), 0)
