@@ -336,10 +336,24 @@ func (s *Files) expired(ctx context.Context, t time.Time, expires int64, key str
 
 // OpenSessions implements [upload.Store].
 func (s *Files) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error] {
+	return s.byKey(ctx, `state = 'open' AND `)
+}
+
+// All implements [upload.Store].
+func (s *Files) All(ctx context.Context) iter.Seq2[*upload.File, error] { return s.byKey(ctx, "") }
+
+// byKey yields the files that satisfy a condition, in the order of their keys. It
+// reads them in pages.
+func (s *Files) byKey(ctx context.Context, condition string) iter.Seq2[*upload.File, error] {
 	return func(yield func(*upload.File, error) bool) {
-		const n = 100
+		const n = 1000
 		for key := ""; ; {
-			page, err := s.open(ctx, key, n)
+			var page []*upload.File
+			err := s.db.each(ctx, func(row scanner) error {
+				f, err := scanFile(row)
+				page = append(page, f)
+				return err
+			}, `SELECT `+fileColumns+` FROM files WHERE `+condition+`file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -355,16 +369,6 @@ func (s *Files) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error]
 			}
 		}
 	}
-}
-
-// open returns the first n open sessions after a key.
-func (s *Files) open(ctx context.Context, key string, n int) (page []*upload.File, err error) {
-	err = s.db.each(ctx, func(row scanner) error {
-		f, err := scanFile(row)
-		page = append(page, f)
-		return err
-	}, `SELECT `+fileColumns+` FROM files WHERE state = 'open' AND file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
-	return page, err
 }
 
 // NewestReady implements [upload.Store]. It reads all file records.
@@ -403,34 +407,6 @@ func (s *Files) ReplaceIdentity(ctx context.Context, old, by string) (string, er
 		return t.row(ctx, `SELECT value FROM settings WHERE name = $1`, identitySetting).Scan(&now)
 	})
 	return string(now), err
-}
-
-// All implements [upload.Store].
-func (s *Files) All(ctx context.Context) iter.Seq2[*upload.File, error] {
-	return func(yield func(*upload.File, error) bool) {
-		const n = 1000
-		for key := ""; ; {
-			var page []*upload.File
-			err := s.db.each(ctx, func(row scanner) error {
-				f, err := scanFile(row)
-				page = append(page, f)
-				return err
-			}, `SELECT `+fileColumns+` FROM files WHERE file_key > $1 ORDER BY file_key LIMIT $2`, key, n)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, f := range page {
-				if !yield(f, nil) {
-					return
-				}
-				key = f.Key
-			}
-			if len(page) < n {
-				return
-			}
-		}
-	}
 }
 
 // Count returns the number of records.
