@@ -503,7 +503,7 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		fmt.Fprintf(&b, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
 	}
 	secrets := &b
-	if !isTerminal(c.out) { // what is no terminal is a log, which others read
+	if !isTerminal(c.out) && !isPipe(c.out) { // it is a log, which others read
 		secrets = new(strings.Builder)
 	}
 	if first.name != "" {
@@ -529,6 +529,17 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		}
 	}
 	io.WriteString(c.out, b.String())
+}
+
+// isPipe reports whether w is a pipe to another program, such as the one that started
+// this one or the runtime of a container.
+func isPipe(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&fs.ModeNamedPipe != 0
 }
 
 // firstStartName is the file in the data directory for what the first start gives out.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -8,7 +9,7 @@ import (
 	"testing"
 )
 
-// What the first start gives out never goes to a log, but to a file that only the user
+// What the first start gives out does not go to a log, but to a file that only the user
 // of the server can read.
 func TestFirstStartSecrets(t *testing.T) {
 	t.Parallel()
@@ -55,6 +56,34 @@ func TestFirstStartSecrets(t *testing.T) {
 	a.welcome(&cli{out: &out}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", ""})
 	if text := out.String(); strings.Contains(text, "the-password") || !strings.Contains(text, "refserver accounts password admin") {
 		t.Errorf("with a file that cannot be written: %q", text)
+	}
+}
+
+// A pipe gets the secrets, a regular file does not.
+func TestFirstStartOutput(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a := &app{dataDir: t.TempDir()}
+	a.welcome(&cli{out: w}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if _, made := os.Stat(filepath.Join(a.dataDir, firstStartName)); err != nil || made == nil || !strings.Contains(string(text), "once: fw_the_key") {
+		t.Errorf("a pipe got %q, %v", text, err)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	a.welcome(&cli{out: log}, "http://127.0.0.1:1", true, firstStart{"admin", "the-password", "fw_the_key"})
+	if text, err := os.ReadFile(log.Name()); err != nil || strings.Contains(string(text), "fw_the_key") || !strings.Contains(string(text), firstStartName) {
+		t.Errorf("a log file got %q, %v", text, err)
 	}
 }
 

@@ -166,16 +166,6 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 		return nil, fmt.Errorf("not ready: %s%s", s.out, s.err)
 	}
 	s.banner = s.out.String()
-	secrets := filepath.Join(dir, "first-start.txt")
-	if text, err := os.ReadFile(secrets); err == nil {
-		if strings.Contains(s.banner, "shown only this once") {
-			return nil, fmt.Errorf("secrets are in the output, which is no terminal: %s", s.banner)
-		}
-		s.banner += string(text)
-		if err := os.Remove(secrets); err != nil {
-			return nil, err
-		}
-	}
 	if m := keyLine.FindStringSubmatch(s.banner); m != nil {
 		s.key = m[1]
 	}
