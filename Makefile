@@ -35,12 +35,16 @@ fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
 
 ## soak: send SOAK_ITEMS good, broken and hostile files (default 20000) to a server, which must be as before then;
-## then do with every hostile and demanding file all that is offered for it, and watch the memory of the server
+## then do with every hostile and demanding file all that is offered for it, and watch the memory of the server;
+## then kill the server SOAK_KILLS times (default 1000) under load, and a third as often while engines work
 SOAK_ITEMS ?= 20000
+SOAK_KILLS ?= 1000
 soak:
 	@scripts/setup.sh test
 	$(GO) test -count=1 -v -timeout 12h -run '^TestSoak$$' ./internal/e2e -items $(SOAK_ITEMS)
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestHostileFiles|TestBombs|TestServerMemory)' ./internal/e2e -every-deed
+	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
+		-kills $(SOAK_KILLS) -engine-kills $$(($(SOAK_KILLS) / 3)) -takeovers 10
 
 ## matrix: only the part of "make test" that runs everything that is listed and judges the results
 matrix:

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -35,6 +36,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
+var killsFlag = flag.Int("kills", 130, "how often the server of TestNothingIsLost is ended")
+
 // binary is refserver, built without the race detector whatever the tests are:
 // it is to start quickly, and other tests look for races.
 var binary string
@@ -58,6 +61,7 @@ func TestMain(m *testing.M) {
 // the same port; or, for customers, several such places.
 type host struct {
 	dir, addr string
+	engines   bool // servers have external engines
 	flags     []string
 	env       []string // beside that of the test
 	key       string
@@ -111,9 +115,10 @@ type run struct {
 
 func (h *host) start(t *testing.T) *run {
 	t.Helper()
-	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"),
-		"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none",
-		"--log-level", "warn"}
+	args := []string{"serve", "--listen", h.addr, "--data-dir", h.dir, "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"), "--log-level", "warn"}
+	if !h.engines {
+		args = append(args, "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
+	}
 	r := &run{cmd: exec.Command(binary, append(args, h.flags...)...), ready: make(chan struct{}), ended: make(chan struct{}), err: new(bytes.Buffer)}
 	r.cmd.Stderr = r.err
 	r.cmd.Env = append(os.Environ(), h.env...)
@@ -721,7 +726,7 @@ func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--drain", "200ms")
 	customers := h.crew(t, 4, 0)
-	r := harass(t, h, 130, 1, customers)
+	r := harass(t, h, *killsFlag, 1, customers)
 
 	found := audit(t, h, customers)
 	if found.uploads < 50 || found.operations < 50 || found.removed == 0 || found.cancelled == 0 || h.stopped == 0 || h.early == 0 {
