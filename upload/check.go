@@ -70,7 +70,8 @@ type CheckOptions struct {
 	Repair bool
 
 	// Grace is the age from which content without a record is a difference: before,
-	// its record may be on its way. 0 means Options.Grace.
+	// its record may be on its way. The check waits for younger content if Grace is a
+	// minute or less, else it counts it as Recent. 0 means Options.Grace.
 	Grace time.Duration
 
 	// Progress, if not nil, is called after each step with the counts so far.
@@ -84,6 +85,9 @@ type CheckOptions struct {
 const (
 	// maxSuspects is how many contents wait for their second look.
 	maxSuspects = 50_000
+
+	// mostGrace is the longest Grace that a check waits for.
+	mostGrace = time.Minute
 
 	// clockSkew is by how much the clocks of servers may differ: a file that expires
 	// within it may be gone already.
@@ -121,6 +125,7 @@ type checker struct {
 	counts   CheckCounts
 	suspects []blob.Info // contents of which there was no record
 	noticed  time.Time   // when the last of them was seen
+	young    bool        // one of them is younger than Grace
 	buf      []byte      // for reading contents
 }
 
@@ -280,8 +285,11 @@ func (c *checker) ifReady(ctx context.Context, d Difference) error {
 // suspect remembers content without a record.
 func (c *checker) suspect(ctx context.Context, i blob.Info) error {
 	if !c.old(i) {
-		c.counts.Recent++
-		return nil
+		if c.o.Grace > mostGrace {
+			c.counts.Recent++
+			return nil
+		}
+		c.young = true
 	}
 	c.suspects, c.noticed = append(c.suspects, i), time.Now()
 	if len(c.suspects) < maxSuspects {
@@ -293,12 +301,12 @@ func (c *checker) suspect(ctx context.Context, i blob.Info) error {
 // old reports whether content is so old that there should be a record.
 func (c *checker) old(i blob.Info) bool { return i.ModTime.Before(c.now().Add(-c.o.Grace)) }
 
-// wait lets the deletions finish that ran when something was noticed.
-func (c *checker) wait(ctx context.Context, noticed time.Time) error {
+// wait waits until something was noticed for so long.
+func (c *checker) wait(ctx context.Context, noticed time.Time, pause time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(c.o.secondLook - time.Since(noticed)):
+	case <-time.After(pause - time.Since(noticed)):
 		return nil
 	}
 }
@@ -308,7 +316,11 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 	if len(c.suspects) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, c.noticed); err != nil {
+	pause := c.o.secondLook
+	if c.young {
+		pause = max(pause, c.o.Grace)
+	}
+	if err := c.wait(ctx, c.noticed, pause); err != nil {
 		return err
 	}
 	for _, i := range c.suspects {
@@ -321,11 +333,15 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 			continue
 		}
 		i, err = blob.Stat(ctx, c.blobs, i.Key)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !c.old(i) {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("look at content: %w", err)
+		}
+		if !c.old(i) { // written anew, or by a clock that is ahead
+			c.counts.Recent++
+			continue
 		}
 		d := Difference{Kind: DifferenceOrphan, Key: key, Object: i.Key, Size: i.Size, Time: i.ModTime}
 		if c.o.Repair {
@@ -340,7 +356,7 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 			return err
 		}
 	}
-	c.suspects = c.suspects[:0]
+	c.suspects, c.young = c.suspects[:0], false
 	return nil
 }
 
@@ -501,7 +517,7 @@ func (c *checker) uploads(ctx context.Context) error {
 	if len(lacking)+len(left)+len(leftAreas) == 0 {
 		return nil
 	}
-	if err := c.wait(ctx, time.Now()); err != nil {
+	if err := c.wait(ctx, time.Now(), c.o.secondLook); err != nil {
 		return err
 	}
 	if areas, err = c.areas(ctx); err != nil {

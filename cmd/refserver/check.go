@@ -26,7 +26,7 @@ const uncheckedCode = 3
 func check(ctx context.Context, c *cli, args []string) error {
 	var cfg serverConfig
 	var asJSON bool
-	o := upload.CheckOptions{Grace: 24 * time.Hour}
+	o := upload.CheckOptions{Grace: 10 * time.Second}
 	f := c.flags("check", "", `Compares the records of the database with the files, in both directions, also
 while the server runs. It needs the same --data-dir, --database-url and --blob-url.
 The exit code is 0 if there is no difference, 1 if there are differences that were
@@ -37,7 +37,7 @@ not repaired, 2 for a wrong command line, and 3 if not everything could be check
 	f.BoolVar(&o.Repair, "repair", false, "restore files from quarantine whose record is there again, move files without a record to quarantine, and remove parts of uploads that are not open")
 	f.BoolVar(&o.Deep, "deep", false, "read every file, and compare the checksums of uploads")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.DurationVar(&o.Grace, "grace", o.Grace, "`age` from which a file without a record is a difference; longer than the longest upload")
+	f.DurationVar(&o.Grace, "grace", o.Grace, "`age` from which a file without a record is a difference, because its record may be on its way; up to a minute the check waits for it")
 	if err := c.parse(f, args, 0, 0); err != nil {
 		return err
 	}
