@@ -291,8 +291,11 @@ func TestFrozen(t *testing.T) {
 	if n := c.number(`SELECT count(*) FROM files WHERE task = $1`, task); n != 1 {
 		t.Errorf("%d results, want 1", n)
 	}
-	if n := c.number(`SELECT max(attempt) FROM items`); n != 2 {
+	if n := c.number(`SELECT max(token) FROM items`); n != 2 {
 		t.Errorf("the work was begun %d times, want twice", n)
+	}
+	if attempts, restarts := c.number(`SELECT max(attempt) FROM items`), c.number(`SELECT max(restarts) FROM items`); attempts != 1 || restarts != 1 {
+		t.Errorf("%d attempts and %d restarts, want one of each: a worker that freezes is not the fault of the file", attempts, restarts)
 	}
 
 	task = api.begin(t, "compress", nil, long)

@@ -240,7 +240,7 @@ func judgePDF(t *testing.T, p string, c content) {
 	}
 	if c.picture || c.w > 0 {
 		out := filepath.Join(t.TempDir(), "p")
-		tool(t, "pdftoppm", "-r", "40", "-png", p, out)
+		tool(t, "pdftoppm", "-r", "50", "-png", p, out)
 		pages, _ := filepath.Glob(out + "*.png")
 		var drawn []*image.NRGBA
 		for _, p := range pages {
