@@ -142,7 +142,7 @@ type Limits struct {
 	QueueTime   time.Duration // waiting of one item; 24 hours
 	MaxAttempts int           // of one item that fail because its engine died or something went wrong; 3
 	MaxRestarts int           // of one item because the process that worked on it died; 1000
-	MaxWait     time.Duration // of one item for storage, database, disk space or an engine; 24 hours, negative: for ever
+	MaxWait     time.Duration // longest wait of an item for storage, database, disk space or an engine; 24 hours, negative: no limit
 	Drain       time.Duration // time for running items when stopping; 30 seconds
 	LongPoll    time.Duration // longest wait of a status request; 60 seconds
 

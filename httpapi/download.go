@@ -81,8 +81,8 @@ func (s *Service) embedding(h http.Header) {
 	}
 }
 
-// redirect sends who asks for a file to where the store has it, or answers why it
-// cannot. It returns false if the store has no links.
+// redirect answers a download with a redirect to the store, or with the reason why that
+// is not possible. It returns false if the store has no links.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
 	f, link, err := s.uploads.Link(r.Context(), owner, f.Key, blob.LinkOptions{
 		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),

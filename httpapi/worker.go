@@ -123,7 +123,7 @@ func waitReason(err error) string {
 			return d.reason
 		}
 	}
-	// An engine that read a file tells what is wrong with the file.
+	// Any other code describes the file: the engine was there and read it.
 	switch fileops.Code(err) {
 	case "internal_error", "engine_failed", "engine_unavailable":
 	default:

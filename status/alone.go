@@ -50,7 +50,7 @@ func (g *gate) wait(done <-chan struct{}) (ended bool) {
 	}
 }
 
-// signal tells of a change. g.mu is held.
+// signal wakes all that wait for a change. g.mu is held.
 func (g *gate) signal() {
 	if g.changed != nil {
 		close(g.changed)

@@ -16,7 +16,7 @@ import (
 )
 
 // backup copies a data directory while a server uses it.
-func backup(ctx context.Context, c *cli, args []string) (err error) {
+func backup(ctx context.Context, c *cli, args []string) error {
 	var dir string
 	f := c.flags("backup", " DIR", `Copies the data directory to DIR, also while the server runs: everything that
 was acknowledged before the command began is in the copy, but for uploads that
@@ -26,37 +26,39 @@ what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
 	if err := c.parse(f, args, 1, 1); err != nil {
 		return err
 	}
-	to := f.Arg(0)
-	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
-		return fmt.Errorf("%s is not a data directory: %w", dir, err)
-	}
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
 	began := time.Now()
-	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, databaseName)})
-	if err != nil {
-		return err
+	return database{dir: dir}.use(ctx, func(db *sqlstore.DB) error {
+		done, err := backupAll(ctx, db, dir, f.Arg(0))
+		if err != nil {
+			return err
+		}
+		if err := db.NoteBackup(ctx, began); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out, done)
+		return nil
+	})
+}
+
+// backupAll copies the database and the files of a data directory. done says what was
+// copied, for people.
+func backupAll(ctx context.Context, db *sqlstore.DB, dir, to string) (done string, err error) {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return "", err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := backupDatabase(ctx, db, to); err != nil {
-		return err
+		return "", err
 	}
 	// The content comes last: what the copy of the database knows is there
 	// now, unless it was deleted meanwhile.
 	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(c.out, "Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.\n", to)
-		return db.NoteBackup(ctx, began)
+		return fmt.Sprintf("Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.", to), nil
 	}
 	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := db.NoteBackup(ctx, began); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "Backed up to %s: %d files copied (%.1f MB), %d there already, %d removed.\n", to, copied, float64(bytes)/1e6, kept, removed)
-	return nil
+	return fmt.Sprintf("Backed up to %s: %d files copied (%.1f MB), %d there already, %d removed.", to, copied, float64(bytes)/1e6, kept, removed), nil
 }
 
 func backupDatabase(ctx context.Context, db *sqlstore.DB, to string) error {

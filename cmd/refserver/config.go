@@ -205,7 +205,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 	})
 	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is started before it fails, if its engine dies or something goes wrong; `number`")
 	fs.IntVar(&s.api.Limits.MaxRestarts, "max-restarts", 1000, "how often work on a file is started again because the server was killed, before it fails; `number`")
-	fs.DurationVar(&s.api.Limits.MaxWait, "max-wait", 24*time.Hour, "longest `time` that a file waits for storage, database, disk space or an engine that is not available; negative: for ever")
+	fs.DurationVar(&s.api.Limits.MaxWait, "max-wait", 24*time.Hour, "longest `time` that a file waits for the storage, the database, disk space or an engine; negative: no limit")
 	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
 	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
 	fs.DurationVar(&s.api.Retention.Sessions, "session-ttl", 24*time.Hour, "`lifetime` of uploads that are begun and not completed")

@@ -27,7 +27,7 @@ func busy(t *testing.T, each int) {
 }
 
 // A program may take any time by the clock on a busy host, as long as it works for less than
-// the limit. One that works for ever ends, and so does one that hangs.
+// the limit. A program that never stops working is killed, and so is one that hangs.
 func TestRunWithin(t *testing.T) {
 	tooLong := errors.New("too long")
 	p := find(t, sandbox(t), "/usr/bin/python3")

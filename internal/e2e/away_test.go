@@ -27,14 +27,7 @@ var noEngines = []string{"--ffmpeg", "none", "--soffice", "none", "--chromium", 
 func TestDependenciesAway(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Own(t)
-	s3, err := s3test.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s3.Close() })
-	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
+	s3 := s3test.Own(t, "files")
 	database := pg.Database(t)
 	s := start(t, t.TempDir(), append([]string{"--database-url", database, "--rate", "0", "--max-attempts", "1",
 		"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.Endpoint), s3test.Region)}, noEngines...)...)
@@ -216,14 +209,7 @@ func TestDependenciesAway(t *testing.T) {
 // operations run: they wait, their status says so, and all are completed.
 func TestBucketAway(t *testing.T) {
 	t.Parallel()
-	s3, err := s3test.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s3.Close() })
-	if err := s3.MakeBucket(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
+	s3 := s3test.Own(t, "files")
 	dir := t.TempDir()
 	s := start(t, dir, append([]string{"--max-attempts", "1", "--concurrency", "data=2",
 		"--blob-url", fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=true", url.QueryEscape(s3.Endpoint), s3test.Region)}, noEngines...)...)

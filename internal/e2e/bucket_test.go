@@ -220,14 +220,7 @@ func TestBucketPrivate(t *testing.T) {
 // While the bucket does not answer, clients are told so; then it goes on.
 func TestBucketDies(t *testing.T) {
 	t.Parallel()
-	srv, err := s3test.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { srv.Close() })
-	if err := srv.MakeBucket(t.Context(), bucket); err != nil {
-		t.Fatal(err)
-	}
+	srv := s3test.Own(t, bucket)
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--max-attempts", "20",
 		"--blob-url", fmt.Sprintf("s3://%s?endpoint=%s&region=%s&private=true", bucket, url.QueryEscape(srv.Endpoint), s3test.Region))
 	data := random(300_000)

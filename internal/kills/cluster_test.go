@@ -185,14 +185,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	t.Run("bucket", func(t *testing.T) {
 		t.Parallel()
-		s3, err := s3test.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s3.Close() })
-		if err := s3.MakeBucket(t.Context(), "files"); err != nil {
-			t.Fatal(err)
-		}
+		s3 := s3test.Own(t, "files")
 		testCluster(t, &cluster{s3: s3})
 	})
 	t.Run("directory", func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -60,6 +61,21 @@ var program = sync.OnceValues(func() (string, error) {
 	}
 	return strings.TrimSpace(string(path)), nil
 })
+
+// Own returns a server with a bucket for one test, which may stop it. It is closed when
+// the test ends.
+func Own(t testing.TB, bucket string) *Server {
+	t.Helper()
+	s, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.MakeBucket(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // New starts a server. It must be closed.
 func New() (*Server, error) {

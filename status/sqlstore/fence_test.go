@@ -120,16 +120,24 @@ func (d *deathbed) hand(client, server net.Conn) {
 	d.answer(client, server)
 }
 
-// answer hands on what the server says: messages of a byte for their type, a length
-// that counts itself, and content.
+// readMessage reads one message of a PostgreSQL server: a byte for its type, a length
+// that counts itself, and the body.
+// https://www.postgresql.org/docs/15/protocol-message-formats.html
+func readMessage(server io.Reader) (head, body []byte, err error) {
+	head = make([]byte, 5)
+	if _, err := io.ReadFull(server, head); err != nil {
+		return nil, nil, err
+	}
+	body = make([]byte, binary.BigEndian.Uint32(head[1:])-4)
+	_, err = io.ReadFull(server, body)
+	return head, body, err
+}
+
+// answer hands on what the server says.
 func (d *deathbed) answer(client io.Writer, server io.Reader) {
 	for {
-		head := make([]byte, 5)
-		if _, err := io.ReadFull(server, head); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
-		if _, err := io.ReadFull(server, body); err != nil {
+		head, body, err := readMessage(server)
+		if err != nil {
 			return
 		}
 		how := d.armed.Load()

@@ -3,7 +3,6 @@ package sqlstore_test
 import (
 	"bytes"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,7 +40,7 @@ type node struct {
 	Inner   []node  `json:"Plans"`
 }
 
-// read returns how many rows n and what is in it read from tables.
+// read returns the number of rows that n and its inner nodes read from tables.
 func (n *node) read() (rows float64) {
 	if n.Table != "" {
 		rows = (n.Rows + n.Removed) * n.Loops
@@ -59,15 +58,10 @@ type plans struct {
 }
 
 // watch copies what a server sends and keeps the plans in its notices.
-// https://www.postgresql.org/docs/15/protocol-message-formats.html
 func (p *plans) watch(client io.Writer, server io.Reader) {
 	for {
-		head := make([]byte, 5)
-		if _, err := io.ReadFull(server, head); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
-		if _, err := io.ReadFull(server, body); err != nil {
+		head, body, err := readMessage(server)
+		if err != nil {
 			return
 		}
 		if head[0] == 'N' {

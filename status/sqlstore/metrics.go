@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A meter measures what is asked of a database.
+// A meter measures reads and writes of a database.
 type meter struct {
 	seconds *prometheus.HistogramVec
 	errors  *prometheus.CounterVec
