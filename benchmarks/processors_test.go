@@ -46,7 +46,7 @@ var benches = []bench{
 	{"docx-odt", "convert", convert("odt"), one((*inputs.Set).DOCX)},
 	{"md-docx", "convert", convert("docx"), markdown},
 	{"md-pdf", "convert", convert("pdf"), markdown},
-	// renderops, and by way of it
+	// pdfread, and by way of it
 	{"pdf-png", "convert", convert("png", "dpi", 150), one((*inputs.Set).PDF)},
 	{"pdf-jpg", "convert", convert("jpg", "dpi", 150), one((*inputs.Set).PDF)},
 	{"pdf-txt", "convert", convert("txt"), one((*inputs.Set).PDF)},

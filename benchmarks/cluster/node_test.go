@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/riverqueue"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // nodeCommand is the argument that makes a process a node.

@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/riverqueue"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // itemsPerOperation is what the operations of these benchmarks have.

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // accounts lists and changes accounts. It works while the server runs.

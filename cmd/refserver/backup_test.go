@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // Files that are in a bucket are not in the data directory, and backup says so.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 func action(name, engine, family string, params ...fileops.Param) fileops.Action {

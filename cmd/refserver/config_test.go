@@ -14,7 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, string, error) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // keys creates, lists and revokes API keys. It works while the server runs.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/delimited"
 )
 
 // dialect returns the separator of a text, comma if that is not 0, and a reader of

@@ -63,8 +63,8 @@ import (
 	"io"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/delimited"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 // chunk is how many bytes are read at once.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // A ForkServer is a process of a program that waits, with all its libraries loaded and

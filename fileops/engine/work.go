@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // Work returns a meter for the process and all that it starts.

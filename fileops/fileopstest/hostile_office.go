@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/compound"
+	"github.com/filewright/filewright/internal/compound"
 )
 
 // hostileOffice returns documents, sheets and slides that link to t in the ways that

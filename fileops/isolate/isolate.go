@@ -32,7 +32,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // Options configure [New]. The zero value is usable.

@@ -12,9 +12,9 @@ import (
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 // A filter is what LibreOffice calls the code for a format.

@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/compound"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/compound"
 )
 
 // errMaybeProtected tells that a workbook is encrypted, but perhaps with the

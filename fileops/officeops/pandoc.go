@@ -18,9 +18,9 @@ import (
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 // pandocIn and pandocOut are pandoc's names of formats. Markdown is that of

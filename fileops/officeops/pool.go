@@ -11,7 +11,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // A request is one conversion by LibreOffice. Its JSON form is read by

@@ -23,7 +23,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 //go:embed worker.py

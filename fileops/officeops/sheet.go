@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
-	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/delimited"
 )
 
 // Limits of the sheets of LibreOffice and Excel, and of those of Excel 97.

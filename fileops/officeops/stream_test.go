@@ -12,8 +12,8 @@ import (
 	"unicode"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 func textOfBytes(t testing.TB, b []byte) *charset.Text {

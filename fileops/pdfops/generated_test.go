@@ -16,7 +16,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
-	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/pdfread"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/sfnt"
 )
@@ -357,7 +357,7 @@ func generated(t testing.TB, seed uint64) []byte {
 }
 
 // A pdfium is what looks at results in the service; the test looks with poppler.
-type pdfium struct{ engine *renderops.Engine }
+type pdfium struct{ engine *pdfread.Engine }
 
 // Views implements pdfops.Renderer.
 func (p pdfium) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
@@ -374,7 +374,7 @@ func (p pdfium) Views(ctx context.Context, pdf []byte, pages []int, dpi float64)
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	const documents = 100
-	eye, err := renderops.New(t.Context(), renderops.Options{})
+	eye, err := pdfread.New(t.Context(), pdfread.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
-	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
-	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/pdfread"
 	"github.com/filewright/filewright/fileops/webops"
 )
 
@@ -87,7 +87,7 @@ func (l Limits) office(o officeops.Options) officeops.Options {
 	return o
 }
 
-func (l Limits) render(o renderops.Options) renderops.Options {
+func (l Limits) render(o pdfread.Options) pdfread.Options {
 	o.MaxPixels, o.MaxPages = l.Pixels, l.Pages
 	return o
 }
@@ -113,6 +113,6 @@ func (l Limits) archives() *archiveops.Limits {
 	return &archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
 }
 
-func (l Limits) packages() *packageops.Limits {
-	return &packageops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+func (l Limits) packages() *documentops.Limits {
+	return &documentops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/ocrops"
-	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/pdfread"
 )
 
 func (p *prober) findOCR(ctx context.Context) {
@@ -27,22 +27,22 @@ func (p *prober) reportOCR() Engine {
 	return e
 }
 
-// A recognizer lets package renderops read scanned pages with package ocrops.
+// A recognizer lets package pdfread read scanned pages with package ocrops.
 type recognizer struct{ ocr *ocrops.Engine }
 
-// Language implements renderops.Recognizer.
+// Language implements pdfread.Recognizer.
 func (r recognizer) Language() fileops.Param { return ocrops.LanguageParam(r.ocr.Languages()) }
 
-// Recognize implements renderops.Recognizer.
-func (r recognizer) Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*renderops.Recognized, error) {
+// Recognize implements pdfread.Recognizer.
+func (r recognizer) Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*pdfread.Recognized, error) {
 	page, err := r.ocr.Recognize(ctx, img, dpi, language)
 	if err != nil {
 		return nil, err
 	}
-	out := &renderops.Recognized{Turn: page.Turn}
+	out := &pdfread.Recognized{Turn: page.Turn}
 	for _, l := range page.Lines {
 		for _, w := range l.Words {
-			out.Words = append(out.Words, renderops.RecognizedWord{
+			out.Words = append(out.Words, pdfread.RecognizedWord{
 				Text: w.Text, Left: w.Left, Top: w.Top, Right: w.Right, Bottom: w.Bottom, Base: l.Base, Size: l.Size,
 			})
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/imageops"
 	"github.com/filewright/filewright/fileops/isolate"
 	"github.com/filewright/filewright/fileops/ocrops"
-	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
-	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/pdfread"
 )
 
 // The actions that read files in this process, by the keys under which they are
@@ -55,9 +55,9 @@ func (p *prober) own() map[string]fileops.Action {
 		archivesLock: archiveops.Lock(archives), archivesUnlock: archiveops.Unlock(archives), archivesReset: archiveops.ResetPassword(archives),
 		pdfFromImages: tools.FromImages(), pdfOfImages: tools.ImagesToPDF(), pdfCompress: tools.Compress(),
 		pdfLock: tools.Lock(), pdfUnlock: tools.Unlock(), pdfReset: tools.ResetPassword(), pdfMerge: tools.Merge(),
-		packagesLock: packageops.Lock(packages), packagesUnlock: packageops.Unlock(packages), packagesReset: packageops.ResetPassword(packages),
+		packagesLock: documentops.Lock(packages), packagesUnlock: documentops.Unlock(packages), packagesReset: documentops.ResetPassword(packages),
 	}
-	var pictures packageops.PictureCodec
+	var pictures documentops.PictureCodec
 	if p.images != nil {
 		pictures = reducer{p.images}
 		m[imagesConvert], m[imagesCompress] = p.images.Convert(), p.images.Compress()
@@ -65,7 +65,7 @@ func (p *prober) own() map[string]fileops.Action {
 	if p.render != nil {
 		m[pagesConvert] = p.render.Convert()
 	}
-	m[packagesCompress] = packageops.Compress(pictures, packages)
+	m[packagesCompress] = documentops.Compress(pictures, packages)
 	return m
 }
 
@@ -161,7 +161,7 @@ func Main() {
 		}
 		p.images, p.imagesErr = imageops.New(r.Limits.images(imageops.Options{Probed: r.Probed}))
 		if r.Cache != "" {
-			o := r.Limits.render(renderops.Options{CacheDir: r.Cache})
+			o := r.Limits.render(pdfread.Options{CacheDir: r.Cache})
 			if p.images != nil {
 				o.Encoder = encoder{p.images}
 			}
@@ -170,7 +170,7 @@ func Main() {
 					o.Recognizer = recognizer{p.ocr}
 				}
 			}
-			p.render, p.renderErr = renderops.New(ctx, o)
+			p.render, p.renderErr = pdfread.New(ctx, o)
 		}
 		return p.own(), nil
 	})

@@ -1,7 +1,7 @@
 // Package standard collects the actions of this module that work on this host.
 //
 // Importing it links every engine binding. Programs that need only some import
-// pdfops, imageops, mediaops, officeops, renderops or archiveops instead.
+// pdfops, imageops, mediaops, officeops, pdfread or archiveops instead.
 //
 //	set := standard.Probe(ctx, nil)
 //	defer set.Close()
@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
@@ -30,9 +31,8 @@ import (
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
-	"github.com/filewright/filewright/fileops/packageops"
 	"github.com/filewright/filewright/fileops/pdfops"
-	"github.com/filewright/filewright/fileops/renderops"
+	"github.com/filewright/filewright/fileops/pdfread"
 	"github.com/filewright/filewright/fileops/webops"
 )
 
@@ -53,7 +53,7 @@ type Options struct {
 	// read another one; each then takes about a second of processor time more.
 	OfficeDocuments int
 
-	CacheDir string       // for compiled machine code, see renderops.Options; "" means none
+	CacheDir string       // for compiled machine code, see pdfread.Options; "" means none
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
 
@@ -186,7 +186,7 @@ type prober struct {
 	images  *imageops.Engine
 	media   *mediaops.Engine
 	office  *officeops.Engine
-	render  *renderops.Engine
+	render  *pdfread.Engine
 	web     *webops.Engine
 	qpdf    *engine.Program
 	ocr     *ocrops.Engine
@@ -246,17 +246,17 @@ func (p *prober) findQPDF(ctx context.Context) {
 }
 
 func (p *prober) findRenderer(ctx context.Context) {
-	o := p.opts.Limits.render(renderops.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log})
+	o := p.opts.Limits.render(pdfread.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log})
 	if p.images != nil {
 		o.Encoder = encoder{p.images}
 	}
 	if p.ocr != nil {
 		o.Recognizer = recognizer{p.ocr}
 	}
-	p.render, p.renderErr = renderops.New(ctx, o)
+	p.render, p.renderErr = pdfread.New(ctx, o)
 }
 
-// An encoder lets package renderops write with package imageops.
+// An encoder lets package pdfread write with package imageops.
 type encoder struct{ *imageops.Engine }
 
 // Formats lists what is worth offering for a page.
@@ -286,17 +286,17 @@ func (c pictureCodec) Encode(ctx context.Context, s pdfops.Samples, quality int)
 	return c.images.EncodeJPEG(ctx, s.Pix, s.Width, s.Height, s.Components, 0, 0, quality)
 }
 
-// A reducer lets package packageops work on the pictures in documents with
+// A reducer lets package documentops work on the pictures in documents with
 // package imageops.
 type reducer struct{ images *imageops.Engine }
 
-// Reduce implements packageops.PictureCodec.
-func (r reducer) Reduce(ctx context.Context, data []byte, how packageops.Reduction) ([]byte, error) {
+// Reduce implements documentops.PictureCodec.
+func (r reducer) Reduce(ctx context.Context, data []byte, how documentops.Reduction) ([]byte, error) {
 	return r.images.Reduce(ctx, data, imageops.Reduction(how))
 }
 
-// A pageRenderer lets package pdfops look at pages with package renderops.
-type pageRenderer struct{ engine *renderops.Engine }
+// A pageRenderer lets package pdfops look at pages with package pdfread.
+type pageRenderer struct{ engine *pdfread.Engine }
 
 // Views implements pdfops.Renderer.
 func (r pageRenderer) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {

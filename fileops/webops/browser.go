@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // startTimeout is how long a browser may work until it answers.

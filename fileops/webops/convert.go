@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 )
 
 // Margins in points where none is asked for: two centimetres around text that

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/fileops/worktime"
+	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/worktime"
 	"github.com/yuin/goldmark"
 	emoji "github.com/yuin/goldmark-emoji"
 	"github.com/yuin/goldmark/ast"

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
-	"github.com/filewright/filewright/fileops/delimited"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/delimited"
 )
 
 //go:embed table.css

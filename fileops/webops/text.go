@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/charset"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 	eastasian "golang.org/x/text/width"
 )
 

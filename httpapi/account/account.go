@@ -46,7 +46,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // Config configures [Accounts]. Only DB is required.

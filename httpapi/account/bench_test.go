@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // BenchmarkAuthenticate recognises one key, for many requests at the same time.

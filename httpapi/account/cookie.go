@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // CookieName is the cookie that holds the token of a session.

@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // Prefix starts every key, so that people and secret scanners recognise one.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 func open(t testing.TB, path string) *sqlstore.DB {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // A queue asks the database for keys: for every request anew, so that what was

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // TestRenewed logs in with a password that was hashed with other parameters: it is

@@ -17,9 +17,9 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // A site is a service with accounts. Every answer is checked against its own

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // failuresOf is the time whose failures the overview shows.

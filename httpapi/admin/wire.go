@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // The bodies of requests and responses; see package httpapi.

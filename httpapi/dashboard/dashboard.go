@@ -33,7 +33,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 

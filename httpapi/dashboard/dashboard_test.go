@@ -24,8 +24,8 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/dashboard"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 

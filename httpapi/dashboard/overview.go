@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // shownActive is how many operations of each state that is not final are shown.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 //go:embed templates

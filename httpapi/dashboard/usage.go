@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 type usagePage struct {

@@ -23,34 +23,34 @@ const module = "github.com/filewright/filewright"
 var arrows = map[string][]string{
 	// core
 	"fileops/format":                  {},
-	"fileops/worktime":                {},
-	"fileops/engine":                  {"fileops/engine/internal/confine", "fileops/worktime"},
+	"internal/worktime":               {},
+	"fileops/engine":                  {"fileops/engine/internal/confine", "internal/worktime"},
 	"fileops/engine/internal/confine": {},
 	"fileops":                         {"fileops/format"},
-	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine", "fileops/worktime"},
-	"fileops/charset":                 {},
-	"fileops/compound":                {},
-	"fileops/delimited":               {"fileops"},
+	"fileops/isolate":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime"},
+	"internal/charset":                {},
+	"internal/compound":               {},
+	"internal/delimited":              {"fileops"},
 	"fileops/colour":                  {"fileops"},
 
 	// engines: leaves beside each other
-	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/worktime",
+	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "internal/worktime",
 		"fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour"},
-	"fileops/renderops":                {"fileops", "fileops/format", "fileops/worktime"},
+	"fileops/pdfread":                  {"fileops", "fileops/format", "internal/worktime"},
 	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
-	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "fileops/worktime", "fileops/charset", "fileops/compound", "fileops/delimited"},
-	"fileops/packageops":               {"fileops", "fileops/format", "fileops/compound"},
+	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited"},
+	"fileops/documentops":              {"fileops", "fileops/format", "internal/compound"},
 	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
-	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "fileops/worktime", "fileops/charset", "fileops/delimited"},
+	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited"},
 	"fileops/archiveops":               {"fileops", "fileops/format"},
-	"fileops/dataops":                  {"fileops", "fileops/format", "fileops/charset", "fileops/delimited"},
+	"fileops/dataops":                  {"fileops", "fileops/format", "internal/charset", "internal/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
-		"fileops/renderops", "fileops/mediaops", "fileops/officeops", "fileops/packageops", "fileops/ocrops",
+		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
-	"fileops/fileopstest": {"fileops", "fileops/format", "fileops/compound"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "internal/compound"},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
@@ -63,16 +63,16 @@ var arrows = map[string][]string{
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {"internal/steady"},
-	"status/sqlstore":      {"status", "upload", "upload/blob", "internal/steady"},
-	"status/riverqueue":    {"status", "status/sqlstore"},
-	"status/webhook":       {"status", "status/sqlstore"},
+	"httpapi/sqlstore":     {"status", "upload", "upload/blob", "internal/steady"},
+	"status/riverqueue":    {"status", "httpapi/sqlstore"},
+	"status/webhook":       {"status", "httpapi/sqlstore"},
 	"status/statustest":    {"status"},
 
 	// service
 	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
-	"httpapi/account": {"httpapi", "status/sqlstore"},
-	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "status/sqlstore", "status/webhook"},
-	"httpapi/dashboard": {"httpapi", "httpapi/account", "status", "status/sqlstore", "status/webhook", "upload", "capability",
+	"httpapi/account": {"httpapi", "httpapi/sqlstore"},
+	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook"},
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook", "upload", "capability",
 		"fileops/format"},
 }
 
@@ -160,7 +160,7 @@ func TestArrows(t *testing.T) {
 // them costs nothing.
 func TestStandardLibraryOnly(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range []string{"fileops", "fileops/format", "fileops/compound", "capability", "upload/blob", "status"} {
+	for _, pkg := range []string{"fileops", "fileops/format", "internal/compound", "capability", "upload/blob", "status"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pkg), "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no files (%v)", pkg, err)

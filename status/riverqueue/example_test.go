@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/riverqueue"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // Two processes, here two trackers: one accepts operations, the other works on

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 

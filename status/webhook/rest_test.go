@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/status/sqlstore"
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 

@@ -22,9 +22,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // maxResponse is how much of an answer is kept, and read.

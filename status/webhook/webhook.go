@@ -41,8 +41,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
-	"github.com/filewright/filewright/status/sqlstore"
 )
 
 // Types of events. A file task is what one element of files_data in the status of an

@@ -1,0 +1,211 @@
+package documentops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zip"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// Limits bound the archives that documents are. Zero fields mean the defaults.
+type Limits struct {
+	Entries  int   // parts of a document; 0 means 10,000
+	Unpacked int64 // bytes of all parts together; 0 means 2 GiB
+	Ratio    int64 // of the size of a part of more than 10 MiB to that of its compressed data; 0 means 200
+}
+
+// orDefault returns l with the defaults for what is not set. l may be nil.
+func (l *Limits) orDefault() Limits {
+	if l == nil {
+		l = new(Limits)
+	}
+	return Limits{
+		Entries:  cmp.Or(max(l.Entries, 0), 10_000),
+		Unpacked: cmp.Or(max(l.Unpacked, 0), 2<<30),
+		Ratio:    cmp.Or(max(l.Ratio, 0), 200),
+	}
+}
+
+// Bounds that are not settings.
+const (
+	largeEntry = 10 << 20  // bytes from which Limits.Ratio counts
+	maxPart    = 128 << 20 // bytes of an XML part that is looked into
+	maxPicture = 128 << 20 // bytes of a picture that is encoded anew
+	maxIndex   = 16 << 20  // bytes of a part that lists others
+)
+
+// An archive is the ZIP file that a document is.
+type archive struct {
+	entries []*entry
+	byName  map[string]*entry // by name in lower case, which is how OPC compares (ISO/IEC 29500-2, 6.2.2.3)
+}
+
+// An entry is a file in the archive and what becomes of it.
+type entry struct {
+	*zip.File
+	name string // in the result
+	drop bool   // not in the result
+	data []byte // its content in the result; nil for that of File
+	path string // of a file with its content in the result; "" for data or File
+}
+
+// openArchive reads the directory of a document and looks for what is made to
+// harm its readers.
+func openArchive(f *fileops.File, l Limits) (*archive, error) {
+	zr, err := zip.NewReader(f.Reader(), f.Size())
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return nil, damaged(err)
+	}
+	if len(zr.File) > l.Entries {
+		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(zr.File), l.Entries)
+	}
+	a := &archive{byName: make(map[string]*entry)}
+	var packed, unpacked uint64
+	for _, z := range zr.File {
+		packed += min(z.CompressedSize64, uint64(f.Size())+1)
+		unpacked += min(z.UncompressedSize64, uint64(l.Unpacked)+1)
+		dense := z.UncompressedSize64 > largeEntry && z.UncompressedSize64/max(z.CompressedSize64, 1) > uint64(l.Ratio)
+		if unpacked > uint64(l.Unpacked) || dense {
+			return nil, fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
+		}
+		if packed > uint64(f.Size()) { // entries share their data (D. Fifield, A better zip bomb, 2019)
+			return nil, damaged(errors.New("entries overlap"))
+		}
+		if z.Flags&1 != 0 {
+			return nil, errProtected()
+		}
+		if !validName(z.Name) {
+			return nil, damaged(errors.New("a part has a name that leads out of the document"))
+		}
+		e := &entry{File: z, name: z.Name}
+		key := strings.ToLower(z.Name)
+		if a.byName[key] != nil { // readers differ in which of them they take
+			return nil, damaged(errors.New("two parts have the same name"))
+		}
+		a.byName[key] = e
+		a.entries = append(a.entries, e)
+	}
+	return a, nil
+}
+
+// validName tells whether a name stays inside the archive.
+func validName(name string) bool {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+func damaged(cause error) error {
+	return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged")
+}
+
+func errProtected() error {
+	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; unlock it first")
+}
+
+func errSigned() error {
+	return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is digitally signed, and any change would make the signature invalid; remove the signature first")
+}
+
+// find returns the entry of a name, nil if there is none.
+func (a *archive) find(name string) *entry { return a.byName[strings.ToLower(name)] }
+
+// has tells whether an entry begins with prefix.
+func (a *archive) has(prefix string) bool {
+	for _, e := range a.entries {
+		if len(e.Name) >= len(prefix) && strings.EqualFold(e.Name[:len(prefix)], prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// read returns the content of an entry, which its checksum confirms.
+func (e *entry) read(ctx context.Context, limit int64) ([]byte, error) {
+	if e.data != nil {
+		return e.data, nil
+	}
+	if e.UncompressedSize64 > uint64(limit) {
+		return nil, errTooLarge
+	}
+	r, err := e.Open()
+	if err != nil {
+		return nil, damaged(fmt.Errorf("%s: %w", e.Name, err))
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	b.Grow(int(e.UncompressedSize64))
+	if _, err := io.Copy(&b, fileops.ContextReader(ctx, r)); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, damaged(fmt.Errorf("%s: %w", e.Name, err))
+	}
+	return b.Bytes(), nil
+}
+
+// errTooLarge says that a part is too large to be looked into. It is left as it
+// is then.
+var errTooLarge = errors.New("documentops: the part is too large")
+
+// text returns the content of an XML part; ok is false if it is not in UTF-8 or
+// too large, and so must be left alone.
+func (e *entry) text(ctx context.Context, limit int64) (b []byte, ok bool, err error) {
+	b, err = e.read(ctx, limit)
+	if errors.Is(err, errTooLarge) {
+		return nil, false, nil
+	}
+	if err != nil || !utf8.Valid(b) {
+		return nil, false, err
+	}
+	return b, true, nil
+}
+
+// check reads an entry, which compares its size and checksum with what the
+// directory says. What is in an unknown method is believed.
+func (e *entry) check(ctx context.Context) error {
+	r, err := e.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil
+	}
+	if err != nil {
+		return damaged(fmt.Errorf("%s: %w", e.Name, err))
+	}
+	defer r.Close()
+	if _, err := io.Copy(io.Discard, fileops.ContextReader(ctx, r)); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return damaged(fmt.Errorf("%s: %w", e.Name, err))
+	}
+	return nil
+}
+
+// unused returns a name like name with the extension ext that no entry has.
+func (a *archive) unused(name, ext string) string {
+	base := strings.TrimSuffix(name, path.Ext(name))
+	for i := 0; ; i++ {
+		try := base + ext
+		if i > 0 {
+			try = fmt.Sprintf("%s-%d%s", base, i, ext)
+		}
+		if a.find(try) == nil {
+			return try
+		}
+	}
+}

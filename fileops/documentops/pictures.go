@@ -1,0 +1,242 @@
+package documentops
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"image"
+	"image/color"
+	_ "image/jpeg" // for the headers of pictures
+	_ "image/png"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	_ "golang.org/x/image/bmp"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A PictureCodec encodes the pictures in a document anew. It is called from
+// several goroutines at once.
+type PictureCodec interface {
+	// Reduce returns a JPEG, PNG or BMP file encoded anew as r says. The
+	// colour profile must stay; all other metadata may be dropped. The
+	// orientation noted in a picture must not be applied. If transparency
+	// would be lost, or nothing useful comes out, Reduce fails, and the
+	// picture stays as it is.
+	Reduce(ctx context.Context, data []byte, r Reduction) ([]byte, error)
+}
+
+// A Reduction says how to encode a picture.
+type Reduction struct {
+	To            format.Format // JPG or PNG
+	Width, Height int           // box to shrink into, in pixels, proportions kept; 0 for no bound
+	Quality       int           // from 1 to 100, of a JPEG or a palette
+	Palette       bool          // of a PNG: at most 256 colours; otherwise nothing is lost but by scaling
+}
+
+const (
+	minPicture = 4 << 10 // bytes: what is smaller is not worth it
+	minPixels  = 32      // width or height below which nothing is scaled
+	slack      = 1.25    // how many times more pixels than needed are left alone
+	worthwhile = 0.95    // largest share of its size that a new picture may have
+)
+
+// recode encodes the pictures of a document anew. needs may be nil. With rename
+// a picture may change its format.
+func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level, needs needs, rename bool) error {
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	if dir, err = os.MkdirTemp(dir, "pictures-"); err != nil {
+		return err
+	}
+	var work []*entry
+	for _, e := range a.entries {
+		if !e.drop && e.CompressedSize64 >= minPicture && e.UncompressedSize64 <= maxPicture && pictureName(e.Name) {
+			work = append(work, e)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		done atomic.Int64
+		name sync.Mutex
+	)
+	for range min(len(work), runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(work) || ctx.Err() != nil {
+					return
+				}
+				e := work[i]
+				to, b, err := recodeOne(ctx, e, codec, lv, needs[e], rename)
+				switch {
+				case ctx.Err() != nil:
+					return
+				case errors.Is(err, fileops.ErrCorruptInput): // the entry, not the picture in it
+					cancel(err)
+					return
+				case err != nil:
+					job.Log.Debug("picture kept", "err", err)
+				case b != nil:
+					e.path = filepath.Join(dir, strconv.Itoa(i))
+					if err := os.WriteFile(e.path, b, 0o600); err != nil {
+						cancel(err)
+						return
+					}
+					if to != "" {
+						name.Lock()
+						e.name = a.unused(e.Name, to)
+						a.byName[strings.ToLower(e.name)] = e
+						name.Unlock()
+					}
+				}
+				job.Progress(0.05 + 0.75*float64(done.Add(1))/float64(len(work)))
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// pictureName tells whether a name may be that of a picture that a codec reads.
+// What it really is the content says.
+func pictureName(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".tmp", "":
+		return true
+	}
+	return false
+}
+
+// recodeOne returns the new content of a picture, nil if it stays as it is, and
+// its new extension, "" if that stays.
+func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *need, rename bool) (ext string, b []byte, err error) {
+	data, err := e.read(ctx, maxPicture)
+	if err != nil {
+		return "", nil, err
+	}
+	from := format.Sniff(bytes.NewReader(data), int64(len(data)))
+	if from != format.JPG && from != format.PNG && from != format.BMP || from == format.BMP && !rename {
+		return "", nil, nil
+	}
+	c, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return "", nil, err
+	}
+	if c.ColorModel == color.CMYKModel || from == format.PNG && bytes.Contains(data[:min(len(data), 4096)], []byte("acTL")) {
+		return "", nil, nil // inks, and animations
+	}
+	w, h := box(c.Width, c.Height, lv, n)
+	scaled := w > 0
+	reduce := func(r Reduction) ([]byte, error) {
+		r.Width, r.Height = w, h
+		return codec.Reduce(ctx, data, r)
+	}
+	limit := worthwhile * float64(e.CompressedSize64)
+	if from == format.JPG {
+		b, err := reduce(Reduction{To: format.JPG, Quality: lv.quality})
+		if err != nil || float64(len(b)) > limit {
+			return "", nil, err
+		}
+		return "", withOrientation(b, orientation(data)), nil
+	}
+	var best []byte
+	if lv.palette > 0 {
+		best, err = reduce(Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
+	}
+	if best == nil || len(data) < 1<<20 || float64(len(best)) > limit {
+		// Drawings of few colours may be smaller without loss.
+		if b, err2 := reduce(Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
+			best, err = b, err2
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	to := format.PNG
+	if rename && len(best) > 8*minPicture {
+		// A photograph is much smaller as JPEG, a drawing is not; one with
+		// transparent parts fails.
+		if j, err := reduce(Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
+			best, to = j, format.JPG
+		}
+	}
+	if float64(len(best)) > limit && !(scaled && float64(len(best)) < float64(e.CompressedSize64)) {
+		return "", nil, ctx.Err()
+	}
+	switch {
+	case to == from:
+		return "", best, nil
+	case to == format.JPG:
+		return ".jpeg", best, nil
+	}
+	return ".png", best, nil
+}
+
+// box returns the size in pixels that a picture is to shrink into, 0, 0 if it
+// stays as large as it is.
+func box(width, height int, lv level, n *need) (w, h int) {
+	if n != nil && n.fixed || min(width, height) < minPixels {
+		return 0, 0
+	}
+	scale := math.Min(1, float64(lv.pixels)/float64(max(width, height)))
+	if n != nil && !n.unknown && n.width > 0 && n.height > 0 {
+		// Enough for the direction that needs more.
+		if s := math.Max(n.width*lv.dpi/float64(width), n.height*lv.dpi/float64(height)); s*slack < 1 {
+			scale = math.Min(scale, s)
+		}
+	}
+	if scale >= 1 {
+		return 0, 0
+	}
+	up := func(v int) int { return max(minPixels, int(math.Ceil(float64(v)*scale))) }
+	return up(width), up(height)
+}
+
+// merge drops pictures that another one is equal to, byte for byte, and says
+// which one stands for them.
+func merge(ctx context.Context, a *archive) (map[*entry]*entry, error) {
+	moved := make(map[*entry]*entry)
+	bySize := make(map[uint64][]*entry)
+	for _, e := range a.entries {
+		if low := strings.ToLower(e.Name); !e.drop && (strings.Contains(low, "/media/") || strings.HasPrefix(low, "pictures/")) && e.UncompressedSize64 > 0 {
+			key := e.UncompressedSize64<<32 | uint64(e.CRC32)
+			bySize[key] = append(bySize[key], e)
+		}
+	}
+	for _, same := range bySize {
+		if len(same) < 2 || same[0].UncompressedSize64 > maxPicture {
+			continue
+		}
+		first := make(map[string]*entry)
+		for _, e := range same {
+			b, err := e.read(ctx, maxPicture)
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(b)
+			key := string(sum[:]) + strings.ToLower(path.Ext(e.Name))
+			if f := first[key]; f != nil {
+				e.drop, moved[e] = true, f
+			} else {
+				first[key] = e
+			}
+		}
+	}
+	return moved, nil
+}

@@ -1,0 +1,82 @@
+package documentops_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// rezip returns an archive with more entries, or other contents of entries; nil
+// removes one.
+func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
+	t.Helper()
+	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	zw := zip.NewWriter(&out)
+	write := func(name string, b []byte) {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		if name == "mimetype" {
+			h.Method = zip.Store
+		}
+		w, err := zw.CreateHeader(h)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := make(map[string]bool)
+	for _, f := range zr.File {
+		seen[f.Name] = true
+		b, changed := change[f.Name]
+		if changed && b == nil {
+			continue
+		}
+		if !changed {
+			b = part(t, in, f.Name)
+		}
+		write(f.Name, b)
+	}
+	// In the same order each time: of equal pictures the first is kept.
+	for _, name := range slices.Sorted(maps.Keys(change)) {
+		if b := change[name]; !seen[name] && b != nil {
+			write(name, b)
+		}
+	}
+	if err := zw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// part returns an entry of an archive, nil if there is none.
+func part(t testing.TB, in []byte, name string) []byte {
+	t.Helper()
+	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range zr.File {
+		if f.Name != name {
+			continue
+		}
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	return nil
+}

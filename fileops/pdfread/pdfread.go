@@ -1,0 +1,347 @@
+// Package pdfread turns the pages of PDF files into pictures, text, Word
+// documents, HTML, Markdown and sheets. The engine is pdfium, compiled to WebAssembly: it needs no program
+// and no C library on the host, and what a hostile file does to it stays within
+// the memory of one short-lived instance.
+//
+//	e, err := pdfread.New(ctx, pdfread.Options{CacheDir: dir})
+//	…
+//	defer e.Close()
+//	err = fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": "png", "dpi": 150},
+//		fileops.ToDir("out"), fileops.Path("report.pdf"))
+//
+// # Pictures
+//
+// Every page becomes a file of its own ([fileops.PageName]), also in formats
+// that could hold several. Pages are drawn on white, with annotations and the
+// contents of form fields. A page of more than 100 megapixels is refused. Text
+// whose font is not in the file is drawn with the Latin fonts that pdfium
+// contains; fonts of the host are out of its reach. The entry UserUnit of a page
+// has no effect, as in other programs.
+//
+// # Text and documents
+//
+// All of them come from the same analysis of a page: characters become words and
+// lines, white space and rules divide the page into columns, tables and
+// paragraphs.
+//
+// HTML is one page without anything outside it: pictures are data URLs. Markdown
+// is GitHub's, without pictures. What stands on every page is in both only once,
+// without page numbers.
+//
+// # Sheets
+//
+// Each table of the document becomes a sheet of the workbook, or a part of the CSV
+// file, with an empty line between them. A table that goes on on the next page is
+// one, its header only once. In a workbook what is a number is one; 1,234 and
+// 1.234 are read as the column, the table, the document or its language
+// demand, and stay text where nothing tells. CSV has the text as it is printed.
+// A document without tables fails with [fileops.ErrUnsupportedInput].
+//
+// # Scanned pages
+//
+// A page without text of its own, with text in codes that mean nothing, or with
+// no more than a stamp on a picture that covers it, is drawn and given to
+// [Options.Recognizer]; the words it finds are laid out like any others. Without
+// a recognizer, or where it finds nothing, such a page is a picture in a Word
+// document and empty in a text; a document of nothing else is refused with
+// [fileops.ErrUnsupportedInput]. At most 500 pages of one document are recognised.
+package pdfread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// An Encoder writes pictures in formats beyond those this package knows itself.
+type Encoder interface {
+	// Formats lists what Encode can write.
+	Formats() []format.Format
+
+	// Encode writes one opaque picture. quality is from 1 to 100; formats
+	// without loss ignore it. dpi goes into the file if the format can hold
+	// it. img is valid until Encode returns.
+	Encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error
+}
+
+// Options configure an [Engine]. The zero value is usable.
+type Options struct {
+	// CacheDir keeps compiled machine code of pdfium between processes: a
+	// start takes a tenth of a second then, and seconds otherwise. The
+	// directory is created if needed and must be writable by this program
+	// only. "" means no cache.
+	CacheDir string
+
+	// Instances is how many pages are worked on at the same time, by all
+	// jobs together; 0 means GOMAXPROCS. Each may use up to 1 GiB.
+	Instances int
+
+	// Encoder adds formats of pictures, and replaces the encoder for jpg if
+	// it has one. It may be nil.
+	Encoder Encoder
+
+	// Recognizer reads scanned pages. Without one they have no text.
+	Recognizer Recognizer
+
+	// PageTimeout is how much processor time pdfium may take for one page; 0 means a minute.
+	PageTimeout time.Duration
+
+	// MaxPages is how many pages of a document may be converted; 0 means 5000.
+	MaxPages int
+
+	// MaxPixels is the largest picture of a page, width times height; 0 means
+	// 100 million.
+	MaxPixels int64
+
+	Log *slog.Logger // nil discards
+}
+
+// Limits of what is processed.
+const (
+	maxPages     = 5000   // that are converted, see Options.MaxPages
+	mostPages    = 99_999 // of a document: what the parameter can name
+	maxPixels    = 100e6  // of a picture in a document
+	maxInputSize = 512 << 20
+)
+
+// An Engine runs pdfium. It is safe for concurrent use.
+type Engine struct {
+	starter *starter
+	slots   chan struct{}
+	encoder Encoder
+	timeout time.Duration
+	pages   int     // Options.MaxPages
+	pixels  float64 // Options.MaxPixels
+	log     *slog.Logger
+
+	recognizer Recognizer // nil if there is none
+}
+
+// New returns an engine. pdfium is compiled when the first job needs it.
+func New(_ context.Context, o Options) (*Engine, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Instances <= 0 {
+		o.Instances = runtime.GOMAXPROCS(0)
+	}
+	if o.PageTimeout <= 0 {
+		o.PageTimeout = time.Minute
+	}
+	if o.MaxPages <= 0 {
+		o.MaxPages = maxPages
+	}
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = maxPixels
+	}
+	s, err := newStarter(o.CacheDir, o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("pdfread: %w", err)
+	}
+	return &Engine{
+		starter: s, slots: make(chan struct{}, o.Instances),
+		encoder: o.Encoder, timeout: o.PageTimeout, pages: o.MaxPages, pixels: float64(o.MaxPixels), log: o.Log, recognizer: o.Recognizer,
+	}, nil
+}
+
+// Warm makes pdfium ready before the first job needs it: a program that is going
+// to have jobs calls it when it starts.
+func (e *Engine) Warm(ctx context.Context) error {
+	_, err := e.starter.library(ctx)
+	return err
+}
+
+// Close releases what the engine holds. No job may run or be started.
+func (e *Engine) Close() error { return e.starter.close() }
+
+// Convert returns the action that converts PDF files.
+func (e *Engine) Convert() fileops.Action {
+	pages := fileops.Param{
+		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000,
+		Doc: "Pages to convert, counted from 1, such as 1-3,5,9-; all if absent.",
+	}
+	dpi := fileops.Param{
+		Name: "dpi", Type: fileops.Integer, Default: 150.0, Min: 36, Max: 600,
+		Doc: "Resolution of the pictures in dots per inch.",
+	}
+	quality := fileops.Param{
+		Name: "quality", Type: fileops.Integer, Default: 85.0, Min: 1, Max: 100,
+		Doc: "Quality of the compression: 100 is the best and the largest.",
+	}
+	to := func(doc string, fs ...format.Format) fileops.Param {
+		p := fileops.Enum("convert_to", doc)
+		p.Aliases = make(map[string]string)
+		for _, f := range fs {
+			p.Enum = append(p.Enum, string(f))
+			for _, a := range f.Aliases() {
+				p.Aliases[string(a)] = string(f)
+			}
+		}
+		return p
+	}
+	lossless, lossy := e.pictureFormats()
+	text := fileops.Schema{to("Format of the result; html and docx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
+	if e.recognizer != nil {
+		text = append(text, e.recognizer.Language())
+	}
+	in := []format.Format{format.PDF}
+	return fileops.Func(fileops.Spec{
+		Name: "convert", Engine: "pdfium", Family: "pdf",
+		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, HTML, Markdown or sheets.",
+		Accepts: []fileops.Accept{
+			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages}},
+			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages}},
+			{Formats: in, Params: text},
+		},
+	}, func(ctx context.Context, job *fileops.Job) error {
+		switch f := format.Parse(job.Params.Get("convert_to")); f {
+		case format.TXT:
+			return e.toText(ctx, job)
+		case format.DOCX:
+			return e.toDocx(ctx, job)
+		case format.HTML:
+			return e.toHTML(ctx, job)
+		case format.MD:
+			return e.toMarkdown(ctx, job)
+		case format.XLSX:
+			return e.toXLSX(ctx, job)
+		case format.CSV:
+			return e.toCSV(ctx, job)
+		default:
+			return e.toPictures(ctx, job, f)
+		}
+	})
+}
+
+// pictureFormats returns what can be written, without and with a quality.
+func (e *Engine) pictureFormats() (lossless, lossy []format.Format) {
+	lossless, lossy = []format.Format{format.PNG}, []format.Format{format.JPG}
+	if e.encoder == nil {
+		return lossless, lossy
+	}
+	fs := slices.Clone(e.encoder.Formats())
+	slices.Sort(fs)
+	for _, f := range slices.Compact(fs) {
+		switch f {
+		case format.PNG, format.JPG, format.PDF, format.TXT, format.DOCX:
+		case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
+			lossy = append(lossy, f)
+		default:
+			lossless = append(lossless, f)
+		}
+	}
+	return lossless, lossy
+}
+
+// killGrace is how long a run waits for an instance that was killed.
+const killGrace = 3 * time.Second
+
+// run calls fn with an instance of its own, when there is a free slot.
+func (e *Engine) run(ctx context.Context, fn func(*instance) error) error {
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return e.runSlot(ctx, fn)
+}
+
+// tryRun is run, but returns false at once if there is no free slot.
+func (e *Engine) tryRun(ctx context.Context, fn func(*instance) error) (bool, error) {
+	select {
+	case e.slots <- struct{}{}:
+		return true, e.runSlot(ctx, fn)
+	default:
+		return false, nil
+	}
+}
+
+// runSlot calls fn in a slot that was taken, and frees the slot. If ctx ends, so
+// does the instance, and fn with it. In the worst case fn is left behind, stuck
+// in a loop of pdfium that nothing ends; it will not get out of it.
+func (e *Engine) runSlot(ctx context.Context, fn func(*instance) error) error {
+	defer func() { <-e.slots }()
+	lib, err := e.starter.library(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
+		}
+		return err
+	}
+	in, err := lib.newInstance()
+	if err != nil {
+		return fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // see instance.within
+		defer runtime.UnlockOSThread()
+		err := guard(in, fn)
+		if cause := in.killed(); cause != nil {
+			err = cause
+		}
+		if cerr := in.close(); cerr != nil && err == nil {
+			e.log.Warn("pdfium instance not closed cleanly", "err", cerr)
+		}
+		done <- err
+	}()
+	defer context.AfterFunc(ctx, func() { in.kill(context.Cause(ctx)) })()
+	select {
+	case err := <-done:
+		return explain(err)
+	case <-in.dead:
+	}
+	deadline := time.NewTimer(killGrace)
+	defer deadline.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-done:
+			return explain(err)
+		case <-again.C:
+			in.kill(nil)
+		case <-deadline.C:
+			e.log.Error("pdfium instance does not end and is left behind")
+			return explain(in.killed())
+		}
+	}
+}
+
+// guard calls fn; a panic becomes an error, because no caller could recover it.
+func guard(in *instance, fn func(*instance) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fileops.Fail(fileops.ErrEngine, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "")
+		}
+	}()
+	if err := fn(in); err != nil {
+		return err
+	}
+	return in.err
+}
+
+// explain makes a failure out of an error of pdfium.
+func explain(err error) error {
+	var f *fileops.Failure
+	switch {
+	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errMemory):
+		return fileops.Fail(fileops.ErrLimit, err, "the document needs more than the limit of %d MiB of memory; split it first", memoryLimit>>20)
+	case strings.HasPrefix(err.Error(), "pdfium: "):
+		return fileops.Fail(fileops.ErrEngine, err, "")
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package pdfread
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// toPictures makes one picture of each page. As many pages are drawn at the
+// same time as there are free instances; each goes to disk before the next.
+func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.Format) error {
+	dir, err := job.Dir()
+	if err != nil {
+		return err
+	}
+	r := &raster{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality")}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	// The first instance finds out how many pages there are. The others
+	// are only started for more than one, and only if nobody else needs them.
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	var failed error
+	var once sync.Once
+	fail := func(err error) {
+		if err != nil {
+			once.Do(func() { failed = err; cancel(err) })
+		}
+	}
+	err = e.run(ctx, func(in *instance) error {
+		doc, err := e.open(in, job)
+		if err != nil {
+			return err
+		}
+		r.total = doc.pages
+		if r.pages, err = e.choose(job, doc.pages); err != nil {
+			return err
+		}
+		r.files = make([]string, len(r.pages))
+		for range min(cap(e.slots), len(r.pages)) - 1 {
+			helpers.Go(func() {
+				_, err := e.tryRun(ctx, func(in *instance) error {
+					doc, err := e.open(in, job)
+					if err != nil {
+						return err
+					}
+					return r.work(ctx, doc)
+				})
+				fail(err)
+			})
+		}
+		return r.work(ctx, doc)
+	})
+	fail(err)
+	helpers.Wait()
+	if failed != nil {
+		return failed
+	}
+	return r.commit()
+}
+
+// A raster is one run of toPictures.
+type raster struct {
+	e       *Engine
+	job     *fileops.Job
+	to      format.Format
+	dir     string
+	dpi     float64
+	quality int
+
+	total int
+	pages []int
+	files []string     // of pages, in the scratch directory
+	next  atomic.Int64 // in pages
+	done  atomic.Int64
+}
+
+// work draws pages until there are none left.
+func (r *raster) work(ctx context.Context, doc *document) error {
+	doc.openForm()
+	for {
+		i := int(r.next.Add(1)) - 1
+		if i >= len(r.pages) {
+			return nil
+		}
+		if err := r.page(ctx, doc, i); err != nil {
+			return err
+		}
+		r.job.Progress(float64(r.done.Add(1)) / float64(len(r.pages)+1))
+	}
+}
+
+func (r *raster) page(ctx context.Context, doc *document, i int) error {
+	number := r.pages[i] + 1
+	inTime := doc.in.within(r.e.timeout, r.e.errPageTimeout(number))
+	defer inTime()
+	p := doc.load(r.pages[i])
+	if p == nil {
+		if doc.in.err != nil {
+			return doc.in.err
+		}
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "page %d of the document is damaged", number)
+	}
+	defer p.close()
+	w, h := p.pixels(r.dpi)
+	if float64(w)*float64(h) > r.e.pixels {
+		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d x %d pixels at %v dpi, more than the limit of %v megapixels; choose a lower resolution",
+			number, w, h, r.dpi, r.e.pixels/1e6)
+	}
+	path := filepath.Join(r.dir, fmt.Sprintf("page-%d.%s", i, r.to))
+	err := p.draw(w, h, func(pix []byte) error {
+		inTime()
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		b := bufio.NewWriterSize(f, 64<<10)
+		err = r.e.encode(ctx, &image.RGBA{Pix: pix, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}, r.to, r.quality, r.dpi, b)
+		if err == nil {
+			err = b.Flush()
+		}
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	})
+	r.files[i] = path
+	return err
+}
+
+// commit hands over the files in the order of the pages.
+func (r *raster) commit() error {
+	for i, file := range r.files {
+		name := fileops.PageName(r.job.Input(), r.to, r.pages[i]+1, r.total)
+		if len(r.pages) == 1 {
+			name = fileops.ResultName(r.job.Input(), r.to)
+		}
+		if err := r.job.WriteFile(name, func(path string) error { return os.Rename(file, path) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode writes a picture in a format that pictureFormats returned.
+func (e *Engine) encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error {
+	switch {
+	case to == format.PNG:
+		return writePNG(w, img, dpi)
+	case e.encoder != nil && slices.Contains(e.encoder.Formats(), to):
+		return e.encoder.Encode(ctx, img, to, quality, dpi, w)
+	default:
+		return writeJPEG(w, img, quality, dpi)
+	}
+}
+
+// writeJPEG writes a JPEG file with its resolution: package jpeg writes neither
+// a JFIF segment nor anything else that tells it.
+func writeJPEG(w io.Writer, img image.Image, quality int, dpi float64) error {
+	n := int(dpi + 0.5)
+	j := &jfifWriter{w: w, segment: []byte{
+		0xff, 0xd8, 0xff, 0xe0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, // JFIF 1.01
+		1, byte(n >> 8), byte(n), byte(n >> 8), byte(n), 0, 0, // dots per inch; no thumbnail
+	}}
+	return jpeg.Encode(j, img, &jpeg.Options{Quality: quality})
+}
+
+// A jfifWriter replaces the first two bytes, the start of image, by a segment.
+type jfifWriter struct {
+	w       io.Writer
+	segment []byte
+	skipped int
+}
+
+func (j *jfifWriter) Write(p []byte) (int, error) {
+	n := min(2-j.skipped, len(p))
+	j.skipped += n
+	if j.skipped == 2 && j.segment != nil {
+		if _, err := j.w.Write(j.segment); err != nil {
+			return 0, err
+		}
+		j.segment = nil
+	}
+	m, err := j.w.Write(p[n:])
+	return n + m, err
+}

@@ -1,0 +1,380 @@
+package pdfread_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/image/tiff"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/pdfread"
+)
+
+// fixtures are pages that renderers get wrong in different ways.
+func fixtures() map[string][]byte {
+	gradient := "/Shading<</S1<</ShadingType 2/ColorSpace/DeviceRGB/Coords[0 0 400 0]/Function<</FunctionType 2/Domain[0 1]/C0[1 0 0]/C1[0 0 1]/N 1>>/Extend[true true]>>>>"
+	m := map[string][]byte{
+		"text":      pages(pdfPage{content: lines("F1", 14, 72, 760, 20, strings.Split(prose(1, 60), " ")[:30]...)}),
+		"rotated":   pages(pdfPage{extra: "/Rotate 90", content: lines("F2", 20, 72, 760, 30, "A page that lies on its side", prose(2, 6))}),
+		"crop box":  pages(pdfPage{extra: "/CropBox[50 400 545 800]", content: lines("F1", 18, 72, 760, 26, prose(3, 5), prose(4, 5), "line three")}),
+		"origin":    pages(pdfPage{extra: "/MediaBox[-100 -200 300 250]", content: lines("F3", 12, -80, 200, 16, "Courier at odd coordinates", "second line") + "1 0 0 rg -50 -150 100 80 re f"}),
+		"two tones": pages(pdfPage{content: "0 0 0 rg 100 100 200 300 re f 320 500 100 100 re f"}),
+		"flat":      pages(pdfPage{content: "0.2 0.4 0.9 rg 100 100 200 300 re f 0.9 0.3 0.1 rg 320 500 100 100 re f 0 g " + lines("F1", 30, 100, 700, 40, "Colours")}),
+		"gradient":  pages(pdfPage{extra: "/Resources<<" + gradient + ">>", content: "q 1 0 0 1 80 200 cm 0 0 400 300 re W n /S1 sh Q " + lines("F1", 30, 100, 700, 40, "Smooth")}),
+		"transparent": pages(pdfPage{extra: "/Group<</S/Transparency/CS/DeviceRGB>>/Resources<</ExtGState<</G<</ca 0.5>>>>>>",
+			content: "/G gs 1 0 0 rg 100 100 200 200 re f 0 0 1 rg 200 200 200 200 re f"}),
+		"unit": pages(pdfPage{extra: "/UserUnit 2/MediaBox[0 0 200 300]", content: lines("F1", 14, 20, 260, 20, "A page with a unit", "of its own")}),
+	}
+	m["bits"] = bitImage()
+	m["form"] = formAndNote()
+	return m
+}
+
+// bitImage is a page with an image of one bit per pixel.
+func bitImage() []byte {
+	p := &pdfFile{}
+	var data []byte
+	for y := range 64 {
+		for x := range 8 {
+			b := byte(0xf0)
+			if (x+y/8)%2 == 0 {
+				b = 0x33
+			}
+			data = append(data, b)
+		}
+	}
+	img := p.add("<</Type/XObject/Subtype/Image/Width 64/Height 64/BitsPerComponent 1/ColorSpace/DeviceGray/Filter/ASCIIHexDecode/Length %d>>stream\n%x>\nendstream", 2*len(data)+1, data)
+	content := p.stream("", "q 300 0 0 300 100 300 cm /I Do Q")
+	pg := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 595 842]/Resources<</XObject<</I %s>>>>/Contents %s>>", 4, img, content)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", pg)
+	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+}
+
+// formAndNote is a page with a filled form field and an annotation, each with
+// an appearance.
+func formAndNote() []byte {
+	p := &pdfFile{}
+	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
+	res := "/Resources<</Font<</F1 " + font + ">>>>"
+	look := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 200 24]"+res, "0.9 0.95 1 rg 0 0 200 24 re f /Tx BMC 0 g BT /F1 14 Tf 4 7 Td (Filled value) Tj ET EMC")
+	note := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 150 60]"+res, "1 1 0.6 rg 0 0 150 60 re f 0 g BT /F1 12 Tf 6 30 Td (Typed remark) Tj ET")
+	field := p.add("<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Filled value)/DA(/F1 14 Tf 0 g)/Rect[150 600 350 624]/F 4/AP<</N %s>>>>", look)
+	free := p.add("<</Type/Annot/Subtype/FreeText/Contents(Typed remark)/DA(/F1 12 Tf 0 g)/Rect[150 400 300 460]/F 4/AP<</N %s>>>>", note)
+	content := p.stream("", lines("F1", 14, 72, 607, 20, "Name:"))
+	pg := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 %s>>>>/Contents %s/Annots[%s %s]>>", 8, font, content, field, free)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", pg)
+	return p.finish(p.add("<</Type/Catalog/Pages %s/AcroForm<</Fields[%s]/DR<</Font<</F1 %s>>>>/DA(/F1 12 Tf 0 g)>>>>", tree, field, font))
+}
+
+// TestPicturesLookRight compares with another renderer.
+func TestPicturesLookRight(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	for name, pdf := range fixtures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := write(t, "in.pdf", pdf)
+			ref := filepath.Join(filepath.Dir(in), "ref")
+			tool(t, "pdftoppm", "-r", "100", "-png", "-singlefile", "-cropbox", in, ref)
+			b, err := os.ReadFile(ref + ".png")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := png.Decode(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, to := range []string{"png", "jpg"} {
+				out := mustConvert(t, e, fileops.Args{"convert_to": to, "dpi": 100}, pdf)
+				if len(out) != 1 || out[0].name != "in."+to {
+					t.Fatalf("results %v", out)
+				}
+				got, _, err := image.Decode(bytes.NewReader(out[0].b))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := ssim(t, want, got); s < 0.95 {
+					t.Errorf("%s: SSIM %.3f", to, s)
+				}
+				// Another program must read it too, and see the resolution.
+				info := tool(t, "vipsheader", "-a", write(t, "out."+to, out[0].b))
+				for _, field := range []string{
+					fmt.Sprintf("width: %d\n", got.Bounds().Dx()), fmt.Sprintf("height: %d\n", got.Bounds().Dy()), "xres: 3.93", "yres: 3.93",
+				} {
+					if !strings.Contains(info, field) {
+						t.Errorf("%s: no %q in %s", to, field, info)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPNGIsExact(t *testing.T) {
+	t.Parallel()
+	page := func(w, h int, at func(x, y int) color.Color) *image.RGBA {
+		m := image.NewRGBA(image.Rect(0, 0, w, h))
+		for y := range h {
+			for x := range w {
+				m.Set(x, y, at(x, y))
+			}
+		}
+		return m
+	}
+	big := page(300, 200, func(x, y int) color.Color { return color.RGBA{uint8(x * 7), uint8(y * 3), uint8(x ^ y), 255} })
+	for _, tc := range []struct {
+		name, kind string
+		img        *image.RGBA
+	}{
+		{"white", "1-bit", page(33, 5, func(int, int) color.Color { return color.White })},
+		{"two colours", "1-bit", page(37, 9, func(x, y int) color.Color { return color.Gray{uint8(255 * ((x + y) % 2))} })},
+		{"three colours", "2-bit", page(41, 9, func(x, y int) color.Color { return color.RGBA{uint8(100 * (x % 3)), 10, 20, 255} })},
+		{"ten colours", "4-bit", page(41, 9, func(x, y int) color.Color { return color.RGBA{uint8(20 * (x % 10)), 10, 20, 255} })},
+		{"200 colours", "8-bit", page(211, 9, func(x, y int) color.Color { return color.RGBA{uint8(x % 200), 10, 20, 255} })},
+		{"256 colours", "8-bit", page(512, 9, func(x, y int) color.Color { return color.RGBA{uint8(x % 256), 10, 20, 255} })},
+		{"257 colours", "truecolour", page(512, 9, func(x, y int) color.Color { return color.RGBA{uint8(x % 256), 10, uint8(x / 511), 255} })},
+		{"grays", "gray", page(256, 20, func(x, y int) color.Color { return color.Gray{uint8(x + y)} })},
+		{"colours", "truecolour", big},
+		{"one pixel", "1-bit", page(1, 1, func(int, int) color.Color { return color.RGBA{1, 2, 3, 255} })},
+		{"part of a picture", "truecolour", big.SubImage(image.Rect(10, 20, 250, 190)).(*image.RGBA)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			if err := pdfread.WritePNG(&b, tc.img, 150); err != nil {
+				t.Fatal(err)
+			}
+			got, err := png.Decode(bytes.NewReader(b.Bytes()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Bounds().Size() != tc.img.Bounds().Size() {
+				t.Fatalf("size %v, want %v", got.Bounds().Size(), tc.img.Bounds().Size())
+			}
+			flat := image.NewRGBA(got.Bounds())
+			draw.Draw(flat, flat.Bounds(), got, image.Point{}, draw.Src)
+			for y := range got.Bounds().Dy() {
+				for x := range got.Bounds().Dx() {
+					if a, b := flat.RGBAAt(x, y), tc.img.RGBAAt(tc.img.Rect.Min.X+x, tc.img.Rect.Min.Y+y); a != b {
+						t.Fatalf("pixel %d, %d is %v, want %v", x, y, a, b)
+					}
+				}
+			}
+			depth := map[string][2]byte{"1-bit": {1, 3}, "2-bit": {2, 3}, "4-bit": {4, 3}, "8-bit": {8, 3}, "gray": {8, 0}, "truecolour": {8, 2}}[tc.kind]
+			if head := b.Bytes()[24:26]; [2]byte(head) != depth {
+				t.Errorf("depth and type %v, want %v", head, depth)
+			}
+		})
+	}
+}
+
+func TestPicturesOfManyPages(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Instances: 3})
+	var ps []pdfPage
+	for i := range 25 { // each page has its own width
+		ps = append(ps, pdfPage{extra: fmt.Sprintf("/MediaBox[0 0 %d 100]", 100+4*i), content: lines("F1", 20, 10, 50, 20, fmt.Sprint(i+1))})
+	}
+	pdf := pages(ps...)
+	for _, tc := range []struct {
+		pages string
+		want  []int
+	}{{"", nil}, {"3,20-22,5", []int{3, 20, 21, 22, 5}}, {"24-", []int{24, 25}}, {"7", []int{7}}} {
+		args := fileops.Args{"convert_to": "png", "dpi": 72}
+		if tc.pages != "" {
+			args["pages"] = tc.pages
+		} else {
+			for i := range ps {
+				tc.want = append(tc.want, i+1)
+			}
+		}
+		out := mustConvert(t, e, args, pdf)
+		if len(out) != len(tc.want) {
+			t.Fatalf("%q: %d results, want %d", tc.pages, len(out), len(tc.want))
+		}
+		for i, n := range tc.want {
+			name := fmt.Sprintf("in-%03d.png", n)
+			if len(tc.want) == 1 {
+				name = "in.png"
+			}
+			cfg, err := png.DecodeConfig(bytes.NewReader(out[i].b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[i].name != name || cfg.Width != 100+4*(n-1) {
+				t.Errorf("%q: result %d is %s, %d pixels wide; want page %d", tc.pages, i, out[i].name, cfg.Width, n)
+			}
+		}
+	}
+}
+
+// A tiffEncoder is an Encoder for two formats more, one of them known.
+type tiffEncoder struct{}
+
+func (tiffEncoder) Formats() []format.Format { return []format.Format{format.TIFF, format.JPG} }
+
+func (tiffEncoder) Encode(_ context.Context, img *image.RGBA, to format.Format, quality int, _ float64, w io.Writer) error {
+	if to == format.JPG {
+		return jpeg.Encode(w, img, &jpeg.Options{Quality: quality})
+	}
+	return tiff.Encode(w, img, &tiff.Options{Compression: tiff.Deflate})
+}
+
+func TestEncoder(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Encoder: tiffEncoder{}})
+	pdf := fixtures()["flat"]
+	pic := mustConvert(t, e, fileops.Args{"convert_to": "png", "dpi": 50}, pdf)
+	want, err := png.Decode(bytes.NewReader(pic[0].b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := mustConvert(t, e, fileops.Args{"convert_to": "tif", "dpi": 50}, pdf)
+	got, err := tiff.Decode(bytes.NewReader(out[0].b))
+	if err != nil || out[0].name != "in.tiff" {
+		t.Fatal(out[0].name, err)
+	}
+	if s := ssim(t, want, got); s < 0.9999 {
+		t.Errorf("SSIM %v", s)
+	}
+	low := mustConvert(t, e, fileops.Args{"convert_to": "jpg", "dpi": 50, "quality": 10}, pdf)
+	high := mustConvert(t, e, fileops.Args{"convert_to": "jpeg", "dpi": 50, "quality": 95}, pdf)
+	if len(low[0].b) >= len(high[0].b) {
+		t.Errorf("quality 10 makes %d bytes, 95 %d", len(low[0].b), len(high[0].b))
+	}
+	// What the encoder cannot do is not offered.
+	reg, err := fileops.NewRegistry(e.Convert())
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, _ := reg.Schema("convert", format.PDF)
+	i := slices.IndexFunc(schema, func(p fileops.Param) bool { return p.Name == "convert_to" })
+	if got := strings.Join(schema[i].Enum, " "); got != "csv docx html jpg md png tiff txt xlsx" {
+		t.Errorf("convert_to is one of %s", got)
+	}
+}
+
+// bomb is a page that takes for ever to draw: forms that draw forms.
+func bomb() []byte {
+	p := &pdfFile{}
+	inner := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 595 842]", strings.Repeat("0 0 500 500 re f ", 10))
+	for range 11 {
+		inner = p.stream("/Type/XObject/Subtype/Form/BBox[0 0 595 842]/Resources<</XObject<</X "+inner+">>>>", strings.Repeat("/X Do ", 10))
+	}
+	content := p.stream("", strings.Repeat("/X Do ", 10))
+	tree := fmt.Sprintf("%d 0 R", len(p.objs)+2)
+	pg := p.add("<</Type/Page/Parent %s/MediaBox[0 0 595 842]/Resources<</XObject<</X %s>>>>/Contents %s>>", tree, inner, content)
+	p.add("<</Type/Pages/Kids[%s]/Count 1>>", pg)
+	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+}
+
+func TestHangEnds(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Instances: 1})
+	good := fixtures()["text"]
+	mustConvert(t, e, fileops.Args{"convert_to": "png"}, good) // compiles
+	for _, to := range []string{"png", "txt", "docx"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		done := make(chan error, 1)
+		go func() {
+			_, err := convert(ctx, t, e, fileops.Args{"convert_to": to}, fileops.Bytes("bomb.pdf", bomb()))
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want context.DeadlineExceeded", to, err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the run does not end", to)
+		}
+		cancel()
+		// The only slot is free again.
+		mustConvert(t, e, fileops.Args{"convert_to": "png"}, good)
+	}
+	impatient := newEngine(t, pdfread.Options{PageTimeout: 300 * time.Millisecond})
+	_, err := convert(t.Context(), t, impatient, fileops.Args{"convert_to": "png"}, fileops.Bytes("bomb.pdf", bomb()))
+	if !errors.Is(err, fileops.ErrLimit) || !strings.Contains(fileops.Message(err), "300ms") {
+		t.Errorf("page timeout: %v", err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	good := fixtures()["text"]
+	in := write(t, "plain.pdf", good)
+	locked := filepath.Join(filepath.Dir(in), "locked.pdf")
+	tool(t, "qpdf", "--encrypt", "secret", "owner", "256", "--", in, locked)
+	owner := filepath.Join(filepath.Dir(in), "owner.pdf")
+	tool(t, "qpdf", "--encrypt", "", "owner", "256", "--", in, owner)
+	read := func(path string) []byte {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	many := make([]pdfPage, 5001)
+	for _, tc := range []struct {
+		name    string
+		pdf     []byte
+		args    fileops.Args
+		kind    error
+		message string
+	}{
+		{"locked", read(locked), fileops.Args{"convert_to": "png"}, fileops.ErrPasswordRequired, "unlock"},
+		{"locked text", read(locked), fileops.Args{"convert_to": "txt"}, fileops.ErrPasswordRequired, "unlock"},
+		{"locked docx", read(locked), fileops.Args{"convert_to": "docx"}, fileops.ErrPasswordRequired, "unlock"},
+		{"damaged", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "png"}, fileops.ErrCorruptInput, "damaged"},
+		{"damaged docx", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "docx"}, fileops.ErrCorruptInput, "damaged"},
+		{"too many pages", pages(many...), fileops.Args{"convert_to": "png"}, fileops.ErrLimit, "5001 pages to convert, more than the limit of 5000"},
+		{"too large", pages(pdfPage{extra: "/MediaBox[0 0 14400 14400]"}), fileops.Args{"convert_to": "png", "dpi": 150}, fileops.ErrLimit, "page 1 has 30000 x 30000 pixels at 150 dpi, more than the limit of 100 megapixels"},
+		{"scan as text", bitImage(), fileops.Args{"convert_to": "txt"}, fileops.ErrUnsupportedInput, "scan"},
+		{"scan as docx", bitImage(), fileops.Args{"convert_to": "docx"}, fileops.ErrUnsupportedInput, "no text layer"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := convert(t.Context(), t, e, tc.args, fileops.Bytes("in.pdf", tc.pdf))
+			if !errors.Is(err, tc.kind) || !strings.Contains(fileops.Message(err), tc.message) {
+				t.Errorf("got %v (%q), want %v with %q", err, fileops.Message(err), tc.kind, tc.message)
+			}
+		})
+	}
+	t.Run("owner password only", func(t *testing.T) {
+		t.Parallel()
+		mustConvert(t, e, fileops.Args{"convert_to": "png"}, read(owner))
+	})
+	for name, args := range map[string]fileops.Args{
+		"dpi too low":    {"convert_to": "png", "dpi": 35},
+		"dpi too high":   {"convert_to": "png", "dpi": 601},
+		"bad pages":      {"convert_to": "png", "pages": "1;2"},
+		"no such page":   {"convert_to": "png", "pages": "2"},
+		"no quality":     {"convert_to": "png", "quality": 50},
+		"no such format": {"convert_to": "webp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := convert(t.Context(), t, e, args, fileops.Bytes("in.pdf", good))
+			var p *fileops.ParamError
+			if !errors.As(err, &p) {
+				t.Errorf("got %v, want a ParamError", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/statustest"
+)
+
+func open(t testing.TB) *sqlstore.DB {
+	t.Helper()
+	return openPath(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+func openPath(t testing.TB, path string) *sqlstore.DB {
+	t.Helper()
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	statustest.Run(t, func(t *testing.T) status.Store { return open(t).Operations() })
+}
+
+func TestParallel(t *testing.T) {
+	t.Parallel()
+	statustest.RunParallel(t, func(t *testing.T) (status.Store, func(string, int)) {
+		db := open(t)
+		return db.Operations(), limiter(t, db)
+	})
+}
+
+// limiter returns what sets how many items of an account are worked on at once.
+func limiter(t *testing.T, db *sqlstore.DB) func(owner string, n int) {
+	return func(owner string, n int) {
+		t.Helper()
+		a := db.Accounts()
+		_, err := a.Update(t.Context(), owner, func(a *sqlstore.Account) error {
+			a.Limits.Parallel = n
+			return nil
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			err = a.Create(t.Context(), &sqlstore.Account{ID: owner, Limits: sqlstore.Limits{Parallel: n}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

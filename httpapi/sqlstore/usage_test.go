@@ -1,0 +1,99 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/status"
+)
+
+// Every item that ends after it was begun is counted once, in its day.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *sqlstore.DB{"sqlite": open, "postgres": openPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			db := open(t)
+			store := db.Operations()
+			input := []status.File{{Key: "a", Size: 10}, {Key: "b", Size: 5}}
+			for _, owner := range []string{"alice", "bob"} {
+				for _, id := range []string{"1", "2"} {
+					_, err := store.Create(ctx, &status.Operation{ID: owner + id, Owner: owner, Action: "convert", Created: time.Now(), Items: []status.Item{
+						{Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued}, {Queue: "pdf", Inputs: input, State: status.Queued},
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			claim := func(id string, i int) *status.Claim {
+				t.Helper()
+				c, err := store.Claim(ctx, status.Ref{Operation: id, Index: i}, "w", time.Minute)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			finish := func(c *status.Claim, o status.Outcome) {
+				t.Helper()
+				if _, err := store.Finish(ctx, c, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done := status.Outcome{Results: []status.File{{Key: "r", Size: 7}}}
+			for _, id := range []string{"alice1", "alice2"} {
+				first := claim(id, 0)
+				finish(first, done)
+				if _, err := store.Finish(ctx, first, done); !errors.Is(err, status.ErrLost) {
+					t.Errorf("finished again: %v", err)
+				}
+				finish(claim(id, 1), status.Outcome{Retry: true, Error: &status.Error{Code: "x"}})
+				finish(claim(id, 1), status.Outcome{Error: &status.Error{Code: "x"}})
+				if _, err := store.Cancel(ctx, "alice", id); err != nil { // the third, which was not begun
+					t.Fatal(err)
+				}
+			}
+			today := time.Now().UTC()
+			from, to := today.Add(-time.Hour), today.Add(time.Hour) // it may be midnight soon
+			sum := func(owner string) (u sqlstore.Usage) {
+				t.Helper()
+				list, err := db.Usage(ctx, owner, from, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range list {
+					if v.Action != "convert" || v.Day.After(today.Add(time.Hour)) || today.Sub(v.Day) > 25*time.Hour {
+						t.Errorf("%+v", v)
+					}
+					u.Items, u.Failed, u.BytesIn, u.BytesOut, u.Work = u.Items+v.Items, u.Failed+v.Failed, u.BytesIn+v.BytesIn, u.BytesOut+v.BytesOut, u.Work+v.Work
+				}
+				return u
+			}
+			want := sqlstore.Usage{Items: 4, Failed: 2, BytesIn: 60, BytesOut: 14}
+			got := sum("alice")
+			if got.Work < 0 || got.Work > time.Hour {
+				t.Errorf("work %v", got.Work)
+			}
+			if got.Work = 0; got != want {
+				t.Errorf("usage %+v, want %+v", got, want)
+			}
+			if got := sum("bob"); got != (sqlstore.Usage{}) {
+				t.Errorf("usage of who has only waiting items: %+v", got)
+			}
+			// It outlives the operations.
+			if n, err := store.DeleteFinished(ctx, time.Now().Add(time.Hour)); n != 2 || err != nil {
+				t.Errorf("DeleteFinished = %d, %v", n, err)
+			}
+			if got := sum("alice"); got.Items != 4 {
+				t.Errorf("after the operations: %+v", got)
+			}
+			if list, err := db.Usage(ctx, "alice", from.Add(-72*time.Hour), today.Add(-48*time.Hour)); err != nil || !slices.Equal(list, nil) {
+				t.Errorf("other days: %v, %v", list, err)
+			}
+		})
+	}
+}
