@@ -2,12 +2,15 @@
 # Installs what Filewright needs on Debian or Ubuntu and is not there yet.
 #
 #   scripts/setup.sh serve   engines, libraries and fonts: what a built server runs with
-#   scripts/setup.sh run     the same, and the C compiler and headers to build it with
-#   scripts/setup.sh test    the same, and the tools that judge test results
+#   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it with
+#   scripts/setup.sh test    the same, and the linters and the tools that judge test results
 #   scripts/setup.sh bench   the same, and the tools that benchmarks compare with
 #
 # It does nothing, and needs no root, if everything is installed already.
 set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+export PATH="$root/.tools/go/bin:$PATH"
 
 need=()
 want() { # want PACKAGE COMMAND...: a package, and how to tell that it is there
@@ -24,7 +27,18 @@ if [ "$mode" = serve ]; then
 	want libvips42 libvips
 	packages ca-certificates # for buckets and receivers of webhooks
 else
+	# A Go that is too old fetches the toolchain that go.mod asks for, unless it is older
+	# than 1.21 or told not to.
+	usable_go() { (cd "$root" && go list -m); }
+	fetch_go=no
+	if ! usable_go >/dev/null 2>&1; then
+		fetch_go=yes
+		packages ca-certificates
+		want curl command -v curl
+		want unzip command -v unzip
+	fi
 	want gcc command -v gcc
+	want libc6-dev test -e /usr/include/stdio.h
 	want pkg-config command -v pkg-config
 	want libvips-dev pkg-config --exists 'vips >= 8.10'
 fi
@@ -80,20 +94,48 @@ if [ "$mode" = bench ]; then
 	want mupdf-tools command -v mutool
 fi
 
-# The S3 server that tests run is a Go program, built once into the build cache.
-s3server() {
-	local dir
-	dir=$(cd "$(dirname "$0")/.." && pwd)/internal/tools/versitygw
+# The official Go toolchain, as the go command itself would fetch it: from Go's module
+# proxy, as the version whose checksum is below.
+go_toolchain() {
+	local version=1.26.8 arch sum url
+	if [ "$mode" = serve ] || [ $fetch_go = no ]; then
+		return
+	fi
+	case $(uname -m) in
+	x86_64) arch=amd64 sum=30c2b1bf7dcc88d3eb0a1364e47ddd9128edb3110a30e8a0ef61cd5856b31de7 ;;
+	aarch64) arch=arm64 sum=02b36b6787b3ac767668f630e2998df45a3b1f9ffee08d1bf3ef6487cd658d99 ;;
+	*)
+		echo "Please install Go 1.26 or later: this script has no toolchain for $(uname -m)." >&2
+		exit 1
+		;;
+	esac
+	url=${GOPROXY:-https://proxy.golang.org}
+	url=${url%%[,|]*}/golang.org/toolchain/@v/v0.0.1-go$version.linux-$arch.zip
+	echo "Installing: Go $version in .tools/go"
+	mkdir -p "$root/.tools"
+	(
+		cd "$root/.tools"
+		rm -rf go golang.org go.zip
+		curl -fsSL --retry 3 -o go.zip "$url"
+		echo "$sum  go.zip" | sha256sum --check --quiet
+		unzip -q go.zip
+		mv "golang.org/toolchain@v0.0.1-go$version.linux-$arch" go
+		rm -r golang.org go.zip
+	)
+}
+
+# The S3 server that tests run, and the linters, are Go programs, built once into the
+# build cache.
+go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
-		(cd "$dir" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
+		(cd "$root/internal/tools/golangci" && GOFLAGS='' GOWORK=off go tool -n golangci-lint >/dev/null)
 	fi
 }
-s3server
 
 # axe-core is what the lock file says, beside the package that uses it.
 axe() {
-	local dir
-	dir=$(cd "$(dirname "$0")/.." && pwd)/internal/browsertest
+	local dir=$root/internal/browsertest
 	if [ "$mode" = serve ] || [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
 		return
 	fi
@@ -103,8 +145,7 @@ axe() {
 
 # sharp is no package of the system. Without it the comparison reports it as missing.
 sharp() {
-	local dir version=0.34.5
-	dir=$(cd "$(dirname "$0")/.." && pwd)/benchmarks/.tools
+	local dir=$root/benchmarks/.tools version=0.34.5
 	if [ "$mode" != bench ] || [ -d "$dir/node_modules/sharp" ]; then
 		return
 	fi
@@ -129,10 +170,16 @@ offered() {
 if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(offered)" ]; then
 	choose_browser=no
 fi
-finished() { # ends the script if nothing is missing
+# beside installs what is no package of the system.
+beside() {
+	go_toolchain
+	go_tools
+	axe
+	sharp
+}
+finished() { # ends the script if no package is missing
 	if [ ${#need[@]} -eq 0 ]; then
-		axe
-		sharp
+		beside
 		exit 0
 	fi
 }
@@ -159,5 +206,4 @@ fi
 finished
 echo "Installing: ${need[*]}"
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
-axe
-sharp
+beside

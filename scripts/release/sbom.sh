@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Writes the modules that are linked into a program, in CycloneDX form.
+#
+#   scripts/release/sbom.sh PROGRAM FILE
+set -euo pipefail
+
+file=$(realpath -m "$2")
+program=$(realpath "$1")
+cd "$(dirname "$0")/../../internal/tools/release"
+GOFLAGS='' GOWORK=off exec go tool cyclonedx-gomod bin -json -output "$file" "$program"

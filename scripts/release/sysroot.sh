@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Unpacks the Debian packages that refserver is linked with for another architecture into
+# .tools/sysroot-ARCH. Nothing is installed on this system, and nothing in it is run.
+#
+#   scripts/release/sysroot.sh arm64
+set -euo pipefail
+
+arch=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+sysroot=$root/.tools/sysroot-$arch
+if [ -e "$sysroot/.complete" ]; then
+	exit 0
+fi
+rm -rf "$sysroot"
+mkdir -p "$root/.tools"
+echo "Unpacking: libvips for $arch in .tools/sysroot-$arch"
+mmdebstrap --quiet --mode=root --variant=extract --architectures="$arch" --include=libvips-dev,libc6-dev bookworm "$sysroot"
+# The linker takes absolute links for links within this system.
+find "$sysroot/usr/lib" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
+	ln -sfn "$sysroot$(readlink "$link")" "$link"
+done
+touch "$sysroot/.complete"
