@@ -153,7 +153,7 @@ func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time)
 			}
 			args = append(args, op.ID, first+i, it.Queue, op.Owner, millis(op.Created), "queued", 0, 0,
 				due, 0.0, inputs)
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 		}
 		if err := t.later(ctx, nil, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
 				due_ms, progress, inputs) VALUES `+values(len(items), len(args)/len(items)), args...); err != nil {
@@ -513,10 +513,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 			return err
 		}
 		if !it.State.Final() {
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 			return nil
 		}
-		t.issueNext(Lane{it.Queue, op.Owner})
+		t.issueNext(status.Lane{Queue: it.Queue, Owner: op.Owner})
 		completed := 0
 		if it.State == status.Completed {
 			completed = 1
@@ -629,7 +629,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			if it.State != status.Queued {
 				continue
 			}
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 			it, due := status.Outcome{}.Apply(it, true, now)
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, status.Queued, 0, it, due); err != nil {
 				return err
@@ -720,9 +720,9 @@ func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after p
 
 // Load implements [status.Store].
 func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) {
-	waiting := make(map[Lane]map[string]int)
+	waiting := make(map[status.Lane]map[string]int)
 	if err := s.db.each(ctx, func(row scanner) error {
-		var l Lane
+		var l status.Lane
 		var reason string
 		var n int
 		if err := row.Scan(&l.Queue, &l.Owner, &reason, &n); err != nil {
@@ -743,7 +743,7 @@ func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) 
 		if err := row.Scan(&l.Queue, &l.Owner, &l.Queued, &l.Running, &oldest); err != nil {
 			return err
 		}
-		l.Oldest, l.Waiting = timeOrZero(oldest), waiting[Lane{l.Queue, l.Owner}]
+		l.Oldest, l.Waiting = timeOrZero(oldest), waiting[status.Lane{Queue: l.Queue, Owner: l.Owner}]
 		loads = append(loads, l)
 		return nil
 	}, `SELECT queue, owner,

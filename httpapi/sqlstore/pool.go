@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/filewright/filewright/status"
 )
 
 // A pool is a fixed number of connections that keep their prepared statements.
@@ -198,7 +200,7 @@ func (t *conn) change(ctx context.Context, lost error, text string, args ...any)
 func (t *conn) locking() string { return "" }
 
 // issue does nothing: one process works on all items.
-func (t *conn) issue(Lane) {}
+func (t *conn) issue(status.Lane) {}
 
 // issueNext does nothing.
-func (t *conn) issueNext(Lane) {}
+func (t *conn) issueNext(status.Lane) {}

@@ -29,7 +29,7 @@ import (
 // that has begun, and heartbeats, which change only items of their own worker.
 type postgres struct {
 	pool  *pgxpool.Pool
-	loose *pgxpool.Pool // commits do not wait for the disk
+	async *pgxpool.Pool // commits do not wait for the disk
 	beats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
 	log   *slog.Logger
 	clock clock
@@ -38,32 +38,23 @@ type postgres struct {
 	stop  context.CancelFunc // ends what runs in the background
 	done  sync.WaitGroup
 
-	mu       sync.Mutex
-	ticketer Ticketer
-	down     time.Time // when the database was found to be out of reach; zero if it is not
-	outage   struct{ from, to time.Time }
+	mu      sync.Mutex
+	onReady func([]status.Lane)
+	down    time.Time // when the database was found to be out of reach; zero if it is not
+	outage  struct{ from, to time.Time }
 }
 
-// A Lane is the items of an owner in a queue.
-type Lane struct{ Queue, Owner string }
-
-// A Ticketer puts items into a queue outside of the tables of this package, but
-// within the database: column ticket of those in the queue is not null. Ready is
-// called after the commit of every transaction in which items of the lanes were
-// added, given back or have ended. It must not block. It is not called if the
-// process dies in between.
-type Ticketer interface {
-	Ready(lanes []Lane)
-}
-
-// SetTicketer has t called from now on. It fails if the database is SQLite.
-func (db *DB) SetTicketer(t Ticketer) error {
+// OnReady has f called after the commit of every transaction in which items of lanes
+// were added, returned or finished, so that a dispatcher can put them into its queue.
+// f must not block. It is not called if the process dies in between; column ticket
+// of items that are in the queue is not null. OnReady fails if the database is SQLite.
+func (db *DB) OnReady(f func([]status.Lane)) error {
 	if db.pg == nil {
 		return fmt.Errorf("tickets in SQLite: %w", errors.ErrUnsupported)
 	}
 	db.pg.mu.Lock()
 	defer db.pg.mu.Unlock()
-	db.pg.ticketer = t
+	db.pg.onReady = f
 	return nil
 }
 
@@ -110,7 +101,7 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = max(2, cfg.MaxConns/2), 0, 0
-	if p.loose, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+	if p.async, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
 	cfg = cfg.Copy()
@@ -154,7 +145,7 @@ func (p *postgres) closePools() {
 		defer close(closed)
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, pool := range []*pgxpool.Pool{p.pool, p.loose, p.beats} {
+		for _, pool := range []*pgxpool.Pool{p.pool, p.async, p.beats} {
 			if pool != nil {
 				all.Go(pool.Close)
 			}
@@ -349,10 +340,10 @@ func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.
 		return fmt.Errorf("%w: %w", errUnsure, err)
 	}
 	p.mu.Lock()
-	ticketer := p.ticketer
+	onReady := p.onReady
 	p.mu.Unlock()
-	if ticketer != nil && len(t.lanes) > 0 {
-		ticketer.Ready(t.lanes)
+	if onReady != nil && len(t.lanes) > 0 {
+		onReady(t.lanes)
 	}
 	return nil
 }
@@ -496,12 +487,12 @@ type pgTx struct {
 	conn  *pgx.Conn
 	begun bool
 	batch *pgx.Batch // what was not sent yet; nil: nothing
-	lanes []Lane
+	lanes []status.Lane
 }
 
 func (t *pgTx) locking() string { return " FOR NO KEY UPDATE" }
 
-func (t *pgTx) issue(l Lane) {
+func (t *pgTx) issue(l status.Lane) {
 	for _, have := range t.lanes {
 		if have == l {
 			return
@@ -510,7 +501,7 @@ func (t *pgTx) issue(l Lane) {
 	t.lanes = append(t.lanes, l)
 }
 
-func (t *pgTx) issueNext(l Lane) {
+func (t *pgTx) issueNext(l status.Lane) {
 	t.queue(`SELECT 1 FROM items WHERE finished_ms IS NULL AND owner = $1 AND state = 'queued' LIMIT 1`, text(l.Owner)).Query(func(rows pgx.Rows) error {
 		return scan(rows, func(scanner) error {
 			t.issue(l)

@@ -46,6 +46,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
+
+	"github.com/filewright/filewright/status"
 )
 
 //go:embed migrations/*.sql
@@ -184,11 +186,11 @@ type tx interface {
 
 	// issue says that items of a lane were added, or have ended, so that
 	// tickets may be issued after the commit.
-	issue(l Lane)
+	issue(l status.Lane)
 
 	// issueNext is issue for an item that has ended, after which there is
 	// nothing to do unless the owner has others that wait.
-	issueNext(l Lane)
+	issueNext(l status.Lane)
 }
 
 // A scanner is a row of a result.
@@ -276,15 +278,15 @@ func (db *DB) Pool() *pgxpool.Pool {
 	return db.pg.pool
 }
 
-// LoosePool returns connections to PostgreSQL whose commits do not wait for the
-// disk, or nil if the database is SQLite. What was committed in the last second may
-// be lost if the database crashes; then all that was committed later is lost, too.
-// They are for what can be made again.
-func (db *DB) LoosePool() *pgxpool.Pool {
+// AsyncCommitPool returns connections to PostgreSQL whose commits do not wait for the
+// disk (synchronous_commit=off), or nil if the database is SQLite. A crash of the
+// database may lose the commits of the last second. Use it for data that can be made
+// again.
+func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 	if db.pg == nil {
 		return nil
 	}
-	return db.pg.loose
+	return db.pg.async
 }
 
 // tx runs f in a transaction that may write, and commits it unless f fails.
