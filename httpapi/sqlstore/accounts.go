@@ -126,11 +126,11 @@ func (s *Accounts) ByName(ctx context.Context, name string) (*account.Account, e
 }
 
 func (s *Accounts) one(ctx context.Context, column, value string) (a *account.Account, err error) {
-	err = s.db.each(ctx, func(row scanner) (err error) {
+	err = s.db.one(ctx, func(row scanner) (err error) {
 		a, err = scanAccount(row)
 		return err
 	}, `SELECT `+accountColumns+` FROM accounts WHERE `+column+` = $1`, value)
-	if err == nil && a == nil {
+	if errors.Is(err, sql.ErrNoRows) {
 		err = missing("account", value)
 	}
 	return a, err

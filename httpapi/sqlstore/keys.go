@@ -60,11 +60,11 @@ func (s *Keys) Create(ctx context.Context, k *account.Key) error {
 
 // Get returns a key by its ID, be it valid or not.
 func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
-	err = s.db.each(ctx, func(row scanner) (err error) {
+	err = s.db.one(ctx, func(row scanner) (err error) {
 		k, err = scanKey(row)
 		return err
 	}, `SELECT `+keyColumns+` FROM api_keys WHERE id = $1`, id)
-	if err == nil && k == nil {
+	if errors.Is(err, sql.ErrNoRows) {
 		err = missing("key", id)
 	}
 	return k, err
@@ -169,11 +169,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 		return nil
 	}
 	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		n, err := t.exec(ctx, `UPDATE api_keys SET last_used_ms = $1 WHERE id = $2`, millis(now), id)
-		if err == nil && n == 0 {
-			err = missing("key", id)
-		}
-		return err
+		return t.change(ctx, missing("key", id), `UPDATE api_keys SET last_used_ms = $1 WHERE id = $2`, millis(now), id)
 	})
 	if err != nil {
 		s.db.touched.CompareAndDelete(id, now)
@@ -185,9 +181,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 // none.
 func (db *DB) Setting(ctx context.Context, name string) ([]byte, error) {
 	var v []byte
-	err := db.view(ctx, func(ctx context.Context, t tx) error {
-		return t.row(ctx, `SELECT value FROM settings WHERE name = $1`, name).Scan(&v)
-	})
+	err := db.one(ctx, func(row scanner) error { return row.Scan(&v) }, `SELECT value FROM settings WHERE name = $1`, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("setting", name)
 	}

@@ -188,6 +188,9 @@ func (t *conn) later(ctx context.Context, f func(scanner) error, text string, ar
 	return err
 }
 
+// flush does nothing: there is no queue.
+func (t *conn) flush(context.Context) error { return nil }
+
 func (t *conn) change(ctx context.Context, lost error, text string, args ...any) error {
 	n, err := t.exec(ctx, text, args...)
 	if err == nil && n == 0 {

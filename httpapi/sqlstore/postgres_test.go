@@ -542,7 +542,7 @@ func TestUploads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	stored, err := b.Files().Parts(t.Context(), f.Key)
+	_, stored, err := b.Files().Parts(t.Context(), f.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

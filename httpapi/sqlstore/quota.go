@@ -48,28 +48,14 @@ var (
 	}
 )
 
-// take adds n for an owner, unless more than the limit were used then. id is that of
-// what is counted.
-func (c counter) take(ctx context.Context, t tx, owner, id string, n int64, at time.Time) error {
-	limit, err := c.count(ctx, t, owner, id, n, at)
-	if err != nil {
-		return err
-	}
-	return c.check(ctx, t, owner, n, at, limit)
-}
-
-// count adds n for an owner, whatever the limit is, which it returns.
-func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time) (limit int64, err error) {
-	err = t.row(ctx, c.add, c.args(owner, id, n, at)...).Scan(&limit)
-	return limit, err
-}
-
-func (c counter) args(owner, id string, n int64, at time.Time) []any {
+// count adds n for an owner, whatever the limit is, and stores that in limit, with the
+// next statement that is waited for, or the commit. id is that of what is counted.
+func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time, limit *int64) error {
 	args := []any{owner, part(id), n}
 	if c.perDay {
 		args = append(args, dayOf(at))
 	}
-	return args
+	return t.later(ctx, func(row scanner) error { return row.Scan(limit) }, c.add, args...)
 }
 
 // check fails if more than a limit is used, of which n was added just now.
@@ -121,10 +107,22 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 		if after.Size == 0 {
 			return nil
 		}
-		if err := storedBytes.take(ctx, t, after.Owner, after.Key, after.Size, after.Created); err != nil {
+		counters := []counter{storedBytes, bytesPerDay}
+		limits := make([]int64, len(counters))
+		for i, c := range counters {
+			if err := c.count(ctx, t, after.Owner, after.Key, after.Size, after.Created, &limits[i]); err != nil {
+				return err
+			}
+		}
+		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		return bytesPerDay.take(ctx, t, after.Owner, after.Key, after.Size, after.Created)
+		for i, c := range counters {
+			if err := c.check(ctx, t, after.Owner, after.Size, after.Created, limits[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	case before != nil && after != nil && before.Owner != after.Owner:
 		if err := takeFile(ctx, t, before, nil); err != nil {
 			return err
@@ -138,13 +136,12 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 		either = after
 	}
 	if n := held(after) - held(before); n != 0 {
-		if _, err := storedBytes.count(ctx, t, either.Owner, either.Key, n, either.Created); err != nil {
+		if err := storedBytes.count(ctx, t, either.Owner, either.Key, n, either.Created, new(int64)); err != nil {
 			return err
 		}
 	}
 	if pending(before) && before.Size != 0 && held(after) == 0 {
-		_, err := bytesPerDay.count(ctx, t, before.Owner, before.Key, -before.Size, before.Created)
-		return err
+		return bytesPerDay.count(ctx, t, before.Owner, before.Key, -before.Size, before.Created, new(int64))
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -50,14 +48,19 @@ func (s *Sessions) Create(ctx context.Context, n *account.Session, password stri
 
 // Get returns a session and its account, unless that is disabled.
 func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *account.Session, a *account.Account, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) (err error) {
-		if n, err = scanSession(t.row(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:])); err != nil {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		if err := t.later(ctx, func(row scanner) (err error) {
+			n, err = scanSession(row)
+			return err
+		}, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:]); err != nil {
 			return err
 		}
-		a, err = scanAccount(t.row(ctx, `SELECT `+accountColumns+` FROM accounts WHERE id = $1 AND disabled_ms IS NULL`, n.Account))
-		return err
+		return t.later(ctx, func(row scanner) (err error) {
+			a, err = scanAccount(row)
+			return err
+		}, `SELECT `+accountColumns+` FROM accounts WHERE id = (SELECT account FROM sessions WHERE token = $1) AND disabled_ms IS NULL`, token[:])
 	})
-	if errors.Is(err, sql.ErrNoRows) {
+	if err == nil && (n == nil || a == nil) {
 		err = fmt.Errorf("session: %w", fs.ErrNotExist)
 	}
 	if err != nil {

@@ -180,6 +180,9 @@ type tx interface {
 	// matches lost.
 	change(ctx context.Context, lost error, text string, args ...any) error
 
+	// flush waits for what was queued by later and change.
+	flush(ctx context.Context) error
+
 	// locking ends the text of a query whose rows no other transaction may
 	// change until the end of this one.
 	locking() string
@@ -308,6 +311,19 @@ func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args
 		return db.meter.done(kindRead, began, storeError(ctx, db.pg.each(ctx, f, text, args...)))
 	}
 	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
+}
+
+// one runs a query of one row. Without a row the error matches sql.ErrNoRows.
+func (db *DB) one(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	found := false
+	err := db.each(ctx, func(row scanner) error {
+		found = true
+		return f(row)
+	}, text, args...)
+	if err == nil && !found {
+		err = sql.ErrNoRows
+	}
+	return err
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -81,10 +81,13 @@ func (s *Webhooks) List(ctx context.Context, account string) (list []*webhook.St
 
 // Get returns an endpoint.
 func (s *Webhooks) Get(ctx context.Context, account, id string) (w *webhook.StoredEndpoint, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account))
+	err = s.db.one(ctx, func(row scanner) (err error) {
+		w, err = scanWebhook(row)
 		return err
-	})
+	}, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing("webhook", id)
+	}
 	return w, err
 }
 
@@ -198,9 +201,8 @@ func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Que
 	created, id := int64(1)<<62, ""
 	if q.Before != "" {
 		id = q.Before
-		err := s.db.view(ctx, func(ctx context.Context, t tx) error {
-			return t.row(ctx, `SELECT created_ms FROM webhook_deliveries WHERE id = $1 AND account = $2`, id, account).Scan(&created)
-		})
+		err := s.db.one(ctx, func(row scanner) error { return row.Scan(&created) },
+			`SELECT created_ms FROM webhook_deliveries WHERE id = $1 AND account = $2`, id, account)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = missing("delivery", id)
 		}
@@ -570,10 +572,8 @@ func (s *Webhooks) Sweep(ctx context.Context, finished, due time.Time) (n int, e
 func (s *Webhooks) Pending(ctx context.Context) (n int, since time.Time, err error) {
 	now := millis(s.db.engine.now())
 	var first sql.NullInt64
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		return t.row(ctx, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
+	err = s.db.one(ctx, func(row scanner) error { return row.Scan(&n, &first) }, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
 			JOIN webhook_endpoints w ON w.id = d.endpoint AND w.disabled_ms IS NULL AND NOT `+resting+`
-			WHERE d.finished_ms IS NULL`, now).Scan(&n, &first)
-	})
+			WHERE d.finished_ms IS NULL`, now)
 	return n, timeOrZero(first), err
 }
