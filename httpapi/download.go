@@ -40,10 +40,13 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if s.cfg.RedirectDownloads && r.Method == http.MethodGet && err == nil && s.redirect(w, r, owner, f) {
+	if err == nil && s.cfg.RedirectDownloads && r.Method == http.MethodGet && s.redirect(w, r, owner, f) {
 		return
 	}
-	f, obj, err := s.uploads.Open(r.Context(), owner, key)
+	var obj blob.Object
+	if err == nil {
+		obj, err = s.uploads.OpenFile(r.Context(), owner, f)
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -84,7 +87,7 @@ func (s *Service) embedding(h http.Header) {
 // redirect answers a download with a redirect to the store, or with the reason why that
 // is not possible. It returns false if the store has no links.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
-	f, link, err := s.uploads.Link(r.Context(), owner, f.Key, blob.LinkOptions{
+	link, err := s.uploads.Link(r.Context(), owner, f, blob.LinkOptions{
 		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),
 	})
 	if err != nil {

@@ -64,19 +64,18 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		return nil, err
 	}
 	action := offered.Canonical(req.Action)
-	files := make([]*upload.File, len(req.FileKeys))
-	formats := make([]format.Format, len(req.FileKeys))
-	for i, key := range req.FileKeys {
-		f, err := s.uploads.Ready(r.Context(), who.Account, key)
-		if err != nil {
-			p := asProblem(err)
-			p.Param = fmt.Sprintf("file_keys[%d]", i)
-			if p.Status == http.StatusNotFound {
-				p.Detail = fmt.Sprintf("file_keys[%d] is not a file of yours", i)
-			}
-			return nil, p
+	files, err := s.uploads.ReadyAll(r.Context(), who.Account, req.FileKeys)
+	if err != nil {
+		p := asProblem(err)
+		p.Param = fmt.Sprintf("file_keys[%d]", len(files))
+		if p.Status == http.StatusNotFound {
+			p.Detail = p.Param + " is not a file of yours"
 		}
-		files[i], formats[i] = f, format.Parse(f.Name)
+		return nil, p
+	}
+	formats := make([]format.Format, len(files))
+	for i, f := range files {
+		formats[i] = format.Parse(f.Name)
 	}
 	op := &status.Operation{
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,

@@ -436,7 +436,7 @@ func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
 	case f.Parts == 1:
 		return []int64{f.Size}, nil
 	}
-	parts, err := c.store.Parts(ctx, f.Key)
+	_, parts, err := c.store.Parts(ctx, f.Key)
 	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
 		return nil, nil
 	}
@@ -604,7 +604,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 		}
 		return false, err
 	}
-	parts, err := c.store.Parts(ctx, f.Key)
+	_, parts, err := c.store.Parts(ctx, f.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -622,7 +622,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 		}
 		if !there {
 			// A part that was sent again meanwhile is another object.
-			now, err := c.store.Parts(ctx, f.Key)
+			_, now, err := c.store.Parts(ctx, f.Key)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return false, fmt.Errorf("part records: %w", err)
 			}

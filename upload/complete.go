@@ -23,7 +23,8 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 		return nil, false, err
 	}
 	defer unlock()
-	if f, err = m.get(ctx, owner, key); err != nil {
+	f, stored, err := m.getParts(ctx, owner, key)
+	if err != nil {
 		return nil, false, err
 	}
 	switch {
@@ -48,10 +49,6 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 		return f, false, err
 	}
 
-	stored, err := m.store.Parts(ctx, key)
-	if err != nil {
-		return nil, false, fmt.Errorf("part records: %w", err)
-	}
 	if err := checkParts(f, parts, stored); err != nil {
 		return nil, false, err
 	}
@@ -165,7 +162,7 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		m.log.Info("interrupted completion of an upload finished")
 		return m.markReadyAs(ctx, f, f.ETag)
 	}
-	stored, err := m.store.Parts(ctx, f.Key)
+	_, stored, err := m.store.Parts(ctx, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("part records: %w", err)
 	}

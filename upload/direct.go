@@ -132,17 +132,19 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 // after it.
 const maxLinkTTL = time.Hour
 
-// Link returns the record of a file and an absolute URL from which it can be
-// fetched by GET for an hour at most, if the blob store has such; else the URL
-// is nil. For owner and the errors see [Manager.Open]. o.TTL is ignored.
-func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOptions) (*File, *url.URL, error) {
-	f, err := m.Ready(ctx, owner, key)
-	if err != nil {
-		return nil, nil, err
+// Link returns an absolute URL from which a file, whose record [Manager.Get] has just
+// read, can be fetched by GET for an hour at most. It is nil if the blob store has none.
+// For owner and the errors see [Manager.Open]. o.TTL is ignored.
+func (m *Manager) Link(ctx context.Context, owner string, f *File, o blob.LinkOptions) (*url.URL, error) {
+	if owner != "" && f.Owner != owner {
+		return nil, errNotFound()
+	}
+	if err := m.ready(f); err != nil {
+		return nil, err
 	}
 	l, ok := m.blobs.(blob.Linker)
 	if !ok {
-		return f, nil, nil
+		return nil, nil
 	}
 	// The client would follow the URL to an error of the store.
 	i, err := blob.Stat(ctx, m.blobs, f.Object)
@@ -150,7 +152,7 @@ func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOption
 		err = checkSize(f, i)
 	}
 	if err != nil {
-		return nil, nil, m.contentError(ctx, owner, f, err)
+		return nil, m.contentError(ctx, owner, f, err)
 	}
 	o.TTL = maxLinkTTL
 	if !f.Expires.IsZero() {
@@ -158,10 +160,10 @@ func (m *Manager) Link(ctx context.Context, owner, key string, o blob.LinkOption
 	}
 	u, err := l.Link(ctx, f.Object, o)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return f, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("link to content: %w", err)
+		return nil, fmt.Errorf("link to content: %w", err)
 	}
-	return f, u, nil
+	return u, nil
 }

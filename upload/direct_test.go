@@ -346,7 +346,7 @@ func TestLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, link, err := e.Link(ctx, "alice", f.Key, blob.LinkOptions{ContentType: "application/pdf"})
+	got, link, err := e.link(ctx, "alice", f.Key, blob.LinkOptions{ContentType: "application/pdf"})
 	if err != nil || link == nil || got.Key != f.Key {
 		t.Fatalf("Link = %v, %v, %v", got, link, err)
 	}
@@ -358,10 +358,10 @@ func TestLink(t *testing.T) {
 	if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "hello" || resp.Header.Get("Content-Type") != "application/pdf" {
 		t.Errorf("GET = %q, %v, %v", b, err, resp.Header)
 	}
-	_, _, err = e.Link(ctx, "bob", f.Key, blob.LinkOptions{})
+	_, _, err = e.link(ctx, "bob", f.Key, blob.LinkOptions{})
 	wantKind(t, "Link of somebody else", err, fs.ErrNotExist)
 	open, _ := e.start(10, 1)
-	_, _, err = e.Link(ctx, "alice", open.Key, blob.LinkOptions{})
+	_, _, err = e.link(ctx, "alice", open.Key, blob.LinkOptions{})
 	wantKind(t, "Link to an open session", err, upload.ErrIncomplete)
 
 	// Stores without links have none.
@@ -371,7 +371,7 @@ func TestLink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, link, err := e.Link(ctx, "alice", f.Key, blob.LinkOptions{}); link != nil || err != nil {
+		if _, link, err := e.link(ctx, "alice", f.Key, blob.LinkOptions{}); link != nil || err != nil {
 			t.Errorf("Link = %v, %v", link, err)
 		}
 	}

@@ -57,6 +57,16 @@ type env struct {
 	opts  upload.Options
 }
 
+// link reads a record and returns it with a link to the content.
+func (e *env) link(ctx context.Context, owner, key string, o blob.LinkOptions) (*upload.File, *url.URL, error) {
+	f, err := e.Get(ctx, owner, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := e.Link(ctx, owner, f, o)
+	return f, u, err
+}
+
 func newFS(t testing.TB, dir string) *fsblob.Store {
 	t.Helper()
 	s, err := fsblob.New(dir)

@@ -101,7 +101,7 @@ func TestBrokenConnection(t *testing.T) {
 		t.Errorf("the client sees %s", resp.Status)
 	}
 	srv.Close() // waits for the handler
-	if parts, err := e.store.Parts(t.Context(), f.Key); len(parts) != 0 || err != nil {
+	if _, parts, err := e.store.Parts(t.Context(), f.Key); len(parts) != 0 || err != nil {
 		t.Errorf("%v are recorded, %v", parts, err)
 	}
 	etag := e.put(urls[0], noise(1<<20))

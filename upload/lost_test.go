@@ -53,7 +53,7 @@ func TestContentLost(t *testing.T) {
 		if err == nil {
 			o.Close()
 		}
-		_, u, lerr := e.Link(ctx, "a", key, blob.LinkOptions{})
+		_, u, lerr := e.link(ctx, "a", key, blob.LinkOptions{})
 		if lerr == nil && u == nil {
 			t.Error("no link")
 		}

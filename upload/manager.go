@@ -41,6 +41,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -442,20 +443,33 @@ func errNotFound() error {
 	return &Error{Kind: fs.ErrNotExist, Message: "there is no such file"}
 }
 
-// get returns the record of an owner. What belongs to somebody else is not
-// there.
+// get returns the record of an owner. A record of another owner does not exist for it.
 func (m *Manager) get(ctx context.Context, owner, key string) (*File, error) {
 	if !isID(key) {
 		return nil, errNotFound()
 	}
 	f, err := m.store.Get(ctx, key)
-	if errors.Is(err, fs.ErrNotExist) {
+	return owned(owner, f, err)
+}
+
+// getParts is get with the parts of the file.
+func (m *Manager) getParts(ctx context.Context, owner, key string) (*File, []Part, error) {
+	if !isID(key) {
+		return nil, nil, errNotFound()
+	}
+	f, parts, err := m.store.Parts(ctx, key)
+	f, err = owned(owner, f, err)
+	return f, parts, err
+}
+
+// owned returns what get returns for the result of the store.
+func owned(owner string, f *File, err error) (*File, error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNotFound()
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("file record: %w", err)
-	}
-	if owner != "" && f.Owner != owner {
+	case owner != "" && f.Owner != owner:
 		return nil, errNotFound()
 	}
 	return f, nil
@@ -478,36 +492,79 @@ func (m *Manager) Get(ctx context.Context, owner, key string) (*File, error) {
 // Ready returns the record of a file that can be opened. Else the error matches
 // [ErrIncomplete], [ErrExpired] or fs.ErrNotExist. For owner see [Manager.Get].
 func (m *Manager) Ready(ctx context.Context, owner, key string) (*File, error) {
-	f, err := m.Get(ctx, owner, key)
-	switch {
-	case err != nil:
+	f, err := m.get(ctx, owner, key)
+	if err != nil {
 		return nil, err
-	case f.State == Expired:
-		return nil, errExpired("file")
-	case f.State != Ready:
-		return nil, &Error{Kind: ErrIncomplete, Message: "the upload of the file is not complete"}
+	}
+	if err := m.ready(f); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// ReadyAll is [Manager.Ready] for many files, which it reads together. If it fails it
+// returns the files before the one with the error.
+func (m *Manager) ReadyAll(ctx context.Context, owner string, keys []string) ([]*File, error) {
+	all, err := m.store.GetAll(ctx, slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !isID(key) }))
+	if err != nil {
+		return nil, fmt.Errorf("file records: %w", err)
+	}
+	files := make([]*File, 0, len(keys))
+	for _, key := range keys {
+		f := all[key]
+		if f == nil || owner != "" && f.Owner != owner {
+			return files, errNotFound()
+		}
+		if err := m.ready(f); err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// ready returns the error for a file that cannot be opened.
+func (m *Manager) ready(f *File) error {
+	switch {
+	case m.expired(f):
+		return errExpired("file")
+	case f.State != Ready:
+		return &Error{Kind: ErrIncomplete, Message: "the upload of the file is not complete"}
+	}
+	return nil
 }
 
 // Open opens a file for reading. For the errors see [Manager.Ready], for owner
 // see [Manager.Get]. If the content is gone or has the wrong size the error
 // matches [ErrContentLost].
 func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Object, error) {
-	f, err := m.Ready(ctx, owner, key)
+	f, err := m.get(ctx, owner, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := m.blobs.Open(ctx, f.Object)
-	if err == nil {
-		if err = checkSize(f, o.Info()); err != nil { // rather nothing than something else
-			o.Close()
-		}
-	}
+	o, err := m.OpenFile(ctx, owner, f)
 	if err != nil {
-		return nil, nil, m.contentError(ctx, owner, f, err)
+		return nil, nil, err
 	}
 	return f, o, nil
+}
+
+// OpenFile is [Manager.Open] for a record that was just read, by [Manager.Get].
+func (m *Manager) OpenFile(ctx context.Context, owner string, f *File) (blob.Object, error) {
+	if owner != "" && f.Owner != owner {
+		return nil, errNotFound()
+	}
+	if err := m.ready(f); err != nil {
+		return nil, err
+	}
+	o, err := m.blobs.Open(ctx, f.Object)
+	if err == nil {
+		if err = checkSize(f, o.Info()); err == nil {
+			return o, nil
+		}
+		o.Close() // rather nothing than something else
+	}
+	return nil, m.contentError(ctx, owner, f, err)
 }
 
 // Delete removes a file or session and its content now. For owner see

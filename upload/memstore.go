@@ -178,17 +178,18 @@ func (s *MemStore) AddPart(ctx context.Context, key string, p Part) error {
 }
 
 // Parts implements [Store].
-func (s *MemStore) Parts(ctx context.Context, key string) ([]Part, error) {
+func (s *MemStore) Parts(ctx context.Context, key string) (*File, []Part, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, err := s.get(key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return slices.SortedFunc(maps.Values(f.parts), func(a, b Part) int { return cmp.Compare(a.Number, b.Number) }), nil
+	c := f.File
+	return &c, slices.SortedFunc(maps.Values(f.parts), func(a, b Part) int { return cmp.Compare(a.Number, b.Number) }), nil
 }
 
 // ExpiredBefore implements [Store].

@@ -146,7 +146,9 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 		return nil, nil, err
 	}
 	defer unlock()
-	if f, err = m.get(ctx, "", t.key); err != nil {
+	sizes := m.arriving.sizes(t.key) // first, because a part that has arrived is recorded
+	f, parts, err := m.getParts(ctx, "", t.key)
+	if err != nil {
 		return nil, nil, err
 	}
 	if f.UploadID != t.upload || t.part > f.Parts {
@@ -161,11 +163,6 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 	if f.State != Open {
 		return nil, nil, errComplete(t.part)
 	}
-	parts, err := m.store.Parts(ctx, f.Key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("part records: %w", err)
-	}
-	sizes := m.arriving.sizes(t.key)
 	for i, p := range parts {
 		sizes[p.Number] = p.Size
 		if p.Number == t.part {

@@ -31,7 +31,7 @@ func TestPutPart(t *testing.T) {
 		}
 		recorded := func(want ...int) {
 			t.Helper()
-			parts, err := e.store.Parts(ctx, f.Key)
+			_, parts, err := e.store.Parts(ctx, f.Key)
 			var got []int
 			for _, p := range parts {
 				got = append(got, p.Number)

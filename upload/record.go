@@ -90,9 +90,9 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 
 	// AddPart records a part that has arrived, replacing one of the same
-	// number. Parts returns them by number.
+	// number. Parts returns a record with its parts by number, as of one moment.
 	AddPart(ctx context.Context, key string, p Part) error
-	Parts(ctx context.Context, key string) ([]Part, error)
+	Parts(ctx context.Context, key string) (*File, []Part, error)
 
 	// ExpiredBefore yields the records whose Expires is set and before t, in
 	// any state, oldest first. The caller may change the store between two

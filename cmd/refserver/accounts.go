@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
@@ -58,12 +59,14 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 }
 
 // withAccounts opens the accounts beside a server that may run.
-func withAccounts(ctx context.Context, where database, do func(*account.Accounts) error) error {
-	return where.use(ctx, func(db *sqlstore.DB) error { return do(account.New(account.Config{DB: db})) })
+func withAccounts(ctx context.Context, where database, do func(*auth.Accounts) error) error {
+	return where.use(ctx, func(db *sqlstore.DB) error {
+		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db}))
+	})
 }
 
 // find returns the account of an id or a name.
-func find(ctx context.Context, a *account.Accounts, text string) (*sqlstore.Account, error) {
+func find(ctx context.Context, a *auth.Accounts, text string) (*account.Account, error) {
 	acct, err := a.Get(ctx, text)
 	if errors.Is(err, fs.ErrNotExist) {
 		acct, err = a.ByName(ctx, text)
@@ -75,7 +78,7 @@ func find(ctx context.Context, a *account.Accounts, text string) (*sqlstore.Acco
 }
 
 // registerLimits registers the flags for what an account may use.
-func registerLimits(fs *flag.FlagSet, prefix, whose string, l *sqlstore.Limits) {
+func registerLimits(fs *flag.FlagSet, prefix, whose string, l *account.Limits) {
 	size := func(name string, to *int64, usage string) {
 		fs.Func(prefix+name, usage+" "+whose+", as a `size` such as 10GB; 0: any [0]", func(v string) (err error) {
 			if *to = 0; v != "0" {
@@ -102,8 +105,8 @@ func registerLimits(fs *flag.FlagSet, prefix, whose string, l *sqlstore.Limits) 
 
 func createAccount(ctx context.Context, c *cli, args []string) error {
 	where := database{make: true}
-	var n account.NewAccount
-	var limits sqlstore.Limits
+	var n auth.NewAccount
+	var limits account.Limits
 	fs := c.flags("accounts create", "", "Makes an account and prints a password, alone, on standard output. It must be changed\nat the first login and cannot be shown again.")
 	where.register(fs)
 	fs.StringVar(&n.Name, "name", "", "`name` to log in with (required)")
@@ -117,7 +120,7 @@ func createAccount(ctx context.Context, c *cli, args []string) error {
 		return errUsage
 	}
 	n.Limits = &limits
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		acct, password, err := a.Create(ctx, n)
 		if err != nil {
 			return err
@@ -135,7 +138,7 @@ func listAccounts(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		all, err := a.List(ctx)
 		if err != nil {
 			return err
@@ -157,7 +160,7 @@ func listAccounts(ctx context.Context, c *cli, args []string) error {
 	})
 }
 
-func accountState(a *sqlstore.Account) string {
+func accountState(a *account.Account) string {
 	switch {
 	case !a.Disabled.IsZero():
 		return "disabled " + day(a.Disabled)
@@ -174,7 +177,7 @@ func resetPassword(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 1, 1); err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		acct, err := find(ctx, a, fs.Arg(0))
 		if err != nil {
 			return err
@@ -202,10 +205,10 @@ func disableAccount(disable bool) func(context.Context, *cli, []string) error {
 		if err := c.parse(fs, args, 1, 1); err != nil {
 			return err
 		}
-		return withAccounts(ctx, where, func(a *account.Accounts) error {
+		return withAccounts(ctx, where, func(a *auth.Accounts) error {
 			acct, err := find(ctx, a, fs.Arg(0))
 			if err == nil {
-				acct, err = a.Update(ctx, acct.ID, account.Change{Disabled: &disable})
+				acct, err = a.Update(ctx, acct.ID, auth.Change{Disabled: &disable})
 			}
 			if err != nil {
 				return err

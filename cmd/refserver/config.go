@@ -19,6 +19,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
@@ -135,7 +136,7 @@ type serverConfig struct {
 	webhooks   webhookConfig
 	api        httpapi.Config
 
-	limits      sqlstore.Limits // of new accounts
+	limits      account.Limits // of new accounts
 	sessionTime time.Duration
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, string, error) {
@@ -346,11 +346,11 @@ func TestLimitFlags(t *testing.T) {
 func TestAccountFlags(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parse(t, nil)
-	if err != nil || cfg.limits != (sqlstore.Limits{}) || cfg.sessionTime != 7*24*time.Hour {
+	if err != nil || cfg.limits != (account.Limits{}) || cfg.sessionTime != 7*24*time.Hour {
 		t.Errorf("defaults: %+v, %v, %v", cfg.limits, cfg.sessionTime, err)
 	}
 	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_ACCOUNT_PARALLEL": "4"}, "--account-stored", "10GB", "--account-bytes-per-day", "1GiB", "--account-operations-per-day", "1000", "--session-time", "1h")
-	if err != nil || cfg.limits != (sqlstore.Limits{StoredBytes: 10e9, BytesPerDay: 1 << 30, OperationsPerDay: 1000, Parallel: 4}) || cfg.sessionTime != time.Hour {
+	if err != nil || cfg.limits != (account.Limits{StoredBytes: 10e9, BytesPerDay: 1 << 30, OperationsPerDay: 1000, Parallel: 4}) || cfg.sessionTime != time.Hour {
 		t.Errorf("%+v, %v, %v", cfg.limits, cfg.sessionTime, err)
 	}
 	if _, _, err = parse(t, nil, "--account-stored", "0", "--session-time", "0s"); err == nil || !strings.Contains(err.Error(), "--session-time") {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 // keys creates, lists and revokes API keys. It works while the server runs.
@@ -26,7 +26,7 @@ func keys(ctx context.Context, c *cli, args []string) error {
 
 func createKey(ctx context.Context, c *cli, args []string) error {
 	where := database{make: true}
-	var k account.NewKey
+	var k auth.NewKey
 	var ttl time.Duration
 	fs := c.flags("keys create", "", "Makes an API key and prints it, alone, on standard output. It is kept as a hash\nonly and cannot be shown again.")
 	where.register(fs)
@@ -55,7 +55,7 @@ func createKey(ctx context.Context, c *cli, args []string) error {
 	if ttl != 0 {
 		k.Expires = time.Now().Add(ttl)
 	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		if k.Account != "" {
 			switch acct, err := find(ctx, a, k.Account); {
 			case err == nil:
@@ -81,7 +81,7 @@ func listKeys(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		all, err := a.Keys().List(ctx, "")
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func listKeys(ctx context.Context, c *cli, args []string) error {
 	})
 }
 
-func keyState(k *sqlstore.Key, now time.Time) string {
+func keyState(k *account.Key, now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():
 		return "revoked " + day(k.Revoked)
@@ -130,7 +130,7 @@ func revokeKey(ctx context.Context, c *cli, args []string) error {
 	if err := c.parse(fs, args, 1, 1); err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *account.Accounts) error {
+	return withAccounts(ctx, where, func(a *auth.Accounts) error {
 		if err := a.Keys().Revoke(ctx, fs.Arg(0)); err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ import (
 
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/riverqueue"
 	"github.com/filewright/filewright/status/webhook"
@@ -117,7 +117,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 			return
 		case cfg.cluster.role != roleWorker:
 			// Perhaps nobody else removes what is too old.
-			webhook.Sweep(workCtx, app.db, cfg.webhooks.ttl, log)
+			webhook.Sweep(workCtx, app.db.Webhooks(), cfg.webhooks.ttl, log)
 		}
 		sent <- nil
 	}()
@@ -182,7 +182,7 @@ type app struct {
 	service  *httpapi.Service
 	db       *sqlstore.DB
 	blobs    blobStore
-	accounts *account.Accounts
+	accounts *auth.Accounts
 	hooks    *webhook.Webhooks    // nil: this server sends none
 	set      *standard.Set        // nil: this server has no engines
 	cluster  *cluster             // nil: this is the only server
@@ -244,8 +244,9 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 			return nil, err
 		}
 	}
-	a.accounts = account.New(account.Config{
-		DB: a.db, Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: log,
+	a.accounts = auth.New(auth.Config{
+		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
+		Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: log,
 	})
 
 	api.Concurrency = cfg.cluster.limits(api.Concurrency, api.Actions)
@@ -266,7 +267,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
 		return nil, err
 	}
-	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, DB: a.db, Webhooks: a.hooks})
+	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	api.Collectors = append(api.Collectors, a.db.Collectors()...)
 	if a.hooks != nil {
 		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
@@ -477,7 +478,7 @@ func (a *app) begin(ctx context.Context) (f firstStart, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.key, _, err = a.accounts.Keys().Create(ctx, account.NewKey{Name: "first key", Account: acct.ID})
+	f.key, _, err = a.accounts.Keys().Create(ctx, auth.NewKey{Name: "first key", Account: acct.ID})
 	return f, err
 }
 

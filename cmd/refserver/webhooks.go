@@ -56,7 +56,7 @@ func (c *webhookConfig) newWebhooks(db *sqlstore.DB, cl *clusterConfig, secrets 
 		return nil, nil
 	}
 	return webhook.New(webhook.Config{
-		DB: db, Secrets: secrets, Allow: c.allow, Retention: c.ttl, Exclusive: cl.url == "", Log: log,
+		Store: db.Webhooks(), Secrets: secrets, Allow: c.allow, Retention: c.ttl, Exclusive: cl.url == "", Log: log,
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 			return service().Notification(e.Type, e.Time, e.Operation)
 		},

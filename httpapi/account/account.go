@@ -1,533 +1,180 @@
-// Package account keeps accounts with their logins and API keys, and recognises who
-// uses them.
+// Package account defines accounts, their API keys and sessions, and what they may
+// use. It contains no HTTP, so that a database can implement its stores:
 //
-//	accounts := account.New(account.Config{DB: db})
-//	name, password, err := accounts.Bootstrap(ctx) // the first administrator, once
-//	...
-//	svc, err := httpapi.New(httpapi.Config{Auth: accounts, ...})
+//   - [Store] keeps accounts, [KeyStore] API keys, [SessionStore] sessions,
+//   - [UsageStore] reports what an account uses of its [Limits].
 //
-// [Accounts] is an httpapi.Authenticator for API keys and for the cookie of people
-// who have logged in. [Keys] alone is one for API keys.
-//
-// # Keys
-//
-// A key is shown once, when it is made; afterwards there is only its hash and
-// a prefix that tells it from others. Because a key is 160 random bits, a plain
-// SHA-256 is enough: there is nothing to guess. Every request asks the database
-// for its key, so that one that was revoked, and those of an account that was
-// disabled, are refused at once by all processes.
-//
-// # Logins
-//
-// Passwords are kept as argon2id, with the parameters that OWASP recommends (19 MiB,
-// two passes); one that was hashed otherwise is hashed anew at the next login. Only a
-// few are computed at a time, so that logins cannot take all memory. Who tries passwords
-// is slowed down, by name and by address; how long an answer takes does not tell whether
-// there is a name. A session is a random token of which the database has only the SHA-256.
+// Package sqlstore implements them all. Package auth manages accounts with them and
+// authenticates requests.
 package account
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
-
-	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
-// Config configures [Accounts]. Only DB is required.
-type Config struct {
-	DB *sqlstore.DB
+// An Account owns files, operations and keys.
+type Account struct {
+	ID   string // owner of files and operations, and account of keys
+	Name string // the login name; unique without regard to case; "": none
 
-	// Limits are those of accounts that are made without their own.
-	Limits sqlstore.Limits
+	Administrator bool   // may manage all accounts
+	Password      string `json:"-"` // argon2id in PHC form; "": nobody can log in
+	MustChange    bool   // the password must be changed before anything else
 
-	SessionTime time.Duration // after which a session that is not used ends; 0: 7 days
-	SessionLife time.Duration // after which any session ends; 0: 30 days
+	Created   time.Time
+	LastLogin time.Time // zero: never
+	Disabled  time.Time // since when; zero: enabled
 
-	// BaseURL is the public address of the service; nil takes that of each
-	// request, believing what a proxy says only if TrustProxy is set. Requests
-	// with a session come from there or are not accepted.
-	BaseURL    *url.URL
-	TrustProxy bool
-
-	Log *slog.Logger // nil discards
+	Limits Limits
 }
 
-// Accounts keeps accounts and recognises them. It is safe for concurrent use.
-type Accounts struct {
-	cfg      Config
-	keys     *Keys
-	store    *sqlstore.Accounts
-	sessions *sqlstore.Sessions
-	attempts *throttle
-	hashing  hashing
+// LogValue keeps the password out of logs.
+func (a *Account) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", a.ID), slog.String("name", a.Name))
 }
 
-// New returns the accounts in a database.
-func New(c Config) *Accounts {
-	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
-	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Accounts{cfg: c, keys: NewKeys(c.DB.Keys(), c.Log), store: c.DB.Accounts(), sessions: c.DB.Sessions(), attempts: newThrottle(), hashing: newHashing()}
-}
-
-// DefaultLimits returns the limits of accounts that are made without their own.
-func (a *Accounts) DefaultLimits() sqlstore.Limits { return a.cfg.Limits }
-
-// Keys returns the API keys of all accounts.
-func (a *Accounts) Keys() *Keys { return a.keys }
-
-// Errors of [Accounts], which [httpapi.Fail] can tell clients.
+// Errors of a [Store].
 var (
-	// ErrCredentials tells that a name or a password is wrong.
-	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
+	// ErrLastAdministrator reports that a change would leave nobody who may manage
+	// accounts.
+	ErrLastAdministrator = errors.New("this is the last administrator")
 
-	// ErrWeakPassword tells that a new password is too short, too long, or the
-	// old one.
-	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
-
-	// ErrNoSession tells that nobody has logged in, or not lately.
-	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")
+	// ErrNameTaken reports that another account has the name.
+	ErrNameTaken = errors.New("the name is taken")
 )
 
-// firstAdministrator is the name that Bootstrap gives.
-const firstAdministrator = "admin"
+// A Store keeps accounts. The error for a missing one matches fs.ErrNotExist.
+type Store interface {
+	// Create stores an account. The error matches fs.ErrExist if its ID exists,
+	// and ErrNameTaken if its name does.
+	Create(ctx context.Context, a *Account) error
 
-// Bootstrap makes the first administrator, "admin", with a password that is returned
-// once and has to be changed at the first login. If the database has had one the
-// texts are empty. Of several processes that call it at the same time one does it.
-func (a *Accounts) Bootstrap(ctx context.Context) (name, password string, err error) {
-	if has, err := a.store.HasAdministrator(ctx); err != nil || has {
-		return "", "", err
-	}
-	password = oneTimePassword()
-	hash, err := a.hashing.password(ctx, password)
-	if err != nil {
-		return "", "", err
-	}
-	acct := &sqlstore.Account{ID: uuid.NewString(), Name: firstAdministrator, Administrator: true, Password: hash, MustChange: true, Created: time.Now()}
-	for n := 0; ; n++ {
-		switch made, err := a.store.CreateFirst(ctx, acct); {
-		case made:
-			return acct.Name, password, nil
-		case errors.Is(err, sqlstore.ErrNameTaken) && n < 10:
-			acct.Name = firstAdministrator + "-" + acct.ID[:4+n]
-		default:
-			return "", "", err
-		}
-	}
+	// HasAdministrator reports whether there is, or was, an administrator.
+	HasAdministrator(ctx context.Context) (bool, error)
+
+	// CreateFirst stores the first administrator, once per database: it returns
+	// false if there is, or was, another one. It fails with ErrNameTaken.
+	CreateFirst(ctx context.Context, a *Account) (created bool, err error)
+
+	Get(ctx context.Context, id string) (*Account, error)
+
+	// ByName returns the account of a name, without regard to case.
+	ByName(ctx context.Context, name string) (*Account, error)
+
+	// List returns all accounts, oldest first.
+	List(ctx context.Context) ([]*Account, error)
+
+	// Update applies f to an account and stores the result, as one atomic step.
+	// ID, Password, MustChange and LastLogin stay as they are. Disabling an
+	// account ends its sessions and pauses its webhooks. Update fails with
+	// ErrLastAdministrator or ErrNameTaken.
+	Update(ctx context.Context, id string, f func(*Account) error) (*Account, error)
+
+	// Delete removes an account with its sessions, keys and webhooks. Its files
+	// and operations stay until they expire. It fails with ErrLastAdministrator.
+	Delete(ctx context.Context, id string) error
+
+	// SetPassword replaces the password hash old, or any if old is "*", and ends
+	// all sessions of the account. If the account has another hash, the error
+	// matches fs.ErrNotExist.
+	SetPassword(ctx context.Context, id, old, fresh string, mustChange bool) error
+
+	// RenewPassword replaces the hash old by another hash of the same password,
+	// unless the account has another password by now. Sessions continue.
+	RenewPassword(ctx context.Context, id, old, fresh string) error
 }
 
-// NewAccount says what an account is to be like.
-type NewAccount struct {
-	Name          string // to log in with; required
-	Administrator bool
-	Limits        *sqlstore.Limits // nil: those of Config
-
-	// ID is what owns files and operations; "": a random one. It is for accounts
-	// of which there are files already.
-	ID string
-}
-
-// Create makes an account. It returns a password that has to be changed at the first
-// login and cannot be had again. A name that is taken, or none, is an error that
-// [httpapi.Fail] can tell.
-func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *sqlstore.Account, password string, err error) {
-	name, err := cleanName(n.Name)
-	if err != nil {
-		return nil, "", err
-	}
-	password = oneTimePassword()
-	hash, err := a.hashing.password(ctx, password)
-	if err != nil {
-		return nil, "", err
-	}
-	acct = &sqlstore.Account{
-		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Administrator: n.Administrator, Password: hash, MustChange: true,
-		Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits,
-	}
-	if n.Limits != nil {
-		acct.Limits = *n.Limits
-	}
-	if err := checkLimits(acct.Limits); err != nil {
-		return nil, "", err
-	}
-	if err := a.store.Create(ctx, acct); err != nil {
-		return nil, "", told(err)
-	}
-	return acct, password, nil
-}
-
-// cleanName returns a name as it is kept.
-func cleanName(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }
-	if n := utf8.RuneCountInString(name); n == 0 || n > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
-		return "", httpapi.Invalid("name", "the name of an account has from 1 to %d characters that can be printed, none of them a slash", maxName)
-	}
-	return name, nil
-}
-
-func checkLimits(l sqlstore.Limits) error {
-	for _, v := range []struct {
-		name string
-		n    int64
-	}{{"stored_bytes", l.StoredBytes}, {"bytes_per_day", l.BytesPerDay}, {"operations_per_day", l.OperationsPerDay}, {"parallel", int64(l.Parallel)}} {
-		if v.n < 0 || v.n > 1<<62 {
-			return httpapi.Invalid("limits."+v.name, "a limit must not be negative; 0 is none")
-		}
-	}
-	return nil
-}
-
-// told makes errors of the store ones that clients are told.
-func told(err error) error {
-	switch {
-	case errors.Is(err, sqlstore.ErrNameTaken):
-		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account has this name"), err}
-	case errors.Is(err, sqlstore.ErrLastAdministrator):
-		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator who can log in: there must be one"), err}
-	}
-	return err
-}
-
-// taken is a problem for clients and an error for programs.
-type taken struct {
-	*httpapi.Problem
-	err error
-}
-
-func (t taken) Error() string   { return t.err.Error() }
-func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
-
-// Get returns an account. A missing one matches fs.ErrNotExist.
-func (a *Accounts) Get(ctx context.Context, id string) (*sqlstore.Account, error) {
-	return a.store.Get(ctx, id)
-}
-
-// ByName returns the account of a name, without regard to case. A missing one matches
-// fs.ErrNotExist.
-func (a *Accounts) ByName(ctx context.Context, name string) (*sqlstore.Account, error) {
-	return a.store.ByName(ctx, strings.TrimSpace(name))
-}
-
-// List returns all accounts, oldest first.
-func (a *Accounts) List(ctx context.Context) ([]*sqlstore.Account, error) { return a.store.List(ctx) }
-
-// A Change is what is to be changed of an account. What is nil stays.
-type Change struct {
-	Name          *string
-	Administrator *bool
-	Disabled      *bool // its keys and sessions are refused from then on, and its webhooks rest
-	Limits        *sqlstore.Limits
-}
-
-// Update changes an account, at once in all processes, and returns it. A missing one
-// matches fs.ErrNotExist. The last administrator cannot be disabled or demoted, which
-// matches sqlstore.ErrLastAdministrator.
-func (a *Accounts) Update(ctx context.Context, id string, c Change) (*sqlstore.Account, error) {
-	name := ""
-	if c.Name != nil {
-		var err error
-		if name, err = cleanName(*c.Name); err != nil {
-			return nil, err
-		}
-	}
-	if c.Limits != nil {
-		if err := checkLimits(*c.Limits); err != nil {
-			return nil, err
-		}
-	}
-	acct, err := a.store.Update(ctx, id, func(acct *sqlstore.Account) error {
-		if c.Name != nil {
-			acct.Name = name
-		}
-		if c.Administrator != nil {
-			acct.Administrator = *c.Administrator
-		}
-		switch {
-		case c.Disabled == nil:
-		case !*c.Disabled:
-			acct.Disabled = time.Time{}
-		case acct.Disabled.IsZero():
-			acct.Disabled = time.Now().UTC().Truncate(time.Millisecond)
-		}
-		if c.Limits != nil {
-			acct.Limits = *c.Limits
-		}
-		return nil
-	})
-	return acct, told(err)
-}
-
-// Delete removes an account with its keys and sessions. Its files and operations
-// stay, seen by nobody, until they expire. A missing one matches fs.ErrNotExist, the
-// last administrator sqlstore.ErrLastAdministrator.
-func (a *Accounts) Delete(ctx context.Context, id string) error { return told(a.store.Delete(ctx, id)) }
-
-// ResetPassword gives an account a password that has to be changed at the next login,
-// and ends its sessions. A missing account matches fs.ErrNotExist; one without a name
-// cannot have a password.
-func (a *Accounts) ResetPassword(ctx context.Context, id string) (password string, err error) {
-	acct, err := a.store.Get(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if acct.Name == "" {
-		return "", httpapi.Invalid("name", "the account has no name to log in with; give it one first")
-	}
-	password = oneTimePassword()
-	hash, err := a.hashing.password(ctx, password)
-	if err != nil {
-		return "", err
-	}
-	return password, a.store.SetPassword(ctx, id, "*", hash, true)
-}
-
-// ChangePassword replaces the old password by a new one, ends all sessions of the
-// account and begins a new one, whose token it returns. It fails with ErrCredentials
-// if the old one is wrong, and with ErrWeakPassword. Attempts are limited like those
-// of [Accounts.Login].
-func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
-	acct, err := a.store.Get(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if weak(acct.Name, old, fresh) {
-		return "", ErrWeakPassword
-	}
-	release, err := a.attempts.begin("id\x00"+id, "")
-	if err != nil {
-		return "", err
-	}
-	ok, err := a.hashing.check(ctx, acct.Password, old)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", ErrCredentials
-	}
-	release()
-	hash, err := a.hashing.password(ctx, fresh)
-	if err != nil {
-		return "", err
-	}
-	if err := a.store.SetPassword(ctx, id, acct.Password, hash, false); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = ErrCredentials // somebody else was faster
-		}
-		return "", err
-	}
-	return a.begin(ctx, id, hash, from)
-}
-
-// Login begins a session for who knows the password of a name, and returns its token.
-// from is where the attempt comes from, see [Accounts.From]. It fails with
-// ErrCredentials, whatever is wrong, and with an [httpapi.Problem] of status 429 if
-// there were too many attempts.
-func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *sqlstore.Account, err error) {
-	name = strings.TrimSpace(name)
-	if len(name) > 8*maxName || len(password) > 8*maxPassword {
-		return "", nil, ErrCredentials
-	}
-	release, err := a.attempts.begin("name\x00"+strings.ToLower(name), "from\x00"+from.Address)
-	if err != nil {
-		return "", nil, err
-	}
-	hash := ""
-	for again := true; ; again = false {
-		acct, err = a.store.ByName(ctx, name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", nil, err
-		}
-		hash = ""
-		if acct != nil && acct.Disabled.IsZero() {
-			hash = acct.Password
-		}
-		ok, err := a.hashing.check(ctx, hash, password)
-		if err != nil {
-			return "", nil, err
-		}
-		if !ok {
-			a.cfg.Log.Warn("login refused", "from", from.Address)
-			return "", nil, ErrCredentials
-		}
-		token, err = a.begin(ctx, acct.ID, hash, from)
-		if err == nil {
-			break
-		}
-		if !again || !errors.Is(err, ErrCredentials) {
-			return "", nil, err
-		}
-		// What has changed may be how the password is kept: another login has
-		// renewed it.
-	}
-	release()
-	if outdated(hash) {
-		a.renew(ctx, acct.ID, hash, password)
-	}
-	if acct, err = a.store.Get(ctx, acct.ID); err != nil {
-		return "", nil, err
-	}
-	return token, acct, nil
-}
-
-// renew hashes a password anew, as is done now. It does not matter if it fails: the next
-// login tries again.
-func (a *Accounts) renew(ctx context.Context, id, old, password string) {
-	hash, err := a.hashing.password(ctx, password)
-	if err == nil {
-		err = a.store.RenewPassword(ctx, id, old, hash)
-	}
-	if err != nil {
-		a.cfg.Log.Warn("password not hashed anew", "account", id, "err", err)
-	}
-}
-
-// begin begins a session of an account that has the given hash for a password.
-func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (token string, err error) {
-	now := time.Now()
-	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
-		return "", err
-	}
-	secret := make([]byte, 32)
-	rand.Read(secret) // never fails, see its documentation
-	token = strings.ToLower(encoding.EncodeToString(secret))
-	err = a.sessions.Create(ctx, &sqlstore.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent)}, hash)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", ErrCredentials // disabled, or another password, since
-	}
-	return token, err
-}
-
-// A Client is where somebody logs in from.
-type Client struct {
-	Address string
-	Agent   string // what the browser says of itself
-}
-
-// clip bounds what a browser says of itself.
-func clip(agent string) string {
-	const most = 300
-	if len(agent) > most {
-		agent = agent[:most]
-	}
-	return strings.ToValidUTF8(agent, "")
-}
-
-// Session returns the account of a session. It fails with ErrNoSession if there is
-// none, if it has ended, or if the account is disabled.
-func (a *Accounts) Session(ctx context.Context, token string) (*sqlstore.Account, error) {
-	if len(token) != sessionLength {
-		return nil, ErrNoSession
-	}
-	hash := sha256.Sum256([]byte(token))
-	s, acct, err := a.sessions.Get(ctx, hash)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoSession
-	}
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	if !a.live(s, now) {
-		return nil, ErrNoSession
-	}
-	if now.Sub(s.Seen) > time.Minute {
-		if err := a.sessions.Touch(ctx, hash, now); err != nil {
-			a.cfg.Log.Warn("use of a session not recorded", "account", acct.ID, "err", err)
-		}
-	}
-	return acct, nil
-}
-
-func (a *Accounts) live(s *sqlstore.Session, now time.Time) bool {
-	return now.Sub(s.Seen) <= a.cfg.SessionTime && now.Sub(s.Created) <= a.cfg.SessionLife
-}
-
-// A Session is a login that has not ended, as its owner sees it.
-type Session struct {
-	ID       string // not the token
+// A Key is an API key without its secret.
+type Key struct {
+	ID       string
+	Name     string // given by its owner, for people
+	Prefix   string // start of the secret, to tell keys apart
+	Account  string
+	Hash     [32]byte // SHA-256 of the secret
 	Created  time.Time
-	LastUsed time.Time // to the minute
-	From     string    // address
-	Agent    string    // what the browser says of itself
+	LastUsed time.Time // to the minute; zero: never
+	Expires  time.Time // zero: never
+	Revoked  time.Time // zero: not revoked
+
+	Scopes string  // names separated by spaces; "": upload operate read
+	Rate   float64 // requests per second; 0: the server's default, negative: unlimited
+	Burst  int     // requests at once; 0: the requests of one second
 }
 
-// SessionID returns the ID of the session of a token.
-func (a *Accounts) SessionID(token string) string { return sessionID(sha256.Sum256([]byte(token))) }
-
-func sessionID(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }
-
-// Sessions returns the sessions of an account, newest first.
-func (a *Accounts) Sessions(ctx context.Context, id string) ([]Session, error) {
-	all, err := a.sessions.List(ctx, id)
-	list := []Session{}
-	for _, s := range all {
-		if a.live(s, time.Now()) {
-			list = append(list, Session{sessionID(s.Token), s.Created, s.Seen, s.Address, s.Agent})
-		}
-	}
-	return list, err
+// Valid reports whether the key may be used at the given time.
+func (k *Key) Valid(at time.Time) bool {
+	return k.Revoked.IsZero() && (k.Expires.IsZero() || at.Before(k.Expires))
 }
 
-// EndSession ends a session of an account. A missing one matches fs.ErrNotExist.
-func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
-	all, err := a.sessions.List(ctx, id)
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		if sessionID(s.Token) == session {
-			return a.sessions.Delete(ctx, s.Token)
-		}
-	}
-	return fmt.Errorf("session %q: %w", session, fs.ErrNotExist)
+// A Grant is a key with the properties of its account.
+type Grant struct {
+	Key
+	Disabled      bool // the account is disabled
+	Administrator bool // the account is an administrator
 }
 
-// EndOtherSessions ends all sessions of an account but that of a token.
-func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
-	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
+// A KeyStore keeps API keys. The error for a missing one matches fs.ErrNotExist.
+type KeyStore interface {
+	// Create stores a key, and an account without a name if the key's account
+	// does not exist. If the ID or the hash exists the error matches fs.ErrExist.
+	Create(ctx context.Context, k *Key) error
+
+	// List returns the keys of an account, or all if account is "", oldest first.
+	List(ctx context.Context, account string) ([]*Key, error)
+
+	Get(ctx context.Context, id string) (*Key, error)
+
+	// Grants returns the keys whose secrets have the given hashes, valid or not,
+	// in any order. It sees all that was committed before the call.
+	Grants(ctx context.Context, hashes ...[32]byte) ([]*Grant, error)
+
+	// Update changes name, expiry, scopes and rate of the key with the ID of k.
+	Update(ctx context.Context, k *Key) error
+
+	// Revoke makes a key invalid for ever. Revoking it again changes nothing.
+	Revoke(ctx context.Context, id string) error
+
+	// Touch records that a key is used. It writes at most once a minute for each
+	// key, so every request may call it.
+	Touch(ctx context.Context, id string) error
 }
 
-// Usage returns what an account has had done from one day to another, both included,
-// by day (of UTC) and action.
-func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]sqlstore.Usage, error) {
-	return a.cfg.DB.Usage(ctx, id, from, to)
+// A Session is a login that has not ended.
+type Session struct {
+	Token   [32]byte // SHA-256 of the token
+	Account string
+	Created time.Time
+	Seen    time.Time // last use, to the minute
+	Address string    // of the client that logged in
+	Agent   string    // User-Agent of that client
 }
 
-// Days returns what an account has begun from one day to another, both included, by
-// day (of UTC): bytes that were uploaded and operations.
-func (a *Accounts) Days(ctx context.Context, id string, from, to time.Time) ([]sqlstore.Day, error) {
-	return a.cfg.DB.Days(ctx, id, from, to)
-}
+// A SessionStore keeps sessions. The error for a missing one matches fs.ErrNotExist.
+type SessionStore interface {
+	// Create stores a session and records the login, if the account has the given
+	// password hash and is enabled. Otherwise the error matches fs.ErrNotExist.
+	Create(ctx context.Context, s *Session, password string) error
 
-// Used returns what an account uses now of its limits.
-func (a *Accounts) Used(ctx context.Context, id string) (sqlstore.Used, error) {
-	return a.cfg.DB.Used(ctx, id)
-}
+	// Get returns a session and its account, unless that is disabled.
+	Get(ctx context.Context, token [32]byte) (*Session, *Account, error)
 
-// sessionLength is the number of characters of a token: 256 bits.
-const sessionLength = 52
+	// List returns the sessions of an account, newest first, including those that
+	// are too old to be used.
+	List(ctx context.Context, account string) ([]*Session, error)
 
-// Logout ends a session. It is not an error if there is none.
-func (a *Accounts) Logout(ctx context.Context, token string) error {
-	return a.sessions.Delete(ctx, sha256.Sum256([]byte(token)))
+	// Touch records that a session is used.
+	Touch(ctx context.Context, token [32]byte, at time.Time) error
+
+	// Delete ends a session. A missing one is no error.
+	Delete(ctx context.Context, token [32]byte) error
+
+	// DeleteOthers ends all sessions of an account except one.
+	DeleteOthers(ctx context.Context, account string, keep [32]byte) error
+
+	// DeleteBefore removes the sessions that were created before the first time or
+	// last used before the second.
+	DeleteBefore(ctx context.Context, created, seen time.Time) error
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 // listAccounts answers GET /accounts.
@@ -33,7 +33,7 @@ func (a *api) createAccount(w http.ResponseWriter, r *http.Request) (any, error)
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
-	var n account.NewAccount
+	var n auth.NewAccount
 	set(&n.Name, req.Name)
 	set(&n.Administrator, req.Administrator)
 	n.Limits = req.Limits.apply(a.cfg.Accounts.DefaultLimits())
@@ -47,7 +47,7 @@ func (a *api) createAccount(w http.ResponseWriter, r *http.Request) (any, error)
 }
 
 // getAccount answers GET /accounts/<account>.
-func (a *api) getAccount(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) getAccount(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	used, err := a.cfg.Accounts.Used(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (a *api) getAccount(_ http.ResponseWriter, r *http.Request, acct *sqlstore.
 }
 
 // updateAccount answers PATCH /accounts/<account>.
-func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	if err := administrator(r); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *sqlsto
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
-	acct, err := a.cfg.Accounts.Update(r.Context(), acct.ID, account.Change{
+	acct, err := a.cfg.Accounts.Update(r.Context(), acct.ID, auth.Change{
 		Name: req.Name, Administrator: req.Administrator, Disabled: req.Disabled, Limits: req.Limits.apply(acct.Limits),
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *sqlsto
 }
 
 // deleteAccount answers DELETE /accounts/<account>.
-func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	err := administrator(r)
 	if err == nil {
 		err = a.cfg.Accounts.Delete(r.Context(), acct.ID)
@@ -88,7 +88,7 @@ func (a *api) deleteAccount(_ http.ResponseWriter, r *http.Request, acct *sqlsto
 }
 
 // resetPassword answers POST /accounts/<account>/password.
-func (a *api) resetPassword(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) resetPassword(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	if err := administrator(r); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
@@ -29,7 +29,7 @@ func TestAccounts(t *testing.T) {
 	if made["name"] != "Ada Lovelace" || made["must_change_password"] != true || made["login"] != true || made["administrator"] != false || fmt.Sprint(made["limits"]) != "map[bytes_per_day:0 operations_per_day:2 parallel:0 stored_bytes:100]" {
 		t.Errorf("made %v", made)
 	}
-	if _, _, err := s.accounts.Login(t.Context(), "ada lovelace", password, account.Client{}); err != nil {
+	if _, _, err := s.accounts.Login(t.Context(), "ada lovelace", password, auth.Client{}); err != nil {
 		t.Error(err)
 	}
 	key := s.call(t, 200, boss, "POST", accounts+"/"+ada+"/keys", `{"name":"all","scopes":["upload","operate","read","admin"]}`)["key"].(string)
@@ -103,7 +103,7 @@ func TestAccounts(t *testing.T) {
 	}
 
 	// An account of keys alone has no name to log in with until it is given one.
-	if _, _, err := s.accounts.Keys().Create(t.Context(), account.NewKey{Name: "old", Account: "robot"}); err != nil {
+	if _, _, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "old", Account: "robot"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.call(t, 200, boss, "GET", accounts+"/robot", ""); got["name"] != nil || got["login"] != false {
@@ -219,7 +219,7 @@ func TestUsage(t *testing.T) {
 func TestSession(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	acct, password, err := s.accounts.Create(t.Context(), account.NewAccount{Name: "Ada", Limits: &sqlstore.Limits{}})
+	acct, password, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: "Ada", Limits: &account.Limits{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestSession(t *testing.T) {
 		}
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Sec-Fetch-Site", site)
-		r.AddCookie(&http.Cookie{Name: account.CookieName, Value: token})
+		r.AddCookie(&http.Cookie{Name: auth.CookieName, Value: token})
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -246,14 +246,14 @@ func TestSession(t *testing.T) {
 		}
 		return resp.StatusCode
 	}
-	token, _, err := s.accounts.Login(t.Context(), "Ada", password, account.Client{})
+	token, _, err := s.accounts.Login(t.Context(), "Ada", password, auth.Client{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := try(token, "same-origin"); got != 403 {
 		t.Errorf("before the password was changed: %d", got)
 	}
-	if token, err = s.accounts.ChangePassword(t.Context(), acct.ID, password, "correct horse battery", account.Client{}); err != nil {
+	if token, err = s.accounts.ChangePassword(t.Context(), acct.ID, password, "correct horse battery", auth.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	for site, want := range map[string]int{"same-origin": 200, "cross-site": 401, "same-site": 401, "none": 401} {

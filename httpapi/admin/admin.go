@@ -3,7 +3,7 @@
 //
 //	svc, err := httpapi.New(httpapi.Config{
 //		Auth:       accounts,
-//		Extensions: admin.New(admin.Config{Accounts: accounts, DB: db}),
+//		Extensions: admin.New(admin.Config{Accounts: accounts, Operations: db}),
 //		...
 //	})
 //
@@ -13,21 +13,35 @@
 package admin
 
 import (
+	"context"
 	_ "embed"
 	"io/fs"
 	"net/http"
+	"time"
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
+	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// Config configures the endpoints. Accounts and DB are required.
+// Config configures the endpoints. Accounts and Operations are required.
 type Config struct {
-	Accounts *account.Accounts
-	DB       *sqlstore.DB      // that the service keeps its operations in
-	Webhooks *webhook.Webhooks // nil: there are none, and no endpoints for them
+	Accounts   *auth.Accounts
+	Operations Operations        // *sqlstore.DB is one
+	Webhooks   *webhook.Webhooks // nil: no endpoints for webhooks
+}
+
+// Operations reads the operations of all accounts.
+type Operations interface {
+	// Summaries returns operations, newest first. If there is no operation
+	// q.Before the error matches fs.ErrNotExist.
+	Summaries(ctx context.Context, q status.SummaryQuery) ([]status.Summary, error)
+
+	// Failures returns why items have failed since a time, the most frequent
+	// reasons first.
+	Failures(ctx context.Context, since time.Time) ([]status.FailureCount, error)
 }
 
 //go:embed openapi.yaml
@@ -79,7 +93,7 @@ func route(method, path string, h handler) httpapi.Route {
 type api struct{ cfg Config }
 
 // of returns a handler that gives h the account in the path of a request.
-func (a *api) of(h func(http.ResponseWriter, *http.Request, *sqlstore.Account) (any, error)) handler {
+func (a *api) of(h func(http.ResponseWriter, *http.Request, *account.Account) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
 		acct, err := a.account(r)
 		if err != nil {
@@ -90,7 +104,7 @@ func (a *api) of(h func(http.ResponseWriter, *http.Request, *sqlstore.Account) (
 }
 
 // account returns the account in the path of a request, if the caller may manage it.
-func (a *api) account(r *http.Request) (*sqlstore.Account, error) {
+func (a *api) account(r *http.Request) (*account.Account, error) {
 	id := r.PathValue("account")
 	p, _ := httpapi.PrincipalOf(r.Context())
 	if id == "self" {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
@@ -28,7 +28,7 @@ type site struct {
 	*httptest.Server
 	svc      *httpapi.Service
 	db       *sqlstore.DB
-	accounts *account.Accounts
+	accounts *auth.Accounts
 	check    *apicheck.Checker
 	log      *logtest.Buffer
 }
@@ -41,9 +41,9 @@ func serve(t *testing.T) *site {
 	}
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.accounts = account.New(account.Config{DB: db, Log: log})
+	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
 	if s.svc, err = httpapi.New(httpapi.Config{
-		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, DB: db}),
+		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, Operations: db}),
 		Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log, Concurrency: map[string]int{},
 		Engines: []httpapi.Engine{{Name: "a", Version: "1"}, {Name: "b", Err: errors.New("not found"), Hint: "install it"}},
 	}); err != nil {
@@ -123,11 +123,11 @@ func (s *site) status(t *testing.T, key string) int {
 // account makes an account and a key of it for everything.
 func (s *site) account(t *testing.T, name string, administrator bool) (id, key string) {
 	t.Helper()
-	acct, _, err := s.accounts.Create(t.Context(), account.NewAccount{Name: name, Administrator: administrator})
+	acct, _, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: name, Administrator: administrator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := s.accounts.Keys().Create(t.Context(), account.NewKey{Name: "all", Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin})
+	raw, _, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "all", Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin})
 	if err != nil {
 		t.Fatal(err)
 	}

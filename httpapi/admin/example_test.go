@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
@@ -28,15 +28,15 @@ func Example() {
 	}
 	defer db.Close()
 
-	accounts := account.New(account.Config{DB: db})
+	accounts := auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})
 	svc, err := httpapi.New(httpapi.Config{
-		Auth: accounts, Extensions: admin.New(admin.Config{Accounts: accounts, DB: db}),
+		Auth: accounts, Extensions: admin.New(admin.Config{Accounts: accounts, Operations: db}),
 		Files: db.Files(), Operations: db.Operations(),
 	})
 	if err != nil {
 		panic(err)
 	}
-	key, _, err := accounts.Keys().Create(ctx, account.NewKey{Name: "manager", Account: "ada", Scopes: httpapi.ScopeAdmin})
+	key, _, err := accounts.Keys().Create(ctx, auth.NewKey{Name: "manager", Account: "ada", Scopes: httpapi.ScopeAdmin})
 	if err != nil {
 		panic(err)
 	}

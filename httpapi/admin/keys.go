@@ -8,11 +8,11 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 // listKeys answers GET …/keys.
-func (a *api) listKeys(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) listKeys(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	keys, err := a.cfg.Accounts.Keys().List(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (a *api) listKeys(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Ac
 }
 
 // createKey answers POST …/keys.
-func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req keyRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.A
 	if err != nil {
 		return nil, err
 	}
-	n := account.NewKey{Account: acct.ID}
+	n := auth.NewKey{Account: acct.ID}
 	set(&n.Name, c.Name)
 	set(&n.Expires, c.Expires)
 	set(&n.Scopes, c.Scopes)
@@ -55,7 +55,7 @@ func set[T any](to, from *T) {
 }
 
 // change checks what is asked for.
-func (req *keyRequest) change() (c account.KeyChange, err error) {
+func (req *keyRequest) change() (c auth.KeyChange, err error) {
 	c.Name, c.Expires = req.Name, req.ExpiresAt
 	if c.Expires != nil && !c.Expires.After(time.Now()) {
 		return c, httpapi.Invalid("expires_at", "expires_at must be in the future")
@@ -80,7 +80,7 @@ func (req *keyRequest) change() (c account.KeyChange, err error) {
 }
 
 // key returns the key in the path of a request.
-func (a *api) key(r *http.Request, acct *sqlstore.Account) (*sqlstore.Key, error) {
+func (a *api) key(r *http.Request, acct *account.Account) (*account.Key, error) {
 	k, err := a.cfg.Accounts.Keys().Get(r.Context(), r.PathValue("key"))
 	if err == nil && k.Account != acct.ID {
 		err = fs.ErrNotExist
@@ -89,7 +89,7 @@ func (a *api) key(r *http.Request, acct *sqlstore.Account) (*sqlstore.Key, error
 }
 
 // getKey answers GET …/keys/<key>.
-func (a *api) getKey(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) getKey(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	k, err := a.key(r, acct)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a *api) getKey(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Acco
 }
 
 // updateKey answers PATCH …/keys/<key>.
-func (a *api) updateKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) updateKey(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	k, err := a.key(r, acct)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (a *api) updateKey(w http.ResponseWriter, r *http.Request, acct *sqlstore.A
 }
 
 // revokeKey answers DELETE …/keys/<key>.
-func (a *api) revokeKey(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) revokeKey(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	k, err := a.key(r, acct)
 	if err == nil {
 		err = a.cfg.Accounts.Keys().Revoke(r.Context(), k.ID)

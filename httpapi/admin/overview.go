@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
 
@@ -31,7 +30,7 @@ func (a *api) overview(_ http.ResponseWriter, r *http.Request) (any, error) {
 	for _, q := range stats {
 		body.Queues = append(body.Queues, queueBody{q.Queue, q.Queued, q.Running, q.Oldest.Seconds()})
 	}
-	failures, err := a.cfg.DB.Failures(r.Context(), time.Now().Add(-failuresOf))
+	failures, err := a.cfg.Operations.Failures(r.Context(), time.Now().Add(-failuresOf))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	q := r.URL.Query()
-	query := sqlstore.SummaryQuery{Owner: q.Get("account"), State: status.State(q.Get("status")), Before: q.Get("cursor"), Limit: 50}
+	query := status.SummaryQuery{Owner: q.Get("account"), State: status.State(q.Get("status")), Before: q.Get("cursor"), Limit: 50}
 	switch query.State {
 	case "", status.Queued, status.Running, status.Completed, status.Failed:
 	default:
@@ -74,7 +73,7 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 	}
 	limit := query.Limit
 	query.Limit++ // one more tells whether there is a next page
-	list, err := a.cfg.DB.Summaries(r.Context(), query)
+	list, err := a.cfg.Operations.Summaries(r.Context(), query)
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 // dayForm is how days are written.
 const dayForm = "2006-01-02"
 
 // usage answers GET …/usage.
-func (a *api) usage(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) usage(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	from, to, err := span(r, time.Now())
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -123,7 +123,7 @@ func refused(err error) error {
 }
 
 // listWebhooks answers GET …/webhooks.
-func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	all, err := a.cfg.Webhooks.List(r.Context(), acct.ID)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *sqlstor
 }
 
 // createWebhook answers POST …/webhooks.
-func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req webhookRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *sqlsto
 }
 
 // getWebhook answers GET …/webhooks/<webhook>.
-func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	e, err := a.cfg.Webhooks.Get(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore.
 }
 
 // updateWebhook answers PATCH …/webhooks/<webhook>.
-func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req webhookRequest
 	if err := httpapi.Decode(w, r, &req); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *sqlsto
 }
 
 // deleteWebhook answers DELETE …/webhooks/<webhook> with what it was.
-func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	body, err := a.getWebhook(w, r, acct)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *sqlsto
 }
 
 // rotateSecret answers POST …/webhooks/<webhook>/secret.
-func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	secret, err := a.cfg.Webhooks.Rotate(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request, acct *sqlstor
 }
 
 // testWebhook answers POST …/webhooks/<webhook>/test.
-func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	d, err := a.cfg.Webhooks.Test(r.Context(), acct.ID, r.PathValue("webhook"))
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (a *api) testWebhook(_ http.ResponseWriter, r *http.Request, acct *sqlstore
 }
 
 // listDeliveries answers GET …/webhooks/<webhook>/deliveries.
-func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	q := r.URL.Query()
 	query := webhook.Query{Endpoint: r.PathValue("webhook"), State: q.Get("state"), Before: q.Get("cursor"), Limit: 50}
 	switch query.State {
@@ -246,7 +246,7 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *sqlst
 }
 
 // delivery returns the delivery in the path of a request.
-func (a *api) delivery(r *http.Request, acct *sqlstore.Account) (*webhook.Delivery, []webhook.Attempt, error) {
+func (a *api) delivery(r *http.Request, acct *account.Account) (*webhook.Delivery, []webhook.Attempt, error) {
 	d, attempts, err := a.cfg.Webhooks.Delivery(r.Context(), acct.ID, r.PathValue("delivery"))
 	if err == nil && d.Endpoint != r.PathValue("webhook") {
 		err = fs.ErrNotExist
@@ -255,7 +255,7 @@ func (a *api) delivery(r *http.Request, acct *sqlstore.Account) (*webhook.Delive
 }
 
 // getDelivery answers GET …/deliveries/<delivery>.
-func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	d, attempts, err := a.delivery(r, acct)
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (a *api) getDelivery(_ http.ResponseWriter, r *http.Request, acct *sqlstore
 }
 
 // replayDelivery answers POST …/deliveries/<delivery>/replay.
-func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request, acct *sqlstore.Account) (any, error) {
+func (a *api) replayDelivery(_ http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	d, _, err := a.delivery(r, acct)
 	if err == nil {
 		d, err = a.cfg.Webhooks.Replay(r.Context(), d.Account, d.ID)

@@ -22,8 +22,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/admin"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
@@ -40,9 +40,9 @@ func serveWebhooks(t *testing.T) *site {
 	}
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.accounts = account.New(account.Config{DB: db, Log: log})
+	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
 	hooks, err := webhook.New(webhook.Config{
-		DB: db, Secrets: [][]byte{[]byte("0123456789abcdef")}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Store: db.Webhooks(), Secrets: [][]byte{[]byte("0123456789abcdef")}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Schedule: []time.Duration{time.Hour}, Endpoints: 3, Exclusive: true, Log: log,
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 			return s.svc.Notification(e.Type, e.Time, e.Operation)
@@ -61,7 +61,7 @@ func serveWebhooks(t *testing.T) *site {
 		})
 	})
 	if s.svc, err = httpapi.New(httpapi.Config{
-		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, DB: db, Webhooks: hooks}),
+		Auth: s.accounts, Extensions: admin.New(admin.Config{Accounts: s.accounts, Operations: db, Webhooks: hooks}),
 		Collectors: hooks.Collectors(),
 		Actions:    []fileops.Action{copying}, Files: db.Files(), Operations: db.Operations(), TempDir: t.TempDir(), Log: log,
 	}); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 // The bodies of requests and responses; see package httpapi.
@@ -25,7 +25,7 @@ type limitsRequest struct {
 }
 
 // apply returns limits with those that are asked for, nil if none are.
-func (req *limitsRequest) apply(l sqlstore.Limits) *sqlstore.Limits {
+func (req *limitsRequest) apply(l account.Limits) *account.Limits {
 	if req == nil {
 		return nil
 	}
@@ -80,14 +80,14 @@ type passwordBody struct {
 	Password string `json:"password"`
 }
 
-func describeAccount(a *sqlstore.Account) accountBody {
+func describeAccount(a *account.Account) accountBody {
 	return accountBody{
 		ID: a.ID, Name: a.Name, Administrator: a.Administrator, Login: a.Password != "", MustChange: a.MustChange,
 		CreatedAt: stamp(a.Created), LastLoginAt: stamp(a.LastLogin), DisabledAt: stamp(a.Disabled), Limits: limitsBody(a.Limits),
 	}
 }
 
-func describeUsed(u sqlstore.Used) *usedBody {
+func describeUsed(u account.Used) *usedBody {
 	return &usedBody{u.StoredBytes, u.BytesToday, u.OperationsToday, u.Running, stamp(u.Reset)}
 }
 
@@ -195,7 +195,7 @@ type keyList struct {
 	Keys []keyBody `json:"keys"`
 }
 
-func describeKey(k *sqlstore.Key, now time.Time) keyBody {
+func describeKey(k *account.Key, now time.Time) keyBody {
 	b := keyBody{
 		ID: k.ID, Account: k.Account, Name: k.Name, Prefix: k.Prefix, State: "valid", Scopes: strings.Fields(k.Scopes),
 		CreatedAt: stamp(k.Created), LastUsedAt: stamp(k.LastUsed), ExpiresAt: stamp(k.Expires), RevokedAt: stamp(k.Revoked),

@@ -13,14 +13,14 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 type accountsPage struct {
-	Accounts []*sqlstore.Account
+	Accounts []*account.Account
 	Form     accountForm
 	Password string // one-time password of the account that has just been made
-	New      *sqlstore.Account
+	New      *account.Account
 }
 
 // An accountForm is the form for an account, as it was sent.
@@ -54,7 +54,7 @@ func (d *Dashboard) showAccounts(v *visit, code int, b accountsPage) error {
 }
 
 // readAccount reads a form. If there is something wrong with it, its Error is set.
-func readAccount(r *http.Request) (f accountForm, limits sqlstore.Limits) {
+func readAccount(r *http.Request) (f accountForm, limits account.Limits) {
 	f = accountForm{
 		Name: strings.TrimSpace(r.FormValue("name")), Administrator: r.FormValue("administrator") != "",
 		Stored: strings.TrimSpace(r.FormValue("stored")), PerDay: strings.TrimSpace(r.FormValue("per_day")),
@@ -82,7 +82,7 @@ func readAccount(r *http.Request) (f accountForm, limits sqlstore.Limits) {
 		}
 		return n
 	}
-	limits = sqlstore.Limits{
+	limits = account.Limits{
 		StoredBytes: size("stored", f.Stored), BytesPerDay: size("per_day", f.PerDay),
 		OperationsPerDay: number("operations", f.Operations), Parallel: int(number("parallel", f.Parallel)),
 	}
@@ -136,7 +136,7 @@ func (f *accountForm) wrong(err error) bool {
 		return false
 	}
 	f.Error, f.Param = strings.ToUpper(p.Detail[:1])+p.Detail[1:]+".", p.Param
-	if errors.Is(err, sqlstore.ErrNameTaken) {
+	if errors.Is(err, account.ErrNameTaken) {
 		f.Param = "name"
 	}
 	return true
@@ -147,7 +147,7 @@ func (d *Dashboard) createAccount(v *visit) error {
 	if f.Error != "" {
 		return d.showAccounts(v, http.StatusUnprocessableEntity, accountsPage{Form: f})
 	}
-	acct, password, err := d.cfg.Accounts.Create(v.r.Context(), account.NewAccount{Name: f.Name, Administrator: f.Administrator, Limits: &limits})
+	acct, password, err := d.cfg.Accounts.Create(v.r.Context(), auth.NewAccount{Name: f.Name, Administrator: f.Administrator, Limits: &limits})
 	if err != nil {
 		if !f.wrong(err) {
 			return err
@@ -158,13 +158,13 @@ func (d *Dashboard) createAccount(v *visit) error {
 }
 
 type accountPage struct {
-	Acct     *sqlstore.Account
+	Acct     *account.Account
 	Self     bool
 	Form     accountForm
 	Password string // one-time password that has just been made
 	Used     *used
 	Total    actionUse // of the last 30 days
-	Keys     []*sqlstore.Key
+	Keys     []*account.Key
 }
 
 func (d *Dashboard) account(v *visit) error {
@@ -206,7 +206,7 @@ func (d *Dashboard) showAccount(v *visit, code int, id string, b accountPage) er
 			b.Keys = append(b.Keys, k)
 		}
 	}
-	slices.SortStableFunc(b.Keys, func(x, y *sqlstore.Key) int { return y.Created.Compare(x.Created) })
+	slices.SortStableFunc(b.Keys, func(x, y *account.Key) int { return y.Created.Compare(x.Created) })
 	return d.render(v, code, page{Template: "account", Title: cmp.Or(b.Acct.Name, b.Acct.ID), Nav: "accounts", Body: b})
 }
 
@@ -216,7 +216,7 @@ func (d *Dashboard) updateAccount(v *visit) error {
 	if f.Error != "" {
 		return d.showAccount(v, http.StatusUnprocessableEntity, id, accountPage{Form: f})
 	}
-	c := account.Change{Limits: &limits, Administrator: &f.Administrator}
+	c := auth.Change{Limits: &limits, Administrator: &f.Administrator}
 	if f.Name != "" {
 		c.Name = &f.Name
 	}
@@ -245,7 +245,7 @@ func (d *Dashboard) accountAction(v *visit) error {
 		return err
 	case "enable", "disable":
 		off := what == "disable"
-		_, err := d.cfg.Accounts.Update(ctx, id, account.Change{Disabled: &off})
+		_, err := d.cfg.Accounts.Update(ctx, id, auth.Change{Disabled: &off})
 		switch {
 		case err == nil && off:
 			return d.done(v, "account-off", to)

@@ -5,7 +5,7 @@
 // server and work without JavaScript, all but the try-it page and live updates;
 // the scripts call the public API with the session's cookie, so that the
 // [httpapi.Service] must be served under the same origin and must recognise
-// sessions, as account.Accounts does.
+// sessions, as auth.Accounts does.
 //
 //	mux.Handle(dashboard.Path, dash)
 //	mux.Handle("/", service)
@@ -33,7 +33,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -43,7 +43,7 @@ const Path = "/dashboard/"
 // Config configures a [Dashboard].
 type Config struct {
 	Service  *httpapi.Service  // required
-	Accounts *account.Accounts // required
+	Accounts *auth.Accounts    // required
 	Webhooks *webhook.Webhooks // nil: there are no pages for webhooks
 	Version  string            // of the program, for people; "": it is not shown
 
@@ -207,8 +207,8 @@ func at(pattern string) string {
 type visit struct {
 	w     http.ResponseWriter
 	r     *http.Request
-	who   *sqlstore.Account // nil: not logged in
-	token string            // of the session
+	who   *account.Account // nil: not logged in
+	token string           // of the session
 }
 
 // owner is whose operations and files the visitor sees.
@@ -228,12 +228,12 @@ const (
 func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
-		if c, err := r.Cookie(account.CookieName); err == nil {
+		if c, err := r.Cookie(auth.CookieName); err == nil {
 			who, err := d.cfg.Accounts.Session(r.Context(), c.Value)
 			switch {
 			case err == nil:
 				v.who, v.token = who, c.Value
-			case !errors.Is(err, account.ErrNoSession):
+			case !errors.Is(err, auth.ErrNoSession):
 				d.answer(v, err)
 				return
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
@@ -35,7 +36,7 @@ type site struct {
 	t         *testing.T
 	dashboard *dashboard.Dashboard
 	service   *httpapi.Service
-	accounts  *account.Accounts
+	accounts  *auth.Accounts
 	hooks     *webhook.Webhooks
 	admin     string // the first password of the administrator
 }
@@ -47,7 +48,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	s := &site{t: t, accounts: account.New(account.Config{DB: db})}
+	s := &site{t: t, accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.hooks, err = webhook.New(webhook.Config{DB: db, Secrets: secrets, Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
+	s.hooks, err = webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 		return s.service.Notification(e.Type, e.Time, e.Operation)
 	}})
 	if err != nil {
@@ -150,9 +151,9 @@ func (v *visitor) login(name, first string) {
 }
 
 // member makes an account and logs it in.
-func (s *site) member(name string) (*visitor, *sqlstore.Account) {
+func (s *site) member(name string) (*visitor, *account.Account) {
 	s.t.Helper()
-	acct, password, err := s.accounts.Create(s.t.Context(), account.NewAccount{Name: name})
+	acct, password, err := s.accounts.Create(s.t.Context(), auth.NewAccount{Name: name})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -587,7 +588,7 @@ func TestAccounts(t *testing.T) {
 		t.Fatalf("no password: %d", p.status)
 	}
 	bob, err := s.accounts.ByName(t.Context(), "bob")
-	if want := (sqlstore.Limits{StoredBytes: 1_500_000_000, BytesPerDay: 2 << 30, OperationsPerDay: 10, Parallel: 2}); err != nil || bob.Limits != want {
+	if want := (account.Limits{StoredBytes: 1_500_000_000, BytesPerDay: 2 << 30, OperationsPerDay: 10, Parallel: 2}); err != nil || bob.Limits != want {
 		t.Fatalf("%+v, %v", bob, err)
 	}
 	b := s.visitor()
@@ -683,7 +684,7 @@ func Example() {
 		panic(err)
 	}
 	defer db.Close()
-	accounts := account.New(account.Config{DB: db})
+	accounts := auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})
 	name, _, err := accounts.Bootstrap(ctx) // and a password for the first login
 	if err != nil {
 		panic(err)

@@ -11,14 +11,14 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 type keysPage struct {
-	Keys   []*sqlstore.Key // that are valid
-	Old    []*sqlstore.Key // that are not any more
-	Raw    string          // of the key that has just been made
-	New    *sqlstore.Key
+	Keys   []*account.Key // that are valid
+	Old    []*account.Key // that are not any more
+	Raw    string         // of the key that has just been made
+	New    *account.Key
 	Form   keyForm
 	Scopes []scopeChoice
 	Open   bool // the form is shown at once
@@ -66,7 +66,7 @@ func (d *Dashboard) showKeys(v *visit, code int, b keysPage) error {
 			b.Old = append(b.Old, k)
 		}
 	}
-	newest := func(x, y *sqlstore.Key) int { return y.Created.Compare(x.Created) }
+	newest := func(x, y *account.Key) int { return y.Created.Compare(x.Created) }
 	slices.SortStableFunc(b.Keys, newest)
 	slices.SortStableFunc(b.Old, newest)
 	b.Old = b.Old[:min(len(b.Old), 20)]
@@ -80,7 +80,7 @@ func (d *Dashboard) createKey(v *visit) error {
 		Name: strings.TrimSpace(v.r.FormValue("name")), Expires: v.r.FormValue("expires"), Rate: strings.TrimSpace(v.r.FormValue("rate")),
 		Scopes: v.r.Form["scope"],
 	}
-	n := account.NewKey{Name: f.Name, Account: v.owner()}
+	n := auth.NewKey{Name: f.Name, Account: v.owner()}
 	if f.Name == "" || len(f.Name) > 100 {
 		f.NameError = "A name of up to 100 characters, so that you recognise it."
 	}
@@ -123,7 +123,7 @@ func (d *Dashboard) revoke(v *visit, owner, id, to string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(keys, func(k *sqlstore.Key) bool { return k.ID == id }) {
+	if !slices.ContainsFunc(keys, func(k *account.Key) bool { return k.ID == id }) {
 		return fs.ErrNotExist
 	}
 	if err := d.cfg.Accounts.Keys().Revoke(v.r.Context(), id); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 )
 
@@ -156,12 +156,12 @@ func (d *Dashboard) server(ctx context.Context) (*serverCard, error) {
 
 // used is what an account uses, beside what it may.
 type used struct {
-	sqlstore.Used
-	Limits sqlstore.Limits
-	Today  sqlstore.Usage // of all actions
+	account.Used
+	Limits account.Limits
+	Today  account.Usage // of all actions
 }
 
-func (d *Dashboard) used(ctx context.Context, who *sqlstore.Account) (*used, error) {
+func (d *Dashboard) used(ctx context.Context, who *account.Account) (*used, error) {
 	now, err := d.cfg.Accounts.Used(ctx, who.ID)
 	if err != nil {
 		return nil, err

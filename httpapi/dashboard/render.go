@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/format"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 )
 
@@ -29,7 +29,7 @@ type page struct {
 	Body     any
 
 	// Filled in when it is rendered.
-	Account  *sqlstore.Account
+	Account  *account.Account
 	Theme    string // light, dark or "", which is what the system says
 	Here     string // address of the page below Path, to come back to
 	Flash    *flash

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 const (
@@ -110,7 +110,7 @@ func (d *Dashboard) login(v *visit) error {
 		status = http.StatusTooManyRequests
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(tooMany(err).RetryAfter.Seconds()))))
 		form.Error = "Too many attempts. Please wait a minute and try again."
-	case errors.Is(err, account.ErrCredentials):
+	case errors.Is(err, auth.ErrCredentials):
 		form.Error = "The name or the password is not right."
 	case err != nil:
 		return err
@@ -132,7 +132,7 @@ func tooMany(err error) *httpapi.Problem {
 }
 
 func (d *Dashboard) logout(v *visit) error {
-	if err := d.cfg.Accounts.Logout(v.r.Context(), v.token); err != nil && !errors.Is(err, account.ErrNoSession) {
+	if err := d.cfg.Accounts.Logout(v.r.Context(), v.token); err != nil && !errors.Is(err, auth.ErrNoSession) {
 		return err
 	}
 	d.cfg.Accounts.ClearCookie(v.w, v.r)
@@ -165,11 +165,11 @@ func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) er
 	}
 	token, err := d.cfg.Accounts.ChangePassword(v.r.Context(), v.who.ID, old, fresh, d.cfg.Accounts.From(v.r))
 	switch {
-	case errors.Is(err, account.ErrCredentials):
+	case errors.Is(err, auth.ErrCredentials):
 		return again(passwordForm{OldError: "This is not your present password."})
 	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
-	case errors.Is(err, account.ErrWeakPassword):
+	case errors.Is(err, auth.ErrWeakPassword):
 		return again(passwordForm{NewError: "Choose another one: 10 to 200 characters, not a common password, not your name and not the current password."})
 	case err != nil:
 		return err

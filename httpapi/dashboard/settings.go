@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 )
 
 type settingsPage struct {
@@ -16,7 +16,7 @@ type settingsPage struct {
 
 // A sessionRow is a session in the list of settings.
 type sessionRow struct {
-	account.Session
+	auth.Session
 	Current bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 type usagePage struct {
@@ -53,7 +53,7 @@ func (d *Dashboard) usage(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "usage", Title: "Usage", Nav: "usage", Body: b})
 }
 
-func byAction(all []sqlstore.Usage) (list []actionUse, total actionUse) {
+func byAction(all []account.Usage) (list []actionUse, total actionUse) {
 	for _, u := range all {
 		i := slices.IndexFunc(list, func(a actionUse) bool { return a.Action == u.Action })
 		if i < 0 {
@@ -78,7 +78,7 @@ func byAction(all []sqlstore.Usage) (list []actionUse, total actionUse) {
 }
 
 // charts draws what was used on each day from a first one on.
-func charts(all []sqlstore.Usage, from time.Time, days int) []*chart {
+func charts(all []account.Usage, from time.Time, days int) []*chart {
 	type sums struct{ good, bad, in, out, work float64 }
 	sum := make([]sums, days)
 	for _, u := range all {

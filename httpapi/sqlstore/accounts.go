@@ -6,50 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-// An Account owns files, operations and keys.
-type Account struct {
-	ID   string // owner of files and operations, and account of keys
-	Name string // for people, who log in with it; unique without regard to case; "": none
-
-	Administrator bool   // may manage all accounts
-	Password      string `json:"-"` // argon2id in PHC form; "": nobody can log in
-	MustChange    bool   // the password must be changed before anything else
-
-	Created   time.Time
-	LastLogin time.Time // zero: never
-	Disabled  time.Time // since when; zero: it is not
-
-	Limits Limits
-}
-
-// LogValue keeps the password out of logs.
-func (a *Account) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", a.ID), slog.String("name", a.Name))
-}
-
-// Limits are how much an account may use; 0 is no limit.
-type Limits struct {
-	StoredBytes      int64 // of files and of uploads that have begun; results count but are never refused
-	BytesPerDay      int64 // of uploads that begin on a day of UTC
-	OperationsPerDay int64 // that are created on a day of UTC
-	Parallel         int   // items that run at once
-}
-
-// Errors of [Accounts].
-var (
-	// ErrLastAdministrator tells that nobody would be left who may manage
-	// accounts.
-	ErrLastAdministrator = errors.New("this is the last administrator")
-
-	// ErrNameTaken tells that another account has the name.
-	ErrNameTaken = errors.New("the name is taken")
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 // Accounts keeps accounts. A missing one matches fs.ErrNotExist.
@@ -71,15 +32,15 @@ func number(b bool) int {
 	return 0
 }
 
-func (a *Account) args() []any {
+func accountArgs(a *account.Account) []any {
 	return []any{
 		a.ID, a.Name, number(a.Administrator), a.Password, number(a.MustChange), millis(a.Created), millisOrNull(a.LastLogin), millisOrNull(a.Disabled),
 		a.Limits.StoredBytes, a.Limits.BytesPerDay, a.Limits.OperationsPerDay, a.Limits.Parallel,
 	}
 }
 
-func scanAccount(row scanner) (*Account, error) {
-	var a Account
+func scanAccount(row scanner) (*account.Account, error) {
+	var a account.Account
 	var created int64
 	var seen, disabled sql.NullInt64
 	if err := row.Scan(&a.ID, &a.Name, (*flag)(&a.Administrator), &a.Password, (*flag)(&a.MustChange), &created, &seen, &disabled,
@@ -91,13 +52,13 @@ func scanAccount(row scanner) (*Account, error) {
 }
 
 // Create stores an account. If its ID is there already the error matches
-// fs.ErrExist, and [ErrNameTaken] if its name is.
-func (s *Accounts) Create(ctx context.Context, a *Account) error {
+// fs.ErrExist, and [account.ErrNameTaken] if its name is.
+func (s *Accounts) Create(ctx context.Context, a *account.Account) error {
 	if a.ID == "" {
 		return errors.New("account without ID")
 	}
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		args := append(a.args(), login(a.Name))
+		args := append(accountArgs(a), login(a.Name))
 		n, err := t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`, login) VALUES `+values(1, len(args))+` ON CONFLICT DO NOTHING`, args...)
 		if err != nil || n > 0 {
 			return err
@@ -121,8 +82,8 @@ func (s *Accounts) HasAdministrator(ctx context.Context) (bool, error) {
 const firstSetting = "first administrator"
 
 // CreateFirst stores the first administrator, once per database: it returns false
-// if there is, or was, another one. It fails with [ErrNameTaken].
-func (s *Accounts) CreateFirst(ctx context.Context, a *Account) (made bool, err error) {
+// if there is, or was, another one. It fails with [account.ErrNameTaken].
+func (s *Accounts) CreateFirst(ctx context.Context, a *account.Account) (made bool, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		made = false
 		// Of several processes all but one wait here for the end of that one.
@@ -136,7 +97,7 @@ func (s *Accounts) CreateFirst(ctx context.Context, a *Account) (made bool, err 
 		if err := nameFree(ctx, t, a.ID, a.Name); err != nil {
 			return err
 		}
-		args := append(a.args(), login(a.Name))
+		args := append(accountArgs(a), login(a.Name))
 		_, err = t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`, login) VALUES `+values(1, len(args)), args...)
 		made = err == nil
 		return err
@@ -149,34 +110,34 @@ func nameFree(ctx context.Context, t tx, id, name string) error {
 	var n int
 	err := t.row(ctx, `SELECT count(*) FROM accounts WHERE login = $1 AND id <> $2`, login(name), id).Scan(&n)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("account %q: %w", name, ErrNameTaken)
+		err = fmt.Errorf("account %q: %w", name, account.ErrNameTaken)
 	}
 	return err
 }
 
 // Get returns an account by its ID.
-func (s *Accounts) Get(ctx context.Context, id string) (*Account, error) {
+func (s *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
 	return s.one(ctx, "id", id)
 }
 
 // ByName returns the account of a name, without regard to case.
-func (s *Accounts) ByName(ctx context.Context, name string) (*Account, error) {
+func (s *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return s.one(ctx, "login", strings.ToLower(name))
 }
 
-func (s *Accounts) one(ctx context.Context, column, value string) (a *Account, err error) {
-	err = s.db.each(ctx, func(row scanner) (err error) {
+func (s *Accounts) one(ctx context.Context, column, value string) (a *account.Account, err error) {
+	err = s.db.one(ctx, func(row scanner) (err error) {
 		a, err = scanAccount(row)
 		return err
 	}, `SELECT `+accountColumns+` FROM accounts WHERE `+column+` = $1`, value)
-	if err == nil && a == nil {
+	if errors.Is(err, sql.ErrNoRows) {
 		err = missing("account", value)
 	}
 	return a, err
 }
 
 // List returns all accounts, oldest first.
-func (s *Accounts) List(ctx context.Context) (all []*Account, err error) {
+func (s *Accounts) List(ctx context.Context) (all []*account.Account, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		a, err := scanAccount(row)
 		all = append(all, a)
@@ -188,10 +149,10 @@ func (s *Accounts) List(ctx context.Context) (all []*Account, err error) {
 // Update applies f to an account and stores the result, as one atomic step; ID,
 // Password, MustChange and LastLogin stay as they are. An account that is disabled
 // loses its sessions, and nothing is sent to its webhooks. When it is enabled again
-// they go on, as if none had failed before. It fails with [ErrLastAdministrator] or [ErrNameTaken].
-func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error) (a *Account, err error) {
+// they go on, as if none had failed before. It fails with [account.ErrLastAdministrator] or [account.ErrNameTaken].
+func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Account) error) (a *account.Account, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		var old Account
+		var old account.Account
 		if a, err = s.change(ctx, t, id); err != nil {
 			return err
 		}
@@ -227,7 +188,7 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error
 	})
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) && pe.Code == "23505" { // an account of that name was made meanwhile
-		err = fmt.Errorf("account %q: %w", id, ErrNameTaken)
+		err = fmt.Errorf("account %q: %w", id, account.ErrNameTaken)
 	}
 	if err != nil {
 		return nil, err
@@ -238,7 +199,7 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*Account) error
 
 // change reads an account that is going to be changed. Whoever changes accounts
 // locks those of all administrators first, so that they count the same.
-func (s *Accounts) change(ctx context.Context, t tx, id string) (*Account, error) {
+func (s *Accounts) change(ctx context.Context, t tx, id string) (*account.Account, error) {
 	if err := t.each(ctx, func(row scanner) error { return row.Scan(new(string)) },
 		`SELECT id FROM accounts WHERE administrator = 1 ORDER BY id`+t.locking()); err != nil {
 		return nil, err
@@ -251,20 +212,20 @@ func (s *Accounts) change(ctx context.Context, t tx, id string) (*Account, error
 }
 
 // othersRule makes sure that an account is not the last administrator who can act.
-func othersRule(ctx context.Context, t tx, a *Account) error {
+func othersRule(ctx context.Context, t tx, a *account.Account) error {
 	if !a.Administrator || !a.Disabled.IsZero() {
 		return nil
 	}
 	var n int
 	err := t.row(ctx, `SELECT count(*) FROM accounts WHERE administrator = 1 AND disabled_ms IS NULL AND id <> $1`, a.ID).Scan(&n)
 	if err == nil && n == 0 {
-		err = ErrLastAdministrator
+		err = account.ErrLastAdministrator
 	}
 	return err
 }
 
 // Delete removes an account with its sessions, keys and webhooks. Its files and operations
-// stay until they expire. It fails with [ErrLastAdministrator].
+// stay until they expire. It fails with [account.ErrLastAdministrator].
 func (s *Accounts) Delete(ctx context.Context, id string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		a, err := s.change(ctx, t, id)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
@@ -40,17 +41,19 @@ func Example() {
 	fmt.Println(op.State)
 
 	hash := sha256.Sum256([]byte("the secret, which only its owner keeps"))
-	err = db.Keys().Create(ctx, &sqlstore.Key{ID: "1", Name: "laptop", Account: "alice", Hash: hash, Created: time.Now()})
+	err = db.Keys().Create(ctx, &account.Key{ID: "1", Name: "laptop", Account: "alice", Hash: hash, Created: time.Now()})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	key, err := db.Keys().ByHash(ctx, hash)
+	keys, err := db.Keys().Grants(ctx, hash)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(key.Name, "of", key.Account, "is valid:", key.Valid(time.Now()))
+	for _, key := range keys {
+		fmt.Println(key.Name, "of", key.Account, "is valid:", key.Valid(time.Now()))
+	}
 	// Output:
 	// queued
 	// laptop of alice is valid: true

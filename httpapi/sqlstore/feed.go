@@ -89,7 +89,7 @@ func (p *postgres) publish(ctx context.Context) {
 		}
 		for _, payload := range p.feed.take() {
 			wait, cancel := context.WithTimeout(ctx, longest)
-			_, err := p.loose.Exec(wait, `SELECT pg_notify($1, $2)`, feedChannel, payload)
+			_, err := p.async.Exec(wait, `SELECT pg_notify($1, $2)`, feedChannel, payload)
 			cancel()
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("other processes cannot be told of changes", "err", err)

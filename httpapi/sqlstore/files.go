@@ -43,9 +43,11 @@ func scanFile(row scanner) (*upload.File, error) {
 	return &f, nil
 }
 
+const selectFile = `SELECT ` + fileColumns + ` FROM files WHERE file_key = $1`
+
 // getFile reads a file. lock ends the query.
 func getFile(ctx context.Context, t tx, key, lock string) (*upload.File, error) {
-	f, err := scanFile(t.row(ctx, `SELECT `+fileColumns+` FROM files WHERE file_key = $1`+lock, key))
+	f, err := scanFile(t.row(ctx, selectFile+lock, key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("file", key)
 	}
@@ -106,14 +108,14 @@ func fileHolder(ctx context.Context, t tx, f *upload.File) (*upload.File, error)
 
 // Get implements [upload.Store].
 func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		f, err = getFile(ctx, t, key, "")
+	err = s.db.one(ctx, func(row scanner) (err error) {
+		f, err = scanFile(row)
 		return err
-	})
-	if err != nil {
-		return nil, err
+	}, selectFile, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing("file", key)
 	}
-	return f, nil
+	return f, err
 }
 
 // maxKeys is the largest number of keys in one statement.
@@ -161,7 +163,7 @@ func (s *Files) Update(ctx context.Context, key string, fn func(*upload.File) er
 			return err
 		}
 		f.Key = key
-		if _, err := t.exec(ctx, `UPDATE files SET owner = $2, name = $3, content_type = $4, size = $5, state = $6,
+		if err := t.later(ctx, nil, `UPDATE files SET owner = $2, name = $3, content_type = $4, size = $5, state = $6,
 				object = $7, upload_id = $8, parts = $9, etag = $10, task = $11, idempotency_key = $12,
 				fingerprint = $13, created_ms = $14, expires_ms = $15
 			WHERE file_key = $1`, fileArgs(f)...); err != nil {
@@ -239,7 +241,7 @@ func releaseFiles(ctx context.Context, t tx, files []*upload.File) error {
 			continue
 		}
 		// The counter does not depend on the time, and any row will do.
-		if err := t.later(ctx, func(row scanner) error { return row.Scan(new(int64)) }, storedBytes.add, storedBytes.args(owner, owner, -held[owner], time.Time{})...); err != nil {
+		if err := storedBytes.count(ctx, t, owner, owner, -held[owner], time.Time{}, new(int64)); err != nil {
 			return err
 		}
 	}
@@ -269,34 +271,36 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		// Selected from files, so that nothing is inserted if there is none.
 		// WHERE also tells SQLite where ON CONFLICT belongs.
-		n, err := t.exec(ctx, `INSERT INTO parts (file_key, number, etag, size, staged, revision)
+		return t.change(ctx, missing("file", key), `INSERT INTO parts (file_key, number, etag, size, staged, revision)
 			SELECT file_key, $2, $3, $4, $5, $6 FROM files WHERE file_key = $1
 			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged, revision = excluded.revision`,
 			key, p.Number, p.ETag, p.Size, staged, p.Revision)
-		if err == nil && n == 0 {
-			err = missing("file", key)
-		}
-		return err
 	})
 }
 
 // Parts implements [upload.Store].
-func (s *Files) Parts(ctx context.Context, key string) (parts []upload.Part, err error) {
+func (s *Files) Parts(ctx context.Context, key string) (f *upload.File, parts []upload.Part, err error) {
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		if _, err := getFile(ctx, t, key, ""); err != nil {
+		if err := t.later(ctx, func(row scanner) (err error) {
+			f, err = scanFile(row)
+			return err
+		}, selectFile, key); err != nil {
 			return err
 		}
-		return t.each(ctx, func(row scanner) error {
+		return t.later(ctx, func(row scanner) error {
 			var p upload.Part
 			err := row.Scan(&p.Number, &p.ETag, &p.Size, (*flag)(&p.Staged), &p.Revision)
 			parts = append(parts, p)
 			return err
 		}, `SELECT number, etag, size, staged, revision FROM parts WHERE file_key = $1 ORDER BY number`, key)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && f == nil {
+		err = missing("file", key)
 	}
-	return parts, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, parts, nil
 }
 
 // ExpiredBefore implements [upload.Store].
@@ -411,9 +415,7 @@ func (s *Files) ReplaceIdentity(ctx context.Context, old, by string) (string, er
 
 // Count returns the number of records.
 func (s *Files) Count(ctx context.Context) (n int64, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		return t.row(ctx, `SELECT count(*) FROM files`).Scan(&n)
-	})
+	err = s.db.one(ctx, func(row scanner) error { return row.Scan(&n) }, `SELECT count(*) FROM files`)
 	return n, err
 }
 

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/webhook"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -137,7 +137,7 @@ func TestIndexes(t *testing.T) {
 	if _, err := db.Files().Create(t.Context(), &upload.File{Key: "base", Owner: "a", State: upload.Ready, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Webhooks().Create(t.Context(), &sqlstore.Webhook{ID: "w", Account: "a", URL: "https://example.com", Secret: []byte("s")}, 10); err != nil {
+	if err := db.Webhooks().Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "w", Account: "a", URL: "https://example.com"}, Secret: []byte("s")}, 10); err != nil {
 		t.Fatal(err)
 	}
 	// The operations of a are completed, those of c failed, b has few; all have old
@@ -193,7 +193,7 @@ func TestIndexes(t *testing.T) {
 				}
 				name := fmt.Sprintf("owner %q, state %q, before %q", owner, state, before)
 				inSQLite = owner != "" || state != "" // all operations are read in the order of rows there
-				_, err := db.Summaries(t.Context(), sqlstore.SummaryQuery{Owner: owner, State: state, Before: before})
+				_, err := db.Summaries(t.Context(), status.SummaryQuery{Owner: owner, State: state, Before: before})
 				check("summaries, "+name, err)
 				inSQLite = true
 				if owner != "" {
@@ -213,7 +213,7 @@ func TestIndexes(t *testing.T) {
 	check("old operations", err)
 	for _, endpoint := range []string{"", "w"} {
 		for _, state := range []string{"", "pending", "delivered", "failed"} {
-			_, err := db.Webhooks().Deliveries(t.Context(), sqlstore.DeliveryQuery{Account: "a", Endpoint: endpoint, State: state})
+			_, err := db.Webhooks().Deliveries(t.Context(), "a", webhook.Query{Endpoint: endpoint, State: state})
 			check(fmt.Sprintf("deliveries of %q, state %q", endpoint, state), err)
 		}
 	}

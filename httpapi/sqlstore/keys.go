@@ -8,36 +8,9 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+
+	"github.com/filewright/filewright/httpapi/account"
 )
-
-// A Key is an API key without its secret, of which only the hash is kept.
-type Key struct {
-	ID       string
-	Name     string // given by its owner, for people
-	Prefix   string // start of the secret, to tell keys apart
-	Account  string
-	Hash     [32]byte // SHA-256 of the secret
-	Created  time.Time
-	LastUsed time.Time // to the minute; zero: never
-	Expires  time.Time // zero: never
-	Revoked  time.Time // zero: not revoked
-
-	Scopes string  // names with spaces between them; "": upload operate read
-	Rate   float64 // requests per second; 0: the server's default, negative: any
-	Burst  int     // requests at once; 0: as many as come in a second
-}
-
-// A Grant is a key together with what is to be known of its account.
-type Grant struct {
-	Key
-	Disabled      bool // the account is
-	Administrator bool // the account is one
-}
-
-// Valid tells whether the key may be used at the given time.
-func (k *Key) Valid(at time.Time) bool {
-	return k.Revoked.IsZero() && (k.Expires.IsZero() || at.Before(k.Expires))
-}
 
 // Keys keeps API keys. A missing one matches fs.ErrNotExist.
 type Keys struct{ db *DB }
@@ -47,8 +20,8 @@ func (db *DB) Keys() *Keys { return &Keys{db} }
 
 const keyColumns = `id, name, prefix, account, hash, created_ms, last_used_ms, expires_ms, revoked_ms, scopes, rate, burst`
 
-func scanKey(row scanner) (*Key, error) {
-	var k Key
+func scanKey(row scanner) (*account.Key, error) {
+	var k account.Key
 	var hash []byte
 	var created int64
 	var used, expires, revoked sql.NullInt64
@@ -65,7 +38,7 @@ func scanKey(row scanner) (*Key, error) {
 
 // Create stores a key, and an account without a name if its account is not there
 // yet. ID and Hash must be unique, else the error matches fs.ErrExist.
-func (s *Keys) Create(ctx context.Context, k *Key) error {
+func (s *Keys) Create(ctx context.Context, k *account.Key) error {
 	if k.ID == "" || k.Hash == [32]byte{} {
 		return errors.New("key without ID or hash")
 	}
@@ -79,34 +52,19 @@ func (s *Keys) Create(ctx context.Context, k *Key) error {
 		if err != nil || k.Account == "" {
 			return err
 		}
-		args := (&Account{ID: k.Account, Created: k.Created}).args()
+		args := accountArgs(&account.Account{ID: k.Account, Created: k.Created})
 		_, err = t.exec(ctx, `INSERT INTO accounts (`+accountColumns+`) VALUES `+values(1, len(args))+` ON CONFLICT DO NOTHING`, args...)
 		return err
 	})
 }
 
-// ByHash returns the key whose secret has the given hash, be it valid or not.
-func (s *Keys) ByHash(ctx context.Context, hash [32]byte) (k *Key, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		k, err = scanKey(t.row(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, hash[:]))
-		if errors.Is(err, sql.ErrNoRows) {
-			err = fmt.Errorf("key: %w", fs.ErrNotExist)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
 // Get returns a key by its ID, be it valid or not.
-func (s *Keys) Get(ctx context.Context, id string) (k *Key, err error) {
-	err = s.db.each(ctx, func(row scanner) (err error) {
+func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
+	err = s.db.one(ctx, func(row scanner) (err error) {
 		k, err = scanKey(row)
 		return err
 	}, `SELECT `+keyColumns+` FROM api_keys WHERE id = $1`, id)
-	if err == nil && k == nil {
+	if errors.Is(err, sql.ErrNoRows) {
 		err = missing("key", id)
 	}
 	return k, err
@@ -114,7 +72,7 @@ func (s *Keys) Get(ctx context.Context, id string) (k *Key, err error) {
 
 // Grants returns the keys whose secrets have the given hashes, be they valid or
 // not, in any order. What is committed when it is called is what it sees.
-func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*Grant, err error) {
+func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*account.Grant, err error) {
 	for len(hashes) > 0 {
 		n := min(len(hashes), 64)
 		some := hashes[:n]
@@ -130,7 +88,7 @@ func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*Grant,
 		}
 		list := strings.ReplaceAll(strings.Trim(values(size, 1), "()"), "), (", ", ")
 		if err := s.db.each(ctx, func(row scanner) error {
-			var g Grant
+			var g account.Grant
 			k, err := scanKey(before{row, []any{(*flag)(&g.Disabled), (*flag)(&g.Administrator)}})
 			if err == nil {
 				g.Key = *k
@@ -157,7 +115,7 @@ func (b before) Scan(dest ...any) error { return b.scanner.Scan(append(dest, b.l
 
 // Update changes the name, the end, the scopes and the rate of a key to those of k,
 // which it finds by its ID.
-func (s *Keys) Update(ctx context.Context, k *Key) error {
+func (s *Keys) Update(ctx context.Context, k *account.Key) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE api_keys SET name = $2, expires_ms = $3, scopes = $4, rate = $5, burst = $6 WHERE id = $1`,
 			k.ID, k.Name, millisOrNull(k.Expires), k.Scopes, k.Rate, k.Burst)
@@ -169,7 +127,7 @@ func (s *Keys) Update(ctx context.Context, k *Key) error {
 }
 
 // List returns the keys of an account, or all if account is "", oldest first.
-func (s *Keys) List(ctx context.Context, account string) (keys []*Key, err error) {
+func (s *Keys) List(ctx context.Context, account string) (keys []*account.Key, err error) {
 	where, args := "", []any(nil)
 	if account != "" { // a text of its own, so that the index is used
 		where, args = " WHERE account = $1", []any{account}
@@ -211,11 +169,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 		return nil
 	}
 	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		n, err := t.exec(ctx, `UPDATE api_keys SET last_used_ms = $1 WHERE id = $2`, millis(now), id)
-		if err == nil && n == 0 {
-			err = missing("key", id)
-		}
-		return err
+		return t.change(ctx, missing("key", id), `UPDATE api_keys SET last_used_ms = $1 WHERE id = $2`, millis(now), id)
 	})
 	if err != nil {
 		s.db.touched.CompareAndDelete(id, now)
@@ -227,9 +181,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 // none.
 func (db *DB) Setting(ctx context.Context, name string) ([]byte, error) {
 	var v []byte
-	err := db.view(ctx, func(ctx context.Context, t tx) error {
-		return t.row(ctx, `SELECT value FROM settings WHERE name = $1`, name).Scan(&v)
-	})
+	err := db.one(ctx, func(row scanner) error { return row.Scan(&v) }, `SELECT value FROM settings WHERE name = $1`, name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing("setting", name)
 	}

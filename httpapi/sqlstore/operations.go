@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,8 +82,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 		}
 		// It travels with the next statement.
 		var limit int64
-		if err := t.later(ctx, func(row scanner) error { return row.Scan(&limit) }, operationsPerDay.add,
-			operationsPerDay.args(op.Owner, op.ID, 1, op.Created)...); err != nil {
+		if err := operationsPerDay.count(ctx, t, op.Owner, op.ID, 1, op.Created, &limit); err != nil {
 			return err
 		}
 		n, err := t.exec(ctx, `INSERT INTO operations (id, owner, action, args, notes, state, cancelled,
@@ -101,8 +101,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			if created == nil {
 				return fmt.Errorf("operation %q: %w", op.ID, fs.ErrExist)
 			}
-			_, err = operationsPerDay.count(ctx, t, op.Owner, op.ID, -1, op.Created) // nothing was created
-			return err
+			return operationsPerDay.count(ctx, t, op.Owner, op.ID, -1, op.Created, new(int64)) // nothing was created
 		}
 		created = fresh
 		if err := insertItems(ctx, t, op, s.db.engine.now()); err != nil {
@@ -153,7 +152,7 @@ func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time)
 			}
 			args = append(args, op.ID, first+i, it.Queue, op.Owner, millis(op.Created), "queued", 0, 0,
 				due, 0.0, inputs)
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 		}
 		if err := t.later(ctx, nil, `INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token,
 				due_ms, progress, inputs) VALUES `+values(len(items), len(args)/len(items)), args...); err != nil {
@@ -208,20 +207,42 @@ func scanItem(row scanner) (it status.Item, err error) {
 
 const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
 
-func getItems(ctx context.Context, t tx, op *status.Operation) error {
-	return t.each(ctx, func(row scanner) error {
+// getItems reads the items of an operation into op, with the next statement that is
+// waited for, or the commit.
+func getItems(ctx context.Context, t tx, id string, op *status.Operation) error {
+	return t.later(ctx, func(row scanner) error {
 		it, err := scanItem(row)
 		op.Items = append(op.Items, it)
 		return err
-	}, selectItems, op.ID)
+	}, selectItems, id)
 }
 
+// get reads an operation.
 func get(ctx context.Context, t tx, id string) (*status.Operation, error) {
-	op, err := getOnly(ctx, t, id, "")
-	if err != nil {
+	op, err := getLater(ctx, t, id)
+	if err == nil {
+		err = t.flush(ctx)
+	}
+	if err == nil && op.ID == "" {
+		err = missing("operation", id)
+	}
+	return op, err
+}
+
+// getLater reads an operation with the next statement that is waited for, or the commit.
+// If there is none its ID stays empty.
+func getLater(ctx context.Context, t tx, id string) (*status.Operation, error) {
+	op := new(status.Operation)
+	if err := t.later(ctx, func(row scanner) error {
+		found, err := scanOperation(row)
+		if err == nil {
+			*op = *found
+		}
+		return err
+	}, selectOperation, id); err != nil {
 		return nil, err
 	}
-	return op, getItems(ctx, t, op)
+	return op, getItems(ctx, t, id, op)
 }
 
 // Get implements [status.Store].
@@ -229,14 +250,12 @@ func (s *Operations) Get(ctx context.Context, id string) (op *status.Operation, 
 	if op := s.db.cache.get(id); op != nil {
 		return op, nil
 	}
-	if s.db.pg != nil {
-		op, err = s.db.pg.get(ctx, id)
-		err = storeError(ctx, err)
-	} else {
-		err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-			op, err = get(ctx, t, id)
-			return err
-		})
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		op, err = getLater(ctx, t, id)
+		return err
+	})
+	if err == nil && op.ID == "" {
+		err = missing("operation", id)
 	}
 	if err != nil {
 		return nil, err
@@ -255,9 +274,8 @@ func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status
 		created, id := int64(1)<<62, ""
 		if q.Before != "" {
 			id = q.Before
-			err := s.db.view(ctx, func(ctx context.Context, t tx) error {
-				return t.row(ctx, `SELECT created_ms FROM operations WHERE id = $1 AND owner = $2`, id, q.Owner).Scan(&created)
-			})
+			err := s.db.one(ctx, func(row scanner) error { return row.Scan(&created) },
+				`SELECT created_ms FROM operations WHERE id = $1 AND owner = $2`, id, q.Owner)
 			if errors.Is(err, sql.ErrNoRows) {
 				err = missing("operation", id)
 			}
@@ -314,22 +332,27 @@ func (s *Operations) page(ctx context.Context, q status.Query, before int64, id 
 	}
 	in, created, args := inState(q.Owner, q.State, args)
 	where += in
+	from := ` FROM operations WHERE owner = $1 AND (` + created + `, id) < ($2, $3)` + where + `
+		ORDER BY ` + created + ` DESC, id DESC LIMIT $4`
+	byID := make(map[string]*status.Operation)
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		if err := t.each(ctx, func(row scanner) error {
+		if err := t.later(ctx, func(row scanner) error {
 			op, err := scanOperation(row)
-			ops = append(ops, op)
-			return err
-		}, `SELECT `+operationColumns+` FROM operations
-			WHERE owner = $1 AND (`+created+`, id) < ($2, $3)`+where+`
-			ORDER BY `+created+` DESC, id DESC LIMIT $4`, args...); err != nil {
-			return err
-		}
-		for _, op := range ops {
-			if err := getItems(ctx, t, op); err != nil {
-				return err
+			if err == nil {
+				ops, byID[op.ID] = append(ops, op), op
 			}
+			return err
+		}, `SELECT `+operationColumns+from, slices.Clone(args)...); err != nil {
+			return err
 		}
-		return nil
+		return t.later(ctx, func(row scanner) error {
+			var id string
+			it, err := scanItem(after{row, &id})
+			if err == nil {
+				byID[id].Items = append(byID[id].Items, it)
+			}
+			return err
+		}, `SELECT operation, `+itemColumns+` FROM items WHERE operation IN (SELECT id`+from+`) ORDER BY operation, idx`, args...)
 	})
 	return ops, err
 }
@@ -513,10 +536,10 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 			return err
 		}
 		if !it.State.Final() {
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 			return nil
 		}
-		t.issueNext(Lane{it.Queue, op.Owner})
+		t.issueNext(status.Lane{Queue: it.Queue, Owner: op.Owner})
 		completed := 0
 		if it.State == status.Completed {
 			completed = 1
@@ -617,7 +640,10 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 		if err := t.later(ctx, nil, `SELECT idx FROM items WHERE operation = $1 AND state = 'queued' ORDER BY idx`+t.locking(), id); err != nil {
 			return err
 		}
-		if err := getItems(ctx, t, op); err != nil || op.State.Final() {
+		if err := getItems(ctx, t, id, op); err != nil {
+			return err
+		}
+		if err := t.flush(ctx); err != nil || op.State.Final() {
 			return err
 		}
 		if err := t.later(ctx, nil, `UPDATE operations SET cancelled = 1 WHERE id = $1`, id); err != nil {
@@ -629,7 +655,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			if it.State != status.Queued {
 				continue
 			}
-			t.issue(Lane{it.Queue, op.Owner})
+			t.issue(status.Lane{Queue: it.Queue, Owner: op.Owner})
 			it, due := status.Outcome{}.Apply(it, true, now)
 			if err := putItem(ctx, t, status.Ref{Operation: id, Index: i}, status.Queued, 0, it, due); err != nil {
 				return err
@@ -720,9 +746,9 @@ func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after p
 
 // Load implements [status.Store].
 func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) {
-	waiting := make(map[Lane]map[string]int)
+	waiting := make(map[status.Lane]map[string]int)
 	if err := s.db.each(ctx, func(row scanner) error {
-		var l Lane
+		var l status.Lane
 		var reason string
 		var n int
 		if err := row.Scan(&l.Queue, &l.Owner, &reason, &n); err != nil {
@@ -743,7 +769,7 @@ func (s *Operations) Load(ctx context.Context) (loads []status.Load, err error) 
 		if err := row.Scan(&l.Queue, &l.Owner, &l.Queued, &l.Running, &oldest); err != nil {
 			return err
 		}
-		l.Oldest, l.Waiting = timeOrZero(oldest), waiting[Lane{l.Queue, l.Owner}]
+		l.Oldest, l.Waiting = timeOrZero(oldest), waiting[status.Lane{Queue: l.Queue, Owner: l.Owner}]
 		loads = append(loads, l)
 		return nil
 	}, `SELECT queue, owner,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/statustest"
@@ -48,12 +49,12 @@ func limiter(t *testing.T, db *sqlstore.DB) func(owner string, n int) {
 	return func(owner string, n int) {
 		t.Helper()
 		a := db.Accounts()
-		_, err := a.Update(t.Context(), owner, func(a *sqlstore.Account) error {
+		_, err := a.Update(t.Context(), owner, func(a *account.Account) error {
 			a.Limits.Parallel = n
 			return nil
 		})
 		if errors.Is(err, fs.ErrNotExist) {
-			err = a.Create(t.Context(), &sqlstore.Account{ID: owner, Limits: sqlstore.Limits{Parallel: n}})
+			err = a.Create(t.Context(), &account.Account{ID: owner, Limits: account.Limits{Parallel: n}})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -9,16 +9,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/status"
-)
-
-// Types of events that webhook endpoints can be told of. A file task is what one
-// element of files_data in the status of an operation stands for: a result, or an
-// item without one.
-const (
-	OperationCompleted = "operation.completed"
-	OperationFailed    = "operation.failed"
-	FileTaskCompleted  = "fileTask.completed"
-	FileTaskFailed     = "fileTask.failed"
+	"github.com/filewright/filewright/status/webhook"
 )
 
 // An outbox tells senders in this process of new deliveries.
@@ -129,9 +120,9 @@ func tell(ctx context.Context, t tx, op *status.Operation, ended []status.Item, 
 		return nil
 	}
 	for _, it := range ended {
-		kind := FileTaskFailed
+		kind := webhook.FileTaskFailed
 		if it.State == status.Completed {
-			kind = FileTaskCompleted
+			kind = webhook.FileTaskCompleted
 		}
 		for one := range results(it) {
 			if err := send(kind, one); err != nil {
@@ -140,9 +131,9 @@ func tell(ctx context.Context, t tx, op *status.Operation, ended []status.Item, 
 		}
 	}
 	if op.State.Final() {
-		kind := OperationFailed
+		kind := webhook.OperationFailed
 		if op.State == status.Completed {
-			kind = OperationCompleted
+			kind = webhook.OperationCompleted
 		}
 		if err := send(kind, op.Items...); err != nil {
 			return false, err
@@ -189,7 +180,7 @@ func newDeliveries(op *status.Operation, now time.Time) *deliveries {
 const deliveryColumns, deliveryValues = `id, endpoint, account, type, operation, created_ms, state, attempts, step, token, claimed, manual, due_ms, event`, 14
 
 func (d *deliveries) add(ctx context.Context, t tx, endpoint, kind, data string) error {
-	d.args = append(d.args, newDeliveryID(), endpoint, d.account, kind, d.operation, d.now, DeliveryPending, 0, 0, 0, 0, 0, d.now, data)
+	d.args = append(d.args, newDeliveryID(), endpoint, d.account, kind, d.operation, d.now, webhook.Pending, 0, 0, 0, 0, 0, d.now, data)
 	d.n++
 	if len(d.args) >= 50*deliveryValues {
 		return d.flush(ctx, t)

@@ -11,32 +11,9 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A Summary is an operation without what only its owner should see: the names of
-// files, results, notes.
-type Summary struct {
-	ID        string
-	Owner     string
-	Action    string
-	State     status.State
-	Created   time.Time
-	Finished  time.Time // zero: not yet
-	Items     int
-	Completed int
-	Failed    int
-	Codes     []string // of the errors of items, each once
-}
-
-// A SummaryQuery selects operations. Empty fields select all.
-type SummaryQuery struct {
-	Owner  string
-	State  status.State
-	Before string // ID of an operation; only those created before it
-	Limit  int    // 0: 50
-}
-
 // Summaries returns operations of all owners, newest first. If there is no operation
 // Before the error matches fs.ErrNotExist.
-func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, err error) {
+func (db *DB) Summaries(ctx context.Context, q status.SummaryQuery) (list []status.Summary, err error) {
 	before := int64(1) << 62
 	where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50)}
 	if q.Owner != "" { // a text of its own, so that the index is used
@@ -60,7 +37,7 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 		}
 		args[0] = before
 		if err := t.each(ctx, func(row scanner) error {
-			var s Summary
+			var s status.Summary
 			var created int64
 			var finished sql.NullInt64
 			err := row.Scan(&s.ID, &s.Owner, &s.Action, &s.State, &created, &finished)
@@ -96,22 +73,15 @@ func (db *DB) Summaries(ctx context.Context, q SummaryQuery) (list []Summary, er
 	return list, err
 }
 
-// A Failure is how many items of an action have failed for one reason.
-type Failure struct {
-	Action string
-	Code   string
-	Items  int
-}
-
 // maxFailures is the most items that Failures looks at.
 const maxFailures = 10000
 
 // Failures returns why items have failed since a time, the most frequent reasons
 // first. It reads the 10000 latest of them at most.
-func (db *DB) Failures(ctx context.Context, since time.Time) (list []Failure, err error) {
-	counts := make(map[Failure]int)
+func (db *DB) Failures(ctx context.Context, since time.Time) (list []status.FailureCount, err error) {
+	counts := make(map[status.FailureCount]int)
 	err = db.each(ctx, func(row scanner) error {
-		var f Failure
+		var f status.FailureCount
 		var text sql.NullString
 		if err := row.Scan(&f.Action, &text); err != nil {
 			return err
@@ -130,7 +100,7 @@ func (db *DB) Failures(ctx context.Context, since time.Time) (list []Failure, er
 		f.Items = n
 		list = append(list, f)
 	}
-	slices.SortFunc(list, func(a, b Failure) int {
+	slices.SortFunc(list, func(a, b status.FailureCount) int {
 		return cmp.Or(b.Items-a.Items, cmp.Compare(a.Action, b.Action), cmp.Compare(a.Code, b.Code))
 	})
 	return list, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/filewright/filewright/status"
 )
 
 // A pool is a fixed number of connections that keep their prepared statements.
@@ -186,6 +188,9 @@ func (t *conn) later(ctx context.Context, f func(scanner) error, text string, ar
 	return err
 }
 
+// flush does nothing: there is no queue.
+func (t *conn) flush(context.Context) error { return nil }
+
 func (t *conn) change(ctx context.Context, lost error, text string, args ...any) error {
 	n, err := t.exec(ctx, text, args...)
 	if err == nil && n == 0 {
@@ -198,7 +203,7 @@ func (t *conn) change(ctx context.Context, lost error, text string, args ...any)
 func (t *conn) locking() string { return "" }
 
 // issue does nothing: one process works on all items.
-func (t *conn) issue(Lane) {}
+func (t *conn) issue(status.Lane) {}
 
 // issueNext does nothing.
-func (t *conn) issueNext(Lane) {}
+func (t *conn) issueNext(status.Lane) {}

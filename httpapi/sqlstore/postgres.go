@@ -29,7 +29,7 @@ import (
 // that has begun, and heartbeats, which change only items of their own worker.
 type postgres struct {
 	pool  *pgxpool.Pool
-	loose *pgxpool.Pool // commits do not wait for the disk
+	async *pgxpool.Pool // commits do not wait for the disk
 	beats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
 	log   *slog.Logger
 	clock clock
@@ -38,32 +38,23 @@ type postgres struct {
 	stop  context.CancelFunc // ends what runs in the background
 	done  sync.WaitGroup
 
-	mu       sync.Mutex
-	ticketer Ticketer
-	down     time.Time // when the database was found to be out of reach; zero if it is not
-	outage   struct{ from, to time.Time }
+	mu      sync.Mutex
+	onReady func([]status.Lane)
+	down    time.Time // when the database was found to be out of reach; zero if it is not
+	outage  struct{ from, to time.Time }
 }
 
-// A Lane is the items of an owner in a queue.
-type Lane struct{ Queue, Owner string }
-
-// A Ticketer puts items into a queue outside of the tables of this package, but
-// within the database: column ticket of those in the queue is not null. Ready is
-// called after the commit of every transaction in which items of the lanes were
-// added, given back or have ended. It must not block. It is not called if the
-// process dies in between.
-type Ticketer interface {
-	Ready(lanes []Lane)
-}
-
-// SetTicketer has t called from now on. It fails if the database is SQLite.
-func (db *DB) SetTicketer(t Ticketer) error {
+// OnReady has f called after the commit of every transaction in which items of lanes
+// were added, returned or finished, so that a dispatcher can put them into its queue.
+// f must not block. It is not called if the process dies in between; column ticket
+// of items that are in the queue is not null. OnReady fails if the database is SQLite.
+func (db *DB) OnReady(f func([]status.Lane)) error {
 	if db.pg == nil {
 		return fmt.Errorf("tickets in SQLite: %w", errors.ErrUnsupported)
 	}
 	db.pg.mu.Lock()
 	defer db.pg.mu.Unlock()
-	db.pg.ticketer = t
+	db.pg.onReady = f
 	return nil
 }
 
@@ -110,7 +101,7 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = max(2, cfg.MaxConns/2), 0, 0
-	if p.loose, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+	if p.async, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
 	cfg = cfg.Copy()
@@ -154,7 +145,7 @@ func (p *postgres) closePools() {
 		defer close(closed)
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, pool := range []*pgxpool.Pool{p.pool, p.loose, p.beats} {
+		for _, pool := range []*pgxpool.Pool{p.pool, p.async, p.beats} {
 			if pool != nil {
 				all.Go(pool.Close)
 			}
@@ -335,7 +326,7 @@ func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.
 	defer c.Release()
 	ctx, cancel := plain(ctx)
 	defer cancel()
-	t := &pgTx{conn: c.Conn()}
+	t := &pgTx{conn: c.Conn(), begin: "BEGIN"}
 	defer t.rollback(ctx)
 	if err := f(ctx, t); err != nil {
 		return broken(c, err)
@@ -349,10 +340,10 @@ func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.
 		return fmt.Errorf("%w: %w", errUnsure, err)
 	}
 	p.mu.Lock()
-	ticketer := p.ticketer
+	onReady := p.onReady
 	p.mu.Unlock()
-	if ticketer != nil && len(t.lanes) > 0 {
-		ticketer.Ready(t.lanes)
+	if onReady != nil && len(t.lanes) > 0 {
+		onReady(t.lanes)
 	}
 	return nil
 }
@@ -372,64 +363,76 @@ func hangUp(c *pgx.Conn) {
 	_ = c.Close(ctx)
 }
 
-// asking calls f, which only reads, with a context that ends after the longest time.
-func asking(ctx context.Context, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, longest)
+// limited calls f, which only reads, with a context that ends after the longest time.
+func limited(ctx context.Context, f func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	err := f(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && !errors.Is(err, status.ErrUnavailable) {
+	err := f(short)
+	if err != nil && short.Err() != nil && ctx.Err() == nil && !errors.Is(err, status.ErrUnavailable) {
 		err = fmt.Errorf("%w: no answer within %v: %w", status.ErrUnavailable, longest, err)
 	}
 	return err
 }
 
-func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) error {
-	return asking(ctx, func(ctx context.Context) error { return p.read(ctx, f) })
-}
+// readOnly begins a transaction that sees one state of the database.
+const readOnly = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-// read is view without its limit.
-func (p *postgres) read(ctx context.Context, f func(context.Context, tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var c *pgxpool.Conn
-	// f is called once: it may have handed on what it has read.
-	err := p.retry(ctx, func() (err error) {
-		if c, err = p.pool.Acquire(ctx); err != nil {
-			return err
+// view begins the transaction with the first statement of f, and ends it together with
+// the statements that f leaves queued. It calls f again if the connection broke before
+// f got any data.
+func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) error {
+	return p.read(ctx, func(ctx context.Context) (got bool, err error) {
+		c, err := p.pool.Acquire(ctx)
+		if err != nil {
+			return false, err
 		}
-		if _, err = c.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
-			err = broken(c, err)
-			c.Release()
+		defer c.Release()
+		t := &pgTx{conn: c.Conn(), begin: readOnly}
+		defer func() {
+			end, cancel := plain(context.WithoutCancel(ctx))
+			defer cancel()
+			t.rollback(end)
+		}()
+		err = f(ctx, t)
+		if err == nil && t.batch != nil {
+			err = t.commit(ctx)
 		}
-		return err
+		return t.got, broken(c, err)
 	})
-	if err != nil {
-		return err
-	}
-	defer c.Release()
-	t := &pgTx{conn: c.Conn(), begun: true}
-	defer func() {
-		end, cancel := plain(context.WithoutCancel(ctx))
-		defer cancel()
-		t.rollback(end)
-	}()
-	return broken(c, f(ctx, t))
 }
 
 // each runs a query, which sees one state of the database by itself.
 func (p *postgres) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	args = texts(args)
-	return asking(ctx, func(ctx context.Context) error {
-		var rows pgx.Rows
-		err := p.retry(ctx, func() (err error) {
-			rows, err = p.pool.Query(ctx, text, args...)
+	return p.read(ctx, func(ctx context.Context) (got bool, err error) {
+		rows, err := p.pool.Query(ctx, text, args...)
+		if err != nil {
+			return false, err
+		}
+		err = scan(rows, func(row scanner) error {
+			got = true
+			return f(row)
+		})
+		return got, err
+	})
+}
+
+// read calls f again, within the limits of retry, while it fails before it got any data.
+func (p *postgres) read(ctx context.Context, f func(context.Context) (got bool, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return limited(ctx, func(ctx context.Context) error {
+		var failed error
+		err := p.retry(ctx, func() error {
+			got, err := f(ctx)
+			if got {
+				failed = err
+				return nil
+			}
 			return err
 		})
-		if err != nil {
-			return err
-		}
-		return scan(rows, f)
+		return cmp.Or(err, failed)
 	})
 }
 
@@ -443,65 +446,19 @@ func scan(rows pgx.Rows, f func(scanner) error) error {
 	return rows.Err()
 }
 
-// get reads an operation in one round trip.
-func (p *postgres) get(ctx context.Context, id string) (op *status.Operation, err error) {
-	err = asking(ctx, func(ctx context.Context) (err error) {
-		op, err = p.getNow(ctx, id)
-		return err
-	})
-	return op, err
-}
-
-// getNow is get without its limit.
-func (p *postgres) getNow(ctx context.Context, id string) (op *status.Operation, err error) {
-	var result pgx.BatchResults
-	send := func() error {
-		b := new(pgx.Batch)
-		b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-		b.Queue(selectOperation, text(id))
-		b.Queue(selectItems, text(id))
-		b.Queue("COMMIT")
-		result = p.pool.SendBatch(ctx, b)
-		_, err := result.Exec()
-		if err != nil {
-			result.Close()
-		}
-		return err
-	}
-	if err := p.retry(ctx, send); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, result.Close()) }()
-	op, err = scanOperation(result.QueryRow())
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, missing("operation", id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rows, err := result.Query()
-	if err != nil {
-		return nil, err
-	}
-	return op, scan(rows, func(row scanner) error {
-		it, err := scanItem(row)
-		op.Items = append(op.Items, it)
-		return err
-	})
-}
-
 // A pgTx is a transaction of PostgreSQL. It begins with its first statement, in
 // the same round trip.
 type pgTx struct {
 	conn  *pgx.Conn
-	begun bool
+	begin string     // the first statement; "": it was queued
 	batch *pgx.Batch // what was not sent yet; nil: nothing
-	lanes []Lane
+	got   bool       // a row was read
+	lanes []status.Lane
 }
 
 func (t *pgTx) locking() string { return " FOR NO KEY UPDATE" }
 
-func (t *pgTx) issue(l Lane) {
+func (t *pgTx) issue(l status.Lane) {
 	for _, have := range t.lanes {
 		if have == l {
 			return
@@ -510,7 +467,7 @@ func (t *pgTx) issue(l Lane) {
 	t.lanes = append(t.lanes, l)
 }
 
-func (t *pgTx) issueNext(l Lane) {
+func (t *pgTx) issueNext(l status.Lane) {
 	t.queue(`SELECT 1 FROM items WHERE finished_ms IS NULL AND owner = $1 AND state = 'queued' LIMIT 1`, text(l.Owner)).Query(func(rows pgx.Rows) error {
 		return scan(rows, func(scanner) error {
 			t.issue(l)
@@ -523,9 +480,9 @@ func (t *pgTx) issueNext(l Lane) {
 func (t *pgTx) queue(text string, args ...any) *pgx.QueuedQuery {
 	if t.batch == nil {
 		t.batch = new(pgx.Batch)
-		if !t.begun {
-			t.batch.Queue("BEGIN")
-			t.begun = true
+		if t.begin != "" {
+			t.batch.Queue(t.begin)
+			t.begin = ""
 		}
 	}
 	return t.batch.Queue(text, args...)
@@ -553,9 +510,25 @@ func (t *pgTx) send(ctx context.Context) (pgx.BatchResults, error) {
 func (t *pgTx) later(_ context.Context, f func(scanner) error, text string, args ...any) error {
 	q := t.queue(text, texts(args)...)
 	if f != nil {
-		q.Query(func(rows pgx.Rows) error { return scan(rows, f) })
+		q.Query(func(rows pgx.Rows) error { return t.scan(rows, f) })
 	}
 	return nil
+}
+
+// scan is the function scan, and remembers that there was a row.
+func (t *pgTx) scan(rows pgx.Rows, f func(scanner) error) error {
+	return scan(rows, func(row scanner) error {
+		t.got = true
+		return f(row)
+	})
+}
+
+func (t *pgTx) flush(ctx context.Context) error {
+	if t.batch == nil {
+		return nil
+	}
+	_, err := t.exec(ctx, "SELECT 1")
+	return err
 }
 
 func (t *pgTx) change(_ context.Context, lost error, text string, args ...any) error {
@@ -583,7 +556,7 @@ func (t *pgTx) each(ctx context.Context, f func(scanner) error, text string, arg
 	if err != nil {
 		return err
 	}
-	return scan(rows, f)
+	return t.scan(rows, f)
 }
 
 func (t *pgTx) row(ctx context.Context, text string, args ...any) scanner {
@@ -592,14 +565,19 @@ func (t *pgTx) row(ctx context.Context, text string, args ...any) scanner {
 	if err != nil {
 		return failed{err}
 	}
-	return lastRow{r}
+	return lastRow{t, r}
 }
 
 // A lastRow is the last result of a batch.
-type lastRow struct{ pgx.BatchResults }
+type lastRow struct {
+	t *pgTx
+	pgx.BatchResults
+}
 
 func (r lastRow) Scan(dest ...any) error {
-	return cmp.Or(r.QueryRow().Scan(dest...), r.Close())
+	err := cmp.Or(r.QueryRow().Scan(dest...), r.Close())
+	r.t.got = r.t.got || err == nil
+	return err
 }
 
 func (t *pgTx) exec(ctx context.Context, text string, args ...any) (int64, error) {

@@ -120,7 +120,7 @@ func TestPostgresOpen(t *testing.T) {
 		t.Errorf("backup: error is %v, want one that matches errors.ErrUnsupported", err)
 	}
 	lite := open(t)
-	if err := lite.SetTicketer(nil); !errors.Is(err, errors.ErrUnsupported) {
+	if err := lite.OnReady(nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("tickets in SQLite: error is %v, want one that matches errors.ErrUnsupported", err)
 	}
 	if lite.Pool() != nil {
@@ -542,7 +542,7 @@ func TestUploads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	stored, err := b.Files().Parts(t.Context(), f.Key)
+	_, stored, err := b.Files().Parts(t.Context(), f.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

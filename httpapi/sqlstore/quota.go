@@ -2,31 +2,12 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 	"hash/fnv"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/upload"
 )
-
-// A QuotaError says which limit of an account does not permit what was asked for,
-// see [Limits]. Creating a file or an operation fails with it.
-type QuotaError struct {
-	What  string    // "stored_bytes", "bytes_per_day" or "operations_per_day"
-	Limit int64     // what the account may use
-	Used  int64     // what it uses, without what was asked for
-	Reset time.Time // when a day ends; zero: when something is deleted or expires
-}
-
-// Error implements error.
-func (e *QuotaError) Error() string {
-	return fmt.Sprintf("limit %s: %d of %d are used", e.What, e.Used, e.Limit)
-}
-
-// Exceeded returns the fields of e, for those who do not know this package.
-func (e *QuotaError) Exceeded() (what string, limit, used int64, reset time.Time) {
-	return e.What, e.Limit, e.Used, e.Reset
-}
 
 // A counter is a sum in several rows. The transaction that makes what is counted
 // adds to it, so that they cannot differ. Where there is a limit the row of part 0 is
@@ -67,28 +48,14 @@ var (
 	}
 )
 
-// take adds n for an owner, unless more than the limit were used then. id is that of
-// what is counted.
-func (c counter) take(ctx context.Context, t tx, owner, id string, n int64, at time.Time) error {
-	limit, err := c.count(ctx, t, owner, id, n, at)
-	if err != nil {
-		return err
-	}
-	return c.check(ctx, t, owner, n, at, limit)
-}
-
-// count adds n for an owner, whatever the limit is, which it returns.
-func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time) (limit int64, err error) {
-	err = t.row(ctx, c.add, c.args(owner, id, n, at)...).Scan(&limit)
-	return limit, err
-}
-
-func (c counter) args(owner, id string, n int64, at time.Time) []any {
+// count adds n for an owner, whatever the limit is, and stores that in limit, with the
+// next statement that is waited for, or the commit. id is that of what is counted.
+func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time, limit *int64) error {
 	args := []any{owner, part(id), n}
 	if c.perDay {
 		args = append(args, dayOf(at))
 	}
-	return args
+	return t.later(ctx, func(row scanner) error { return row.Scan(limit) }, c.add, args...)
 }
 
 // check fails if more than a limit is used, of which n was added just now.
@@ -97,7 +64,7 @@ func (c counter) check(ctx context.Context, t tx, owner string, n int64, at time
 		return nil
 	}
 	args := []any{owner}
-	e := &QuotaError{What: c.what, Limit: limit}
+	e := &account.QuotaError{What: c.what, Limit: limit}
 	if c.perDay {
 		args = append(args, dayOf(at))
 		e.Reset = time.Unix((dayOf(at)+1)*int64(day/time.Second), 0).UTC()
@@ -140,10 +107,22 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 		if after.Size == 0 {
 			return nil
 		}
-		if err := storedBytes.take(ctx, t, after.Owner, after.Key, after.Size, after.Created); err != nil {
+		counters := []counter{storedBytes, bytesPerDay}
+		limits := make([]int64, len(counters))
+		for i, c := range counters {
+			if err := c.count(ctx, t, after.Owner, after.Key, after.Size, after.Created, &limits[i]); err != nil {
+				return err
+			}
+		}
+		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		return bytesPerDay.take(ctx, t, after.Owner, after.Key, after.Size, after.Created)
+		for i, c := range counters {
+			if err := c.check(ctx, t, after.Owner, after.Size, after.Created, limits[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	case before != nil && after != nil && before.Owner != after.Owner:
 		if err := takeFile(ctx, t, before, nil); err != nil {
 			return err
@@ -157,28 +136,18 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 		either = after
 	}
 	if n := held(after) - held(before); n != 0 {
-		if _, err := storedBytes.count(ctx, t, either.Owner, either.Key, n, either.Created); err != nil {
+		if err := storedBytes.count(ctx, t, either.Owner, either.Key, n, either.Created, new(int64)); err != nil {
 			return err
 		}
 	}
 	if pending(before) && before.Size != 0 && held(after) == 0 {
-		_, err := bytesPerDay.count(ctx, t, before.Owner, before.Key, -before.Size, before.Created)
-		return err
+		return bytesPerDay.count(ctx, t, before.Owner, before.Key, -before.Size, before.Created, new(int64))
 	}
 	return nil
 }
 
-// Used is what an account uses now of its [Limits].
-type Used struct {
-	StoredBytes     int64
-	BytesToday      int64
-	OperationsToday int64
-	Running         int       // items
-	Reset           time.Time // when the day ends
-}
-
 // Used returns what an account uses now.
-func (db *DB) Used(ctx context.Context, owner string) (u Used, err error) {
+func (db *DB) Used(ctx context.Context, owner string) (u account.Used, err error) {
 	today := dayOf(db.engine.now())
 	u.Reset = time.Unix((today+1)*int64(day/time.Second), 0).UTC()
 	err = db.each(ctx, func(row scanner) error {
@@ -190,18 +159,11 @@ func (db *DB) Used(ctx context.Context, owner string) (u Used, err error) {
 	return u, err
 }
 
-// A Day is what an account has begun on a day.
-type Day struct {
-	Day        time.Time // its beginning, UTC
-	Bytes      int64     // of uploads, but for those that were given up
-	Operations int
-}
-
 // Days returns what an account has begun from one day to another, both included. Days
 // on which there was nothing are left out, and so are those older than 400 days.
-func (db *DB) Days(ctx context.Context, owner string, from, to time.Time) (list []Day, err error) {
+func (db *DB) Days(ctx context.Context, owner string, from, to time.Time) (list []account.Day, err error) {
 	err = db.each(ctx, func(row scanner) error {
-		var d Day
+		var d account.Day
 		var n int64
 		err := row.Scan(&n, &d.Bytes, &d.Operations)
 		d.Day = time.Unix(n*int64(day/time.Second), 0).UTC()

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
@@ -75,9 +76,9 @@ const (
 	recordedOperations = `SELECT count(*) FROM operations`
 )
 
-func (s store) account(t *testing.T, id string, l sqlstore.Limits) {
+func (s store) account(t *testing.T, id string, l account.Limits) {
 	t.Helper()
-	if err := s.Accounts().Create(t.Context(), &sqlstore.Account{ID: id, Created: time.Now(), Limits: l}); err != nil {
+	if err := s.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now(), Limits: l}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,8 +97,8 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store) {
 		ctx := t.Context()
-		s.account(t, "ada", sqlstore.Limits{StoredBytes: 1000, BytesPerDay: 1500, OperationsPerDay: 30})
-		s.account(t, "bob", sqlstore.Limits{})
+		s.account(t, "ada", account.Limits{StoredBytes: 1000, BytesPerDay: 1500, OperationsPerDay: 30})
+		s.account(t, "bob", account.Limits{})
 		other := s.again()
 		var ops, files, refusedOps, refusedFiles atomic.Int64
 		var wg sync.WaitGroup
@@ -106,7 +107,7 @@ func TestLimits(t *testing.T) {
 			wg.Go(func() {
 				for _, owner := range []string{"ada", "bob"} {
 					_, err := db.Operations().Create(ctx, quotaOperation(owner, i))
-					switch quota := (*sqlstore.QuotaError)(nil); {
+					switch quota := (*account.QuotaError)(nil); {
 					case err == nil && owner == "ada":
 						ops.Add(1)
 					case errors.As(err, &quota) && owner == "ada" && quota.What == "operations_per_day" && quota.Limit == 30 && quota.Used == 30 && time.Until(quota.Reset) <= 24*time.Hour:
@@ -115,7 +116,7 @@ func TestLimits(t *testing.T) {
 						t.Errorf("operation of %s: %v", owner, err)
 					}
 					_, err = db.Files().Create(ctx, quotaFile(owner, i, 30))
-					switch quota := (*sqlstore.QuotaError)(nil); {
+					switch quota := (*account.QuotaError)(nil); {
 					case err == nil && owner == "ada":
 						files.Add(1)
 					case errors.As(err, &quota) && owner == "ada" && quota.What == "stored_bytes" && quota.Limit == 1000 && quota.Used == 990 && quota.Reset.IsZero():
@@ -158,10 +159,10 @@ func TestLimits(t *testing.T) {
 		}
 
 		// A greater limit is in force at once; then the day's is reached.
-		if _, err := s.Accounts().Update(ctx, "ada", func(a *sqlstore.Account) error { a.Limits.StoredBytes = 1e6; return nil }); err != nil {
+		if _, err := s.Accounts().Update(ctx, "ada", func(a *account.Account) error { a.Limits.StoredBytes = 1e6; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		var quota *sqlstore.QuotaError
+		var quota *account.QuotaError
 		if _, err := other.Files().Create(ctx, quotaFile("ada", 2000, 511)); !errors.As(err, &quota) || quota.What != "bytes_per_day" || quota.Used != 990 || quota.Reset.IsZero() {
 			t.Errorf("more than a day's bytes: %v", err)
 		}
@@ -203,7 +204,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store) {
 		ctx := t.Context()
-		s.account(t, "ada", sqlstore.Limits{StoredBytes: 100, BytesPerDay: 200})
+		s.account(t, "ada", account.Limits{StoredBytes: 100, BytesPerDay: 200})
 		manager := func(session, file time.Duration) *upload.Manager {
 			m, err := upload.NewManager(memblob.New(), &upload.Options{Store: s.Files(), SessionTTL: session, FileTTL: file, KeepExpired: time.Millisecond})
 			if err != nil {
@@ -232,7 +233,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		long := manager(time.Hour, time.Hour)
 		deleted := begin(long, 60)
 		expect(60, 60)
-		var quota *sqlstore.QuotaError
+		var quota *account.QuotaError
 		if _, _, err := long.Start(ctx, upload.Request{Owner: "ada", Name: "b.txt", Size: 41}); !errors.As(err, &quota) {
 			t.Errorf("more than is left: %v", err)
 		}
@@ -350,7 +351,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 			t.Fatalf("accounts %v, %v", all, err)
 		}
 		for _, a := range all {
-			if a.Name != "" || a.Password != "" || a.Administrator || !a.Disabled.IsZero() || a.Limits != (sqlstore.Limits{}) {
+			if a.Name != "" || a.Password != "" || a.Administrator || !a.Disabled.IsZero() || a.Limits != (account.Limits{}) {
 				t.Errorf("account %+v", a)
 			}
 		}
@@ -358,7 +359,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 		if err != nil || len(grants) != 2 || grants[0].Scopes != "" || grants[0].Disabled || grants[0].Administrator || grants[0].Rate != 0 {
 			t.Errorf("keys %+v, %v", grants, err)
 		}
-		for owner, want := range map[string]sqlstore.Used{
+		for owner, want := range map[string]account.Used{
 			"ada": {StoredBytes: 30, BytesToday: 70, OperationsToday: 2}, "Bob": {StoredBytes: 100}, "nobody": {StoredBytes: 5e9}, "other": {},
 		} {
 			u, err := db.Used(ctx, owner)

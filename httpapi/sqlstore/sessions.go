@@ -2,27 +2,17 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
-)
 
-// A Session is somebody who has logged in.
-type Session struct {
-	Token   [32]byte // SHA-256 of the token
-	Account string
-	Created time.Time
-	Seen    time.Time // when it was used last, to the minute
-	Address string    // from which its owner has logged in
-	Agent   string    // what the browser says of itself
-}
+	"github.com/filewright/filewright/httpapi/account"
+)
 
 const sessionColumns = `token, account, created_ms, seen_ms, address, agent`
 
-func scanSession(row scanner) (*Session, error) {
-	var n Session
+func scanSession(row scanner) (*account.Session, error) {
+	var n account.Session
 	var token []byte
 	var created, seen int64
 	err := row.Scan(&token, &n.Account, &created, &seen, &n.Address, &n.Agent)
@@ -40,7 +30,7 @@ func (db *DB) Sessions() *Sessions { return &Sessions{db} }
 // Create stores a session and records that its account has logged in, provided that
 // the account has the given password (in PHC form) and is not disabled. Otherwise
 // the error matches fs.ErrNotExist.
-func (s *Sessions) Create(ctx context.Context, n *Session, password string) error {
+func (s *Sessions) Create(ctx context.Context, n *account.Session, password string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		rows, err := t.exec(ctx, `UPDATE accounts SET last_login_ms = $3 WHERE id = $1 AND password = $2 AND disabled_ms IS NULL`,
 			n.Account, password, millis(n.Created))
@@ -57,15 +47,20 @@ func (s *Sessions) Create(ctx context.Context, n *Session, password string) erro
 }
 
 // Get returns a session and its account, unless that is disabled.
-func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *Session, a *Account, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) (err error) {
-		if n, err = scanSession(t.row(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:])); err != nil {
+func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *account.Session, a *account.Account, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
+		if err := t.later(ctx, func(row scanner) (err error) {
+			n, err = scanSession(row)
+			return err
+		}, `SELECT `+sessionColumns+` FROM sessions WHERE token = $1`, token[:]); err != nil {
 			return err
 		}
-		a, err = scanAccount(t.row(ctx, `SELECT `+accountColumns+` FROM accounts WHERE id = $1 AND disabled_ms IS NULL`, n.Account))
-		return err
+		return t.later(ctx, func(row scanner) (err error) {
+			a, err = scanAccount(row)
+			return err
+		}, `SELECT `+accountColumns+` FROM accounts WHERE id = (SELECT account FROM sessions WHERE token = $1) AND disabled_ms IS NULL`, token[:])
 	})
-	if errors.Is(err, sql.ErrNoRows) {
+	if err == nil && (n == nil || a == nil) {
 		err = fmt.Errorf("session: %w", fs.ErrNotExist)
 	}
 	if err != nil {
@@ -76,7 +71,7 @@ func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *Session, a *Acco
 
 // List returns the sessions of an account, also those that have ended by their age,
 // newest first.
-func (s *Sessions) List(ctx context.Context, account string) (list []*Session, err error) {
+func (s *Sessions) List(ctx context.Context, account string) (list []*account.Session, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		n, err := scanSession(row)
 		list = append(list, n)

@@ -46,6 +46,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
+
+	"github.com/filewright/filewright/status"
 )
 
 //go:embed migrations/*.sql
@@ -178,17 +180,20 @@ type tx interface {
 	// matches lost.
 	change(ctx context.Context, lost error, text string, args ...any) error
 
+	// flush waits for what was queued by later and change.
+	flush(ctx context.Context) error
+
 	// locking ends the text of a query whose rows no other transaction may
 	// change until the end of this one.
 	locking() string
 
 	// issue says that items of a lane were added, or have ended, so that
 	// tickets may be issued after the commit.
-	issue(l Lane)
+	issue(l status.Lane)
 
 	// issueNext is issue for an item that has ended, after which there is
 	// nothing to do unless the owner has others that wait.
-	issueNext(l Lane)
+	issueNext(l status.Lane)
 }
 
 // A scanner is a row of a result.
@@ -276,15 +281,15 @@ func (db *DB) Pool() *pgxpool.Pool {
 	return db.pg.pool
 }
 
-// LoosePool returns connections to PostgreSQL whose commits do not wait for the
-// disk, or nil if the database is SQLite. What was committed in the last second may
-// be lost if the database crashes; then all that was committed later is lost, too.
-// They are for what can be made again.
-func (db *DB) LoosePool() *pgxpool.Pool {
+// AsyncCommitPool returns connections to PostgreSQL whose commits do not wait for the
+// disk (synchronous_commit=off), or nil if the database is SQLite. A crash of the
+// database may lose the commits of the last second. Use it for data that can be made
+// again.
+func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 	if db.pg == nil {
 		return nil
 	}
-	return db.pg.loose
+	return db.pg.async
 }
 
 // tx runs f in a transaction that may write, and commits it unless f fails.
@@ -306,6 +311,19 @@ func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args
 		return db.meter.done(kindRead, began, storeError(ctx, db.pg.each(ctx, f, text, args...)))
 	}
 	return db.view(ctx, func(ctx context.Context, t tx) error { return t.each(ctx, f, text, args...) })
+}
+
+// one runs a query of one row. Without a row the error matches sql.ErrNoRows.
+func (db *DB) one(ctx context.Context, f func(scanner) error, text string, args ...any) error {
+	found := false
+	err := db.each(ctx, func(row scanner) error {
+		found = true
+		return f(row)
+	}, text, args...)
+	if err == nil && !found {
+		err = sql.ErrNoRows
+	}
+	return err
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
@@ -124,10 +125,10 @@ func TestExclusive(t *testing.T) {
 
 	// A command beside the server can write, and the server sees it.
 	second := openPath(t, path)
-	if err := second.Keys().Create(t.Context(), &sqlstore.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}); err != nil {
+	if err := second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}); err != nil {
 		t.Error(err)
 	}
-	if _, err := first.Keys().ByHash(t.Context(), [32]byte{1}); err != nil {
+	if _, err := byHash(t, first.Keys(), [32]byte{1}); err != nil {
 		t.Error(err)
 	}
 	if err := first.Close(); err != nil {
@@ -292,9 +293,9 @@ func TestKeys(t *testing.T) {
 func testKeys(t *testing.T, db *sqlstore.DB) {
 	keys := db.Keys()
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	var want []*sqlstore.Key
+	var want []*account.Key
 	for i := range 4 {
-		k := &sqlstore.Key{
+		k := &account.Key{
 			ID: fmt.Sprint("id", i), Name: "name", Prefix: "fw_", Account: []string{"alice", "bob"}[i%2],
 			Hash: [32]byte{byte(i + 1), 31: 0xff}, Created: now.Add(time.Duration(i) * time.Second),
 		}
@@ -306,31 +307,31 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		}
 		want = append(want, k)
 	}
-	for name, k := range map[string]*sqlstore.Key{
+	for name, k := range map[string]*account.Key{
 		"same ID": {ID: "id0", Hash: [32]byte{9}}, "same hash": {ID: "new", Hash: want[0].Hash},
 	} {
 		if err := keys.Create(t.Context(), k); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: error is %v, want one that matches fs.ErrExist", name, err)
 		}
 	}
-	if err := keys.Create(t.Context(), &sqlstore.Key{ID: "new"}); err == nil {
+	if err := keys.Create(t.Context(), &account.Key{ID: "new"}); err == nil {
 		t.Error("a key without hash was created")
 	}
-	equal := func(a, b *sqlstore.Key) bool { return *a == *b }
+	equal := func(a, b *account.Key) bool { return *a == *b }
 	if got, err := keys.List(t.Context(), ""); err != nil || !slices.EqualFunc(got, want, equal) {
 		t.Errorf("all keys are %+v, error %v", got, err)
 	}
-	if got, err := keys.List(t.Context(), "bob"); err != nil || !slices.EqualFunc(got, []*sqlstore.Key{want[1], want[3]}, equal) {
+	if got, err := keys.List(t.Context(), "bob"); err != nil || !slices.EqualFunc(got, []*account.Key{want[1], want[3]}, equal) {
 		t.Errorf("bob's keys are %+v, error %v", got, err)
 	}
-	got, err := keys.ByHash(t.Context(), want[3].Hash)
+	got, err := byHash(t, keys, want[3].Hash)
 	if err != nil || *got != *want[3] {
 		t.Errorf("key is %+v, want %+v, error %v", got, want[3], err)
 	}
 	if !got.Valid(now) || got.Valid(got.Expires) {
 		t.Error("key is not valid until it expires")
 	}
-	if _, err := keys.ByHash(t.Context(), [32]byte{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := byHash(t, keys, [32]byte{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
 	}
 
@@ -338,7 +339,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		t.Error(err)
 	}
 	used := func() time.Time {
-		k, err := keys.ByHash(t.Context(), want[0].Hash)
+		k, err := byHash(t, keys, want[0].Hash)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +362,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 	if err := keys.Revoke(t.Context(), "id0"); err != nil {
 		t.Fatal(err)
 	}
-	k, err := keys.ByHash(t.Context(), want[0].Hash)
+	k, err := byHash(t, keys, want[0].Hash)
 	if err != nil || k.Revoked.IsZero() || k.Valid(now) {
 		t.Errorf("revoked key is %+v, error %v", k, err)
 	}
@@ -369,7 +370,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 	if err := keys.Revoke(t.Context(), "id0"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := keys.ByHash(t.Context(), want[0].Hash); err != nil || !again.Revoked.Equal(k.Revoked) {
+	if again, err := byHash(t, keys, want[0].Hash); err != nil || !again.Revoked.Equal(k.Revoked) {
 		t.Errorf("key revoked twice is %+v, error %v", again, err)
 	}
 	if err := keys.Revoke(t.Context(), "none"); !errors.Is(err, fs.ErrNotExist) {
@@ -527,4 +528,16 @@ func TestLog(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the log is still there after Close, error %v", err)
 	}
+}
+
+// byHash returns the key with a hash.
+func byHash(t *testing.T, keys *sqlstore.Keys, hash [32]byte) (*account.Key, error) {
+	grants, err := keys.Grants(t.Context(), hash)
+	if err == nil && len(grants) == 0 {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &grants[0].Key, nil
 }

@@ -4,19 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
 )
-
-// Usage is what an account has had done by an action on a day.
-type Usage struct {
-	Day      time.Time // its beginning, UTC
-	Action   string
-	Items    int           // that ended after they had been begun
-	Failed   int           // of these
-	BytesIn  int64         // of their inputs
-	BytesOut int64         // of their results
-	Work     time.Duration // from beginning to end, of the attempt that was the last
-}
 
 const (
 	usageParts = 8
@@ -52,9 +42,9 @@ func count(ctx context.Context, t tx, op *status.Operation, it status.Item) erro
 // Usage returns what an account has had done from one day to another, both
 // included, by day and action. Days are those of UTC. What is older than 400 days is
 // forgotten.
-func (db *DB) Usage(ctx context.Context, owner string, from, to time.Time) (list []Usage, err error) {
+func (db *DB) Usage(ctx context.Context, owner string, from, to time.Time) (list []account.Usage, err error) {
 	err = db.each(ctx, func(row scanner) error {
-		var u Usage
+		var u account.Usage
 		var d, work int64
 		err := row.Scan(&d, &u.Action, &u.Items, &u.Failed, &u.BytesIn, &u.BytesOut, &work)
 		u.Day, u.Work = time.Unix(d*int64(day/time.Second), 0).UTC(), time.Duration(work)*time.Millisecond

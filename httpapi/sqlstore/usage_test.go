@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
@@ -59,7 +60,7 @@ func TestUsage(t *testing.T) {
 			}
 			today := time.Now().UTC()
 			from, to := today.Add(-time.Hour), today.Add(time.Hour) // it may be midnight soon
-			sum := func(owner string) (u sqlstore.Usage) {
+			sum := func(owner string) (u account.Usage) {
 				t.Helper()
 				list, err := db.Usage(ctx, owner, from, to)
 				if err != nil {
@@ -73,7 +74,7 @@ func TestUsage(t *testing.T) {
 				}
 				return u
 			}
-			want := sqlstore.Usage{Items: 4, Failed: 2, BytesIn: 60, BytesOut: 14}
+			want := account.Usage{Items: 4, Failed: 2, BytesIn: 60, BytesOut: 14}
 			got := sum("alice")
 			if got.Work < 0 || got.Work > time.Hour {
 				t.Errorf("work %v", got.Work)
@@ -81,7 +82,7 @@ func TestUsage(t *testing.T) {
 			if got.Work = 0; got != want {
 				t.Errorf("usage %+v, want %+v", got, want)
 			}
-			if got := sum("bob"); got != (sqlstore.Usage{}) {
+			if got := sum("bob"); got != (account.Usage{}) {
 				t.Errorf("usage of who has only waiting items: %+v", got)
 			}
 			// It outlives the operations.

@@ -12,101 +12,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/webhook"
 )
-
-// A Webhook is an endpoint of an account that is told of events.
-type Webhook struct {
-	ID          string
-	Account     string
-	URL         string
-	Description string   // given by its owner, for people
-	Events      []string // types that it is told of; empty: all
-
-	// Secret signs deliveries; Previous does so too until PreviousUntil. Both
-	// are kept as they are given: sealed.
-	Secret, Previous []byte
-	PreviousUntil    time.Time
-
-	Created  time.Time
-	Disabled time.Time // zero: enabled
-	Reason   string    // why it is disabled
-	Failing  time.Time // first of the attempts that have failed since the last success; zero: none
-}
-
-// States of a [Delivery].
-const (
-	DeliveryPending   = "pending"
-	DeliveryDelivered = "delivered"
-	DeliveryFailed    = "failed"
-)
-
-// A Delivery is one event for one endpoint.
-type Delivery struct {
-	ID        string    `json:"id"` // the webhook-id of all attempts
-	Endpoint  string    `json:"endpoint"`
-	Account   string    `json:"account"`
-	Type      string    `json:"type"`
-	Operation string    `json:"operation,omitempty"` // "": none
-	Created   time.Time `json:"created"`
-	State     string    `json:"state"` // DeliveryPending, DeliveryDelivered, DeliveryFailed
-	Attempts  int       `json:"attempts"`
-	Next      time.Time `json:"next,omitzero"`     // when the next attempt is due; zero: there is none
-	Finished  time.Time `json:"finished,omitzero"` // zero: pending
-	Payload   []byte    `json:"-"`                 // the body; nil before the first attempt, and in lists
-}
-
-// An Attempt is one request of a [Delivery].
-type Attempt struct {
-	N        int           // from 1
-	At       time.Time     // when it began
-	Took     time.Duration // to the millisecond
-	URL      string
-	Status   int    // 0: there was no answer
-	Response string // beginning of the body of the answer
-	Error    string // why there is no good answer, for people; "" if the status says all
-	Manual   bool   // made by hand
-}
-
-// An Outgoing is a delivery under a claim. Exactly one of Event and Payload is set.
-type Outgoing struct {
-	Delivery
-	Token   int
-	Step    int  // attempts before this one that were not made by hand
-	Manual  bool // this one is made by hand
-	Event   *status.Operation
-	Webhook *Webhook
-}
-
-// A Sent is the end of one attempt.
-type Sent struct {
-	Attempt   Attempt // but for N and Manual
-	Body      []byte  // what was sent; nil: it could not be made
-	Delivered bool
-	Retry     time.Duration // until the next attempt, unless Delivered or made by hand; 0: there is none
-	Disable   string        // why the endpoint is not to be called again; "": it is
-
-	// The endpoint is disabled after attempts have failed for so long, with
-	// FailingGap at most between two of them, and none has succeeded.
-	// 0: never.
-	FailingLimit, FailingGap time.Duration
-}
-
-// A DueEndpoint is an endpoint with pending deliveries.
-type DueEndpoint struct {
-	ID      string
-	Account string
-	At      time.Time // when the first of them is due
-	Failing bool      // the last attempt has failed
-}
-
-// A DeliveryQuery selects deliveries of an account.
-type DeliveryQuery struct {
-	Account  string
-	Endpoint string // "": all
-	State    string // "": all
-	Before   string // ID of a delivery: only older ones; "": from the newest
-	Limit    int    // 0: 50
-}
 
 // Webhooks keeps endpoints and deliveries. A missing one, also one of another
 // account, matches fs.ErrNotExist. Deliveries of events are written by
@@ -126,8 +33,8 @@ func (s *Webhooks) Now() time.Time { return s.db.engine.now() }
 
 const webhookColumns = `id, account, url, description, events, secret, previous, previous_until_ms, created_ms, disabled_ms, reason, failing_ms`
 
-func scanWebhook(row scanner) (*Webhook, error) {
-	var w Webhook
+func scanWebhook(row scanner) (*webhook.StoredEndpoint, error) {
+	var w webhook.StoredEndpoint
 	var events string
 	var created int64
 	var until, disabled, failing sql.NullInt64
@@ -139,24 +46,21 @@ func scanWebhook(row scanner) (*Webhook, error) {
 		return nil, err
 	}
 	w.Events = strings.Fields(events)
-	w.PreviousUntil, w.Created = timeOrZero(until), timeOf(created)
+	w.PreviousSecretUntil, w.Created = timeOrZero(until), timeOf(created)
 	w.Disabled, w.Failing = timeOrZero(disabled), timeOrZero(failing)
 	return &w, nil
 }
 
-// ErrLimit tells that there may be no more of something.
-var ErrLimit = errors.New("there may be no more")
-
 // Create stores an endpoint. If its account has limit of them or more, the error
-// matches ErrLimit.
-func (s *Webhooks) Create(ctx context.Context, w *Webhook, limit int) error {
+// matches webhook.ErrLimit.
+func (s *Webhooks) Create(ctx context.Context, w *webhook.StoredEndpoint, limit int) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		var n int
 		if err := t.row(ctx, `SELECT count(*) FROM webhook_endpoints WHERE account = $1`, w.Account).Scan(&n); err != nil {
 			return err
 		}
 		if n >= limit {
-			return fmt.Errorf("webhooks: %w than %d", ErrLimit, limit)
+			return fmt.Errorf("webhooks: %w than %d", webhook.ErrLimit, limit)
 		}
 		_, err := t.exec(ctx, `INSERT INTO webhook_endpoints (id, account, url, description, events, secret, created_ms, reason)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, '')`,
@@ -166,7 +70,7 @@ func (s *Webhooks) Create(ctx context.Context, w *Webhook, limit int) error {
 }
 
 // List returns the endpoints of an account, oldest first.
-func (s *Webhooks) List(ctx context.Context, account string) (list []*Webhook, err error) {
+func (s *Webhooks) List(ctx context.Context, account string) (list []*webhook.StoredEndpoint, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		w, err := scanWebhook(row)
 		list = append(list, w)
@@ -176,18 +80,21 @@ func (s *Webhooks) List(ctx context.Context, account string) (list []*Webhook, e
 }
 
 // Get returns an endpoint.
-func (s *Webhooks) Get(ctx context.Context, account, id string) (w *Webhook, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account))
+func (s *Webhooks) Get(ctx context.Context, account, id string) (w *webhook.StoredEndpoint, err error) {
+	err = s.db.one(ctx, func(row scanner) (err error) {
+		w, err = scanWebhook(row)
 		return err
-	})
+	}, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing("webhook", id)
+	}
 	return w, err
 }
 
 // Update has change change an endpoint, and returns it as it is then. If change
 // fails nothing is changed. It may be called again. Identity and history of the
 // endpoint stay as they are; one that is enabled begins without failures.
-func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*Webhook) error) (w *Webhook, err error) {
+func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*webhook.StoredEndpoint) error) (w *webhook.StoredEndpoint, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		if w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`+t.locking(), id, account)); err != nil {
 			return err
@@ -206,7 +113,7 @@ func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*
 		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET url = $2, description = $3, events = $4, secret = $5, previous = $6,
 				previous_until_ms = $7, disabled_ms = $8, reason = $9, failing_ms = $10 WHERE id = $1`,
 			id, w.URL, w.Description, strings.Join(w.Events, " "), w.Secret, previous,
-			millisOrNull(w.PreviousUntil), millisOrNull(w.Disabled), w.Reason, millisOrNull(w.Failing))
+			millisOrNull(w.PreviousSecretUntil), millisOrNull(w.Disabled), w.Reason, millisOrNull(w.Failing))
 		return err
 	})
 	if err != nil {
@@ -250,8 +157,8 @@ func (s *Webhooks) clear(ctx context.Context, where string, args ...any) (n int,
 
 // Add stores a delivery that is no event of an operation, for one attempt, made
 // by hand. It gets its ID here.
-func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body func(id string) []byte) (d *Delivery, err error) {
-	d = &Delivery{ID: newDeliveryID(), Endpoint: endpoint, Account: account, Type: kind, State: DeliveryPending}
+func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body func(id string) []byte) (d *webhook.Delivery, err error) {
+	d = &webhook.Delivery{ID: newDeliveryID(), Endpoint: endpoint, Account: account, Type: kind, State: webhook.Pending}
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		if _, err := scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`, endpoint, account)); err != nil {
 			return err
@@ -259,7 +166,7 @@ func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body
 		now := millis(s.db.engine.now())
 		d.Created, d.Next, d.Payload = timeOf(now), timeOf(now), body(d.ID)
 		_, err := t.exec(ctx, `INSERT INTO webhook_deliveries (`+deliveryColumns+`, body) VALUES `+values(1, deliveryValues+1),
-			d.ID, endpoint, account, kind, "", now, DeliveryPending, 0, 0, 0, 0, 1, now, sql.NullString{}, d.Payload)
+			d.ID, endpoint, account, kind, "", now, webhook.Pending, 0, 0, 0, 0, 1, now, sql.NullString{}, d.Payload)
 		return err
 	})
 	if err != nil {
@@ -271,8 +178,8 @@ func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body
 
 const deliveryList = `d.id, d.endpoint, d.account, d.type, d.operation, d.created_ms, d.state, d.attempts, d.due_ms, d.finished_ms`
 
-func scanDelivery(row scanner, more ...any) (*Delivery, error) {
-	var d Delivery
+func scanDelivery(row scanner, more ...any) (*webhook.Delivery, error) {
+	var d webhook.Delivery
 	var created, due int64
 	var finished sql.NullInt64
 	err := row.Scan(append([]any{&d.ID, &d.Endpoint, &d.Account, &d.Type, &d.Operation, &created, &d.State, &d.Attempts, &due, &finished}, more...)...)
@@ -287,16 +194,15 @@ func scanDelivery(row scanner, more ...any) (*Delivery, error) {
 const ofEndpoint = `EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.id = d.endpoint)`
 
 // Deliveries returns deliveries without their payloads, newest first.
-func (s *Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (list []*Delivery, err error) {
+func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Query) (list []*webhook.Delivery, err error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
 	created, id := int64(1)<<62, ""
 	if q.Before != "" {
 		id = q.Before
-		err := s.db.view(ctx, func(ctx context.Context, t tx) error {
-			return t.row(ctx, `SELECT created_ms FROM webhook_deliveries WHERE id = $1 AND account = $2`, id, q.Account).Scan(&created)
-		})
+		err := s.db.one(ctx, func(row scanner) error { return row.Scan(&created) },
+			`SELECT created_ms FROM webhook_deliveries WHERE id = $1 AND account = $2`, id, account)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = missing("delivery", id)
 		}
@@ -307,7 +213,7 @@ func (s *Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (list []*Del
 	// Deliveries are found by their endpoints, of which an account has few. Those of
 	// deleted endpoints are not there any more.
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		endpoints, err := endpointsOf(ctx, t, q.Account, q.Endpoint)
+		endpoints, err := endpointsOf(ctx, t, account, q.Endpoint)
 		if err != nil {
 			return err
 		}
@@ -328,7 +234,7 @@ func (s *Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (list []*Del
 		}
 		return nil
 	})
-	slices.SortFunc(list, func(a, b *Delivery) int {
+	slices.SortFunc(list, func(a, b *webhook.Delivery) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
 	})
 	return list[:min(len(list), q.Limit)], err
@@ -351,14 +257,14 @@ func endpointsOf(ctx context.Context, t tx, account, id string) (ids []string, e
 }
 
 // Delivery returns a delivery with its payload, and its attempts, oldest first.
-func (s *Webhooks) Delivery(ctx context.Context, account, id string) (d *Delivery, attempts []Attempt, err error) {
+func (s *Webhooks) Delivery(ctx context.Context, account, id string) (d *webhook.Delivery, attempts []webhook.Attempt, err error) {
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		d, err = getDelivery(ctx, t, account, id, "")
 		if err != nil {
 			return err
 		}
 		return t.each(ctx, func(row scanner) error {
-			var a Attempt
+			var a webhook.Attempt
 			var at, took int64
 			err := row.Scan(&a.N, &at, &took, &a.URL, &a.Status, &a.Response, &a.Error, (*flag)(&a.Manual))
 			a.At, a.Took = timeOf(at), time.Duration(took)*time.Millisecond
@@ -369,7 +275,7 @@ func (s *Webhooks) Delivery(ctx context.Context, account, id string) (d *Deliver
 	return d, attempts, err
 }
 
-func getDelivery(ctx context.Context, t tx, account, id, lock string) (*Delivery, error) {
+func getDelivery(ctx context.Context, t tx, account, id, lock string) (*webhook.Delivery, error) {
 	var body []byte
 	d, err := scanDelivery(t.row(ctx, `SELECT `+deliveryList+`, d.body FROM webhook_deliveries d
 		WHERE d.id = $1 AND d.account = $2 AND `+ofEndpoint+lock, id, account), &body)
@@ -386,7 +292,7 @@ func getDelivery(ctx context.Context, t tx, account, id, lock string) (*Delivery
 // Replay makes an attempt at a delivery due now, whatever its state. If it fails the
 // delivery is again what it was before. While an attempt is under way nothing
 // is changed.
-func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *Delivery, err error) {
+func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *webhook.Delivery, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		if d, err = getDelivery(ctx, t, account, id, t.locking()); err != nil {
 			return err
@@ -396,7 +302,7 @@ func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *Delivery,
 					WHEN finished_ms IS NOT NULL THEN NULL
 					WHEN manual = 1 THEN resume_ms ELSE due_ms END,
 				manual = 1, state = $3, finished_ms = NULL, due_ms = $2, claimed = 0
-			WHERE id = $1 AND NOT (claimed = 1 AND due_ms > $2)`, id, now, DeliveryPending); err != nil {
+			WHERE id = $1 AND NOT (claimed = 1 AND due_ms > $2)`, id, now, webhook.Pending); err != nil {
 			return err
 		}
 		d, err = getDelivery(ctx, t, account, id, "")
@@ -425,9 +331,9 @@ const firstDue = `(SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finish
 
 // Due returns the endpoints that have pending deliveries, in no particular order, but
 // for those of accounts that are disabled.
-func (s *Webhooks) Due(ctx context.Context) (due []DueEndpoint, err error) {
+func (s *Webhooks) Due(ctx context.Context) (due []webhook.DueEndpoint, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
-		var d DueEndpoint
+		var d webhook.DueEndpoint
 		var account sql.NullString
 		var at int64
 		var failing, disabled sql.NullInt64
@@ -451,7 +357,7 @@ const clearing = 200
 // Deliveries of an endpoint that was disabled fail, but for attempts made by
 // hand, and those of one that was deleted are removed. While its account is
 // disabled there is nothing to take.
-func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time.Duration) (out []*Outgoing, err error) {
+func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time.Duration) (out []*webhook.ClaimedDelivery, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		out = nil
 		now := s.db.engine.now()
@@ -475,7 +381,7 @@ func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time
 			if _, err := t.exec(ctx, `UPDATE webhook_deliveries SET state = $3, finished_ms = $2, claimed = 0, token = token + 1
 				WHERE id IN (SELECT id FROM webhook_deliveries
 					WHERE endpoint = $1 AND finished_ms IS NULL AND manual = 0 AND NOT (claimed = 1 AND due_ms > $2) LIMIT $4`+skip+`)`,
-				endpoint, millis(now), DeliveryFailed, clearing); err != nil {
+				endpoint, millis(now), webhook.Failed, clearing); err != nil {
 				return err
 			}
 		}
@@ -490,7 +396,7 @@ func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time
 			return err
 		}
 		for _, id := range ids {
-			o := &Outgoing{Webhook: w}
+			o := &webhook.ClaimedDelivery{Webhook: w}
 			var event sql.NullString
 			d, err := scanDelivery(t.row(ctx, `UPDATE webhook_deliveries AS d SET token = token + 1, claimed = 1, due_ms = $2
 				WHERE id = $1 RETURNING `+strings.ReplaceAll(deliveryList, "d.", "")+`, body, token, step, manual, event`,
@@ -527,7 +433,7 @@ func (s *Webhooks) Recover(ctx context.Context) error {
 
 // Release gives a claimed delivery back, to be claimed again at once, without an
 // attempt.
-func (s *Webhooks) Release(ctx context.Context, o *Outgoing) error {
+func (s *Webhooks) Release(ctx context.Context, o *webhook.ClaimedDelivery) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE webhook_deliveries SET claimed = 0, due_ms = $3 WHERE id = $1 AND token = $2 AND claimed = 1`,
 			o.ID, o.Token, millis(s.db.engine.now()))
@@ -538,11 +444,11 @@ func (s *Webhooks) Release(ctx context.Context, o *Outgoing) error {
 // Record stores the end of an attempt at a claimed delivery. If the claim was lost
 // the error matches status.ErrLost and nothing is stored. It tells whether
 // the endpoint was disabled by it.
-func (s *Webhooks) Record(ctx context.Context, o *Outgoing, r Sent) (disabled bool, err error) {
+func (s *Webhooks) Record(ctx context.Context, o *webhook.ClaimedDelivery, r webhook.AttemptResult) (disabled bool, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		disabled = false
 		now := s.db.engine.now()
-		state, due, finished := DeliveryPending, millis(now), sql.NullInt64{Int64: millis(now), Valid: true}
+		state, due, finished := webhook.Pending, millis(now), sql.NullInt64{Int64: millis(now), Valid: true}
 		var delivered sql.NullInt64
 		step := o.Step
 		if !o.Manual {
@@ -550,7 +456,7 @@ func (s *Webhooks) Record(ctx context.Context, o *Outgoing, r Sent) (disabled bo
 		}
 		switch {
 		case r.Delivered:
-			state, delivered = DeliveryDelivered, finished
+			state, delivered = webhook.Delivered, finished
 		case o.Manual:
 			var resume sql.NullInt64
 			if err := t.row(ctx, `SELECT resume_ms, delivered_ms FROM webhook_deliveries WHERE id = $1`, o.ID).Scan(&resume, &delivered); errors.Is(err, sql.ErrNoRows) {
@@ -562,14 +468,14 @@ func (s *Webhooks) Record(ctx context.Context, o *Outgoing, r Sent) (disabled bo
 			case resume.Valid:
 				due, finished = resume.Int64, sql.NullInt64{}
 			case delivered.Valid:
-				state = DeliveryDelivered
+				state = webhook.Delivered
 			default:
-				state = DeliveryFailed
+				state = webhook.Failed
 			}
 		case r.Retry > 0 && r.Disable == "":
 			due, finished = millis(now.Add(r.Retry)), sql.NullInt64{}
 		default:
-			state = DeliveryFailed
+			state = webhook.Failed
 		}
 		n, err := t.exec(ctx, `UPDATE webhook_deliveries SET state = $3, attempts = attempts + 1, step = $4, claimed = 0, manual = 0,
 				resume_ms = NULL, due_ms = $5, finished_ms = $6, delivered_ms = coalesce(delivered_ms, $7)
@@ -604,7 +510,7 @@ func (s *Webhooks) Record(ctx context.Context, o *Outgoing, r Sent) (disabled bo
 
 // judge keeps book of failures of an endpoint and disables it if there were
 // enough.
-func judge(ctx context.Context, t tx, o *Outgoing, r Sent, now time.Time) (disabled bool, err error) {
+func judge(ctx context.Context, t tx, o *webhook.ClaimedDelivery, r webhook.AttemptResult, now time.Time) (disabled bool, err error) {
 	if r.Delivered {
 		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL WHERE id = $1 AND failing_ms IS NOT NULL`, o.Endpoint)
 		return false, err
@@ -666,15 +572,8 @@ func (s *Webhooks) Sweep(ctx context.Context, finished, due time.Time) (n int, e
 func (s *Webhooks) Pending(ctx context.Context) (n int, since time.Time, err error) {
 	now := millis(s.db.engine.now())
 	var first sql.NullInt64
-	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		return t.row(ctx, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
+	err = s.db.one(ctx, func(row scanner) error { return row.Scan(&n, &first) }, `SELECT count(*), min(CASE WHEN d.due_ms <= $1 THEN d.due_ms END) FROM webhook_deliveries d
 			JOIN webhook_endpoints w ON w.id = d.endpoint AND w.disabled_ms IS NULL AND NOT `+resting+`
-			WHERE d.finished_ms IS NULL`, now).Scan(&n, &first)
-	})
+			WHERE d.finished_ms IS NULL`, now)
 	return n, timeOrZero(first), err
-}
-
-// Wants tells whether w is told of events of a type.
-func (w *Webhook) Wants(kind string) bool {
-	return w.Disabled.IsZero() && (len(w.Events) == 0 || slices.Contains(w.Events, kind))
 }

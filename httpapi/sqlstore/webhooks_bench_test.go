@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/webhook"
 )
 
 // BenchmarkFinish claims and finishes the items of operations of five: of an account
@@ -20,7 +21,7 @@ func BenchmarkFinish(b *testing.B) {
 				s := db.Operations()
 				register := func(account string, n int, events ...string) {
 					for i := range n {
-						w := &sqlstore.Webhook{ID: fmt.Sprint(account, i), Account: account, URL: "http://127.0.0.1:9/", Events: events, Secret: []byte("x"), Created: time.Now()}
+						w := &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: fmt.Sprint(account, i), Account: account, URL: "http://127.0.0.1:9/", Events: events, Created: time.Now()}, Secret: []byte("x")}
 						if err := db.Webhooks().Create(b.Context(), w, n+1); err != nil {
 							b.Fatal(err)
 						}
@@ -30,7 +31,7 @@ func BenchmarkFinish(b *testing.B) {
 				case "others":
 					register("bob", 1000)
 				case "operations":
-					register("alice", 1, sqlstore.OperationCompleted)
+					register("alice", 1, webhook.OperationCompleted)
 				case "all":
 					register("alice", 1)
 				}

@@ -63,16 +63,17 @@ var arrows = map[string][]string{
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {"internal/steady"},
-	"httpapi/sqlstore":     {"status", "upload", "upload/blob", "internal/steady"},
-	"status/riverqueue":    {"status", "httpapi/sqlstore"},
-	"status/webhook":       {"status", "httpapi/sqlstore"},
+	"status/riverqueue":    {"status"},
+	"status/webhook":       {"status"},
 	"status/statustest":    {"status"},
+	"httpapi/account":      {},
+	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/steady"},
 
 	// service
-	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
-	"httpapi/account": {"httpapi", "httpapi/sqlstore"},
-	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook"},
-	"httpapi/dashboard": {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook", "upload", "capability",
+	"httpapi":       {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
+	"httpapi/auth":  {"httpapi", "httpapi/account"},
+	"httpapi/admin": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "capability",
 		"fileops/format"},
 }
 

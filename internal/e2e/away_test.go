@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
 )
@@ -84,7 +84,7 @@ func TestDependenciesAway(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		req.AddCookie(&http.Cookie{Name: account.CookieName, Value: strings.Repeat("a", 52)}) // of nobody: leads to the login
+		req.AddCookie(&http.Cookie{Name: auth.CookieName, Value: strings.Repeat("a", 52)}) // of nobody: leads to the login
 		resp, err := pages.Do(req)
 		switch {
 		case ctx.Err() != nil:

@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/status/webhook"
 )
 
 // few leaves out the engines that take time to start.
@@ -224,7 +225,7 @@ func TestWebhooksOff(t *testing.T) {
 	}
 	db := connect()
 	hooks := db.Webhooks()
-	if err := hooks.Create(t.Context(), &sqlstore.Webhook{ID: "wh_1", Account: "alice", URL: "http://127.0.0.1:9/", Secret: []byte("x"), Created: time.Now()}, 1); err != nil {
+	if err := hooks.Create(t.Context(), &webhook.StoredEndpoint{Endpoint: webhook.Endpoint{ID: "wh_1", Account: "alice", URL: "http://127.0.0.1:9/", Created: time.Now()}, Secret: []byte("x")}, 1); err != nil {
 		t.Fatal(err)
 	}
 	d, err := hooks.Add(t.Context(), "alice", "wh_1", "webhook.test", func(string) []byte { return []byte("{}") })
@@ -235,7 +236,7 @@ func TestWebhooksOff(t *testing.T) {
 	if err != nil || len(out) != 1 {
 		t.Fatalf("%d deliveries claimed, error %v", len(out), err)
 	}
-	if _, err := hooks.Record(t.Context(), out[0], sqlstore.Sent{Delivered: true}); err != nil {
+	if _, err := hooks.Record(t.Context(), out[0], webhook.AttemptResult{Delivered: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := hooks.Delivery(t.Context(), "alice", d.ID); err != nil {

@@ -46,7 +46,7 @@ func Open(ctx context.Context, target string, version int64) (_ *sql.DB, err err
 		db.SetMaxOpenConns(1)
 	}
 	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(here), "..", "..", "status", "sqlstore", "migrations")
+	dir := filepath.Join(filepath.Dir(here), "..", "..", "httpapi", "sqlstore", "migrations")
 	exclude, err := filepath.Glob(filepath.Join(dir, other))
 	if err != nil {
 		return nil, err

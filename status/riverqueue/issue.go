@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/status"
 )
 
 // An issuer issues tickets for lanes that were named to it, in transactions beside
@@ -17,8 +17,8 @@ import (
 // whoever looks for items without a ticket.
 type issuer struct {
 	mu    sync.Mutex
-	lanes map[sqlstore.Lane]bool // that have changed
-	done  chan struct{}          // closed when nothing is left to do; nil: there is nothing
+	lanes map[status.Lane]bool // that have changed
+	done  chan struct{}        // closed when nothing is left to do; nil: there is nothing
 }
 
 // Bounds of an issuer.
@@ -28,8 +28,8 @@ const (
 )
 
 // Ready has tickets issued for items of the lanes, as far as their owners may have
-// any. It implements [sqlstore.Ticketer].
-func (q *Queue) Ready(lanes []sqlstore.Lane) {
+// any.
+func (q *Queue) Ready(lanes []status.Lane) {
 	i := &q.issuer
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Queue) Flush(ctx context.Context) error {
 
 // take returns some lanes that have changed. If there is none it says that all is
 // done.
-func (i *issuer) take() (lanes []sqlstore.Lane) {
+func (i *issuer) take() (lanes []status.Lane) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for l := range i.lanes {
@@ -94,10 +94,10 @@ func (q *Queue) issueAll(done chan struct{}) {
 
 // issueNow issues tickets in a transaction of its own. It does not wait for the
 // disk: if the database crashes the items are found without a ticket.
-func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
+func (q *Queue) issueNow(lanes []status.Lane) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), issueTimeout)
 	defer cancel()
-	c, err := q.db.LoosePool().Acquire(ctx)
+	c, err := q.db.AsyncCommitPool().Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (q *Queue) issueNow(lanes []sqlstore.Lane) (err error) {
 
 // issue puts items of the lanes into the queue, as far as their owners may have
 // tickets.
-func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []sqlstore.Lane) error {
+func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []status.Lane) error {
 	var b pgx.Batch
 	found := q.find(&b, lanes)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
@@ -217,16 +217,16 @@ func priority(have int) int {
 
 // find adds queries to b for the items that are to get tickets, and returns where
 // the answers will be.
-func (q *Queue) find(b *pgx.Batch, lanes []sqlstore.Lane) *ready {
+func (q *Queue) find(b *pgx.Batch, lanes []status.Lane) *ready {
 	queues, owners := make([]string, len(lanes)), make([]string, len(lanes))
 	for i, l := range lanes {
 		queues[i], owners[i] = l.Queue, l.Owner
 	}
 	found := &ready{queues: queues, owners: owners}
-	last, n := sqlstore.Lane{}, 0 // tickets found for a lane
+	last, n := status.Lane{}, 0 // tickets found for a lane
 	read := func(rows pgx.Rows) error {
 		var a args
-		var l sqlstore.Lane
+		var l status.Lane
 		var have int
 		_, err := pgx.ForEachRow(rows, []any{&a.Operation, &a.Index, &l.Queue, &l.Owner, &have}, func() error {
 			if l != last {

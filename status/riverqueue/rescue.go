@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/status"
 )
 
 // rescueLock is the advisory lock of the process that looks for items.
@@ -61,14 +61,14 @@ const holdShortly = `SELECT set_config('idle_in_transaction_session_timeout', '2
 func (r *run) rescue(ctx context.Context, reap, full bool) error {
 	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, max(r.o.Lease, settled)))
 	defer cancel()
-	var lanes []sqlstore.Lane
+	var lanes []status.Lane
 	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		var alone bool
 		if err := tx.QueryRow(ctx, holdShortly+`, pg_try_advisory_xact_lock($1)`, int64(rescueLock)).Scan(nil, &alone); err != nil || !alone {
 			return err
 		}
-		seen := make(map[sqlstore.Lane]bool)
-		add := func(l sqlstore.Lane) {
+		seen := make(map[status.Lane]bool)
+		add := func(l status.Lane) {
 			if !seen[l] {
 				seen[l] = true
 				lanes = append(lanes, l)
@@ -98,7 +98,7 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 			if err != nil {
 				return err
 			}
-			var l sqlstore.Lane
+			var l status.Lane
 			if _, err := pgx.ForEachRow(rows, []any{&l.Queue, &l.Owner}, func() error { add(l); return nil }); err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ const (
 )
 
 // drop does away with the tickets of items and returns how many there are.
-func (r *run) drop(ctx context.Context, tx pgx.Tx, which string, add func(sqlstore.Lane)) (n int, err error) {
+func (r *run) drop(ctx context.Context, tx pgx.Tx, which string, add func(status.Lane)) (n int, err error) {
 	rows, err := tx.Query(ctx, `WITH found AS (
 			SELECT operation, idx, ticket FROM items i WHERE `+which+` LIMIT $2 FOR UPDATE SKIP LOCKED
 		), finished AS (
@@ -168,7 +168,7 @@ func (r *run) drop(ctx context.Context, tx pgx.Tx, which string, add func(sqlsto
 	if err != nil {
 		return 0, err
 	}
-	var l sqlstore.Lane
+	var l status.Lane
 	_, err = pgx.ForEachRow(rows, []any{&l.Queue, &l.Owner}, func() error { n++; add(l); return nil })
 	return n, err
 }

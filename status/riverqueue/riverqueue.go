@@ -53,7 +53,6 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
 
@@ -85,10 +84,29 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
+// ErrNewer reports that a newer version of River made the tables of the queue.
+var ErrNewer = errors.New("the queue belongs to a newer version of this program")
+
+// A Database holds the operations and the tables of River; *sqlstore.DB is one.
+type Database interface {
+	// Pool returns the connections to PostgreSQL, nil if the database is another.
+	Pool() *pgxpool.Pool
+
+	// AsyncCommitPool returns connections whose commits do not wait for the disk.
+	AsyncCommitPool() *pgxpool.Pool
+
+	// Migrate calls f while no other process is in Migrate.
+	Migrate(ctx context.Context, f func(context.Context) error) error
+
+	// OnReady has f called after every commit that added, returned or finished
+	// items of lanes.
+	OnReady(f func([]status.Lane)) error
+}
+
 // A Queue is a [status.Dispatcher] for several processes. It also issues tickets
 // for what this process submits, be it run or not.
 type Queue struct {
-	db   *sqlstore.DB
+	db   Database
 	pool *pgxpool.Pool
 	o    Options
 	log  *slog.Logger
@@ -111,12 +129,12 @@ const kind = "filewright_item"
 // New returns a dispatcher for the operations of db, which must be a PostgreSQL
 // database, and brings River's tables up to date. All processes that share the
 // database must use one, also those that work on nothing.
-func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
+func New(ctx context.Context, db Database, o *Options) (*Queue, error) {
 	if o == nil {
 		o = new(Options)
 	}
 	q := &Queue{db: db, pool: db.Pool(), o: *o, log: o.Log}
-	q.issuer.lanes = make(map[sqlstore.Lane]bool)
+	q.issuer.lanes = make(map[status.Lane]bool)
 	if q.pool == nil {
 		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
 	}
@@ -139,10 +157,10 @@ func New(ctx context.Context, db *sqlstore.DB, o *Options) (*Queue, error) {
 		return nil, fmt.Errorf("tables of the queue: %w", err)
 	}
 	var err error
-	if q.insert, err = river.NewClient(riverpgxv5.New(db.LoosePool()), q.config()); err != nil {
+	if q.insert, err = river.NewClient(riverpgxv5.New(db.AsyncCommitPool()), q.config()); err != nil {
 		return nil, err
 	}
-	return q, db.SetTicketer(q)
+	return q, db.OnReady(q.Ready)
 }
 
 // migrate brings River's tables up to date.
@@ -163,7 +181,7 @@ func (q *Queue) migrate(ctx context.Context) error {
 			return err
 		}
 		if have > known {
-			return fmt.Errorf("version %d, known is %d: %w", have, known, sqlstore.ErrNewer)
+			return fmt.Errorf("version %d, known is %d: %w", have, known, ErrNewer)
 		}
 	}
 	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
@@ -256,7 +274,7 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		}
 	}
 	var err error
-	if r.client, err = river.NewClient(riverpgxv5.New(q.db.LoosePool()), cfg); err != nil {
+	if r.client, err = river.NewClient(riverpgxv5.New(q.db.AsyncCommitPool()), cfg); err != nil {
 		return err
 	}
 	// River must not end what is going on when ctx does: the tracker will.
@@ -353,7 +371,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	}
 	// If the item was given back it has lost this ticket; it gets another one
 	// when it is due. Otherwise this one is still good.
-	mine, l := true, sqlstore.Lane{}
+	mine, l := true, status.Lane{}
 	ask, cancel := r.asking(ctx)
 	defer cancel()
 	err = r.pool.QueryRow(ask, `SELECT coalesce(ticket = $3, false), queue, owner FROM items
@@ -367,7 +385,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	case after > 0:
 		r.timers.Go(func() {
 			if sleep(r.ctx, after+time.Millisecond); r.ctx.Err() == nil { // else another process will find it
-				r.Ready([]sqlstore.Lane{l})
+				r.Ready([]status.Lane{l})
 			}
 		})
 	}
@@ -391,10 +409,10 @@ const parallelDelay = 200 * time.Millisecond
 // giveBack takes the ticket from an item that may not be begun for now: it gets
 // another one when an item of its owner has ended.
 func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
-	var l sqlstore.Lane
+	var l status.Lane
 	ask, cancel := r.asking(ctx)
 	defer cancel()
-	err := r.db.LoosePool().QueryRow(ask, `UPDATE items SET ticket = NULL
+	err := r.db.AsyncCommitPool().QueryRow(ask, `UPDATE items SET ticket = NULL
 		WHERE operation = $1 AND idx = $2 AND ticket = $3 RETURNING queue, owner`,
 		job.Args.Operation, job.Args.Index, job.ID).Scan(&l.Queue, &l.Owner)
 	switch {
@@ -406,7 +424,7 @@ func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
 	// The end may have come before the ticket was given back.
 	r.timers.Go(func() {
 		if sleep(r.ctx, parallelDelay); r.ctx.Err() == nil {
-			r.Ready([]sqlstore.Lane{l})
+			r.Ready([]status.Lane{l})
 		}
 	})
 	return nil
@@ -424,7 +442,6 @@ func sleep(ctx context.Context, d time.Duration) {
 
 var (
 	_ status.Dispatcher = (*Queue)(nil)
-	_ sqlstore.Ticketer = (*Queue)(nil)
 )
 
 // warnings returns a logger without what River tells of its daily life.

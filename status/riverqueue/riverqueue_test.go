@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
@@ -316,7 +317,7 @@ func (s refusals) Claim(ctx context.Context, ref status.Ref, worker string, leas
 
 func (n *node) limit(t *testing.T, owner string, parallel int) {
 	t.Helper()
-	if err := n.db.Accounts().Create(t.Context(), &sqlstore.Account{ID: owner, Limits: sqlstore.Limits{Parallel: parallel}}); err != nil {
+	if err := n.db.Accounts().Create(t.Context(), &account.Account{ID: owner, Limits: account.Limits{Parallel: parallel}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -879,7 +880,7 @@ func TestNew(t *testing.T) {
 	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO river_migration (line, version) VALUES ('main', 99)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := riverqueue.New(t.Context(), db, nil); !errors.Is(err, sqlstore.ErrNewer) {
+	if _, err := riverqueue.New(t.Context(), db, nil); !errors.Is(err, riverqueue.ErrNewer) {
 		t.Errorf("error is %v, want one that matches ErrNewer", err)
 	}
 }

@@ -32,7 +32,7 @@ func Example() {
 	}
 	defer db.Close()
 	hooks, err := webhook.New(webhook.Config{
-		DB: db, Exclusive: true,
+		Store: db.Webhooks(), Exclusive: true,
 		Secrets: [][]byte{[]byte("what seals secrets in the database")},
 		Allow:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // for the receiver below
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {

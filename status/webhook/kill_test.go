@@ -35,7 +35,7 @@ func workUntilKilled(path, url string) error {
 		return err
 	}
 	w, err := webhook.New(webhook.Config{
-		DB: db, Secrets: secrets(), Allow: loopback, Exclusive: true, Schedule: []time.Duration{100 * time.Millisecond, time.Hour},
+		Store: db.Webhooks(), Secrets: secrets(), Allow: loopback, Exclusive: true, Schedule: []time.Duration{100 * time.Millisecond, time.Hour},
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 			return fmt.Appendf(nil, `{"type":%q,"payload":{"main_task":{"id":%q}}}`, e.Type, e.Operation.ID), nil
 		},

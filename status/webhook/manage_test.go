@@ -114,9 +114,9 @@ func TestManage(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)
-	good := webhook.Config{DB: db, Secrets: secrets(), Payload: payloadOfNothing}
+	good := webhook.Config{Store: db.Webhooks(), Secrets: secrets(), Payload: payloadOfNothing}
 	for name, change := range map[string]func(*webhook.Config){
-		"no database":    func(c *webhook.Config) { c.DB = nil },
+		"no store":       func(c *webhook.Config) { c.Store = nil },
 		"no payload":     func(c *webhook.Config) { c.Payload = nil },
 		"no secret":      func(c *webhook.Config) { c.Secrets = nil },
 		"short secret":   func(c *webhook.Config) { c.Secrets = [][]byte{[]byte("short")} },

@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status/webhook"
 )
 
 // disable disables an account, or enables it again.
-func disable(t testing.TB, db *sqlstore.DB, account string, disabled bool) {
+func disable(t testing.TB, db *sqlstore.DB, owner string, disabled bool) {
 	t.Helper()
-	if _, err := db.Accounts().Update(t.Context(), account, func(a *sqlstore.Account) error {
+	if _, err := db.Accounts().Update(t.Context(), owner, func(a *account.Account) error {
 		a.Disabled = time.Time{}
 		if disabled {
 			a.Disabled = time.Now()
@@ -32,7 +33,7 @@ func TestRest(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
 		for _, id := range []string{"alice", "bob"} {
-			if err := db.Accounts().Create(t.Context(), &sqlstore.Account{ID: id, Created: time.Now()}); err != nil {
+			if err := db.Accounts().Create(t.Context(), &account.Account{ID: id, Created: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,7 +131,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
 		w := newHooks(t, db, nil)
-		claim := func(account string, lease time.Duration) *sqlstore.Outgoing {
+		claim := func(account string, lease time.Duration) *webhook.ClaimedDelivery {
 			t.Helper()
 			e, _ := create(t, w, account, "http://127.0.0.1:9/", webhook.OperationCompleted)
 			one(t, db, account, account)
@@ -140,7 +141,7 @@ func TestSweep(t *testing.T) {
 			}
 			return out[0]
 		}
-		if _, err := db.Webhooks().Record(t.Context(), claim("done", time.Minute), sqlstore.Sent{Delivered: true, Body: []byte("{}")}); err != nil {
+		if _, err := db.Webhooks().Record(t.Context(), claim("done", time.Minute), webhook.AttemptResult{Delivered: true, Body: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 		claim("forgotten", -31*24*time.Hour)
@@ -157,7 +158,7 @@ func TestSweep(t *testing.T) {
 			}
 			return accounts
 		}
-		webhook.Sweep(t.Context(), db, -1, nil) // for ever
+		webhook.Sweep(t.Context(), db.Webhooks(), -1, nil) // for ever
 		if got := left(); got != "done forgotten late " {
 			t.Errorf("there are those of %s", got)
 		}
@@ -165,7 +166,7 @@ func TestSweep(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			webhook.Sweep(ctx, db, 200*time.Millisecond, nil)
+			webhook.Sweep(ctx, db.Webhooks(), 200*time.Millisecond, nil)
 		}()
 		wait(t, "what is not old", func() bool { return left() == "late " })
 		cancel()

@@ -631,7 +631,7 @@ func TestTakenOver(t *testing.T) {
 		}
 		settled(t, w, "alice", out[0].ID, webhook.Delivered)
 		// Who comes back late records nothing.
-		if _, err := db.Webhooks().Record(t.Context(), out[0], sqlstore.Sent{}); err == nil || !strings.Contains(err.Error(), status.ErrLost.Error()) {
+		if _, err := db.Webhooks().Record(t.Context(), out[0], webhook.AttemptResult{}); err == nil || !strings.Contains(err.Error(), status.ErrLost.Error()) {
 			t.Errorf("error is %v, want %v", err, status.ErrLost)
 		}
 		if d, attempts := delivery(t, w, "alice", out[0].ID); d.State != webhook.Delivered || len(attempts) != 1 {

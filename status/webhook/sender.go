@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
 
@@ -44,7 +43,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer stop()
 	s := &sender{w: w, base: base, freed: make(chan struct{}, 1), endpoints: make(map[string]int), accounts: make(map[string]int)}
 	var sweeping sync.WaitGroup
-	sweeping.Go(func() { Sweep(ctx, w.cfg.DB, w.cfg.Retention, w.cfg.Log) })
+	sweeping.Go(func() { Sweep(ctx, w.store, w.cfg.Retention, w.cfg.Log) })
 	s.run(ctx)
 	timer := time.AfterFunc(grace, stop)
 	s.sending.Wait()
@@ -56,17 +55,16 @@ func (w *Webhooks) Run(ctx context.Context) error {
 // waiting is for how long deliveries that are due wait for somebody to send them.
 const waiting = 30 * 24 * time.Hour
 
-// Sweep removes old deliveries from a database, now and from time to time until ctx is
+// Sweep removes old deliveries from a store, now and from time to time until ctx is
 // done: what was finished longer than retention ago (0: 7 days, negative: nothing ever),
 // and what has been due for 30 days, or for retention if that is longer, because nobody
 // sends or the account is disabled. [Webhooks.Run] does so, too; this is for programs
 // that do not call it. log may be nil.
-func Sweep(ctx context.Context, db *sqlstore.DB, retention time.Duration, log *slog.Logger) {
+func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog.Logger) {
 	if retention < 0 {
 		return
 	}
 	retention = cmp.Or(retention, keep)
-	store := db.Webhooks()
 	t := time.NewTicker(max(100*time.Millisecond, min(time.Minute, retention/4)))
 	defer t.Stop()
 	for {
@@ -146,7 +144,7 @@ func (s *sender) round(ctx context.Context) (next time.Duration, err error) {
 	s.mu.Lock()
 	accounts, endpoints := clone(s.accounts), clone(s.endpoints)
 	s.mu.Unlock()
-	slices.SortFunc(ready, func(a, b sqlstore.DueEndpoint) int {
+	slices.SortFunc(ready, func(a, b DueEndpoint) int {
 		return cmp.Or(cmp.Compare(accounts[a.Account], accounts[b.Account]),
 			cmp.Compare(endpoints[a.ID], endpoints[b.ID]), a.At.Compare(b.At))
 	})
@@ -186,7 +184,7 @@ func clone(m map[string]int) map[string]int {
 
 // reserve takes places for attempts at an endpoint, one of so many that want
 // some.
-func (s *sender) reserve(d sqlstore.DueEndpoint, wanting int) int {
+func (s *sender) reserve(d DueEndpoint, wanting int) int {
 	limit := s.w.cfg.Endpoint
 	if d.Failing {
 		limit = 1 // it may have to wait for the timeout each time
@@ -205,7 +203,7 @@ func (s *sender) reserve(d sqlstore.DueEndpoint, wanting int) int {
 }
 
 // give gives places back.
-func (s *sender) give(d sqlstore.DueEndpoint, n int) {
+func (s *sender) give(d DueEndpoint, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy -= n
@@ -217,8 +215,8 @@ func (s *sender) give(d sqlstore.DueEndpoint, n int) {
 }
 
 // attempt makes one attempt at a delivery and stores what came of it.
-func (w *Webhooks) attempt(ctx context.Context, o *sqlstore.Outgoing) {
-	r := sqlstore.Sent{FailingLimit: w.cfg.DisableAfter, FailingGap: failingGap}
+func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
+	r := AttemptResult{FailingLimit: w.cfg.DisableAfter, FailingGap: failingGap}
 	r.Attempt, r.Body = w.send(ctx, o)
 	if ctx.Err() != nil && r.Attempt.Status == 0 {
 		if err := w.store.Release(context.WithoutCancel(ctx), o); err != nil {
@@ -248,7 +246,7 @@ func (w *Webhooks) attempt(ctx context.Context, o *sqlstore.Outgoing) {
 }
 
 // send makes a request.
-func (w *Webhooks) send(ctx context.Context, o *sqlstore.Outgoing) (a Attempt, body []byte) {
+func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, body []byte) {
 	began := time.Now()
 	a = Attempt{At: w.store.Now(), URL: o.Webhook.URL}
 	defer func() { a.Took = time.Since(began) }()
@@ -297,7 +295,7 @@ func (w *Webhooks) send(ctx context.Context, o *sqlstore.Outgoing) (a Attempt, b
 }
 
 // payload makes the body of a delivery. It survives a panic.
-func (w *Webhooks) payload(ctx context.Context, o *sqlstore.Outgoing) (body []byte, err error) {
+func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			body, err = nil, errors.New("Config.Payload panicked")

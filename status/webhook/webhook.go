@@ -1,11 +1,11 @@
 // Package webhook tells endpoints of accounts what has become of their operations.
 //
-// An event is written to the outbox by the transaction of package sqlstore in
-// which it happens, for every endpoint that wants it. [Webhooks.Run] sends what is
+// The [Store] writes an event to its outbox in the transaction in which it happens, for
+// every endpoint that wants it. [Webhooks.Run] sends what is
 // there, on any number of processes at once: a delivery is claimed for a time,
 // and whoever is killed while sending leaves it to the others. So an event arrives at
 // least once, always under the same webhook-id; their order is not promised. While the
-// account of an endpoint is disabled (sqlstore.Account) nothing is sent, not by hand
+// account of an endpoint is disabled nothing is sent, not by hand
 // either; it is when the account is enabled again.
 //
 // Requests are signed as Standard Webhooks says (https://www.standardwebhooks.com),
@@ -13,7 +13,7 @@
 // otherwise: what counts is the address that is dialled, whatever the name of the host
 // meant a moment before.
 //
-//	hooks, err := webhook.New(webhook.Config{DB: db, Secrets: secrets, Payload: payload})
+//	hooks, err := webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: payload})
 //	...
 //	endpoint, secret, err := hooks.Create(ctx, "alice", webhook.NewEndpoint{URL: "https://example.com/hook"})
 //	...
@@ -41,17 +41,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
 
 // Types of events. A file task is what one element of files_data in the status of an
 // operation stands for: a result, or an item without one.
 const (
-	OperationCompleted = sqlstore.OperationCompleted
-	OperationFailed    = sqlstore.OperationFailed
-	FileTaskCompleted  = sqlstore.FileTaskCompleted
-	FileTaskFailed     = sqlstore.FileTaskFailed
+	OperationCompleted = "operation.completed"
+	OperationFailed    = "operation.failed"
+	FileTaskCompleted  = "fileTask.completed"
+	FileTaskFailed     = "fileTask.failed"
 )
 
 // TestType is the type of the event that [Webhooks.Test] sends. Endpoints get it
@@ -74,9 +73,9 @@ type Event struct {
 	Operation *status.Operation
 }
 
-// Config configures [Webhooks]. DB, Payload and Secrets are required.
+// Config configures [Webhooks]. Store, Payload and Secrets are required.
 type Config struct {
-	DB *sqlstore.DB
+	Store Store
 
 	// Payload makes the body of the requests that tell of an event, a JSON
 	// object. It is called once for each delivery, unless the process dies.
@@ -139,7 +138,7 @@ const failingGap = 48 * time.Hour
 // Webhooks manages endpoints and sends to them. It is safe for concurrent use.
 type Webhooks struct {
 	cfg     Config
-	store   *sqlstore.Webhooks
+	store   Store
 	sealer  *sealer
 	client  http.RoundTripper
 	running atomic.Bool
@@ -148,8 +147,8 @@ type Webhooks struct {
 
 // New checks cfg. It starts nothing.
 func New(cfg Config) (*Webhooks, error) {
-	if cfg.DB == nil || cfg.Payload == nil {
-		return nil, errors.New("webhook: Config.DB and Config.Payload are required")
+	if cfg.Store == nil || cfg.Payload == nil {
+		return nil, errors.New("webhook: Config.Store and Config.Payload are required")
 	}
 	s, err := newSealer(cfg.Secrets)
 	if err != nil {
@@ -178,7 +177,7 @@ func New(cfg Config) (*Webhooks, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Webhooks{cfg: cfg, store: cfg.DB.Webhooks(), sealer: s, client: newTransport(cfg.Allow, cfg.TLS, cfg.Endpoint)}, nil
+	return &Webhooks{cfg: cfg, store: cfg.Store, sealer: s, client: newTransport(cfg.Allow, cfg.TLS, cfg.Endpoint)}, nil
 }
 
 // An Endpoint is where an account wants to be told of events.
@@ -194,20 +193,6 @@ type Endpoint struct {
 	Failing             time.Time `json:"failing,omitzero"`               // since when every attempt has failed; zero: the last one has not
 	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"` // until when the secret before signs too; zero: it does not
 }
-
-// A Delivery is one event for one endpoint. Its ID is the webhook-id of every
-// attempt.
-type Delivery = sqlstore.Delivery
-
-// An Attempt is one request of a [Delivery].
-type Attempt = sqlstore.Attempt
-
-// States of a [Delivery].
-const (
-	Pending   = sqlstore.DeliveryPending   // there will be an attempt
-	Delivered = sqlstore.DeliveryDelivered // the endpoint has acknowledged it
-	Failed    = sqlstore.DeliveryFailed    // there will be no attempt any more
-)
 
 // NewEndpoint is what [Webhooks.Create] needs to know.
 type NewEndpoint struct {
@@ -233,9 +218,6 @@ type InputError struct {
 
 // Error returns e.Message.
 func (e *InputError) Error() string { return e.Message }
-
-// ErrLimit tells that the account has as many endpoints as it may have.
-var ErrLimit = sqlstore.ErrLimit
 
 // Bounds of what accounts say of endpoints.
 const (
@@ -305,10 +287,10 @@ func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e
 	if err = cmp.Or(err, w.checkURL(n.URL), checkDescription(n.Description)); err != nil {
 		return nil, "", err
 	}
-	h := &sqlstore.Webhook{
+	h := &StoredEndpoint{Endpoint: Endpoint{
 		ID: "wh_" + strings.ToLower(rand.Text()), Account: account, URL: n.URL, Description: n.Description, Events: events,
 		Created: time.Now().UTC().Truncate(time.Millisecond),
-	}
+	}}
 	secret, key := newSecret()
 	h.Secret = w.sealer.seal(key, h.ID)
 	if err := w.store.Create(ctx, h, w.cfg.Endpoints); err != nil {
@@ -317,15 +299,14 @@ func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e
 	return describe(h), secret, nil
 }
 
-func describe(h *sqlstore.Webhook) *Endpoint {
-	e := &Endpoint{
-		ID: h.ID, Account: h.Account, URL: h.URL, Description: h.Description, Events: append([]string{}, h.Events...),
-		Created: h.Created, Disabled: h.Disabled, Reason: h.Reason, Failing: h.Failing,
+// describe returns what the account sees of an endpoint.
+func describe(h *StoredEndpoint) *Endpoint {
+	e := h.Endpoint
+	e.Events = append([]string{}, h.Events...)
+	if h.Previous == nil || !h.PreviousSecretUntil.After(time.Now()) {
+		e.PreviousSecretUntil = time.Time{}
 	}
-	if h.Previous != nil && h.PreviousUntil.After(time.Now()) {
-		e.PreviousSecretUntil = h.PreviousUntil
-	}
-	return e
+	return &e
 }
 
 // List returns the endpoints of an account, oldest first.
@@ -368,7 +349,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id string, c Change) (*E
 	if err != nil {
 		return nil, err
 	}
-	h, err := w.store.Update(ctx, account, id, func(h *sqlstore.Webhook) error {
+	h, err := w.store.Update(ctx, account, id, func(h *StoredEndpoint) error {
 		if c.URL != nil {
 			h.URL = *c.URL
 		}
@@ -403,8 +384,8 @@ func (w *Webhooks) Delete(ctx context.Context, account, id string) error {
 // does not any more.
 func (w *Webhooks) Rotate(ctx context.Context, account, id string) (secret string, err error) {
 	secret, key := newSecret()
-	_, err = w.store.Update(ctx, account, id, func(h *sqlstore.Webhook) error {
-		h.Previous, h.PreviousUntil = h.Secret, time.Now().Add(w.cfg.Overlap)
+	_, err = w.store.Update(ctx, account, id, func(h *StoredEndpoint) error {
+		h.Previous, h.PreviousSecretUntil = h.Secret, time.Now().Add(w.cfg.Overlap)
 		h.Secret = w.sealer.seal(key, h.ID)
 		return nil
 	})
@@ -436,14 +417,6 @@ func (w *Webhooks) Test(ctx context.Context, account, id string) (*Delivery, err
 	})
 }
 
-// A Query selects deliveries. The zero value selects all.
-type Query struct {
-	Endpoint string // ID; "": of all endpoints of the account
-	State    string // "": all
-	Before   string // ID of a delivery: only older ones; "": from the newest
-	Limit    int    // at most so many; 0: 50
-}
-
 // Deliveries returns deliveries of an account without their payloads, newest first.
 func (w *Webhooks) Deliveries(ctx context.Context, account string, q Query) ([]*Delivery, error) {
 	if q.Endpoint != "" {
@@ -451,9 +424,7 @@ func (w *Webhooks) Deliveries(ctx context.Context, account string, q Query) ([]*
 			return nil, err
 		}
 	}
-	return w.store.Deliveries(ctx, sqlstore.DeliveryQuery{
-		Account: account, Endpoint: q.Endpoint, State: q.State, Before: q.Before, Limit: q.Limit,
-	})
+	return w.store.Deliveries(ctx, account, q)
 }
 
 // Delivery returns a delivery and its attempts, oldest first.
@@ -478,11 +449,11 @@ func newSecret() (text string, key []byte) {
 }
 
 // keysOf returns the secrets that sign for an endpoint, the newest first.
-func (w *Webhooks) keysOf(h *sqlstore.Webhook, now time.Time) (keys [][]byte, err error) {
+func (w *Webhooks) keysOf(h *StoredEndpoint, now time.Time) (keys [][]byte, err error) {
 	if k, err := w.sealer.open(h.Secret, h.ID); err == nil {
 		keys = append(keys, k)
 	}
-	if h.Previous != nil && now.Before(h.PreviousUntil) {
+	if h.Previous != nil && now.Before(h.PreviousSecretUntil) {
 		if k, err := w.sealer.open(h.Previous, h.ID); err == nil && !slices.ContainsFunc(keys, func(have []byte) bool { return bytes.Equal(have, k) }) {
 			keys = append(keys, k)
 		}

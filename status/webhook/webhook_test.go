@@ -86,7 +86,7 @@ func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webh
 		t.Fatal(err)
 	}
 	cfg := webhook.Config{
-		DB: db, Secrets: secrets(), Allow: loopback, Poll: 50 * time.Millisecond,
+		Store: db.Webhooks(), Secrets: secrets(), Allow: loopback, Poll: 50 * time.Millisecond,
 		Schedule: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond},
 		Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 			return svc.Notification(e.Type, e.Time, e.Operation)

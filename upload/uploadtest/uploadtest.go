@@ -180,7 +180,7 @@ func testMissing(t *testing.T, s upload.Store) {
 		})
 		wantErr(t, "Update", err, fs.ErrNotExist)
 		wantErr(t, "AddPart", s.AddPart(t.Context(), key, upload.Part{Number: 1}), fs.ErrNotExist)
-		_, err = s.Parts(t.Context(), key)
+		_, _, err = s.Parts(t.Context(), key)
 		wantErr(t, "Parts", err, fs.ErrNotExist)
 		if err := s.Delete(t.Context(), key); err != nil {
 			t.Errorf("Delete = %v", err)
@@ -400,7 +400,13 @@ func testIdempotencyConcurrent(t *testing.T, s upload.Store) {
 
 func wantParts(t *testing.T, s upload.Store, key string, want ...upload.Part) {
 	t.Helper()
-	got, err := s.Parts(t.Context(), key)
+	f, got, err := s.Parts(t.Context(), key)
+	if err == nil {
+		want, err := s.Get(t.Context(), key)
+		if err != nil || !same(f, want) {
+			t.Errorf("Parts(%s) = %+v, Get = %+v, %v", key, f, want, err)
+		}
+	}
 	if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 		t.Errorf("Parts(%s) = %+v, %v\nwant %+v", key, got, err, want)
 	}
@@ -795,7 +801,7 @@ func testContext(t *testing.T, s upload.Store) {
 	wantErr(t, "Update", err, context.Canceled)
 	wantErr(t, "Delete", s.Delete(ctx, "a"), context.Canceled)
 	wantErr(t, "AddPart", s.AddPart(ctx, "a", upload.Part{Number: 1}), context.Canceled)
-	_, err = s.Parts(ctx, "a")
+	_, _, err = s.Parts(ctx, "a")
 	wantErr(t, "Parts", err, context.Canceled)
 	last := errors.New("nothing")
 	for _, err := range s.ExpiredBefore(ctx, start.Add(2*time.Hour)) {

@@ -1,4 +1,4 @@
-package account_test
+package auth_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 )
@@ -47,16 +48,22 @@ func eachDatabase(t *testing.T, f func(t *testing.T, connect func() *sqlstore.DB
 	})
 }
 
-var home = account.Client{Address: "192.0.2.1", Agent: "test"}
+var home = auth.Client{Address: "192.0.2.1", Agent: "test"}
 
 // session returns a request with the cookie of a session.
 func session(token string, headers ...string) *http.Request {
 	r := httptest.NewRequest("POST", "http://files.test/api/v1/do", nil)
-	r.AddCookie(&http.Cookie{Name: account.CookieName, Value: token})
+	r.AddCookie(&http.Cookie{Name: auth.CookieName, Value: token})
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	return r
+}
+
+// newAccounts returns accounts in a database.
+func newAccounts(db *sqlstore.DB, c auth.Config) *auth.Accounts {
+	c.Accounts, c.Keys, c.Sessions, c.Usage = db.Accounts(), db.Keys(), db.Sessions(), db
+	return auth.New(c)
 }
 
 func problemStatus(err error) int {
@@ -75,8 +82,8 @@ func TestAccounts(t *testing.T) {
 		ctx := t.Context()
 		var log strings.Builder
 		db := connect()
-		a := account.New(account.Config{DB: db, Limits: sqlstore.Limits{StoredBytes: 1000}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-		there := account.New(account.Config{DB: connect()})
+		a := newAccounts(db, auth.Config{Limits: account.Limits{StoredBytes: 1000}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		there := newAccounts(connect(), auth.Config{})
 
 		name, once, err := a.Bootstrap(ctx)
 		if err != nil || name != "admin" || len(once) < 20 {
@@ -86,7 +93,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("a second administrator %q, %v", name, err)
 		}
 		for _, wrong := range [][2]string{{"admin", "wrong"}, {"nobody", once}, {"admin", ""}, {"", ""}, {"admin", once + strings.Repeat("x", 5000)}, {"admin\x00", once}} {
-			if _, _, err := a.Login(ctx, wrong[0], wrong[1], home); !errors.Is(err, account.ErrCredentials) {
+			if _, _, err := a.Login(ctx, wrong[0], wrong[1], home); !errors.Is(err, auth.ErrCredentials) {
 				t.Errorf("login as %q: %v", wrong[0], err)
 			}
 		}
@@ -102,22 +109,22 @@ func TestAccounts(t *testing.T) {
 		}
 
 		for _, weak := range []string{"", "short", "ninechars", "admin", once, strings.Repeat("x", 201), "not utf-8 \xff\xff\xff"} {
-			if _, err := a.ChangePassword(ctx, boss.ID, once, weak, home); !errors.Is(err, account.ErrWeakPassword) {
+			if _, err := a.ChangePassword(ctx, boss.ID, once, weak, home); !errors.Is(err, auth.ErrWeakPassword) {
 				t.Errorf("password %q: %v", weak, err)
 			}
 		}
 		const password = "correct horse battery staple"
-		if _, err := a.ChangePassword(ctx, boss.ID, "wrong", password, home); !errors.Is(err, account.ErrCredentials) {
+		if _, err := a.ChangePassword(ctx, boss.ID, "wrong", password, home); !errors.Is(err, auth.ErrCredentials) {
 			t.Errorf("with a wrong old password: %v", err)
 		}
 		fresh, err := a.ChangePassword(ctx, boss.ID, once, password, home)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := there.Session(ctx, token); !errors.Is(err, account.ErrNoSession) {
+		if _, err := there.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("the session from before: %v", err)
 		}
-		if _, _, err := there.Login(ctx, "admin", once, home); !errors.Is(err, account.ErrCredentials) {
+		if _, _, err := there.Login(ctx, "admin", once, home); !errors.Is(err, auth.ErrCredentials) {
 			t.Errorf("with the password from before: %v", err)
 		}
 		p, err := there.Authenticate(session(fresh))
@@ -126,22 +133,22 @@ func TestAccounts(t *testing.T) {
 		}
 
 		// Somebody else.
-		ada, given, err := a.Create(ctx, account.NewAccount{Name: "Ada Lovelace"})
+		ada, given, err := a.Create(ctx, auth.NewAccount{Name: "Ada Lovelace"})
 		if err != nil || ada.Limits.StoredBytes != 1000 || !ada.MustChange || ada.Administrator {
 			t.Fatalf("made %+v, %v", ada, err)
 		}
 		for _, bad := range []string{"", " ", "ada LOVELACE", "a/b", "a\nb", strings.Repeat("x", 101), "\xff"} {
-			if _, _, err := a.Create(ctx, account.NewAccount{Name: bad}); problemStatus(err) != 400 && problemStatus(err) != 409 {
+			if _, _, err := a.Create(ctx, auth.NewAccount{Name: bad}); problemStatus(err) != 400 && problemStatus(err) != 409 {
 				t.Errorf("name %q: %v", bad, err)
 			}
 		}
-		if _, _, err := a.Create(ctx, account.NewAccount{Name: "x", Limits: &sqlstore.Limits{BytesPerDay: -1}}); problemStatus(err) != 400 {
+		if _, _, err := a.Create(ctx, auth.NewAccount{Name: "x", Limits: &account.Limits{BytesPerDay: -1}}); problemStatus(err) != 400 {
 			t.Errorf("a negative limit: %v", err)
 		}
 		if got, err := there.ByName(ctx, "ADA lovelace"); err != nil || got.ID != ada.ID {
 			t.Errorf("by name: %+v, %v", got, err)
 		}
-		theirs, _, err := there.Login(ctx, "ada lovelace", given, account.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)})
+		theirs, _, err := there.Login(ctx, "ada lovelace", given, auth.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +158,7 @@ func TestAccounts(t *testing.T) {
 		if p, err := a.Authenticate(session(theirs)); err != nil || p.Account != ada.ID || p.Administrator {
 			t.Errorf("session as %+v, %v", p, err)
 		}
-		key, _, err := a.Keys().Create(ctx, account.NewKey{Name: "laptop", Account: ada.ID})
+		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: ada.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +169,7 @@ func TestAccounts(t *testing.T) {
 
 		// Disabled: at once, there as well as here.
 		yes, no := true, false
-		if got, err := a.Update(ctx, ada.ID, account.Change{Disabled: &yes}); err != nil || got.Disabled.IsZero() {
+		if got, err := a.Update(ctx, ada.ID, auth.Change{Disabled: &yes}); err != nil || got.Disabled.IsZero() {
 			t.Fatalf("disabled: %+v, %v", got, err)
 		}
 		if _, err := there.Authenticate(withKey); problemStatus(err) != 403 {
@@ -171,30 +178,30 @@ func TestAccounts(t *testing.T) {
 		if _, err := there.Authenticate(session(theirs)); !errors.Is(err, httpapi.ErrUnauthenticated) {
 			t.Errorf("session of a disabled account: %v", err)
 		}
-		if _, _, err := there.Login(ctx, "Ada Lovelace", password, home); !errors.Is(err, account.ErrCredentials) {
+		if _, _, err := there.Login(ctx, "Ada Lovelace", password, home); !errors.Is(err, auth.ErrCredentials) {
 			t.Errorf("login of a disabled account: %v", err)
 		}
-		if _, err := a.Update(ctx, ada.ID, account.Change{Disabled: &no}); err != nil {
+		if _, err := a.Update(ctx, ada.ID, auth.Change{Disabled: &no}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := there.Authenticate(withKey); err != nil {
 			t.Errorf("key of an account that was disabled: %v", err)
 		}
-		if _, err := there.Session(ctx, theirs); !errors.Is(err, account.ErrNoSession) {
+		if _, err := there.Session(ctx, theirs); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("a session came back: %v", err)
 		}
 
 		// There is an administrator as long as there is a database.
 		for what, err := range map[string]error{
-			"disabled": second(a.Update(ctx, boss.ID, account.Change{Disabled: &yes})),
-			"demoted":  second(a.Update(ctx, boss.ID, account.Change{Administrator: &no})),
+			"disabled": second(a.Update(ctx, boss.ID, auth.Change{Disabled: &yes})),
+			"demoted":  second(a.Update(ctx, boss.ID, auth.Change{Administrator: &no})),
 			"deleted":  a.Delete(ctx, boss.ID),
 		} {
-			if !errors.Is(err, sqlstore.ErrLastAdministrator) || problemStatus(err) != 409 {
+			if !errors.Is(err, account.ErrLastAdministrator) || problemStatus(err) != 409 {
 				t.Errorf("the last administrator is %s: %v", what, err)
 			}
 		}
-		if _, err := a.Update(ctx, ada.ID, account.Change{Administrator: &yes}); err != nil {
+		if _, err := a.Update(ctx, ada.ID, auth.Change{Administrator: &yes}); err != nil {
 			t.Fatal(err)
 		}
 		// Two at the same time: one stays.
@@ -202,21 +209,21 @@ func TestAccounts(t *testing.T) {
 		results := make([]error, 2)
 		for i, id := range []string{boss.ID, ada.ID} {
 			wg.Go(func() {
-				_, results[i] = []*account.Accounts{a, there}[i].Update(ctx, id, account.Change{Administrator: &no})
+				_, results[i] = []*auth.Accounts{a, there}[i].Update(ctx, id, auth.Change{Administrator: &no})
 			})
 		}
 		wg.Wait()
-		if refused := errors.Is(results[0], sqlstore.ErrLastAdministrator) != errors.Is(results[1], sqlstore.ErrLastAdministrator); !refused {
+		if refused := errors.Is(results[0], account.ErrLastAdministrator) != errors.Is(results[1], account.ErrLastAdministrator); !refused {
 			t.Errorf("two administrators demoted at the same time: %v", results)
 		}
 
 		// A new name and a new password, given out.
 		rename := "Countess"
-		if got, err := a.Update(ctx, ada.ID, account.Change{Name: &rename}); err != nil || got.Name != rename {
+		if got, err := a.Update(ctx, ada.ID, auth.Change{Name: &rename}); err != nil || got.Name != rename {
 			t.Errorf("renamed: %+v, %v", got, err)
 		}
 		taken := "ADMIN"
-		if _, err := a.Update(ctx, ada.ID, account.Change{Name: &taken}); !errors.Is(err, sqlstore.ErrNameTaken) || problemStatus(err) != 409 {
+		if _, err := a.Update(ctx, ada.ID, auth.Change{Name: &taken}); !errors.Is(err, account.ErrNameTaken) || problemStatus(err) != 409 {
 			t.Errorf("a name that is taken: %v", err)
 		}
 		if given, err = there.ResetPassword(ctx, ada.ID); err != nil {
@@ -225,10 +232,10 @@ func TestAccounts(t *testing.T) {
 		if _, got, err := a.Login(ctx, "countess", given, home); err != nil || !got.MustChange {
 			t.Errorf("with a password that was given out: %+v, %v", got, err)
 		}
-		if err := a.Delete(ctx, ada.ID); err != nil && !errors.Is(err, sqlstore.ErrLastAdministrator) {
+		if err := a.Delete(ctx, ada.ID); err != nil && !errors.Is(err, account.ErrLastAdministrator) {
 			t.Error(err)
 		}
-		for _, err := range []error{second(a.Get(ctx, "nobody")), second(a.Update(ctx, "nobody", account.Change{})), second(a.ResetPassword(ctx, "nobody")), a.Delete(ctx, "nobody"), second(a.ByName(ctx, ""))} {
+		for _, err := range []error{second(a.Get(ctx, "nobody")), second(a.Update(ctx, "nobody", auth.Change{})), second(a.ResetPassword(ctx, "nobody")), a.Delete(ctx, "nobody"), second(a.ByName(ctx, ""))} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("an account that is not there: %v", err)
 			}
@@ -247,19 +254,19 @@ func TestDeleted(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		ctx := t.Context()
-		a, there := account.New(account.Config{DB: connect()}), account.New(account.Config{DB: connect()})
-		acct, password, err := a.Create(ctx, account.NewAccount{Name: "Ada", ID: "ada"})
+		a, there := newAccounts(connect(), auth.Config{}), newAccounts(connect(), auth.Config{})
+		acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada", ID: "ada"})
 		if err != nil || acct.ID != "ada" {
 			t.Fatal(acct, err)
 		}
-		if _, _, err := a.Create(ctx, account.NewAccount{Name: "Other", ID: "ada"}); !errors.Is(err, fs.ErrExist) {
+		if _, _, err := a.Create(ctx, auth.NewAccount{Name: "Other", ID: "ada"}); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("the same id again: %v", err)
 		}
 		token, _, err := a.Login(ctx, "ada", password, home)
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, _, err := a.Keys().Create(ctx, account.NewKey{Name: "laptop", Account: "ada"})
+		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: "ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +292,7 @@ func TestBootstrapTogether(t *testing.T) {
 		passwords := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {
-			a := account.New(account.Config{DB: connect()})
+			a := newAccounts(connect(), auth.Config{})
 			wg.Go(func() {
 				var err error
 				if _, passwords[i], err = a.Bootstrap(t.Context()); err != nil {
@@ -294,7 +301,7 @@ func TestBootstrapTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		a := account.New(account.Config{DB: connect()})
+		a := newAccounts(connect(), auth.Config{})
 		all, err := a.List(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%d accounts, %v", len(all), err)
@@ -311,8 +318,8 @@ func TestSessions(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		ctx := t.Context()
 		db := connect()
-		a := account.New(account.Config{DB: db})
-		acct, password, err := a.Create(ctx, account.NewAccount{Name: "Ada"})
+		a := newAccounts(db, auth.Config{})
+		acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +349,7 @@ func TestSessions(t *testing.T) {
 		}
 		expect := func(token string, want bool) {
 			t.Helper()
-			if _, err := a.Session(ctx, token); errors.Is(err, account.ErrNoSession) == want || want && err != nil {
+			if _, err := a.Session(ctx, token); errors.Is(err, auth.ErrNoSession) == want || want && err != nil {
 				t.Errorf("session: %v, want it %v", err, want)
 			}
 		}
@@ -366,9 +373,9 @@ func TestSessions(t *testing.T) {
 		// Sessions end by themselves: those that are not used, and all in the end.
 		token := login()
 		time.Sleep(2 * time.Millisecond) // what is kept has milliseconds
-		for _, c := range []account.Config{{DB: db, SessionTime: time.Millisecond}, {DB: db, SessionLife: time.Millisecond}} {
-			strict := account.New(c)
-			if _, err := strict.Session(ctx, token); !errors.Is(err, account.ErrNoSession) {
+		for _, c := range []auth.Config{{SessionTime: time.Millisecond}, {SessionLife: time.Millisecond}} {
+			strict := newAccounts(db, c)
+			if _, err := strict.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {
 				t.Errorf("%v, %v: session: %v", c.SessionTime, c.SessionLife, err)
 			}
 			if list, err := strict.Sessions(ctx, acct.ID); err != nil || len(list) != 0 {
@@ -376,7 +383,7 @@ func TestSessions(t *testing.T) {
 			}
 		}
 		expect(token, true)
-		if _, _, err := account.New(account.Config{DB: db, SessionLife: time.Millisecond}).Login(ctx, "Ada", password, home); err != nil {
+		if _, _, err := newAccounts(db, auth.Config{SessionLife: time.Millisecond}).Login(ctx, "Ada", password, home); err != nil {
 			t.Fatal(err)
 		}
 		expect(token, false)
@@ -395,8 +402,8 @@ func TestCookies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct, proxied, public := account.New(account.Config{DB: db}), account.New(account.Config{DB: db, TrustProxy: true}), account.New(account.Config{DB: db, BaseURL: base})
-	acct, password, err := direct.Create(ctx, account.NewAccount{Name: "Ada"})
+	direct, proxied, public := newAccounts(db, auth.Config{}), newAccounts(db, auth.Config{TrustProxy: true}), newAccounts(db, auth.Config{BaseURL: base})
+	acct, password, err := direct.Create(ctx, auth.NewAccount{Name: "Ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +413,7 @@ func TestCookies(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		a      *account.Accounts
+		a      *auth.Accounts
 		r      *http.Request
 		let    bool
 		secure bool
@@ -448,13 +455,13 @@ func TestCookies(t *testing.T) {
 		t.Errorf("current account %+v, %v", got, err)
 	}
 	for _, r := range []*http.Request{httptest.NewRequest("GET", "/", nil), session("x")} {
-		if _, err := direct.Current(r); !errors.Is(err, account.ErrNoSession) {
+		if _, err := direct.Current(r); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("current account: %v", err)
 		}
 	}
 	r := session(token, "X-Forwarded-For", "198.51.100.7, 203.0.113.9", "User-Agent", "browser")
 	r.RemoteAddr = "192.0.2.9:1234"
-	if got := direct.From(r); got != (account.Client{Address: "192.0.2.9", Agent: "browser"}) {
+	if got := direct.From(r); got != (auth.Client{Address: "192.0.2.9", Agent: "browser"}) {
 		t.Errorf("from %+v", got)
 	}
 	if got := proxied.From(r); got.Address != "203.0.113.9" {
@@ -466,8 +473,8 @@ func TestCookies(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	a := account.New(account.Config{DB: open(t, filepath.Join(t.TempDir(), "filewright.db"))})
-	acct, password, err := a.Create(ctx, account.NewAccount{Name: "Ada"})
+	a := newAccounts(open(t, filepath.Join(t.TempDir(), "filewright.db")), auth.Config{})
+	acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +482,7 @@ func TestThrottled(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := func(name, password string, from int) error {
-		_, _, err := a.Login(ctx, name, password, account.Client{Address: fmt.Sprint("192.0.2.", from)})
+		_, _, err := a.Login(ctx, name, password, auth.Client{Address: fmt.Sprint("192.0.2.", from)})
 		return err
 	}
 	refused := 0
@@ -483,7 +490,7 @@ func TestThrottled(t *testing.T) {
 		switch err := try("ada", "wrong", 100+i); {
 		case problemStatus(err) == 429:
 			refused++
-		case !errors.Is(err, account.ErrCredentials):
+		case !errors.Is(err, auth.ErrCredentials):
 			t.Fatal(err)
 		}
 	}
@@ -530,17 +537,17 @@ func ExampleAccounts() {
 	}
 	defer db.Close()
 
-	accounts := account.New(account.Config{DB: db})
+	accounts := auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})
 	name, password, err := accounts.Bootstrap(ctx)
 	if err != nil {
 		panic(err)
 	}
-	token, acct, err := accounts.Login(ctx, name, password, account.Client{Address: "192.0.2.1"})
+	token, acct, err := accounts.Login(ctx, name, password, auth.Client{Address: "192.0.2.1"})
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(acct.Name, acct.Administrator, acct.MustChange)
-	if _, err := accounts.ChangePassword(ctx, acct.ID, password, "correct horse battery staple", account.Client{}); err != nil {
+	if _, err := accounts.ChangePassword(ctx, acct.ID, password, "correct horse battery staple", auth.Client{}); err != nil {
 		panic(err)
 	}
 	_, err = accounts.Session(ctx, token)

@@ -1,4 +1,4 @@
-package account
+package auth
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 // CookieName is the cookie that holds the token of a session.
@@ -48,7 +48,7 @@ func (a *Accounts) From(r *http.Request) Client {
 
 // Current returns the account whose session cookie a request has. It fails with
 // ErrNoSession if there is none that counts.
-func (a *Accounts) Current(r *http.Request) (*sqlstore.Account, error) {
+func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
 	c, err := r.Cookie(CookieName)
 	if err != nil {
 		return nil, ErrNoSession

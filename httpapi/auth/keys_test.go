@@ -1,4 +1,4 @@
-package account_test
+package auth_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
@@ -38,23 +38,23 @@ func request(header, value string) *http.Request {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.db")
-	keys := account.NewKeys(open(t, path).Keys(), nil)
-	raw, key, err := keys.Create(t.Context(), account.NewKey{Name: "laptop"})
+	keys := auth.NewKeys(open(t, path).Keys(), nil)
+	raw, key, err := keys.Create(t.Context(), auth.NewKey{Name: "laptop"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(raw, "fw_") || len(raw) < 30 || !strings.HasPrefix(raw, key.Prefix) || strings.Contains(fmt.Sprintf("%+v", key), raw) {
 		t.Errorf("key %q, record %+v", raw, key)
 	}
-	shared, _, err := keys.Create(t.Context(), account.NewKey{Name: "server", Account: key.Account})
+	shared, _, err := keys.Create(t.Context(), auth.NewKey{Name: "server", Account: key.Account})
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired, _, err := keys.Create(t.Context(), account.NewKey{Name: "old", Expires: time.Now().Add(-time.Second)})
+	expired, _, err := keys.Create(t.Context(), auth.NewKey{Name: "old", Expires: time.Now().Add(-time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := keys.Create(t.Context(), account.NewKey{}); err == nil {
+	if _, _, err := keys.Create(t.Context(), auth.NewKey{}); err == nil {
 		t.Error("a key without a name is made")
 	}
 	for _, tt := range []struct {
@@ -102,8 +102,8 @@ func TestKeys(t *testing.T) {
 func TestRevokedElsewhere(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		here, there := account.NewKeys(connect().Keys(), nil), account.NewKeys(connect().Keys(), nil)
-		raw, key, err := here.Create(t.Context(), account.NewKey{Name: "laptop"})
+		here, there := auth.NewKeys(connect().Keys(), nil), auth.NewKeys(connect().Keys(), nil)
+		raw, key, err := here.Create(t.Context(), auth.NewKey{Name: "laptop"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestRevokedElsewhere(t *testing.T) {
 			t.Fatal(p, err)
 		}
 		scopes, rate, name, end := httpapi.ScopeUpload, httpapi.Rate{PerSecond: 2, Burst: 3}, "phone", time.Now().Add(time.Hour)
-		if _, err := there.Update(t.Context(), key.ID, account.KeyChange{Scopes: &scopes, Rate: &rate, Name: &name, Expires: &end}); err != nil {
+		if _, err := there.Update(t.Context(), key.ID, auth.KeyChange{Scopes: &scopes, Rate: &rate, Name: &name, Expires: &end}); err != nil {
 			t.Fatal(err)
 		}
 		if p, err := here.Authenticate(r); err != nil || p.Scopes != scopes || p.Rate != rate {
@@ -127,7 +127,7 @@ func TestRevokedElsewhere(t *testing.T) {
 		if _, err := here.Authenticate(r); !errors.Is(err, httpapi.ErrUnauthenticated) {
 			t.Errorf("revoked elsewhere: %v", err)
 		}
-		for _, err := range []error{here.Revoke(t.Context(), "nothing"), second(here.Get(t.Context(), "nothing")), second(here.Update(t.Context(), "nothing", account.KeyChange{}))} {
+		for _, err := range []error{here.Revoke(t.Context(), "nothing"), second(here.Get(t.Context(), "nothing")), second(here.Update(t.Context(), "nothing", auth.KeyChange{}))} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a key that is not there: %v", err)
 			}
@@ -140,11 +140,11 @@ func TestRevokedElsewhere(t *testing.T) {
 func TestKeysTogether(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
-		here, there := account.NewKeys(connect().Keys(), nil), account.NewKeys(connect().Keys(), nil)
+		here, there := auth.NewKeys(connect().Keys(), nil), auth.NewKeys(connect().Keys(), nil)
 		const n = 70 // more than are asked for at once
 		raws, ids := make([]string, n), make([]string, n)
 		for i := range n {
-			raw, key, err := there.Create(t.Context(), account.NewKey{Name: "k", Account: fmt.Sprint("account", i)})
+			raw, key, err := there.Create(t.Context(), auth.NewKey{Name: "k", Account: fmt.Sprint("account", i)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,8 +196,8 @@ func ExampleKeys() {
 	}
 	defer db.Close()
 
-	keys := account.NewKeys(db.Keys(), nil)
-	raw, key, err := keys.Create(ctx, account.NewKey{Name: "laptop", Account: "ada"})
+	keys := auth.NewKeys(db.Keys(), nil)
+	raw, key, err := keys.Create(ctx, auth.NewKey{Name: "laptop", Account: "ada"})
 	if err != nil {
 		panic(err)
 	}

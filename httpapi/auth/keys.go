@@ -1,4 +1,4 @@
-package account
+package auth
 
 import (
 	"cmp"
@@ -19,38 +19,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/filewright/filewright/httpapi"
-	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/httpapi/account"
 )
 
 // Prefix starts every key, so that people and secret scanners recognise one.
 const Prefix = "fw_"
 
-// A Store keeps keys; *sqlstore.Keys is one.
-type Store interface {
-	Create(ctx context.Context, k *sqlstore.Key) error
-	List(ctx context.Context, account string) ([]*sqlstore.Key, error)
-	Get(ctx context.Context, id string) (*sqlstore.Key, error)
-	Grants(ctx context.Context, hashes ...[32]byte) ([]*sqlstore.Grant, error)
-	Update(ctx context.Context, k *sqlstore.Key) error
-	Revoke(ctx context.Context, id string) error
-	Touch(ctx context.Context, id string) error
-}
-
 // Keys makes keys and recognises them. It is safe for concurrent use.
 type Keys struct {
-	store Store
+	store account.KeyStore
 	log   *slog.Logger
 
-	asked queue
+	lookup lookup
 }
 
 // NewKeys returns the keys in store. log may be nil.
-func NewKeys(store Store, log *slog.Logger) *Keys {
+func NewKeys(store account.KeyStore, log *slog.Logger) *Keys {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	k := &Keys{store: store, log: log}
-	k.asked.ask = store.Grants
+	k.lookup.ask = store.Grants
 	return k
 }
 
@@ -81,7 +70,7 @@ const maxName = 100
 var encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // Create makes a key. raw is the key itself, which cannot be had again.
-func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *sqlstore.Key, err error) {
+func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *account.Key, err error) {
 	name, err := keyName(n.Name)
 	if err != nil {
 		return "", nil, err
@@ -89,7 +78,7 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *sqlstore.
 	secret := make([]byte, 20)
 	rand.Read(secret) // never fails, see its documentation
 	raw = Prefix + strings.ToLower(encoding.EncodeToString(secret))
-	key = &sqlstore.Key{
+	key = &account.Key{
 		ID: uuid.NewString(), Name: name, Prefix: raw[:len(Prefix)+6], Account: n.Account,
 		Hash: sha256.Sum256([]byte(raw)), Created: time.Now(), Expires: n.Expires,
 		Scopes: cmp.Or(n.Scopes, httpapi.DefaultScopes).String(), Rate: n.Rate.PerSecond, Burst: n.Rate.Burst,
@@ -104,13 +93,13 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *sqlstore.
 }
 
 // Get returns a key. A missing one matches fs.ErrNotExist.
-func (k *Keys) Get(ctx context.Context, id string) (*sqlstore.Key, error) {
+func (k *Keys) Get(ctx context.Context, id string) (*account.Key, error) {
 	return k.store.Get(ctx, id)
 }
 
 // List returns the keys of an account, or all if account is "", oldest first, also
 // those that are not valid any more.
-func (k *Keys) List(ctx context.Context, account string) ([]*sqlstore.Key, error) {
+func (k *Keys) List(ctx context.Context, account string) ([]*account.Key, error) {
 	return k.store.List(ctx, account)
 }
 
@@ -124,7 +113,7 @@ type KeyChange struct {
 
 // Update changes a key, at once in all processes, and returns it. A missing one
 // matches fs.ErrNotExist.
-func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*sqlstore.Key, error) {
+func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key, error) {
 	key, err := k.store.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -164,7 +153,7 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	}
 	// That the hash is looked up, and not compared, gives no time to measure: who
 	// does not know a key cannot steer its hash.
-	g, err := k.asked.get(r.Context(), sha256.Sum256([]byte(raw)))
+	g, err := k.lookup.get(r.Context(), sha256.Sum256([]byte(raw)))
 	if err != nil {
 		return httpapi.Principal{}, err
 	}

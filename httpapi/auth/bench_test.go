@@ -1,11 +1,11 @@
-package account_test
+package auth_test
 
 import (
 	"path/filepath"
 	"runtime"
 	"testing"
 
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
 )
@@ -22,8 +22,8 @@ func BenchmarkAuthenticate(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			keys := account.NewKeys(db.Keys(), nil)
-			raw, _, err := keys.Create(b.Context(), account.NewKey{Name: "bench"})
+			keys := auth.NewKeys(db.Keys(), nil)
+			raw, _, err := keys.Create(b.Context(), auth.NewKey{Name: "bench"})
 			if err != nil {
 				b.Fatal(err)
 			}

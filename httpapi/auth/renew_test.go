@@ -1,4 +1,4 @@
-package account_test
+package auth_test
 
 import (
 	"encoding/base64"
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
-	"github.com/filewright/filewright/httpapi/account"
+	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
@@ -21,8 +21,8 @@ func TestRenewed(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		ctx := t.Context()
 		db := connect()
-		a := account.New(account.Config{DB: db})
-		acct, _, err := a.Create(ctx, account.NewAccount{Name: "Ada"})
+		a := newAccounts(db, auth.Config{})
+		acct, _, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
 		if err != nil {
 			t.Fatal(err)
 		}

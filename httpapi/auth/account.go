@@ -1,0 +1,541 @@
+// Package auth manages accounts with their logins and API keys, and authenticates
+// requests.
+//
+//	accounts := auth.New(auth.Config{
+//		Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db,
+//	})
+//	name, password, err := accounts.Bootstrap(ctx) // the first administrator, once
+//	...
+//	svc, err := httpapi.New(httpapi.Config{Auth: accounts, ...})
+//
+// [Accounts] is an httpapi.Authenticator for API keys and for the cookie of people
+// who have logged in. [Keys] alone is one for API keys.
+//
+// # Keys
+//
+// A key is shown once, when it is made; afterwards there is only its hash and
+// a prefix that tells it from others. Because a key is 160 random bits, a plain
+// SHA-256 is enough: there is nothing to guess. Every request asks the database
+// for its key, so that one that was revoked, and those of an account that was
+// disabled, are refused at once by all processes.
+//
+// # Logins
+//
+// Passwords are kept as argon2id, with the parameters that OWASP recommends (19 MiB,
+// two passes); one that was hashed otherwise is hashed anew at the next login. Only a
+// few are computed at a time, so that logins cannot take all memory. Who tries passwords
+// is slowed down, by name and by address; how long an answer takes does not tell whether
+// there is a name. A session is a random token of which the database has only the SHA-256.
+package auth
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/account"
+)
+
+// Config configures [Accounts]. The four stores are required; a *sqlstore.DB has them
+// all.
+type Config struct {
+	Accounts account.Store
+	Keys     account.KeyStore
+	Sessions account.SessionStore
+	Usage    account.UsageStore
+
+	// Limits are those of accounts that are created without their own.
+	Limits account.Limits
+
+	SessionTime time.Duration // after which an unused session ends; 0: 7 days
+	SessionLife time.Duration // after which any session ends; 0: 30 days
+
+	// BaseURL is the public address of the service; nil takes that of each
+	// request, believing what a proxy says only if TrustProxy is set. Requests
+	// with a session come from there or are not accepted.
+	BaseURL    *url.URL
+	TrustProxy bool
+
+	Log *slog.Logger // nil discards
+}
+
+// Accounts keeps accounts and recognises them. It is safe for concurrent use.
+type Accounts struct {
+	cfg      Config
+	keys     *Keys
+	store    account.Store
+	sessions account.SessionStore
+	attempts *throttle
+	hashing  hashing
+}
+
+// New returns the accounts in a database.
+func New(c Config) *Accounts {
+	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
+	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Accounts{cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
+}
+
+// DefaultLimits returns the limits of accounts that are made without their own.
+func (a *Accounts) DefaultLimits() account.Limits { return a.cfg.Limits }
+
+// Keys returns the API keys of all accounts.
+func (a *Accounts) Keys() *Keys { return a.keys }
+
+// Errors of [Accounts], which [httpapi.Fail] can tell clients.
+var (
+	// ErrCredentials tells that a name or a password is wrong.
+	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
+
+	// ErrWeakPassword tells that a new password is too short, too long, or the
+	// old one.
+	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
+
+	// ErrNoSession tells that nobody has logged in, or not lately.
+	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")
+)
+
+// firstAdministrator is the name that Bootstrap gives.
+const firstAdministrator = "admin"
+
+// Bootstrap makes the first administrator, "admin", with a password that is returned
+// once and has to be changed at the first login. If the database has had one the
+// texts are empty. Of several processes that call it at the same time one does it.
+func (a *Accounts) Bootstrap(ctx context.Context) (name, password string, err error) {
+	if has, err := a.store.HasAdministrator(ctx); err != nil || has {
+		return "", "", err
+	}
+	password = oneTimePassword()
+	hash, err := a.hashing.password(ctx, password)
+	if err != nil {
+		return "", "", err
+	}
+	acct := &account.Account{ID: uuid.NewString(), Name: firstAdministrator, Administrator: true, Password: hash, MustChange: true, Created: time.Now()}
+	for n := 0; ; n++ {
+		switch made, err := a.store.CreateFirst(ctx, acct); {
+		case made:
+			return acct.Name, password, nil
+		case errors.Is(err, account.ErrNameTaken) && n < 10:
+			acct.Name = firstAdministrator + "-" + acct.ID[:4+n]
+		default:
+			return "", "", err
+		}
+	}
+}
+
+// NewAccount says what an account is to be like.
+type NewAccount struct {
+	Name          string // to log in with; required
+	Administrator bool
+	Limits        *account.Limits // nil: those of Config
+
+	// ID is what owns files and operations; "": a random one. It is for accounts
+	// of which there are files already.
+	ID string
+}
+
+// Create makes an account. It returns a password that has to be changed at the first
+// login and cannot be had again. A name that is taken, or none, is an error that
+// [httpapi.Fail] can tell.
+func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Account, password string, err error) {
+	name, err := cleanName(n.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	password = oneTimePassword()
+	hash, err := a.hashing.password(ctx, password)
+	if err != nil {
+		return nil, "", err
+	}
+	acct = &account.Account{
+		ID: cmp.Or(n.ID, uuid.NewString()), Name: name, Administrator: n.Administrator, Password: hash, MustChange: true,
+		Created: time.Now().UTC().Truncate(time.Millisecond), Limits: a.cfg.Limits,
+	}
+	if n.Limits != nil {
+		acct.Limits = *n.Limits
+	}
+	if err := checkLimits(acct.Limits); err != nil {
+		return nil, "", err
+	}
+	if err := a.store.Create(ctx, acct); err != nil {
+		return nil, "", toPublicError(err)
+	}
+	return acct, password, nil
+}
+
+// cleanName returns a name as it is kept.
+func cleanName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
+		return "", httpapi.Invalid("name", "the name of an account has from 1 to %d characters that can be printed, none of them a slash", maxName)
+	}
+	return name, nil
+}
+
+func checkLimits(l account.Limits) error {
+	for _, v := range []struct {
+		name string
+		n    int64
+	}{{"stored_bytes", l.StoredBytes}, {"bytes_per_day", l.BytesPerDay}, {"operations_per_day", l.OperationsPerDay}, {"parallel", int64(l.Parallel)}} {
+		if v.n < 0 || v.n > 1<<62 {
+			return httpapi.Invalid("limits."+v.name, "a limit must not be negative; 0 is none")
+		}
+	}
+	return nil
+}
+
+// toPublicError turns errors of the store into errors for clients.
+func toPublicError(err error) error {
+	switch {
+	case errors.Is(err, account.ErrNameTaken):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account has this name"), err}
+	case errors.Is(err, account.ErrLastAdministrator):
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator who can log in: there must be one"), err}
+	}
+	return err
+}
+
+// taken is a problem for clients and an error for programs.
+type taken struct {
+	*httpapi.Problem
+	err error
+}
+
+func (t taken) Error() string   { return t.err.Error() }
+func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
+
+// Get returns an account. A missing one matches fs.ErrNotExist.
+func (a *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
+	return a.store.Get(ctx, id)
+}
+
+// ByName returns the account of a name, without regard to case. A missing one matches
+// fs.ErrNotExist.
+func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
+	return a.store.ByName(ctx, strings.TrimSpace(name))
+}
+
+// List returns all accounts, oldest first.
+func (a *Accounts) List(ctx context.Context) ([]*account.Account, error) { return a.store.List(ctx) }
+
+// A Change is what is to be changed of an account. What is nil stays.
+type Change struct {
+	Name          *string
+	Administrator *bool
+	Disabled      *bool // its keys and sessions are refused from then on, and its webhooks rest
+	Limits        *account.Limits
+}
+
+// Update changes an account, at once in all processes, and returns it. A missing one
+// matches fs.ErrNotExist. The last administrator cannot be disabled or demoted, which
+// matches account.ErrLastAdministrator.
+func (a *Accounts) Update(ctx context.Context, id string, c Change) (*account.Account, error) {
+	name := ""
+	if c.Name != nil {
+		var err error
+		if name, err = cleanName(*c.Name); err != nil {
+			return nil, err
+		}
+	}
+	if c.Limits != nil {
+		if err := checkLimits(*c.Limits); err != nil {
+			return nil, err
+		}
+	}
+	acct, err := a.store.Update(ctx, id, func(acct *account.Account) error {
+		if c.Name != nil {
+			acct.Name = name
+		}
+		if c.Administrator != nil {
+			acct.Administrator = *c.Administrator
+		}
+		switch {
+		case c.Disabled == nil:
+		case !*c.Disabled:
+			acct.Disabled = time.Time{}
+		case acct.Disabled.IsZero():
+			acct.Disabled = time.Now().UTC().Truncate(time.Millisecond)
+		}
+		if c.Limits != nil {
+			acct.Limits = *c.Limits
+		}
+		return nil
+	})
+	return acct, toPublicError(err)
+}
+
+// Delete removes an account with its keys and sessions. Its files and operations
+// stay, seen by nobody, until they expire. A missing one matches fs.ErrNotExist, the
+// last administrator account.ErrLastAdministrator.
+func (a *Accounts) Delete(ctx context.Context, id string) error {
+	return toPublicError(a.store.Delete(ctx, id))
+}
+
+// ResetPassword gives an account a password that has to be changed at the next login,
+// and ends its sessions. A missing account matches fs.ErrNotExist; one without a name
+// cannot have a password.
+func (a *Accounts) ResetPassword(ctx context.Context, id string) (password string, err error) {
+	acct, err := a.store.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if acct.Name == "" {
+		return "", httpapi.Invalid("name", "the account has no name to log in with; give it one first")
+	}
+	password = oneTimePassword()
+	hash, err := a.hashing.password(ctx, password)
+	if err != nil {
+		return "", err
+	}
+	return password, a.store.SetPassword(ctx, id, "*", hash, true)
+}
+
+// ChangePassword replaces the old password by a new one, ends all sessions of the
+// account and begins a new one, whose token it returns. It fails with ErrCredentials
+// if the old one is wrong, and with ErrWeakPassword. Attempts are limited like those
+// of [Accounts.Login].
+func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
+	acct, err := a.store.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if weak(acct.Name, old, fresh) {
+		return "", ErrWeakPassword
+	}
+	release, err := a.attempts.begin("id\x00"+id, "")
+	if err != nil {
+		return "", err
+	}
+	ok, err := a.hashing.check(ctx, acct.Password, old)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", ErrCredentials
+	}
+	release()
+	hash, err := a.hashing.password(ctx, fresh)
+	if err != nil {
+		return "", err
+	}
+	if err := a.store.SetPassword(ctx, id, acct.Password, hash, false); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = ErrCredentials // somebody else was faster
+		}
+		return "", err
+	}
+	return a.begin(ctx, id, hash, from)
+}
+
+// Login begins a session for who knows the password of a name, and returns its token.
+// from is where the attempt comes from, see [Accounts.From]. It fails with
+// ErrCredentials, whatever is wrong, and with an [httpapi.Problem] of status 429 if
+// there were too many attempts.
+func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
+	name = strings.TrimSpace(name)
+	if len(name) > 8*maxName || len(password) > 8*maxPassword {
+		return "", nil, ErrCredentials
+	}
+	release, err := a.attempts.begin("name\x00"+strings.ToLower(name), "from\x00"+from.Address)
+	if err != nil {
+		return "", nil, err
+	}
+	hash := ""
+	for again := true; ; again = false {
+		acct, err = a.store.ByName(ctx, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, err
+		}
+		hash = ""
+		if acct != nil && acct.Disabled.IsZero() {
+			hash = acct.Password
+		}
+		ok, err := a.hashing.check(ctx, hash, password)
+		if err != nil {
+			return "", nil, err
+		}
+		if !ok {
+			a.cfg.Log.Warn("login refused", "from", from.Address)
+			return "", nil, ErrCredentials
+		}
+		token, err = a.begin(ctx, acct.ID, hash, from)
+		if err == nil {
+			break
+		}
+		if !again || !errors.Is(err, ErrCredentials) {
+			return "", nil, err
+		}
+		// What has changed may be how the password is kept: another login has
+		// renewed it.
+	}
+	release()
+	if outdated(hash) {
+		a.renew(ctx, acct.ID, hash, password)
+	}
+	if acct, err = a.store.Get(ctx, acct.ID); err != nil {
+		return "", nil, err
+	}
+	return token, acct, nil
+}
+
+// renew hashes a password anew, as is done now. It does not matter if it fails: the next
+// login tries again.
+func (a *Accounts) renew(ctx context.Context, id, old, password string) {
+	hash, err := a.hashing.password(ctx, password)
+	if err == nil {
+		err = a.store.RenewPassword(ctx, id, old, hash)
+	}
+	if err != nil {
+		a.cfg.Log.Warn("password not hashed anew", "account", id, "err", err)
+	}
+}
+
+// begin begins a session of an account that has the given hash for a password.
+func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (token string, err error) {
+	now := time.Now()
+	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
+		return "", err
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails, see its documentation
+	token = strings.ToLower(encoding.EncodeToString(secret))
+	err = a.sessions.Create(ctx, &account.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent)}, hash)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ErrCredentials // disabled, or another password, since
+	}
+	return token, err
+}
+
+// A Client is where somebody logs in from.
+type Client struct {
+	Address string
+	Agent   string // what the browser says of itself
+}
+
+// clip bounds what a browser says of itself.
+func clip(agent string) string {
+	const most = 300
+	if len(agent) > most {
+		agent = agent[:most]
+	}
+	return strings.ToValidUTF8(agent, "")
+}
+
+// Session returns the account of a session. It fails with ErrNoSession if there is
+// none, if it has ended, or if the account is disabled.
+func (a *Accounts) Session(ctx context.Context, token string) (*account.Account, error) {
+	if len(token) != sessionLength {
+		return nil, ErrNoSession
+	}
+	hash := sha256.Sum256([]byte(token))
+	s, acct, err := a.sessions.Get(ctx, hash)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoSession
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if !a.live(s, now) {
+		return nil, ErrNoSession
+	}
+	if now.Sub(s.Seen) > time.Minute {
+		if err := a.sessions.Touch(ctx, hash, now); err != nil {
+			a.cfg.Log.Warn("use of a session not recorded", "account", acct.ID, "err", err)
+		}
+	}
+	return acct, nil
+}
+
+func (a *Accounts) live(s *account.Session, now time.Time) bool {
+	return now.Sub(s.Seen) <= a.cfg.SessionTime && now.Sub(s.Created) <= a.cfg.SessionLife
+}
+
+// A Session is a login that has not ended, as its owner sees it.
+type Session struct {
+	ID       string // not the token
+	Created  time.Time
+	LastUsed time.Time // to the minute
+	From     string    // address
+	Agent    string    // what the browser says of itself
+}
+
+// SessionID returns the ID of the session of a token.
+func (a *Accounts) SessionID(token string) string { return sessionID(sha256.Sum256([]byte(token))) }
+
+func sessionID(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }
+
+// Sessions returns the sessions of an account, newest first.
+func (a *Accounts) Sessions(ctx context.Context, id string) ([]Session, error) {
+	all, err := a.sessions.List(ctx, id)
+	list := []Session{}
+	for _, s := range all {
+		if a.live(s, time.Now()) {
+			list = append(list, Session{sessionID(s.Token), s.Created, s.Seen, s.Address, s.Agent})
+		}
+	}
+	return list, err
+}
+
+// EndSession ends a session of an account. A missing one matches fs.ErrNotExist.
+func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
+	all, err := a.sessions.List(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if sessionID(s.Token) == session {
+			return a.sessions.Delete(ctx, s.Token)
+		}
+	}
+	return fmt.Errorf("session %q: %w", session, fs.ErrNotExist)
+}
+
+// EndOtherSessions ends all sessions of an account but that of a token.
+func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
+	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
+}
+
+// Usage returns what an account has had done from one day to another, both included,
+// by day (of UTC) and action.
+func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]account.Usage, error) {
+	return a.cfg.Usage.Usage(ctx, id, from, to)
+}
+
+// Days returns what an account has begun from one day to another, both included, by
+// day (of UTC): bytes that were uploaded and operations.
+func (a *Accounts) Days(ctx context.Context, id string, from, to time.Time) ([]account.Day, error) {
+	return a.cfg.Usage.Days(ctx, id, from, to)
+}
+
+// Used returns what an account uses now of its limits.
+func (a *Accounts) Used(ctx context.Context, id string) (account.Used, error) {
+	return a.cfg.Usage.Used(ctx, id)
+}
+
+// sessionLength is the number of characters of a token: 256 bits.
+const sessionLength = 52
+
+// Logout ends a session. It is not an error if there is none.
+func (a *Accounts) Logout(ctx context.Context, token string) error {
+	return a.sessions.Delete(ctx, sha256.Sum256([]byte(token)))
+}
