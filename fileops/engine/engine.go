@@ -24,8 +24,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
 // A Program is an external program that was found and answers.
@@ -173,14 +171,7 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 
 func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 	proc := p.process(ctx, c, m)
-	cmd := p.command(c, proc)
-	var policy *confine.Policy
-	if p.Sandbox != nil {
-		policy = p.policy(c)
-	}
-	result := make(chan error)
-	confine.Go(func() { proc.live(cmd, p.Sandbox, policy, c.Limits, result) })
-	if err := <-result; err != nil {
+	if err := p.launch(c, proc); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	proc.started(c.Limits)
@@ -246,42 +237,7 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = c.Stdin, c.Stdout, c.Files
 	cmd.Stderr = proc.errors()
 	cmd.WaitDelay = pipeDelay
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd
-}
-
-// live starts the process and stays with it to its end, on a thread of its own, one of
-// [confine.Go]. The process inherits what the thread is confined to, and ends with the thread
-// (PR_SET_PDEATHSIG(2const)).
-func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
-	var rules *os.File
-	var key uint64
-	if policy != nil {
-		if s.layers.Namespaces && !policy.Namespaces { // else it makes some itself
-			key = newKey()
-		}
-		var err error
-		if rules, err = policy.Thread(s.layers, key); err != nil {
-			result <- err
-			return
-		}
-	}
-	// What sees /proc, as who makes namespaces does, sees the memory of its equals.
-	started, err := startLimited(cmd, l, p.mark, rules, key, rules != nil && policy.Namespaces)
-	rules.Close() // nil where there is none
-	if started {
-		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
-	}
-	if err != nil {
-		if started {
-			p.Kill()
-			p.end()
-		}
-		result <- err
-		return
-	}
-	result <- nil
-	<-p.gone
 }
 
 // watchFor has the process watched for what l limits. p.mu is held.
@@ -420,7 +376,6 @@ func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		syscall.Kill(-p.pid, syscall.SIGKILL)
 		p.mark.kill()
 	}
 }
@@ -518,10 +473,10 @@ func (e *ExitError) Error() string {
 // StderrTail returns Stderr, for whoever logs errors without knowing this type.
 func (e *ExitError) StderrTail() string { return e.Stderr }
 
-// Limit tells whether the program was ended because of its [Limits]. That it could
-// not get more memory it has to say itself.
+// Limit reports whether the program was ended because of its [Limits]. A program that gets
+// no more memory has to report that itself.
 func (e *ExitError) Limit() bool {
-	return e.Exceeded != "" || e.Signal == syscall.SIGXCPU || e.Signal == syscall.SIGXFSZ
+	return e.Exceeded != "" || e.Signal == sigXCPU || e.Signal == sigXFSZ
 }
 
 // Crashed reports whether the program died by itself: by a signal that neither its

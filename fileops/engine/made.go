@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // Open opens a file that a program has made in its directory dir, for reading. The
@@ -19,8 +16,7 @@ func Open(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	// A pipe that nobody writes to must not keep us.
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +34,7 @@ func Open(dir, name string) (*os.File, error) {
 // Take makes a file that [Open] has opened available at path, which must not exist:
 // as another name where that is possible, else as a copy.
 func Take(f *os.File, path string) error {
-	// Of the file that is open, whatever bears its name by now (linkat(2)).
-	open := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
-	if unix.Linkat(unix.AT_FDCWD, open, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW) == nil {
+	if link(f, path) == nil {
 		return nil
 	}
 	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -187,7 +187,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 // kernel allows a second for it.
 func watchTime(send func(message) error) (stop func()) {
 	over := make(chan os.Signal, 1)
-	signal.Notify(over, syscall.SIGXCPU)
+	signal.Notify(over, syscall.Signal(24)) // SIGXCPU, which Windows does not have
 	go func() {
 		if _, ok := <-over; ok {
 			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"), "")})

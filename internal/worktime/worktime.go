@@ -5,8 +5,6 @@ package worktime
 import (
 	"context"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A Usage is what processes or threads have used since some time in the past.
@@ -95,26 +93,4 @@ func (w *watch) judge(used Usage, elapsed time.Duration) bool {
 // period returns when to look again.
 func (w *watch) period() time.Duration {
 	return min(max(w.left, 50*time.Millisecond), w.limit/4+50*time.Millisecond, 5*time.Second)
-}
-
-// Process measures this process, which is expected to compute: all the time in which it does
-// not work it waits.
-func Process() Meter { return computing(unix.CLOCK_PROCESS_CPUTIME_ID) }
-
-// Thread measures the thread of the calling goroutine, which must be locked to it, and is
-// expected to compute as well.
-func Thread() Meter {
-	return computing(int32(^unix.Gettid()<<3 | 6)) // clock_getcpuclockid(3), for other threads
-}
-
-func computing(clock int32) Meter {
-	from := time.Now()
-	return func() Usage {
-		elapsed := time.Since(from)
-		var t unix.Timespec
-		if unix.ClockGettime(clock, &t) != nil { // the thread has ended
-			return Usage{Worked: elapsed}
-		}
-		return Usage{Worked: time.Duration(t.Nano()), Waited: elapsed}
-	}
 }

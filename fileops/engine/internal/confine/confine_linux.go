@@ -46,11 +46,6 @@ type Policy struct {
 type Layers struct {
 	Landlock int  // version of its interface; 0 if there is none
 	Seccomp  bool // filters of system calls
-
-	// Namespaces are new ones of users, networks, IPC and host names, for programs that are
-	// started: see Start. They are of use only where the filter keeps programs from more of
-	// them.
-	Namespaces bool
 }
 
 // Available asks the kernel. What it has may still not work here: see the tests

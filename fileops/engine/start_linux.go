@@ -6,12 +6,61 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
+
+// launch starts c on a thread of its own, one of [confine.Go], which stays until the process has
+// ended.
+func (p *Program) launch(c Cmd, proc *Process) error {
+	cmd := p.command(c, proc)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	var policy *confine.Policy
+	if p.Sandbox != nil {
+		policy = p.policy(c)
+	}
+	result := make(chan error)
+	confine.Go(func() { proc.live(cmd, p.Sandbox, policy, c.Limits, result) })
+	return <-result
+}
+
+// live starts the process and stays with it to its end, on a thread of its own, one of
+// [confine.Go]. The process inherits what the thread is confined to, and ends with the thread
+// (PR_SET_PDEATHSIG(2const)).
+func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
+	var rules *os.File
+	var key uint64
+	if policy != nil {
+		if s.layers.namespaces && !policy.Namespaces { // else it makes some itself
+			key = newKey()
+		}
+		var err error
+		if rules, err = policy.Thread(s.layers.confined(), key); err != nil {
+			result <- err
+			return
+		}
+	}
+	// What sees /proc, as who makes namespaces does, sees the memory of its equals.
+	started, err := startLimited(cmd, l, p.mark, rules, key, rules != nil && policy.Namespaces)
+	rules.Close() // nil where there is none
+	if started {
+		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
+	}
+	if err != nil {
+		if started {
+			p.Kill()
+			p.end()
+		}
+		result <- err
+		return
+	}
+	result <- nil
+	<-p.gone
+}
 
 // startLimited starts cmd with limits that hold from its first instruction on, with no
 // descriptors but its own, and with rules, if there are any, in force once more (see

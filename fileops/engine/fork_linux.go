@@ -195,8 +195,8 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	defer say.Close()
 	files := append([]*os.File{wait, say}, c.Files...)
-	if s := f.prog.Sandbox; s != nil && s.layers.Landlock > 0 {
-		rules, err := f.prog.policy(c).Ruleset(s.layers)
+	if s := f.prog.Sandbox; s != nil && s.layers.landlock > 0 {
+		rules, err := f.prog.policy(c).Ruleset(s.layers.confined())
 		if err != nil {
 			said.Close()
 			return nil, err

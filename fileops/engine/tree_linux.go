@@ -89,9 +89,10 @@ func (m mark) onlyYounger() bool {
 	return number("/proc/sys/kernel/pid_max", 0) >= 1<<20 && number("/proc/loadavg", 4) >= m.first
 }
 
-// kill ends all processes with the mark. They are stopped first, so that none
-// starts another while it is looked for.
+// kill ends the group of the first process and all processes with the mark. These are stopped
+// first, so that none starts another while it is looked for.
 func (m mark) kill() {
+	syscall.Kill(-m.first, syscall.SIGKILL)
 	stopped := make(map[int]bool)
 	for range 100 {
 		found := false
@@ -193,27 +194,5 @@ func hidden(pids []int, dirs []string, mappings bool) (files, shared int64) {
 	return files, shared
 }
 
-// used returns how many bytes the files below dirs take on disk, and how many files and
-// directories there are, or more than the limits if that is more.
-func used(dirs []string, most int64, mostFiles int) (bytes int64, files int) {
-	for _, dir := range dirs {
-		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil // removed meanwhile
-			}
-			files++
-			if most > 0 {
-				if info, err := d.Info(); err == nil {
-					if st, ok := info.Sys().(*syscall.Stat_t); ok {
-						bytes += st.Blocks * 512
-					}
-				}
-			}
-			if most > 0 && bytes > most || mostFiles > 0 && files > mostFiles {
-				return filepath.SkipAll
-			}
-			return nil
-		})
-	}
-	return bytes, files
-}
+// onDisk returns how many bytes a file takes on disk.
+func onDisk(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/filewright/filewright/internal/worktime"
+)
+
+// Work returns a meter for the process and all that it starts.
+func (p *Process) Work() worktime.Meter {
+	w := &work{members: p.members, own: make(map[int]time.Duration), waited: make(map[string]time.Duration)}
+	return w.usage
+}
+
+// work is what was seen of the processes of a run. Processes and threads that have ended
+// count with what they had when they were last seen.
+type work struct {
+	members func() []int
+	own     map[int]time.Duration    // processor time of each process
+	waited  map[string]time.Duration // time that each thread waited for a processor
+	most    time.Duration            // processor time of all, children that have ended included
+}
+
+func (w *work) usage() worktime.Usage {
+	var all time.Duration
+	for _, pid := range w.members() {
+		own, children := processorTime(pid)
+		w.own[pid] = max(w.own[pid], own)
+		all += own + children
+		threads, _ := filepath.Glob(procPath(pid, "task/*/schedstat"))
+		for _, path := range threads {
+			if d := runDelay(path); d > 0 {
+				w.waited[path] = max(w.waited[path], d)
+			}
+		}
+	}
+	var u worktime.Usage
+	for _, d := range w.own {
+		u.Worked += d
+	}
+	w.most = max(w.most, all, u.Worked)
+	u.Worked = w.most
+	for _, d := range w.waited {
+		u.Waited += d
+	}
+	return u
+}
+
+// processorTime returns how long a process was on processors, and its children that have
+// ended (proc_pid_stat(5)).
+func processorTime(pid int) (own, children time.Duration) {
+	b, err := os.ReadFile(procPath(pid, "stat"))
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if err != nil || len(f) < 15 {
+		return 0, 0
+	}
+	ticks := func(i int) time.Duration {
+		n, _ := strconv.ParseInt(string(f[i]), 10, 64)
+		return time.Duration(n) * (time.Second / 100) // USER_HZ
+	}
+	return ticks(11) + ticks(12), ticks(13) + ticks(14)
+}
+
+// runDelay returns how long a thread waited for a processor while it was ready to run, 0 if
+// the kernel does not count that (Documentation/scheduler/sched-stats.rst).
+func runDelay(path string) time.Duration {
+	b, err := os.ReadFile(path)
+	f := bytes.Fields(b)
+	if err != nil || len(f) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(string(f[1]), 10, 64)
+	return time.Duration(ns)
+}

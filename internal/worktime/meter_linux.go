@@ -1,0 +1,29 @@
+package worktime
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process measures this process, which is expected to compute: all the time in which it does
+// not work it waits.
+func Process() Meter { return computing(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+// Thread measures the thread of the calling goroutine, which must be locked to it, and is
+// expected to compute as well.
+func Thread() Meter {
+	return computing(int32(^unix.Gettid()<<3 | 6)) // clock_getcpuclockid(3), for other threads
+}
+
+func computing(clock int32) Meter {
+	from := time.Now()
+	return func() Usage {
+		elapsed := time.Since(from)
+		var t unix.Timespec
+		if unix.ClockGettime(clock, &t) != nil { // the thread has ended
+			return Usage{Worked: elapsed}
+		}
+		return Usage{Worked: time.Duration(t.Nano()), Waited: elapsed}
+	}
+}
