@@ -3,7 +3,6 @@ package documentops_test
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -27,20 +26,13 @@ import (
 	"github.com/filewright/filewright/fileops/imageops"
 )
 
-// A reducer is the codec that package standard uses too.
-type reducer struct{ *imageops.Engine }
-
-func (r reducer) Reduce(ctx context.Context, data []byte, how documentops.Reduction) ([]byte, error) {
-	return r.Engine.Reduce(ctx, data, imageops.Reduction(how))
-}
-
 func compressor(t testing.TB) fileops.Action {
 	t.Helper()
 	e, err := imageops.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return documentops.Compress(reducer{e}, nil)
+	return documentops.Compress(e, nil)
 }
 
 var levels = []string{"less_compression", "recommended_compression", "extreme_compression"}

@@ -23,25 +23,19 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// A PictureCodec encodes the pictures in a document anew. It is called from
-// several goroutines at once.
+// A PictureCodec encodes the pictures of a document again. Package imageops has
+// one. It is called from several goroutines at once.
 type PictureCodec interface {
 	// Reduce returns a JPEG, PNG or BMP file encoded anew as r says. The
 	// colour profile must stay; all other metadata may be dropped. The
 	// orientation noted in a picture must not be applied. If transparency
 	// would be lost, or nothing useful comes out, Reduce fails, and the
 	// picture stays as it is.
-	Reduce(ctx context.Context, data []byte, r Reduction) ([]byte, error)
-}
-
-// A Reduction says how to encode a picture.
-type Reduction struct {
-	To            format.Format // JPG or PNG
-	Width, Height int           // box to shrink into, in pixels, proportions kept; 0 for no bound
-	Quality       int           // from 1 to 100, of a JPEG or a palette
-	Palette       bool          // of a PNG: at most 256 colours; otherwise nothing is lost but by scaling
+	Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error)
 }
 
 const (
@@ -143,25 +137,28 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 	}
 	w, h := box(c.Width, c.Height, lv, n)
 	scaled := w > 0
-	reduce := func(r Reduction) ([]byte, error) {
+	reduce := func(r raster.Reduction) ([]byte, error) {
 		r.Width, r.Height = w, h
 		return codec.Reduce(ctx, data, r)
 	}
 	limit := worthwhile * float64(e.CompressedSize64)
 	if from == format.JPG {
-		b, err := reduce(Reduction{To: format.JPG, Quality: lv.quality})
+		b, err := reduce(raster.Reduction{To: format.JPG, Quality: lv.quality})
 		if err != nil || float64(len(b)) > limit {
 			return "", nil, err
 		}
-		return "", withOrientation(b, orientation(data)), nil
+		// Some programs follow the orientation in a document and others do not:
+		// it has to stay.
+		info, _ := imagefile.ReadJPEG(data)
+		return "", imagefile.WithOrientation(b, info.Orientation), nil
 	}
 	var best []byte
 	if lv.palette > 0 {
-		best, err = reduce(Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
+		best, err = reduce(raster.Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
 	}
 	if best == nil || len(data) < 1<<20 || float64(len(best)) > limit {
 		// Drawings of few colours may be smaller without loss.
-		if b, err2 := reduce(Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
+		if b, err2 := reduce(raster.Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
 			best, err = b, err2
 		}
 	}
@@ -172,7 +169,7 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 	if rename && len(best) > 8*minPicture {
 		// A photograph is much smaller as JPEG, a drawing is not; one with
 		// transparent parts fails.
-		if j, err := reduce(Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
+		if j, err := reduce(raster.Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
 			best, to = j, format.JPG
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"image"
 	"image/color"
 	"math/bits"
+
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // repackBMP writes a bitmap in the smallest of the forms that everyone reads: 1,
@@ -63,15 +65,14 @@ func repackBMP(data []byte) ([]byte, error) {
 	}
 	row := make([]byte, stride)
 	for y := h - 1; y >= 0; y-- {
-		clear(row)
-		for x := range w {
-			if pal == nil {
+		if pal != nil {
+			clear(row)
+			imagefile.PackRow(row, pal.Pix[y*pal.Stride:][:w], depth)
+		} else {
+			for x := range w {
 				p := img.Pix[y*img.Stride+4*x:]
 				row[3*x], row[3*x+1], row[3*x+2] = p[2], p[1], p[0]
-				continue
 			}
-			at := x * depth
-			row[at/8] |= pal.Pix[y*pal.Stride+x] << (8 - depth - at%8)
 		}
 		out = append(out, row...)
 	}

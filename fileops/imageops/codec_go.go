@@ -21,6 +21,8 @@ import (
 	"golang.org/x/image/webp"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // goCodec is the codec for programs built without cgo. It keeps the colour
@@ -60,10 +62,10 @@ func (goCodec) stat(src source) (header, error) {
 	switch src.format {
 	case format.JPG:
 		c, err = jpeg.DecodeConfig(r)
-		h.profile = jpegProfile(src.data) != nil
+		h.profile = jpegInfo(src.data).Profile != nil
 	case format.PNG:
 		c, err = png.DecodeConfig(r)
-		h.profile = pngProfile(src.data) != nil
+		h.profile = imagefile.PNGProfile(src.data) != nil
 		switch c.ColorModel {
 		case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 			h.bits = 16
@@ -91,17 +93,17 @@ func (goCodec) stat(src source) (header, error) {
 	return h, err
 }
 
-func (c goCodec) decode(src source) (raster, error) {
+func (c goCodec) decode(src source) (decoded, error) {
 	r := bytes.NewReader(src.data)
-	var m raster
+	var m decoded
 	var err error
 	switch src.format {
 	case format.JPG:
 		m.img, err = jpeg.Decode(r)
-		m.profile = jpegProfile(src.data)
+		m.profile = jpegInfo(src.data).Profile
 	case format.PNG:
 		m.img, err = png.Decode(r)
-		m.profile = pngProfile(src.data)
+		m.profile = imagefile.PNGProfile(src.data)
 	case format.GIF:
 		m.img, err = gif.Decode(r)
 	case format.TIFF:
@@ -124,12 +126,12 @@ func (c goCodec) transcode(ctx context.Context, src source, t plan) ([]byte, err
 		return nil, err
 	}
 	if src.format == format.JPG && !t.upside {
-		m.img = upright(m.img, jpegOrientation(src.data))
+		m.img = upright(m.img, jpegInfo(src.data).Orientation)
 	}
 	return c.encode(ctx, m, t)
 }
 
-func (c goCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
+func (c goCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -143,7 +145,7 @@ func (c goCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
 			q = 90
 		}
 		if err = jpeg.Encode(&b, laidOn(m.img, t.backdrop()), &jpeg.Options{Quality: q}); err == nil && rgbProfile(m.profile) {
-			return withJPEGProfile(b.Bytes(), m.profile), nil
+			return imagefile.WithJPEGProfile(b.Bytes(), m.profile), nil
 		}
 	case format.PNG:
 		img := m.img
@@ -159,7 +161,7 @@ func (c goCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
 			enc.CompressionLevel = png.BestCompression
 		}
 		if err = enc.Encode(&b, img); err == nil && rgbProfile(m.profile) {
-			return withPNGProfile(b.Bytes(), m.profile), nil
+			return imagefile.WithPNGProfile(b.Bytes(), m.profile)
 		}
 	case format.GIF:
 		img := quantise(m.img, 256, true)
@@ -181,7 +183,7 @@ func (c goCodec) pixels(ctx context.Context, src source, t plan) (image.Image, e
 		return nil, err
 	}
 	if src.format == format.JPG && !t.upside {
-		m.img = upright(m.img, jpegOrientation(src.data))
+		m.img = upright(m.img, jpegInfo(src.data).Orientation)
 	}
 	img := fitted(m.img, t)
 	if g, ok := img.(*image.Gray); ok {
@@ -261,54 +263,44 @@ func scaled(m image.Image, w, h int) image.Image {
 		return out
 	}
 	if g, ok := m.(*image.Gray); ok {
-		v := average(samples{tight(g.Pix, g.Stride, b.Dx(), b.Dy()), b.Dx(), b.Dy(), 1}, w, h)
-		return &image.Gray{Pix: v.pix, Stride: w, Rect: image.Rect(0, 0, w, h)}
+		if s, err := imagefile.FromImage(g); err == nil {
+			return &image.Gray{Pix: average(s, w, h).Pix, Stride: w, Rect: image.Rect(0, 0, w, h)}
+		}
 	}
 	// Averages are right with premultiplied alpha only.
 	src := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
 	draw.Draw(src, src.Rect, m, b.Min, draw.Src)
-	v := average(samples{src.Pix, b.Dx(), b.Dy(), 4}, w, h)
-	return &image.RGBA{Pix: v.pix, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}
-}
-
-func tight(pix []byte, stride, w, h int) []byte {
-	if stride == w {
-		return pix
-	}
-	out := make([]byte, 0, w*h)
-	for y := range h {
-		out = append(out, pix[y*stride:y*stride+w]...)
-	}
-	return out
+	v := average(raster.Samples{Width: b.Dx(), Height: b.Dy(), Components: 4, Pix: src.Pix}, w, h)
+	return &image.RGBA{Pix: v.Pix, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}
 }
 
 // average scales samples down; each result is the mean of the area it covers.
-func average(m samples, width, height int) samples {
-	c := m.components
-	mid := make([]float32, width*m.height*c) // first the rows, then the columns
+func average(m raster.Samples, width, height int) raster.Samples {
+	c := m.Components
+	mid := make([]float32, width*m.Height*c) // first the rows, then the columns
 	for x := range width {
-		from, to := float64(x)*float64(m.width)/float64(width), float64(x+1)*float64(m.width)/float64(width)
-		for y := range m.height {
+		from, to := float64(x)*float64(m.Width)/float64(width), float64(x+1)*float64(m.Width)/float64(width)
+		for y := range m.Height {
 			for k := range c {
 				var sum, weight float64
-				for i := int(from); i < m.width && float64(i) < to; i++ {
+				for i := int(from); i < m.Width && float64(i) < to; i++ {
 					wt := min(float64(i+1), to) - max(float64(i), from)
-					sum, weight = sum+wt*float64(m.pix[(y*m.width+i)*c+k]), weight+wt
+					sum, weight = sum+wt*float64(m.Pix[(y*m.Width+i)*c+k]), weight+wt
 				}
 				mid[(y*width+x)*c+k] = float32(sum / weight)
 			}
 		}
 	}
-	out := samples{make([]byte, width*height*c), width, height, c}
+	out := raster.Samples{Width: width, Height: height, Components: c, Pix: make([]byte, width*height*c)}
 	for y := range height {
-		from, to := float64(y)*float64(m.height)/float64(height), float64(y+1)*float64(m.height)/float64(height)
+		from, to := float64(y)*float64(m.Height)/float64(height), float64(y+1)*float64(m.Height)/float64(height)
 		for x := range width * c {
 			var sum, weight float64
-			for i := int(from); i < m.height && float64(i) < to; i++ {
+			for i := int(from); i < m.Height && float64(i) < to; i++ {
 				wt := min(float64(i+1), to) - max(float64(i), from)
 				sum, weight = sum+wt*float64(mid[i*width*c+x]), weight+wt
 			}
-			out.pix[y*width*c+x] = byte(sum/weight + 0.5)
+			out.Pix[y*width*c+x] = byte(sum/weight + 0.5)
 		}
 	}
 	return out
@@ -353,64 +345,33 @@ func upright(m image.Image, orientation int) image.Image {
 	return out
 }
 
-func (goCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {
+func (goCodec) jpeg(ctx context.Context, s raster.Samples, quality int) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if width != m.width || height != m.height {
-		m = average(m, width, height)
-	}
-	r := image.Rect(0, 0, m.width, m.height)
-	var img image.Image
-	switch m.components {
-	case 1:
-		img = &image.Gray{Pix: m.pix, Stride: m.width, Rect: r}
-	case 3:
-		rgba := image.NewRGBA(r)
-		for i, j := 0, 0; i < len(m.pix); i, j = i+3, j+4 {
-			rgba.Pix[j], rgba.Pix[j+1], rgba.Pix[j+2], rgba.Pix[j+3] = m.pix[i], m.pix[i+1], m.pix[i+2], 255
-		}
-		img = rgba
-	default:
-		return nil, fmt.Errorf("imageops: JPEG of %d components: %w", m.components, errors.ErrUnsupported)
-	}
-	var b bytes.Buffer
-	err := jpeg.Encode(&b, img, &jpeg.Options{Quality: quality})
-	return b.Bytes(), err
+	return imagefile.EncodeJPEG(s, quality)
 }
 
-func (goCodec) scale(ctx context.Context, m samples, width, height int) (samples, error) {
+func (goCodec) scale(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error) {
 	if ctx.Err() != nil {
-		return samples{}, context.Cause(ctx)
+		return raster.Samples{}, context.Cause(ctx)
 	}
-	return average(m, width, height), nil
+	return average(s, width, height), nil
 }
 
-func (c goCodec) unpack(ctx context.Context, src source, width, height int) (samples, error) {
-	d, err := c.decode(src)
+func (c goCodec) unpack(ctx context.Context, src source, width, height int) (raster.Samples, error) {
+	m, err := c.decode(src)
 	if err != nil {
-		return samples{}, err
+		return raster.Samples{}, err
 	}
-	b := d.img.Bounds()
-	m := samples{width: b.Dx(), height: b.Dy()}
-	switch img := d.img.(type) {
-	case *image.Gray:
-		m.components, m.pix = 1, tight(img.Pix, img.Stride, m.width, m.height)
-	case *image.CMYK:
-		// Go has turned the stored values into ink.
-		m.components, m.pix = 4, inverted(tight(img.Pix, img.Stride, 4*m.width, m.height))
-	default:
-		rgba := image.NewRGBA(image.Rect(0, 0, m.width, m.height))
-		draw.Draw(rgba, rgba.Rect, img, b.Min, draw.Src)
-		m.components, m.pix = 3, make([]byte, 0, 3*m.width*m.height)
-		for i := 0; i < len(rgba.Pix); i += 4 {
-			m.pix = append(m.pix, rgba.Pix[i:i+3]...)
-		}
+	s, err := imagefile.FromImage(m.img)
+	if err != nil {
+		return raster.Samples{}, err
 	}
-	if width != m.width || height != m.height {
-		return c.scale(ctx, m, width, height)
+	if width != s.Width || height != s.Height {
+		return c.scale(ctx, s, width, height)
 	}
-	return m, ctx.Err()
+	return s, ctx.Err()
 }
 
 var _ codec = goCodec{}

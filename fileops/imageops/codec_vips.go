@@ -20,6 +20,8 @@ import (
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // vipsCodec is the codec of libvips.
@@ -413,7 +415,7 @@ func resolutionOf(src source, p *picture) resolution {
 	r := resolution{p.ResX(), p.ResY()}
 	pHYs := src.format != format.PNG
 	if !pHYs {
-		for typ := range pngChunks(src.data) {
+		for typ := range imagefile.PNGChunks(src.data) {
 			pHYs = pHYs || typ == "pHYs"
 		}
 	}
@@ -477,7 +479,7 @@ func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, erro
 	case t.to == format.JPG:
 		b = withDensity(b, p.ResX()*25.4, p.ResY()*25.4)
 	case t.to == format.PNG && p.resolution == (resolution{}):
-		b = withoutChunk(b, "pHYs")
+		b = imagefile.WithoutChunk(b, "pHYs")
 	}
 	return b, nil
 }
@@ -595,7 +597,7 @@ func bitdepth(colours int) int {
 	return 8
 }
 
-func (c *vipsCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error) {
+func (c *vipsCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, error) {
 	p, err := fromImage(m)
 	if err != nil {
 		return nil, cause(err)
@@ -611,29 +613,17 @@ func (c *vipsCodec) encode(ctx context.Context, m raster, t plan) ([]byte, error
 }
 
 // fromImage gives libvips a picture of Go's.
-func fromImage(m raster) (*picture, error) {
+func fromImage(m decoded) (*picture, error) {
 	b := m.img.Bounds()
 	if b.Empty() {
 		return nil, errors.New("the picture is empty")
 	}
-	s := samples{width: b.Dx(), height: b.Dy()}
-	var err error
 	var p *picture
-	switch img := m.img.(type) {
-	case *image.Gray:
-		s.components, s.pix = 1, packed(img.Pix, img.Stride, b.Dx(), b.Dy())
-	case *image.CMYK:
-		s.components, s.pix = 4, packed(img.Pix, img.Stride, 4*b.Dx(), b.Dy())
-	case *image.RGBA:
-		if img.Opaque() {
-			s.components, s.pix = 3, dropAlpha(img.Pix, img.Stride, b.Dx(), b.Dy())
+	s, err := imagefile.FromImage(m.img)
+	if err == nil {
+		if s.Components == 4 {
+			s.Pix = imagefile.Inverted(s.Pix) // libvips wants ink
 		}
-	case *image.NRGBA:
-		if img.Opaque() {
-			s.components, s.pix = 3, dropAlpha(img.Pix, img.Stride, b.Dx(), b.Dy())
-		}
-	}
-	if s.components > 0 {
 		p, err = fromSamples(s)
 	} else {
 		n, ok := m.img.(*image.NRGBA)
@@ -651,30 +641,6 @@ func fromImage(m raster) (*picture, error) {
 		p.resolution = m.resolution
 	}
 	return p, err
-}
-
-func packed(pix []byte, stride, row, rows int) []byte {
-	if stride == row {
-		return pix[:row*rows]
-	}
-	out := make([]byte, 0, row*rows)
-	for y := range rows {
-		out = append(out, pix[y*stride:y*stride+row]...)
-	}
-	return out
-}
-
-func dropAlpha(pix []byte, stride, w, h int) []byte {
-	out := make([]byte, 3*w*h)
-	i := 0
-	for y := range h {
-		row := pix[y*stride:][:4*w]
-		for x := 0; x < len(row); x += 4 {
-			out[i], out[i+1], out[i+2] = row[x], row[x+1], row[x+2]
-			i += 3
-		}
-	}
-	return out
 }
 
 func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image, error) {
@@ -743,39 +709,34 @@ func (c *vipsCodec) luma(ctx context.Context, src source, pages int, backdrop ui
 	return &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}, nil
 }
 
-func (c *vipsCodec) jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error) {
-	if m.components == 4 {
-		m.pix = inverted(m.pix) // libvips inverts what it writes
+func (c *vipsCodec) jpeg(ctx context.Context, s raster.Samples, quality int) ([]byte, error) {
+	if s.Components == 4 {
+		s.Pix = imagefile.Inverted(s.Pix) // libvips inverts what it writes
 	}
-	p, err := fromSamples(m)
+	p, err := fromSamples(s)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	if width != m.width || height != m.height {
-		if err := p.resize(width, height); err != nil {
-			return nil, err
-		}
-	}
 	return p.save(ctx, "jpegsave_buffer", fmt.Sprintf("Q=%d,interlace=true,optimize-coding=true,strip=true", quality))
 }
 
-func (c *vipsCodec) scale(ctx context.Context, m samples, width, height int) (samples, error) {
+func (c *vipsCodec) scale(ctx context.Context, m raster.Samples, width, height int) (raster.Samples, error) {
 	p, err := fromSamples(m)
 	if err != nil {
-		return samples{}, err
+		return raster.Samples{}, err
 	}
 	defer p.close()
 	if err := p.resize(width, height); err != nil {
-		return samples{}, err
+		return raster.Samples{}, err
 	}
 	return unpacked(ctx, p)
 }
 
-func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (samples, error) {
+func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (raster.Samples, error) {
 	h, err := c.stat(src)
 	if err != nil {
-		return samples{}, err
+		return raster.Samples{}, err
 	}
 	opts := "fail-on=truncated,access=sequential"
 	if src.format == format.JPG {
@@ -789,31 +750,31 @@ func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (
 	}
 	p, err := load(loaders[src.format], src.data, opts)
 	if err != nil {
-		return samples{}, err
+		return raster.Samples{}, err
 	}
 	defer p.close()
 	if width != p.Width() || height != p.Height() {
 		if err := p.resize(width, height); err != nil {
-			return samples{}, err
+			return raster.Samples{}, err
 		}
 	}
 	m, err := unpacked(ctx, p)
-	if err == nil && m.components == 4 && readJPEG(src.data).adobe {
-		m.pix = inverted(m.pix) // libvips has turned it into ink
+	if err == nil && m.Components == 4 && jpegInfo(src.data).Adobe {
+		m.Pix = imagefile.Inverted(m.Pix) // libvips has turned it into ink
 	}
 	return m, err
 }
 
-func unpacked(ctx context.Context, p *picture) (samples, error) {
+func unpacked(ctx context.Context, p *picture) (raster.Samples, error) {
 	if p.BandFormat() != vips.BandFormatUchar {
-		return samples{}, fmt.Errorf("more than 8 bits: %w", errors.ErrUnsupported)
+		return raster.Samples{}, fmt.Errorf("more than 8 bits: %w", errors.ErrUnsupported)
 	}
-	s := samples{width: p.Width(), height: p.Height(), components: p.Bands()}
-	if s.components != 1 && s.components != 3 && s.components != 4 {
-		return samples{}, fmt.Errorf("%d components: %w", s.components, errors.ErrUnsupported)
+	s := raster.Samples{Width: p.Width(), Height: p.Height(), Components: p.Bands()}
+	if s.Components != 1 && s.Components != 3 && s.Components != 4 {
+		return raster.Samples{}, fmt.Errorf("%d components: %w", s.Components, errors.ErrUnsupported)
 	}
 	var err error
-	s.pix, err = p.bytes(ctx)
+	s.Pix, err = p.bytes(ctx)
 	return s, err
 }
 

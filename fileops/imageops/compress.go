@@ -2,13 +2,13 @@ package imageops
 
 import (
 	"context"
-	"encoding/binary"
 	"image"
 	"math"
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // Compress returns the action "compress" for pictures. The result has the format,
@@ -105,8 +105,8 @@ type compression struct {
 	bound  float64 // least structural similarity
 	limit  float64 // bytes that a result must stay below
 
-	before *sight // what the input looks like; nil until it is needed
-	best   []byte // the smallest result so far that meets the bound
+	before *appearance // of the input; nil until it is needed
+	best   []byte      // the smallest result so far that meets the bound
 }
 
 // tries is how often a picture of header h is encoded with one plan at most.
@@ -124,7 +124,7 @@ func (c *compression) try(ctx context.Context, p plan) error {
 	if c.src.format == format.JPG {
 		// The quality of the input loses next to nothing, for its steps are
 		// the same; more would only add bytes.
-		if known := readJPEG(c.src.data).quality; known > 0 {
+		if known := jpegInfo(c.src.data).Quality; known > 0 {
 			search.highest = max(known, p.quality)
 		}
 	}
@@ -243,21 +243,20 @@ func (e *Engine) keep(ctx context.Context, job *fileops.Job, src source) error {
 	return job.Keep(job.Input())
 }
 
-// irreplaceable tells why a picture cannot be compressed without losing more
+// irreplaceable returns why a picture cannot be compressed without losing more
 // than detail, "" if it can.
 func irreplaceable(src source, h header) string {
 	switch src.format {
 	case format.PNG:
 		// The control chunk of an animation comes before the first pixels
 		// (PNG, third edition, 5.6).
-		for typ, at := range pngChunks(src.data) {
-			switch typ {
+		for kind := range imagefile.PNGChunks(src.data) {
+			switch kind {
 			case "acTL":
 				return "it is animated"
 			case "IDAT":
 				return ""
 			}
-			_ = at
 		}
 	case format.AVIF, format.HEIC:
 		if len(src.data) >= 12 {
@@ -307,17 +306,4 @@ func (e *Engine) preview(ctx context.Context, src source) (image.Image, error) {
 		return m.img, err
 	}
 	return e.codec.pixels(ctx, src, plan{width: 192, height: 192})
-}
-
-// pngChunks yields type and offset of the chunks of a PNG.
-func pngChunks(b []byte) func(yield func(string, int) bool) {
-	return func(yield func(string, int) bool) {
-		for i := 8; i+12 <= len(b); {
-			n := int64(binary.BigEndian.Uint32(b[i:]))
-			if n > int64(len(b)-i-12) || !yield(string(b[i+4:i+8]), i) {
-				return
-			}
-			i += 12 + int(n)
-		}
-	}
 }

@@ -252,23 +252,23 @@ func statBMP(src source) (header, error) {
 	return header{width: h.width, height: h.height, pages: 1, bits: 8}, err
 }
 
-func decodeBMP(data []byte) (raster, error) {
+func decodeBMP(data []byte) (decoded, error) {
 	if len(data) < 26 {
-		return raster{}, errDIB
+		return decoded{}, errDIB
 	}
 	h, err := parseDIB(data[14:])
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
 	at := int64(binary.LittleEndian.Uint32(data[10:]))
 	if at < 14 || at > int64(len(data)) {
-		return raster{}, errDIB
+		return decoded{}, errDIB
 	}
 	m, err := decodeDIB(h, data[14:], data[at:], false)
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
-	out := raster{img: m}
+	out := decoded{img: m}
 	if len(data) >= bmpDensity+8 && binary.LittleEndian.Uint32(data[14:]) >= 40 {
 		perMetre := func(i int) float64 { return float64(max(0, int32(binary.LittleEndian.Uint32(data[i:])))) }
 		if x, y := perMetre(bmpDensity), perMetre(bmpDensity+4); x > 0 && y > 0 {
@@ -359,26 +359,26 @@ func statICO(src source) (header, error) {
 	return header{width: e.w, height: e.h, pages: 1, bits: 8, alpha: true}, err
 }
 
-func decodeICO(data []byte) (raster, error) {
+func decodeICO(data []byte) (decoded, error) {
 	e, err := parseICO(data)
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
 	if e.png {
 		m, err := png.Decode(bytes.NewReader(e.data))
-		return raster{img: m}, err
+		return decoded{img: m}, err
 	}
 	start := e.dib.size
 	if e.dib.bits <= 8 {
 		start += e.dib.colours * e.dib.entry
 	}
 	if start > len(e.data) {
-		return raster{}, errDIB
+		return decoded{}, errDIB
 	}
 	pix := e.data[start:]
 	m, err := decodeDIB(e.dib, e.data, pix, true)
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
 	mask := pix[min(len(pix), e.dib.stride()*e.dib.height):]
 	stride := (e.w + 31) / 32 * 4
@@ -392,7 +392,7 @@ func decodeICO(data []byte) (raster, error) {
 			}
 		}
 	}
-	return raster{img: m}, nil
+	return decoded{img: m}, nil
 }
 
 // iconSizes are the widths that Windows and browsers look for.
@@ -458,7 +458,7 @@ func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 
 // ownDecoder returns the decoder in Go for formats that the codec is not asked
 // for, or nil.
-func ownDecoder(f format.Format) func([]byte) (raster, error) {
+func ownDecoder(f format.Format) func([]byte) (decoded, error) {
 	switch f {
 	case format.BMP:
 		return decodeBMP

@@ -12,6 +12,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // Options configure an [Engine]. The zero value is ready to use.
@@ -129,7 +130,7 @@ func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, 
 	if img.Rect.Empty() {
 		return errors.New("imageops: empty picture")
 	}
-	b, err := e.encode(ctx, raster{img: img}, plan{to: to, quality: quality, dpi: dpi, meta: keepProfile})
+	b, err := e.encode(ctx, decoded{img: img}, plan{to: to, quality: quality, dpi: dpi, meta: keepProfile})
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ type codec interface {
 	transcode(ctx context.Context, src source, p plan) ([]byte, error)
 
 	// encode encodes a picture in memory.
-	encode(ctx context.Context, m raster, p plan) ([]byte, error)
+	encode(ctx context.Context, m decoded, p plan) ([]byte, error)
 
 	// pixels decodes one page: to *image.Gray, *image.NRGBA, or
 	// *image.RGBA if opaque. Of the plan it follows what comes before
@@ -168,14 +169,14 @@ type codec interface {
 	luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error)
 
 	// jpeg makes a JPEG of samples; see [Engine.EncodeJPEG].
-	jpeg(ctx context.Context, m samples, width, height, quality int) ([]byte, error)
+	jpeg(ctx context.Context, s raster.Samples, quality int) ([]byte, error)
 
 	// scale returns samples at another size.
-	scale(ctx context.Context, m samples, width, height int) (samples, error)
+	scale(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error)
 
 	// unpack decodes a JPEG or JPEG 2000 stream without touching its
 	// colours.
-	unpack(ctx context.Context, src source, width, height int) (samples, error)
+	unpack(ctx context.Context, src source, width, height int) (raster.Samples, error)
 }
 
 // A source is an encoded file whose format was told by its content.
@@ -197,8 +198,8 @@ type header struct {
 
 func (h header) pixels() int64 { return int64(h.width) * int64(h.height) }
 
-// A raster is a decoded picture.
-type raster struct {
+// A decoded is a picture in memory.
+type decoded struct {
 	img     image.Image
 	profile []byte // ICC profile, or nil
 
@@ -291,7 +292,7 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 }
 
 // encode is codec.encode for every format of this package.
-func (e *Engine) encode(ctx context.Context, m raster, p plan) ([]byte, error) {
+func (e *Engine) encode(ctx context.Context, m decoded, p plan) ([]byte, error) {
 	switch p.to {
 	case format.BMP, format.ICO:
 		b, err := e.codec.encode(ctx, m, plan{to: format.PNG, meta: p.meta})

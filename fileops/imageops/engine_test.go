@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // The tests of this file hold for both codecs.
@@ -656,57 +657,77 @@ func TestEncode(t *testing.T) {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	e, m := engine(t), fileopstest.Picture(120, 90)
-	var rgb, gray []byte
+	rgb, gray := raster.Samples{Width: 120, Height: 90, Components: 3}, raster.Samples{Width: 120, Height: 90, Components: 1}
 	for i := 0; i < len(m.Pix); i += 4 {
-		rgb = append(rgb, m.Pix[i:i+3]...)
-		gray = append(gray, m.Pix[i])
+		rgb.Pix = append(rgb.Pix, m.Pix[i:i+3]...)
+		gray.Pix = append(gray.Pix, m.Pix[i])
 	}
-	b, err := e.EncodeJPEG(t.Context(), rgb, 120, 90, 3, 0, 0, 90)
+	b, err := e.EncodeJPEG(t.Context(), rgb, 90)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := difference(m, decoded(t, fileops.Bytes("x.jpg", b))); d > 6 {
 		t.Errorf("RGB differs by %.1f", d)
 	}
-	half, err := e.EncodeJPEG(t.Context(), gray, 120, 90, 1, 60, 45, 90)
+	halfGray, err := e.ScalePixels(t.Context(), gray, 60, 45)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, err := e.EncodeJPEG(t.Context(), halfGray, 90)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c, err := jpeg.DecodeConfig(bytes.NewReader(half)); err != nil || c.Width != 60 || c.Height != 45 || c.ColorModel != color.GrayModel {
 		t.Errorf("got %v, %v", c, err)
 	}
-	pix, w, h, n, err := e.DecodePixels(t.Context(), b, 40, 0)
-	if err != nil || w != 40 || h != 90 || n != 3 || len(pix) != 40*90*3 {
-		t.Errorf("got %d × %d × %d, %d bytes, %v", w, h, n, len(pix), err)
+	got, err := e.DecodePixels(t.Context(), b, 40, 0)
+	if err != nil || got.Width != 40 || got.Height != 90 || got.Components != 3 || len(got.Pix) != 40*90*3 {
+		t.Errorf("got %d × %d × %d, %d bytes, %v", got.Width, got.Height, got.Components, len(got.Pix), err)
 	}
-	small, err := e.ScalePixels(t.Context(), rgb, 120, 90, 3, 12, 9)
-	if err != nil || len(small) != 12*9*3 {
-		t.Errorf("%d bytes, %v", len(small), err)
+	small, err := e.ScalePixels(t.Context(), rgb, 12, 9)
+	if err != nil || small.Width != 12 || small.Height != 9 || len(small.Pix) != 12*9*3 {
+		t.Errorf("%d bytes, %v", len(small.Pix), err)
 	}
-	same, err := e.ScalePixels(t.Context(), rgb, 120, 90, 3, 0, 500)
-	if err != nil || &same[0] != &rgb[0] {
+	same, err := e.ScalePixels(t.Context(), rgb, 0, 500)
+	if err != nil || &same.Pix[0] != &rgb.Pix[0] {
 		t.Error("pixels were scaled although they fit")
 	}
-	again, err := e.RecodeJPEG(t.Context(), b, 60, 45, 50)
+	recode := func(data []byte) ([]byte, error) {
+		s, err := e.DecodePixels(t.Context(), data, 60, 45)
+		if err != nil {
+			return nil, err
+		}
+		return e.EncodeJPEG(t.Context(), s, 50)
+	}
+	again, err := recode(b)
 	if err != nil || len(again) >= len(b) {
 		t.Errorf("%d bytes of %d, %v", len(again), len(b), err)
 	}
 	// CMYK: what djpeg calls the stored values, as a PDF reader uses them.
 	cmyk := made(t, "cmyk.jpg", "vips", "icc_transform", save(t, fileops.Bytes("in.png", encodePNG(t, image.NewRGBA(image.Rect(0, 0, 32, 32))))), "OUT[Q=100]", "cmyk", "--input-profile", "srgb")
-	stored, _, _, n, err := e.DecodePixels(t.Context(), content(t, cmyk), 0, 0)
-	if err != nil || n != 4 {
-		t.Fatalf("%d components, %v", n, err)
+	stored, err := e.DecodePixels(t.Context(), content(t, cmyk), 0, 0)
+	if err != nil || stored.Components != 4 {
+		t.Fatalf("%d components, %v", stored.Components, err)
 	}
 	// Black has much ink, which Adobe stores as small numbers.
-	if stored[3] > 100 {
-		t.Errorf("black is stored as %v", stored[:4])
+	if stored.Pix[3] > 100 {
+		t.Errorf("black is stored as %v", stored.Pix[:4])
 	}
 	for name, bad := range map[string]func() error{
-		"length":     func() error { _, err := e.EncodeJPEG(t.Context(), rgb[1:], 120, 90, 3, 0, 0, 90); return err },
-		"components": func() error { _, err := e.ScalePixels(t.Context(), rgb, 180, 90, 2, 10, 10); return err },
-		"size":       func() error { _, err := e.EncodeJPEG(t.Context(), nil, 0, 90, 3, 0, 0, 90); return err },
-		"format":     func() error { _, err := e.RecodeJPEG(t.Context(), encodePNG(t, m), 0, 0, 50); return err },
-		"damage":     func() error { _, err := e.RecodeJPEG(t.Context(), b[:len(b)/2], 0, 0, 50); return err },
+		"length": func() error {
+			_, err := e.EncodeJPEG(t.Context(), raster.Samples{Width: 120, Height: 90, Components: 3, Pix: rgb.Pix[1:]}, 90)
+			return err
+		},
+		"components": func() error {
+			_, err := e.ScalePixels(t.Context(), raster.Samples{Width: 180, Height: 90, Components: 2, Pix: rgb.Pix}, 10, 10)
+			return err
+		},
+		"size": func() error {
+			_, err := e.EncodeJPEG(t.Context(), raster.Samples{Height: 90, Components: 3}, 90)
+			return err
+		},
+		"format": func() error { _, err := recode(encodePNG(t, m)); return err },
+		"damage": func() error { _, err := recode(b[:len(b)/2]); return err },
 	} {
 		if bad() == nil {
 			t.Errorf("%s: no error", name)

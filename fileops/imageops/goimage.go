@@ -3,14 +3,9 @@
 package imageops
 
 import (
-	"bytes"
-	"compress/zlib"
-	"encoding/binary"
-	"hash/crc32"
 	"image"
 	"image/color"
 	"image/draw"
-	"io"
 	"slices"
 )
 
@@ -127,127 +122,5 @@ func quantise(m image.Image, colours int, dither bool) *image.Paletted {
 	return out
 }
 
-// jpegOrientation returns the orientation noted in the EXIF data of a JPEG, 1 if
-// there is none (Exif 2.32, 4.5.2 and 4.6.2).
-func jpegOrientation(b []byte) int {
-	for seg := range jpegSegments(b, 0xe1) {
-		if len(seg) < 14 || string(seg[:6]) != "Exif\x00\x00" {
-			continue
-		}
-		t := seg[6:]
-		var order binary.ByteOrder = binary.LittleEndian
-		if t[0] == 'M' {
-			order = binary.BigEndian
-		}
-		at := int64(order.Uint32(t[4:]))
-		if at+2 > int64(len(t)) {
-			return 1
-		}
-		for i := range int64(order.Uint16(t[at:])) {
-			e := at + 2 + 12*i
-			if e+12 > int64(len(t)) {
-				break
-			}
-			if order.Uint16(t[e:]) == 274 {
-				return int(order.Uint16(t[e+8:]))
-			}
-		}
-	}
-	return 1
-}
-
-// jpegSegments yields the content of the marker segments of one kind that come
-// before the first scan.
-func jpegSegments(b []byte, kind byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for i := 2; i+4 <= len(b) && b[i] == 0xff; {
-			n := int(b[i+2])<<8 | int(b[i+3])
-			if b[i+1] == 0xda || n < 2 || i+2+n > len(b) {
-				return
-			}
-			if b[i+1] == kind && !yield(b[i+4:i+2+n]) {
-				return
-			}
-			i += 2 + n
-		}
-	}
-}
-
-const iccMark = "ICC_PROFILE\x00"
-
-// jpegProfile joins the colour profile of a JPEG (ICC.1:2022, B.4).
-func jpegProfile(b []byte) []byte {
-	var parts [256][]byte
-	for seg := range jpegSegments(b, 0xe2) {
-		if len(seg) > 14 && string(seg[:12]) == iccMark {
-			parts[seg[12]] = seg[14:]
-		}
-	}
-	return bytes.Join(parts[:], nil)
-}
-
-func withJPEGProfile(b, profile []byte) []byte {
-	const size = 65535 - 2 - 14
-	chunks := slices.Collect(slices.Chunk(profile, size))
-	if len(chunks) > 255 {
-		return b
-	}
-	out := slices.Clone(b[:2])
-	for i, c := range chunks {
-		n := 2 + 14 + len(c)
-		out = append(out, 0xff, 0xe2, byte(n>>8), byte(n))
-		out = append(append(out, iccMark...), byte(i+1), byte(len(chunks)))
-		out = append(out, c...)
-	}
-	return append(out, b[2:]...)
-}
-
-// maxProfile bounds a colour profile that is stored compressed.
-const maxProfile = 16 << 20
-
-func pngProfile(b []byte) []byte {
-	for typ, i := range pngChunks(b) {
-		if typ == "IDAT" {
-			return nil
-		}
-		if typ != "iCCP" {
-			continue
-		}
-		c := b[i+8 : i+8+int(binary.BigEndian.Uint32(b[i:]))]
-		_, c, ok := bytes.Cut(c, []byte{0}) // after its name
-		if !ok || len(c) < 2 || c[0] != 0 {
-			return nil
-		}
-		z, err := zlib.NewReader(bytes.NewReader(c[1:]))
-		if err != nil {
-			return nil
-		}
-		p, err := io.ReadAll(io.LimitReader(z, maxProfile))
-		if err != nil {
-			return nil
-		}
-		return p
-	}
-	return nil
-}
-
-func withPNGProfile(b, profile []byte) []byte {
-	chunk := bytes.NewBufferString("iCCPicc\x00\x00")
-	z := zlib.NewWriter(chunk)
-	if _, err := z.Write(profile); err != nil {
-		return b
-	}
-	if z.Close() != nil {
-		return b
-	}
-	const start = 8 + 12 + 13
-	be := binary.BigEndian
-	out := slices.Clone(b[:start])
-	out = be.AppendUint32(out, uint32(chunk.Len()-4))
-	out = append(out, chunk.Bytes()...)
-	out = be.AppendUint32(out, crc32.ChecksumIEEE(chunk.Bytes()))
-	return append(out, b[start:]...)
-}
-
-// rgbProfile tells whether a profile is one for RGB (ICC.1:2022, 7.2.6).
+// rgbProfile reports whether a profile is one for RGB (ICC.1:2022, 7.2.6).
 func rgbProfile(p []byte) bool { return len(p) >= 128 && string(p[16:20]) == "RGB " }

@@ -49,13 +49,13 @@ func plansFor(src source, h header, i int) []plan {
 	p := plan{to: src.format, meta: keepProfile, small: true}
 	switch src.format {
 	case format.JPG:
-		info := readJPEG(src.data)
+		info := jpegInfo(src.data)
 		p.quality = at(85, 75, 50)
-		if info.quality > 0 {
-			p.quality = min(p.quality, info.quality) // more would only add bytes
+		if info.Quality > 0 {
+			p.quality = min(p.quality, info.Quality) // more would only add bytes
 		}
 		p.subsample = "on"
-		if info.fullColour && i == 0 {
+		if info.FullColour && i == 0 {
 			p.subsample = "off"
 		}
 	case format.PNG:

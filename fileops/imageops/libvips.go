@@ -211,6 +211,7 @@ import (
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // This file holds everything that libvips keeps once per process, and what
@@ -354,8 +355,8 @@ func load(operation string, data []byte, options string) (*picture, error) {
 
 // fromSamples makes a picture of 8-bit interleaved samples, which are copied:
 // 1 component is gray, 3 are RGB, 4 are CMYK.
-func fromSamples(m samples) (*picture, error) {
-	im := C.fw_samples(unsafe.Pointer(&m.pix[0]), C.size_t(len(m.pix)), C.int(m.width), C.int(m.height), C.int(m.components))
+func fromSamples(m raster.Samples) (*picture, error) {
+	im := C.fw_samples(unsafe.Pointer(&m.Pix[0]), C.size_t(len(m.Pix)), C.int(m.Width), C.int(m.Height), C.int(m.Components))
 	if im == nil {
 		return nil, vipsError()
 	}

@@ -3,11 +3,11 @@ package imageops
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"image"
 	"image/color"
 	"image/png"
-	"slices"
+
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // paletted encodes a PNG of at most 256 different colours with exactly these;
@@ -30,14 +30,14 @@ func (e *Engine) paletted(ctx context.Context, src source, p plan) ([]byte, erro
 	if err := enc.Encode(&b, pal); err != nil {
 		return nil, err
 	}
-	return copyColourChunks(b.Bytes(), src.data), nil
+	return imagefile.CopyColourChunks(b.Bytes(), src.data), nil
 }
 
 // exactPalette returns m with a palette, nil if it has more than 256 colours.
 func exactPalette(m image.Image) *image.Paletted {
 	b := m.Bounds()
 	out := image.NewPaletted(image.Rect(0, 0, b.Dx(), b.Dy()), nil)
-	index := make(map[uint32]byte)
+	var palette imagefile.Palette
 	for y := range b.Dy() {
 		for x := range b.Dx() {
 			var c color.NRGBA
@@ -54,14 +54,12 @@ func exactPalette(m image.Image) *image.Paletted {
 			default:
 				return nil
 			}
-			key := uint32(c.R)<<24 | uint32(c.G)<<16 | uint32(c.B)<<8 | uint32(c.A)
-			i, ok := index[key]
+			known := len(palette.Colours)
+			i, ok := palette.Add(uint32(c.R)<<24 | uint32(c.G)<<16 | uint32(c.B)<<8 | uint32(c.A))
 			if !ok {
-				if len(index) == 256 {
-					return nil
-				}
-				i = byte(len(index))
-				index[key] = i
+				return nil
+			}
+			if len(palette.Colours) > known {
 				out.Palette = append(out.Palette, c)
 			}
 			out.Pix[y*out.Stride+x] = i
@@ -70,23 +68,8 @@ func exactPalette(m image.Image) *image.Paletted {
 	return out
 }
 
-// colourChunks say what the samples of a PNG mean (PNG, third edition, 11.3.2)
-// and how large a pixel is.
-var colourChunks = []string{"iCCP", "sRGB", "gAMA", "cHRM", "cICP", "pHYs"}
-
-// copyColourChunks inserts the colour chunks of the PNG from into dst, after
-// its header.
-func copyColourChunks(dst, from []byte) []byte {
-	const start = 8 + 12 + 13 // signature and IHDR
-	out := slices.Clone(dst[:start])
-	for typ, i := range pngChunks(from) {
-		if typ == "IDAT" || typ == "PLTE" {
-			break
-		}
-		if slices.Contains(colourChunks, typ) {
-			n := int(binary.BigEndian.Uint32(from[i:]))
-			out = append(out, from[i:i+12+n]...)
-		}
-	}
-	return append(out, dst[start:]...)
+// jpegInfo returns what the headers of a JPEG file say, as far as they can be read.
+func jpegInfo(b []byte) imagefile.JPEG {
+	info, _ := imagefile.ReadJPEG(b)
+	return info
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // maxPlainPNG is how many pixels are held in memory to write them as a PNG.
 // libvips, which is slower, needs only some rows.
 const maxPlainPNG = 24_000_000
 
-// plainPNG tells whether encodePNG can write what a plan asks for.
+// plainPNG reports whether imagefile.EncodePNG can write p as a plan says.
 func plainPNG(p *picture, t plan) bool {
 	return t.to == format.PNG && !t.small && t.colours == 0 && !(t.bilevel && p.Bands() == 1) &&
 		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK &&
@@ -46,15 +48,15 @@ func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 		return nil, err
 	}
 	if p.resolution == (resolution{}) {
-		metadata = withoutChunk(metadata, "pHYs")
+		metadata = imagefile.WithoutChunk(metadata, "pHYs")
 	}
-	before, after := splitChunks(metadata)
+	before, after := imagefile.SplitMetadata(metadata)
 	var out []byte
-	m := samples{width: p.Width(), height: p.Height(), components: p.Bands()}
+	m := raster.Samples{Width: p.Width(), Height: p.Height(), Components: p.Bands()}
 	err = p.look(ctx, func(pix []byte) error {
-		m.pix = pix
+		m.Pix = pix
 		var err error
-		out, err = encodePNG(ctx, m, before, after)
+		out, err = imagefile.EncodePNG(ctx, m, before, after)
 		return err
 	})
 	return out, err

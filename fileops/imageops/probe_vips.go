@@ -30,7 +30,7 @@ func probeVips() vipsCodec {
 		if !hasOperation(op) {
 			continue
 		}
-		b, err := c.encode(ctx, raster{img: m}, plan{to: f})
+		b, err := c.encode(ctx, decoded{img: m}, plan{to: f})
 		if err != nil || format.Sniff(bytes.NewReader(b), int64(len(b))) != f {
 			continue
 		}

@@ -118,17 +118,17 @@ func statPSD(src source) (header, error) {
 	return header{width: p.width, height: p.height, pages: 1, bits: p.depth, profile: p.profile != nil}, err
 }
 
-func decodePSD(data []byte) (raster, error) {
+func decodePSD(data []byte) (decoded, error) {
 	p, err := parsePSD(data)
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
 	need := map[int]int{psdBitmap: 1, psdGray: 1, psdIndexed: 1, psdRGB: 3, psdCMYK: 4, psdDuotone: 1}[p.mode]
 	if need == 0 || p.depth != 8 && p.depth != 16 && !(p.depth == 1 && p.mode == psdBitmap) {
-		return raster{}, fmt.Errorf("photoshop mode %d of %d bits: %w", p.mode, p.depth, errors.ErrUnsupported)
+		return decoded{}, fmt.Errorf("photoshop mode %d of %d bits: %w", p.mode, p.depth, errors.ErrUnsupported)
 	}
 	if p.channels < need || p.mode == psdIndexed && len(p.palette) < 768 {
-		return raster{}, errPSD
+		return decoded{}, errPSD
 	}
 	planes := need
 	if p.merged && p.channels > need && (p.mode == psdRGB || p.mode == psdGray) {
@@ -136,7 +136,7 @@ func decodePSD(data []byte) (raster, error) {
 	}
 	ch, err := p.planes(planes)
 	if err != nil {
-		return raster{}, err
+		return decoded{}, err
 	}
 	r, n := image.Rect(0, 0, p.width, p.height), p.width*p.height
 	switch {
@@ -147,15 +147,15 @@ func decodePSD(data []byte) (raster, error) {
 				m.Pix[4*i+c] = 255 - ch[c][i] // stored as light, not as ink
 			}
 		}
-		return raster{img: m, profile: p.profile}, nil
+		return decoded{img: m, profile: p.profile}, nil
 	case p.mode == psdIndexed:
 		m := image.NewNRGBA(r)
 		for i, v := range ch[0] {
 			m.Pix[4*i], m.Pix[4*i+1], m.Pix[4*i+2], m.Pix[4*i+3] = p.palette[v], p.palette[256+int(v)], p.palette[512+int(v)], 255
 		}
-		return raster{img: m, profile: p.profile}, nil
+		return decoded{img: m, profile: p.profile}, nil
 	case planes == 1:
-		return raster{img: &image.Gray{Pix: ch[0], Stride: p.width, Rect: r}, profile: p.profile}, nil
+		return decoded{img: &image.Gray{Pix: ch[0], Stride: p.width, Rect: r}, profile: p.profile}, nil
 	}
 	m := image.NewNRGBA(r)
 	profile := p.profile
@@ -173,7 +173,7 @@ func decodePSD(data []byte) (raster, error) {
 			unblend(o)
 		}
 	}
-	return raster{img: m, profile: profile}, nil
+	return decoded{img: m, profile: profile}, nil
 }
 
 // unblend takes away the white that Photoshop mixes into the colours of the

@@ -8,15 +8,9 @@ import (
 	"image"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
-
-// A Reduction says how [Engine.Reduce] encodes a picture anew.
-type Reduction struct {
-	To            format.Format // JPG or PNG
-	Width, Height int           // box to shrink into, in pixels, proportions kept; 0 for no bound
-	Quality       int           // from 1 to 100, of a JPEG or a palette
-	Palette       bool          // of a PNG: at most 256 colours; otherwise nothing is lost but by scaling
-}
 
 // Reduce encodes the first page of a picture that is part of a document anew.
 // The colour profile stays, other metadata are dropped, and a noted orientation
@@ -24,7 +18,7 @@ type Reduction struct {
 //
 // It fails with errors.ErrUnsupported if transparency would be lost, and if the
 // result does not look like the picture.
-func (e *Engine) Reduce(ctx context.Context, data []byte, r Reduction) ([]byte, error) {
+func (e *Engine) Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error) {
 	src := source{data, format.Sniff(bytes.NewReader(data), int64(len(data)))}
 	if ownDecoder(src.format) == nil && !e.codec.reads(src.format) {
 		return nil, fmt.Errorf("imageops: %s: %w", src.format, errors.ErrUnsupported)
@@ -44,7 +38,7 @@ func (e *Engine) Reduce(ctx context.Context, data []byte, r Reduction) ([]byte, 
 		}
 		p.small, p.subsample = true, "on"
 		if src.format == format.JPG {
-			if q := readJPEG(data).quality; q > 0 {
+			if q := jpegInfo(data).Quality; q > 0 {
 				p.quality = min(p.quality, q) // more would only add bytes
 			}
 		}
@@ -102,7 +96,7 @@ func (e *Engine) resembles(ctx context.Context, a, b source) error {
 		return err
 	}
 	both := before.Bounds().Intersect(after.Bounds())
-	if s := similarity(luma(crop(before, both)), luma(crop(after, both))); s < alike {
+	if s := imagefile.Similarity(luma(crop(before, both)), luma(crop(after, both))); s < alike {
 		return fmt.Errorf("imageops: similarity %.3f", s)
 	}
 	return nil

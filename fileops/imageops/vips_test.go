@@ -26,6 +26,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // field returns a header field as vipsheader reads it.
@@ -659,21 +660,18 @@ func TestNothingIsLeaked(t *testing.T) {
 func TestCMYKSamples(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	var pix []byte
-	for range 64 * 64 {
-		pix = append(pix, 250, 200, 100, 30)
-	}
-	b, err := e.EncodeJPEG(t.Context(), pix, 64, 64, 4, 0, 0, 95)
+	ink := raster.Samples{Width: 64, Height: 64, Components: 4, Pix: bytes.Repeat([]byte{250, 200, 100, 30}, 64*64)}
+	b, err := e.EncodeJPEG(t.Context(), ink, 95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, _, n, err := e.DecodePixels(t.Context(), b, 8, 8)
-	if err != nil || n != 4 || len(got) != 8*8*4 {
-		t.Fatalf("%d bytes, %d components, %v", len(got), n, err)
+	got, err := e.DecodePixels(t.Context(), b, 8, 8)
+	if err != nil || got.Components != 4 || len(got.Pix) != 8*8*4 {
+		t.Fatalf("%d bytes, %d components, %v", len(got.Pix), got.Components, err)
 	}
 	for i, want := range []byte{250, 200, 100, 30} {
-		if d := int(got[i]) - int(want); d < -3 || d > 3 {
-			t.Errorf("component %d: %d, want %d", i, got[i], want)
+		if d := int(got.Pix[i]) - int(want); d < -3 || d > 3 {
+			t.Errorf("component %d: %d, want %d", i, got.Pix[i], want)
 		}
 	}
 	// poppler shows what a PDF reader gets of the values in the file.

@@ -2,9 +2,7 @@ package pdfops_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -268,79 +266,4 @@ func indexedImage(t testing.TB, b []byte) []string {
 	}
 	space := fmt.Sprintf("[/Indexed/DeviceRGB %d 6 0 R]", len(p.Palette)-1)
 	return []string{imageStream(p.Rect.Dx(), p.Rect.Dy(), space, "", pix.Bytes()), stream("", table.String())}
-}
-
-// vipsCodec is an ImageCodec by the vips command, for what pure Go cannot.
-type vipsCodec struct{ t testing.TB }
-
-func (c vipsCodec) Decode(ctx context.Context, p pdfops.EncodedImage, width, height int) (pdfops.Samples, error) {
-	dir := c.t.TempDir()
-	in := filepath.Join(dir, "in.v")
-	invert := false
-	switch p.Format {
-	case pdfops.PlainSamples:
-		rawFile := filepath.Join(dir, "in.raw")
-		if err := os.WriteFile(rawFile, p.Plain.Pix, 0o600); err != nil {
-			return pdfops.Samples{}, err
-		}
-		if _, err := output(c.t, "vips", "rawload", rawFile, in, fmt.Sprint(p.Plain.Width), fmt.Sprint(p.Plain.Height), fmt.Sprint(p.Plain.Components)); err != nil {
-			return pdfops.Samples{}, err
-		}
-	default:
-		in = filepath.Join(dir, "in.jpg")
-		if err := os.WriteFile(in, p.Data, 0o600); err != nil {
-			return pdfops.Samples{}, err
-		}
-		invert = p.Format == pdfops.JPEG && bytes.Contains(p.Data[:min(len(p.Data), 4096)], []byte("Adobe"))
-	}
-	field := func(name string) (n int, err error) {
-		s, err := output(c.t, "vipsheader", "-f", name, in)
-		if err == nil {
-			_, err = fmt.Sscan(s, &n)
-		}
-		return n, err
-	}
-	w, err1 := field("width")
-	h, err2 := field("height")
-	n, err3 := field("bands")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return pdfops.Samples{}, err
-	}
-	out := filepath.Join(dir, "out.v")
-	if _, err := output(c.t, "vips", "resize", in, out, fmt.Sprint((float64(width)+.01)/float64(w)), "--vscale", fmt.Sprint((float64(height)+.01)/float64(h))); err != nil {
-		return pdfops.Samples{}, err
-	}
-	rawFile := filepath.Join(dir, "out.raw")
-	if _, err := output(c.t, "vips", "rawsave", out, rawFile); err != nil {
-		return pdfops.Samples{}, err
-	}
-	pix, err := os.ReadFile(rawFile)
-	if invert && n == 4 {
-		for i := range pix {
-			pix[i] = 255 - pix[i]
-		}
-	}
-	return pdfops.Samples{Width: width, Height: height, Components: n, Pix: pix}, err
-}
-
-func (c vipsCodec) Encode(ctx context.Context, s pdfops.Samples, quality int) ([]byte, error) {
-	dir := c.t.TempDir()
-	pix := bytes.Clone(s.Pix)
-	interpretation := map[int]string{1: "b-w", 3: "srgb", 4: "cmyk"}[s.Components]
-	if s.Components == 4 {
-		for i := range pix { // vips stores it inverted
-			pix[i] = 255 - pix[i]
-		}
-	}
-	in, loaded, named, out := filepath.Join(dir, "in.raw"), filepath.Join(dir, "a.v"), filepath.Join(dir, "b.v"), filepath.Join(dir, "out.jpg")
-	if err := os.WriteFile(in, pix, 0o600); err != nil {
-		return nil, err
-	}
-	_, err1 := output(c.t, "vips", "rawload", in, loaded, fmt.Sprint(s.Width), fmt.Sprint(s.Height), fmt.Sprint(s.Components))
-	_, err2 := output(c.t, "vips", "copy", loaded, named, "--interpretation", interpretation)
-	_, err3 := output(c.t, "vips", "jpegsave", named, out, "--Q", fmt.Sprint(quality), "--optimize-coding", "--interlace", "--strip")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(out)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
@@ -89,9 +90,9 @@ func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
 // A picture is an image in a document, and how it is meant to be seen.
 type picture struct {
 	image         types.IndirectRef
-	width, height int     // in pixels, as stored
-	density       density // along the stored axes
-	orientation   int     // 1 to 8 (Exif 2.3, table 5)
+	width, height int               // in pixels, as stored
+	density       imagefile.Density // along the stored axes
+	orientation   int               // 1 to 8 (Exif 2.3, table 5)
 }
 
 func loadPicture(d *document, f *fileops.File) (picture, error) {
@@ -118,30 +119,30 @@ func loadPicture(d *document, f *fileops.File) (picture, error) {
 
 // jpegPicture puts a JPEG file into the document, byte for byte.
 func jpegPicture(d *document, b []byte) (picture, error) {
-	info, err := parseJPEG(b)
+	info, err := imagefile.ReadJPEG(b)
 	if err != nil {
 		return picture{}, err
 	}
-	if err := d.bounds.checkPixels(info.width, info.height); err != nil {
+	if err := d.bounds.checkPixels(info.Width, info.Height); err != nil {
 		return picture{}, err
 	}
-	if !info.complete {
+	if !info.Complete {
 		return picture{}, errors.New("the end of the picture is missing")
 	}
 	// DCTDecode knows baseline, extended and progressive, with Huffman codes.
-	if info.sof > 0xc2 || info.components != 1 && info.components != 3 && info.components != 4 {
-		return picture{}, fmt.Errorf("JPEG process %#x with %d components: %w", info.sof, info.components, errors.ErrUnsupported)
+	if info.Process > 0xc2 || info.Components != 1 && info.Components != 3 && info.Components != 4 {
+		return picture{}, fmt.Errorf("JPEG process %#x with %d components: %w", info.Process, info.Components, errors.ErrUnsupported)
 	}
-	dict := imageDict(info.width, info.height, 8)
+	dict := imageDict(info.Width, info.Height, 8)
 	dict["Filter"] = types.Name("DCTDecode")
-	dict["ColorSpace"] = pictureSpace(d, info.profile, info.components)
-	if info.components == 4 && info.adobe {
+	dict["ColorSpace"] = pictureSpace(d, info.Profile, info.Components)
+	if info.Components == 4 && info.Adobe {
 		// Adobe's programs store CMYK the other way round.
 		dict["Decode"] = types.NewIntegerArray(1, 0, 1, 0, 1, 0, 1, 0)
 	}
 	return picture{
-		image: d.addStream(dict, b), width: info.width, height: info.height,
-		density: info.density, orientation: max(1, info.orientation),
+		image: d.addStream(dict, b), width: info.Width, height: info.Height,
+		density: info.Density, orientation: max(1, info.Orientation),
 	}, nil
 }
 
@@ -174,7 +175,7 @@ const (
 
 // size returns the size of a picture in points, as it is to be seen.
 func (p picture) size() (width, height float64) {
-	dx, dy := p.density.x, p.density.y
+	dx, dy := p.density.X, p.density.Y
 	if !(dx >= 1 && dy >= 1) || math.IsInf(dx, 0) || math.IsInf(dy, 0) {
 		dx, dy = placeholder, placeholder
 	}

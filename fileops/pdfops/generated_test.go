@@ -3,7 +3,6 @@ package pdfops_test
 import (
 	"bytes"
 	"compress/zlib"
-	"context"
 	"encoding/ascii85"
 	"encoding/binary"
 	"encoding/hex"
@@ -356,21 +355,8 @@ func generated(t testing.TB, seed uint64) []byte {
 	return doc
 }
 
-// A pdfium is what looks at results in the service; the test looks with poppler.
-type pdfium struct{ engine *pdfread.Engine }
-
-// Views implements pdfops.Renderer.
-func (p pdfium) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
-	views, err := p.engine.Views(ctx, pdf, pages, dpi)
-	out := make([]pdfops.PageView, len(views))
-	for i, v := range views {
-		out[i] = pdfops.PageView{Samples: pdfops.Samples{Width: v.Width, Height: v.Height, Components: 3, Pix: v.RGB}, Text: v.Text}
-	}
-	return out, err
-}
-
 // Every result of the three levels must look and read like the original, and be
-// sound.
+// sound. Compress compares with pdfium, as in the service; the test uses poppler.
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	const documents = 100
@@ -382,7 +368,7 @@ func TestCompressGenerated(t *testing.T) {
 	if err := eye.Warm(t.Context()); err != nil { // the time for looking is limited
 		t.Fatal(err)
 	}
-	tools := pdfops.Tools{QPDF: findQPDF(t), Renderer: pdfium{eye}}
+	tools := pdfops.Tools{QPDF: findQPDF(t), Renderer: eye}
 	var mu sync.Mutex
 	var sum, smaller int64
 	t.Run("all", func(t *testing.T) {

@@ -1,10 +1,13 @@
 package pdfops
 
 import (
+	"encoding/binary"
 	"encoding/hex"
-	"math"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // A lossless is a picture compressed without loss.
@@ -27,7 +30,7 @@ func (l *lossless) set(s *types.StreamDict) {
 
 // compactPicture compresses samples of a colour space: with a palette if it may
 // have one and there are few colours, with a PNG predictor where that helps.
-func compactPicture(px Samples, space types.Object, mayIndex bool) *lossless {
+func compactPicture(px raster.Samples, space types.Object, mayIndex bool) *lossless {
 	l := &lossless{space: space, bits: 8, width: px.Width, height: px.Height}
 	if packed, colors, bits := palettize(px, mayIndex); packed != nil {
 		l.space = types.Array{types.Name("Indexed"), space, types.Integer(len(colors)/px.Components - 1), types.HexLiteral(hex.EncodeToString(colors))}
@@ -36,7 +39,7 @@ func compactPicture(px Samples, space types.Object, mayIndex bool) *lossless {
 		l.raw = deflate(packed)
 		return l
 	}
-	predicted := predict(px.Pix, px.Width*px.Components, px.Components)
+	predicted := imagefile.Filter(px.Pix, px.Width*px.Components, px.Components)
 	if deflatedSize(px.Pix) <= deflatedSize(predicted) {
 		l.raw = deflate(px.Pix)
 	} else {
@@ -45,55 +48,44 @@ func compactPicture(px Samples, space types.Object, mayIndex bool) *lossless {
 	return l
 }
 
-// palettize returns the picture with numbers of colours instead of colours,
-// packed, if it has few enough colours and more than one component, or a gray
-// one at most sixteen.
-func palettize(px Samples, may bool) (packed, colors []byte, bits int) {
+// palettize returns the numbers of the colours of a picture, packed, and the
+// colours. It returns nil if there are too many for a palette to gain anything: a
+// gray picture may have 16, others 256.
+func palettize(px raster.Samples, may bool) (packed, colors []byte, bits int) {
 	n := px.Components
+	if !may || n > 4 || len(px.Pix) < smallPicture {
+		return nil, nil, 0
+	}
 	most := 256
 	if n == 1 {
 		most = 16
 	}
-	if !may || n > 4 || len(px.Pix) < smallPicture {
-		return nil, nil, 0
-	}
-	index := make(map[[4]byte]byte)
+	var palette imagefile.Palette
 	numbers := make([]byte, 0, px.Width*px.Height)
 	var last [4]byte
-	var lastNumber byte
+	var number byte
 	for i := 0; i+n <= len(px.Pix); i += n {
 		var c [4]byte
 		copy(c[:], px.Pix[i:i+n])
 		if c != last || i == 0 {
-			number, ok := index[c]
-			if !ok {
-				if len(index) == most {
-					return nil, nil, 0
-				}
-				number = byte(len(index))
-				index[c] = number
-				colors = append(colors, c[:n]...)
+			var ok bool
+			if number, ok = palette.Add(binary.LittleEndian.Uint32(c[:])); !ok || len(palette.Colours) > most {
+				return nil, nil, 0
 			}
-			last, lastNumber = c, number
+			last = c
 		}
-		numbers = append(numbers, lastNumber)
+		numbers = append(numbers, number)
 	}
-	switch k := len(index); {
-	case k <= 2:
-		bits = 1
-	case k <= 4:
-		bits = 2
-	case k <= 16:
-		bits = 4
-	default:
-		return numbers, colors, 8
+	for _, c := range palette.Colours {
+		colors = append(colors, binary.LittleEndian.AppendUint32(nil, c)[:n]...)
+	}
+	if bits = palette.Depth(); bits == 8 {
+		return numbers, colors, bits
 	}
 	stride := (px.Width*bits + 7) / 8
 	packed = make([]byte, stride*px.Height)
 	for y := range px.Height {
-		for x, v := range numbers[y*px.Width:][:px.Width] {
-			packed[y*stride+x*bits/8] |= v << (8 - bits - x*bits%8)
-		}
+		imagefile.PackRow(packed[y*stride:], numbers[y*px.Width:][:px.Width], bits)
 	}
 	return packed, colors, bits
 }
@@ -104,57 +96,3 @@ func predictorParms(columns, colors, bits int) types.Dict {
 		"Colors": types.Integer(colors), "BitsPerComponent": types.Integer(bits),
 	}
 }
-
-// predict filters rows as PNG does (W3C PNG, 9.2), with the filter for each row
-// whose output has the least sum of absolute values. pixel is the distance, in
-// bytes, of corresponding bytes.
-func predict(b []byte, stride, pixel int) []byte {
-	rows := len(b) / stride
-	out := make([]byte, 0, rows*(stride+1))
-	above := make([]byte, stride)
-	var try [5][]byte
-	for i := range try {
-		try[i] = make([]byte, stride)
-	}
-	for y := range rows {
-		row := b[y*stride:][:stride]
-		copy(try[0], row)
-		for i, v := range row {
-			var left, corner byte
-			if i >= pixel {
-				left, corner = row[i-pixel], above[i-pixel]
-			}
-			try[1][i] = v - left
-			try[2][i] = v - above[i]
-			try[3][i] = v - byte((int(left)+int(above[i]))/2)
-			try[4][i] = v - paeth(left, above[i], corner)
-		}
-		best, least := 0, math.MaxInt
-		for i, t := range try {
-			sum := 0
-			for _, v := range t {
-				sum += abs(int(int8(v)))
-			}
-			if sum < least {
-				best, least = i, sum
-			}
-		}
-		out = append(append(out, byte(best)), try[best]...)
-		above = row
-	}
-	return out
-}
-
-func paeth(a, b, c byte) byte {
-	p := int(a) + int(b) - int(c)
-	pa, pb, pc := abs(p-int(a)), abs(p-int(b)), abs(p-int(c))
-	switch {
-	case pa <= pb && pa <= pc:
-		return a
-	case pb <= pc:
-		return b
-	}
-	return c
-}
-
-func abs(n int) int { return max(n, -n) }

@@ -7,6 +7,9 @@ import (
 	"math"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // A level says how much a picture may lose.
@@ -210,25 +213,25 @@ func (r *recoder) quality(mask bool) int {
 }
 
 func (r *recoder) jpeg(ctx context.Context, s *types.StreamDict, cs colours, data []byte, scaled bool, toWidth, toHeight int, mask bool, parms types.Dict) error {
-	info, err := parseJPEG(data)
+	info, err := imagefile.ReadJPEG(data)
 	if err != nil {
 		return err
 	}
 	d := r.doc
-	if info.components != cs.n || info.width != d.integer(s.Dict["Width"]) || info.height != d.integer(s.Dict["Height"]) {
+	if info.Components != cs.n || info.Width != d.integer(s.Dict["Width"]) || info.Height != d.integer(s.Dict["Height"]) {
 		return fmt.Errorf("the JPEG file is not what the dictionary says: %w", errors.ErrUnsupported)
 	}
-	if v, ok := parms["ColorTransform"]; ok && !info.adobe && d.integer(v) != map[int]int{3: 1}[cs.n] && cs.n != 1 {
+	if v, ok := parms["ColorTransform"]; ok && !info.Adobe && d.integer(v) != map[int]int{3: 1}[cs.n] && cs.n != 1 {
 		return fmt.Errorf("unusual colour transform: %w", errors.ErrUnsupported)
 	}
 	q, most := r.quality(mask), bestJPEG
-	if info.quality > 0 {
-		if !scaled && info.quality <= q+5 {
+	if info.Quality > 0 {
+		if !scaled && info.Quality <= q+5 {
 			return nil
 		}
-		q, most = min(q, info.quality), min(most, info.quality)
+		q, most = min(q, info.Quality), min(most, info.Quality)
 	}
-	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG, Data: data}, toWidth, toHeight, q, most, r.level.jpeg)
+	encoded, px, err := r.reencode(ctx, data, toWidth, toHeight, q, most, r.level.jpeg)
 	if err != nil {
 		return err
 	}
@@ -240,7 +243,7 @@ func (r *recoder) jpeg(ctx context.Context, s *types.StreamDict, cs colours, dat
 }
 
 func (r *recoder) jpeg2000(ctx context.Context, s *types.StreamDict, cs colours, data []byte, toWidth, toHeight int, mask bool) error {
-	encoded, px, err := r.encode(ctx, EncodedImage{Format: JPEG2000, Data: data}, toWidth, toHeight, r.quality(mask), bestJPEG, leastSimilarity)
+	encoded, px, err := r.reencode(ctx, data, toWidth, toHeight, r.quality(mask), bestJPEG, leastSimilarity)
 	if err != nil {
 		return err
 	}
@@ -266,53 +269,66 @@ func deviceSpace(n int) types.Name {
 	return "DeviceCMYK"
 }
 
-func setJPEG(s *types.StreamDict, encoded []byte, px Samples) {
+func setJPEG(s *types.StreamDict, encoded []byte, px raster.Samples) {
 	setContent(s, encoded, types.PDFFilter{Name: "DCTDecode"})
 	setSize(s, px)
 }
 
-func setSize(s *types.StreamDict, px Samples) {
+func setSize(s *types.StreamDict, px raster.Samples) {
 	s.Dict["Width"], s.Dict["Height"] = types.Integer(px.Width), types.Integer(px.Height)
 	s.Dict["BitsPerComponent"] = types.Integer(8)
 }
 
-// encode makes a JPEG file of a picture and checks that it shows the same: the
-// similarity must be at least that given. It tries qualities up to most.
-func (r *recoder) encode(ctx context.Context, p EncodedImage, width, height, quality, most int, least float64) ([]byte, Samples, error) {
-	px, err := r.codec.Decode(ctx, p, width, height)
+// reencode decodes a JPEG or JPEG 2000 file, scaled, and encodes it as a JPEG file.
+func (r *recoder) reencode(ctx context.Context, data []byte, width, height, quality, most int, least float64) ([]byte, raster.Samples, error) {
+	px, err := r.decode(ctx, data, width, height)
 	if err != nil {
-		return nil, Samples{}, err
+		return nil, raster.Samples{}, err
 	}
-	if err := px.check(width, height); err != nil {
-		return nil, Samples{}, err
+	encoded, err := r.encode(ctx, px, quality, most, least)
+	return encoded, px, err
+}
+
+func (r *recoder) decode(ctx context.Context, data []byte, width, height int) (raster.Samples, error) {
+	px, err := r.codec.DecodePixels(ctx, data, width, height)
+	if err != nil {
+		return raster.Samples{}, err
 	}
+	return px, checkSize(px, width, height)
+}
+
+// encode makes a JPEG file of samples and checks that its similarity to them is at
+// least the given one. It tries qualities up to most.
+func (r *recoder) encode(ctx context.Context, px raster.Samples, quality, most int, least float64) ([]byte, error) {
+	luma := imagefile.Luma(px)
 	// Where the quality of the level is not enough for this picture, a higher
 	// one often is, and still gains.
 	for _, q := range []int{quality, (quality + most) / 2, most} {
-		encoded, err := r.codec.Encode(ctx, px, q)
+		encoded, err := r.codec.EncodeJPEG(ctx, px, q)
 		if err != nil {
-			return nil, Samples{}, err
+			return nil, err
 		}
-		back, err := r.codec.Decode(ctx, EncodedImage{Format: JPEG, Data: encoded}, width, height)
+		back, err := r.decode(ctx, encoded, px.Width, px.Height)
 		if err != nil {
-			return nil, Samples{}, err
+			return nil, err
 		}
-		if err := back.check(width, height); err != nil {
-			return nil, Samples{}, err
+		if back.Components != px.Components {
+			continue
 		}
-		if s := similarity(px, back); s >= least {
+		if s := imagefile.Similarity(luma, imagefile.Luma(back)); s >= least {
 			r.loss += 1 - s
-			return encoded, px, nil
+			return encoded, nil
 		}
 	}
-	return nil, Samples{}, fmt.Errorf("JPEG does not suit this picture: %w", errors.ErrUnsupported)
+	return nil, fmt.Errorf("JPEG does not suit this picture: %w", errors.ErrUnsupported)
 }
 
-func (s Samples) check(width, height int) error {
-	if s.Width != width || s.Height != height || len(s.Pix) != width*height*s.Components {
+// checkSize returns an error unless a codec returned as many pixels as it should.
+func checkSize(s raster.Samples, width, height int) error {
+	if s.Width != width || s.Height != height {
 		return fmt.Errorf("the codec returned %d×%d pixels instead of %d×%d", s.Width, s.Height, width, height)
 	}
-	return nil
+	return s.Check()
 }
 
 // plain handles pictures whose samples are compressed without loss. What comes
@@ -361,7 +377,7 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 			best, out = len(l.raw), l
 		}
 	}
-	encoded, small, err := r.encode(ctx, EncodedImage{Format: PlainSamples, Plain: px}, toWidth, toHeight, r.quality(mask), bestJPEG, r.level.similar)
+	encoded, err := r.encode(ctx, px, r.quality(mask), bestJPEG, r.level.similar)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -370,19 +386,19 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 		if cs.palette != nil {
 			s.Dict["ColorSpace"] = cs.base
 		}
-		setJPEG(s, encoded, small)
+		setJPEG(s, encoded, px)
 	case out != nil:
 		out.set(s)
 	}
 	return nil
 }
 
-func (r *recoder) resample(ctx context.Context, px Samples, width, height int) (Samples, error) {
-	small, err := r.codec.Decode(ctx, EncodedImage{Format: PlainSamples, Plain: px}, width, height)
+func (r *recoder) resample(ctx context.Context, px raster.Samples, width, height int) (raster.Samples, error) {
+	small, err := r.codec.ScalePixels(ctx, px, width, height)
 	if err != nil {
-		return Samples{}, err
+		return raster.Samples{}, err
 	}
-	return small, small.check(width, height)
+	return small, checkSize(small, width, height)
 }
 
 // base returns the colour space of the samples once a palette is resolved.
@@ -395,17 +411,17 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 
 // unpack returns samples of 8 bits, with the palette resolved: b itself where it
 // has them already.
-func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
+func unpack(b []byte, width, height, bits int, cs colours) (raster.Samples, error) {
 	n := cs.n
 	if cs.palette != nil {
 		n = 1
 	}
 	stride := (width*n*bits + 7) / 8
 	if bits != 2 && bits != 4 && bits != 8 && bits != 16 || len(b) < stride*height {
-		return Samples{}, fmt.Errorf("%d bits per component, %d bytes: %w", bits, len(b), errors.ErrUnsupported)
+		return raster.Samples{}, fmt.Errorf("%d bits per component, %d bytes: %w", bits, len(b), errors.ErrUnsupported)
 	}
 	if bits == 8 && cs.palette == nil {
-		return Samples{Width: width, Height: height, Components: n, Pix: b[: stride*height : stride*height]}, nil
+		return raster.Samples{Width: width, Height: height, Components: n, Pix: b[: stride*height : stride*height]}, nil
 	}
 	pix := make([]byte, 0, width*height*n)
 	for y := range height {
@@ -426,7 +442,7 @@ func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 		}
 	}
 	if cs.palette == nil {
-		return Samples{Width: width, Height: height, Components: n, Pix: pix}, nil
+		return raster.Samples{Width: width, Height: height, Components: n, Pix: pix}, nil
 	}
 	full := make([]byte, 0, width*height*cs.n)
 	entries := len(cs.palette) / cs.n
@@ -434,5 +450,5 @@ func unpack(b []byte, width, height, bits int, cs colours) (Samples, error) {
 		at := min(int(i), entries-1) * cs.n
 		full = append(full, cs.palette[at:at+cs.n]...)
 	}
-	return Samples{Width: width, Height: height, Components: cs.n, Pix: full}, nil
+	return raster.Samples{Width: width, Height: height, Components: cs.n, Pix: full}, nil
 }

@@ -12,22 +12,18 @@ import (
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
+	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// A Renderer draws pages, so that a compressed document can be compared with
-// what it was made of. It is called from two goroutines at once.
+// A Renderer draws pages, so that a compressed document can be compared with its
+// original. Package pdfread has one. It is called from two goroutines at once.
 type Renderer interface {
 	// Views draws pages, counted from 0, of a PDF file, at a resolution in
 	// dots per inch, or less if a page would be too large. A page that
-	// cannot be drawn has no pixels.
-	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]PageView, error)
-}
-
-// A PageView is what a page shows: pixels, of 3 components, and text.
-type PageView struct {
-	Samples
-	Text string
+	// cannot be drawn has a width of 0.
+	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error)
 }
 
 const (
@@ -48,14 +44,14 @@ type comparison struct {
 	cancel   context.CancelFunc
 	first    sync.WaitGroup // draws the first page
 
-	views map[int]PageView
+	views map[int]raster.Page
 	err   error // why the original cannot be drawn
 }
 
 // newComparison starts drawing the first page of the original, which is always
 // compared, while the work goes on. The caller must call stop.
 func newComparison(ctx context.Context, r Renderer, original []byte, d *document) *comparison {
-	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]PageView)}
+	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]raster.Page)}
 	if d.hasPictures() {
 		c.dpi = pictureDPI
 	}
@@ -90,7 +86,7 @@ func (c *comparison) draw(ctx context.Context, pages []int) {
 	if c.err != nil || len(pages) == 0 {
 		return
 	}
-	var views []PageView
+	var views []raster.Page
 	if views, c.err = c.look(ctx, c.original, pages); c.err == nil {
 		for i, p := range pages {
 			c.views[p] = views[i]
@@ -98,7 +94,7 @@ func (c *comparison) draw(ctx context.Context, pages []int) {
 	}
 }
 
-func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]PageView, error) {
+func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]raster.Page, error) {
 	limited, cancel := worktime.Context(ctx, viewTime, context.DeadlineExceeded, worktime.Process())
 	defer cancel()
 	views, err := c.renderer.Views(limited, pdf, pages, c.dpi)
@@ -140,14 +136,15 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 		return errors.New("the original cannot be drawn")
 	}
 	for i, p := range pages {
-		if err := c.views[p].same(after[i], lv); err != nil {
+		if err := samePage(c.views[p], after[i], lv); err != nil {
 			return fmt.Errorf("page %d: %w", p+1, err)
 		}
 	}
 	return nil
 }
 
-func (v PageView) same(w PageView, lv level) error {
+// samePage returns an error if a page shows something else than v.
+func samePage(v, w raster.Page, lv level) error {
 	switch {
 	case v.Width != w.Width || v.Height != w.Height:
 		return fmt.Errorf("%d×%d pixels instead of %d×%d", w.Width, w.Height, v.Width, v.Height)
@@ -156,7 +153,7 @@ func (v PageView) same(w PageView, lv level) error {
 	case bytes.Equal(v.Pix, w.Pix):
 		return nil
 	}
-	if s := similarity(v.Samples, w.Samples); s < lv.page {
+	if s := imagefile.Similarity(imagefile.Luma(v.Samples), imagefile.Luma(w.Samples)); s < lv.page {
 		return fmt.Errorf("similarity %.4f", s)
 	}
 	if c := colourDifference(v.Samples, w.Samples); c > lv.tint {
@@ -165,9 +162,11 @@ func (v PageView) same(w PageView, lv level) error {
 	return nil
 }
 
+func abs(n int) int { return max(n, -n) }
+
 // colourDifference is the mean difference of hues, in steps of 1/255, over
 // squares of 8 × 8 pixels, where noise evens out.
-func colourDifference(a, b Samples) float64 {
+func colourDifference(a, b raster.Samples) float64 {
 	total, n := 0.0, 0
 	for y := 0; y < a.Height; y += 8 {
 		for x := 0; x < a.Width; x += 8 {

@@ -12,18 +12,19 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // A brokenEye draws the first document it sees, and finds that all others look
 // different.
 type brokenEye struct {
 	original []byte
-	view     pdfops.PageView
-	others   pdfops.PageView
+	view     raster.Page
+	others   raster.Page
 	err      error
 }
 
-func (e brokenEye) Views(_ context.Context, pdf []byte, pages []int, _ float64) ([]pdfops.PageView, error) {
+func (e brokenEye) Views(_ context.Context, pdf []byte, pages []int, _ float64) ([]raster.Page, error) {
 	v := e.others
 	if bytes.Equal(pdf, e.original) {
 		v = e.view
@@ -31,15 +32,15 @@ func (e brokenEye) Views(_ context.Context, pdf []byte, pages []int, _ float64) 
 			return nil, e.err
 		}
 	}
-	return slices.Repeat([]pdfops.PageView{v}, len(pages)), nil
+	return slices.Repeat([]raster.Page{v}, len(pages)), nil
 }
 
 // What shows something else than the original is never returned.
 func TestCompressLooks(t *testing.T) {
 	t.Parallel()
 	in := pdf("in.pdf", generated(t, 4))
-	page := func(gray byte, text string) pdfops.PageView {
-		return pdfops.PageView{Samples: pdfops.Samples{Width: 40, Height: 40, Components: 3, Pix: bytes.Repeat([]byte{gray, gray, gray}, 1600)}, Text: text}
+	page := func(gray byte, text string) raster.Page {
+		return raster.Page{Samples: raster.Samples{Width: 40, Height: 40, Components: 3, Pix: bytes.Repeat([]byte{gray, gray, gray}, 1600)}, Text: text}
 	}
 	tinted := page(200, "a")
 	for i := 0; i < len(tinted.Pix); i += 3 {
@@ -49,7 +50,7 @@ func TestCompressLooks(t *testing.T) {
 	small := page(200, "a")
 	small.Width, small.Pix = 20, small.Pix[:20*40*3]
 	for name, c := range map[string]struct {
-		other pdfops.PageView
+		other raster.Page
 		err   error
 		kept  bool
 	}{
@@ -86,14 +87,14 @@ type attentiveEye struct {
 	pages map[int]bool
 }
 
-func (e *attentiveEye) Views(_ context.Context, _ []byte, pages []int, _ float64) ([]pdfops.PageView, error) {
+func (e *attentiveEye) Views(_ context.Context, _ []byte, pages []int, _ float64) ([]raster.Page, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range pages {
 		e.pages[p] = true
 	}
-	view := pdfops.PageView{Samples: pdfops.Samples{Width: 1, Height: 1, Components: 3, Pix: make([]byte, 3)}}
-	return slices.Repeat([]pdfops.PageView{view}, len(pages)), nil
+	view := raster.Page{Samples: raster.Samples{Width: 1, Height: 1, Components: 3, Pix: make([]byte, 3)}}
+	return slices.Repeat([]raster.Page{view}, len(pages)), nil
 }
 
 // Of many pages, those are compared on which something has changed.

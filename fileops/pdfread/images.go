@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"image"
+	"image/color"
 	"image/jpeg"
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // Limits of pictures in one document.
@@ -152,27 +154,10 @@ func (w *walker) jpeg(obj uint64) *media {
 	}
 	data := in.withBuffer(maxInputSize, func(p, n uint64) int { return in.int("FPDFImageObj_GetImageDataRaw", obj, p, n) })
 	cfg, err := jpeg.DecodeConfig(bytes.NewReader(data))
-	if err != nil || !plainJPEG(data) {
+	if err != nil || cfg.ColorModel == color.CMYKModel { // some programs show four components inverted
 		return nil
 	}
 	return w.keep("jpg", cfg.Width, cfg.Height, data)
-}
-
-// plainJPEG tells whether a file has one or three components. With four, some
-// programs show it inverted.
-func plainJPEG(b []byte) bool {
-	for i := 2; i+9 < len(b) && b[i] == 0xff; {
-		marker := b[i+1]
-		if marker == 0xff {
-			i++
-			continue
-		}
-		if marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc {
-			return b[i+9] == 1 || b[i+9] == 3
-		}
-		i += 2 + int(binary.BigEndian.Uint16(b[i+2:]))
-	}
-	return false
 }
 
 // Formats of bitmaps (fpdfview.h).
@@ -267,14 +252,14 @@ func (w *walker) shoot() bool {
 func (w *walker) keepRGBA(img *image.RGBA) *media {
 	var b bytes.Buffer
 	buf := bufio.NewWriter(&b)
-	if err := writePNG(buf, img, 0); err != nil {
+	if err := imagefile.WritePNG(buf, img, 0); err != nil {
 		return nil
 	}
 	buf.Flush()
 	ext := "png"
 	if b.Len() > 256<<10 {
 		var j bytes.Buffer
-		if err := writeJPEG(&j, img, 90, 96); err == nil && j.Len() < b.Len()/3 {
+		if err := imagefile.WriteJPEG(&j, img, 90, 96); err == nil && j.Len() < b.Len()/3 {
 			b, ext = j, "jpg"
 		}
 	}

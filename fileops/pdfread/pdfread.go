@@ -64,9 +64,11 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// An Encoder writes pictures in formats beyond those this package knows itself.
+// An Encoder writes pictures in formats that this package does not know. Package
+// imageops has one.
 type Encoder interface {
-	// Formats lists what Encode can write.
+	// Formats lists what Encode can write. JPG, TIFF, AVIF and WebP are
+	// used.
 	Formats() []format.Format
 
 	// Encode writes one opaque picture. quality is from 1 to 100; formats
@@ -224,7 +226,8 @@ func (e *Engine) Convert() fileops.Action {
 	})
 }
 
-// pictureFormats returns what can be written, without and with a quality.
+// pictureFormats returns the formats of pages that can be written, without and
+// with a quality. What else an encoder knows is of no use for pages.
 func (e *Engine) pictureFormats() (lossless, lossy []format.Format) {
 	lossless, lossy = []format.Format{format.PNG}, []format.Format{format.JPG}
 	if e.encoder == nil {
@@ -234,11 +237,10 @@ func (e *Engine) pictureFormats() (lossless, lossy []format.Format) {
 	slices.Sort(fs)
 	for _, f := range slices.Compact(fs) {
 		switch f {
-		case format.PNG, format.JPG, format.PDF, format.TXT, format.DOCX:
-		case format.WebP, format.AVIF, format.HEIC, format.JXL, format.JP2:
-			lossy = append(lossy, f)
-		default:
+		case format.TIFF:
 			lossless = append(lossless, f)
+		case format.AVIF, format.WebP:
+			lossy = append(lossy, f)
 		}
 	}
 	return lossless, lossy

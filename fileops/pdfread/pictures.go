@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"image"
-	"image/jpeg"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // toPictures makes one picture of each page. As many pages are drawn at the
@@ -24,7 +24,7 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	if err != nil {
 		return err
 	}
-	r := &raster{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality")}
+	r := &drawing{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality")}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -71,8 +71,8 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	return r.commit()
 }
 
-// A raster is one run of toPictures.
-type raster struct {
+// A drawing is one run of toPictures.
+type drawing struct {
 	e       *Engine
 	job     *fileops.Job
 	to      format.Format
@@ -88,7 +88,7 @@ type raster struct {
 }
 
 // work draws pages until there are none left.
-func (r *raster) work(ctx context.Context, doc *document) error {
+func (r *drawing) work(ctx context.Context, doc *document) error {
 	doc.openForm()
 	for {
 		i := int(r.next.Add(1)) - 1
@@ -102,7 +102,7 @@ func (r *raster) work(ctx context.Context, doc *document) error {
 	}
 }
 
-func (r *raster) page(ctx context.Context, doc *document, i int) error {
+func (r *drawing) page(ctx context.Context, doc *document, i int) error {
 	number := r.pages[i] + 1
 	inTime := doc.in.within(r.e.timeout, r.e.errPageTimeout(number))
 	defer inTime()
@@ -141,7 +141,7 @@ func (r *raster) page(ctx context.Context, doc *document, i int) error {
 }
 
 // commit hands over the files in the order of the pages.
-func (r *raster) commit() error {
+func (r *drawing) commit() error {
 	for i, file := range r.files {
 		name := fileops.PageName(r.job.Input(), r.to, r.pages[i]+1, r.total)
 		if len(r.pages) == 1 {
@@ -158,41 +158,10 @@ func (r *raster) commit() error {
 func (e *Engine) encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error {
 	switch {
 	case to == format.PNG:
-		return writePNG(w, img, dpi)
+		return imagefile.WritePNG(w, img, dpi)
 	case e.encoder != nil && slices.Contains(e.encoder.Formats(), to):
 		return e.encoder.Encode(ctx, img, to, quality, dpi, w)
 	default:
-		return writeJPEG(w, img, quality, dpi)
+		return imagefile.WriteJPEG(w, img, quality, dpi)
 	}
-}
-
-// writeJPEG writes a JPEG file with its resolution: package jpeg writes neither
-// a JFIF segment nor anything else that tells it.
-func writeJPEG(w io.Writer, img image.Image, quality int, dpi float64) error {
-	n := int(dpi + 0.5)
-	j := &jfifWriter{w: w, segment: []byte{
-		0xff, 0xd8, 0xff, 0xe0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, // JFIF 1.01
-		1, byte(n >> 8), byte(n), byte(n >> 8), byte(n), 0, 0, // dots per inch; no thumbnail
-	}}
-	return jpeg.Encode(j, img, &jpeg.Options{Quality: quality})
-}
-
-// A jfifWriter replaces the first two bytes, the start of image, by a segment.
-type jfifWriter struct {
-	w       io.Writer
-	segment []byte
-	skipped int
-}
-
-func (j *jfifWriter) Write(p []byte) (int, error) {
-	n := min(2-j.skipped, len(p))
-	j.skipped += n
-	if j.skipped == 2 && j.segment != nil {
-		if _, err := j.w.Write(j.segment); err != nil {
-			return 0, err
-		}
-		j.segment = nil
-	}
-	m, err := j.w.Write(p[n:])
-	return n + m, err
 }

@@ -6,26 +6,20 @@ import (
 	"math"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/raster"
 )
-
-// A View is what a page shows: its pixels and its text.
-type View struct {
-	Width, Height int
-	RGB           []byte // 3 bytes per pixel, from the top left
-	Text          string
-}
 
 // viewPixels is how many pixels a view has at most.
 const viewPixels = 2_000_000
 
 // Views draws pages, counted from 0, of a PDF file in memory at a resolution in
 // dots per inch, or less for pages that would get too many pixels, with
-// annotations and form fields. A page that pdfium cannot load has a size of 0.
-func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]View, error) {
+// annotations and form fields. A page that pdfium cannot load has a width of 0.
+func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
 	if len(pdf) > maxInputSize {
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
 	}
-	var out []View
+	var out []raster.Page
 	err := e.run(ctx, func(in *instance) error {
 		opened := in.within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
 		doc, err := openDocument(in, pdf)
@@ -54,28 +48,28 @@ func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64
 	return out, err
 }
 
-func (d *document) view(index int, dpi float64) (View, error) {
+func (d *document) view(index int, dpi float64) (raster.Page, error) {
 	p := d.load(index)
 	if p == nil {
-		return View{}, d.in.err
+		return raster.Page{}, d.in.err
 	}
 	defer p.close()
 	dpi = min(dpi, 72*math.Sqrt(viewPixels/(p.w*p.h)))
-	var v View
+	var v raster.Page
 	v.Width, v.Height = p.pixels(dpi)
-	if v.Width > viewPixels/v.Height { // a line, or so
-		return View{}, nil
+	if v.Width > viewPixels/v.Height { // hardly more than a line
+		return raster.Page{}, nil
 	}
 	err := p.draw(v.Width, v.Height, func(pix []byte) error {
-		v.RGB = make([]byte, 3*v.Width*v.Height)
+		v.Components, v.Pix = 3, make([]byte, 3*v.Width*v.Height)
 		for i, j := 0, 0; i+3 < len(pix); i, j = i+4, j+3 {
-			to, from := v.RGB[j:j+3:j+3], pix[i:i+4:i+4]
+			to, from := v.Pix[j:j+3:j+3], pix[i:i+4:i+4]
 			to[0], to[1], to[2] = from[0], from[1], from[2]
 		}
 		return nil
 	})
 	if err != nil {
-		return View{}, err
+		return raster.Page{}, err
 	}
 	v.Text = p.plainText()
 	return v, d.in.err

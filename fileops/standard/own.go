@@ -59,7 +59,7 @@ func (p *prober) own() map[string]fileops.Action {
 	}
 	var pictures documentops.PictureCodec
 	if p.images != nil {
-		pictures = reducer{p.images}
+		pictures = p.images
 		m[imagesConvert], m[imagesCompress] = p.images.Convert(), p.images.Compress()
 	}
 	if p.render != nil {
@@ -72,10 +72,10 @@ func (p *prober) own() map[string]fileops.Action {
 func (p *prober) tools() pdfops.Tools {
 	t := p.opts.Limits.pdf(pdfops.Tools{QPDF: p.qpdf})
 	if p.images != nil {
-		t.Images = pictureCodec{p.images}
+		t.Images = p.images
 	}
 	if p.render != nil {
-		t.Renderer = pageRenderer{p.render}
+		t.Renderer = p.render
 	}
 	return t
 }
@@ -163,7 +163,7 @@ func Main() {
 		if r.Cache != "" {
 			o := r.Limits.render(pdfread.Options{CacheDir: r.Cache})
 			if p.images != nil {
-				o.Encoder = encoder{p.images}
+				o.Encoder = p.images
 			}
 			if r.OCR != "" {
 				if p.ocr, p.ocrErr = ocrops.Find(ctx, r.Limits.ocr(ocrops.Options{Probed: r.OCR, Sandbox: p.sandbox})); p.ocrErr == nil {

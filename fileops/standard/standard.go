@@ -23,7 +23,6 @@ import (
 	"sync"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/imageops"
@@ -31,7 +30,6 @@ import (
 	"github.com/filewright/filewright/fileops/mediaops"
 	"github.com/filewright/filewright/fileops/ocrops"
 	"github.com/filewright/filewright/fileops/officeops"
-	"github.com/filewright/filewright/fileops/pdfops"
 	"github.com/filewright/filewright/fileops/pdfread"
 	"github.com/filewright/filewright/fileops/webops"
 )
@@ -248,64 +246,12 @@ func (p *prober) findQPDF(ctx context.Context) {
 func (p *prober) findRenderer(ctx context.Context) {
 	o := p.opts.Limits.render(pdfread.Options{CacheDir: p.opts.CacheDir, Log: p.opts.Log})
 	if p.images != nil {
-		o.Encoder = encoder{p.images}
+		o.Encoder = p.images
 	}
 	if p.ocr != nil {
 		o.Recognizer = recognizer{p.ocr}
 	}
 	p.render, p.renderErr = pdfread.New(ctx, o)
-}
-
-// An encoder lets package pdfread write with package imageops.
-type encoder struct{ *imageops.Engine }
-
-// Formats lists what is worth offering for a page.
-func (e encoder) Formats() []format.Format {
-	return slices.DeleteFunc(e.Engine.Formats(), func(f format.Format) bool {
-		return f != format.JPG && f != format.WebP && f != format.TIFF && f != format.AVIF
-	})
-}
-
-// A pictureCodec lets package pdfops work on the pictures in a PDF with package
-// imageops.
-type pictureCodec struct{ images *imageops.Engine }
-
-// Decode implements pdfops.ImageCodec.
-func (c pictureCodec) Decode(ctx context.Context, p pdfops.EncodedImage, width, height int) (pdfops.Samples, error) {
-	if p.Format == pdfops.PlainSamples {
-		s := p.Plain
-		pix, err := c.images.ScalePixels(ctx, s.Pix, s.Width, s.Height, s.Components, width, height)
-		return pdfops.Samples{Width: min(s.Width, width), Height: min(s.Height, height), Components: s.Components, Pix: pix}, err
-	}
-	pix, w, h, n, err := c.images.DecodePixels(ctx, p.Data, width, height)
-	return pdfops.Samples{Width: w, Height: h, Components: n, Pix: pix}, err
-}
-
-// Encode implements pdfops.ImageCodec.
-func (c pictureCodec) Encode(ctx context.Context, s pdfops.Samples, quality int) ([]byte, error) {
-	return c.images.EncodeJPEG(ctx, s.Pix, s.Width, s.Height, s.Components, 0, 0, quality)
-}
-
-// A reducer lets package documentops work on the pictures in documents with
-// package imageops.
-type reducer struct{ images *imageops.Engine }
-
-// Reduce implements documentops.PictureCodec.
-func (r reducer) Reduce(ctx context.Context, data []byte, how documentops.Reduction) ([]byte, error) {
-	return r.images.Reduce(ctx, data, imageops.Reduction(how))
-}
-
-// A pageRenderer lets package pdfops look at pages with package pdfread.
-type pageRenderer struct{ engine *pdfread.Engine }
-
-// Views implements pdfops.Renderer.
-func (r pageRenderer) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]pdfops.PageView, error) {
-	views, err := r.engine.Views(ctx, pdf, pages, dpi)
-	out := make([]pdfops.PageView, len(views))
-	for i, v := range views {
-		out[i] = pdfops.PageView{Samples: pdfops.Samples{Width: v.Width, Height: v.Height, Components: 3, Pix: v.RGB}, Text: v.Text}
-	}
-	return out, err
 }
 
 // set puts everything together. The order decides: what does a pair directly

@@ -1,4 +1,4 @@
-package imageops
+package imagefile
 
 import (
 	"bytes"
@@ -12,12 +12,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/filewright/filewright/fileops/raster"
 )
 
 // pattern returns samples of w × h: a gradient, noise in one half and flat areas,
 // so that every filter is chosen somewhere.
-func pattern(w, h, components int) samples {
-	m := samples{width: w, height: h, components: components, pix: make([]byte, w*h*components)}
+func pattern(w, h, components int) raster.Samples {
+	m := raster.Samples{Width: w, Height: h, Components: components, Pix: make([]byte, w*h*components)}
 	rng := rand.New(rand.NewPCG(uint64(w), uint64(h)))
 	i := 0
 	for y := range h {
@@ -30,7 +32,7 @@ func pattern(w, h, components int) samples {
 				case y > h/2:
 					v = 255 * (x / 40 % 2)
 				}
-				m.pix[i] = byte(v)
+				m.Pix[i] = byte(v)
 				i++
 			}
 		}
@@ -46,7 +48,7 @@ func TestEncodePNG(t *testing.T) {
 			t.Run(fmt.Sprintf("%v-%d", size, components), func(t *testing.T) {
 				t.Parallel()
 				m := pattern(size.X, size.Y, components)
-				b, err := encodePNG(context.Background(), m, nil, nil)
+				b, err := EncodePNG(context.Background(), m, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,7 +67,7 @@ func TestEncodePNG(t *testing.T) {
 					draw.Draw(got, got.Rect, img, image.Point{}, draw.Src)
 				}
 				for i := range size.X * size.Y {
-					s := m.pix[i*components:][:components]
+					s := m.Pix[i*components:][:components]
 					want := [4]byte{s[0], s[0], s[0], 255}
 					if components%2 == 0 {
 						want[3] = s[components-1]
@@ -86,7 +88,7 @@ func TestEncodePNG(t *testing.T) {
 func TestEncodePNGJudged(t *testing.T) {
 	t.Parallel()
 	m := pattern(1201, 1999, 3)
-	b, err := encodePNG(t.Context(), m, nil, nil)
+	b, err := EncodePNG(t.Context(), m, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func TestEncodePNGJudged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("ffmpeg: %v", err)
 	}
-	if !bytes.Equal(out, m.pix) {
+	if !bytes.Equal(out, m.Pix) {
 		t.Error("ffmpeg reads other pixels than were written")
 	}
 }
@@ -111,7 +113,7 @@ func TestEncodePNGStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(os.ErrDeadlineExceeded)
-	if _, err := encodePNG(ctx, pattern(500, 500, 3), nil, nil); err == nil {
+	if _, err := EncodePNG(ctx, pattern(500, 500, 3), nil, nil); err == nil {
 		t.Error("no error after the context was done")
 	}
 }

@@ -1,0 +1,182 @@
+package pdfops
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"image"
+	"image/png"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/internal/imagefile"
+)
+
+var errTransparency = errors.New("the tRNS chunk does not fit the picture")
+
+// pngPicture makes a picture of a PNG file. Where possible it takes the compressed
+// data as they are: PDF has the same filters.
+func pngPicture(d *document, b []byte) (picture, error) {
+	info, err := imagefile.ReadPNG(b)
+	if err := d.bounds.checkPixels(info.Width, info.Height); err != nil { // also if the rest is damaged
+		return picture{}, err
+	}
+	if err != nil {
+		return picture{}, err
+	}
+	p := picture{width: info.Width, height: info.Height, density: info.Density, orientation: 1}
+	if info.Interlaced || info.Colour == imagefile.PNGGrayAlpha || info.Colour == imagefile.PNGRGBAlpha {
+		p.image, err = decodedPNG(d, b, info)
+		return p, err
+	}
+	if err := info.CheckData(); err != nil {
+		return picture{}, err
+	}
+	dict := imageDict(info.Width, info.Height, info.Depth)
+	dict["Filter"] = types.Name("FlateDecode")
+	dict["DecodeParms"] = predictorParms(info.Width, info.Channels(), info.Depth)
+	switch info.Colour {
+	case imagefile.PNGGray:
+		dict["ColorSpace"] = pictureSpace(d, info.Profile, 1)
+	case imagefile.PNGRGB:
+		dict["ColorSpace"] = pictureSpace(d, info.Profile, 3)
+	case imagefile.PNGPalette:
+		entries := min(len(info.Palette)/3, 1<<info.Depth)
+		dict["ColorSpace"] = types.Array{
+			types.Name("Indexed"), pictureSpace(d, info.Profile, 3), types.Integer(entries - 1),
+			types.NewHexLiteral(info.Palette[:3*entries]),
+		}
+	}
+	if info.Transparency != nil {
+		if err := addTransparency(d, dict, b, info); err != nil {
+			return picture{}, err
+		}
+	}
+	p.image = d.addStream(dict, info.Data)
+	return p, nil
+}
+
+// addTransparency says which colour is transparent, or, for a palette, adds a
+// soft mask.
+func addTransparency(d *document, dict types.Dict, b []byte, info imagefile.PNG) error {
+	if info.Colour != imagefile.PNGPalette {
+		var mask types.Array
+		if len(info.Transparency) < 2*info.Channels() {
+			return errTransparency
+		}
+		for i := range info.Channels() {
+			v := types.Integer(binary.BigEndian.Uint16(info.Transparency[2*i:]))
+			mask = append(mask, v, v)
+		}
+		dict["Mask"] = mask
+		return nil
+	}
+	opaque := true
+	for _, a := range info.Transparency {
+		opaque = opaque && a == 255
+	}
+	if opaque {
+		return nil
+	}
+	img, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	pal, ok := img.(*image.Paletted)
+	if !ok {
+		return errTransparency
+	}
+	alpha := make([]byte, 0, info.Width*info.Height)
+	for y := range info.Height {
+		for _, i := range pal.Pix[y*pal.Stride:][:info.Width] {
+			a := byte(255)
+			if int(i) < len(info.Transparency) {
+				a = info.Transparency[i]
+			}
+			alpha = append(alpha, a)
+		}
+	}
+	dict["SMask"] = addSamples(d, info.Width, info.Height, 1, 8, alpha, types.Name("DeviceGray"))
+	return nil
+}
+
+// decodedPNG adds a picture with an alpha channel, or an interlaced one: colours
+// and opacity apart, in the depth that they have.
+func decodedPNG(d *document, b []byte, info imagefile.PNG) (types.IndirectRef, error) {
+	img, err := png.Decode(bytes.NewReader(b))
+	if err != nil {
+		return types.IndirectRef{}, err
+	}
+	n, bits := 3, 8
+	if info.Colour == imagefile.PNGGray || info.Colour == imagefile.PNGGrayAlpha {
+		n = 1
+	}
+	if info.Depth == 16 {
+		bits = 16
+	}
+	size := info.Width * info.Height * bits / 8
+	pix := make([]byte, 0, size*n)
+	alpha := make([]byte, 0, size)
+	opaque := true
+	put := func(dst []byte, v uint16) []byte {
+		if bits == 16 {
+			return append(dst, byte(v>>8), byte(v))
+		}
+		return append(dst, byte(v>>8))
+	}
+	bounds := img.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			c := straight(img, x, y)
+			pix = put(pix, c[0])
+			if n == 3 {
+				pix = put(put(pix, c[1]), c[2])
+			}
+			alpha = put(alpha, c[3])
+			opaque = opaque && c[3] == 0xffff
+		}
+	}
+	dict := samplesDict(info.Width, info.Height, n, bits, pictureSpace(d, info.Profile, n))
+	if !opaque {
+		dict["SMask"] = addSamples(d, info.Width, info.Height, 1, bits, alpha, types.Name("DeviceGray"))
+	}
+	return d.addStream(dict, packSamples(info.Width, n, bits, pix)), nil
+}
+
+// straight returns a pixel's red, green, blue and alpha without premultiplying,
+// which would lose what is under a transparent pixel and round the rest.
+func straight(img image.Image, x, y int) [4]uint16 {
+	switch v := img.(type) {
+	case *image.NRGBA:
+		c := v.NRGBAAt(x, y)
+		return [4]uint16{uint16(c.R) * 0x101, uint16(c.G) * 0x101, uint16(c.B) * 0x101, uint16(c.A) * 0x101}
+	case *image.NRGBA64:
+		c := v.NRGBA64At(x, y)
+		return [4]uint16{c.R, c.G, c.B, c.A}
+	case *image.Paletted:
+		if int(v.ColorIndexAt(x, y)) >= len(v.Palette) {
+			return [4]uint16{0, 0, 0, 0xffff}
+		}
+	}
+	r, g, b, a := img.At(x, y).RGBA()
+	if a != 0 && a != 0xffff {
+		r, g, b = r*0xffff/a, g*0xffff/a, b*0xffff/a
+	}
+	return [4]uint16{uint16(r), uint16(g), uint16(b), uint16(a)}
+}
+
+func samplesDict(width, height, n, bits int, space types.Object) types.Dict {
+	dict := imageDict(width, height, bits)
+	dict["ColorSpace"] = space
+	dict["Filter"] = types.Name("FlateDecode")
+	dict["DecodeParms"] = predictorParms(width, n, bits)
+	return dict
+}
+
+func packSamples(width, n, bits int, pix []byte) []byte {
+	return deflate(imagefile.Filter(pix, width*n*bits/8, n*bits/8))
+}
+
+func addSamples(d *document, width, height, n, bits int, pix []byte, space types.Object) types.IndirectRef {
+	return d.addStream(samplesDict(width, height, n, bits, space), packSamples(width, n, bits, pix))
+}

@@ -1,0 +1,54 @@
+// Package raster holds the types in which the engine packages hand pictures to
+// each other. They are public because interfaces of public packages mention
+// them: an [imageops.Engine] is the picture codec of pdfops and documentops, and
+// a [pdfread.Engine] draws pages for pdfops, without an adapter.
+//
+// The code that reads and writes picture files is in internal/imagefile.
+//
+// [imageops.Engine]: https://pkg.go.dev/github.com/filewright/filewright/fileops/imageops#Engine
+// [pdfread.Engine]: https://pkg.go.dev/github.com/filewright/filewright/fileops/pdfread#Engine
+package raster
+
+import (
+	"fmt"
+
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// Samples are the pixels of a picture: 8 bits per component, interleaved, row by
+// row from the top left, without padding.
+//
+// One component is gray, three are RGB and four are CMYK. CMYK values are those
+// that a JPEG file stores and that a PDF reader uses, whatever an Adobe marker
+// says. Two components, or more than four, have a meaning only to the caller.
+type Samples struct {
+	Width, Height int
+	Components    int
+	Pix           []byte // Width × Height × Components bytes
+}
+
+// Check returns an error unless s has pixels and Pix has the right length.
+func (s Samples) Check() error {
+	switch {
+	case s.Width <= 0 || s.Height <= 0 || s.Width > 1<<20 || s.Height > 1<<20:
+		return fmt.Errorf("raster: picture of %d × %d pixels", s.Width, s.Height)
+	case s.Components <= 0 || int64(len(s.Pix)) != int64(s.Width)*int64(s.Height)*int64(s.Components):
+		return fmt.Errorf("raster: %d bytes for %d × %d pixels of %d components", len(s.Pix), s.Width, s.Height, s.Components)
+	}
+	return nil
+}
+
+// A Page is a page of a document as it is drawn: RGB pixels, and its text. A page
+// that cannot be drawn has a width of 0.
+type Page struct {
+	Samples
+	Text string
+}
+
+// A Reduction says how to encode a picture of a document again.
+type Reduction struct {
+	To            format.Format // JPG or PNG
+	Width, Height int           // box in pixels to shrink into, proportions kept; 0 for no bound
+	Quality       int           // 1 to 100, of a JPEG or a palette
+	Palette       bool          // PNG with at most 256 colours; otherwise only scaling loses detail
+}

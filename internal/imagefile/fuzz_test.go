@@ -1,0 +1,83 @@
+package imagefile
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"testing"
+)
+
+// FuzzHeaders gives damaged pictures to the code that reads their headers.
+func FuzzHeaders(f *testing.F) {
+	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
+	var p, j bytes.Buffer
+	if err := errors.Join(png.Encode(&p, m), jpeg.Encode(&j, m, nil)); err != nil {
+		f.Fatal(err)
+	}
+	exif := WithOrientation(j.Bytes(), 6)
+	withProfile, err := WithPNGProfile(p.Bytes(), make([]byte, 200))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, b := range [][]byte{p.Bytes(), j.Bytes(), exif, withProfile, WithJPEGProfile(exif, make([]byte, 200))} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if j, err := ReadJPEG(b); err == nil && (j.Width == 0 || j.Height == 0 || j.Components == 0) {
+			t.Errorf("%+v", j)
+		}
+		if p, err := ReadPNG(b); err == nil && (p.Width == 0 || p.Height == 0 || p.Channels() == 0) {
+			t.Errorf("%+v", p)
+		}
+		readEXIF(b)
+		PNGProfile(b)
+		CopyColourChunks(p.Bytes(), b)
+		SplitMetadata(b)
+		WithoutChunk(b, "tEXt")
+	})
+}
+
+// The headers that are written are read back.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	m := image.NewRGBA(image.Rect(0, 0, 9, 7))
+	profile := bytes.Repeat([]byte("profile"), 20_000) // two segments of JPEG
+	for _, quality := range []int{1, 10, 50, 75, 95, 100} {
+		var b bytes.Buffer
+		if err := WriteJPEG(&b, m, quality, 300); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadJPEG(WithJPEGProfile(WithOrientation(b.Bytes(), 8), profile))
+		if err != nil || got.Width != 9 || got.Height != 7 || got.Components != 3 || got.Bits != 8 || got.Process != 0xc0 || !got.Complete || got.FullColour {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got.Quality != quality || got.Density != (Density{300, 300}) || got.Orientation != 8 || !bytes.Equal(got.Profile, profile) {
+			t.Errorf("quality %d, density %v, orientation %d, profile of %d bytes", got.Quality, got.Density, got.Orientation, len(got.Profile))
+		}
+	}
+	var b bytes.Buffer
+	if err := WritePNG(&b, m, 300); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := WithPNGProfile(b.Bytes(), profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadPNG(whole)
+	if err != nil || got.Width != 9 || got.Height != 7 || got.Depth != 1 || got.Colour != PNGPalette || got.Density != (Density{300, 300}) || !bytes.Equal(got.Profile, profile) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := got.CheckData(); err != nil {
+		t.Error(err)
+	}
+	got.Height++
+	if got.CheckData() == nil {
+		t.Error("a row is missing, and there is no error")
+	}
+	whole[len(whole)-20] ^= 1
+	if _, err := ReadPNG(whole); err == nil {
+		t.Error("damaged content, and no error")
+	}
+}
