@@ -67,9 +67,10 @@ var arrows = map[string][]string{
 	"status/riverqueue":    {"status", "httpapi/sqlstore"},
 	"status/webhook":       {"status", "httpapi/sqlstore"},
 	"status/statustest":    {"status"},
+	"status/worker":        {"status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 
 	// service
-	"httpapi":         {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
+	"httpapi":         {"capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
 	"httpapi/account": {"httpapi", "httpapi/sqlstore"},
 	"httpapi/admin":   {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "status", "httpapi/sqlstore", "status/webhook", "upload", "capability",
