@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -122,23 +123,22 @@ func describeFormats(m *capability.Matrix, engines []Engine) formatsResponse {
 		}
 		fe.Actions[e.Action] = a
 	}
-	resp := formatsResponse{Formats: []formatEntry{}, Engines: []engineEntry{}}
+	resp := formatsResponse{Formats: []formatEntry{}, Engines: engineEntries(engines)}
 	for _, f := range slices.Sorted(maps.Keys(byExt)) {
 		resp.Formats = append(resp.Formats, *byExt[f])
-	}
-	for _, e := range engines {
-		resp.Engines = append(resp.Engines, e.entry())
 	}
 	return resp
 }
 
-func (e Engine) entry() engineEntry {
-	out := engineEntry{Name: e.Name, Version: e.Version, Available: e.Err == nil}
-	if e.Err != nil {
-		out.Problem = "not usable on this host"
-		if e.Hint != "" {
-			out.Problem = e.Hint
+// engineEntries returns engines as responses show them.
+func engineEntries(engines []Engine) []engineEntry {
+	all := []engineEntry{} // not null in JSON
+	for _, e := range engines {
+		entry := engineEntry{Name: e.Name, Version: e.Version, Available: e.Err == nil}
+		if e.Err != nil {
+			entry.Problem = cmp.Or(e.Hint, "not usable on this host")
 		}
+		all = append(all, entry)
 	}
-	return out
+	return all
 }

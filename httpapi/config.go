@@ -121,6 +121,12 @@ type Config struct {
 	// Collectors are shown by metrics beside the service's own numbers.
 	Collectors []prometheus.Collector
 
+	// Registerer gets the service's own numbers and Collectors as one collector. nil:
+	// only /metrics shows them. /metrics always shows them, and beside them those of the
+	// Go runtime and the process, which Registerer does not get. A Registerer of several
+	// services needs prometheus.WrapRegistererWith, because their names are the same.
+	Registerer prometheus.Registerer
+
 	OnFinal func(context.Context, *status.Operation) // called once an operation is final; may be nil
 	Log     *slog.Logger                             // nil: slog.Default()
 
@@ -204,9 +210,6 @@ type Sandbox struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Auth == nil {
-		return c, errors.New("httpapi: Config.Auth is required; see StaticKeys and AllowAll")
-	}
 	if c.AbsoluteLinks && c.BaseURL == nil {
 		return c, errors.New("httpapi: Config.AbsoluteLinks needs Config.BaseURL")
 	}

@@ -226,9 +226,9 @@ var errorMap = []struct {
 var errParam = errors.New("a parameter is not possible")
 
 // fail answers a request with an error.
-func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (n *Node) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	log := s.logOf(r).With("error", p.Slug)
+	log := n.logOf(r).With("error", p.Slug)
 	switch {
 	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // else the client has gone, which is no fault of ours
 		log.Error("request failed", "method", r.Method, "err", err)

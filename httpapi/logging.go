@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/filewright/filewright/status"
 )
 
 // A requestInfo is what log lines say of a request.
@@ -31,7 +29,7 @@ func infoOf(r *http.Request) *requestInfo {
 func requestID(r *http.Request) string { return infoOf(r).id }
 
 // logOf returns a logger for lines about a request.
-func (s *Service) logOf(r *http.Request) *slog.Logger {
+func (n *Node) logOf(r *http.Request) *slog.Logger {
 	info := infoOf(r)
 	args := []any{"request_id", info.id}
 	if info.who.Account != "" {
@@ -42,36 +40,25 @@ func (s *Service) logOf(r *http.Request) *slog.Logger {
 			args = append(args, name, v)
 		}
 	}
-	return s.log.With(args...)
+	return n.log.With(args...)
 }
 
 // logRequest writes the line of a request that was answered. The query is not in it: it
 // may be a signature. Probes are only logged if they fail.
-func (s *Service) logRequest(r *http.Request, rec *recorder, d time.Duration) {
+func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	level := slog.LevelDebug
 	probe := rec.route == "/healthz" || rec.route == "/readyz" || rec.route == "/metrics"
-	if s.cfg.LogRequests && (!probe || rec.status >= 400) {
+	if n.cfg.LogRequests && (!probe || rec.status >= 400) {
 		level = slog.LevelInfo
 	}
-	if !s.log.Enabled(r.Context(), level) {
+	if !n.log.Enabled(r.Context(), level) {
 		return
 	}
 	route := rec.route
 	if route == "" {
 		route = "other"
 	}
-	s.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
-}
-
-// logOfItem returns a logger for lines about an item: files are named by their keys, as
-// names may be private.
-func (s *Service) logOfItem(c *status.Claim) *slog.Logger {
-	files := make([]string, len(c.Item.Inputs))
-	for i, f := range c.Item.Inputs {
-		files[i] = f.Key
-	}
-	return s.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.Action,
-		"account", c.Op.Owner, "key", c.Op.Origin.Key, "files", files)
+	n.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
 }
 
 // withInfo returns a request with info, and a context to find it in.

@@ -36,10 +36,7 @@ func validHost(host string) bool {
 
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// ServeHTTP serves the API.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, new(requestInfo)) }
-
-func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) {
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) {
 	id := r.Header.Get("X-Request-Id")
 	if !validRequestID.MatchString(id) {
 		id = uuid.NewString()
@@ -47,7 +44,7 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInf
 	w.Header().Set("X-Request-Id", id)
 	info.id = id
 	r = withInfo(r, info)
-	slowest := pace{max(0, float64(s.cfg.Limits.MinRate)), s.cfg.Limits.Stall}
+	slowest := pace{max(0, float64(n.cfg.Limits.MinRate)), n.cfg.Limits.Stall}
 	rc := http.NewResponseController(w)
 	out := &pacedWriter{ResponseWriter: w, rc: rc, credit: credit{slowest, slowest.stall}}
 	if r.Body != nil && r.Body != http.NoBody {
@@ -63,15 +60,15 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInf
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			s.logOf(r).Error("handler panicked", "route", rec.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			n.logOf(r).Error("handler panicked", "route", rec.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.status != 0 {
 				panic(http.ErrAbortHandler) // too late for an answer: break the connection
 			}
-			s.fail(rec, r, fmt.Errorf("panic: %v", p))
+			n.fail(rec, r, fmt.Errorf("panic: %v", p))
 		}
 		took := time.Since(start)
-		s.metrics.request(r, rec, took)
-		s.logRequest(r, rec, took)
+		n.metrics.request(r, rec, took)
+		n.logRequest(r, rec, took)
 	}()
 	if len(r.TransferEncoding) > 0 {
 		// net/http follows Transfer-Encoding and drops a Content-Length beside it before
@@ -80,29 +77,29 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, info *requestInf
 		rec.Header().Set("Connection", "close")
 	}
 	if !validHost(r.Host) && (r.Host != "" || r.ProtoAtLeast(1, 1)) { // HTTP/1.0 has no such header
-		s.fail(rec, r, problem(http.StatusBadRequest, "invalid_request", "the Host header is not a host with an optional port"))
+		n.fail(rec, r, problem(http.StatusBadRequest, "invalid_request", "the Host header is not a host with an optional port"))
 		return
 	}
-	if s.cors(rec, r) {
+	if n.cors(rec, r) {
 		return
 	}
-	s.router.ServeHTTP(rec, r)
+	n.router.ServeHTTP(rec, r)
 }
 
 // cors answers a preflight request and marks other responses. It returns true
 // if the request is answered.
-func (s *Service) cors(w http.ResponseWriter, r *http.Request) bool {
+func (n *Node) cors(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
-	if origin == "" || len(s.cfg.Origins) == 0 {
+	if origin == "" || len(n.cfg.Origins) == 0 {
 		return false
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
 	switch {
-	case slices.Contains(s.cfg.Origins, "*"):
+	case slices.Contains(n.cfg.Origins, "*"):
 		h.Set("Access-Control-Allow-Origin", "*")
-	case slices.Contains(s.cfg.Origins, origin):
+	case slices.Contains(n.cfg.Origins, origin):
 		h.Set("Access-Control-Allow-Origin", origin)
 	default:
 		return false

@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/apicheck"
+	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -433,9 +434,9 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 	for _, kind := range []error{
 		context.DeadlineExceeded, context.Canceled, fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
-		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable, errInputGone, errSealed, upload.ErrContentLost,
+		fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable, worker.ErrInputGone, worker.ErrSealed, upload.ErrContentLost,
 	} {
-		if c := errorCode(kind); !slices.Contains(codes, c) {
+		if c := worker.Code(kind); !slices.Contains(codes, c) {
 			t.Errorf("%v has the code %s, which is not documented", kind, c)
 		}
 	}
@@ -465,7 +466,7 @@ func TestOpenAPIEnvelopes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, as := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
-			s := &Service{cfg: Config{Envelope: as}}
+			s := &Node{cfg: Config{Envelope: as}}
 			for _, tt := range []struct {
 				method, path string
 				v            any

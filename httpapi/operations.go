@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
 )
 
@@ -82,16 +82,14 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID},
 	}
 	if idem != "" { // else nobody will ask for it
-		op.Fingerprint = s.sealer.fingerprint(body)
+		op.Fingerprint = s.fingerprints.of(body)
 	}
 	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
 		return nil, err
 	}
-	args, err := json.Marshal(req.Parameters)
-	if err != nil {
+	if op.Args, err = s.worker.Seal(op.ID, req.Parameters); err != nil {
 		return nil, err
 	}
-	op.Args = s.sealer.seal(args, op.ID)
 	use := Use{Account: who.Account, Operation: op.ID, Operations: 1}
 	if s.cfg.Quota != nil {
 		if err := s.cfg.Quota.Reserve(r.Context(), use); err != nil {
@@ -120,7 +118,7 @@ var errIdempotency = errors.New("idempotency key used twice")
 // sameRequest refuses an operation that was created by another request under
 // the same idempotency key.
 func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operation, error) {
-	if !s.sealer.matches(op.Fingerprint, body) {
+	if !s.fingerprints.match(op.Fingerprint, body) {
 		return nil, errIdempotency
 	}
 	return op, nil
@@ -133,7 +131,7 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}
 		for _, f := range files {
-			it.Inputs = append(it.Inputs, statusFile(f))
+			it.Inputs = append(it.Inputs, worker.FileOf(f))
 		}
 		return it
 	}
@@ -154,10 +152,6 @@ func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File
 		return nil
 	}
 	return nil
-}
-
-func statusFile(f *upload.File) status.File {
-	return status.File{Key: f.Key, Name: f.Name, ContentType: f.ContentType, Size: f.Size, Expires: f.Expires}
 }
 
 func (req *doRequest) check(maxFiles int) error {

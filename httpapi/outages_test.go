@@ -61,7 +61,7 @@ func TestChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		var calls atomic.Int32
-		s := &Service{dependencies: newDependencies(map[string]func(context.Context) error{
+		s := &Node{dependencies: newDependencies(map[string]func(context.Context) error{
 			"disk":     func(context.Context) error { calls.Add(1); <-hang; return nil }, // knows no context
 			"database": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 			"bucket":   func(context.Context) error { return nil },

@@ -52,16 +52,16 @@ const (
 func (s Settlement) String() string { return [...]string{"kept", "released", "freed"}[s] }
 
 // settle tells the quota.
-func (s *Service) settle(ctx context.Context, u Use, as Settlement) {
-	if err := s.cfg.Quota.Settle(context.WithoutCancel(ctx), u, as); err != nil {
-		s.log.Error("quota not settled", "account", u.Account, "file", u.File, "operation", u.Operation, "as", as.String(), "err", err)
+func (n *Node) settle(ctx context.Context, u Use, as Settlement) {
+	if err := n.cfg.Quota.Settle(context.WithoutCancel(ctx), u, as); err != nil {
+		n.log.Error("quota not settled", "account", u.Account, "file", u.File, "operation", u.Operation, "as", as.String(), "err", err)
 	}
 }
 
 // quotaFiles are file records whose changes a quota is told of.
 type quotaFiles struct {
 	upload.Store
-	s *Service
+	n *Node
 }
 
 func fileUse(f *upload.File) Use {
@@ -72,16 +72,16 @@ func fileUse(f *upload.File) Use {
 func (q quotaFiles) Create(ctx context.Context, f *upload.File) (*upload.File, error) {
 	use := fileUse(f)
 	if f.State == upload.Open {
-		if err := q.s.cfg.Quota.Reserve(ctx, use); err != nil {
+		if err := q.n.cfg.Quota.Reserve(ctx, use); err != nil {
 			return nil, err
 		}
 	}
 	stored, err := q.Store.Create(ctx, f)
 	switch {
 	case f.State == upload.Open && (err != nil || stored.Key != f.Key):
-		q.s.settle(ctx, use, Released)
+		q.n.settle(ctx, use, Released)
 	case f.State == upload.Ready && err == nil:
-		q.s.settle(ctx, use, Kept)
+		q.n.settle(ctx, use, Kept)
 	}
 	return stored, err
 }
@@ -128,10 +128,10 @@ func (q quotaFiles) changed(ctx context.Context, before *upload.File, now upload
 	use := fileUse(before)
 	switch {
 	case before.State == upload.Open && now == upload.Ready:
-		q.s.settle(ctx, use, Kept)
+		q.n.settle(ctx, use, Kept)
 	case before.State == upload.Open && now == upload.Expired:
-		q.s.settle(ctx, use, Released)
+		q.n.settle(ctx, use, Released)
 	case before.State == upload.Ready && now == upload.Expired:
-		q.s.settle(ctx, use, Freed)
+		q.n.settle(ctx, use, Freed)
 	}
 }

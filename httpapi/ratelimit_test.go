@@ -134,7 +134,7 @@ func TestClientNetwork(t *testing.T) {
 		if tt.forwarded != "" {
 			r.Header.Set("X-Forwarded-For", tt.forwarded)
 		}
-		s := &Service{cfg: Config{TrustProxy: tt.trust}}
+		s := &Service{Node: &Node{cfg: Config{TrustProxy: tt.trust}}}
 		if got := s.clientNetwork(r); got != tt.want {
 			t.Errorf("%+v: %s", tt, got)
 		}
@@ -146,25 +146,25 @@ func TestClientNetwork(t *testing.T) {
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
-	old, err := newSealer([][]byte{one})
+	old, err := newFingerprints([][]byte{one})
 	if err != nil {
 		t.Fatal(err)
 	}
-	replaced, err := newSealer([][]byte{two, one})
+	replaced, err := newFingerprints([][]byte{two, one})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := newSealer([][]byte{two})
+	other, err := newFingerprints([][]byte{two})
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := []byte(`{"action":"lock","parameters":{"password":"1234"}}`)
-	f := old.fingerprint(body)
+	f := old.of(body)
 	sum := sha256.Sum256(body)
-	if f == hex.EncodeToString(sum[:]) || f == other.fingerprint(body) {
+	if f == hex.EncodeToString(sum[:]) || f == other.of(body) {
 		t.Error("the fingerprint does not depend on the secret")
 	}
-	if !old.matches(f, body) || !replaced.matches(f, body) || other.matches(f, body) || old.matches(f, append(body, ' ')) || old.matches("", body) {
+	if !old.match(f, body) || !replaced.match(f, body) || other.match(f, body) || old.match(f, append(body, ' ')) || old.match("", body) {
 		t.Error("fingerprints are not recognised")
 	}
 }

@@ -101,18 +101,18 @@ func newDependencies(checks map[string]func(context.Context) error) []*dependenc
 }
 
 // checkAll checks all dependencies at the same time.
-func (s *Service) checkAll() []dependencyState {
-	states := make([]dependencyState, len(s.dependencies))
+func (n *Node) checkAll() []dependencyState {
+	states := make([]dependencyState, len(n.dependencies))
 	var wg sync.WaitGroup
-	for i, d := range s.dependencies {
+	for i, d := range n.dependencies {
 		wg.Go(func() {
 			states[i] = d.probe()
 			switch {
-			case s.cfg.Outages == nil:
+			case n.cfg.Outages == nil:
 			case states[i].err == nil:
-				s.cfg.Outages.back(d.name)
+				n.cfg.Outages.back(d.name)
 			default:
-				s.cfg.Outages.failing(d.name, "readiness check", states[i].err, true)
+				n.cfg.Outages.failing(d.name, "readiness check", states[i].err, true)
 			}
 		})
 	}
@@ -121,17 +121,17 @@ func (s *Service) checkAll() []dependencyState {
 }
 
 // watchDependencies checks from time to time, for the log and the metrics.
-func (s *Service) watchDependencies(ctx context.Context) {
-	if len(s.dependencies) == 0 && s.cfg.Outages == nil {
+func (n *Node) watchDependencies(ctx context.Context) {
+	if len(n.dependencies) == 0 && n.cfg.Outages == nil {
 		return
 	}
 	t := time.NewTicker(checkEvery)
 	defer t.Stop()
 	for {
-		s.checkAll()
-		if o := s.cfg.Outages; o != nil {
+		n.checkAll()
+		if o := n.cfg.Outages; o != nil {
 			o.tick(func(name string) bool {
-				return slices.ContainsFunc(s.dependencies, func(d *dependency) bool { return d.name == name })
+				return slices.ContainsFunc(n.dependencies, func(d *dependency) bool { return d.name == name })
 			})
 		}
 		select {
@@ -152,12 +152,12 @@ type dependencyEntry struct {
 
 // readyz answers whether the service can take work. Who may see details gets every
 // dependency by name, and the engines, of which some may be missing.
-func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
-	details := s.mayInspect(r)
-	resp := readyResponse{Status: "ok", Node: s.cfg.Node, Checks: map[string]string{}, Dependencies: []dependencyEntry{}, Engines: s.offered.Load().formats.Engines, Sandbox: s.cfg.Sandbox}
+func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
+	details := n.mayInspect(r)
+	resp := readyResponse{Status: "ok", Node: n.cfg.Node, Checks: map[string]string{}, Dependencies: []dependencyEntry{}, Engines: engineEntries(n.Engines()), Sandbox: n.cfg.Sandbox}
 	var failed []string
-	for i, st := range s.checkAll() {
-		e := dependencyEntry{Name: s.dependencies[i].name, State: "ok", Since: stamp(st.since), Latency: st.latency.Seconds()}
+	for i, st := range n.checkAll() {
+		e := dependencyEntry{Name: n.dependencies[i].name, State: "ok", Since: stamp(st.since), Latency: st.latency.Seconds()}
 		switch {
 		case errors.Is(st.err, errNoAnswer):
 			e.State = "no answer"
@@ -175,15 +175,15 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready: %s", strings.Join(failed, ", "))
 		p.Checks, p.Dependencies = resp.Checks, resp.Dependencies
 		p.RetryAfter = checkEvery
-		s.fail(w, r, p)
+		n.fail(w, r, p)
 	case len(failed) > 0:
 		p := problem(http.StatusServiceUnavailable, "unavailable", "not ready")
 		p.RetryAfter = checkEvery
-		s.fail(w, r, p)
+		n.fail(w, r, p)
 	case details:
-		s.reply(w, resp)
+		n.reply(w, resp)
 	default:
-		s.healthz(w, r)
+		n.healthz(w, r)
 	}
 }
 

@@ -23,8 +23,17 @@ type route struct {
 // in the documents.
 var prefixes = [...]string{"/api/v1", "/v1/biz", "/v1/external"}
 
-func (s *Service) routes() []route {
+// probes are the endpoints of every process, with and without the API.
+func (n *Node) probes() []route {
 	return []route{
+		{method: "GET", path: "/healthz", handler: n.healthz, open: true, noAlias: true},
+		{method: "GET", path: "/readyz", handler: n.readyz, open: true, noAlias: true},
+		{method: "GET", path: "/metrics", handler: n.serveMetrics, open: true, noAlias: true},
+	}
+}
+
+func (s *Service) routes() []route {
+	return append(s.probes(), []route{
 		{method: "POST", path: "/api/v1/initiate-upload", handler: s.initiateUpload, scope: ScopeUpload},
 		{method: "POST", path: "/api/v1/complete-upload", handler: s.completeUpload, scope: ScopeUpload},
 		{method: "POST", path: "/api/v1/do", handler: s.do, scope: ScopeOperate},
@@ -42,28 +51,26 @@ func (s *Service) routes() []route {
 		{method: "GET", path: "/v1/download/:file_key", handler: s.download, open: true, noAlias: true},
 		{method: "PUT", path: uploadPath + "*part", handler: s.putPart, open: true, noAlias: true},
 
-		{method: "GET", path: "/healthz", handler: s.healthz, open: true, noAlias: true},
-		{method: "GET", path: "/readyz", handler: s.readyz, open: true, noAlias: true},
-		{method: "GET", path: "/metrics", handler: s.serveMetrics, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.json", handler: s.openAPIJSON, open: true, noAlias: true},
 		{method: "GET", path: "/openapi.yaml", handler: s.openAPIYAML, open: true, noAlias: true},
 		{method: "GET", path: "/docs", handler: s.docs, open: true, noAlias: true},
-	}
+	}...)
 }
 
 // uploadPath is where upload URLs lead.
 const uploadPath = "/v1/upload/"
 
-func (s *Service) newRouter() (_ *httprouter.Router, err error) {
+// route makes the router; the handlers check API keys themselves.
+func (n *Node) route(routes []route) (err error) {
 	router := httprouter.New()
 	// A redirect would make clients repeat a PUT of gigabytes, or drop it.
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+		n.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
 	})
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
+		n.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
 	})
 	defer func() {
 		// The router panics if a path is given twice or is none.
@@ -71,7 +78,7 @@ func (s *Service) newRouter() (_ *httprouter.Router, err error) {
 			err = fmt.Errorf("httpapi: routes: %v", p)
 		}
 	}()
-	for _, rt := range append(s.routes(), s.extensions()...) {
+	for _, rt := range routes {
 		for i, prefix := range prefixes {
 			path := rt.path
 			if i > 0 {
@@ -80,17 +87,14 @@ func (s *Service) newRouter() (_ *httprouter.Router, err error) {
 				}
 				path = prefix + strings.TrimPrefix(path, prefixes[0])
 			}
-			s.handle(router, rt, path)
+			handle(router, rt, path)
 		}
 	}
-	return router, nil
+	n.router = router
+	return nil
 }
 
-func (s *Service) handle(router *httprouter.Router, rt route, path string) {
-	h := rt.handler
-	if !rt.open {
-		h = s.authenticated(h, rt.scope)
-	}
+func handle(router *httprouter.Router, rt route, path string) {
 	adapter := func(w http.ResponseWriter, r *http.Request, params httprouter.Params) {
 		for _, p := range params {
 			r.SetPathValue(p.Key, p.Value)
@@ -98,7 +102,7 @@ func (s *Service) handle(router *httprouter.Router, rt route, path string) {
 		if rec, ok := w.(*recorder); ok {
 			rec.route = rt.path
 		}
-		h(w, r)
+		rt.handler(w, r)
 	}
 	router.Handle(rt.method, path, adapter)
 	if rt.method == http.MethodGet && rt.open { // what is behind a key is JSON, which nobody asks for by HEAD
@@ -106,32 +110,32 @@ func (s *Service) handle(router *httprouter.Router, rt route, path string) {
 	}
 }
 
-func (s *Service) healthz(w http.ResponseWriter, r *http.Request) {
-	s.reply(w, struct {
+func (n *Node) healthz(w http.ResponseWriter, r *http.Request) {
+	n.reply(w, struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
 
 // serveMetrics answers GET /metrics.
-func (s *Service) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	if !s.mayInspect(r) {
-		if s.cfg.MetricsToken == "" {
-			s.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+func (n *Node) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if !n.mayInspect(r) {
+		if n.cfg.MetricsToken == "" {
+			n.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
 			return
 		}
-		s.fail(w, r, problem(http.StatusUnauthorized, "unauthorized", "metrics need the token of the operator: Authorization: Bearer <token>"))
+		n.fail(w, r, problem(http.StatusUnauthorized, "unauthorized", "metrics need the token of the operator: Authorization: Bearer <token>"))
 		return
 	}
-	s.metrics.handler().ServeHTTP(w, r)
+	n.metrics.handler().ServeHTTP(w, r)
 }
 
 // Internal returns a handler for the operator's network only: /healthz, /readyz with all
 // details, and /metrics, whatever Config.HideDetails says.
-func (s *Service) Internal() http.Handler {
+func (n *Node) Internal() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/healthz", "/readyz", "/metrics":
-			s.serve(w, r, &requestInfo{internal: true})
+			n.serve(w, r, &requestInfo{internal: true})
 		default:
 			http.NotFound(w, r)
 		}
@@ -139,7 +143,7 @@ func (s *Service) Internal() http.Handler {
 }
 
 // mayInspect reports whether a request may see metrics and the details of readyz.
-func (s *Service) mayInspect(r *http.Request) bool {
-	token := s.cfg.MetricsToken
-	return !s.cfg.HideDetails || infoOf(r).internal || token != "" && subtle.ConstantTimeCompare([]byte(Key(r)), []byte(token)) == 1
+func (n *Node) mayInspect(r *http.Request) bool {
+	token := n.cfg.MetricsToken
+	return !n.cfg.HideDetails || infoOf(r).internal || token != "" && subtle.ConstantTimeCompare([]byte(Key(r)), []byte(token)) == 1
 }

@@ -167,20 +167,20 @@ const (
 )
 
 // reply writes v, a struct, as the body of a successful response.
-func (s *Service) reply(w http.ResponseWriter, v any) {
-	b, err := s.encode(v)
+func (n *Node) reply(w http.ResponseWriter, v any) {
+	b, err := n.encode(v)
 	if err != nil { // only a type that cannot be JSON; a bug
 		panic(err)
 	}
 	writeJSON(w, http.StatusOK, "application/json", b)
 }
 
-func (s *Service) encode(v any) ([]byte, error) {
+func (n *Node) encode(v any) ([]byte, error) {
 	b, err := marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	switch s.cfg.Envelope {
+	switch n.cfg.Envelope {
 	case EnvelopePlain:
 		return b, nil
 	case EnvelopeData:

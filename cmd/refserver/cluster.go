@@ -143,12 +143,12 @@ type nodeEngine struct {
 
 // A cluster is the servers that share a database.
 type cluster struct {
-	db      *sqlstore.DB
-	service *httpapi.Service
-	log     *slog.Logger
-	id      string
-	info    []byte // nil: this server does no work
-	known   []byte // what was offered last
+	db    *sqlstore.DB
+	offer func([]fileops.Action, []httpapi.Engine) error
+	log   *slog.Logger
+	id    string
+	info  []byte // nil: this server does no work
+	known []byte // what was offered last
 
 	workers  *prometheus.GaugeVec // by family
 	counted  map[string]int       // what it shows
@@ -193,7 +193,7 @@ func (c *cluster) count(nodes []sqlstore.Node) error {
 }
 
 func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileops.Action, engines []httpapi.Engine) (*cluster, error) {
-	cl := &cluster{db: a.db, service: a.service, log: a.log, id: nodeName() + "/" + rand.Text(), workers: a.workers} // the table of nodes names hosts
+	cl := &cluster{db: a.db, offer: a.offer, log: a.log, id: nodeName() + "/" + rand.Text(), workers: a.workers} // the table of nodes names hosts
 	if c.role == roleAPI {
 		return cl, nil
 	}
@@ -264,7 +264,7 @@ func (c *cluster) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.service.Offer(actions, engines); err != nil {
+	if err := c.offer(actions, engines); err != nil {
 		return fmt.Errorf("what other servers can do: %w", err)
 	}
 	c.known = append([]byte{}, all...)

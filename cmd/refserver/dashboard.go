@@ -14,8 +14,8 @@ import (
 // end ends what pages are waiting for, so that the server can be shut down.
 func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, end func(), err error) {
 	switch {
-	case cfg.cluster.role == roleWorker:
-		return workerOnly(a.service), func() {}, nil
+	case a.service == nil:
+		return workerOnly(a.node), func() {}, nil
 	case !cfg.dashboard:
 		return a.service, func() {}, nil
 	}

@@ -39,7 +39,7 @@ func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
 	for _, l := range []struct {
 		flag, addr string
 		handler    func() http.Handler
-	}{{"metrics-listen", cfg.metricsLn, a.service.Internal}, {"debug-listen", cfg.debugLn, profiles}} {
+	}{{"metrics-listen", cfg.metricsLn, a.node.Internal}, {"debug-listen", cfg.debugLn, profiles}} {
 		if l.addr == "" {
 			continue
 		}

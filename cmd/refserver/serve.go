@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,7 +21,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/admin"
@@ -78,7 +81,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	srv.RegisterOnShutdown(closeDashboard)
 	base := "http://" + ln.Addr().String()
-	if cfg.publicURL == "" && cfg.cluster.role != roleWorker && !isLoopback(ln.Addr()) {
+	if cfg.publicURL == "" && app.service != nil && !isLoopback(ln.Addr()) {
 		log.Warn("--public-url is not set, so upload URLs name the host that each request names: set it to the URL under which clients reach this server", "listen", ln.Addr().String())
 	}
 	if cfg.publicURL != "" {
@@ -86,92 +89,82 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		base = cfg.publicURL
 	}
 	var first firstStart
-	if cfg.cluster.role != roleWorker {
+	if app.service != nil {
 		if first, err = app.begin(ctx); err != nil {
 			return err
 		}
 	}
-	app.welcome(c, base, cfg.dashboard && cfg.cluster.role != roleWorker, first)
+	app.welcome(c, base, cfg.dashboard && app.service != nil, first)
 
-	// Handlers are to see the service live a little longer than the
-	// listener, and work to be drained while the last answers go out.
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	worked := make(chan error, 1)
-	workCtx, stopWork := context.WithCancel(ctx)
-	defer stopWork()
-	go func() {
-		// An attempt that a crash ends counts: none begins before it can work.
-		if app.set != nil {
-			if err := app.set.Ready(workCtx); err != nil && workCtx.Err() == nil {
-				log.Error("files cannot be read in processes of their own", "err", err)
+	return app.run(ctx, &cfg, srv, ln)
+}
+
+// run serves requests and works until ctx is done or one of both fails.
+func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln net.Listener) error {
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	// Running work is drained while the last answers go out.
+	group.Go(func() error {
+		<-running.Done()
+		if ctx.Err() != nil {
+			a.log.Info("stopping; running work may finish", "within", cfg.api.Limits.Drain.String())
+		}
+		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(timeout); err != nil {
+			srv.Close() // an upload that takes longer can be repeated
+		}
+		return nil
+	})
+	group.Go(func() error { return a.work(running) })
+	if a.set != nil {
+		group.Go(func() error {
+			if err := a.set.Warm(running); err != nil && running.Err() == nil {
+				a.log.Warn("an engine does not start", "err", err)
 			}
-		}
-		worked <- app.service.Run(workCtx)
-	}()
-	sent := make(chan error, 1)
-	go func() {
-		switch {
-		case app.hooks != nil:
-			sent <- app.hooks.Run(workCtx)
-			return
-		case cfg.cluster.role != roleWorker:
-			// Perhaps nobody else removes what is too old.
-			webhook.Sweep(workCtx, app.db.Webhooks(), cfg.webhooks.ttl, log)
-		}
-		sent <- nil
-	}()
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		if app.cluster != nil {
-			app.cluster.run(workCtx)
-		}
-	}()
-	warmed := make(chan struct{})
-	go func() {
-		defer close(warmed)
-		if app.set == nil {
-			return
-		}
-		if err := app.set.Warm(workCtx); err != nil && workCtx.Err() == nil {
-			log.Warn("an engine does not start", "err", err)
-		}
-	}()
+			return nil
+		})
+	}
+	if a.cluster != nil {
+		group.Go(func() error { a.cluster.run(running); return nil })
+	}
+	if a.service != nil {
+		group.Go(func() error { a.sendWebhooks(running, cfg.webhooks.ttl); return nil })
+	}
+	err := group.Wait()
+	a.log.Info("stopped")
+	return err
+}
 
-	var failure error
-	running := true
-	select {
-	case <-ctx.Done():
-		log.Info("stopping; running work may finish", "within", cfg.api.Limits.Drain.String())
-	case failure = <-served:
-	case failure = <-worked:
-		running = false
-		if failure == nil {
-			failure = errors.New("the background work ended")
+// work works on items until ctx is done.
+func (a *app) work(ctx context.Context) error {
+	// An attempt that a crash ends counts, so isolated processes are ready first.
+	if a.set != nil {
+		if err := a.set.Ready(ctx); err != nil && ctx.Err() == nil {
+			a.log.Error("files cannot be read in processes of their own", "err", err)
 		}
 	}
-	stopWork()
-	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(shutdownCtx); err != nil {
-		srv.Close() // an upload that takes longer can be repeated
+	if err := a.node.Run(ctx); err != nil || ctx.Err() != nil {
+		return err
 	}
-	<-warmed
-	<-told
-	if err := <-sent; err != nil {
-		log.Error("webhooks were not sent", "err", err)
+	return errors.New("the background work ended")
+}
+
+// sendWebhooks sends webhooks until ctx is done. A server that sends none still deletes
+// old deliveries, because perhaps no other server does.
+func (a *app) sendWebhooks(ctx context.Context, keep time.Duration) {
+	if a.hooks == nil {
+		webhook.Sweep(ctx, a.db.Webhooks(), keep, a.log)
+		return
 	}
-	if running {
-		if err := <-worked; failure == nil {
-			failure = err
-		}
+	if err := a.hooks.Run(ctx); err != nil {
+		a.log.Error("webhooks were not sent", "err", err)
 	}
-	if errors.Is(failure, http.ErrServerClosed) {
-		failure = nil
-	}
-	log.Info("stopped")
-	return failure
 }
 
 // databaseName is the database file in the data directory.
@@ -179,7 +172,8 @@ const databaseName = "filewright.db"
 
 // An app is the service with everything it stands on.
 type app struct {
-	service  *httpapi.Service
+	node     *httpapi.Node
+	service  *httpapi.Service // nil: this server has no API, only its node
 	db       *sqlstore.DB
 	blobs    blobStore
 	accounts *auth.Accounts
@@ -244,13 +238,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 			return nil, err
 		}
 	}
-	a.accounts = auth.New(auth.Config{
-		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
-		Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: log,
-	})
-
 	api.Concurrency = cfg.cluster.limits(api.Concurrency, api.Actions)
-	api.Auth = a.accounts
 	api.Blobs, api.Files, api.Operations = a.blobs, a.db.Files(), a.db.Operations()
 	api.Secrets = [][]byte{secret}
 	api.TempDir = scratch
@@ -264,15 +252,13 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	} else {
 		api.Checks[dependencyStore] = func(ctx context.Context) error { return readable(ctx, a.blobs) }
 	}
-	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, log); err != nil {
-		return nil, err
-	}
-	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
 	api.Collectors = append(api.Collectors, a.db.Collectors()...)
-	if a.hooks != nil {
-		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
+	if cfg.cluster.role == roleWorker {
+		a.node, err = httpapi.NewNode(api)
+	} else {
+		err = a.serveAPI(&cfg, api)
 	}
-	if a.service, err = httpapi.New(api); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := a.bind(ctx, &cfg); err != nil || cfg.cluster.url == "" {
@@ -282,6 +268,36 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		return nil, err
 	}
 	return a, a.cluster.beat(ctx)
+}
+
+// serveAPI makes the service: a node with the API, accounts and webhooks.
+func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
+	a.accounts = auth.New(auth.Config{
+		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
+		Limits: cfg.limits, SessionTime: cfg.sessionTime, BaseURL: api.BaseURL, TrustProxy: api.TrustProxy, Log: a.log,
+	})
+	api.Auth = a.accounts
+	if a.hooks, err = cfg.webhooks.newWebhooks(a.db, &cfg.cluster, api.Secrets, func() *httpapi.Service { return a.service }, a.log); err != nil {
+		return err
+	}
+	api.Extensions = admin.New(admin.Config{Accounts: a.accounts, Operations: a.db, Webhooks: a.hooks})
+	if a.hooks != nil {
+		api.Collectors = append(api.Collectors, a.hooks.Collectors()...)
+	}
+	if a.service, err = httpapi.New(api); err != nil {
+		return err
+	}
+	a.node = a.service.Node
+	return nil
+}
+
+// offer passes on what the servers of a cluster can do together.
+func (a *app) offer(actions []fileops.Action, engines []httpapi.Engine) error {
+	if a.service == nil {
+		a.node.ShowEngines(engines)
+		return nil
+	}
+	return a.service.Offer(actions, engines)
 }
 
 // join opens the database that several servers share.
@@ -316,7 +332,7 @@ func (a *app) bind(ctx context.Context, cfg *serverConfig) error {
 	if b := cfg.bucket; b != nil {
 		o.Content = fmt.Sprintf("the bucket %s at %s", strings.TrimSuffix(b.Bucket+"/"+b.Prefix, "/"), cmp.Or(b.Endpoint, "Amazon S3"))
 	}
-	err := a.service.Uploads().Bind(ctx, o)
+	err := a.node.Uploads().Bind(ctx, o)
 	if errors.Is(err, upload.ErrIdentity) {
 		return fmt.Errorf("%w. Nothing was changed. Start with the database and the files that belong together, or once with --adopt, which removes files without a record after some days", err)
 	}

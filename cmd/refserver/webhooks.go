@@ -48,11 +48,10 @@ func parseNetworks(v string) (list []netip.Prefix, err error) {
 	return list, nil
 }
 
-// newWebhooks returns what sends webhooks, or nil if this server does not: one with
-// the role worker, which reads files of strangers, needs no way out. service
+// newWebhooks returns what sends webhooks, or nil if this server does not. service
 // returns the service once there is one.
 func (c *webhookConfig) newWebhooks(db *sqlstore.DB, cl *clusterConfig, secrets [][]byte, service func() *httpapi.Service, log *slog.Logger) (*webhook.Webhooks, error) {
-	if !c.send || cl.role == roleWorker {
+	if !c.send {
 		return nil, nil
 	}
 	return webhook.New(webhook.Config{

@@ -68,11 +68,12 @@ var arrows = map[string][]string{
 	"status/riverqueue":    {"status"},
 	"status/webhook":       {"status"},
 	"status/statustest":    {"status"},
+	"status/worker":        {"status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 	"httpapi/account":      {},
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/steady"},
 
 	// service
-	"httpapi":       {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
+	"httpapi":       {"capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
 	"httpapi/auth":  {"httpapi", "httpapi/account"},
 	"httpapi/admin": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "capability",

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package httpapi
+package worker
 
 // freeSpace returns how many bytes can be written to the file system of a
 // directory. ok is false if that cannot be known.

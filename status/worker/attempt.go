@@ -1,8 +1,7 @@
-package httpapi
+package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,15 +19,10 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A worker does the items of operations: it fetches the inputs, runs the action
-// and registers the results. It is the only place where files and operations
-// meet.
-type worker struct{ *Service }
-
-// Handle implements [status.Handler].
-func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
+// handle makes one attempt at an item.
+func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(float64)) status.Outcome {
 	start := time.Now()
-	log := w.logOfItem(c)
+	log := w.logOf(c)
 	clean := c.Item.Clean
 	if w.forget(ctx, c, clean+1, c.Token-1, log) {
 		clean = c.Token - 1
@@ -41,15 +35,15 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	defer w.space.watch()()
 	engine, results, unsure, err := w.run(ctx, c, log, progress)
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
-		err = errNoSpace{err} // whatever the engine made of it
+		err = errNoSpace{err} // whatever the engine says
 	}
 	if err == nil {
-		w.metrics.item(c.Op.Action, engine, "", time.Since(start))
+		w.metrics.attempt(c.Op.Action, engine, "", time.Since(start))
 		log.Info("item completed", "engine", engine, "results", len(results), "duration", time.Since(start))
 		return status.Outcome{Results: results}
 	}
 	for _, f := range results {
-		// What it had before it failed.
+		// Registered before the attempt failed.
 		if err := w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			unsure = true
 		}
@@ -58,16 +52,16 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		clean = c.Token
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return status.Outcome{Release: true, Clean: clean} // the tracker knows why it was ended
+		return status.Outcome{Release: true, Clean: clean} // the tracker knows why
 	}
-	code := errorCode(err)
+	code := Code(err)
 	reason, suspect := "", crashed(err)
 	if ctx.Err() == nil {
 		reason = waitReason(err)
 	}
 	if reason == status.WaitDisk && !w.space.low() && !w.full(ctx) {
-		// There is space again, now that its work is removed: it may have been this
-		// item that took it all. If it was alone it was.
+		// There is space again now that the attempt's files are removed, so the item
+		// may have taken it all. If it ran alone, it did.
 		suspect = true
 		if c.Alone {
 			reason = ""
@@ -78,8 +72,8 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 		o.Suspect, o.Clean = suspect, clean
 		return o
 	}
-	w.metrics.item(c.Op.Action, engine, code, time.Since(start))
-	level := slog.LevelInfo // the input's fault
+	w.metrics.attempt(c.Op.Action, engine, code, time.Since(start))
+	level := slog.LevelInfo // the input is at fault
 	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
 	}
@@ -93,7 +87,7 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	}
 	o := status.Outcome{
 		Error:   &status.Error{Code: code, Message: fileops.Message(err)},
-		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, errInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, errSealed),
+		Retry:   (suspect || fileops.Retryable(err)) && ctx.Err() == nil && !errors.Is(err, ErrInputGone) && !errors.Is(err, upload.ErrContentLost) && !errors.Is(err, ErrSealed),
 		Suspect: suspect,
 		Clean:   clean,
 	}
@@ -106,8 +100,8 @@ func (w worker) Handle(ctx context.Context, c *status.Claim, progress func(float
 	return o
 }
 
-// putOff returns the outcome of an item whose work lacks something that is not in it.
-func (w worker) putOff(log *slog.Logger, reason string, err error) status.Outcome {
+// putOff returns the outcome of an item whose work lacks something outside the item.
+func (w *Worker) putOff(log *slog.Logger, reason string, err error) status.Outcome {
 	w.metrics.putOff.WithLabelValues(reason).Inc()
 	log.Warn("item put off", "reason", reason, "err", err)
 	return status.Outcome{Release: true, Waiting: reason}
@@ -115,8 +109,8 @@ func (w worker) putOff(log *slog.Logger, reason string, err error) status.Outcom
 
 var errScratchFull = errors.New("no space left for the work")
 
-// waitReason returns what an attempt that failed with err lacked, "" if the input, the
-// engine or this program is to blame. It is the only place that decides this.
+// waitReason returns what an attempt that failed with err lacked, or "" if the input,
+// the engine or this program is at fault. No other code decides this.
 func waitReason(err error) string {
 	for _, d := range waits {
 		if errors.Is(err, d.err) {
@@ -145,8 +139,8 @@ func waitReason(err error) string {
 	return ""
 }
 
-// waits is what is never the fault of a file, whatever an engine made of it. It is
-// never written to.
+// waits lists the errors that are never the fault of a file, whatever an engine says.
+// It is constant.
 var waits = []struct {
 	err    error
 	reason string
@@ -155,34 +149,35 @@ var waits = []struct {
 	{syscall.EDQUOT, status.WaitDisk},
 	{blob.ErrUnavailable, status.WaitStorage},
 	{status.ErrUnavailable, status.WaitDatabase},
-	// A disk or a file system of the network that fails.
+	// A failing disk or network file system.
 	{syscall.EIO, status.WaitStorage},
 	{syscall.EROFS, status.WaitStorage},
 	{syscall.ESTALE, status.WaitStorage},
 	{syscall.ETIMEDOUT, status.WaitStorage},
 }
 
-// exhausted is what a host says that has no room for another process. It is never
-// written to.
+// exhausted lists the errors of a host that cannot start another process. It is constant.
 var exhausted = []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// crashed reports whether the process of an engine died by itself over a file.
+// crashed reports whether the process of an engine died while it read a file.
 func crashed(err error) bool {
 	var end interface{ Crashed() bool }
 	return fileops.Code(err) == "engine_failed" && errors.As(err, &end) && end.Crashed()
 }
 
-// forgetMost bounds the claims of an item that an attempt looks back.
+// forgetMost is how many earlier claims of an item an attempt looks at.
 const forgetMost = 2000
 
-// forget removes what attempts at an item, those of the given claims, have registered
-// and did not live to record: results that nobody was ever told of. Who lives, but has
-// lost its claim without knowing, cannot register any more either: results come one
-// after the other, and the key of the next one is barred. It is the claim
-// that names them and not the attempt: an item that is given back has its next attempt
-// under the same number, and whoever has given it back may be late to tidy up. It
-// reports whether nothing is left.
-func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) (clean bool) {
+// forget removes results that earlier attempts at an item registered but did not
+// record, because their process died. first and last are the claims of those attempts.
+// It reports whether nothing is left.
+//
+// It also bars the key of the next result. A process that lives, but lost its claim
+// without knowing, then registers no more: results are registered one after the other.
+//
+// Keys depend on the claim and not on the attempt number: the next attempt at a
+// released item has the same number, and the process that released it may clean up late.
+func (w *Worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) (clean bool) {
 	clean = true
 	for token := max(first, last-forgetMost); token <= last; token++ {
 		for n := 0; ; n++ {
@@ -200,35 +195,36 @@ func (w worker) forget(ctx context.Context, c *status.Claim, first, last int, lo
 	return clean
 }
 
-// ended is called when an operation has become final. An item that is not begun again
-// because it was cancelled, or begun too often, may have results of attempts that did
-// not live to record them.
-func (s *Service) ended(ctx context.Context, op *status.Operation) {
+// ended is called when an operation has become final. An item that was cancelled, or
+// restarted too often, has no further attempt that could remove unrecorded results.
+func (w *Worker) ended(ctx context.Context, op *status.Operation) {
 	for i, it := range op.Items {
 		if it.Error != nil && (it.Error.Code == status.CodeCancelled || it.Error.Code == status.CodeInternal) {
 			c := &status.Claim{Ref: status.Ref{Operation: op.ID, Index: i}, Item: it, Op: op}
-			worker{s}.forget(ctx, c, it.Clean+1, it.Claims, s.logOfItem(c))
+			w.forget(ctx, c, it.Clean+1, it.Claims, w.logOf(c))
 		}
 	}
-	if s.cfg.OnFinal != nil {
-		s.cfg.OnFinal(ctx, op)
+	if w.cfg.Operations.OnFinal != nil {
+		w.cfg.Operations.OnFinal(ctx, op)
 	}
 }
 
-// full tells whether there is no space for results.
-func (w worker) full(ctx context.Context) bool {
+// full reports whether the store has no space for results.
+func (w *Worker) full(ctx context.Context) bool {
 	free, err := w.uploads.FreeSpace(ctx)
 	return err == nil && free < lowSpace
 }
 
-// errOvertaken ends an attempt whose claim is not the last one any more, see forget.
-var errOvertaken = errors.New("another attempt at the item has begun")
+// errOvertaken ends an attempt that has lost its claim, see forget.
+var errOvertaken = errors.New("another attempt at the item has started")
 
-var errInputGone = errors.New("an input file has expired or was deleted")
+// ErrInputGone is matched by the failure of an attempt whose input has expired or was
+// deleted.
+var ErrInputGone = errors.New("an input file has expired or was deleted")
 
-// errorCode names a failure for the status of a file.
-func errorCode(err error) string {
-	if errors.Is(err, errInputGone) {
+// Code returns the code of an item that failed with err.
+func Code(err error) string {
+	if errors.Is(err, ErrInputGone) {
 		return "input_expired"
 	}
 	if errors.Is(err, upload.ErrContentLost) {
@@ -240,9 +236,9 @@ func errorCode(err error) string {
 	return fileops.Code(err)
 }
 
-// run does the work. It returns the results that it has registered, and whether there
-// may be one more.
-func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, unsure bool, err error) {
+// run fetches the inputs and runs the action. It returns the results that it registered,
+// and in unsure whether there may be another one.
+func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, unsure bool, err error) {
 	args, err := w.args(c.Op)
 	if err != nil {
 		return "", nil, false, err
@@ -256,7 +252,7 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 	for _, in := range c.Item.Inputs {
 		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
-			return "", nil, false, &fileops.Failure{Kind: errInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
+			return "", nil, false, &fileops.Failure{Kind: ErrInputGone, Message: fmt.Sprintf("the input file %q has expired or was deleted", in.Name), Err: err}
 		}
 		if errors.Is(err, upload.ErrContentLost) {
 			return "", nil, false, &fileops.Failure{Kind: upload.ErrContentLost, Message: fmt.Sprintf("the service has lost the content of the input file %q; upload it again, or ask the operator of the service to restore it", in.Name), Err: err}
@@ -272,9 +268,9 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		inputs = append(inputs, f)
 		formats = append(formats, f.Format())
 	}
-	action, params, err := w.matrix.Resolve(c.Op.Action, formats, args)
+	action, params, err := w.cfg.Actions.Resolve(c.Op.Action, formats, args)
 	if err != nil {
-		// It was possible when the operation was accepted: an engine is gone.
+		// It was possible when the operation was accepted, so an engine is gone.
 		return "", nil, false, fileops.Fail(fileops.ErrUnavailable, err, "the engine for this operation is not available any more")
 	}
 	engine = action.Spec().Engine
@@ -287,38 +283,27 @@ func (w worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, prog
 		case errors.Is(err, fs.ErrExist):
 			return errors.Join(errOvertaken, err)
 		case err == nil:
-			results = append(results, statusFile(rec))
+			results = append(results, FileOf(rec))
 		default:
 			unsure = true
 		}
 		return err
 	})
-	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.Limits.Output, Progress: progress}
+	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress}
 	err = r.Do(ctx, action, params, sink, inputs...)
 	return engine, results, unsure, err
 }
 
-func (s *Service) args(op *status.Operation) (fileops.Args, error) {
-	plain, err := s.sealer.open(op.Args, op.ID)
-	if err != nil {
-		return nil, err
-	}
-	var args fileops.Args
-	return args, json.Unmarshal(plain, &args)
-}
-
-// discard removes results that nobody will ever be told of, because the claim
-// under which they were made was lost.
-func (s *Service) discard(ctx context.Context, files []status.File) {
+// discard removes the results of an attempt that lost its claim. No operation shows them.
+func (w *Worker) discard(ctx context.Context, files []status.File) {
 	for _, f := range files {
-		if err := s.uploads.Delete(ctx, "", f.Key); err != nil {
-			s.log.Warn("dropped result not deleted", "err", err)
+		if err := w.uploads.Delete(ctx, "", f.Key); err != nil {
+			w.log.Warn("dropped result not deleted", "err", err)
 		}
 	}
 }
 
-// A spoolDir makes local files of objects that are neither on the disk nor in
-// memory.
+// A spoolDir copies objects that are neither local files nor in memory to local files.
 type spoolDir struct {
 	parent, path string
 	n            int
@@ -360,4 +345,20 @@ func (d *spoolDir) remove() {
 	if d.path != "" {
 		os.RemoveAll(d.path)
 	}
+}
+
+// FileOf returns a file as operations show it.
+func FileOf(f *upload.File) status.File {
+	return status.File{Key: f.Key, Name: f.Name, ContentType: f.ContentType, Size: f.Size, Expires: f.Expires}
+}
+
+// logOf returns a logger for lines about an item. Files are named by their keys, as
+// names may be private.
+func (w *Worker) logOf(c *status.Claim) *slog.Logger {
+	files := make([]string, len(c.Item.Inputs))
+	for i, f := range c.Item.Inputs {
+		files[i] = f.Key
+	}
+	return w.log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "action", c.Op.Action,
+		"account", c.Op.Owner, "key", c.Op.Origin.Key, "files", files)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package worker
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestWaitReason(t *testing.T) {
 		{fileops.Fail(fileops.ErrCorruptInput, stopped{}, ""), ""},
 		{fileops.Fail(fileops.ErrLimit, syscall.ENOMEM, ""), ""},
 		{fileops.Fail(fileops.ErrPasswordRequired, nil, ""), ""},
-		{errInputGone, ""},
+		{ErrInputGone, ""},
 		{errors.New("a bug"), ""},
 	} {
 		if got := waitReason(tt.err); got != tt.want {

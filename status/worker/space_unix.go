@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package httpapi
+package worker
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package httpapi
+package worker
 
 import (
 	"sync/atomic"

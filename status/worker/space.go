@@ -1,4 +1,4 @@
-package httpapi
+package worker
 
 import (
 	"os"
@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// lowSpace is how many free bytes of scratch space are as good as none:
-	// engines fail in all kinds of ways shortly before the last byte.
+	// lowSpace is how many free bytes of scratch space count as none: engines fail
+	// in many ways shortly before the last byte.
 	lowSpace = 16 << 20
 
 	spaceEvery = 250 * time.Millisecond // between two looks
 )
 
-// A spaceWatch knows whether the scratch space has been full while items were worked
-// on. Engines say so in their own words or not at all, and their files are gone when we
-// look.
+// A spaceWatch records when the scratch space was full while items ran. Engines report
+// that in their own words or not at all, and their files are gone afterwards.
 type spaceWatch struct {
 	dir  string                                 // "": that of the system
 	free func(dir string) (n int64, known bool) // how many bytes can be written there
-	seen atomic.Int64                           // when it was last low, in Unix nanoseconds
+	seen atomic.Int64                           // time when it was last low, in Unix nanoseconds
 
 	mu    sync.Mutex
-	items int         // that are being worked on
-	next  *time.Timer // when to look again, if there are some
+	items int         // that run
+	next  *time.Timer // of the next look while items run
 }
 
 func newSpaceWatch(dir string) *spaceWatch { return &spaceWatch{dir: dir, free: freeSpace} }
 
-// watch looks until the work on an item has ended, which is told by the function that it
-// returns. When nothing is worked on nobody looks.
+// watch looks at the space from time to time until the caller calls ended. While no item
+// runs, nothing looks.
 func (w *spaceWatch) watch() (ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +56,7 @@ func (w *spaceWatch) look() {
 	}
 }
 
-// low tells whether there is no space now. Where that cannot be known there is.
+// low reports whether there is no space now. Where that cannot be known, there is.
 func (w *spaceWatch) low() bool {
 	dir := w.dir
 	if dir == "" {
@@ -71,12 +70,12 @@ func (w *spaceWatch) low() bool {
 	return true
 }
 
-// lowSince tells whether there was no space at some time since t.
+// lowSince reports whether there was no space at some time since t.
 func (w *spaceWatch) lowSince(t time.Time) bool {
 	return w.low() || w.seen.Load() >= t.UnixNano()
 }
 
-// errNoSpace marks the failure of an item that is the fault of a full disk.
+// errNoSpace marks the failure of an item that a full disk caused.
 type errNoSpace struct{ error }
 
 func (e errNoSpace) Unwrap() []error { return []error{e.error, syscall.ENOSPC} }

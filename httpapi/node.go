@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/filewright/filewright/capability"
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/worker"
+	"github.com/filewright/filewright/upload"
+)
+
+// A Node is a process that works on items and has no API. It answers /healthz, /readyz
+// and /metrics. A [Service] is a Node with the API.
+type Node struct {
+	cfg          Config
+	log          *slog.Logger
+	worker       *worker.Worker
+	uploads      *upload.Manager
+	tracker      *status.Tracker
+	metrics      *metrics
+	dependencies []*dependency
+	engines      atomic.Pointer[[]Engine]
+	router       *httprouter.Router
+}
+
+// NewNode checks cfg and returns a node, which needs no Config.Auth. It starts nothing.
+func NewNode(cfg Config) (*Node, error) {
+	n, err := newNode(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.route(n.probes())
+}
+
+func newNode(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, log: cfg.Log, dependencies: newDependencies(cfg.Checks)}
+	reg, err := fileops.NewRegistry(cfg.Actions...)
+	if err != nil {
+		return nil, err
+	}
+	if n.worker, err = worker.New(n.workerConfig(capability.New(reg, aliases))); err != nil {
+		return nil, err
+	}
+	n.uploads, n.tracker = n.worker.Uploads(), n.worker.Operations()
+	n.ShowEngines(cfg.Engines)
+	n.metrics, err = newMetrics(&cfg, append(n.worker.Collectors(), dependencyCollector(n.dependencies)))
+	return n, err
+}
+
+// workerConfig returns what the configuration says about the work.
+func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
+	cfg := n.cfg
+	files := cfg.Files
+	if cfg.Quota != nil {
+		if files == nil {
+			files = new(upload.MemStore)
+		}
+		files = quotaFiles{files, n}
+	}
+	operations, dispatcher := cfg.Operations, cfg.Dispatcher
+	if operations == nil {
+		operations = status.NewMemStore()
+	}
+	if dispatcher == nil {
+		dispatcher = status.NewLocal(operations, &status.LocalOptions{GuestWait: cfg.Limits.GuestWait, Log: cfg.Log})
+	}
+	return worker.Config{
+		Actions: actions,
+		Blobs:   cfg.Blobs,
+		Uploads: upload.Options{
+			Store: files, Secrets: cfg.Secrets, URLPath: uploadPath,
+			URLTTL: cfg.Retention.URLs, SessionTTL: cfg.Retention.Sessions, FileTTL: cfg.Retention.Files, KeepExpired: cfg.Retention.Expired, Quarantine: cfg.Retention.Quarantine, Exclusive: !cfg.Shared,
+			MaxSize: cfg.Limits.FileSize, MaxParts: cfg.Limits.Parts, MinFree: cfg.Limits.MinFree, Locker: cfg.Locker,
+		},
+		Operations: status.Config{
+			Store: operations, Dispatcher: dispatcher,
+			Limits: cfg.concurrency(), MaxAttempts: cfg.Limits.MaxAttempts, MaxRestarts: cfg.Limits.MaxRestarts, MaxWait: cfg.Limits.MaxWait,
+			MaxQueued: max(0, cfg.Limits.QueuedTotal), MaxQueuedPerOwner: cfg.Limits.Queued,
+			QueueTimeout: cfg.Limits.QueueTime,
+			WorkTimeout:  func(string) time.Duration { return cfg.Limits.TaskTime },
+			Retention:    cfg.Retention.Operations,
+			Exclusive:    !cfg.Shared, Lease: cfg.Lease,
+			OnFinal: cfg.OnFinal,
+		},
+		TempDir: cfg.TempDir, MaxOutput: cfg.Limits.Output, Drain: cfg.Limits.Drain, Sweep: cfg.Retention.Sweep, Log: cfg.Log,
+	}
+}
+
+// Run does the background work until ctx is done, see worker.Worker.Run. It also checks
+// the dependencies. It must be called once.
+func (n *Node) Run(ctx context.Context) error {
+	beside, stop := context.WithCancel(ctx)
+	var checks sync.WaitGroup
+	checks.Go(func() { n.watchDependencies(beside) })
+	err := n.worker.Run(ctx)
+	stop()
+	checks.Wait()
+	return err
+}
+
+// ServeHTTP answers requests.
+func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) { n.serve(w, r, new(requestInfo)) }
+
+// Uploads returns the manager of the files, for programs that use it from Go as well.
+func (n *Node) Uploads() *upload.Manager { return n.uploads }
+
+// Operations returns the tracker of the operations.
+func (n *Node) Operations() *status.Tracker { return n.tracker }
+
+// ShowEngines replaces the engines that readyz shows, which are those of Config.Engines
+// at first. It may be called at any time.
+func (n *Node) ShowEngines(engines []Engine) { n.engines.Store(&engines) }
+
+// Engines returns the engines that readyz shows, also those that are missing.
+func (n *Node) Engines() []Engine { return *n.engines.Load() }
+
+// Sandbox returns what confines the engines of this process, nil if that is not known.
+func (n *Node) Sandbox() *Sandbox { return n.cfg.Sandbox }
+
+var _ http.Handler = (*Node)(nil)

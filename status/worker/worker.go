@@ -1,0 +1,169 @@
+// Package worker does the items of operations. It is where operations, files and
+// actions meet.
+//
+// A [Worker] claims items through a status.Tracker and opens their inputs through
+// an upload.Manager. It runs the actions and registers the results as files of the
+// item's owner. It decides by the error of an attempt whether the item fails, is
+// tried again, or waits for something that is missing (see [status.Outcome]).
+//
+//	w, err := worker.New(worker.Config{
+//		Actions: registry,
+//		Uploads: upload.Options{Store: files, Secrets: secrets},
+//	})
+//	go w.Run(ctx)
+//
+// Every process that submits operations has a Worker too, because it seals their
+// parameters; with negative limits in Config.Operations it works on nothing.
+//
+// The parameters of waiting operations are sealed because some are passwords. The
+// secrets are those of Config.Uploads, so all processes must share them.
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// A Resolver finds the action for an operation, as [fileops.Registry] does.
+type Resolver interface {
+	Resolve(action string, inputs []format.Format, args fileops.Args) (fileops.Action, fileops.Params, error)
+}
+
+// Config configures a [Worker]. Only Actions is required; the other fields have
+// defaults for one process without persistence.
+type Config struct {
+	Actions Resolver
+
+	Blobs      blob.Store     // nil: in memory
+	Uploads    upload.Options // of the files; its secrets also seal parameters
+	Operations status.Config  // of the operations; the worker sets Handler and Discard
+
+	TempDir   string        // scratch space; on the same file system as Blobs it saves copies
+	MaxOutput int64         // bytes of all results of one item; 0: no limit
+	Drain     time.Duration // time for running items when stopping; 0: they are interrupted at once
+	Sweep     time.Duration // between two rounds of deletion; 0: 1 minute
+
+	Log *slog.Logger // also of Uploads and Operations; nil: slog.Default()
+}
+
+// A Worker works on items. [Worker.Run] does the work; until then a Worker only
+// keeps files and operations.
+type Worker struct {
+	cfg     Config
+	log     *slog.Logger
+	uploads *upload.Manager
+	tracker *status.Tracker
+	sealer  *sealer
+	space   *spaceWatch
+	metrics *metrics
+}
+
+// New checks cfg and returns a worker. It starts nothing.
+func New(cfg Config) (*Worker, error) {
+	if cfg.Actions == nil {
+		return nil, errors.New("worker: Config.Actions is required")
+	}
+	if cfg.Blobs == nil {
+		cfg.Blobs = memblob.New()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Sweep == 0 {
+		cfg.Sweep = time.Minute
+	}
+	if cfg.Uploads.Secrets == nil {
+		secret := make([]byte, 32)
+		rand.Read(secret) // never fails, see its documentation
+		cfg.Uploads.Secrets = [][]byte{secret}
+	}
+	w := &Worker{cfg: cfg, log: cfg.Log, space: newSpaceWatch(cfg.TempDir)}
+	var err error
+	if w.sealer, err = newSealer(cfg.Uploads.Secrets); err != nil {
+		return nil, err
+	}
+	files := cfg.Uploads
+	files.Log = cfg.Log
+	if w.uploads, err = upload.NewManager(cfg.Blobs, &files); err != nil {
+		return nil, err
+	}
+	operations := cfg.Operations
+	operations.Handler, operations.Discard, operations.OnFinal, operations.Log = status.HandlerFunc(w.handle), w.discard, w.ended, cfg.Log
+	if w.tracker, err = status.New(operations); err != nil {
+		return nil, err
+	}
+	w.metrics = newMetrics()
+	return w, nil
+}
+
+// Run works until ctx is done. It finishes uploads that a crash interrupted, works on
+// items, and removes what has expired. When ctx is done, running items get
+// Config.Drain to finish; the others are released and go on at the next start. Run
+// must be called once.
+func (w *Worker) Run(ctx context.Context) error {
+	// Beside the work: with many open sessions it takes a while.
+	beside, stop := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	loops.Go(func() { w.recover(beside) })
+	loops.Go(func() { w.sweep(beside) })
+	err := w.tracker.Run(ctx, w.cfg.Drain)
+	stop()
+	loops.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was told to stop, and did
+	}
+	return err
+}
+
+// recover finishes uploads whose completion a crash interrupted.
+func (w *Worker) recover(ctx context.Context) {
+	n, err := w.uploads.Recover(ctx)
+	switch {
+	case ctx.Err() != nil: // it stops
+	case err != nil:
+		// The others are finished when their owners come back.
+		w.log.Error("not all interrupted uploads were finished", "finished", n, "err", err)
+	case n > 0:
+		w.log.Info("interrupted uploads finished", "count", n)
+	}
+}
+
+// sweep removes what has expired, from time to time.
+func (w *Worker) sweep(ctx context.Context) {
+	ticker := time.NewTicker(w.cfg.Sweep)
+	defer ticker.Stop()
+	for {
+		if n, err := w.uploads.Sweep(ctx); err != nil && ctx.Err() == nil {
+			w.log.Error("sweep of files failed", "err", err)
+		} else if n > 0 {
+			w.log.Info("expired files removed", "count", n)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Uploads returns the manager of the files.
+func (w *Worker) Uploads() *upload.Manager { return w.uploads }
+
+// Operations returns the tracker of the operations.
+func (w *Worker) Operations() *status.Tracker { return w.tracker }
+
+// Collectors returns the metrics of the work, the queues and the files.
+func (w *Worker) Collectors() []prometheus.Collector { return w.metrics.collectors(w) }

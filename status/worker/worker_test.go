@@ -1,0 +1,174 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/worker"
+	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob/memblob"
+)
+
+// shout writes text in capitals, unless a parameter says how to fail.
+func shout() *fileops.Registry {
+	spec := fileops.Spec{Name: "shout", Engine: "go", Family: "text", Summary: "Writes text in capitals.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "fail", Doc: "How."}}}}}
+	reg, err := fileops.NewRegistry(fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		b, err := job.Input().ReadAll(1 << 20)
+		if err != nil {
+			return err
+		}
+		if err := job.WriteBytes(fileops.ResultName(job.Input(), format.TXT), bytes.ToUpper(b)); err != nil {
+			return err
+		}
+		if job.Params.Get("fail") == "late" {
+			return fileops.Fail(fileops.ErrCorruptInput, errors.New("at its end"), "")
+		}
+		return nil
+	}))
+	if err != nil {
+		panic(err)
+	}
+	return reg
+}
+
+// submit stores text as a file of an account and has an action done with it. sealer
+// seals the parameters.
+func submit(ctx context.Context, w, sealer *worker.Worker, id, text string, args map[string]any) error {
+	f, err := w.Uploads().Add(ctx, upload.File{Owner: "ada", Name: "a.txt", ContentType: "text/plain", Size: int64(len(text))}, strings.NewReader(text), "")
+	if err != nil {
+		return err
+	}
+	sealed, err := sealer.Seal(id, args)
+	if err != nil {
+		return err
+	}
+	_, err = w.Operations().Submit(ctx, status.Operation{ID: id, Owner: "ada", Action: "shout", Args: sealed,
+		Items: []status.Item{{Queue: "text", State: status.Queued, Inputs: []status.File{worker.FileOf(f)}}}})
+	return err
+}
+
+// final waits until an operation is final.
+func final(ctx context.Context, w *worker.Worker, id string) (last *status.Operation, err error) {
+	for op, err := range w.Operations().Watch(ctx, "ada", id) {
+		if err != nil {
+			return nil, err
+		}
+		last = op
+	}
+	return last, nil
+}
+
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	w, err := worker.New(worker.Config{Actions: shout(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+
+	if err := submit(ctx, w, w, "1", "hello", nil); err != nil {
+		panic(err)
+	}
+	op, err := final(ctx, w, "1")
+	if err != nil {
+		panic(err)
+	}
+	_, result, err := w.Uploads().Open(ctx, "ada", op.Items[0].Results[0].Key)
+	if err != nil {
+		panic(err)
+	}
+	b, err := io.ReadAll(io.NewSectionReader(result, 0, result.Info().Size))
+	fmt.Printf("%s: %s %v\n", op.State, b, err)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// completed: HELLO <nil>
+	// <nil>
+}
+
+// Parameters sealed by another process are opened if it has a secret of this one.
+func TestSharedSecret(t *testing.T) {
+	t.Parallel()
+	var log logtest.Buffer
+	blobs, secret := memblob.New(), bytes.Repeat([]byte{7}, 32)
+	create := func(secrets ...[]byte) *worker.Worker {
+		w, err := worker.New(worker.Config{
+			Actions: shout(), Blobs: blobs, TempDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)), Uploads: upload.Options{Secrets: secrets},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := create(bytes.Repeat([]byte{8}, 32), secret) // the secret is being replaced
+	friend, stranger := create(secret), create(bytes.Repeat([]byte{9}, 32))
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	for _, tt := range []struct {
+		sealer *worker.Worker
+		id     string
+		args   map[string]any
+		state  status.State
+		code   string
+	}{
+		{w, "own", nil, status.Completed, ""},
+		{friend, "good", nil, status.Completed, ""},
+		{friend, "late", map[string]any{"fail": "late"}, status.Failed, "corrupt_input"},
+		{stranger, "sealed", nil, status.Failed, "internal_error"},
+	} {
+		if err := submit(t.Context(), w, tt.sealer, tt.id, "hello", tt.args); err != nil {
+			t.Fatal(err)
+		}
+		op, err := final(t.Context(), w, tt.id)
+		if err != nil || op.State != tt.state {
+			t.Fatalf("%s: %+v, %v\n%s", tt.id, op, err, &log)
+		}
+		if e := op.Items[0].Error; tt.code != "" && (e == nil || e.Code != tt.code) {
+			t.Errorf("%s: %+v, want %s", tt.id, e, tt.code)
+		}
+		if op.Items[0].Attempt != 1 {
+			t.Errorf("%s: %d attempts, want 1", tt.id, op.Items[0].Attempt)
+		}
+	}
+	// What an attempt registered before it failed is not left over.
+	var names []string
+	for i, err := range blobs.List(t.Context(), "files/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, i.Key)
+	}
+	if len(names) != 4+2 { // four inputs and the results of two operations
+		t.Errorf("left in the store: %v", slices.Sorted(slices.Values(names)))
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	if _, err := worker.New(worker.Config{}); err == nil || !strings.Contains(err.Error(), "Config.Actions") {
+		t.Errorf("without actions: %v", err)
+	}
+	if _, err := worker.New(worker.Config{Actions: shout(), Uploads: upload.Options{Secrets: [][]byte{{1}}}}); err == nil {
+		t.Error("a short secret is accepted")
+	}
+}
