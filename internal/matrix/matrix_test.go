@@ -101,10 +101,9 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 	return fileopstest.Specimen(t, f)
 }
 
-// record keeps what was run.
+// A record keeps how long each run took.
 type record struct {
 	mu   sync.Mutex
-	ran  map[string]bool // by key and by valueKey
 	took []timing
 }
 
@@ -119,21 +118,10 @@ func (t timing) sum() time.Duration { return t.made + t.done + t.judged }
 func (r *record) add(l leaf, made, done, judged time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := l.cell
-	r.ran[key(c.Action, c.From, c.Value)] = true
-	for _, p := range c.Schema {
-		v, given := l.args[p.Name]
-		if !given {
-			v = p.Default
-		}
-		if p.Name != c.Param && slices.Contains(listedValues(p), v) {
-			r.ran[valueKey(c, p.Name, v)] = true
-		}
-	}
 	r.took = append(r.took, timing{l.name, made, done, judged})
 }
 
-// report tells what takes time.
+// report logs the sums and the slowest runs.
 func (r *record) report(t *testing.T) {
 	var all timing
 	for _, s := range r.took {
