@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
+	"internal/backoff":     {},
 	"internal/steady":      {},
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
@@ -64,12 +65,12 @@ var arrows = map[string][]string{
 	"upload/blob/blobtest": {"upload/blob"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
-	"status":               {"internal/steady"},
-	"status/riverqueue":    {"status"},
+	"status":               {"internal/backoff", "internal/steady"},
+	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"status"},
 	"status/statustest":    {"status"},
 	"httpapi/account":      {},
-	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/steady"},
+	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
 	// service
 	"httpapi":       {"capability", "fileops", "fileops/format", "status", "upload", "upload/blob", "upload/blob/memblob"},
