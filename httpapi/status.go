@@ -39,20 +39,11 @@ func (s *Service) wait(r *http.Request) (*status.Operation, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), min(d, s.cfg.Limits.LongPoll))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	var last *status.Operation
-	for op, err := range s.tracker.Watch(ctx, owner, id) {
-		if err != nil {
-			if last != nil && ctx.Err() != nil {
-				break
-			}
-			return nil, err
-		}
-		last = op
+	op, err := s.tracker.Wait(ctx, owner, id)
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		return s.tracker.Get(r.Context(), owner, id) // the time was up before the first look
 	}
-	if last == nil {
-		return s.tracker.Get(r.Context(), owner, id)
-	}
-	return last, nil
+	return op, err
 }
 
 // fileStatus answers GET /status/<main_task_id>/<file_key>, where the key is
@@ -176,19 +167,10 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 func (s *Service) Describe(op *status.Operation) OperationStatus {
 	resp := OperationStatus{
 		OperationStatus: string(op.State), MainTaskID: op.ID, Action: op.Action, Notes: op.Notes,
-		CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []FileStatus{},
+		Progress: op.Percent(), CreatedAt: stamp(op.Created), FinishedAt: stamp(op.Finished), FilesData: []FileStatus{},
 	}
-	total := 0.0
 	for _, it := range op.Items {
 		resp.FilesData = append(resp.FilesData, s.describeItem(it)...)
-		if it.State.Final() {
-			total++
-		} else {
-			total += it.Progress
-		}
-	}
-	if n := len(op.Items); n > 0 {
-		resp.Progress = int(100 * total / float64(n))
 	}
 	return resp
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/filewright/filewright/internal/backoff"
 )
 
 // A Source is what [Local] needs of a [Store].
@@ -302,7 +304,7 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 		if empty != nil {
 			if err := l.refill(ctx, empty); err != nil && ctx.Err() == nil {
 				l.log.Error("items cannot be read", "queue", empty.queue, "error", err)
-				sleep(ctx, failureDelay)
+				_ = backoff.Sleep(ctx, failureDelay)
 			}
 			continue
 		}
@@ -522,16 +524,6 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 		l.signal()
 	}()
 	err = work(ctx, it.Ref)
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 var (

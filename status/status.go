@@ -100,6 +100,20 @@ func (op *Operation) Clone() *Operation {
 	return &c
 }
 
+// Percent returns the mean progress of the items in percent. A final item counts as 100,
+// also if it has failed.
+func (op *Operation) Percent() int {
+	total := 0.0
+	for _, it := range op.Items {
+		if it.State.Final() {
+			total++
+		} else {
+			total += it.Progress
+		}
+	}
+	return int(100 * total / float64(max(1, len(op.Items))))
+}
+
 // An Item is a unit of an operation with a status of its own: one input file,
 // or all of them if the action is joint.
 type Item struct {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/steady"
 )
 
@@ -693,9 +694,9 @@ func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o
 // lastWait is how long recording an outcome is tried when the time of grace is over.
 const lastWait = 5 * time.Second
 
-// patience returns a context for recording an outcome that there is since a time. It
-// has an end if the process is to stop.
-func (t *Tracker) patience(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
+// finishDeadline returns a context for recording an outcome that exists since a time. It
+// has a deadline if the process is to stop.
+func (t *Tracker) finishDeadline(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -707,18 +708,18 @@ func (t *Tracker) patience(ctx context.Context, since time.Time) (context.Contex
 	return context.WithDeadline(ctx, since.Add(lastWait))
 }
 
-// insist has f ask the store until it has got an answer. It fails if the process is to
-// stop, and an outcome that there is since a time has had its time.
-func (t *Tracker) insist(ctx context.Context, since time.Time, f func(context.Context) (answered bool)) bool {
-	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
-		limited, cancel := t.patience(ctx, since)
+// retryUntil calls f until the store has answered. It fails when the process is to stop
+// and the finishDeadline of an outcome that exists since a time has passed.
+func (t *Tracker) retryUntil(ctx context.Context, since time.Time, f func(context.Context) (answered bool)) bool {
+	for b := backoff.New(50*time.Millisecond, 5*time.Second); ; {
+		limited, cancel := t.finishDeadline(ctx, since)
 		answered := f(limited)
 		over := limited.Err() != nil
 		cancel()
 		if answered || over {
 			return answered
 		}
-		time.Sleep(delay)
+		_ = b.Wait(context.WithoutCancel(ctx)) // the end of ctx does not end the attempts
 	}
 }
 
@@ -731,7 +732,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	// A store that is out of order for a moment must not cost the work. The
 	// claim is renewed meanwhile, or lost.
 	unsure := false
-	if !t.insist(ctx, since, func(ctx context.Context) bool {
+	if !t.retryUntil(ctx, since, func(ctx context.Context) bool {
 		op, err = t.cfg.Store.Finish(ctx, c, o)
 		if err == nil || errors.Is(err, ErrLost) {
 			return true
@@ -746,7 +747,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	if err != nil && unsure {
 		// A call may have failed only after it had done its work. The results may be
 		// somebody's by now, and must stay until that is known.
-		if !t.insist(ctx, since, func(ctx context.Context) bool {
+		if !t.retryUntil(ctx, since, func(ctx context.Context) bool {
 			op, err = t.recorded(ctx, c, o)
 			return err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist)
 		}) {

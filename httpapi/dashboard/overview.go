@@ -28,33 +28,22 @@ type overview struct {
 // An operationRow is an operation in a list.
 type operationRow struct {
 	*status.Operation
-	Progress float64
-	Done     int // items that are final
-	Failed   int
+	Done   int // items that are final
+	Failed int
 }
 
 func row(op *status.Operation) *operationRow {
 	r := &operationRow{Operation: op}
-	total := 0.0
 	for _, it := range op.Items {
 		if it.State.Final() {
 			r.Done++
-			total++
-		} else {
-			total += it.Progress
 		}
 		if it.State == status.Failed {
 			r.Failed++
 		}
 	}
-	if len(op.Items) > 0 {
-		r.Progress = total / float64(len(op.Items))
-	}
 	return r
 }
-
-// Percent is the progress for people.
-func (r *operationRow) Percent() int { return percent(r.Progress) }
 
 // Files is how many files went in.
 func (r *operationRow) Files() (n int) {

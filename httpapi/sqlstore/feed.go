@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/status"
 )
 
@@ -96,10 +97,8 @@ func (p *postgres) publish(ctx context.Context) {
 				break
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, feedPause) != nil {
 			return
-		case <-time.After(feedPause):
 		}
 	}
 }
@@ -119,7 +118,8 @@ func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error
 		<-ctx.Done()
 		return nil
 	}
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	pauses := func() *backoff.Backoff { return backoff.New(50*time.Millisecond, 5*time.Second) }
+	for b := pauses(); ; {
 		start := time.Now()
 		err := p.listen(ctx, f)
 		if ctx.Err() != nil {
@@ -127,12 +127,10 @@ func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error
 		}
 		p.log.Warn("changes by other processes are noticed late", "err", err)
 		if time.Since(start) > 10*time.Second {
-			pause = 50 * time.Millisecond
+			b = pauses()
 		}
-		select {
-		case <-ctx.Done():
+		if b.Wait(ctx) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

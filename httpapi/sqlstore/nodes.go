@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/status"
 )
 
@@ -86,20 +87,18 @@ func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) 
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another process holds it: %w", status.ErrUnavailable))
 	defer cancel()
 	reached := time.Now()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+	for b := backoff.New(5*time.Millisecond, 200*time.Millisecond); ; {
 		ok, err := db.pg.tryLock(ctx, name)
 		if err == nil {
 			reached = time.Now()
-		} else if !unreachable(err) || ctx.Err() != nil || time.Since(reached) > patience {
+		} else if !unreachable(err) || ctx.Err() != nil || time.Since(reached) > retryUntil {
 			return nil, fmt.Errorf("lock: %w", storeError(caller, err))
 		}
 		if ok {
 			return func() { db.pg.unlock(name) }, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lock: %w", context.Cause(ctx))
-		case <-time.After(pause):
+		if err := b.Wait(ctx); err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -332,27 +331,22 @@ func (s *Operations) page(ctx context.Context, q status.Query, before int64, id 
 	}
 	in, created, args := inState(q.Owner, q.State, args)
 	where += in
-	from := ` FROM operations WHERE owner = $1 AND (` + created + `, id) < ($2, $3)` + where + `
-		ORDER BY ` + created + ` DESC, id DESC LIMIT $4`
-	byID := make(map[string]*status.Operation)
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
-		if err := t.later(ctx, func(row scanner) error {
+		if err := t.each(ctx, func(row scanner) error {
 			op, err := scanOperation(row)
-			if err == nil {
-				ops, byID[op.ID] = append(ops, op), op
-			}
+			ops = append(ops, op)
 			return err
-		}, `SELECT `+operationColumns+from, slices.Clone(args)...); err != nil {
+		}, `SELECT `+operationColumns+` FROM operations
+			WHERE owner = $1 AND (`+created+`, id) < ($2, $3)`+where+`
+			ORDER BY `+created+` DESC, id DESC LIMIT $4`, args...); err != nil {
 			return err
 		}
-		return t.later(ctx, func(row scanner) error {
-			var id string
-			it, err := scanItem(after{row, &id})
-			if err == nil {
-				byID[id].Items = append(byID[id].Items, it)
+		for _, op := range ops {
+			if err := getItems(ctx, t, op.ID, op); err != nil {
+				return err
 			}
-			return err
-		}, `SELECT operation, `+itemColumns+` FROM items WHERE operation IN (SELECT id`+from+`) ORDER BY operation, idx`, args...)
+		}
+		return nil
 	})
 	return ops, err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/status"
 )
 
@@ -183,7 +183,7 @@ func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+	for b := backoff.New(5*time.Millisecond, 200*time.Millisecond); ; {
 		var ok bool
 		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrationLock)).Scan(&ok); err != nil {
 			return fmt.Errorf("wait for others to update the schema: %w", err)
@@ -191,10 +191,8 @@ func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (
 		if ok {
 			return f(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for others to update the schema: %w", ctx.Err())
-		case <-time.After(pause):
+		if err := b.Wait(ctx); err != nil {
+			return fmt.Errorf("wait for others to update the schema: %w", err)
 		}
 	}
 }
@@ -236,27 +234,20 @@ func (p *postgres) migrate(ctx context.Context) error {
 // matches.
 var errBroken = errors.New("connection to the database broken")
 
-// patience is how long a transaction is tried again while the database cannot be
-// reached: about as long as it takes to restart. Then the caller is told.
-const patience = 3 * time.Second
+// retryUntil is how long a transaction is tried again while the database cannot be
+// reached: about as long as it takes to restart. Then the caller gets the error.
+const retryUntil = 3 * time.Second
 
-// retry calls f again while it fails for a reason that may pass, and keeps book
-// of when the database was out of reach.
+// retry calls f again while it fails for a reason that may pass, and records when the
+// database was out of reach.
 func (p *postgres) retry(ctx context.Context, f func() error) error {
 	start := time.Now()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+	for b := backoff.New(5*time.Millisecond, 250*time.Millisecond); ; {
 		err := f()
 		lost := err != nil && ctx.Err() == nil && unreachable(err)
 		p.reached(!lost)
-		if !lost && !collided(err) || errors.Is(err, errUnsure) || time.Since(start) > patience {
+		if !lost && !collided(err) || errors.Is(err, errUnsure) || time.Since(start) > retryUntil || b.Wait(ctx) != nil {
 			return storeError(ctx, err)
-		}
-		t := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return storeError(ctx, err)
-		case <-t.C:
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 	_ "modernc.org/sqlite" // registers the driver
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/steady"
 )
 
@@ -89,15 +89,11 @@ const busyTimeout = 10 * time.Second
 // to write-ahead logging at once SQLite refuses some, as they would wait for each other,
 // without waiting for the busy timeout.
 func connect(ctx context.Context, db *sql.DB) error {
-	for end := time.Now().Add(busyTimeout); ; {
+	end := time.Now().Add(busyTimeout)
+	for b := backoff.New(20*time.Millisecond, 20*time.Millisecond); ; {
 		err := db.PingContext(ctx)
-		if sqliteCode(err)&0xff != sqliteBusy || time.Now().After(end) {
+		if sqliteCode(err)&0xff != sqliteBusy || time.Now().After(end) || b.Wait(ctx) != nil {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Millisecond + rand.N(20*time.Millisecond)):
 		}
 	}
 }
@@ -146,10 +142,8 @@ func (db *sqlite) migrate(ctx context.Context) error {
 			if time.Now().After(end) {
 				return fmt.Errorf("the schema must be updated from version %d to %d: %w", have, want, err)
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(20 * time.Millisecond):
+			if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+				return err
 			}
 		}
 	}

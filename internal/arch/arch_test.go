@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
+	"internal/backoff":     {},
 	"internal/steady":      {},
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
@@ -64,13 +65,13 @@ var arrows = map[string][]string{
 	"upload/blob/blobtest": {"upload/blob"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
-	"status":               {"internal/steady"},
-	"status/riverqueue":    {"status"},
+	"status":               {"internal/backoff", "internal/steady"},
+	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"status"},
 	"status/statustest":    {"status"},
 	"status/worker":        {"status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 	"httpapi/account":      {},
-	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/steady"},
+	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
 	// service
 	"httpapi":       {"capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},

@@ -53,6 +53,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/status"
 )
 
@@ -327,7 +328,7 @@ func (r *run) start(plain context.Context) error {
 			return err
 		}
 		r.log.Error("the queue cannot be read", "err", err)
-		sleep(r.ctx, time.Second)
+		_ = backoff.Sleep(r.ctx, time.Second)
 	}
 }
 
@@ -384,7 +385,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 		return river.JobSnooze(max(after, 10*time.Millisecond))
 	case after > 0:
 		r.timers.Go(func() {
-			if sleep(r.ctx, after+time.Millisecond); r.ctx.Err() == nil { // else another process will find it
+			if backoff.Sleep(r.ctx, after+time.Millisecond) == nil { // else another process will find it
 				r.Ready([]status.Lane{l})
 			}
 		})
@@ -423,21 +424,11 @@ func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
 	}
 	// The end may have come before the ticket was given back.
 	r.timers.Go(func() {
-		if sleep(r.ctx, parallelDelay); r.ctx.Err() == nil {
+		if backoff.Sleep(r.ctx, parallelDelay) == nil {
 			r.Ready([]status.Lane{l})
 		}
 	})
 	return nil
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 var (

@@ -1,0 +1,42 @@
+// Package backoff waits between attempts at something that fails for a while.
+//
+//	for b := backoff.New(5*time.Millisecond, time.Second); ; {
+//		err := attempt()
+//		if err == nil || b.Wait(ctx) != nil {
+//			return err
+//		}
+//	}
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff is a series of pauses, each twice as long as the one before. It must be made
+// by [New] and is for one goroutine.
+type Backoff struct{ next, longest time.Duration }
+
+// New returns the pauses from first to longest, which must be positive.
+func New(first, longest time.Duration) *Backoff { return &Backoff{first, longest} }
+
+// Wait waits for the next pause, of which it leaves out up to a half at random: processes
+// that collided do not collide again. It fails like [Sleep].
+func (b *Backoff) Wait(ctx context.Context) error {
+	pause := b.next
+	b.next = min(2*pause, b.longest)
+	return Sleep(ctx, pause-rand.N(pause/2+1))
+}
+
+// Sleep waits for d. If ctx is done before, it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
