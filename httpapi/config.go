@@ -90,8 +90,9 @@ type Config struct {
 	Retention Retention
 	Quota     Quota // nil: none
 
-	// Extensions add endpoints to those of the service.
-	Extensions []Extension
+	// Extensions add endpoints. New calls each function once, with the service that it
+	// is about to return; the service must not be used before New has returned.
+	Extensions []func(*Service) Extension
 
 	// Engines are shown by formats and readyz, also those that are missing.
 	Engines []Engine

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// An Extension adds endpoints to the service: behind the same keys, limits, log
-// and metrics, with the same errors, and in the same OpenAPI document.
+// An Extension adds endpoints to a service: behind the same keys, limits, log
+// and metrics, with the same errors, and in the same OpenAPI document. It is made for
+// one service by a function in Config.Extensions.
 type Extension struct {
 	Routes []Route
 
@@ -34,69 +34,44 @@ type Route struct {
 
 	Scope Scope // that an API key must have; 0: any valid key
 
-	// Handler answers with [Reply] and [Fail], and gets from [PrincipalOf] who
-	// asks. What it makes of a path is up to it: what belongs to others it
-	// should not find.
+	// Handler answers with [Service.Reply] and [Service.Fail]. [PrincipalOf] returns
+	// the caller. The handler must not find what belongs to other accounts.
 	Handler http.HandlerFunc
 }
 
 var pathParam = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-type serviceKey struct{}
-
-// extensions returns the routes of all extensions.
-func (s *Service) extensions() (routes []route) {
-	for _, e := range s.cfg.Extensions {
+// extensionRoutes returns the routes of all extensions.
+func (s *Service) extensionRoutes() (routes []route) {
+	for _, e := range s.extensions {
 		for _, rt := range e.Routes {
-			h := rt.Handler
-			routes = append(routes, route{
-				method: rt.Method, path: pathParam.ReplaceAllString(rt.Path, ":$1"), scope: rt.Scope, noAlias: true,
-				handler: func(w http.ResponseWriter, r *http.Request) {
-					h(w, r.WithContext(context.WithValue(r.Context(), serviceKey{}, s)))
-				},
-			})
+			routes = append(routes, route{method: rt.Method, path: pathParam.ReplaceAllString(rt.Path, ":$1"), scope: rt.Scope, noAlias: true, handler: rt.Handler})
 		}
 	}
 	return routes
 }
 
-// ServiceOf returns the service that a request to an [Extension] came through,
-// from the context of the request; nil if there is none.
-func ServiceOf(ctx context.Context) *Service {
-	s, _ := ctx.Value(serviceKey{}).(*Service)
-	return s
-}
+// Reply answers a request to an [Extension] with v, a struct, as the service does: as
+// JSON in the configured envelope.
+func (s *Service) Reply(w http.ResponseWriter, v any) { s.reply(w, v) }
 
-// Reply answers a request to an [Extension] with v, a struct, as the service does
-// it: as JSON, in the envelope that is configured. It panics in other requests.
-func Reply(w http.ResponseWriter, r *http.Request, v any) { mustServiceOf(r).reply(w, v) }
-
-// Fail answers a request to an [Extension] with an error, as the service does it:
-// a [Problem] as it is, other errors that the service knows (fs.ErrNotExist,
-// ErrForbidden, status.ErrUnavailable, …) as problems of their kind, and all
-// others as internal_error, with their text in the log only. It panics in other
-// requests.
-func Fail(w http.ResponseWriter, r *http.Request, err error) { mustServiceOf(r).fail(w, r, err) }
-
-// ProblemOf returns the problem that [Fail] answers with for an error, without the
-// members that depend on the request. It is for handlers that answer in another form.
-func ProblemOf(err error) *Problem { return asProblem(err) }
+// Fail answers a request to an [Extension] with an error, as the service does. A
+// [Problem] is sent as it is. Other errors that the service knows (fs.ErrNotExist,
+// ErrForbidden, status.ErrUnavailable, …) become problems of their kind. All others
+// become internal_error; their text is in the log only.
+func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, err) }
 
 // Decode reads the JSON object in the body of a request to an [Extension] into v, a
-// pointer to a struct. Members that are not known are ignored and null is the same
-// as no member. An error is for [Fail]. It panics in other requests.
-func Decode(w http.ResponseWriter, r *http.Request, v any) error {
-	_, err := mustServiceOf(r).decode(w, r, v, false)
+// pointer to a struct. Unknown members are ignored, and null is the same as no member.
+// An error is for [Service.Fail].
+func (s *Service) Decode(w http.ResponseWriter, r *http.Request, v any) error {
+	_, err := s.decode(w, r, v, false)
 	return err
 }
 
-func mustServiceOf(r *http.Request) *Service {
-	s := ServiceOf(r.Context())
-	if s == nil {
-		panic("httpapi: not in a request to an extension")
-	}
-	return s
-}
+// ProblemOf returns the problem that [Service.Fail] sends for an error, without the
+// members that depend on the request. It is for handlers that answer in another form.
+func ProblemOf(err error) *Problem { return asProblem(err) }
 
 // NewProblem returns a [Problem] with an HTTP status, a stable name for programs
 // and a text for people, which is formatted as by fmt.Sprintf.

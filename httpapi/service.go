@@ -15,6 +15,7 @@ import (
 type Service struct {
 	*Node
 	offered      atomic.Pointer[catalogue]
+	extensions   []Extension
 	fingerprints fingerprints
 	rates        *buckets // of keys
 	guard        *guard
@@ -49,10 +50,13 @@ func New(cfg Config) (*Service, error) {
 	if s.fingerprints, err = newFingerprints(cfg.Secrets); err != nil {
 		return nil, err
 	}
+	for _, extension := range cfg.Extensions {
+		s.extensions = append(s.extensions, extension(s))
+	}
 	if err := s.Offer(cfg.Actions, cfg.Engines); err != nil {
 		return nil, err
 	}
-	routes := append(s.routes(), s.extensions()...)
+	routes := append(s.routes(), s.extensionRoutes()...)
 	for i, rt := range routes {
 		if !rt.open {
 			routes[i].handler = s.authenticated(rt.handler, rt.scope)
@@ -92,7 +96,7 @@ func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	}
 	c := &catalogue{empty: len(actions) == 0, matrix: capability.New(reg, aliases)}
 	c.formats = describeFormats(c.matrix, engines)
-	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.cfg.Extensions); err != nil {
+	if c.openAPI, err = describeAPI(reg, s.cfg.Envelope, s.extensions); err != nil {
 		return err
 	}
 	s.offered.Store(c)

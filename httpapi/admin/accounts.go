@@ -3,7 +3,6 @@ package admin
 import (
 	"net/http"
 
-	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
 )
@@ -30,7 +29,7 @@ func (a *api) createAccount(w http.ResponseWriter, r *http.Request) (any, error)
 		return nil, err
 	}
 	var req accountRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	var n auth.NewAccount
@@ -63,7 +62,7 @@ func (a *api) updateAccount(w http.ResponseWriter, r *http.Request, acct *accoun
 		return nil, err
 	}
 	var req accountRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	acct, err := a.cfg.Accounts.Update(r.Context(), acct.ID, auth.Change{

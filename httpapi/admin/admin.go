@@ -47,29 +47,33 @@ type Operations interface {
 //go:embed openapi.yaml
 var document []byte
 
-// New returns what is to be in httpapi.Config.Extensions.
-func New(c Config) []httpapi.Extension {
-	a := &api{cfg: c}
-	extensions := []httpapi.Extension{{OpenAPI: document, Routes: []httpapi.Route{
-		route("GET", "/overview", a.overview),
-		route("GET", "/operations", a.listOperations),
-		route("GET", "/accounts", a.listAccounts),
-		route("POST", "/accounts", a.createAccount),
-		route("GET", "/accounts/{account}", a.of(a.getAccount)),
-		route("PATCH", "/accounts/{account}", a.of(a.updateAccount)),
-		route("DELETE", "/accounts/{account}", a.of(a.deleteAccount)),
-		route("POST", "/accounts/{account}/password", a.of(a.resetPassword)),
-		route("GET", "/accounts/{account}/usage", a.of(a.usage)),
-		route("GET", "/accounts/{account}/keys", a.of(a.listKeys)),
-		route("POST", "/accounts/{account}/keys", a.of(a.createKey)),
-		route("GET", "/accounts/{account}/keys/{key}", a.of(a.getKey)),
-		route("PATCH", "/accounts/{account}/keys/{key}", a.of(a.updateKey)),
-		route("DELETE", "/accounts/{account}/keys/{key}", a.of(a.revokeKey)),
-	}}}
+// New returns the extensions for httpapi.Config.Extensions.
+func New(c Config) []func(*httpapi.Service) httpapi.Extension {
+	extensions := []func(*httpapi.Service) httpapi.Extension{c.accounts}
 	if c.Webhooks != nil {
-		extensions = append(extensions, a.webhooks())
+		extensions = append(extensions, c.webhooks)
 	}
 	return extensions
+}
+
+func (c Config) accounts(svc *httpapi.Service) httpapi.Extension {
+	a := &api{c, svc}
+	return httpapi.Extension{OpenAPI: document, Routes: []httpapi.Route{
+		a.route("GET", "/overview", a.overview),
+		a.route("GET", "/operations", a.listOperations),
+		a.route("GET", "/accounts", a.listAccounts),
+		a.route("POST", "/accounts", a.createAccount),
+		a.route("GET", "/accounts/{account}", a.of(a.getAccount)),
+		a.route("PATCH", "/accounts/{account}", a.of(a.updateAccount)),
+		a.route("DELETE", "/accounts/{account}", a.of(a.deleteAccount)),
+		a.route("POST", "/accounts/{account}/password", a.of(a.resetPassword)),
+		a.route("GET", "/accounts/{account}/usage", a.of(a.usage)),
+		a.route("GET", "/accounts/{account}/keys", a.of(a.listKeys)),
+		a.route("POST", "/accounts/{account}/keys", a.of(a.createKey)),
+		a.route("GET", "/accounts/{account}/keys/{key}", a.of(a.getKey)),
+		a.route("PATCH", "/accounts/{account}/keys/{key}", a.of(a.updateKey)),
+		a.route("DELETE", "/accounts/{account}/keys/{key}", a.of(a.revokeKey)),
+	}}
 }
 
 // prefix begins all paths.
@@ -78,19 +82,22 @@ const prefix = "/api/v1/admin"
 // A handler returns what is to be answered.
 type handler = func(http.ResponseWriter, *http.Request) (any, error)
 
-func route(method, path string, h handler) httpapi.Route {
+func (a *api) route(method, path string, h handler) httpapi.Route {
 	return httpapi.Route{Method: method, Path: prefix + path, Scope: httpapi.ScopeAdmin, Handler: func(w http.ResponseWriter, r *http.Request) {
 		v, err := h(w, r)
 		if err != nil {
-			httpapi.Fail(w, r, err)
+			a.svc.Fail(w, r, err)
 			return
 		}
-		httpapi.Reply(w, r, v)
+		a.svc.Reply(w, v)
 	}}
 }
 
 // An api answers requests.
-type api struct{ cfg Config }
+type api struct {
+	cfg Config
+	svc *httpapi.Service
+}
 
 // of returns a handler that gives h the account in the path of a request.
 func (a *api) of(h func(http.ResponseWriter, *http.Request, *account.Account) (any, error)) handler {

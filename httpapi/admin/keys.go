@@ -27,7 +27,7 @@ func (a *api) listKeys(_ http.ResponseWriter, r *http.Request, acct *account.Acc
 // createKey answers POST …/keys.
 func (a *api) createKey(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req keyRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	c, err := req.change()
@@ -104,7 +104,7 @@ func (a *api) updateKey(w http.ResponseWriter, r *http.Request, acct *account.Ac
 		return nil, err
 	}
 	var req keyRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	c, err := req.change()

@@ -17,13 +17,12 @@ func (a *api) overview(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err := administrator(r); err != nil {
 		return nil, err
 	}
-	svc := httpapi.ServiceOf(r.Context())
 	all, err := a.cfg.Accounts.List(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	body := overviewBody{Accounts: len(all), Queues: []queueBody{}, Failures: []failureBody{}, Engines: []engineBody{}, Sandbox: svc.Sandbox()}
-	stats, err := svc.Operations().Stats(r.Context())
+	body := overviewBody{Accounts: len(all), Queues: []queueBody{}, Failures: []failureBody{}, Engines: []engineBody{}, Sandbox: a.svc.Sandbox()}
+	stats, err := a.svc.Operations().Stats(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +36,7 @@ func (a *api) overview(_ http.ResponseWriter, r *http.Request) (any, error) {
 	for _, f := range failures {
 		body.Failures = append(body.Failures, failureBody{f.Action, f.Code, f.Items})
 	}
-	for _, e := range svc.Engines() {
+	for _, e := range a.svc.Engines() {
 		b := engineBody{Name: e.Name, Version: e.Version, Available: e.Err == nil}
 		if e.Err != nil {
 			b.Problem = "not usable on this host"

@@ -17,19 +17,20 @@ import (
 var webhooksDocument []byte
 
 // webhooks returns the endpoints for managing webhooks.
-func (a *api) webhooks() httpapi.Extension {
+func (c Config) webhooks(svc *httpapi.Service) httpapi.Extension {
+	a := &api{c, svc}
 	const one = "/accounts/{account}/webhooks/{webhook}"
 	return httpapi.Extension{OpenAPI: webhooksDocument, Routes: []httpapi.Route{
-		route("GET", "/accounts/{account}/webhooks", a.of(a.listWebhooks)),
-		route("POST", "/accounts/{account}/webhooks", a.of(a.createWebhook)),
-		route("GET", one, a.of(a.getWebhook)),
-		route("PATCH", one, a.of(a.updateWebhook)),
-		route("DELETE", one, a.of(a.deleteWebhook)),
-		route("POST", one+"/secret", a.of(a.rotateSecret)),
-		route("POST", one+"/test", a.of(a.testWebhook)),
-		route("GET", one+"/deliveries", a.of(a.listDeliveries)),
-		route("GET", one+"/deliveries/{delivery}", a.of(a.getDelivery)),
-		route("POST", one+"/deliveries/{delivery}/replay", a.of(a.replayDelivery)),
+		a.route("GET", "/accounts/{account}/webhooks", a.of(a.listWebhooks)),
+		a.route("POST", "/accounts/{account}/webhooks", a.of(a.createWebhook)),
+		a.route("GET", one, a.of(a.getWebhook)),
+		a.route("PATCH", one, a.of(a.updateWebhook)),
+		a.route("DELETE", one, a.of(a.deleteWebhook)),
+		a.route("POST", one+"/secret", a.of(a.rotateSecret)),
+		a.route("POST", one+"/test", a.of(a.testWebhook)),
+		a.route("GET", one+"/deliveries", a.of(a.listDeliveries)),
+		a.route("GET", one+"/deliveries/{delivery}", a.of(a.getDelivery)),
+		a.route("POST", one+"/deliveries/{delivery}/replay", a.of(a.replayDelivery)),
 	}}
 }
 
@@ -138,7 +139,7 @@ func (a *api) listWebhooks(_ http.ResponseWriter, r *http.Request, acct *account
 // createWebhook answers POST …/webhooks.
 func (a *api) createWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req webhookRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	var n webhook.NewEndpoint
@@ -166,7 +167,7 @@ func (a *api) getWebhook(_ http.ResponseWriter, r *http.Request, acct *account.A
 // updateWebhook answers PATCH …/webhooks/<webhook>.
 func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	var req webhookRequest
-	if err := httpapi.Decode(w, r, &req); err != nil {
+	if err := a.svc.Decode(w, r, &req); err != nil {
 		return nil, err
 	}
 	e, err := a.cfg.Webhooks.Update(r.Context(), acct.ID, r.PathValue("webhook"), webhook.Change(req))

@@ -100,7 +100,7 @@ func (a *Accounts) DefaultLimits() account.Limits { return a.cfg.Limits }
 // Keys returns the API keys of all accounts.
 func (a *Accounts) Keys() *Keys { return a.keys }
 
-// Errors of [Accounts], which [httpapi.Fail] can tell clients.
+// Errors of [Accounts], which [httpapi.Service.Fail] sends to clients.
 var (
 	// ErrCredentials tells that a name or a password is wrong.
 	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
@@ -154,7 +154,7 @@ type NewAccount struct {
 
 // Create makes an account. It returns a password that has to be changed at the first
 // login and cannot be had again. A name that is taken, or none, is an error that
-// [httpapi.Fail] can tell.
+// [httpapi.Service.Fail] sends.
 func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Account, password string, err error) {
 	name, err := cleanName(n.Name)
 	if err != nil {
