@@ -22,7 +22,7 @@ const module = "github.com/filewright/filewright"
 // A package that is not listed may import nothing of it.
 var arrows = map[string][]string{
 	// core
-	"fileops/format":                  {},
+	"fileops/format":                  {"internal/compound"},
 	"internal/worktime":               {},
 	"fileops/engine":                  {"fileops/engine/internal/confine", "internal/worktime"},
 	"fileops/engine/internal/confine": {},
@@ -68,7 +68,9 @@ var arrows = map[string][]string{
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
-	"fileops/fileopstest": {"fileops", "fileops/format", "internal/compound"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen"},
+	"internal/hostile":    {},
+	"internal/specimen":   {},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
@@ -102,7 +104,7 @@ func program(pkg string) bool {
 
 func testPackage(pkg string) bool {
 	base := path.Base(pkg)
-	return strings.HasSuffix(base, "test") || base == "apicheck"
+	return strings.HasSuffix(base, "test") || slices.Contains([]string{"apicheck", "hostile", "specimen"}, base)
 }
 
 func TestArrows(t *testing.T) {

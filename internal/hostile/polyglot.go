@@ -1,4 +1,4 @@
-package fileopstest
+package hostile
 
 import (
 	"archive/zip"
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // Hidden is a text in the second half of every [Polyglot]: who finds it in a result
@@ -46,7 +47,7 @@ func Polyglots() []Polyglot {
 	shown := onePage("shown")
 	hiddenPDF := onePage(Hidden)
 	var pic, still bytes.Buffer
-	if err := png.Encode(&pic, Picture(32, 32)); err != nil {
+	if err := png.Encode(&pic, specimen.Picture(32, 32)); err != nil {
 		panic(err) // nothing is written but to memory
 	}
 	if err := gif.Encode(&still, image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{color.White, color.Black}), nil); err != nil {

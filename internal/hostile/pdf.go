@@ -1,4 +1,4 @@
-package fileopstest
+package hostile
 
 import (
 	"bytes"

@@ -1,8 +1,8 @@
-package fileopstest
+package specimen
 
 import (
 	"bytes"
-	_ "embed"
+	_ "embed" // for lock.py
 	"fmt"
 	"os"
 	"os/exec"

@@ -1,4 +1,7 @@
-package fileopstest
+// Package specimen makes small files of every format for tests. A sample
+// ([Sample]) is any valid file; the content of a specimen ([Of]) is known, so that a
+// test can check what a conversion made of it.
+package specimen
 
 import (
 	"bytes"
@@ -56,7 +59,7 @@ func patchesPNG() []byte {
 // specimens caches what is made, like samples.
 var specimens sync.Map // format.Format → func() ([]byte, error)
 
-// Specimen returns a file of format f whose content is known, so that a test
+// Of returns a file of format f whose content is known, so that a test
 // can tell whether a conversion of it is right:
 //
 //   - a document has [Heading], [Text] and [Scripts], a table whose cells are
@@ -73,7 +76,7 @@ var specimens sync.Map // format.Format → func() ([]byte, error)
 //
 // Formats that need an encoder are made with ffmpeg, vips, soffice, 7z or tar,
 // which must be installed then.
-func Specimen(t testing.TB, f format.Format) *fileops.File {
+func Of(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
 	made, _ := specimens.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return specimen(f) }))
 	b, err := made.(func() ([]byte, error))()

@@ -1,4 +1,4 @@
-package fileopstest
+package hostile
 
 import (
 	"archive/tar"
@@ -54,7 +54,7 @@ func hostileTar(t target, links bool) string {
 		}
 	}
 	if !links {
-		for _, name := range append(HostileNames(), t.path, "../../../../../../../../.."+t.path) {
+		for _, name := range append(Names(), t.path, "../../../../../../../../.."+t.path) {
 			add(tar.Header{Name: name, Typeflag: tar.TypeReg})
 		}
 	} else {

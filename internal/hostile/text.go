@@ -1,4 +1,4 @@
-package fileopstest
+package hostile
 
 import (
 	"fmt"
@@ -63,7 +63,7 @@ func hostileText(t target) []*fileops.File {
 func hostileArchives(t target) []*fileops.File {
 	up := "../../../../../../../../../.." + t.path
 	var files []string
-	for _, name := range append(HostileNames(), t.path, up) {
+	for _, name := range append(Names(), t.path, up) {
 		files = append(files, name, "text\n")
 	}
 	out := []*fileops.File{
@@ -77,10 +77,10 @@ func hostileArchives(t target) []*fileops.File {
 	return out
 }
 
-// HostileNames returns names of files that lead elsewhere, break lines or headers,
+// Names returns names of files that lead elsewhere, break lines or headers,
 // look like others, are options, patterns or devices, or are too long. Programs must
 // refuse them or make them harmless.
-func HostileNames() []string {
+func Names() []string {
 	return []string{
 		"../../../../etc/cron.d/x.txt", "/etc/cron.d/x.txt", `..\..\..\windows\x.txt`, `C:\windows\x.txt`, "./../x.txt", "a/../../x.txt", "..", ".", "%2e%2e%2fx.txt",
 		"a\r\nSet-Cookie: x=1\r\n\r\n<script>.txt", "a\nb.txt", "a\x00b.txt", "a\x1b[31m.txt", "a\x7f.txt", "a\tb.txt",

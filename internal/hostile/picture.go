@@ -1,4 +1,4 @@
-package fileopstest
+package hostile
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // hostilePictures returns scripts and texts under the names of all kinds of
@@ -45,7 +46,7 @@ func hostilePictures(t target) []*fileops.File {
 	}
 
 	xmp := `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><!DOCTYPE x [<!ENTITY e SYSTEM "` + t.file + `"><!ENTITY f SYSTEM "` + t.base + `/xmp">]><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" dc:source="` + t.path + `"><dc:title>&e;&f;</dc:title><xmp:BaseURL>` + t.base + `</xmp:BaseURL></rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>`
-	pic := Picture(16, 16)
+	pic := specimen.Picture(16, 16)
 	var b bytes.Buffer
 	must := func(err error) string {
 		if err != nil {

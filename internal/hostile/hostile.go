@@ -1,4 +1,8 @@
-package fileopstest
+// Package hostile makes files that attack the programs that read them: files that
+// reach for other files and servers ([Files]), bombs ([Bombs]), files of two formats
+// ([Polyglots]) and names that lead out of a directory ([Names]). A [Trap] sees
+// what they reach. Tests of engines and of the server use them.
+package hostile
 
 import (
 	"archive/zip"
@@ -28,12 +32,12 @@ func (t target) repeat(pattern string) string {
 	return b.String()
 }
 
-// Hostile returns files that make the programs that read them reach for what is
+// Files returns files that make the programs that read them reach for what is
 // not theirs: the file at path, a text, and the server at base, such as
 // "http://127.0.0.1:8080". They are of the kinds that have been found in the
 // field; see SECURITY.md. An engine may fail on them or convert them, but must not
 // open either.
-func Hostile(path, base string) []*fileops.File {
+func Files(path, base string) []*fileops.File {
 	file := (&url.URL{Scheme: "file", Path: path}).String()
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
