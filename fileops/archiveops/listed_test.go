@@ -15,8 +15,8 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/archiveops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // filtered compresses with the usual program for the extension of name.
@@ -123,9 +123,9 @@ func TestConvertEncryptedArchives(t *testing.T) {
 		})
 	}
 	// A RAR archive whose contents are.
-	in := fileopstest.Locked(t, format.RAR, "sesame")
+	in := specimen.Locked(t, format.RAR, "sesame")
 	want := make(map[string][]byte)
-	for _, e := range fileopstest.ArchiveEntries() {
+	for _, e := range specimen.ArchiveEntries() {
 		want[e[0]] = []byte(e[1])
 	}
 	with := func(pw string) fileops.Args { return fileops.Args{"convert_to": "zip", "password": pw} }

@@ -10,6 +10,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // mayBeNamed are the extensions that a file may have besides that of its own
@@ -66,7 +68,7 @@ func TestRenamed(t *testing.T) {
 	for is := range format.Known() {
 		t.Run(string(is), func(t *testing.T) {
 			t.Parallel()
-			sample := fileopstest.Specimen(t, is)
+			sample := specimen.Of(t, is)
 			for named := range format.Known() {
 				a, ran := spy()
 				err := (&fileops.Runner{TempDir: t.TempDir()}).Run(t.Context(), a, nil, fileops.SinkFunc(none), sample.Named("a."+string(named)))
@@ -150,7 +152,7 @@ func TestLyingActions(t *testing.T) {
 // Polyglots are what the sniffer says.
 func TestPolyglots(t *testing.T) {
 	t.Parallel()
-	for _, p := range fileopstest.Polyglots() {
+	for _, p := range hostile.Polyglots() {
 		f := fileops.Bytes(p.Name, p.Content)
 		if got := format.Sniff(f.Reader(), f.Size()); got != p.Is {
 			t.Errorf("%s is sniffed as %q, want %q", p.Name, got, p.Is)

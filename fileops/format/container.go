@@ -6,7 +6,8 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
-	"unicode/utf16"
+
+	"github.com/filewright/filewright/internal/compound"
 )
 
 // sniffZIP tells office files and books from other ZIP archives by the names of
@@ -113,84 +114,12 @@ func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	return entries, true
 }
 
-// sniffOLE tells the old Office formats by the streams in their compound file,
-// and encrypted new ones, which are wrapped in one ([MS-CFB] 2.2, 2.6;
-// [MS-OFFCRYPTO] 2.3.1).
-func sniffOLE(r io.ReaderAt, size int64) (f Format, encrypted bool) {
-	head := make([]byte, 512)
-	if _, err := r.ReadAt(head, 0); err != nil {
-		return "", false
-	}
-	le := binary.LittleEndian
-	shift := le.Uint16(head[30:])
-	if shift != 9 && shift != 12 {
-		return "", false
-	}
-	sectorSize := int64(1) << shift
-	readSector := func(n uint32) []byte {
-		b := make([]byte, sectorSize)
-		if off := (int64(n) + 1) * sectorSize; off >= size {
-			return nil
-		} else if k, _ := r.ReadAt(b, off); k < 128 {
-			return nil
-		}
-		return b
-	}
-	per := uint32(sectorSize / 4)
-	// The first 109 sectors of the allocation table are listed in the header,
-	// those of files above 7 MB in a chain of sectors.
-	tableSector := func(i uint32) []byte {
-		if i < 109 {
-			return readSector(le.Uint32(head[76+4*i:]))
-		}
-		i -= 109
-		list := readSector(le.Uint32(head[68:]))
-		for range 256 { // a loop in the chain must end
-			if list == nil {
-				return nil
-			}
-			if i < per-1 {
-				return readSector(le.Uint32(list[4*i:]))
-			}
-			i -= per - 1
-			list = readSector(le.Uint32(list[4*(per-1):]))
-		}
-		return nil
-	}
-	next := func(n uint32) (uint32, bool) {
-		table := tableSector(n / per)
-		if table == nil {
-			return 0, false
-		}
-		n = le.Uint32(table[4*(n%per):])
-		return n, n < 0xfffffffa
-	}
-	var entries [][]byte
-	sector, ok := le.Uint32(head[48:]), true
-	for i := 0; ok && i < 64; i++ { // a loop in the chain must end
-		dir := readSector(sector)
-		if dir == nil {
-			break
-		}
-		for ; len(dir) >= 128; dir = dir[128:] {
-			entries = append(entries, dir[:128])
-		}
-		sector, ok = next(sector)
-	}
-	if len(entries) == 0 {
-		return "", false
-	}
-	// Only the streams of the root storage tell what the document is: what is
-	// embedded in it has the same ones further down. They form a binary tree.
-	queue := []uint32{le.Uint32(entries[0][76:])}
-	for n := 0; n < len(queue) && n < len(entries)*2+1; n++ {
-		if int64(queue[n]) >= int64(len(entries)) {
-			continue
-		}
-		e := entries[queue[n]]
-		queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
-		// Names are compared without case ([MS-CFB] 2.6.4).
-		switch strings.ToLower(entryName(e)) {
+// sniffCompound tells the Office formats before 2007 by the streams in their
+// compound file, and encrypted newer ones, which are wrapped in one
+// ([MS-OFFCRYPTO] 2.3.1).
+func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
+	for _, name := range compound.Names(r, size) {
+		switch name {
 		case "worddocument":
 			f = DOC
 		case "workbook", "book":
@@ -198,23 +127,10 @@ func sniffOLE(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 		case "powerpoint document":
 			f = PPT
 		case "encryptedpackage":
-			// What else there is, such as a document that says how to get
-			// a newer program, is only packaging.
+			// Other streams, such as a document that says how to get a newer
+			// program, are only packaging.
 			return "", true
 		}
 	}
 	return f, false
-}
-
-// entryName returns the name in a directory entry of a compound file.
-func entryName(e []byte) string {
-	n := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a NUL at the end
-	if n < 2 || n > 64 {
-		return ""
-	}
-	u := make([]uint16, n/2-1)
-	for i := range u {
-		u[i] = binary.LittleEndian.Uint16(e[2*i:])
-	}
-	return string(utf16.Decode(u))
 }

@@ -222,8 +222,8 @@ var byAlias = func() map[Format]Format {
 	return m
 }()
 
-// compound are the extensions of two parts.
-var compound = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
+// twoParts are the extensions of two parts.
+var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
 
 // Parse returns the format for an extension or a file name. It never fails:
 // an unknown extension is returned lower-cased, an absent one as "".
@@ -237,7 +237,7 @@ func Parse(name string) Format {
 		name = name[i+1:]
 	}
 	name = strings.ToLower(strings.TrimSpace(name))
-	for _, f := range compound {
+	for _, f := range twoParts {
 		if strings.HasSuffix(name, "."+string(f)) || name == string(f) {
 			return f
 		}
@@ -307,7 +307,7 @@ func Base(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
-	for _, f := range compound {
+	for _, f := range twoParts {
 		if n := len(name) - len(f) - 1; n > 0 && name[n] == '.' && strings.EqualFold(name[n+1:], string(f)) {
 			return name[:n]
 		}

@@ -14,7 +14,7 @@ import (
 func FuzzSniff(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n"))
 	f.Add([]byte("PK\x05\x06" + strings.Repeat("\x00", 18)))
-	f.Add([]byte(compound(9, []int{1, 0}, entry{name: "Root Entry", child: 1}, entry{name: "WordDocument"})))
+	f.Add([]byte(compoundOf(9, []int{1, 0}, entry{name: "Root Entry", child: 1}, entry{name: "WordDocument"})))
 	f.Add([]byte(archive(f, 0, "mimetype", "application/epub+zip")))
 	f.Add([]byte(archive(f, 8, "word/document.xml", "x")))
 	f.Add([]byte(opcFile(f, "a.xml", "/a.xml", "x/officeDocument", "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml")))

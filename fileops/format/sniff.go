@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/filewright/filewright/internal/compound"
 )
 
 // headSize is how much of a file's start is looked at. PDF readers accept the
@@ -16,7 +18,7 @@ import (
 // begin with long comments.
 const headSize = 16 << 10
 
-// Sniff tells the format of a file by its content alone. It returns "" if it
+// Sniff returns the format of a file by its content alone. It returns "" if it
 // recognises nothing, [TXT] for text of no particular kind. It reads a few
 // kilobytes and never more than a bounded amount, whatever the file claims.
 //
@@ -28,7 +30,7 @@ func Sniff(r io.ReaderAt, size int64) Format {
 	return f
 }
 
-// sniff also tells whether an office file is inside an encrypted container.
+// sniff also reports whether an office file is inside an encrypted container.
 func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	if size <= 0 {
 		return "", false
@@ -39,92 +41,20 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	if err != nil && !errors.Is(err, io.EOF) || n == 0 {
 		return "", false
 	}
-	has := func(off int, magic string) bool {
-		return len(head) >= off+len(magic) && string(head[off:off+len(magic)]) == magic
-	}
-	switch {
-	case has(0, "\x89PNG\r\n\x1a\n"):
-		return PNG, false
-	case has(0, "\xff\xd8\xff"):
-		return JPG, false
-	case has(0, "GIF87a"), has(0, "GIF89a"):
-		return GIF, false
-	case has(0, "RIFF") && has(8, "WEBP"):
-		return WebP, false
-	case has(0, "RIFF") && has(8, "WAVE"), has(0, "RF64") && has(8, "WAVE"):
-		return WAV, false
-	case has(0, "RIFF") && has(8, "AVI "):
-		return AVI, false
-	case has(0, "II*\x00"), has(0, "MM\x00*"), has(0, "II+\x00"), has(0, "MM\x00+"):
-		return TIFF, false
-	case has(0, "BM") && len(head) >= 26 && has(6, "\x00\x00\x00\x00"):
-		return BMP, false
-	case has(0, "8BPS\x00\x01"), has(0, "8BPS\x00\x02"):
-		return PSD, false
-	case has(0, "\x00\x00\x01\x00") && len(head) > 22 && head[4] != 0 && head[5] == 0 && head[9] == 0:
-		return ICO, false
-	case has(0, "\x00\x00\x00\x0cJXL \r\n\x87\n"), has(0, "\xff\x0a"):
-		return JXL, false
-	case has(0, "\x00\x00\x00\x0cjP  \r\n\x87\n"), has(0, "\xff\x4f\xff\x51\x00"):
-		return JP2, false
-	case has(4, "ftyp"):
-		return sniffISO(head), false
-	case (has(4, "moov") || has(4, "mdat") || has(4, "wide") || has(4, "free") || has(4, "skip") || has(4, "pnot")) && isAtom(head, size):
-		return MOV, false // QuickTime from before there was a file type box
-	case has(0, "PK\x03\x04"), has(0, "PK\x05\x06"), has(0, "PK\x07\x08PK\x03\x04"):
-		return sniffZIP(r, size, head), false
-	case has(0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-		return sniffOLE(r, size)
-	case has(0, "\x1a\x45\xdf\xa3"):
-		if i := bytes.Index(head[:min(len(head), 256)], []byte("webm")); i > 0 {
-			return WebM, false
+	for _, sig := range signatures {
+		if !sig.matches(head, size) {
+			continue
 		}
-		return MKV, false
-	case has(0, "fLaC"):
-		return FLAC, false
-	case has(0, "OggS"):
-		if bytes.Contains(head[:min(len(head), 128)], []byte("OpusHead")) {
-			return Opus, false
+		switch sig.format {
+		case ZIP:
+			return sniffZIP(r, size, head), false
+		case compoundFile:
+			return sniffCompound(r, size)
 		}
-		return OGG, false
-	case has(0, "#!AMR"):
-		return AMR, false
-	case has(0, "FORM") && (has(8, "AIFF") || has(8, "AIFC")):
-		return AIFF, false
-	case has(0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11"):
-		if bytes.Contains(head, []byte("\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b")) {
-			return WMV, false // it has a video stream (ASF specification, 10.4)
+		if sig.kind != nil {
+			return sig.kind(head), false
 		}
-		return WMA, false
-	case has(0, "FLV\x01"):
-		return FLV, false
-	case has(0, "\x00\x00\x01\xba"), has(0, "\x00\x00\x01\xb3"):
-		return MPEG, false
-	case isTS(head):
-		return TS, false
-	case has(0, "ID3") && len(head) > 10 && head[3] < 0x10 && head[4] < 0x10 && head[6]|head[7]|head[8]|head[9] < 0x80:
-		return MP3, false // a tag with a version and a size, and not just three letters
-	case has(0, "7z\xbc\xaf\x27\x1c"):
-		return SevenZip, false
-	case has(0, "Rar!\x1a\x07"):
-		return RAR, false
-	case has(0, "\x1f\x8b\x08"):
-		return GZ, false
-	case has(0, "BZh") && len(head) > 9 && '1' <= head[3] && head[3] <= '9' &&
-		(has(4, "\x31\x41\x59\x26\x53\x59") || has(4, "\x17\x72\x45\x38\x50\x90")): // a block or the end
-		return BZ2, false
-	case has(0, "\xfd7zXZ\x00"):
-		return XZ, false
-	case has(0, "\x28\xb5\x2f\xfd"):
-		return Zst, false
-	case has(257, "ustar"):
-		return TAR, false
-	case has(0, "%!PS"), has(0, "\xc5\xd0\xd3\xc6"):
-		return PS, false
-	case has(0, "{\\rtf"):
-		return RTF, false
-	case bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-")):
-		return PDF, false
+		return sig.format, false
 	}
 	if f := sniffText(head, int64(n) == size); f != "" {
 		return f, false
@@ -132,7 +62,122 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	return sniffMPEGAudio(head), false
 }
 
-// sniffISO tells the kind of an ISO base media file by its brands (ISO/IEC
+// A signature is what files of a format begin with.
+type signature struct {
+	format Format
+	at     int // offset of magic
+	magic  string
+	form   string                             // four bytes behind magic, "" for any
+	check  func(head []byte, size int64) bool // nil for magics that say enough
+	kind   func(head []byte) Format           // tells formats with the same magic apart; nil if there is only one
+}
+
+// compoundFile stands for the formats whose files are compound files.
+const compoundFile Format = "compound file"
+
+// signatures are looked for in this order. A magic that is short or far from the
+// start of the file comes after those that say more.
+var signatures = []signature{
+	{format: PNG, magic: "\x89PNG\r\n\x1a\n"},
+	{format: JPG, magic: "\xff\xd8\xff"},
+	{format: GIF, magic: "GIF87a"},
+	{format: GIF, magic: "GIF89a"},
+	{format: WebP, magic: "RIFF", form: "WEBP"},
+	{format: WAV, magic: "RIFF", form: "WAVE"},
+	{format: WAV, magic: "RF64", form: "WAVE"},
+	{format: AVI, magic: "RIFF", form: "AVI "},
+	{format: TIFF, magic: "II*\x00"},
+	{format: TIFF, magic: "MM\x00*"},
+	{format: TIFF, magic: "II+\x00"},
+	{format: TIFF, magic: "MM\x00+"},
+	{format: BMP, magic: "BM", form: "\x00\x00\x00\x00", check: atLeast(26)},
+	{format: PSD, magic: "8BPS\x00\x01"},
+	{format: PSD, magic: "8BPS\x00\x02"},
+	{format: ICO, magic: "\x00\x00\x01\x00", check: func(head []byte, _ int64) bool {
+		return len(head) > 22 && head[4] != 0 && head[5] == 0 && head[9] == 0
+	}},
+	{format: JXL, magic: "\x00\x00\x00\x0cJXL \r\n\x87\n"},
+	{format: JXL, magic: "\xff\x0a"},
+	{format: JP2, magic: "\x00\x00\x00\x0cjP  \r\n\x87\n"},
+	{format: JP2, magic: "\xff\x4f\xff\x51\x00"},
+	{at: 4, magic: "ftyp", kind: sniffISO},
+	{format: MOV, at: 4, magic: "moov", check: isAtom}, // QuickTime from before there was a file type box
+	{format: MOV, at: 4, magic: "mdat", check: isAtom},
+	{format: MOV, at: 4, magic: "wide", check: isAtom},
+	{format: MOV, at: 4, magic: "free", check: isAtom},
+	{format: MOV, at: 4, magic: "skip", check: isAtom},
+	{format: MOV, at: 4, magic: "pnot", check: isAtom},
+	{format: ZIP, magic: "PK\x03\x04"},
+	{format: ZIP, magic: "PK\x05\x06"},
+	{format: ZIP, magic: "PK\x07\x08PK\x03\x04"},
+	{format: compoundFile, magic: compound.Magic},
+	{magic: "\x1a\x45\xdf\xa3", kind: ifContains("webm", 256, WebM, MKV)},
+	{format: FLAC, magic: "fLaC"},
+	{magic: "OggS", kind: ifContains("OpusHead", 128, Opus, OGG)},
+	{format: AMR, magic: "#!AMR"},
+	{format: AIFF, magic: "FORM", form: "AIFF"},
+	{format: AIFF, magic: "FORM", form: "AIFC"},
+	// A video stream makes an ASF file WMV (ASF specification, 10.4).
+	{magic: "\x30\x26\xb2\x75\x8e\x66\xcf\x11", kind: ifContains("\xc0\xef\x19\xbc\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b", headSize, WMV, WMA)},
+	{format: FLV, magic: "FLV\x01"},
+	{format: MPEG, magic: "\x00\x00\x01\xba"},
+	{format: MPEG, magic: "\x00\x00\x01\xb3"},
+	{format: TS, check: isTS},
+	{format: MP3, magic: "ID3", check: isID3},
+	{format: SevenZip, magic: "7z\xbc\xaf\x27\x1c"},
+	{format: RAR, magic: "Rar!\x1a\x07"},
+	{format: GZ, magic: "\x1f\x8b\x08"},
+	{format: BZ2, magic: "BZh", check: isBZ2},
+	{format: XZ, magic: "\xfd7zXZ\x00"},
+	{format: Zst, magic: "\x28\xb5\x2f\xfd"},
+	{format: TAR, at: 257, magic: "ustar"},
+	{format: PS, magic: "%!PS"},
+	{format: PS, magic: "\xc5\xd0\xd3\xc6"},
+	{format: RTF, magic: "{\\rtf"},
+	{format: PDF, check: func(head []byte, _ int64) bool {
+		return bytes.Contains(head[:min(len(head), 1024)], []byte("%PDF-"))
+	}},
+}
+
+// matches reports whether a file of size bytes that begins with head has the
+// signature.
+func (s *signature) matches(head []byte, size int64) bool {
+	return hasAt(head, s.at, s.magic) && hasAt(head, s.at+len(s.magic)+4, s.form) && (s.check == nil || s.check(head, size))
+}
+
+// hasAt reports whether s is at an offset of head. "" is everywhere.
+func hasAt(head []byte, at int, s string) bool {
+	return s == "" || len(head) >= at+len(s) && string(head[at:at+len(s)]) == s
+}
+
+func atLeast(n int) func([]byte, int64) bool {
+	return func(head []byte, _ int64) bool { return len(head) >= n }
+}
+
+// ifContains returns a function that returns yes if the first n bytes contain s,
+// and no otherwise.
+func ifContains(s string, n int, yes, no Format) func([]byte) Format {
+	return func(head []byte) Format {
+		if bytes.Contains(head[:min(len(head), n)], []byte(s)) {
+			return yes
+		}
+		return no
+	}
+}
+
+// isID3 reports whether a tag has a version and a size, and is not just three
+// letters.
+func isID3(head []byte, _ int64) bool {
+	return len(head) > 10 && head[3] < 0x10 && head[4] < 0x10 && head[6]|head[7]|head[8]|head[9] < 0x80
+}
+
+// isBZ2 reports whether a block or the end of the stream follows the header.
+func isBZ2(head []byte, _ int64) bool {
+	return len(head) > 9 && '1' <= head[3] && head[3] <= '9' &&
+		(hasAt(head, 4, "\x31\x41\x59\x26\x53\x59") || hasAt(head, 4, "\x17\x72\x45\x38\x50\x90"))
+}
+
+// sniffISO returns the kind of an ISO base media file by its brands (ISO/IEC
 // 14496-12, file type box; the brands are registered at mp4ra.org).
 func sniffISO(head []byte) Format {
 	end := min(int(binary.BigEndian.Uint32(head)), len(head), 512)
@@ -174,7 +219,7 @@ func sniffISO(head []byte) Format {
 	return MP4
 }
 
-// isAtom tells whether the size that a QuickTime atom begins with can be true:
+// isAtom reports whether the size that a QuickTime atom begins with can be true:
 // there are texts that begin with "The free".
 func isAtom(head []byte, size int64) bool {
 	n := int64(binary.BigEndian.Uint32(head))
@@ -183,7 +228,7 @@ func isAtom(head []byte, size int64) bool {
 
 // isTS looks for the sync byte of MPEG transport stream packets, which are 188
 // bytes long, or 192 with a time stamp before each.
-func isTS(head []byte) bool {
+func isTS(head []byte, _ int64) bool {
 	for _, p := range [...]struct{ off, step int }{{0, 188}, {4, 192}} {
 		ok := len(head) > p.off+3*p.step
 		for i := 0; ok && i < 4; i++ {
@@ -374,7 +419,7 @@ func (e *MismatchError) Error() string {
 // more can be said of its content.
 var ErrEncrypted = errors.New("the file is encrypted")
 
-// Check tells whether the content of a file can be what its name says: nil, a
+// Check reports whether the content of a file can be what its name says: nil, a
 // *[MismatchError], or [ErrEncrypted] for an Office file under a password.
 // Formats unknown to this package are not checked. An empty file is a mismatch
 // unless it may be text.
@@ -406,7 +451,7 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 	return &MismatchError{Want: want, Got: got}
 }
 
-// mentions tells whether a file that was taken for a got is a text that only
+// mentions reports whether a file that was taken for a got is a text that only
 // has the magic of the format in it, such as a text about PDF.
 func mentions(got Format, r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, headSize))
@@ -419,7 +464,7 @@ func mentions(got Format, r io.ReaderAt, size int64) bool {
 	return ok
 }
 
-// inZIP tells whether files of format f are ZIP archives.
+// inZIP reports whether files of format f are ZIP archives.
 func inZIP(f Format) bool {
 	switch f {
 	case DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB:

@@ -144,10 +144,10 @@ type entry struct {
 	left, right, child int // 0 means none
 }
 
-// compound makes a compound file ([MS-CFB]) of a directory. The directory is in
+// compoundOf makes a compound file ([MS-CFB]) of a directory. The directory is in
 // the given sectors, so that it can be anywhere, also beyond what the header
 // lists of the allocation table.
-func compound(shift int, dirSectors []int, entries ...entry) string {
+func compoundOf(shift int, dirSectors []int, entries ...entry) string {
 	le := binary.LittleEndian
 	size := 1 << shift
 	per := size / 4
@@ -318,16 +318,16 @@ func TestSniff(t *testing.T) {
 		{"type that only begins alike", archive(t, zip.Store, "mimetype", odtType+"-template", "content.xml", "x"), format.ZIP, nil, []format.Format{format.ODT}},
 		{"epub with sizes behind the data", archive(t, zip.Store, "mimetype", "application/epub+zip", "a", "x"), format.EPUB, []format.Format{format.EPUB, format.ZIP}, []format.Format{format.ODT}},
 
-		{"doc", compound(9, []int{0}, root, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS, format.DOCX}},
-		{"xls", compound(9, []int{0}, root, entry{name: "Workbook"}), format.XLS, []format.Format{format.XLS}, []format.Format{format.DOC}},
-		{"xls of 1995", compound(9, []int{0}, root, entry{name: "Book"}), format.XLS, []format.Format{format.XLS}, nil},
-		{"ppt", compound(12, []int{3}, root, entry{name: "PowerPoint Document"}), format.PPT, []format.Format{format.PPT}, nil},
-		{"doc with a sheet in it", compound(9, []int{0, 1}, root, entry{name: "1Table", left: 2, right: 4}, entry{name: "ObjectPool", child: 3}, entry{name: "Workbook"}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS}},
-		{"doc with a scattered directory", compound(9, []int{40, 2, 300}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "d", right: 5}, entry{name: "e", right: 9}, entry{}, entry{}, entry{}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
-		{"doc with its directory beyond 7 MB", compound(9, []int{14500, 30100}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
-		{"compound file with a loop", compound(9, []int{0}, root, entry{name: "a", left: 1, right: 1}), "", nil, []format.Format{format.DOC}},
-		{"compound file of something else", compound(9, []int{0}, root, entry{name: "__properties_version1.0"}), "", nil, []format.Format{format.DOC, format.ZIP}},
-		{"compound file that is cut off", compound(9, []int{0}, root, entry{name: "WordDocument"})[:512], "", nil, []format.Format{format.DOC}},
+		{"doc", compoundOf(9, []int{0}, root, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS, format.DOCX}},
+		{"xls", compoundOf(9, []int{0}, root, entry{name: "Workbook"}), format.XLS, []format.Format{format.XLS}, []format.Format{format.DOC}},
+		{"xls of 1995", compoundOf(9, []int{0}, root, entry{name: "Book"}), format.XLS, []format.Format{format.XLS}, nil},
+		{"ppt", compoundOf(12, []int{3}, root, entry{name: "PowerPoint Document"}), format.PPT, []format.Format{format.PPT}, nil},
+		{"doc with a sheet in it", compoundOf(9, []int{0, 1}, root, entry{name: "1Table", left: 2, right: 4}, entry{name: "ObjectPool", child: 3}, entry{name: "Workbook"}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, []format.Format{format.XLS}},
+		{"doc with a scattered directory", compoundOf(9, []int{40, 2, 300}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "d", right: 5}, entry{name: "e", right: 9}, entry{}, entry{}, entry{}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
+		{"doc with its directory beyond 7 MB", compoundOf(9, []int{14500, 30100}, root, entry{name: "a", right: 2}, entry{name: "b", right: 3}, entry{name: "c", right: 4}, entry{name: "WordDocument"}), format.DOC, []format.Format{format.DOC}, nil},
+		{"compound file with a loop", compoundOf(9, []int{0}, root, entry{name: "a", left: 1, right: 1}), "", nil, []format.Format{format.DOC}},
+		{"compound file of something else", compoundOf(9, []int{0}, root, entry{name: "__properties_version1.0"}), "", nil, []format.Format{format.DOC, format.ZIP}},
+		{"compound file that is cut off", compoundOf(9, []int{0}, root, entry{name: "WordDocument"})[:512], "", nil, []format.Format{format.DOC}},
 
 		{"mp3 with a tag", "ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 10) + mp3, format.MP3, []format.Format{format.MP3, format.AAC}, []format.Format{format.WAV, format.FLAC}},
 		{"mp3 without a tag", mp3, format.MP3, []format.Format{format.MP3}, []format.Format{format.M4A, format.TXT}},
@@ -426,7 +426,7 @@ func TestSniff(t *testing.T) {
 func TestCheckEncrypted(t *testing.T) {
 	t.Parallel()
 	// What Office makes of a document under a password, [MS-OFFCRYPTO] 2.3.
-	r := strings.NewReader(compound(9, []int{1, 0}, entry{name: "Root Entry", child: 2}, entry{name: "EncryptedPackage"},
+	r := strings.NewReader(compoundOf(9, []int{1, 0}, entry{name: "Root Entry", child: 2}, entry{name: "EncryptedPackage"},
 		entry{name: "\x06DataSpaces", left: 4, right: 1}, entry{name: "Version"}, entry{name: "EncryptionInfo"}))
 	for _, f := range []format.Format{format.DOCX, format.XLSX, format.PPTX, format.DOC} {
 		if err := format.Check(f, r, r.Size()); !errors.Is(err, format.ErrEncrypted) {
@@ -476,8 +476,8 @@ func TestSniffIsBounded(t *testing.T) {
 	for name, head := range map[string]string{
 		"text":     strings.Repeat("a", 1000),
 		"archive":  "PK\x03\x04",
-		"compound": compound(9, []int{0}, entry{name: "Root Entry", child: 1}, entry{name: "x"}),
-		"loop":     compound(9, []int{0, 1, 2}, entry{name: "Root Entry", child: 1}, entry{name: "x", left: 1, right: 1}),
+		"compound": compoundOf(9, []int{0}, entry{name: "Root Entry", child: 1}, entry{name: "x"}),
+		"loop":     compoundOf(9, []int{0, 1, 2}, entry{name: "Root Entry", child: 1}, entry{name: "x", left: 1, right: 1}),
 	} {
 		b := bytes.Clone(big)
 		copy(b, head)

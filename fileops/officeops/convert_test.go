@@ -19,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // convert runs the action and returns the content of its only result.
@@ -221,7 +222,7 @@ func TestMainPart(t *testing.T) {
 			if from != format.DOCX { // their other parts are named relative to it
 				name = map[format.Format]string{format.XLSX: "xl/book1.xml", format.PPTX: "ppt/show.xml"}[from]
 			}
-			in := fileopstest.WithMainPart(t, fileopstest.Sample(t, from), name)
+			in := specimen.WithMainPart(t, fileopstest.Sample(t, from), name)
 			for _, to := range to {
 				b, err := convert(t.Context(), office, in, to)
 				if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 // FuzzCheck gives damaged documents to what looks at them before an engine does.
@@ -18,7 +19,7 @@ func FuzzCheck(f *testing.F) {
 		b, _ := fileopstest.Sample(f, k).Bytes()
 		f.Add(string(k), b)
 	}
-	f.Add("ods", []byte(fileopstest.Zip("mimetype", "application/vnd.oasis.opendocument.spreadsheet", "content.xml", `<a:table-row a:number-rows-repeated="9"><a:table-cell office:value="1"/>`)))
+	f.Add("ods", []byte(hostile.Zip("mimetype", "application/vnd.oasis.opendocument.spreadsheet", "content.xml", `<a:table-row a:number-rows-repeated="9"><a:table-cell office:value="1"/>`)))
 	f.Add("doc", []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
 	l := Limits{Unpacked: 8 << 20, Cells: 1000}.orDefault()
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {

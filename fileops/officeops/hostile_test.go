@@ -45,7 +45,7 @@ fi
 exit 0
 `
 
-func hostile(t *testing.T) *officeops.Engine {
+func takeover(t *testing.T) *officeops.Engine {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"soffice", "soffice.bin"} {
@@ -66,7 +66,7 @@ func hostile(t *testing.T) *officeops.Engine {
 // The input may be the file that was uploaded, under another name.
 func TestInputStays(t *testing.T) {
 	t.Parallel()
-	e := hostile(t)
+	e := takeover(t)
 	stored := filepath.Join(t.TempDir(), "stored.rtf")
 	content := []byte(`{\rtf1 content}`)
 	if err := os.WriteFile(stored, content, 0o640); err != nil {
@@ -95,7 +95,7 @@ func TestInputStays(t *testing.T) {
 // A link is no result: the server could read where it leads.
 func TestLinkIsNoResult(t *testing.T) {
 	t.Parallel()
-	e := hostile(t)
+	e := takeover(t)
 	canary := filepath.Join(t.TempDir(), "canary")
 	if err := os.WriteFile(canary, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/hostile"
 	"github.com/filewright/filewright/internal/logtest"
 )
 
@@ -490,7 +490,7 @@ func TestSlowBombs(t *testing.T) {
 	if err := e.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range fileopstest.SlowBombs() {
+	for _, f := range hostile.SlowBombs() {
 		if _, err := convert(t.Context(), e, f, format.PDF); !errors.Is(err, fileops.ErrLimit) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}

@@ -2,8 +2,6 @@ package pdfread_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -47,27 +45,6 @@ func TestClose(t *testing.T) {
 	}
 	if _, err := pdfread.New(t.Context(), pdfread.Options{CacheDir: write(t, "file", nil)}); err == nil {
 		t.Error("a file is accepted as the directory of the cache")
-	}
-}
-
-// Whoever stops at once does not wait for the compiler, which may take a minute
-// on a busy machine.
-func TestCloseStopsTheCompiler(t *testing.T) {
-	t.Parallel()
-	e, err := pdfread.New(t.Context(), pdfread.Options{CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := e.Warm(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("Warm with a context that is done: %v", err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if e.Compiled() {
-		t.Error("Close waited until pdfium was compiled")
 	}
 }
 

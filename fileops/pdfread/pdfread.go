@@ -49,19 +49,17 @@ package pdfread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"io"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
 // An Encoder writes pictures in formats that this package does not know. Package
@@ -111,16 +109,13 @@ type Options struct {
 
 // Limits of what is processed.
 const (
-	maxPages     = 5000   // that are converted, see Options.MaxPages
-	mostPages    = 99_999 // of a document: what the parameter can name
-	maxPixels    = 100e6  // of a picture in a document
-	maxInputSize = 512 << 20
+	maxPages  = 5000  // that are converted, see Options.MaxPages
+	maxPixels = 100e6 // of the picture of a page, see Options.MaxPixels
 )
 
 // An Engine runs pdfium. It is safe for concurrent use.
 type Engine struct {
-	starter *starter
-	slots   chan struct{}
+	pool    *pdfium.Pool
 	encoder Encoder
 	timeout time.Duration
 	pages   int     // Options.MaxPages
@@ -147,25 +142,21 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	if o.MaxPixels <= 0 {
 		o.MaxPixels = maxPixels
 	}
-	s, err := newStarter(o.CacheDir, o.Log)
+	pool, err := pdfium.NewPool(o.CacheDir, o.Instances, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("pdfread: %w", err)
 	}
 	return &Engine{
-		starter: s, slots: make(chan struct{}, o.Instances),
-		encoder: o.Encoder, timeout: o.PageTimeout, pages: o.MaxPages, pixels: float64(o.MaxPixels), log: o.Log, recognizer: o.Recognizer,
+		pool: pool, encoder: o.Encoder, timeout: o.PageTimeout, pages: o.MaxPages, pixels: float64(o.MaxPixels), log: o.Log, recognizer: o.Recognizer,
 	}, nil
 }
 
 // Warm makes pdfium ready before the first job needs it: a program that is going
 // to have jobs calls it when it starts.
-func (e *Engine) Warm(ctx context.Context) error {
-	_, err := e.starter.library(ctx)
-	return err
-}
+func (e *Engine) Warm(ctx context.Context) error { return e.pool.Warm(ctx) }
 
 // Close releases what the engine holds. No job may run or be started.
-func (e *Engine) Close() error { return e.starter.close() }
+func (e *Engine) Close() error { return e.pool.Close() }
 
 // Convert returns the action that converts PDF files.
 func (e *Engine) Convert() fileops.Action {
@@ -210,16 +201,8 @@ func (e *Engine) Convert() fileops.Action {
 		switch f := format.Parse(job.Params.Get("convert_to")); f {
 		case format.TXT:
 			return e.toText(ctx, job)
-		case format.DOCX:
-			return e.toDocx(ctx, job)
-		case format.HTML:
-			return e.toHTML(ctx, job)
-		case format.MD:
-			return e.toMarkdown(ctx, job)
-		case format.XLSX:
-			return e.toXLSX(ctx, job)
-		case format.CSV:
-			return e.toCSV(ctx, job)
+		case format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV:
+			return e.toDocument(ctx, job, f)
 		default:
 			return e.toPictures(ctx, job, f)
 		}
@@ -244,106 +227,4 @@ func (e *Engine) pictureFormats() (lossless, lossy []format.Format) {
 		}
 	}
 	return lossless, lossy
-}
-
-// killGrace is how long a run waits for an instance that was killed.
-const killGrace = 3 * time.Second
-
-// run calls fn with an instance of its own, when there is a free slot.
-func (e *Engine) run(ctx context.Context, fn func(*instance) error) error {
-	select {
-	case e.slots <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return e.runSlot(ctx, fn)
-}
-
-// tryRun is run, but returns false at once if there is no free slot.
-func (e *Engine) tryRun(ctx context.Context, fn func(*instance) error) (bool, error) {
-	select {
-	case e.slots <- struct{}{}:
-		return true, e.runSlot(ctx, fn)
-	default:
-		return false, nil
-	}
-}
-
-// runSlot calls fn in a slot that was taken, and frees the slot. If ctx ends, so
-// does the instance, and fn with it. In the worst case fn is left behind, stuck
-// in a loop of pdfium that nothing ends; it will not get out of it.
-func (e *Engine) runSlot(ctx context.Context, fn func(*instance) error) error {
-	defer func() { <-e.slots }()
-	lib, err := e.starter.library(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			err = fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
-		}
-		return err
-	}
-	in, err := lib.newInstance()
-	if err != nil {
-		return fileops.Fail(fileops.ErrUnavailable, err, "the PDF engine cannot be started")
-	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // see instance.within
-		defer runtime.UnlockOSThread()
-		err := guard(in, fn)
-		if cause := in.killed(); cause != nil {
-			err = cause
-		}
-		if cerr := in.close(); cerr != nil && err == nil {
-			e.log.Warn("pdfium instance not closed cleanly", "err", cerr)
-		}
-		done <- err
-	}()
-	defer context.AfterFunc(ctx, func() { in.kill(context.Cause(ctx)) })()
-	select {
-	case err := <-done:
-		return explain(err)
-	case <-in.dead:
-	}
-	deadline := time.NewTimer(killGrace)
-	defer deadline.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	for {
-		select {
-		case err := <-done:
-			return explain(err)
-		case <-again.C:
-			in.kill(nil)
-		case <-deadline.C:
-			e.log.Error("pdfium instance does not end and is left behind")
-			return explain(in.killed())
-		}
-	}
-}
-
-// guard calls fn; a panic becomes an error, because no caller could recover it.
-func guard(in *instance, fn func(*instance) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fileops.Fail(fileops.ErrEngine, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "")
-		}
-	}()
-	if err := fn(in); err != nil {
-		return err
-	}
-	return in.err
-}
-
-// explain makes a failure out of an error of pdfium.
-func explain(err error) error {
-	var f *fileops.Failure
-	switch {
-	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, errMemory):
-		return fileops.Fail(fileops.ErrLimit, err, "the document needs more than the limit of %d MiB of memory; split it first", memoryLimit>>20)
-	case strings.HasPrefix(err.Error(), "pdfium: "):
-		return fileops.Fail(fileops.ErrEngine, err, "")
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
@@ -39,19 +40,19 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 			once.Do(func() { failed = err; cancel(err) })
 		}
 	}
-	err = e.run(ctx, func(in *instance) error {
+	err = e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		doc, err := e.open(in, job)
 		if err != nil {
 			return err
 		}
-		r.total = doc.pages
-		if r.pages, err = e.choose(job, doc.pages); err != nil {
+		r.total = doc.Pages
+		if r.pages, err = e.choose(job, doc.Pages); err != nil {
 			return err
 		}
 		r.files = make([]string, len(r.pages))
-		for range min(cap(e.slots), len(r.pages)) - 1 {
+		for range min(e.pool.Size(), len(r.pages)) - 1 {
 			helpers.Go(func() {
-				_, err := e.tryRun(ctx, func(in *instance) error {
+				_, err := e.pool.TryRun(ctx, func(in *pdfium.Instance) error {
 					doc, err := e.open(in, job)
 					if err != nil {
 						return err
@@ -88,8 +89,8 @@ type drawing struct {
 }
 
 // work draws pages until there are none left.
-func (r *drawing) work(ctx context.Context, doc *document) error {
-	doc.openForm()
+func (r *drawing) work(ctx context.Context, doc *pdfium.Document) error {
+	doc.OpenForm()
 	for {
 		i := int(r.next.Add(1)) - 1
 		if i >= len(r.pages) {
@@ -102,25 +103,25 @@ func (r *drawing) work(ctx context.Context, doc *document) error {
 	}
 }
 
-func (r *drawing) page(ctx context.Context, doc *document, i int) error {
+func (r *drawing) page(ctx context.Context, doc *pdfium.Document, i int) error {
 	number := r.pages[i] + 1
-	inTime := doc.in.within(r.e.timeout, r.e.errPageTimeout(number))
+	inTime := doc.In.Within(r.e.timeout, r.e.errPageTimeout(number))
 	defer inTime()
-	p := doc.load(r.pages[i])
+	p := doc.Load(r.pages[i])
 	if p == nil {
-		if doc.in.err != nil {
-			return doc.in.err
+		if doc.In.Err != nil {
+			return doc.In.Err
 		}
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "page %d of the document is damaged", number)
 	}
-	defer p.close()
-	w, h := p.pixels(r.dpi)
+	defer p.Close()
+	w, h := p.Pixels(r.dpi)
 	if float64(w)*float64(h) > r.e.pixels {
 		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d x %d pixels at %v dpi, more than the limit of %v megapixels; choose a lower resolution",
 			number, w, h, r.dpi, r.e.pixels/1e6)
 	}
 	path := filepath.Join(r.dir, fmt.Sprintf("page-%d.%s", i, r.to))
-	err := p.draw(w, h, func(pix []byte) error {
+	err := p.Draw(w, h, func(pix []byte) error {
 		inTime()
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {

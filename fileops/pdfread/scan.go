@@ -10,10 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
 // A Recognizer reads the text in pictures of pages.
@@ -42,139 +43,8 @@ type RecognizedWord struct {
 	Size                     float64 // of the font (1 em)
 }
 
-// Limits of recognition.
-const (
-	maxScans   = 500  // pages of one document
-	scanPixels = 30e6 // of one page; a larger one is drawn with fewer dots per inch
-	scanDPI    = 300  // what recognisers are made for
-)
-
-// A scan is a page whose text must be recognised.
-type scan struct {
-	img  *image.Gray
-	dpi  float64
-	keep bool          // the words that the page has are good
-	done chan struct{} // closed when the words of the sheet are complete
-}
-
-// Which pages are scans: those with at most so many characters of text, if a
-// picture covers most of them.
-const (
-	stampChars = 60
-	scanCover  = 0.6
-)
-
-// scan draws the page if its text must be recognised, and returns nil otherwise.
-func (x *extractor) scan(p *page, s *sheet) *scan {
-	if math.Abs(s.w-p.w) > 0.1 || math.Abs(s.h-p.h) > 0.1 {
-		return nil // turned, so there is text that says what is up
-	}
-	chars, bad := countText(s.words)
-	garbage := 3*bad > chars
-	if chars > stampChars && !garbage {
-		return nil
-	}
-	w := &walker{x: x, page: p, sheet: s}
-	cover := w.cover()
-	switch {
-	case garbage && chars > 0:
-	case chars == 0 && cover.objects > 0:
-	case cover.part < scanCover:
-		return nil
-	}
-	dpi := float64(scanDPI)
-	if native := cover.dpi; cover.part >= 0.5 && native > 0 {
-		switch { // pictures are best read as they are
-		case native >= 150 && native <= 450:
-			dpi = native
-		case native < 150: // more than three times as many gain nothing
-			dpi = min(dpi, max(3*native, 150))
-		}
-	}
-	dpi = min(dpi, 72*math.Sqrt(scanPixels/(p.w*p.h)))
-	sc := &scan{dpi: dpi, keep: !garbage, done: make(chan struct{})}
-	width, height := p.pixels(dpi)
-	err := p.draw(width, height, func(pix []byte) error {
-		sc.img = image.NewGray(image.Rect(0, 0, width, height))
-		for i := range sc.img.Pix {
-			c := pix[4*i : 4*i+3 : 4*i+3] // luma of ITU-R BT.601
-			sc.img.Pix[i] = byte((299*int(c[0]) + 587*int(c[1]) + 114*int(c[2])) / 1000)
-		}
-		return nil
-	})
-	if err != nil || sc.img == nil {
-		return nil // the instance knows why
-	}
-	return sc
-}
-
-// countText counts the characters of words, and those that no text has: of fonts
-// whose code is unknown.
-func countText(words []*word) (chars, bad int) {
-	for _, w := range words {
-		for _, s := range w.spans {
-			for _, r := range s.text {
-				chars++
-				if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) || !unicode.IsGraphic(r) {
-					bad++
-				}
-			}
-		}
-	}
-	return chars, bad
-}
-
-// A cover tells how much of a page its largest picture covers.
-type cover struct {
-	part    float64 // of the page
-	dpi     float64 // of the picture
-	objects int
-}
-
-// cover looks at the pictures of a page.
-func (w *walker) cover() (c cover) {
-	in := w.x.in
-	var look func(obj uint64, m matrix, depth int)
-	look = func(obj uint64, m matrix, depth int) {
-		c.objects++
-		switch in.int("FPDFPageObj_GetType", obj) {
-		case objectImage:
-			box, ok := w.bounds(obj, m)
-			if part := box.area() / (w.sheet.w * w.sheet.h); ok && part > c.part {
-				c.part, c.dpi = part, 0
-				if in.ok("FPDFImageObj_GetImageMetadata", obj, w.page.ptr, in.arg(0)) {
-					pixels := float64(uint32(in.outInt(0))) * float64(uint32(in.outFieldAt(4)))
-					c.dpi = 72 * math.Sqrt(pixels/max(box.area(), 1))
-				}
-			}
-		case objectForm:
-			if depth >= maxDepth || !in.ok("FPDFPageObj_GetMatrix", obj, in.arg(0)) {
-				return
-			}
-			inner := in.matrixOut().then(m)
-			for i := range in.int("FPDFFormObj_CountObjects", obj) {
-				if in.err != nil || c.objects > maxObjects {
-					return
-				}
-				look(in.call("FPDFFormObj_GetObject", obj, uint64(i)), inner, depth+1)
-			}
-		}
-	}
-	view := w.page.view()
-	for i := range in.int("FPDFPage_CountObjects", w.page.ptr) {
-		if in.err != nil || c.objects > maxObjects {
-			break
-		}
-		look(in.call("FPDFPage_GetObject", w.page.ptr, uint64(i)), view, 0)
-	}
-	return c
-}
-
-// outFieldAt returns the 32-bit number at a byte offset in the scratch space.
-func (in *instance) outFieldAt(offset uint32) uint32 {
-	v, _ := in.module.Memory().ReadUint32Le(in.out + offset)
-	return v
-}
+// maxScans is how many pages of one document are recognised.
+const maxScans = 500
 
 // A recognition reads the scanned pages of one document, several at the same
 // time, while pdfium goes on with the pages behind them.
@@ -183,7 +53,7 @@ type recognition struct {
 	cancel   context.CancelCauseFunc
 	with     Recognizer
 	language string
-	font     *font // of all recognised text: which one it is, nobody knows
+	font     *model.Font // of all recognised text: which one it is, nobody knows
 
 	slots chan struct{} // one for each picture in memory
 	wg    sync.WaitGroup
@@ -199,7 +69,7 @@ func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognit
 	}
 	r := &recognition{
 		with: e.recognizer, language: job.Params.Get(e.recognizer.Language().Name),
-		font: &font{name: "Times New Roman"}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		font: &model.Font{Name: "Times New Roman"}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
@@ -207,8 +77,8 @@ func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognit
 
 // add starts to read a page. It waits while there are enough pictures of pages in
 // memory.
-func (r *recognition) add(s *sheet) error {
-	if s.scan == nil {
+func (r *recognition) add(s *model.Sheet) error {
+	if s.Scan == nil {
 		return nil
 	}
 	if r.count++; r.count > maxScans {
@@ -220,41 +90,41 @@ func (r *recognition) add(s *sheet) error {
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
-	sc := s.scan
+	sc := s.Scan
 	r.wg.Go(func() {
 		defer func() { <-r.slots }()
 		if err := r.read(s); err != nil {
 			r.cancel(err)
 			return
 		}
-		sc.img = nil
-		close(sc.done)
+		sc.Img = nil
+		close(sc.Done)
 	})
 	return nil
 }
 
-func (r *recognition) read(s *sheet) (err error) {
+func (r *recognition) read(s *model.Sheet) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fileops.Fail(fileops.ErrEngine, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "")
 		}
 	}()
-	got, err := r.with.Recognize(r.ctx, s.scan.img, s.scan.dpi, r.language)
+	got, err := r.with.Recognize(r.ctx, s.Scan.Img, s.Scan.DPI, r.language)
 	if err != nil {
-		return fmt.Errorf("page %d: %w", s.number, err)
+		return fmt.Errorf("page %d: %w", s.Number, err)
 	}
 	r.found.Add(int64(len(got.Words)))
-	s.take(got, r.font)
+	takeWords(s, got, r.font)
 	return nil
 }
 
 // wait waits until the words of a page are complete.
-func (r *recognition) wait(s *sheet) error {
-	if s.scan == nil {
+func (r *recognition) wait(s *model.Sheet) error {
+	if s.Scan == nil {
 		return nil
 	}
 	select {
-	case <-s.scan.done:
+	case <-s.Scan.Done:
 		return nil
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
@@ -269,62 +139,62 @@ func (r *recognition) stop() {
 	}
 }
 
-// take makes the recognised words those of the sheet.
-func (s *sheet) take(got *Recognized, f *font) {
+// takeWords makes the recognised words those of the sheet.
+func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 	if len(got.Words) == 0 {
 		return // it stays a picture
 	}
-	if !s.scan.keep {
-		s.words = nil
+	if !s.Scan.Keep {
+		s.Words = nil
 	}
 	if got.Turn%4 != 0 { // nothing else that was found is where it should be
-		s.words, s.pictures, s.rules, s.fills, s.drawings, s.links = nil, nil, nil, nil, nil, nil
+		s.Words, s.Pictures, s.Rules, s.Fills, s.Drawings, s.Links = nil, nil, nil, nil, nil, nil
 		if got.Turn%2 == 1 {
-			s.w, s.h = s.h, s.w
+			s.W, s.H = s.H, s.W
 		}
 	}
-	known := s.words
-	var last *word
-	k := 72 / s.scan.dpi
+	known := s.Words
+	var last *model.Word
+	k := 72 / s.Scan.DPI
 	for i := range got.Words {
 		g := &got.Words[i]
 		text := strings.ToValidUTF8(g.Text, "")
 		if text == "" {
 			continue
 		}
-		w := &word{
-			rect: rect{g.Left * k, g.Top * k, g.Right * k, g.Bottom * k},
-			base: g.Base * k, size: max(2, math.Round(2*g.Size*k)/2), rtl: strings.ContainsFunc(text, isRTL),
+		w := &model.Word{
+			Rect: geom.Rect{L: g.Left * k, T: g.Top * k, R: g.Right * k, B: g.Bottom * k},
+			Base: g.Base * k, Size: max(2, math.Round(2*g.Size*k)/2), RTL: strings.ContainsFunc(text, model.IsRTL),
 		}
-		if overlapsAny(w.rect, known) {
+		if overlapsAny(w.Rect, known) {
 			continue // a stamp that is text anyway
 		}
 		first, _ := utf8.DecodeRuneInString(text)
-		w.glued = last != nil && last.base == w.base && withoutSpaces(lastRune(last.text())) && withoutSpaces(first)
-		w.spans = []span{{text, style{font: f, size: w.size}}}
-		s.words = append(s.words, w)
+		w.Glued = last != nil && last.Base == w.Base && model.WithoutSpaces(model.LastRune(last.Text())) && model.WithoutSpaces(first)
+		w.Spans = []model.Span{{Text: text, Style: model.Style{Font: f, Size: w.Size}}}
+		s.Words = append(s.Words, w)
 		last = w
 	}
 	// The page itself, as a picture, is in the way of its text.
-	page := s.w * s.h
-	kept := s.pictures[:0]
-	for _, p := range s.pictures {
+	page := s.W * s.H
+	kept := s.Pictures[:0]
+	for _, p := range s.Pictures {
 		over := 0
-		for _, w := range s.words {
-			if p.contains(w.cx(), w.cy()) {
+		for _, w := range s.Words {
+			if p.Contains(w.CX(), w.CY()) {
 				over++
 			}
 		}
-		if part := p.area() / page; over == 0 || part < 0.25 || part < 0.5 && over <= 12 {
+		if part := p.Area() / page; over == 0 || part < 0.25 || part < 0.5 && over <= 12 {
 			kept = append(kept, p)
 		}
 	}
-	s.pictures = kept
+	s.Pictures = kept
 }
 
-func overlapsAny(r rect, words []*word) bool {
+func overlapsAny(r geom.Rect, words []*model.Word) bool {
 	for _, w := range words {
-		if both := r.intersect(w.rect).area(); both > 0.3*min(r.area(), w.area()) {
+		if both := r.Intersect(w.Rect).Area(); both > 0.3*min(r.Area(), w.Area()) {
 			return true
 		}
 	}

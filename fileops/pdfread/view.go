@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 	"github.com/filewright/filewright/fileops/raster"
 )
 
@@ -16,27 +17,27 @@ const viewPixels = 2_000_000
 // dots per inch, or less for pages that would get too many pixels, with
 // annotations and form fields. A page that pdfium cannot load has a width of 0.
 func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
-	if len(pdf) > maxInputSize {
+	if len(pdf) > pdfium.MaxFileSize {
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
 	}
 	var out []raster.Page
-	err := e.run(ctx, func(in *instance) error {
-		opened := in.within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
-		doc, err := openDocument(in, pdf)
+	err := e.pool.Run(ctx, func(in *pdfium.Instance) error {
+		opened := in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
+		doc, err := pdfium.OpenDocument(in, pdf)
 		opened()
 		if err != nil {
 			return err
 		}
-		doc.openForm()
+		doc.OpenForm()
 		for _, index := range pages {
-			if err := cancelled(ctx); err != nil {
+			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			if index < 0 || index >= doc.pages {
-				return fmt.Errorf("page %d of %d", index+1, doc.pages)
+			if index < 0 || index >= doc.Pages {
+				return fmt.Errorf("page %d of %d", index+1, doc.Pages)
 			}
-			inTime := in.within(e.timeout, e.errPageTimeout(index+1))
-			v, err := doc.view(index, dpi)
+			inTime := in.Within(e.timeout, e.errPageTimeout(index+1))
+			v, err := view(doc, index, dpi)
 			inTime()
 			if err != nil {
 				return err
@@ -48,19 +49,19 @@ func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64
 	return out, err
 }
 
-func (d *document) view(index int, dpi float64) (raster.Page, error) {
-	p := d.load(index)
+func view(d *pdfium.Document, index int, dpi float64) (raster.Page, error) {
+	p := d.Load(index)
 	if p == nil {
-		return raster.Page{}, d.in.err
+		return raster.Page{}, d.In.Err
 	}
-	defer p.close()
-	dpi = min(dpi, 72*math.Sqrt(viewPixels/(p.w*p.h)))
+	defer p.Close()
+	dpi = min(dpi, 72*math.Sqrt(viewPixels/(p.W*p.H)))
 	var v raster.Page
-	v.Width, v.Height = p.pixels(dpi)
+	v.Width, v.Height = p.Pixels(dpi)
 	if v.Width > viewPixels/v.Height { // hardly more than a line
 		return raster.Page{}, nil
 	}
-	err := p.draw(v.Width, v.Height, func(pix []byte) error {
+	err := p.Draw(v.Width, v.Height, func(pix []byte) error {
 		v.Components, v.Pix = 3, make([]byte, 3*v.Width*v.Height)
 		for i, j := 0, 0; i+3 < len(pix); i, j = i+4, j+3 {
 			to, from := v.Pix[j:j+3:j+3], pix[i:i+4:i+4]
@@ -71,27 +72,6 @@ func (d *document) view(index int, dpi float64) (raster.Page, error) {
 	if err != nil {
 		return raster.Page{}, err
 	}
-	v.Text = p.plainText()
-	return v, d.in.err
-}
-
-// plainText returns the text as it stands in the page, in UTF-16.
-func (p *page) plainText() string {
-	in := p.in
-	text := in.call("FPDFText_LoadPage", p.ptr)
-	if text == 0 {
-		return ""
-	}
-	defer in.call("FPDFText_ClosePage", text)
-	n := min(in.int("FPDFText_CountChars", text), maxChars)
-	if n <= 0 {
-		return ""
-	}
-	buf := in.malloc(2 * (n + 1))
-	if in.err != nil {
-		return ""
-	}
-	defer in.free(buf)
-	got := in.int("FPDFText_GetText", text, 0, uint64(n), uint64(buf))
-	return utf16String(in.bytes(buf, 2*min(got, n+1)))
+	v.Text = p.PlainText()
+	return v, d.In.Err
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 // text returns what of a result could have come from another file.
@@ -50,7 +50,7 @@ func text(t *testing.T, f *fileops.File) string {
 // TestTrapWorks makes sure that a visit would be noticed.
 func TestTrapWorks(t *testing.T) {
 	t.Parallel()
-	x := fileopstest.NewTrap(t)
+	x := hostile.NewTrap(t)
 	if x.Opened() || x.Called() {
 		t.Fatal("touched by nobody")
 	}
@@ -113,8 +113,8 @@ func TestHostileFilesStayInside(t *testing.T) {
 	for part := range atOnce {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			x := fileopstest.NewTrap(t) // of its own, so that it is known who was caught
-			for i, f := range fileopstest.Hostile(x.Path, x.URL) {
+			x := hostile.NewTrap(t) // of its own, so that it is known who was caught
+			for i, f := range hostile.Files(x.Path, x.URL) {
 				if i%atOnce == part {
 					stayInside(t, reg, x, f)
 				}
@@ -123,7 +123,7 @@ func TestHostileFilesStayInside(t *testing.T) {
 	}
 }
 
-func stayInside(t *testing.T, reg *fileops.Registry, x *fileopstest.Trap, f *fileops.File) {
+func stayInside(t *testing.T, reg *fileops.Registry, x *hostile.Trap, f *fileops.File) {
 	actions := []string{"convert", "compress", "merge", "lock", "unlock", "reset_password"}
 	targets := []string{"pdf", "txt", "png", "docx", "html", "mp3", "mp4", "gif", "csv", "xlsx", "json", "zip"}
 	if format.Check(f.Format(), f.Reader(), f.Size()) != nil {
@@ -134,7 +134,7 @@ func stayInside(t *testing.T, reg *fileops.Registry, x *fileopstest.Trap, f *fil
 		defer cancel()
 		r := fileops.Runner{TempDir: t.TempDir()}
 		err := r.Do(ctx, a, p, fileops.SinkFunc(func(_ context.Context, out *fileops.File) error {
-			if strings.Contains(text(t, out), fileopstest.Canary) {
+			if strings.Contains(text(t, out), hostile.Canary) {
 				t.Errorf("%s: has the secret", what)
 			}
 			return nil
@@ -163,7 +163,7 @@ func stayInside(t *testing.T, reg *fileops.Registry, x *fileopstest.Trap, f *fil
 func TestPageThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
-	for _, f := range fileopstest.Bombs() {
+	for _, f := range hostile.Bombs() {
 		if f.Name() != "pattern.pdf" {
 			continue
 		}
@@ -201,7 +201,7 @@ func TestBombs(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
 	known := []string{"limit_exceeded", "corrupt_input", "format_mismatch", "engine_failed", "unsupported_input", "password_required", "wrong_password", "not_encrypted", "timeout"}
-	bombs := fileopstest.Bombs()
+	bombs := hostile.Bombs()
 	for part := range atOnce {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()

@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 // small are limits that the files of TestLimits are just below or just above.
@@ -113,7 +114,7 @@ func entries(name string, n int) *fileops.File {
 	for i := range n {
 		files = append(files, fmt.Sprintf("%d.txt", i), "x")
 	}
-	return fileops.Bytes(name, []byte(fileopstest.Zip(files...)))
+	return fileops.Bytes(name, []byte(hostile.Zip(files...)))
 }
 
 // dense returns a file with one more entry of zeros.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 // A file that could be several things is treated as the one that it is by its
@@ -22,7 +22,7 @@ func TestPolyglots(t *testing.T) {
 	reg := registry(t, set)
 	// In these what is hidden from the others is content like any other.
 	open := map[format.Format]bool{format.HTML: true, format.TXT: true, format.SVG: true, format.XML: true, format.ZIP: true, format.TAR: true, format.GZ: true}
-	for _, p := range fileopstest.Polyglots() {
+	for _, p := range hostile.Polyglots() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			names := append([]format.Format{p.Is}, p.Also...)
@@ -56,7 +56,7 @@ func TestPolyglots(t *testing.T) {
 							if named == p.Is && (bytes.Contains(b, p.Content[:min(len(p.Content), 512)]) || action == "lock") {
 								return nil // it is the file itself
 							}
-							if !open[p.Is] && strings.Contains(text(t, out), fileopstest.Hidden) {
+							if !open[p.Is] && strings.Contains(text(t, out), hostile.Hidden) {
 								t.Errorf("named .%s, %s to %q has what is hidden", named, action, to)
 							}
 							return nil

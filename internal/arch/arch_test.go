@@ -22,7 +22,7 @@ const module = "github.com/filewright/filewright"
 // A package that is not listed may import nothing of it.
 var arrows = map[string][]string{
 	// core
-	"fileops/format":                  {},
+	"fileops/format":                  {"internal/compound"},
 	"internal/worktime":               {},
 	"fileops/engine":                  {"fileops/engine/internal/confine", "internal/worktime"},
 	"fileops/engine/internal/confine": {},
@@ -32,6 +32,7 @@ var arrows = map[string][]string{
 	"internal/imagefile":              {"fileops/raster"},
 	"internal/charset":                {},
 	"internal/compound":               {},
+	"internal/ooxml":                  {},
 	"internal/delimited":              {"fileops"},
 	"fileops/colour":                  {"fileops"},
 
@@ -41,18 +42,35 @@ var arrows = map[string][]string{
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour", "fileops/raster", "internal/imagefile"},
-	"fileops/pdfread":                  {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "internal/worktime"},
-	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
-	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited"},
-	"fileops/documentops":              {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile"},
-	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
-	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited"},
-	"fileops/archiveops":               {"fileops", "fileops/format"},
-	"fileops/dataops":                  {"fileops", "fileops/format", "internal/charset", "internal/delimited"},
+	"fileops/pdfread": {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "fileops/pdfread/internal/pdfium",
+		"fileops/pdfread/internal/extract", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model", "fileops/pdfread/internal/layout",
+		"fileops/pdfread/internal/flow", "fileops/pdfread/internal/docx", "fileops/pdfread/internal/html", "fileops/pdfread/internal/markdown",
+		"fileops/pdfread/internal/text", "fileops/pdfread/internal/tables"},
+	"fileops/pdfread/internal/geom":   {},
+	"fileops/pdfread/internal/pdfium": {"fileops", "internal/worktime", "fileops/pdfread/internal/geom"},
+	"fileops/pdfread/internal/model":  {"fileops/pdfread/internal/geom"},
+	"fileops/pdfread/internal/extract": {"fileops/pdfread/internal/pdfium", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model",
+		"fileops/pdfread/internal/layout", "internal/imagefile"},
+	"fileops/pdfread/internal/layout":   {"fileops/pdfread/internal/geom", "fileops/pdfread/internal/model"},
+	"fileops/pdfread/internal/flow":     {"fileops/pdfread/internal/model"},
+	"fileops/pdfread/internal/docx":     {"internal/ooxml", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model", "fileops/pdfread/internal/layout"},
+	"fileops/pdfread/internal/html":     {"fileops/format", "internal/ooxml", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
+	"fileops/pdfread/internal/markdown": {"fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
+	"fileops/pdfread/internal/text":     {"fileops/pdfread/internal/model"},
+	"fileops/pdfread/internal/tables":   {"fileops", "internal/ooxml", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
+	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
+	"fileops/officeops":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited"},
+	"fileops/documentops":               {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile"},
+	"fileops/ocrops":                    {"fileops", "fileops/format", "fileops/engine"},
+	"fileops/webops":                    {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited"},
+	"fileops/archiveops":                {"fileops", "fileops/format"},
+	"fileops/dataops":                   {"fileops", "fileops/format", "internal/charset", "internal/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
-	"fileops/fileopstest": {"fileops", "fileops/format", "internal/compound"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen"},
+	"internal/hostile":    {},
+	"internal/specimen":   {},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
@@ -88,7 +106,7 @@ func program(pkg string) bool {
 
 func testPackage(pkg string) bool {
 	base := path.Base(pkg)
-	return strings.HasSuffix(base, "test") || base == "apicheck"
+	return strings.HasSuffix(base, "test") || slices.Contains([]string{"apicheck", "hostile", "specimen"}, base)
 }
 
 func TestArrows(t *testing.T) {

@@ -60,15 +60,11 @@ type stream struct {
 // size bytes of r. A directory of more than maxEntries entries is taken for
 // damage; 0 means as many as the file can hold.
 func Open(r io.ReaderAt, size int64, maxEntries int) (*File, error) {
-	head := make([]byte, 512)
-	if _, err := r.ReadAt(head, 0); err != nil || string(head[:8]) != Magic {
-		return nil, ErrDamaged
+	f, head, err := header(r, size)
+	if err != nil {
+		return nil, err
 	}
 	le := binary.LittleEndian
-	f := &File{r: r, size: size, shift: le.Uint16(head[30:])}
-	if f.shift != 9 && f.shift != 12 || size>>f.shift > maxSectors {
-		return nil, ErrDamaged
-	}
 	tables, err := f.tables(head)
 	if err != nil {
 		return nil, err
@@ -84,6 +80,80 @@ func Open(r io.ReaderAt, size int64, maxEntries int) (*File, error) {
 		return nil, err
 	}
 	return f, f.readDirectory(le.Uint32(head[48:]), maxEntries)
+}
+
+// header reads the header of a file.
+func header(r io.ReaderAt, size int64) (*File, []byte, error) {
+	head := make([]byte, 512)
+	if _, err := r.ReadAt(head, 0); err != nil || string(head[:8]) != Magic {
+		return nil, nil, ErrDamaged
+	}
+	f := &File{r: r, size: size, shift: binary.LittleEndian.Uint16(head[30:])}
+	if f.shift != 9 && f.shift != 12 || size>>f.shift > maxSectors {
+		return nil, nil, ErrDamaged
+	}
+	return f, head, nil
+}
+
+// Names returns the names, in lower case, of the streams in the root storage of
+// the file in the first size bytes of r. Unlike [Open] it reads no more than the
+// first 64 sectors of the directory, and returns what it can find in a file that
+// is damaged or cut off.
+func Names(r io.ReaderAt, size int64) []string {
+	f, head, err := header(r, size)
+	if err != nil {
+		return nil
+	}
+	var entries [][]byte
+	n := binary.LittleEndian.Uint32(head[48:])
+	for range 64 { // a loop in the chain must end
+		s, err := f.sector(n)
+		if err != nil {
+			break
+		}
+		for ; len(s) >= entrySize; s = s[entrySize:] {
+			entries = append(entries, s[:entrySize])
+		}
+		if n, err = f.next(head, n); err != nil || n >= firstMark {
+			break
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	var names []string
+	for name := range rootStreams(entries) {
+		names = append(names, name)
+	}
+	return names
+}
+
+// next returns the sector that follows n in its chain. It reads only the sector of
+// the allocation table that says so.
+func (f *File) next(head []byte, n uint32) (uint32, error) {
+	per := uint32(1) << (f.shift - 2) // numbers in a sector
+	i, at := n/per, n%per
+	table := head[76:]
+	if i >= 109 {
+		i -= 109
+		list, err := f.sector(binary.LittleEndian.Uint32(head[68:]))
+		for range 256 { // a loop in the chain must end
+			if err != nil || i < per-1 {
+				break
+			}
+			i -= per - 1
+			list, err = f.sector(binary.LittleEndian.Uint32(list[4*(per-1):]))
+		}
+		if err != nil || i >= per-1 {
+			return 0, ErrDamaged
+		}
+		table = list
+	}
+	next, err := f.numbers(binary.LittleEndian.Uint32(table[4*i:]))
+	if err != nil {
+		return 0, err
+	}
+	return next[at], nil
 }
 
 // tables returns the sectors of the allocation table: the header lists 109 of
@@ -186,9 +256,7 @@ func (f *File) entries(start uint32, most int) ([][]byte, error) {
 	return out, nil
 }
 
-// readDirectory finds the streams of the root storage, whose entries form a
-// binary tree ([MS-CFB] 2.6.4). What is embedded in a document has streams of the
-// same names further down.
+// readDirectory finds the streams of the root storage.
 func (f *File) readDirectory(start uint32, most int) error {
 	entries, err := f.entries(start, most)
 	if err != nil {
@@ -200,24 +268,36 @@ func (f *File) readDirectory(start uint32, most int) error {
 		return err
 	}
 	f.streams = make(map[string]stream)
-	seen := make(map[uint32]bool)
-	for queue := []uint32{le.Uint32(root[76:])}; len(queue) > 0; queue = queue[1:] {
-		n := queue[0]
-		if int64(n) >= int64(len(entries)) || seen[n] {
-			continue
+	for name, e := range rootStreams(entries) {
+		size := int64(le.Uint32(e[120:]))
+		if f.shift == 12 { // version 3 may have rubbish in the upper half
+			size |= int64(le.Uint32(e[124:])) << 32
 		}
-		seen[n] = true
-		e := entries[n]
-		queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
-		if name, ok := streamName(e); ok {
-			size := int64(le.Uint32(e[120:]))
-			if f.shift == 12 { // version 3 may have rubbish in the upper half
-				size |= int64(le.Uint32(e[124:])) << 32
-			}
-			f.streams[name] = stream{le.Uint32(e[116:]), size}
-		}
+		f.streams[name] = stream{le.Uint32(e[116:]), size}
 	}
 	return nil
+}
+
+// rootStreams returns the streams of the root storage, by name, with their
+// entries. The entries form a binary tree ([MS-CFB] 2.6.4). What is embedded in a
+// document has streams of the same names further down.
+func rootStreams(entries [][]byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		le := binary.LittleEndian
+		seen := make(map[uint32]bool)
+		for queue := []uint32{le.Uint32(entries[0][76:])}; len(queue) > 0; queue = queue[1:] {
+			n := queue[0]
+			if int64(n) >= int64(len(entries)) || seen[n] {
+				continue
+			}
+			seen[n] = true
+			e := entries[n]
+			queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
+			if name, ok := streamName(e); ok && !yield(name, e) {
+				return
+			}
+		}
+	}
 }
 
 // streamName returns the name in an entry in lower case, if it is that of a
@@ -283,7 +363,7 @@ func (s *streamReader) at(i int64) (off int64, ok bool) {
 	return (int64(s.file.mini[k])+1)<<s.file.shift + off&(1<<s.file.shift-1), true
 }
 
-// whole tells whether the file has size bytes of the stream.
+// whole reports whether the file has size bytes of the stream.
 func (s *streamReader) whole(size int64) bool {
 	for i := int64(0); size > 0; i++ {
 		if i >= int64(len(s.chain)) {

@@ -224,7 +224,7 @@ func TestDashboard(t *testing.T) {
 
 	live(t, s, tab)
 	uploads(t, s, tab, dir)
-	hostile(t, s, tab, dir, raw)
+	hostileNames(t, s, tab, dir, raw)
 
 	// What was done was told, and can be told again.
 	first := receiver.wait(t, 1, "operation.completed")[0]
@@ -523,9 +523,9 @@ func noisePicture(t *testing.T, dir string, width, height int) (path string) {
 	return path
 }
 
-// hostile has files whose names are made to break out of a page, through the
+// hostileNames has files whose names are made to break out of a page, through the
 // try-it page and through the API.
-func hostile(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
+func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
 	t.Helper()
 	const name = `<img src=x onerror=window.hacked=1>'"&#x6a;{{.}}.txt`
 	path := filepath.Join(dir, name)

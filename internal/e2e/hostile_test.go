@@ -21,8 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 // knownCodes are those of items that failed because of what their file is.
@@ -156,11 +156,11 @@ func (o *overseer) goesOn(t *testing.T, good file, when string) {
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
-	x := fileopstest.NewTrap(t)
+	x := hostile.NewTrap(t)
 	good := docx(t)
 	began := time.Now()
 	const batch = 12
-	files := fileopstest.Hostile(x.Path, x.URL)
+	files := hostile.Files(x.Path, x.URL)
 	for i := 0; i < len(files); i += batch {
 		check := o.guard(t)
 		var names []string
@@ -195,7 +195,7 @@ func TestBombs(t *testing.T) {
 	o := oversee(t)
 	good := docx(t)
 	const batch = 4
-	files := append(fileopstest.Bombs(), fileopstest.SlowBombs()...)
+	files := append(hostile.Bombs(), hostile.SlowBombs()...)
 	for i := 0; i < len(files); i += batch {
 		stop, check := o.watch(t), o.guard(t)
 		began := time.Now()
@@ -224,7 +224,7 @@ func TestBusyEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	o := oversee(t, "--task-time", "40s")
 	bombs := make(map[string]file)
-	for _, f := range append(fileopstest.Bombs(), fileopstest.SlowBombs()...) {
+	for _, f := range append(hostile.Bombs(), hostile.SlowBombs()...) {
 		b, _ := f.Bytes()
 		bombs[f.Name()] = file{f.Name(), b}
 	}
@@ -290,7 +290,7 @@ func TestNamesOfStrangers(t *testing.T) {
 		}
 	}
 	refused := 0
-	for _, name := range fileopstest.HostileNames() {
+	for _, name := range hostile.Names() {
 		r := shared.request(t, "POST", "/api/v1/initiate-upload", map[string]any{"file_name": name, "size": 4, "mime_type": "text/plain"})
 		if r.status == 400 {
 			refused++
@@ -323,11 +323,11 @@ func TestNamesOfStrangers(t *testing.T) {
 			harmless(name+" in an archive", f.Name)
 		}
 	}
-	if refused == len(fileopstest.HostileNames()) {
+	if refused == len(hostile.Names()) {
 		t.Error("no name is good enough")
 	}
 	// Archives with such names inside.
-	for _, f := range fileopstest.Hostile("/etc/hostname", shared.url) {
+	for _, f := range hostile.Files("/etc/hostname", shared.url) {
 		if f.Format() != format.TAR && f.Format() != format.TarGZ {
 			continue
 		}

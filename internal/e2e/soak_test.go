@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/hostile"
 )
 
 var (
@@ -34,7 +34,7 @@ type chore struct {
 }
 
 // chores returns good, broken and hostile files, by what can be done with all of them.
-func chores(t *testing.T, x *fileopstest.Trap) []chore {
+func chores(t *testing.T, x *hostile.Trap) []chore {
 	png, doc, paper := sample(t, format.PNG), docx(t), pdf(t)
 	small := makeFile(t, "small.jpg", "", "vips", "jpegsave", png.save(t), "small.jpg")
 	broken := func(name string, b []byte) []file {
@@ -44,18 +44,18 @@ func chores(t *testing.T, x *fileopstest.Trap) []chore {
 		}
 		return []file{{"half-" + name, b[:len(b)/2]}, {"flipped-" + name, flipped}, {"empty-" + name, nil}, {"noise-" + name, bytes.Repeat([]byte{0x13, 0, 0xfe, 0x37}, 100)}}
 	}
-	hostile := make(map[format.Family][]file)
-	for _, f := range fileopstest.Hostile(x.Path, x.URL) {
+	attacks := make(map[format.Family][]file)
+	for _, f := range hostile.Files(x.Path, x.URL) {
 		b, _ := f.Bytes()
-		hostile[f.Format().Family()] = append(hostile[f.Format().Family()], file{f.Name(), b})
+		attacks[f.Format().Family()] = append(attacks[f.Format().Family()], file{f.Name(), b})
 	}
-	for _, f := range fileopstest.Bombs() {
+	for _, f := range hostile.Bombs() {
 		switch f.Name() {
 		// Those that are refused soon: the others have a test of their own.
 		case "pixels.png", "pixels.gif", "pixels.bmp", "pixels.tiff", "pixels.jpg", "pixels.psd", "large.svg", "frames.gif", "pages.tiff",
 			"overlap.zip", "same.zip", "entries.zip", "lies.zip", "size.tar", "sparse.tar", "entries.tar.gz", "zeros.docx", "strings.xlsx":
 			b, _ := f.Bytes()
-			hostile[f.Format().Family()] = append(hostile[f.Format().Family()], file{f.Name(), b})
+			attacks[f.Format().Family()] = append(attacks[f.Format().Family()], file{f.Name(), b})
 		}
 	}
 	of := func(fs []file, exts ...string) (out []file) {
@@ -73,17 +73,17 @@ func chores(t *testing.T, x *fileopstest.Trap) []chore {
 	pictures := []string{"png", "jpg", "gif", "bmp", "tiff", "svg"}
 	convert := func(to string) deed { return deed{"convert", map[string]any{"convert_to": to}} }
 	return []chore{
-		{convert("jpg"), 8, []file{png}, append(broken("a.png", png.b), of(hostile[format.Image], "png", "gif", "bmp", "svg")...)},
-		{convert("webp"), 8, []file{small}, append(broken("a.jpg", small.b), of(hostile[format.Image], pictures...)...)},
-		{deed{"compress", nil}, 4, []file{small}, append(broken("a.jpg", small.b), of(hostile[format.Image], "jpg", "png")...)},
-		{convert("json"), 4, []file{table}, append(broken("b.csv", table.b)[:3], of(hostile[format.Sheet], "csv", "tsv")...)},
-		{convert("zip"), 3, []file{tar}, append(broken("a.tar", tar.b), of(hostile[format.Archive], "tar", "gz")...)},
-		{deed{"compress", nil}, 3, []file{archive}, append(broken("a.zip", archive.b), of(hostile[format.Archive], "zip")...)},
-		{deed{"lock", map[string]any{"password": "secret"}}, 2, []file{paper}, append(broken("a.pdf", paper.b), of(hostile[format.Document], "pdf")...)},
-		{convert("txt"), 1, []file{paper}, append(broken("b.pdf", paper.b), of(hostile[format.Document], "pdf")...)},
-		{convert("mp3"), 2, []file{tone}, append(broken("a.wav", tone.b), of(hostile[format.Audio], "wav", "m4a")...)},
-		{convert("pdf"), 1, []file{doc}, append(broken("a.docx", doc.b), of(hostile[format.Document], "docx", "fodt", "rtf", "html", "odt")...)},
-		{deed{"zip", nil}, 1, []file{table, png}, hostile[format.Image]},
+		{convert("jpg"), 8, []file{png}, append(broken("a.png", png.b), of(attacks[format.Image], "png", "gif", "bmp", "svg")...)},
+		{convert("webp"), 8, []file{small}, append(broken("a.jpg", small.b), of(attacks[format.Image], pictures...)...)},
+		{deed{"compress", nil}, 4, []file{small}, append(broken("a.jpg", small.b), of(attacks[format.Image], "jpg", "png")...)},
+		{convert("json"), 4, []file{table}, append(broken("b.csv", table.b)[:3], of(attacks[format.Sheet], "csv", "tsv")...)},
+		{convert("zip"), 3, []file{tar}, append(broken("a.tar", tar.b), of(attacks[format.Archive], "tar", "gz")...)},
+		{deed{"compress", nil}, 3, []file{archive}, append(broken("a.zip", archive.b), of(attacks[format.Archive], "zip")...)},
+		{deed{"lock", map[string]any{"password": "secret"}}, 2, []file{paper}, append(broken("a.pdf", paper.b), of(attacks[format.Document], "pdf")...)},
+		{convert("txt"), 1, []file{paper}, append(broken("b.pdf", paper.b), of(attacks[format.Document], "pdf")...)},
+		{convert("mp3"), 2, []file{tone}, append(broken("a.wav", tone.b), of(attacks[format.Audio], "wav", "m4a")...)},
+		{convert("pdf"), 1, []file{doc}, append(broken("a.docx", doc.b), of(attacks[format.Document], "docx", "fodt", "rtf", "html", "odt")...)},
+		{deed{"zip", nil}, 1, []file{table, png}, attacks[format.Image]},
 	}
 }
 
@@ -92,7 +92,7 @@ func chores(t *testing.T, x *fileopstest.Trap) []chore {
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
-	x := fileopstest.NewTrap(t)
+	x := hostile.NewTrap(t)
 	work := chores(t, x)
 	var lots []int
 	for i, c := range work {

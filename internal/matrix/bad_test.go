@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // kind names what cells have in common of which only one is run: action, engine and
@@ -50,7 +50,7 @@ func TestBadInputs(t *testing.T) {
 			if c.From == other {
 				other = format.GIF
 			}
-			mislabelled, _ := fileopstest.Specimen(t, other).Bytes()
+			mislabelled, _ := specimen.Of(t, other).Bytes()
 			noise := []string{"corrupt_input"}
 			switch c.From {
 			case format.MP3, format.AAC, format.MPEG, format.TS: // may begin with anything: what is found in it is nothing
@@ -78,7 +78,7 @@ func refused(t *testing.T, c matrix.Cell, name string, content []byte, codes []s
 	t.Helper()
 	in := []*fileops.File{fileops.Bytes("bad."+string(c.From), content)}
 	if c.Spec.Joint {
-		in = append(in, fileopstest.Specimen(t, c.From))
+		in = append(in, specimen.Of(t, c.From))
 	}
 	out, err := perform(t, c.Action, with(required(c.Schema), c.Param, c.Value), in...)
 	if err == nil && pass {
@@ -172,7 +172,7 @@ func TestMislabelled(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s named %s", tt.content, tt.name), func(t *testing.T) {
 			t.Parallel()
-			f := fileopstest.Specimen(t, tt.content).Named("a." + string(tt.name))
+			f := specimen.Of(t, tt.content).Named("a." + string(tt.name))
 			_, err := perform(t, "convert", fileops.Args{"convert_to": tt.to}, f)
 			blames(t, tt.to, err, "format_mismatch")
 		})
@@ -196,11 +196,11 @@ func TestLocked(t *testing.T) {
 		seen[k] = true
 		t.Run(fmt.Sprintf("%s/%s/%s", c.Action, c.From, c.Value), func(t *testing.T) {
 			t.Parallel()
-			f := fileopstest.Locked(t, c.From, password)
+			f := specimen.Locked(t, c.From, password)
 			args := with(required(c.Schema), c.Param, c.Value)
 			switch c.Action {
 			case "unlock", "reset_password":
-				_, err := perform(t, c.Action, args, fileopstest.Specimen(t, c.From))
+				_, err := perform(t, c.Action, args, specimen.Of(t, c.From))
 				blames(t, "not locked", err, "not_encrypted")
 				for _, name := range []string{"password", "old_password"} {
 					if _, ok := args[name]; ok {
@@ -215,7 +215,7 @@ func TestLocked(t *testing.T) {
 			default:
 				in := []*fileops.File{f}
 				if c.Spec.Joint {
-					in = append(in, fileopstest.Specimen(t, c.From))
+					in = append(in, specimen.Of(t, c.From))
 				}
 				out, err := perform(t, c.Action, args, in...)
 				if err == nil && c.Action == "compress" && c.From == format.ZIP { // what is encrypted is taken over as it is
@@ -259,7 +259,7 @@ func TestNothingInside(t *testing.T) {
 
 // noSound returns the head of a WAV file with no data behind it.
 func noSound(t *testing.T) []byte {
-	b, _ := fileopstest.Specimen(t, format.WAV).Bytes()
+	b, _ := specimen.Of(t, format.WAV).Bytes()
 	head := slices.Clone(b[:bytes.Index(b, []byte("data"))+8])
 	copy(head[len(head)-4:], make([]byte, 4))
 	return head
@@ -295,9 +295,9 @@ func TestUprightAndClear(t *testing.T) {
 		}
 		t.Run(string(c.From)+"/"+c.Value, func(t *testing.T) {
 			t.Parallel()
-			f, want := fileopstest.Turned(t), content{w: 160, h: 120, still: true}
+			f, want := specimen.Turned(t), content{w: 160, h: 120, still: true}
 			if c.From == format.PNG {
-				f, want.clear = fileopstest.Translucent(t), true
+				f, want.clear = specimen.Translucent(t), true
 			}
 			out, err := perform(t, "convert", fileops.Args{"convert_to": c.Value}, f)
 			if err != nil {

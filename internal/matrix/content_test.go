@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // A content says what is in a file, and so what must be in what is made of it.
@@ -46,12 +46,12 @@ type content struct {
 
 // contentOf tells what is in the specimen of f.
 func contentOf(f format.Format) content {
-	words := []string{fileopstest.Heading, "quick brown fox", "日本語", "Ελληνικά", "Привет", "Äpfel", "Fruit", "Apple", "Pear"}
+	words := []string{specimen.Heading, "quick brown fox", "日本語", "Ελληνικά", "Привет", "Äpfel", "Fruit", "Apple", "Pear"}
 	switch f {
 	case format.PDF:
 		return content{words: words, pages: 2, picture: true, dpi: 150, a4: true}
 	case format.CSV, format.TSV, format.JSON, format.XLSX, format.XLS, format.ODS, format.FODS:
-		return content{words: []string{"fruit", "Apple", "Pear", "1.5", fileopstest.Heading, "日本語"}, sheet: true, dpi: 150}
+		return content{words: []string{"fruit", "Apple", "Pear", "1.5", specimen.Heading, "日本語"}, sheet: true, dpi: 150}
 	case format.PS:
 		return content{words: words[:2], pages: 1, dpi: 150}
 	}
@@ -76,11 +76,11 @@ func contentOf(f format.Format) content {
 		}
 		return content{w: 160, h: 120, still: true}
 	case format.Audio:
-		return content{sound: fileopstest.Duration, tone: f != format.AMR}
+		return content{sound: specimen.Duration, tone: f != format.AMR}
 	case format.Video:
-		return content{w: 160, h: 120, sound: fileopstest.Duration, moving: fileopstest.Duration, tone: true, codec: videoCodec(f)}
+		return content{w: 160, h: 120, sound: specimen.Duration, moving: specimen.Duration, tone: true, codec: videoCodec(f)}
 	case format.Archive:
-		e := fileopstest.ArchiveEntries()
+		e := specimen.ArchiveEntries()
 		switch f {
 		case format.GZ, "bz2", "xz", "zst":
 			e = e[:1]
@@ -218,7 +218,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		return trial{value: "another-one"}
 	case "password":
 		if c.Action == "convert" { // it opens the archive
-			return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return fileopstest.Locked(t, f, password) }}
+			return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
 		}
 		return trial{value: password, effect: func(c *content) { c.password = password }}
 	case "pages":
@@ -251,7 +251,7 @@ func delimited(c matrix.Cell, value any, between string) trial {
 		return trial{value: value, effect: func(c *content) { c.comma = between }}
 	}
 	return trial{value: value, input: func(t testing.TB, f format.Format) *fileops.File {
-		b, _ := fileopstest.Specimen(t, f).Bytes()
+		b, _ := specimen.Of(t, f).Bytes()
 		return fileops.Bytes("a.csv", bytes.ReplaceAll(b, []byte(","), []byte(between)))
 	}}
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // atOnce is how many runs there are at a time. Most of them wait for a process
@@ -330,7 +330,7 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	want := contentOf(l.in[0])
 	letters := l.cell.Action == "convert" && l.cell.From.Family() == format.Image && l.cell.Target().Family() == format.Document && l.cell.Target() != format.PDF
 	if letters {
-		want = content{words: strings.Split(fileopstest.LetteredText, "\n"), pages: 1}
+		want = content{words: strings.Split(specimen.LetteredText, "\n"), pages: 1}
 	}
 	for i, f := range l.in {
 		s := input(t, l.cell.Action, f)
@@ -338,7 +338,7 @@ func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 		case l.trial.input != nil:
 			s = l.trial.input(t, f)
 		case letters:
-			s = fileopstest.Lettered(t, f)
+			s = specimen.Lettered(t, f)
 		}
 		in = append(in, s.Named(fmt.Sprintf("specimen-%d.%s", i+1, f)))
 		if i > 0 {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/filewright/filewright/fileops/fileopstest"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // A stream is what ffmpeg says of one in a file.
@@ -159,8 +159,8 @@ func hasSound(t *testing.T, p string, pb playback, c content) {
 			last = v
 		}
 	}
-	if hz := float64(crossings) / 2 / (float64(n) / 44100); hz < fileopstest.Tone-8 || hz > fileopstest.Tone+8 {
-		t.Errorf("a tone of %.1f Hz, want %d", hz, fileopstest.Tone)
+	if hz := float64(crossings) / 2 / (float64(n) / 44100); hz < specimen.Tone-8 || hz > specimen.Tone+8 {
+		t.Errorf("a tone of %.1f Hz, want %d", hz, specimen.Tone)
 	}
 }
 
@@ -188,7 +188,7 @@ func video(codec string, kept ...string) func(*testing.T, []string, content) {
 		if c.sound > 0 {
 			hasSound(t, p, pb, c)
 		}
-		for i, want := range fileopstest.PatchColors() {
+		for i, want := range specimen.PatchColors() {
 			if at := pb.frame.NRGBAAt(c.w/4+i%2*c.w/2, c.h/4+i/2*c.h/2); !near(at, want, 30) {
 				t.Errorf("patch %d is %v, want %v", i+1, at, want)
 			}

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // judges has a judge for every format that can come out. It looks at the
@@ -281,7 +281,7 @@ func hasPages(t *testing.T, p string, c content) {
 func hasPatches(t *testing.T, pages []*image.NRGBA) {
 	t.Helper()
 	var count [4]int
-	colors := fileopstest.PatchColors()
+	colors := specimen.PatchColors()
 	for _, m := range pages {
 		for i := 0; i < len(m.Pix); i += 4 {
 			if m.Pix[i] == m.Pix[i+1] && m.Pix[i] == m.Pix[i+2] {
@@ -334,7 +334,7 @@ func judgePicture(t *testing.T, paths []string, c content) {
 		tolerance = 24
 	}
 	ext := filepath.Ext(paths[0])
-	for i, want := range fileopstest.PatchColors() {
+	for i, want := range specimen.PatchColors() {
 		at := m.NRGBAAt(w/4+i%2*w/2, h/4+i/2*h/2)
 		switch {
 		case i == 3 && c.clear && ext == ".jpg":

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // What all tests share, because LibreOffice and pdfium take time to start.
@@ -96,9 +96,9 @@ func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File
 func input(t testing.TB, action string, f format.Format) *fileops.File {
 	t.Helper()
 	if action == "unlock" || action == "reset_password" {
-		return fileopstest.Locked(t, f, password)
+		return specimen.Locked(t, f, password)
 	}
-	return fileopstest.Specimen(t, f)
+	return specimen.Of(t, f)
 }
 
 // A record keeps how long each run took.

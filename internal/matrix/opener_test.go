@@ -14,8 +14,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 type opened struct {
@@ -111,7 +111,7 @@ var lockedJudges = func() map[format.Format]judge {
 func TestOpens(t *testing.T) {
 	t.Parallel()
 	locked, open := filepath.Join(t.TempDir(), "a.docx"), filepath.Join(t.TempDir(), "b.docx")
-	for path, f := range map[string]*fileops.File{locked: fileopstest.Locked(t, format.DOCX, password), open: fileopstest.Specimen(t, format.DOCX)} {
+	for path, f := range map[string]*fileops.File{locked: specimen.Locked(t, format.DOCX, password), open: specimen.Of(t, format.DOCX)} {
 		b, _ := f.Bytes()
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)

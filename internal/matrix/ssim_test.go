@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(string(tt.from), func(t *testing.T) {
 			t.Parallel()
-			out, err := perform(t, "convert", tt.args, fileopstest.Specimen(t, tt.from))
+			out, err := perform(t, "convert", tt.args, specimen.Of(t, tt.from))
 			if err != nil || len(out) != 1 {
 				t.Fatalf("%d results: %v", len(out), err)
 			}

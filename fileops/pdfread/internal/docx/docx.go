@@ -1,0 +1,202 @@
+// Package docx writes a document as WordprocessingML (ECMA-376, part 1, 17). The
+// order of elements within their parents is that of the schema; programs insist on it.
+package docx
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/klauspost/compress/zip"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/internal/ooxml"
+)
+
+// Namespaces and content types of WordprocessingML.
+const (
+	nsMain  = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+	nsDraw  = "http://schemas.openxmlformats.org/drawingml/2006/main"
+	nsPic   = "http://schemas.openxmlformats.org/drawingml/2006/picture"
+	nsWP    = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
+	mainDoc = "application/vnd.openxmlformats-officedocument.wordprocessingml."
+	rootNS  = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `"`
+)
+
+// Write writes d. The result depends on nothing but d.
+func Write(ctx context.Context, w io.Writer, d *model.Document) error {
+	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), headings: headingStyles(d)}
+	x.document()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	z := zip.NewWriter(w)
+	var err error
+	add := func(name, content string) {
+		if err != nil {
+			return
+		}
+		var f io.Writer
+		if f, err = z.Create(name); err == nil {
+			_, err = io.WriteString(f, content)
+		}
+	}
+	add("[Content_Types].xml", x.contentTypes())
+	add("_rels/.rels", ooxml.Header+`<Relationships xmlns="`+ooxml.PackageNS+`relationships">`+
+		`<Relationship Id="rId1" Type="`+ooxml.RelationshipNS+`/officeDocument" Target="word/document.xml"/>`+
+		`<Relationship Id="rId2" Type="`+ooxml.PackageNS+`relationships/metadata/core-properties" Target="docProps/core.xml"/></Relationships>`)
+	add("docProps/core.xml", x.core())
+	add("word/document.xml", x.out.String())
+	add("word/styles.xml", x.styles())
+	add("word/numbering.xml", x.numbering())
+	add("word/settings.xml", x.settings())
+	for _, p := range x.parts {
+		add("word/"+p.name, p.content)
+	}
+	var rels strings.Builder
+	rels.WriteString(ooxml.Header + `<Relationships xmlns="` + ooxml.PackageNS + `relationships">`)
+	for i, r := range x.rels {
+		mode := ""
+		if r.external {
+			mode = ` TargetMode="External"`
+		}
+		fmt.Fprintf(&rels, `<Relationship Id="rId%d" Type="%s/%s" Target="%s"%s/>`, i+1, ooxml.RelationshipNS, r.kind, ooxml.Escape(r.target), mode)
+	}
+	rels.WriteString(`</Relationships>`)
+	add("word/_rels/document.xml.rels", rels.String())
+	for _, m := range d.Media {
+		if !x.used[m] {
+			continue
+		}
+		if err == nil {
+			err = ooxml.AddFile(z, x.mediaName(m), m.Path)
+		}
+		if cerr := context.Cause(ctx); cerr != nil {
+			return cerr
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+type relation struct {
+	kind, target string
+	external     bool
+}
+
+type part struct{ name, kind, content string }
+
+type writer struct {
+	d        *model.Document
+	out      *bytes.Buffer
+	rels     []relation
+	links    map[string]string // target to relation id
+	parts    []part
+	lists    map[int]*listDef
+	nums     []*listDef
+	used     map[*model.Media]bool
+	mediaRel map[*model.Media]string
+	headings [model.MaxHeadingLevel + 1]*model.Style
+	pictures int
+	marks    int
+	leaf     *model.Leaf // page of the block that is written, for its links
+	dark     bool        // what is written has a background of its own
+	narrow   int         // width of the characters of the paragraph that is written, in per cent; 0 is 100
+}
+
+func (x *writer) relate(kind, target string, external bool) string {
+	x.rels = append(x.rels, relation{kind, target, external})
+	return fmt.Sprintf("rId%d", len(x.rels))
+}
+
+func (x *writer) mediaName(m *model.Media) string {
+	return fmt.Sprintf("word/media/image%d.%s", m.ID, m.Ext)
+}
+
+// twips converts points to twentieths of a point.
+func twips(pt float64) int { return int(math.Round(pt * 20)) }
+
+// emu converts points to English metric units.
+func emu(pt float64) int { return int(math.Round(pt * 12700)) }
+
+func (x *writer) printf(format string, args ...any) { fmt.Fprintf(x.out, format, args...) }
+
+// document writes the main part.
+func (x *writer) document() {
+	x.used, x.mediaRel = make(map[*model.Media]bool), make(map[*model.Media]string)
+	x.relate("styles", "styles.xml", false)
+	x.relate("numbering", "numbering.xml", false)
+	x.relate("settings", "settings.xml", false)
+	x.out.WriteString(ooxml.Header + `<w:document` + rootNS + `><w:body>`)
+	for i, s := range x.d.Sections {
+		last := i == len(x.d.Sections)-1
+		props := x.section(s, i)
+		for k := 0; k < len(s.Blocks); {
+			n := 1
+			for k+n-1 < len(s.Blocks)-1 && s.Blocks[k+n-1].Joined {
+				n++
+			}
+			end := ""
+			if k+n == len(s.Blocks) && !last && s.Blocks[k].Kind == model.ParagraphBlock {
+				end = props
+			}
+			x.block(s.Blocks[k:k+n], s, end)
+			k += n
+		}
+		switch n := len(s.Blocks); {
+		case last:
+			if n > 0 && s.Blocks[n-1].Kind == model.TableBlock {
+				x.tiny("")
+			}
+			x.out.WriteString(props)
+		case n == 0 || s.Blocks[n-1].Kind != model.ParagraphBlock:
+			x.tiny(props)
+		}
+	}
+	x.out.WriteString(`</w:body></w:document>`)
+}
+
+// block writes a block, or several that are one paragraph.
+func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
+	b := bs[0]
+	x.leaf = x.d.Leaves[b.Page]
+	switch b.Kind {
+	case model.TableBlock:
+		x.before(b)
+		x.table(b.Table, s)
+		x.tiny("")
+	case model.PictureBlock:
+		x.picture(b, s)
+	default:
+		x.paragraph(bs, section)
+	}
+}
+
+// before writes what a paragraph could say by itself and a table cannot.
+func (x *writer) before(b *model.Placed) {
+	if !b.PageBreak && !b.ColumnBreak && b.Bookmark == 0 && b.Before < 1 {
+		return
+	}
+	x.out.WriteString(`<w:p><w:pPr>`)
+	if b.PageBreak {
+		x.out.WriteString(`<w:pageBreakBefore/>`)
+	}
+	fmt.Fprintf(x.out, `<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/><w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr></w:pPr>`, max(20, twips(min(b.Before, 100))))
+	if b.ColumnBreak {
+		x.out.WriteString(`<w:r><w:br w:type="column"/></w:r>`)
+	}
+	x.bookmark(b)
+	x.out.WriteString(`</w:p>`)
+}
+
+func (x *writer) bookmark(b *model.Placed) {
+	if b.Bookmark > 0 {
+		x.marks++
+		x.printf(`<w:bookmarkStart w:id="%d" w:name="page_%d"/><w:bookmarkEnd w:id="%d"/>`, x.marks, b.Bookmark, x.marks)
+	}
+}

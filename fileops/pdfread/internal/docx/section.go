@@ -1,0 +1,189 @@
+package docx
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/layout"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/internal/ooxml"
+)
+
+// tiny writes a paragraph that takes next to no room: the end of a section, or
+// what must stand behind a table.
+func (x *writer) tiny(section string) {
+	x.out.WriteString(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="20" w:lineRule="exact"/>` +
+		`<w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr>` + section + `</w:pPr></w:p>`)
+}
+
+// section returns the properties of a section, with its headers and footers.
+func (x *writer) section(s *model.Section, index int) string {
+	var b strings.Builder
+	b.WriteString(`<w:sectPr>`)
+	if index == 0 || s.NextPage {
+		x.headers(&b, s)
+	}
+	kind := "continuous"
+	if s.NextPage {
+		kind = "nextPage"
+	}
+	orient := ""
+	if s.W > s.H {
+		orient = ` w:orient="landscape"`
+	}
+	// Headers stand where they stood.
+	headerAt, footerAt := 0.5*s.Margin.T, 0.5*s.Margin.B
+	for _, r := range []*model.Running{s.Odd, s.Even} {
+		if r == nil {
+			continue
+		}
+		if len(r.Header) > 0 {
+			headerAt = max(4, r.Header[0].T)
+		}
+		if n := len(r.Footer); n > 0 {
+			footerAt = max(4, s.H-r.Footer[n-1].B)
+		}
+	}
+	fmt.Fprintf(&b, `<w:type w:val="%s"/><w:pgSz w:w="%d" w:h="%d"%s/>`, kind, pageTwips(s.W), pageTwips(s.H), orient)
+	fmt.Fprintf(&b, `<w:pgMar w:top="%d" w:right="%d" w:bottom="%d" w:left="%d" w:header="%d" w:footer="%d" w:gutter="0"/>`,
+		twips(s.Margin.T), twips(s.Margin.R), twips(s.Margin.B), twips(s.Margin.L), twips(min(headerAt, s.Margin.T)), twips(min(footerAt, s.Margin.B)))
+	if s.Start > 0 && (index == 0 || s.NextPage) && s.Offset != 0 {
+		fmt.Fprintf(&b, `<w:pgNumType w:start="%d"/>`, s.Start)
+	}
+	if n := len(s.Columns); n > 1 {
+		fmt.Fprintf(&b, `<w:cols w:num="%d" w:space="%d" w:equalWidth="0">`, n, twips(12))
+		edges := []float64{s.Margin.L}
+		for i := 1; i < n; i++ {
+			edges = append(edges, s.Columns[i].L)
+		}
+		for i := range n {
+			right, space := s.W-s.Margin.R, 0.0
+			if i < n-1 {
+				// A column is as wide as its text, but lines need a bit of air.
+				right = min(s.Columns[i].R+1, edges[i+1]-4)
+				space = edges[i+1] - right
+			}
+			fmt.Fprintf(&b, `<w:col w:w="%d" w:space="%d"/>`, max(400, twips(right-edges[i])), twips(space))
+		}
+		b.WriteString(`</w:cols>`)
+	} else {
+		b.WriteString(`<w:cols w:space="720"/>`)
+	}
+	if s.First != nil {
+		b.WriteString(`<w:titlePg/>`)
+	}
+	b.WriteString(`</w:sectPr>`)
+	return b.String()
+}
+
+// pageTwips keeps within what programs accept: 22 inches at most.
+func pageTwips(pt float64) int { return min(max(twips(pt), 720), 31680) }
+
+func (x *writer) headers(b *strings.Builder, s *model.Section) {
+	ref := func(element, kind string, r *model.Running) {
+		lines := r.Header
+		if element == "footer" {
+			lines = r.Footer
+		}
+		tag := map[string]string{"header": "hdr", "footer": "ftr"}[element]
+		name := fmt.Sprintf("%s%d.xml", element, len(x.parts)+1)
+		outer := x.out
+		x.out = new(bytes.Buffer)
+		x.out.WriteString(ooxml.Header + `<w:` + tag + rootNS + `>`)
+		for _, l := range lines {
+			x.runningLine(l, s, r.Page)
+		}
+		if len(lines) == 0 {
+			x.out.WriteString(`<w:p/>`)
+		}
+		x.out.WriteString(`</w:` + tag + `>`)
+		content := x.out.String()
+		x.out = outer
+		x.parts = append(x.parts, part{name, element, content})
+		fmt.Fprintf(b, `<w:%sReference w:type="%s" r:id="%s"/>`, element, kind, x.relate(element, name, false))
+	}
+	any := false
+	for _, r := range []*model.Running{s.Odd, s.Even, s.First} {
+		any = any || r != nil && len(r.Header)+len(r.Footer) > 0
+	}
+	if !any && len(x.parts) == 0 {
+		return // no section before this one has any either
+	}
+	for _, element := range []string{"header", "footer"} {
+		ref(element, "default", s.Odd)
+		if x.d.EvenOdd {
+			even := s.Even
+			if even == nil {
+				even = s.Odd
+			}
+			ref(element, "even", even)
+		}
+		if s.First != nil {
+			ref(element, "first", s.First)
+		}
+	}
+}
+
+// runningLine writes a line of a header, with tabs where it has wide gaps and
+// the page number as a field. page is the one that it was taken from.
+func (x *writer) runningLine(l *model.Line, s *model.Section, page int) {
+	left, right := s.Margin.L, s.W-s.Margin.R
+	ps := layout.Pieces(append([]*model.Word(nil), l.Words...), nil)
+	geom.SortStable(ps, func(a, b *layout.Item) bool { return a.L < b.L })
+	x.out.WriteString(`<w:p><w:pPr>`)
+	middle := (left + right) / 2
+	fmt.Fprintf(x.out, `<w:tabs><w:tab w:val="center" w:pos="%d"/><w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(middle-left), twips(right-left))
+	x.out.WriteString(`<w:spacing w:before="0" w:after="0"/></w:pPr>`)
+	at := 0
+	for i, p := range ps {
+		stop := 0
+		switch {
+		case math.Abs(p.CX()-middle) < 0.08*(right-left):
+			stop = 1
+		case p.CX() > middle:
+			stop = 2
+		}
+		if stop <= at && i > 0 {
+			x.out.WriteString(`<w:r><w:t xml:space="preserve">   </w:t></w:r>`)
+		}
+		for ; at < stop; at++ {
+			x.out.WriteString(`<w:r><w:tab/></w:r>`)
+		}
+		var text strings.Builder
+		var st model.Style
+		flush := func() {
+			x.run(text.String(), st, nil)
+			text.Reset()
+		}
+		for k, w := range p.Words {
+			space := ""
+			if k > 0 && !w.Glued {
+				space = " "
+			}
+			if n, ok := model.PageNumber(w.Text()); ok && s.Numbered && n == page+s.Offset {
+				text.WriteString(space)
+				flush()
+				x.out.WriteString(`<w:fldSimple w:instr=" PAGE ">`)
+				x.run(w.Text(), w.Spans[0].Style, nil)
+				x.out.WriteString(`</w:fldSimple>`)
+				continue
+			}
+			for m, sp := range w.Spans {
+				sp.Link = 0
+				if sp.Style != st {
+					flush()
+					st = sp.Style
+				}
+				if m == 0 {
+					text.WriteString(space)
+				}
+				text.WriteString(sp.Text)
+			}
+		}
+		flush()
+	}
+	x.out.WriteString(`</w:p>`)
+}

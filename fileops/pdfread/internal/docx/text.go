@@ -1,0 +1,356 @@
+package docx
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/layout"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/internal/ooxml"
+)
+
+// baseStyle is what a paragraph has if its runs say nothing else.
+func (x *writer) baseStyle(b *model.Block) model.Style {
+	if b.Heading > 0 && x.headings[b.Heading] != nil {
+		return *x.headings[b.Heading]
+	}
+	return x.d.Body
+}
+
+// paragraph writes blocks as one paragraph.
+func (x *writer) paragraph(bs []*model.Placed, section string) {
+	b := bs[0]
+	base := x.baseStyle(b.Block)
+	rtl := len(b.Lines) > 0 && len(b.Lines[0].Words) > 0 && b.Lines[0].Words[0].RTL
+	x.out.WriteString(`<w:p><w:pPr>`)
+	if b.Heading > 0 {
+		x.printf(`<w:pStyle w:val="Heading%d"/><w:keepNext/>`, b.Heading)
+	} else if b.List != nil {
+		x.out.WriteString(`<w:pStyle w:val="ListParagraph"/>`)
+	}
+	if b.PageBreak {
+		x.out.WriteString(`<w:pageBreakBefore/>`)
+	}
+	if b.List != nil {
+		x.printf(`<w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, b.List.Level, x.number(b.List))
+	}
+	stops := tabStops(b.Block)
+	if len(stops) > 0 {
+		x.out.WriteString(`<w:tabs>`)
+		for _, t := range stops {
+			x.printf(`<w:tab w:val="%s" w:pos="%d"/>`, t.kind, twips(t.pos))
+		}
+		x.out.WriteString(`</w:tabs>`)
+	}
+	if rtl {
+		x.out.WriteString(`<w:bidi/>`)
+	}
+	if len(b.Lines) > 0 {
+		pitch := b.LinePitch()
+		x.printf(`<w:spacing w:before="%d" w:after="0" w:line="%d" w:lineRule="exact"/>`, twips(b.Before), max(20, twips(pitch)))
+	}
+	x.indent(b.Block, rtl)
+	switch {
+	case b.Align == model.AlignCentre:
+		x.out.WriteString(`<w:jc w:val="center"/>`)
+	case b.Align == model.AlignJustify:
+		x.out.WriteString(`<w:jc w:val="both"/>`)
+	case b.Align == model.AlignRight && !rtl:
+		x.out.WriteString(`<w:jc w:val="right"/>`)
+	case b.Heading > 0:
+		x.out.WriteString(`<w:jc w:val="left"/>`)
+	}
+	x.out.WriteString(section + `</w:pPr>`)
+	if b.ColumnBreak {
+		x.out.WriteString(`<w:r><w:br w:type="column"/></w:r>`)
+	}
+	x.bookmark(b)
+	var lines []*model.Line
+	for _, p := range bs {
+		lines = append(lines, p.Lines...)
+	}
+	if len(bs) == 1 && len(stops) == 0 {
+		left := b.Left + max(0, b.First)
+		if b.List != nil {
+			left = b.List.Indent
+		}
+		x.narrow = x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
+	}
+	x.text(lines, b.Block, base, stops)
+	x.narrow = 0
+	x.out.WriteString(`</w:p>`)
+}
+
+func (x *writer) indent(b *model.Block, rtl bool) {
+	left, right, first := b.Left, b.Right, b.First
+	if b.List != nil {
+		left, first = b.List.Text, b.List.Indent-b.List.Text
+	}
+	if b.Align == model.AlignCentre {
+		left, right, first = 0, b.Right, 0
+	}
+	if rtl {
+		left, right = right, left // start and end
+		first = 0
+	}
+	if geom.Abs(left)+geom.Abs(right)+geom.Abs(first) < 1 {
+		return
+	}
+	x.printf(`<w:ind w:left="%d" w:right="%d"`, twips(left), twips(right))
+	switch {
+	case first > 0.5:
+		x.printf(` w:firstLine="%d"`, twips(first))
+	case first < -0.5:
+		x.printf(` w:hanging="%d"`, twips(-first))
+	}
+	x.out.WriteString(`/>`)
+}
+
+type tabStop struct {
+	kind string
+	pos  float64
+}
+
+// tabStops returns where the words after wide gaps of a single line stand.
+func tabStops(b *model.Block) []tabStop {
+	if len(b.Lines) != 1 || b.List != nil || b.Align == model.AlignCentre {
+		return nil
+	}
+	l := b.Lines[0]
+	var out []tabStop
+	for i := 1; i < len(l.Words); i++ {
+		w := l.Words[i]
+		if !layout.WideGap(l, i) {
+			continue
+		}
+		t := tabStop{"left", w.L - b.Region.L}
+		if i == len(l.Words)-1 && w.R > b.Region.R-3 {
+			t = tabStop{"right", b.Region.R - b.Region.L}
+		}
+		if n := len(out); n == 0 || t.pos > out[n-1].pos+1 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// text writes the words of a paragraph.
+func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, stops []tabStop) {
+	open := 0 // link that is open
+	closeLink := func() {
+		if open > 0 {
+			x.out.WriteString(`</w:hyperlink>`)
+			open = 0
+		}
+	}
+	var pending strings.Builder
+	var pendingStyle model.Style
+	flush := func() {
+		if pending.Len() > 0 {
+			x.run(pending.String(), pendingStyle, &base)
+			pending.Reset()
+		}
+	}
+	put := func(text string, st model.Style) {
+		if st.Link != open || pending.Len() > 0 && st != pendingStyle {
+			flush()
+		}
+		if st.Link != open {
+			closeLink()
+			if start := x.link(st.Link); start != "" {
+				x.out.WriteString(start)
+				open = st.Link
+			} else {
+				st.Link = 0
+			}
+		}
+		pendingStyle = st
+		pending.WriteString(text)
+	}
+	first := true
+	var last model.Style
+	for li, l := range lines {
+		words := l.Words
+		if li == 0 && b.List != nil {
+			words = words[1:] // the marker comes from the list
+		}
+		for i, w := range words {
+			sep := ""
+			switch {
+			case first:
+			case i == 0:
+				sep = " "
+			case len(stops) > 0 && li == 0 && layout.WideGap(l, i):
+				sep = "\t"
+			case !w.Glued:
+				sep = " "
+			}
+			first = false
+			if i == 0 && sep == " " && li > 0 {
+				sep = model.LineJoint(lines[li-1], l)
+			}
+			for k, sp := range w.Spans {
+				st := sp.Style
+				if st.Raise != 0 {
+					st.Size = w.Size
+				}
+				if k == 0 && sep != "" {
+					put(sep, spaceStyle(last, st, base))
+				}
+				t := sp.Text
+				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) {
+					t = x.d.Unhyphen(w, t, lines[li+1])
+				}
+				put(t, st)
+				last = st
+			}
+		}
+	}
+	flush()
+	closeLink()
+}
+
+// spaceStyle returns the style of the space between two words: that of the
+// plainer one, so that an emphasis begins and ends with a word.
+func spaceStyle(a, b, base model.Style) model.Style {
+	if a == b {
+		return a
+	}
+	like := func(s model.Style) bool {
+		return s == model.Style{Font: base.Font, Size: s.Size, Colour: base.Colour}
+	}
+	switch {
+	case like(a):
+		return a
+	case like(b):
+		return b
+	}
+	a.Link, a.Underline, a.Strike, a.Raise = 0, false, false, 0
+	return a
+}
+
+// link returns the start of a hyperlink, "" if it leads nowhere.
+func (x *writer) link(index int) string {
+	if index == 0 || x.leaf == nil || index > len(x.leaf.Links) {
+		return ""
+	}
+	l := x.leaf.Links[index-1]
+	if l.URI != "" {
+		id, ok := x.links[l.URI]
+		if !ok {
+			id = x.relate("hyperlink", l.URI, true)
+			x.links[l.URI] = id
+		}
+		return `<w:hyperlink r:id="` + id + `">`
+	}
+	if x.d.Leaves[l.Page] == nil {
+		return ""
+	}
+	return fmt.Sprintf(`<w:hyperlink w:anchor="page_%d">`, l.Page)
+}
+
+// run writes text of one style. base is what the paragraph gives it; nil means
+// that of the document.
+func (x *writer) run(text string, st model.Style, base *model.Style) {
+	if text == "" {
+		return
+	}
+	if base == nil {
+		base = &x.d.Body
+	}
+	rtl := strings.ContainsFunc(text, model.IsRTL)
+	if nearWhite(st.Colour) && !x.dark {
+		st.Colour = 0 // it stood on a picture or a coloured area that is not here
+	}
+	x.out.WriteString(`<w:r>`)
+	if p := x.runProps(st, *base, rtl); p != "" {
+		x.out.WriteString(`<w:rPr>` + p + `</w:rPr>`)
+	}
+	for i, piece := range strings.Split(text, "\t") {
+		if i > 0 {
+			x.out.WriteString(`<w:tab/>`)
+		}
+		if piece != "" {
+			x.out.WriteString(`<w:t xml:space="preserve">` + ooxml.Escape(piece) + `</w:t>`)
+		}
+	}
+	x.out.WriteString(`</w:r>`)
+}
+
+func nearWhite(c uint32) bool { return c>>16 > 0xe0 && c>>8&255 > 0xe0 && c&255 > 0xe0 }
+
+// fontNames returns the element that sets a font. Its own name is that for
+// scripts whose letters the font in its place does not have.
+func fontNames(f *model.Font) string {
+	latin, other := ooxml.Escape(cmp.Or(f.Latin, f.Name)), ooxml.Escape(f.Name)
+	return fmt.Sprintf(`<w:rFonts w:ascii="%s" w:hAnsi="%s" w:eastAsia="%s" w:cs="%s"/>`, latin, latin, other, other)
+}
+
+// runProps returns the properties of a run where they differ from base.
+func (x *writer) runProps(st, base model.Style, rtl bool) string {
+	var b strings.Builder
+	f, g := st.Font, base.Font
+	if f == nil {
+		f = &model.Font{}
+	}
+	if g == nil {
+		g = &model.Font{}
+	}
+	if f.Name != g.Name && f.Name != "" {
+		b.WriteString(fontNames(f))
+	}
+	onOff := func(on, def bool, names ...string) {
+		if on == def {
+			return
+		}
+		for _, n := range names {
+			if on {
+				b.WriteString("<w:" + n + "/>")
+			} else {
+				b.WriteString("<w:" + n + ` w:val="0"/>`)
+			}
+		}
+	}
+	onOff(f.Bold, g.Bold, "b", "bCs")
+	onOff(f.Italic, g.Italic, "i", "iCs")
+	if st.Strike {
+		b.WriteString(`<w:strike/>`)
+	}
+	if st.Colour != base.Colour {
+		fmt.Fprintf(&b, `<w:color w:val="%06X"/>`, st.Colour)
+	}
+	if is, def := x.width(st.Font), x.d.Scale(base.Font); is != def {
+		fmt.Fprintf(&b, `<w:w w:val="%d"/>`, is)
+	}
+	if halfPoints(st.Size) != halfPoints(base.Size) {
+		n := halfPoints(st.Size)
+		fmt.Fprintf(&b, `<w:sz w:val="%d"/><w:szCs w:val="%d"/>`, n, n)
+	}
+	if st.Underline {
+		b.WriteString(`<w:u w:val="single"/>`)
+	}
+	switch st.Raise {
+	case 1:
+		b.WriteString(`<w:vertAlign w:val="superscript"/>`)
+	case -1:
+		b.WriteString(`<w:vertAlign w:val="subscript"/>`)
+	}
+	if rtl {
+		b.WriteString(`<w:rtl/>`)
+	}
+	return b.String()
+}
+
+// width returns the width of characters of f in the paragraph that is written.
+func (x *writer) width(f *model.Font) int {
+	p := x.d.Scale(f)
+	if x.narrow > 0 {
+		p = p * x.narrow / 100
+	}
+	return max(p, 1)
+}
+
+func halfPoints(size float64) int { return min(max(2, int(math.Round(size*2))), 3276) }

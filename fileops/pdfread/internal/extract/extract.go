@@ -1,0 +1,419 @@
+// Package extract reads what a page shows: words with their style, rules, filled
+// rectangles, links and pictures. Its result is a [model.Sheet].
+//
+// Charts and other drawings with labels become pictures, and drawn bullets become
+// words. What is outside the page or invisible is left out.
+package extract
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
+)
+
+// Limits of what is looked at on one page. Beyond them a page is a map or a
+// drawing, and its parts are no rules of tables.
+const (
+	maxObjects  = 20_000
+	maxSegments = 200_000
+	maxDepth    = 8 // of forms in forms
+)
+
+// An Extractor reads pages of one document. It keeps what pages share.
+type Extractor struct {
+	In    *pdfium.Instance
+	Doc   *pdfium.Document
+	fonts map[uint64]*model.Font
+	names map[model.Font]*model.Font
+	media *Store  // nil if pictures are not wanted
+	dpi   float64 // of pictures that must be drawn
+}
+
+func New(doc *pdfium.Document, store *Store) *Extractor {
+	return &Extractor{In: doc.In, Doc: doc, fonts: make(map[uint64]*model.Font), names: make(map[model.Font]*model.Font), media: store, dpi: 200}
+}
+
+// A glyph is a character on the page.
+type glyph struct {
+	geom.Rect
+	text  string
+	x, y  float64 // origin, on the base line
+	style model.Style
+	turn  int // direction of the text in quarter turns clockwise; 0 is to the right, 4 is askew
+	rtl   bool
+	space bool // there is white space before it
+	gap   bool // pdfium thinks that there is
+}
+
+// Sheet reads a page.
+func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
+	s := &model.Sheet{Number: p.Number, W: p.W, H: p.H}
+	view := p.Matrix()
+	links := x.links(p, view)
+	x.flatten(p)
+	glyphs := x.glyphs(p, view)
+
+	// A page that was laid out sideways is turned, so that everything that
+	// follows need not know.
+	var votes [model.Askew + 1]int
+	for i := range glyphs {
+		votes[glyphs[i].turn]++
+	}
+	turn := 0
+	for i, n := range votes {
+		if 2*n > len(glyphs) && i != model.Askew {
+			turn = i
+		}
+	}
+	if turn != 0 {
+		m := geom.Turned(turn, s.W, s.H)
+		for i := range glyphs {
+			g := &glyphs[i]
+			g.Rect = m.Rect(g.L, g.T, g.R, g.B)
+			g.x, g.y = m.Apply(g.x, g.y)
+			if g.turn != model.Askew {
+				g.turn = (g.turn - turn + 4) % 4
+			}
+		}
+		for i := range links {
+			l := &links[i]
+			l.Rect = m.Rect(l.L, l.T, l.R, l.B)
+		}
+		view = view.Then(m)
+		if turn != 2 {
+			s.W, s.H = s.H, s.W
+		}
+	}
+	s.Links = links
+	for i := range glyphs {
+		g := &glyphs[i]
+		for k := range s.Links {
+			if s.Links[k].Contains(g.CX(), g.CY()) {
+				g.style.Link = k + 1
+			}
+		}
+	}
+	s.Words = raiseWords(makeWords(glyphs))
+	if x.media != nil {
+		w := &walker{x: x, page: p, sheet: s, turn: turn}
+		w.walk(view)
+		w.finish()
+	}
+	return s
+}
+
+// An objectStyle is what all characters of a text object share.
+type objectStyle struct {
+	model.Style
+	turn int
+}
+
+// glyphs reads the characters of a page in the order of its content, which for
+// scripts from right to left is that of reading.
+func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
+	in := x.In
+	text := in.Call("FPDFText_LoadPage", p.Ptr)
+	if text == 0 {
+		return nil
+	}
+	defer in.Call("FPDFText_ClosePage", text)
+	n := min(in.Int("FPDFText_CountChars", text), pdfium.MaxChars)
+	objects := make(map[uint64]*objectStyle)
+	var out []glyph
+	var space, gap bool
+	var high rune
+	var last uint64 // object of the last character
+	drawn := make(overprint)
+	for i := uint64(0); int(i) < n && in.Err == nil; i++ {
+		r := rune(uint32(in.Call("FPDFText_GetUnicode", text, i)))
+		if utf16.IsSurrogate(r) {
+			if high == 0 {
+				high = r
+				continue
+			}
+			r = utf16.DecodeRune(high, r)
+		}
+		high = 0
+		switch {
+		case r == 2: // how pdfium marks a hyphen at the end of a line
+			r = '-'
+		case r == 0 || r == 0xfffe || r == 0xffff || r == 0xfeff || r == 0x200b:
+			continue
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			if in.Int("FPDFText_IsGenerated", text, i) == 1 {
+				gap = true
+			} else {
+				space = true
+			}
+			continue
+		}
+		obj := in.Call("FPDFText_GetTextObject", text, i)
+		st := objects[obj]
+		if st == nil {
+			st = x.objectStyle(text, obj, i, view)
+			objects[obj] = st
+		}
+		if !in.Ok("FPDFText_GetLooseCharBox", text, i, in.Arg(0)) {
+			continue
+		}
+		var box [4]float64 // left, top, right, bottom
+		in.OutFloats(box[:])
+		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, space: space, gap: gap, rtl: model.IsRTL(r)}
+		if in.Ok("FPDFText_GetCharOrigin", text, i, in.Arg(0), in.Arg(1)) {
+			g.x, g.y = view.Apply(in.OutDouble(0), in.OutDouble(1))
+		} else {
+			g.x, g.y = g.L, g.B
+		}
+		if !(math.Abs(g.L) < 1e5 && math.Abs(g.T) < 1e5 && math.Abs(g.R) < 1e5 && math.Abs(g.B) < 1e5) {
+			continue
+		}
+		space, gap = false, false
+		if g.style.Size < 0.5 {
+			g.style.Size = math.Round(2*g.H()) / 2
+		}
+		g.text = normalise(r, g.style.Font)
+		if g.text == "" {
+			continue
+		}
+		// A ligature comes as several characters at one place.
+		if k := len(out) - 1; k >= 0 && last == obj && out[k].x == g.x && out[k].y == g.y && out[k].Rect == g.Rect && g.W() > 0 && model.HasLetter(g.text) && model.HasLetter(out[k].text) {
+			out[k].text += g.text
+			continue
+		}
+		if drawn.again(&g, obj) {
+			continue
+		}
+		last = obj
+		out = append(out, g)
+	}
+	return compose(out)
+}
+
+// overprint knows where characters were drawn. Text drawn twice, a bit apart,
+// looks bold or has a shadow.
+type overprint map[printed][]struct {
+	x, y float64
+	obj  uint64
+}
+
+type printed struct {
+	text string
+	x, y int
+}
+
+// again reports whether the same character was drawn at the same place by another
+// object, and remembers it if not.
+func (o overprint) again(g *glyph, obj uint64) bool {
+	near := 0.06 * g.style.Size
+	at := func(v float64) int { return int(math.Floor(v / 4)) }
+	for _, x := range []int{at(g.x - near), at(g.x + near)} {
+		for _, y := range []int{at(g.y - near), at(g.y + near)} {
+			for _, p := range o[printed{g.text, x, y}] {
+				if p.obj != obj && math.Hypot(p.x-g.x, p.y-g.y) < near {
+					return true
+				}
+			}
+		}
+	}
+	k := printed{g.text, at(g.x), at(g.y)}
+	o[k] = append(o[k], struct {
+		x, y float64
+		obj  uint64
+	}{g.x, g.y, obj})
+	return false
+}
+
+// compose joins letters with accents that were drawn over them as characters of
+// their own, as TeX does it.
+func compose(glyphs []glyph) []glyph {
+	out := glyphs[:0]
+	for i := 0; i < len(glyphs); i++ {
+		g := glyphs[i]
+		mark, ok := accents[g.text]
+		if !ok {
+			out = append(out, g)
+			continue
+		}
+		over := func(h *glyph) bool {
+			return h.turn == g.turn && model.HasLetter(h.text) && g.Intersect(h.Rect).W() > 0.5*min(g.W(), h.W()) && math.Abs(g.CY()-h.CY()) < h.style.Size
+		}
+		if i+1 < len(glyphs) && over(&glyphs[i+1]) {
+			next := &glyphs[i+1]
+			next.text = norm.NFC.String(next.text + mark)
+			next.space, next.gap = next.space || g.space, next.gap || g.gap
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && over(&out[k]) {
+			out[k].text = norm.NFC.String(out[k].text + mark)
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// accents maps accents that stand alone to those that combine.
+var accents = map[string]string{
+	"\u00a8": "\u0308", "\u00b4": "\u0301", "`": "\u0300", "\u02c6": "\u0302", "\u02dc": "\u0303", "\u02c7": "\u030c",
+	"\u00af": "\u0304", "\u02d8": "\u0306", "\u02d9": "\u0307", "\u02da": "\u030a", "\u00b8": "\u0327", "\u02db": "\u0328", "\u02dd": "\u030b",
+}
+
+// Render modes of text (ISO 32000-1, table 106).
+const (
+	textStroke    = 1
+	textInvisible = 3
+	textClip      = 7
+)
+
+// objectStyle reads the style of a text object, of which char is a character.
+func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objectStyle {
+	in := x.In
+	st := &objectStyle{}
+	size := in.Double("FPDFText_GetFontSize", text, char)
+	m := geom.Matrix{A: 1, D: 1}
+	if in.Ok("FPDFText_GetMatrix", text, char, in.Arg(0)) {
+		var v [6]float64
+		in.OutFloats(v[:])
+		m = geom.Matrix{A: v[0], B: v[1], C: v[2], D: v[3], E: v[4], F: v[5]}
+	}
+	if size < 0 { // turned round by its size
+		size = -size
+		m.A, m.B, m.C, m.D = -m.A, -m.B, -m.C, -m.D
+	}
+	m = m.Then(view)
+	size *= math.Hypot(m.C, m.D)
+	if !(size < 2000) {
+		size = 0
+	}
+	st.Size = math.Round(size*4) / 4
+	// y grows downwards in view: (0, 1) is down.
+	switch dx, dy := m.A, m.B; {
+	case min(math.Abs(dx), math.Abs(dy)) > 0.1*max(math.Abs(dx), math.Abs(dy)):
+		st.turn = model.Askew
+	case math.Abs(dx) >= math.Abs(dy) && dx < 0:
+		st.turn = 2
+	case math.Abs(dx) >= math.Abs(dy):
+	case dy > 0:
+		st.turn = 1
+	default:
+		st.turn = 3
+	}
+	mode := in.Int("FPDFTextObj_GetTextRenderMode", obj)
+	colour := "FPDFText_GetFillColor"
+	if mode == textStroke {
+		colour = "FPDFText_GetStrokeColor"
+	}
+	if in.Ok(colour, text, char, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
+		st.Colour = uint32(in.OutInt(0)&255)<<16 | uint32(in.OutInt(1)&255)<<8 | uint32(in.OutInt(2)&255)
+	}
+	if mode == textInvisible || mode == textClip { // the text layer of a scan
+		st.Colour = 0
+	}
+	st.Font = x.font(in.Call("FPDFTextObj_GetFont", obj))
+	return st
+}
+
+// Types of page objects, of path segments and of actions (fpdfview.h,
+// fpdf_edit.h, fpdf_doc.h).
+const (
+	objectText  = 1
+	objectPath  = 2
+	objectImage = 3
+	objectForm  = 5
+
+	segmentLine   = 0
+	segmentBezier = 1
+	segmentMove   = 2
+
+	actionGoto = 1
+	actionURI  = 3
+)
+
+// Types of annotations (fpdf_annot.h).
+const (
+	annotationLink  = 2
+	annotationPopup = 16
+)
+
+// flatten makes form fields and annotations with an appearance parts of the
+// content, so that their text is found. The links of the page are lost.
+func (x *Extractor) flatten(p *pdfium.Page) {
+	in := x.In
+	visible := false
+	for i := range min(in.Int("FPDFPage_GetAnnotCount", p.Ptr), 1000) {
+		annot := in.Call("FPDFPage_GetAnnot", p.Ptr, uint64(i))
+		switch in.Int("FPDFAnnot_GetSubtype", annot) {
+		case annotationLink, annotationPopup:
+		default:
+			visible = true
+		}
+		in.Call("FPDFPage_CloseAnnot", annot)
+	}
+	const forDisplay, done = 0, 1
+	if !visible || in.Int("FPDFPage_Flatten", p.Ptr, forDisplay) != done {
+		return
+	}
+	// A loaded page has the old content.
+	in.Call("FPDF_ClosePage", p.Ptr)
+	p.Ptr = in.Call("FPDF_LoadPage", x.Doc.Ptr, uint64(p.Number-1))
+	if p.Ptr == 0 && in.Err == nil {
+		in.Err = errors.New("pdfium: page lost by flattening")
+	}
+}
+
+// links reads the links of a page.
+func (x *Extractor) links(p *pdfium.Page, view geom.Matrix) (out []model.Link) {
+	in := x.In
+	pos := in.Arg(0)
+	in.Module.Memory().WriteUint64Le(uint32(pos), 0)
+	for n := 0; n < 5000 && in.Ok("FPDFLink_Enumerate", p.Ptr, pos, in.Arg(1)); n++ {
+		ptr := uint64(uint32(in.OutInt(1)))
+		saved := in.OutInt(0)
+		if !in.Ok("FPDFLink_GetAnnotRect", ptr, in.Arg(2)) {
+			continue
+		}
+		var l model.Link
+		r := [4]float64{in.OutFloatAt(16), in.OutFloatAt(20), in.OutFloatAt(24), in.OutFloatAt(28)}
+		l.Rect = view.Rect(r[0], r[1], r[2], r[3])
+		dest := in.Call("FPDFLink_GetDest", x.Doc.Ptr, ptr)
+		if dest == 0 {
+			action := in.Call("FPDFLink_GetAction", ptr)
+			switch in.Int("FPDFAction_GetType", action) {
+			case actionURI:
+				l.URI = pdfium.CString(in.WithBuffer(8192, func(b, n uint64) int {
+					return in.Int("FPDFAction_GetURIPath", x.Doc.Ptr, action, b, n)
+				}))
+			case actionGoto:
+				dest = in.Call("FPDFAction_GetDest", x.Doc.Ptr, action)
+			}
+		}
+		if dest != 0 {
+			l.Page = in.Int("FPDFDest_GetDestPageIndex", x.Doc.Ptr, dest) + 1
+		}
+		if safeLink(l.URI) || l.URI == "" && l.Page > 0 {
+			out = append(out, l)
+		}
+		in.Module.Memory().WriteUint32Le(uint32(pos), uint32(saved))
+	}
+	return out
+}
+
+// safeLink reports whether a target may go into a document that people will
+// click in: the web and mail, no local files and no scripts.
+func safeLink(uri string) bool {
+	low := strings.ToLower(uri)
+	for _, scheme := range []string{"http://", "https://", "mailto:", "ftp://", "tel:"} {
+		if strings.HasPrefix(low, scheme) && len(low) > len(scheme) {
+			return !strings.ContainsFunc(uri, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar })
+		}
+	}
+	return false
+}

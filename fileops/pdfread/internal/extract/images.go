@@ -1,0 +1,271 @@
+package extract
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
+	"github.com/filewright/filewright/internal/imagefile"
+)
+
+// Limits of pictures in one document.
+const (
+	maxMedia       = 2000
+	maxMediaBytes  = 512 << 20
+	maxImageSide   = 20_000
+	maxMediaPixels = 100e6
+)
+
+// A Store keeps the pictures of a document in a directory, each once.
+type Store struct {
+	dir   string
+	known map[[sha256.Size]byte]*model.Media
+	All   []*model.Media
+	size  int64
+}
+
+func NewStore(dir string) *Store {
+	return &Store{dir: dir, known: make(map[[sha256.Size]byte]*model.Media)}
+}
+
+// add keeps a picture. It returns nil if there are too many.
+func (s *Store) add(ext string, w, h int, content []byte) (*model.Media, error) {
+	sum := sha256.Sum256(content)
+	if m, ok := s.known[sum]; ok {
+		return m, nil
+	}
+	if len(s.All) >= maxMedia || s.size+int64(len(content)) > maxMediaBytes {
+		return nil, nil
+	}
+	m := &model.Media{Path: filepath.Join(s.dir, fmt.Sprintf("media-%d.%s", len(s.All)+1, ext)), Ext: ext, W: w, H: h, ID: len(s.All) + 1}
+	if err := os.WriteFile(m.Path, content, 0o600); err != nil {
+		return nil, err
+	}
+	s.known[sum] = m
+	s.All = append(s.All, m)
+	s.size += int64(len(content))
+	return m, nil
+}
+
+// image keeps an image of the page. A JPEG stays the file it is; others become
+// PNG. What is turned or has a mask is taken from the drawn page.
+func (w *walker) image(obj uint64, m geom.Matrix) {
+	in := w.x.In
+	box, ok := w.bounds(obj, m)
+	if !ok || box.W() < 5 || box.H() < 5 || box.Area() < 100 {
+		return
+	}
+	if w.behindText(box) || !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
+		return
+	}
+	place := in.OutMatrix().Then(m)
+	if !in.Ok("FPDFImageObj_GetImageMetadata", obj, w.page.Ptr, in.Arg(0)) {
+		return
+	}
+	// FPDF_IMAGEOBJ_METADATA: width, height, dpi in both directions, bits per
+	// pixel, colour space, marked content.
+	field := func(i uint32) uint32 {
+		v, _ := in.Module.Memory().ReadUint32Le(in.Out + 4*i)
+		return v
+	}
+	width, height, bits := int(field(0)), int(field(1)), field(4)
+	if width < 1 || height < 1 || width > maxImageSide || height > maxImageSide || float64(width)*float64(height) > maxMediaPixels {
+		return
+	}
+	// The matrix maps the unit square, upwards, to the page, downwards.
+	upright := place.A > 0 && place.D < 0 && math.Abs(place.B) < 0.02*place.A && math.Abs(place.C) < -0.02*place.D
+	p := &model.Picture{Rect: box}
+	masked := in.Ok("FPDFPageObj_HasTransparency", obj) || w.seeThrough(obj)
+	full := place.Rect(0, 0, 1, 1)
+	cut := box.Area() < 0.95*full.Area()
+	switch {
+	case w.x.media == nil:
+	case !upright || masked || cut || bits == 1:
+		p.Media = w.drawn(box)
+	default:
+		if p.Media = w.jpeg(obj); p.Media == nil {
+			p.Media = w.bitmap(obj)
+		}
+		if p.Media == nil {
+			p.Media = w.drawn(box)
+		}
+	}
+	w.sheet.Pictures = append(w.sheet.Pictures, p)
+}
+
+// seeThrough reports whether an image has a mask of its own. pdfium tells it only
+// by drawing it: small, as it is on a screen.
+func (w *walker) seeThrough(obj uint64) bool {
+	in := w.x.In
+	bitmap := in.Call("FPDFImageObj_GetRenderedBitmap", w.x.Doc.Ptr, w.page.Ptr, obj)
+	if bitmap == 0 {
+		return false
+	}
+	defer in.Call("FPDFBitmap_Destroy", bitmap)
+	if in.Int("FPDFBitmap_GetFormat", bitmap) != pdfium.FormatBGRA {
+		return false
+	}
+	width, height := in.Int("FPDFBitmap_GetWidth", bitmap), in.Int("FPDFBitmap_GetHeight", bitmap)
+	stride := in.Int("FPDFBitmap_GetStride", bitmap)
+	pix := in.Bytes(uint32(in.Call("FPDFBitmap_GetBuffer", bitmap)), stride*height)
+	// The outermost pixels may be covered only in part.
+	clear := 0
+	for y := 1; y < height-1 && pix != nil; y++ {
+		for x := 1; x < width-1; x++ {
+			if pix[y*stride+4*x+3] < 250 {
+				clear++
+			}
+		}
+	}
+	return clear > 0
+}
+
+// behindText reports whether a picture is the background of a page, or a scan
+// with a text layer.
+func (w *walker) behindText(box geom.Rect) bool {
+	part := box.Area() / (w.sheet.W * w.sheet.H)
+	if part < 0.25 {
+		return false
+	}
+	over := 0
+	for _, word := range w.sheet.Words {
+		if box.Contains(word.CX(), word.CY()) {
+			over++
+		}
+	}
+	return over > 0 && part > 0.5 || over > 12
+}
+
+// jpeg keeps an image that is a JPEG file, if any program will show it right.
+func (w *walker) jpeg(obj uint64) *model.Media {
+	in := w.x.In
+	if in.Int("FPDFImageObj_GetImageFilterCount", obj) != 1 {
+		return nil
+	}
+	name := pdfium.CString(in.WithBuffer(64, func(p, n uint64) int { return in.Int("FPDFImageObj_GetImageFilter", obj, 0, p, n) }))
+	if name != "DCTDecode" {
+		return nil
+	}
+	data := in.WithBuffer(pdfium.MaxFileSize, func(p, n uint64) int { return in.Int("FPDFImageObj_GetImageDataRaw", obj, p, n) })
+	cfg, err := jpeg.DecodeConfig(bytes.NewReader(data))
+	if err != nil || cfg.ColorModel == color.CMYKModel { // some programs show four components inverted
+		return nil
+	}
+	return w.keep("jpg", cfg.Width, cfg.Height, data)
+}
+
+// bitmap keeps the pixels of an image as PNG.
+func (w *walker) bitmap(obj uint64) *model.Media {
+	in := w.x.In
+	bitmap := in.Call("FPDFImageObj_GetBitmap", obj)
+	if bitmap == 0 {
+		return nil
+	}
+	defer in.Call("FPDFBitmap_Destroy", bitmap)
+	width, height := in.Int("FPDFBitmap_GetWidth", bitmap), in.Int("FPDFBitmap_GetHeight", bitmap)
+	stride, kind := in.Int("FPDFBitmap_GetStride", bitmap), in.Int("FPDFBitmap_GetFormat", bitmap)
+	if width < 1 || height < 1 || stride < width || float64(width)*float64(height) > maxMediaPixels {
+		return nil
+	}
+	pix := in.Bytes(uint32(in.Call("FPDFBitmap_GetBuffer", bitmap)), stride*height)
+	if pix == nil {
+		return nil
+	}
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
+	step := map[int]int{pdfium.FormatGray: 1, pdfium.FormatBGR: 3, pdfium.FormatBGRx: 4, pdfium.FormatBGRA: 4}[kind]
+	if step == 0 || stride < step*width {
+		return nil
+	}
+	for y := range height {
+		src, dst := pix[y*stride:], img.Pix[y*img.Stride:]
+		for x := range width {
+			s, d := src[x*step:], dst[4*x:4*x+4]
+			if step == 1 {
+				d[0], d[1], d[2], d[3] = s[0], s[0], s[0], 255
+				continue
+			}
+			d[0], d[1], d[2], d[3] = s[2], s[1], s[0], 255
+		}
+	}
+	return w.keepRGBA(img)
+}
+
+// drawn keeps a part of the page as it is shown. The page is drawn once for all
+// of its parts.
+func (w *walker) drawn(box geom.Rect) *model.Media {
+	if !w.shoot() {
+		return nil
+	}
+	r := image.Rect(int(box.L*w.scale), int(box.T*w.scale), int(math.Ceil(box.R*w.scale)), int(math.Ceil(box.B*w.scale))).
+		Intersect(image.Rect(0, 0, w.shotW, w.shotH))
+	if r.Empty() {
+		return nil
+	}
+	pix := w.x.In.Bytes(w.shotPix, 4*w.shotW*w.shotH)
+	if pix == nil {
+		return nil
+	}
+	m := &image.RGBA{Pix: pix, Stride: 4 * w.shotW, Rect: image.Rect(0, 0, w.shotW, w.shotH)}
+	return w.keepRGBA(m.SubImage(r).(*image.RGBA))
+}
+
+// shotPixels is how large a drawn page may be. Large pages are drawn in a lower
+// resolution.
+const shotPixels = 25e6
+
+// shoot draws the page, if that was not done yet.
+func (w *walker) shoot() bool {
+	if w.shot != 0 {
+		return true
+	}
+	in, s := w.x.In, w.sheet
+	w.scale = min(w.x.dpi/72, math.Sqrt(shotPixels/(s.W*s.H)))
+	w.shotW, w.shotH = max(1, int(s.W*w.scale)), max(1, int(s.H*w.scale))
+	w.shot = in.Call("FPDFBitmap_CreateEx", uint64(w.shotW), uint64(w.shotH), pdfium.BitmapRGBA, 0, uint64(4*w.shotW))
+	if w.shot == 0 {
+		return false
+	}
+	in.Call("FPDFBitmap_FillRect", w.shot, 0, 0, uint64(w.shotW), uint64(w.shotH), 0xffffffff)
+	// Sheets that were turned are drawn turned too.
+	quarter := []uint64{0, 3, 2, 1}[w.turn]
+	in.Call("FPDF_RenderPageBitmap", w.shot, w.page.Ptr, 0, 0, uint64(w.shotW), uint64(w.shotH), quarter, pdfium.RenderRGBA)
+	w.shotPix = uint32(in.Call("FPDFBitmap_GetBuffer", w.shot))
+	return in.Err == nil
+}
+
+// keepRGBA keeps a picture as PNG, or as JPEG if that is much smaller, as it is
+// for photographs.
+func (w *walker) keepRGBA(img *image.RGBA) *model.Media {
+	var b bytes.Buffer
+	buf := bufio.NewWriter(&b)
+	if err := imagefile.WritePNG(buf, img, 0); err != nil {
+		return nil
+	}
+	buf.Flush()
+	ext := "png"
+	if b.Len() > 256<<10 {
+		var j bytes.Buffer
+		if err := imagefile.WriteJPEG(&j, img, 90, 96); err == nil && j.Len() < b.Len()/3 {
+			b, ext = j, "jpg"
+		}
+	}
+	return w.keep(ext, img.Rect.Dx(), img.Rect.Dy(), b.Bytes())
+}
+
+func (w *walker) keep(ext string, width, height int, content []byte) *model.Media {
+	m, err := w.x.media.add(ext, width, height, content)
+	if err != nil && w.x.In.Err == nil {
+		w.x.In.Err = err
+	}
+	return m
+}

@@ -1,0 +1,131 @@
+package extract
+
+import (
+	"image"
+	"math"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
+)
+
+// How pages are drawn for recognition.
+const (
+	scanPixels = 30e6 // of one page; a larger one is drawn with fewer dots per inch
+	scanDPI    = 300  // what recognisers are made for
+)
+
+// Which pages are scans: those with at most so many characters of text, if a
+// picture covers most of them.
+const (
+	stampChars = 60
+	scanCover  = 0.6
+)
+
+// Scan draws the page if its text must be recognised, and returns nil otherwise.
+func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
+	if math.Abs(s.W-p.W) > 0.1 || math.Abs(s.H-p.H) > 0.1 {
+		return nil // turned, so there is text that says what is up
+	}
+	chars, bad := countText(s.Words)
+	garbage := 3*bad > chars
+	if chars > stampChars && !garbage {
+		return nil
+	}
+	w := &walker{x: x, page: p, sheet: s}
+	cover := w.cover()
+	switch {
+	case garbage && chars > 0:
+	case chars == 0 && cover.objects > 0:
+	case cover.part < scanCover:
+		return nil
+	}
+	dpi := float64(scanDPI)
+	if native := cover.dpi; cover.part >= 0.5 && native > 0 {
+		switch { // pictures are best read as they are
+		case native >= 150 && native <= 450:
+			dpi = native
+		case native < 150: // more than three times as many gain nothing
+			dpi = min(dpi, max(3*native, 150))
+		}
+	}
+	dpi = min(dpi, 72*math.Sqrt(scanPixels/(p.W*p.H)))
+	sc := &model.Scan{DPI: dpi, Keep: !garbage, Done: make(chan struct{})}
+	width, height := p.Pixels(dpi)
+	err := p.Draw(width, height, func(pix []byte) error {
+		sc.Img = image.NewGray(image.Rect(0, 0, width, height))
+		for i := range sc.Img.Pix {
+			c := pix[4*i : 4*i+3 : 4*i+3] // luma of ITU-R BT.601
+			sc.Img.Pix[i] = byte((299*int(c[0]) + 587*int(c[1]) + 114*int(c[2])) / 1000)
+		}
+		return nil
+	})
+	if err != nil || sc.Img == nil {
+		return nil // the instance knows why
+	}
+	return sc
+}
+
+// countText counts the characters of words, and those that no text has: of fonts
+// whose code is unknown.
+func countText(words []*model.Word) (chars, bad int) {
+	for _, w := range words {
+		for _, s := range w.Spans {
+			for _, r := range s.Text {
+				chars++
+				if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) || !unicode.IsGraphic(r) {
+					bad++
+				}
+			}
+		}
+	}
+	return chars, bad
+}
+
+// A cover tells how much of a page its largest picture covers.
+type cover struct {
+	part    float64 // of the page
+	dpi     float64 // of the picture
+	objects int
+}
+
+// cover looks at the pictures of a page.
+func (w *walker) cover() (c cover) {
+	in := w.x.In
+	var look func(obj uint64, m geom.Matrix, depth int)
+	look = func(obj uint64, m geom.Matrix, depth int) {
+		c.objects++
+		switch in.Int("FPDFPageObj_GetType", obj) {
+		case objectImage:
+			box, ok := w.bounds(obj, m)
+			if part := box.Area() / (w.sheet.W * w.sheet.H); ok && part > c.part {
+				c.part, c.dpi = part, 0
+				if in.Ok("FPDFImageObj_GetImageMetadata", obj, w.page.Ptr, in.Arg(0)) {
+					pixels := float64(uint32(in.OutInt(0))) * float64(uint32(in.OutField(4)))
+					c.dpi = 72 * math.Sqrt(pixels/max(box.Area(), 1))
+				}
+			}
+		case objectForm:
+			if depth >= maxDepth || !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
+				return
+			}
+			inner := in.OutMatrix().Then(m)
+			for i := range in.Int("FPDFFormObj_CountObjects", obj) {
+				if in.Err != nil || c.objects > maxObjects {
+					return
+				}
+				look(in.Call("FPDFFormObj_GetObject", obj, uint64(i)), inner, depth+1)
+			}
+		}
+	}
+	view := w.page.Matrix()
+	for i := range in.Int("FPDFPage_CountObjects", w.page.Ptr) {
+		if in.Err != nil || c.objects > maxObjects {
+			break
+		}
+		look(in.Call("FPDFPage_GetObject", w.page.Ptr, uint64(i)), view, 0)
+	}
+	return c
+}

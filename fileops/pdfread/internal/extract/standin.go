@@ -1,0 +1,52 @@
+package extract
+
+import (
+	"strings"
+)
+
+// Programs that open a document rarely have the fonts of a PDF file. A font that
+// comes with common office programs keeps its name; another one is replaced by
+// one that is everywhere, and its characters are scaled to the width they had,
+// so that lines and pages stay what they are.
+
+// officeFonts are prefixes of the names of fonts that keep their name.
+var officeFonts = []string{
+	"times new roman", "arial", "courier new", "calibri", "cambria", "candara", "consolas", "constantia", "corbel", "aptos",
+	"verdana", "tahoma", "trebuchet", "georgia", "garamond", "segoe", "comic sans", "impact", "century", "book antiqua",
+	"bookman", "palatino", "franklin gothic", "gill sans", "lucida", "symbol", "wingdings", "webdings", "zapfdingbats",
+	"liberation", "dejavu", "noto", "carlito", "caladea",
+}
+
+// Flags of fonts (ISO 32000-1, table 123).
+const (
+	flagFixedPitch = 1 << 0
+	flagSerif      = 1 << 1
+)
+
+// standIn returns the font for Latin text in place of a family.
+func standIn(family, base string, flags int) string {
+	low := strings.ToLower(family)
+	for _, f := range officeFonts {
+		if strings.HasPrefix(low, f) {
+			return family
+		}
+	}
+	low += " " + strings.ToLower(base)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(low, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case flags&flagFixedPitch != 0 || has("mono", "courier", "typewriter", "console", "code"):
+		return "Courier New"
+	case has("sans", "gothic", "grotesk", "helvet", "univers", "frutiger", "myriad", "roboto", "futura"):
+		return "Arial"
+	case flags&flagSerif != 0 || has("serif", "roman", "times", "mincho", "garamond", "minion", "caslon", "baskerville", "bodoni", "sabon", "song", "ming"):
+		return "Times New Roman"
+	}
+	return "Arial"
+}

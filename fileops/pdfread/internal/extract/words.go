@@ -1,0 +1,203 @@
+package extract
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+)
+
+// makeWords joins characters that stand side by side.
+func makeWords(glyphs []glyph) []*model.Word {
+	var out []*model.Word
+	var cur *model.Word
+	for i := range glyphs {
+		g := &glyphs[i]
+		if cur != nil {
+			switch join(cur, g) {
+			case joinSame:
+				add(cur, g)
+				continue
+			case joinGlued:
+				next := newWord(g)
+				next.Glued = true
+				next.Base = cur.Base
+				cur = next
+				out = append(out, cur)
+				continue
+			}
+		}
+		cur = newWord(g)
+		out = append(out, cur)
+	}
+	return out
+}
+
+// raiseWords finds words that are superscripts or subscripts of their
+// neighbours, such as the number in front of a footnote, and puts them on the
+// same line.
+func raiseWords(words []*model.Word) []*model.Word {
+	const step = 16 // height of the strips in which neighbours are looked for, points
+	strips := make(map[int][]*model.Word)
+	strip := func(y float64) int { return int(math.Floor(y / step)) }
+	for _, w := range words {
+		if w.Turn == 0 && utf8.RuneCountInString(w.Text()) >= 2 && w.Spans[0].Raise == 0 {
+			strips[strip(w.Base)] = append(strips[strip(w.Base)], w)
+		}
+	}
+	for _, w := range words {
+		if w.Turn != 0 || w.Size <= 0 || w.Spans[0].Raise != 0 || utf8.RuneCountInString(w.Text()) > 4 {
+			continue
+		}
+		if n, raise := raisedOver(w, strips[strip(w.Base-step)], strips[strip(w.Base)], strips[strip(w.Base+step)]); n != nil {
+			for j := range w.Spans {
+				w.Spans[j].Raise = raise
+			}
+			w.Base, w.Size = n.Base, n.Size
+		}
+	}
+	return words
+}
+
+// raisedOver returns the word at whose side w is a superscript, 1, or a
+// subscript, -1.
+func raisedOver(w *model.Word, near ...[]*model.Word) (n *model.Word, raise int8) {
+	closest := math.Inf(1)
+	for _, strip := range near {
+		for _, c := range strip {
+			if c == w || w.Size > 0.85*c.Size || w.Size < 0.4*c.Size {
+				continue
+			}
+			gap, up := max(c.L-w.R, w.L-c.R), c.Base-w.Base
+			if gap > 0.6*c.Size || gap < -0.2*c.Size || gap >= closest {
+				continue
+			}
+			switch {
+			case up > 0.12*c.Size && up < 0.75*c.Size:
+				n, raise, closest = c, 1, gap
+			case up < -0.05*c.Size && up > -0.35*c.Size:
+				n, raise, closest = c, -1, gap
+			}
+		}
+	}
+	return n, raise
+}
+
+func newWord(g *glyph) *model.Word {
+	w := &model.Word{Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl}
+	if g.turn == 1 || g.turn == 3 {
+		w.Base = g.x
+	}
+	add(w, g)
+	return w
+}
+
+func add(w *model.Word, g *glyph) {
+	w.Rect = w.Union(g.Rect)
+	if g.rtl {
+		w.RTL = true
+	}
+	if k := len(w.Spans) - 1; k >= 0 && w.Spans[k].Style == g.style {
+		w.Spans[k].Text += g.text
+		return
+	}
+	w.Spans = append(w.Spans, model.Span{Text: g.text, Style: g.style})
+}
+
+type joint int
+
+const (
+	joinNone joint = iota
+	joinSame
+	joinGlued
+)
+
+// join reports whether g goes on with w.
+func join(w *model.Word, g *glyph) joint {
+	if w.Turn != g.turn {
+		return joinNone
+	}
+	if w.Turn == model.Askew {
+		if g.space || g.gap || w.Size != g.style.Size {
+			return joinNone
+		}
+		return joinSame
+	}
+	// along and across the direction of the text
+	var gap, shift float64
+	switch w.Turn {
+	case 0:
+		gap, shift = g.L-w.R, g.y-w.Base
+		if g.rtl && w.RTL || g.rtl && g.R < w.L+0.5*w.Size || w.RTL && !g.rtl && g.R < w.CX() {
+			gap = w.L - g.R
+		}
+	case 1:
+		gap, shift = g.T-w.B, w.Base-g.x
+	case 2:
+		gap, shift = w.L-g.R, w.Base-g.y
+	case 3:
+		gap, shift = w.T-g.B, g.x-w.Base
+	}
+	size := max(w.Size, g.style.Size)
+	limit := 0.13 * size
+	switch {
+	case g.space: // some files have space characters where there is no space
+		limit = 0.04 * size
+	case g.gap:
+		limit = 0.07 * size
+	}
+	if gap > limit && gap < 0.35*size && w.Turn == 0 && !g.space && shifted(w, g, shift) != 0 {
+		limit = 0.35 * size
+	}
+	if gap > limit || gap < -0.7*size {
+		return joinNone
+	}
+	if w.Turn != 0 {
+		if math.Abs(shift) < 0.3*size {
+			return joinSame
+		}
+		return joinNone
+	}
+	if math.Abs(shift) <= 0.1*size && g.style.Size > 0.6*w.Size && w.Size > 0.6*g.style.Size {
+		if g.rtl != w.RTL && model.HasLetter(g.text) && model.HasLetter(w.Text()) {
+			return joinGlued
+		}
+		return joinSame
+	}
+	switch s := shifted(w, g, shift); s {
+	case 1, -1:
+		g.style.Raise = s
+		return joinSame
+	case 2, -2: // what was there so far was raised, as the number of a footnote is
+		for i := range w.Spans {
+			w.Spans[i].Raise = s / 2
+		}
+		w.Base, w.Size = g.y, g.style.Size
+		return joinSame
+	}
+	return joinNone
+}
+
+// shifted reports whether g is a superscript (1) or subscript (-1) to w, or w is
+// one to g (2 and -2). shift is how far below the base line of w it stands.
+func shifted(w *model.Word, g *glyph, shift float64) int8 {
+	small, large := g.style.Size, w.Size
+	switch {
+	case small <= 0.85*large:
+		switch {
+		case shift < -0.12*large && shift > -0.75*large:
+			return 1
+		case shift > 0.05*large && shift < 0.4*large:
+			return -1
+		}
+	case large <= 0.85*small && len(w.Text()) <= 4:
+		switch {
+		case shift > 0.12*small && shift < 0.75*small:
+			return 2
+		case shift < -0.05*small && shift > -0.4*small:
+			return -2
+		}
+	}
+	return 0
+}

@@ -1,0 +1,86 @@
+// Package geom has rectangles and matrices in the coordinates of a page as it is
+// shown: points from the top left corner, y grows downwards.
+package geom
+
+import "math"
+
+// A Matrix maps x, y to a*x+c*y+e, b*x+d*y+f.
+type Matrix struct{ A, B, C, D, E, F float64 }
+
+// Apply maps a point.
+func (m Matrix) Apply(x, y float64) (float64, float64) {
+	return m.A*x + m.C*y + m.E, m.B*x + m.D*y + m.F
+}
+
+// Then returns the matrix that applies m first and n after it.
+func (m Matrix) Then(n Matrix) Matrix {
+	e, f := n.Apply(m.E, m.F)
+	return Matrix{
+		m.A*n.A + m.B*n.C, m.A*n.B + m.B*n.D,
+		m.C*n.A + m.D*n.C, m.C*n.B + m.D*n.D, e, f,
+	}
+}
+
+// Rect maps a rectangle; the result is the smallest one that contains all of it.
+func (m Matrix) Rect(x0, y0, x1, y1 float64) Rect {
+	out := Nothing()
+	for _, p := range [][2]float64{{x0, y0}, {x1, y0}, {x0, y1}, {x1, y1}} {
+		x, y := m.Apply(p[0], p[1])
+		out = out.Union(Rect{x, y, x, y})
+	}
+	return out
+}
+
+// Turned returns the matrix that turns a page of size w, h by quarter turns
+// counterclockwise, so that text that ran in direction turn runs to the right.
+func Turned(turn int, w, h float64) Matrix {
+	switch turn {
+	case 1: // ran downwards
+		return Matrix{0, -1, 1, 0, 0, w}
+	case 2:
+		return Matrix{-1, 0, 0, -1, w, h}
+	case 3: // ran upwards
+		return Matrix{0, 1, -1, 0, h, 0}
+	}
+	return Matrix{1, 0, 0, 1, 0, 0}
+}
+
+// Abs returns the absolute value of x.
+func Abs(x float64) float64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}
+
+// A Rect is a rectangle in points on a page as it is shown: the origin is the
+// top left corner and y grows downwards.
+type Rect struct{ L, T, R, B float64 }
+
+func (a Rect) W() float64    { return a.R - a.L }
+func (a Rect) H() float64    { return a.B - a.T }
+func (a Rect) CX() float64   { return (a.L + a.R) / 2 }
+func (a Rect) CY() float64   { return (a.T + a.B) / 2 }
+func (a Rect) Area() float64 { return max(0, a.W()) * max(0, a.H()) }
+
+// Union returns the smallest rectangle that contains a and b.
+func (a Rect) Union(b Rect) Rect {
+	return Rect{min(a.L, b.L), min(a.T, b.T), max(a.R, b.R), max(a.B, b.B)}
+}
+
+// Intersect returns the part that a and b share. Its sides are negative if there is none.
+func (a Rect) Intersect(b Rect) Rect {
+	return Rect{max(a.L, b.L), max(a.T, b.T), min(a.R, b.R), min(a.B, b.B)}
+}
+
+// Overlaps reports whether a and b share an area.
+func (a Rect) Overlaps(b Rect) bool { return a.L < b.R && b.L < a.R && a.T < b.B && b.T < a.B }
+
+// Contains reports whether a point is inside or on the edge.
+func (a Rect) Contains(x, y float64) bool { return x >= a.L && x <= a.R && y >= a.T && y <= a.B }
+
+// Grow moves all edges outwards by d.
+func (a Rect) Grow(d float64) Rect { return Rect{a.L - d, a.T - d, a.R + d, a.B + d} }
+
+// Nothing is the neutral element of union.
+func Nothing() Rect { return Rect{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }

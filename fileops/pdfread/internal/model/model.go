@@ -1,0 +1,306 @@
+// Package model has the parts of a document, from the words, rules and pictures that
+// a page shows ([Sheet]) to blocks in columns ([Leaf]) and sections ([Document]).
+//
+// Package extract makes sheets, package layout makes leaves and documents of them,
+// and each writer turns a document into one format.
+package model
+
+import (
+	"image"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/bidi"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+)
+
+// Askew is the direction of text that runs neither across nor down the page.
+const Askew = 4
+
+// A Font is what is known of a font of the file.
+type Font struct {
+	Name         string // of the family, without what is in the other fields
+	Latin        string // the font that Latin text is written in, often another one
+	Bold, Italic bool
+}
+
+// A Style is how characters look. Styles are compared with ==.
+type Style struct {
+	Font      *Font
+	Size      float64 // points
+	Colour    uint32  // 0xRRGGBB
+	Raise     int8    // 1 for superscript, -1 for subscript
+	Underline bool
+	Strike    bool
+	Link      int // index into links of the page, plus one
+}
+
+// A Span is a piece of text of one style.
+type Span struct {
+	Text string
+	Style
+}
+
+// A Word is text without space that stands together.
+type Word struct {
+	geom.Rect
+	Spans []Span
+	Base  float64 // of the line it stands on
+	Size  float64 // of the characters that are not raised
+	RTL   bool
+	Glued bool // no space before it, although it is a word of its own
+	Turn  int  // direction in quarter turns clockwise, or askew
+}
+
+// Text returns the characters of all spans.
+func (w *Word) Text() string {
+	if len(w.Spans) == 1 {
+		return w.Spans[0].Text
+	}
+	var b strings.Builder
+	for _, s := range w.Spans {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// A Line is words side by side, in reading order.
+type Line struct {
+	geom.Rect
+	Words []*Word
+	Base  float64
+	Size  float64 // of most characters
+}
+
+// Text returns the words, with spaces between them.
+func (l *Line) Text() string {
+	var b strings.Builder
+	for i, w := range l.Words {
+		if i > 0 && !w.Glued {
+			b.WriteByte(' ')
+		}
+		for _, s := range w.Spans {
+			b.WriteString(s.Text)
+		}
+	}
+	return b.String()
+}
+
+// NewLine makes a line of words in any order.
+func NewLine(words []*Word) *Line {
+	l := &Line{Rect: geom.Nothing(), Words: words}
+	orderWords(words)
+	count := make(map[float64]int)
+	most := 0
+	for _, w := range words {
+		l.Rect = l.Union(w.Rect)
+		count[w.Size] += len(w.Text())
+	}
+	for _, w := range words { // in order, so that the result is always the same
+		if n := count[w.Size]; n > most {
+			most, l.Size, l.Base = n, w.Size, w.Base
+		}
+	}
+	return l
+}
+
+// All reports whether f is true for all characters of l.
+func (l *Line) All(f func(Style) bool) bool {
+	for _, w := range l.Words {
+		for _, s := range w.Spans {
+			if !f(s.Style) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// orderWords puts words on one line into reading order: from left to right, or
+// from right to left if most of them are written so. Runs of the other
+// direction are turned round (the essence of UAX #9 for whole words).
+func orderWords(words []*Word) {
+	rtl, ltr := 0, 0
+	for _, w := range words {
+		switch {
+		case w.RTL:
+			rtl++
+		case HasLetter(w.Text()):
+			ltr++
+		}
+	}
+	geom.SortStable(words, func(a, b *Word) bool { return a.L < b.L })
+	if rtl == 0 {
+		return
+	}
+	opposite := func(w *Word) bool { return w.RTL }
+	if rtl > ltr {
+		slices.Reverse(words)
+		opposite = func(w *Word) bool { return !w.RTL }
+	}
+	for i := 0; i < len(words); {
+		j := i
+		for j < len(words) && opposite(words[j]) {
+			j++
+		}
+		slices.Reverse(words[i:j])
+		i = max(j, i+1)
+	}
+}
+
+// HasLetter reports whether s contains a letter.
+func HasLetter(s string) bool { return strings.ContainsFunc(s, unicode.IsLetter) }
+
+// IsRTL reports whether r belongs to a script that is written from right to left.
+func IsRTL(r rune) bool {
+	if r < 0x590 {
+		return false
+	}
+	p, _ := bidi.LookupRune(r)
+	return p.Class() == bidi.R || p.Class() == bidi.AL
+}
+
+// A Picture is an image or a drawing on a page.
+type Picture struct {
+	geom.Rect
+	Media  *Media // nil if it cannot be kept
+	Alt    string // text in it, which is not in the flow
+	Joined bool   // it is made of several
+}
+
+// A Media is the content of a picture, in a file of the scratch directory.
+type Media struct {
+	Path string
+	Ext  string // png or jpg
+	W, H int    // pixels
+	ID   int    // from 1, in order of first use
+}
+
+// A Rule is a horizontal or vertical line.
+type Rule struct {
+	Horizontal bool
+	Pos        float64 // y of a horizontal rule, x of a vertical one: its middle
+	From, To   float64
+	Width      float64
+	Colour     uint32
+	Used       bool // it is part of something already
+}
+
+// Rect returns the area that a rule covers.
+func (r *Rule) Rect() geom.Rect {
+	if r.Horizontal {
+		return geom.Rect{L: r.From, T: r.Pos - r.Width/2, R: r.To, B: r.Pos + r.Width/2}
+	}
+	return geom.Rect{L: r.Pos - r.Width/2, T: r.From, R: r.Pos + r.Width/2, B: r.To}
+}
+
+// A Fill is a rectangle of one colour.
+type Fill struct {
+	geom.Rect
+	Colour uint32
+}
+
+// A Link is an area that leads somewhere.
+type Link struct {
+	geom.Rect
+	URI  string
+	Page int // target in the document, counted from 1; 0 if uri is set
+}
+
+// A Sheet is what was found on a page, before it was laid out.
+type Sheet struct {
+	Number   int // from 1
+	W, H     float64
+	Words    []*Word
+	Pictures []*Picture
+	Rules    []*Rule
+	Fills    []Fill
+	Drawings []geom.Rect // what path objects cover that are neither rules nor fills
+	Links    []Link
+	Scan     *Scan // if its text has to be recognised; nil for most
+}
+
+// Kinds of blocks.
+type blockKind int
+
+const (
+	ParagraphBlock blockKind = iota
+	TableBlock
+	PictureBlock
+)
+
+// A Block is a piece of the flow of text.
+type Block struct {
+	geom.Rect
+	Kind     blockKind
+	Lines    []*Line // paragraph
+	Table    *Table
+	Pictures []*Picture // side by side
+
+	Region  geom.Rect // the column it stands in
+	Align   Alignment
+	First   float64 // indent of the first line against the others, points
+	Left    float64 // indent against the column
+	Right   float64
+	Pitch   float64 // distance of base lines, 0 for one line
+	Before  float64 // space above it, points
+	Heading int     // level, 0 for none
+	List    *ListItem
+	Tight   bool // its lines must fit, because it stands in a cell
+	Joined  bool // the next block of this kind goes on where it ends
+	Page    int
+}
+
+// An Alignment says how the lines of a block stand in its column.
+type Alignment int
+
+const (
+	alignLeft Alignment = iota
+	AlignCentre
+	AlignRight
+	AlignJustify
+)
+
+// Text returns the lines of a paragraph, joined by spaces.
+func (b *Block) Text() string {
+	var s strings.Builder
+	for i, l := range b.Lines {
+		if i > 0 {
+			s.WriteByte(' ')
+		}
+		s.WriteString(l.Text())
+	}
+	return s.String()
+}
+
+// A Band is a part of a page that goes over its whole width: one column or
+// several side by side.
+type Band struct {
+	geom.Rect
+	Columns []Column
+}
+
+// A Column is one of the columns of a band.
+type Column struct {
+	geom.Rect
+	Blocks []*Block
+}
+
+// A Leaf is a page laid out.
+type Leaf struct {
+	Number  int
+	W, H    float64
+	Bands   []Band
+	Content geom.Rect // what bands cover
+	Links   []Link
+}
+
+// A Scan is a page whose text must be recognised.
+type Scan struct {
+	Img  *image.Gray
+	DPI  float64
+	Keep bool          // the words that the page has are good
+	Done chan struct{} // closed when the words of the sheet are complete
+}

@@ -1,0 +1,53 @@
+package model
+
+import (
+	"math"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
+)
+
+// A Table is a grid with text in its cells.
+type Table struct {
+	geom.Rect
+	Xs, Ys []float64 // borders of columns and rows
+	Cells  []*Cell   // from left to right, from top to bottom
+	Ruled  bool      // it has visible borders
+	Colour uint32    // of the borders
+	Width  float64   // of the borders, points
+}
+
+// A Cell is a part of a table, of one or more fields of the grid.
+type Cell struct {
+	geom.Rect
+	Row, Col   int
+	Rows, Cols int
+	Blocks     []*Block
+	Turn       int // direction of all of its text, as that of a word
+	Shaded     bool
+	Shade      uint32
+}
+
+// Follow adds the rows of u, the part of t on the next page.
+func (t *Table) Follow(u *Table) {
+	ny, end := len(t.Ys)-1, t.Ys[len(t.Ys)-1]
+	for _, y := range u.Ys[1:] {
+		t.Ys = append(t.Ys, end+y-u.Ys[0])
+	}
+	for _, c := range u.Cells {
+		c.Row += ny
+		t.Cells = append(t.Cells, c)
+	}
+}
+
+// Continues reports whether u has the same columns as t.
+func (t *Table) Continues(u *Table) bool {
+	if len(t.Xs) != len(u.Xs) || t.Ruled != u.Ruled || t.Colour != u.Colour {
+		return false
+	}
+	for i := range t.Xs {
+		if math.Abs(t.Xs[i]-u.Xs[i]) > 3 {
+			return false
+		}
+	}
+	return true
+}

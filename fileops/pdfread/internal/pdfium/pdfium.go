@@ -1,0 +1,390 @@
+// Package pdfium runs pdfium, compiled to WebAssembly. A [Pool] runs a function with
+// an [Instance] of its own; the function opens a [Document] in it and loads pages.
+//
+// pdfium never sees the host: it has no files and no network, and at most 1 GiB of
+// memory, which goes back to the system with the instance.
+package pdfium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+	"unicode/utf16"
+	_ "unsafe" // for go:linkname
+
+	_ "github.com/klippa-app/go-pdfium/webassembly" // has the module
+	"github.com/klippa-app/go-pdfium/webassembly/imports"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/filewright/filewright/internal/worktime"
+)
+
+// This file is all that is known about how pdfium is run. go-pdfium is used for
+// the module it ships, pdfium compiled to WebAssembly, and for the functions
+// the module imports. Its Go interface is not, for three reasons: it makes its
+// calls with a context of its own, so that they cannot be ended; it allocates
+// for each character of a text; and its memory is on the Go heap.
+
+// pdfiumWasm is the module. go-pdfium does not export it. A release without it
+// fails to link, not to run.
+//
+//go:linkname pdfiumWasm github.com/klippa-app/go-pdfium/webassembly.pdfiumWasm
+var pdfiumWasm []byte
+
+// memoryLimit is how many bytes an instance can use: a file, what pdfium makes
+// of it and one page of 100 megapixels.
+const memoryLimit = 1 << 30
+
+// wasmPage is the unit of memory (WebAssembly core specification, 2.5.5).
+const wasmPage = 64 << 10
+
+// A library is pdfium compiled for this machine.
+type library struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+}
+
+// newLibrary compiles pdfium, which takes seconds, or takes it from cache,
+// which may be nil. It gives up soon after ctx is done.
+//
+// The runtime is not told to watch the context (WithCloseOnContextDone): the
+// checks that it then puts into every loop make rendering five times slower.
+// See [Instance.Kill] for what is done instead.
+func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, error) {
+	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(memoryLimit / wasmPage)
+	if cache != nil {
+		cfg = cfg.WithCompilationCache(cache)
+	}
+	l := &library{runtime: wazero.NewRuntimeWithConfig(ctx, cfg)}
+	fail := func(err error) (*library, error) {
+		return nil, errors.Join(fmt.Errorf("start pdfium: %w", err), l.close())
+	}
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, l.runtime); err != nil {
+		return fail(err)
+	}
+	// wazero looks at the context only if it compiles with several workers.
+	workers := experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
+	var err error
+	if l.module, err = l.runtime.CompileModule(workers, pdfiumWasm); err != nil {
+		return fail(err)
+	}
+	if _, err := imports.Instantiate(ctx, l.runtime, l.module); err != nil {
+		return fail(err)
+	}
+	l.nameTypes()
+	return l, nil
+}
+
+// nameTypes makes wazero write down how it names the types of the functions
+// that all instances share. It would do so at the first call of each, without
+// a lock, while another instance reads the name.
+func (l *library) nameTypes() {
+	for _, def := range l.runtime.Module("env").ExportedFunctionDefinitions() {
+		if f, ok := def.GoFunction().(fmt.Stringer); ok {
+			_ = f.String()
+		}
+	}
+}
+
+func (l *library) close() error { return l.runtime.Close(context.Background()) }
+
+// An Instance is one pdfium with a memory of its own, and without files. Making one takes a few
+// milliseconds, so none is used for more than one job: what one file does to
+// pdfium cannot affect the next.
+//
+// After a call failed all others do nothing and return zero, and err tells why.
+// An instance must not be used by several goroutines, except for kill.
+type Instance struct {
+	Module api.Module
+	memory *linearMemory
+	funcs  map[string]api.Function
+	stack  [16]uint64
+	Out    uint32 // scratch space of outSize bytes for results
+	Err    error
+
+	mu    sync.Mutex
+	cause error         // why it was killed
+	dead  chan struct{} // closed when it is killed
+	gone  bool          // the memory was released
+}
+
+// outSize is enough for the results of any function with a fixed number.
+const outSize = 64
+
+// newInstance starts an instance.
+func (l *library) newInstance() (*Instance, error) {
+	mem, err := newLinearMemory(memoryLimit)
+	if err != nil {
+		return nil, fmt.Errorf("reserve memory: %w", err)
+	}
+	ctx := experimental.WithMemoryAllocator(context.Background(),
+		experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return mem }))
+	mod, err := l.runtime.InstantiateModule(ctx, l.module, wazero.NewModuleConfig().
+		WithName("").WithStartFunctions("_initialize").
+		WithStdout(io.Discard).WithStderr(io.Discard))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("instantiate pdfium: %w", err), mem.release())
+	}
+	in := &Instance{Module: mod, memory: mem, funcs: make(map[string]api.Function), dead: make(chan struct{})}
+	in.Call("FPDF_InitLibrary")
+	in.Out = in.malloc(outSize)
+	if in.Err != nil {
+		return nil, errors.Join(in.Err, in.close())
+	}
+	return in, nil
+}
+
+func (in *Instance) close() error {
+	err := in.Module.Close(context.Background())
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.gone = true
+	return errors.Join(err, in.memory.release())
+}
+
+// kill ends the call that is going on, soon but not at once, and makes all
+// further ones fail with cause. Any goroutine may call it.
+//
+// WebAssembly that runs cannot be interrupted from outside at no cost, but it
+// lives in a memory that can be spoiled: the next pointer it follows traps.
+// Whoever waits for that calls kill again if it takes long.
+func (in *Instance) kill(cause error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.cause == nil {
+		in.cause = cause
+		close(in.dead)
+	}
+	if !in.gone {
+		in.memory.poison()
+	}
+}
+
+// Within kills the instance if its thread works for d before the returned function is called.
+// The goroutine that calls pdfium must be locked to its thread, and call within.
+func (in *Instance) Within(d time.Duration, cause error) (done func()) {
+	return worktime.AfterFunc(d, func() { in.kill(cause) }, worktime.Thread())
+}
+
+func (in *Instance) killed() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.cause
+}
+
+// Call calls a function of pdfium. Arguments and result are as WebAssembly has
+// them: integers and pointers as they are, doubles by [math.Float64bits].
+func (in *Instance) Call(name string, args ...uint64) uint64 {
+	if in.Err != nil {
+		return 0
+	}
+	f, ok := in.funcs[name]
+	if !ok {
+		if f = in.Module.ExportedFunction(name); f == nil {
+			in.Err = fmt.Errorf("pdfium has no function %s", name)
+			return 0
+		}
+		in.funcs[name] = f
+	}
+	in.stack[0] = 0
+	copy(in.stack[:], args)
+	err := f.CallWithStack(context.Background(), in.stack[:])
+	select {
+	case <-in.dead:
+		in.Err = in.killed()
+		return 0
+	default:
+	}
+	if err != nil {
+		in.Err = fmt.Errorf("pdfium: %s: %w", name, err)
+		return 0
+	}
+	return in.stack[0]
+}
+
+// Ok calls a function that returns a C int or bool and reports whether it is not
+// zero.
+func (in *Instance) Ok(name string, args ...uint64) bool { return in.Int(name, args...) != 0 }
+
+func (in *Instance) Int(name string, args ...uint64) int {
+	return int(int32(uint32(in.Call(name, args...))))
+}
+
+func (in *Instance) float(name string, args ...uint64) float64 {
+	return float64(math.Float32frombits(uint32(in.Call(name, args...))))
+}
+
+func (in *Instance) Double(name string, args ...uint64) float64 {
+	return math.Float64frombits(in.Call(name, args...))
+}
+
+// malloc allocates memory of the instance. It returns 0, and sets err, if there
+// is not enough.
+func (in *Instance) malloc(n int) uint32 {
+	p := uint32(in.Call("malloc", uint64(n)))
+	if p == 0 && in.Err == nil {
+		in.Err = errMemory
+	}
+	return p
+}
+
+var errMemory = errors.New("pdfium is out of memory")
+
+func (in *Instance) free(p uint32) { in.Call("free", uint64(p)) }
+
+// Bytes returns n bytes of the instance's memory, not a copy. They are valid
+// until the next call.
+func (in *Instance) Bytes(p uint32, n int) []byte {
+	if in.Err != nil || n <= 0 {
+		return nil
+	}
+	b, ok := in.Module.Memory().Read(p, uint32(n))
+	if !ok {
+		in.Err = errors.New("pdfium returned a bad pointer")
+	}
+	return b
+}
+
+// Arg returns the address of the i-th result slot of 8 bytes.
+func (in *Instance) Arg(i int) uint64 { return uint64(in.Out) + 8*uint64(i) }
+
+func (in *Instance) OutInt(i int) int {
+	v, _ := in.Module.Memory().ReadUint32Le(in.Out + 8*uint32(i))
+	return int(int32(v))
+}
+
+func (in *Instance) OutDouble(i int) float64 {
+	v, _ := in.Module.Memory().ReadFloat64Le(in.Out + 8*uint32(i))
+	return v
+}
+
+// OutFloatAt returns the float at a byte offset in the scratch space.
+func (in *Instance) OutFloatAt(offset uint32) float64 {
+	v, _ := in.Module.Memory().ReadFloat32Le(in.Out + offset)
+	return float64(v)
+}
+
+// OutFloats returns n floats that lie one behind the other, as in FS_MATRIX and
+// FS_RECTF.
+func (in *Instance) OutFloats(v []float64) {
+	for i := range v {
+		f, _ := in.Module.Memory().ReadFloat32Le(in.Out + 4*uint32(i))
+		v[i] = float64(f)
+	}
+}
+
+// WithBuffer calls fn with a buffer for which size was asked before, as pdfium
+// wants it for strings and data. It returns a copy of the content.
+func (in *Instance) WithBuffer(limit int, fn func(p uint64, n uint64) int) []byte {
+	n := fn(0, 0)
+	if in.Err != nil || n <= 0 || n > limit {
+		return nil
+	}
+	p := in.malloc(n)
+	if in.Err != nil {
+		return nil
+	}
+	fn(uint64(p), uint64(n))
+	b := append([]byte(nil), in.Bytes(p, n)...)
+	in.free(p)
+	return b
+}
+
+// Utf16String decodes what pdfium returns for strings: UTF-16LE with a NUL at
+// the end.
+func Utf16String(b []byte) string {
+	u := make([]uint16, 0, len(b)/2)
+	for i := 0; i+1 < len(b); i += 2 {
+		c := uint16(b[i]) | uint16(b[i+1])<<8
+		if c == 0 {
+			break
+		}
+		u = append(u, c)
+	}
+	return string(utf16.Decode(u))
+}
+
+// CString cuts b at the first NUL.
+func CString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// A starter compiles pdfium when it is needed first.
+type starter struct {
+	cache wazero.CompilationCache
+	log   *slog.Logger
+
+	ctx    context.Context // ends compiling: it outlives the call that began it
+	cancel context.CancelCauseFunc
+
+	once  sync.Once
+	ready chan struct{} // closed when lib and err are set
+	lib   *library
+	err   error
+}
+
+func newStarter(cacheDir string, log *slog.Logger) (*starter, error) {
+	s := &starter{ready: make(chan struct{}), log: log}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	if cacheDir != "" {
+		var err error
+		if s.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+			return nil, fmt.Errorf("cache for pdfium: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// library returns the compiled library. The first call starts compiling; a
+// caller that does not wait until the end does not stop it.
+func (s *starter) library(ctx context.Context) (*library, error) {
+	s.once.Do(func() {
+		go func() {
+			defer close(s.ready)
+			begin := time.Now()
+			s.lib, s.err = newLibrary(s.ctx, s.cache)
+			s.log.Debug("pdfium started", "duration", time.Since(begin), "err", s.err)
+		}()
+	})
+	select {
+	case <-s.ready:
+		return s.lib, s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// close stops the compiler, if it runs, and releases everything. The library
+// cannot be started any more.
+func (s *starter) close() error {
+	s.cancel(errClosed)
+	s.once.Do(func() {
+		s.err = errClosed
+		close(s.ready)
+	})
+	<-s.ready
+	var errs []error
+	if s.lib != nil {
+		errs = append(errs, s.lib.close())
+	}
+	if s.cache != nil {
+		errs = append(errs, s.cache.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}
+
+var errClosed = errors.New("pdfread: the engine is closed")

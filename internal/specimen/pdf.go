@@ -1,0 +1,127 @@
+package specimen
+
+import (
+	"bytes"
+	_ "embed" // for lock.py
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// pdfSpecimen is a page that LibreOffice made of the Word document, and one of
+// [Text] alone.
+func pdfSpecimen() ([]byte, error) {
+	first, err := withOffice(format.PDF, format.DOCX, specimen)
+	if err != nil {
+		return nil, err
+	}
+	var second bytes.Buffer
+	writePDF(&second, 1)
+	return inDir(func(dir string) (string, []string) {
+		os.WriteFile(filepath.Join(dir, "1.pdf"), first, 0o600) // if it fails, so does qpdf
+		os.WriteFile(filepath.Join(dir, "2.pdf"), second.Bytes(), 0o600)
+		return "out.pdf", []string{"qpdf", "--empty", "--pages", "1.pdf", "2.pdf", "--", "out.pdf"}
+	})
+}
+
+// locked caches what [Locked] makes: of office files all at once, because the
+// start of LibreOffice is what takes time.
+var locked sync.Map // string → func() (map[format.Format][]byte, error)
+
+// Locked returns the specimen of f under a password: a pdf by qpdf, a zip or 7z by
+// 7z, a rar without help, any other by LibreOffice, which must be installed with
+// python3-uno.
+func Locked(t testing.TB, f format.Format, password string) *fileops.File {
+	t.Helper()
+	kind := f
+	if _, ok := officeFilters()[f]; ok {
+		kind = "office"
+	}
+	made, _ := locked.LoadOrStore(string(kind)+"\x00"+password, sync.OnceValues(func() (map[format.Format][]byte, error) {
+		if kind == "office" {
+			return lockOffice(password)
+		}
+		b, err := lock(f, password)
+		return map[format.Format][]byte{f: b}, err
+	}))
+	b, err := made.(func() (map[format.Format][]byte, error))()
+	if err != nil {
+		t.Fatalf("locked %s: %v", f, err)
+	}
+	return fileops.Bytes("locked."+string(f), b[f])
+}
+
+// lockScript stores a document under a password; it can only be told to by UNO.
+//
+//go:embed lock.py
+var lockScript string
+
+func lock(f format.Format, password string) ([]byte, error) {
+	switch f {
+	case format.ZIP:
+		return packed("7z", "a", "-bd", "-y", "-mem=AES256", "-p"+password, "out.zip", "a.txt", "dir")
+	case format.SevenZip:
+		return packed("7z", "a", "-bd", "-y", "-mhe=on", "-p"+password, "out.7z", "a.txt", "dir")
+	case format.RAR:
+		return storedRAR(ArchiveEntries(), password)
+	}
+	src, err := specimen(f)
+	if err != nil {
+		return nil, err
+	}
+	if f == format.PDF {
+		return inDir(func(dir string) (string, []string) {
+			os.WriteFile(filepath.Join(dir, "in.pdf"), src, 0o600) // if it fails, so does qpdf
+			return "out.pdf", []string{"qpdf", "--encrypt", password, "owner", "256", "--", "in.pdf", "out.pdf"}
+		})
+	}
+	return nil, fmt.Errorf("nothing here locks this format")
+}
+
+// officeFilters are LibreOffice's names of the formats that it locks.
+func officeFilters() map[format.Format]string {
+	return map[format.Format]string{
+		format.DOCX: "MS Word 2007 XML", format.XLSX: "Calc MS Excel 2007 XML", format.PPTX: "Impress MS PowerPoint 2007 XML",
+		format.ODT: "writer8", format.ODS: "calc8", format.ODP: "impress8",
+	}
+}
+
+func lockOffice(password string) (map[format.Format][]byte, error) {
+	dir, err := os.MkdirTemp("", "fileopstest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	args := []string{"-c", lockScript, dir}
+	for f, filter := range officeFilters() {
+		src, err := specimen(f)
+		if err != nil {
+			return nil, err
+		}
+		in := filepath.Join(dir, "in."+string(f))
+		if err := os.WriteFile(in, src, 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, in, filepath.Join(dir, "out."+string(f)), filter)
+	}
+	// The system's own Python has the bridge to LibreOffice.
+	cmd := exec.Command("/usr/bin/python3", args...)
+	cmd.Stdin = strings.NewReader(password + "\n")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("python3: %w: %s", err, msg)
+	}
+	out := make(map[format.Format][]byte)
+	for f := range officeFilters() {
+		if out[f], err = os.ReadFile(filepath.Join(dir, "out."+string(f))); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

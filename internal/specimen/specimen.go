@@ -1,0 +1,152 @@
+// Package specimen makes small files of every format for tests. A sample
+// ([Sample]) is any valid file; the content of a specimen ([Of]) is known, so that a
+// test can check what a conversion made of it.
+package specimen
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// What every specimen contains that has text; see [Specimen].
+const (
+	Heading = "Filewright sample"                 // on its own line, before [Text]
+	Scripts = "日本語 Ελληνικά Привет مرحبا 😀 Äpfel" // one line in six scripts
+)
+
+// Duration is how long a specimen of sound or moving pictures takes.
+const Duration = 2 * time.Second
+
+// Tone is the frequency in hertz of the tone in a specimen with sound.
+const Tone = 440
+
+// PatchColors are the colours of [Patches]: top left, top right, bottom left,
+// bottom right.
+func PatchColors() [4]color.NRGBA {
+	return [4]color.NRGBA{{200, 30, 40, 255}, {30, 160, 60, 255}, {40, 60, 200, 255}, {230, 200, 40, 255}}
+}
+
+// Patches returns a picture of four patches of one colour each, w by h pixels.
+// Any change of colour, orientation, size or proportion shows in the middle of
+// the patches.
+func Patches(w, h int) *image.NRGBA {
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	c := PatchColors()
+	for i, r := range []image.Rectangle{image.Rect(0, 0, w/2, h/2), image.Rect(w/2, 0, w, h/2), image.Rect(0, h/2, w/2, h), image.Rect(w/2, h/2, w, h)} {
+		draw.Draw(m, r, image.NewUniform(c[i]), image.Point{}, draw.Src)
+	}
+	return m
+}
+
+func patchesPNG() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, Patches(160, 120)); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return b.Bytes()
+}
+
+// specimens caches what is made, like samples.
+var specimens sync.Map // format.Format → func() ([]byte, error)
+
+// Of returns a file of format f whose content is known, so that a test
+// can tell whether a conversion of it is right:
+//
+//   - a document has [Heading], [Text] and [Scripts], a table whose cells are
+//     Fruit, Count, Apple, 3, Pear, 4 (lines in rtf and txt), and the picture [Patches] of 160 by
+//     120 pixels where the format can hold one;
+//   - slides have the same on two pages;
+//   - a sheet, JSON or csv has a row for each of Apple and Pear with the
+//     columns fruit, count, price and text;
+//   - a picture is [Patches] of 160 by 120 pixels (an icon: 32 by 32);
+//   - sound is a tone of 440 Hz that lasts [Duration] (amr: a hiss);
+//   - a video is [Patches] with a white square that moves through the middle,
+//     160 by 120 pixels, 25 frames a second, with that tone;
+//   - an archive has a.txt with [Text] and dir/b.txt with [Text] a hundred times.
+//
+// Formats that need an encoder are made with ffmpeg, vips, soffice, 7z or tar,
+// which must be installed then.
+func Of(t testing.TB, f format.Format) *fileops.File {
+	t.Helper()
+	made, _ := specimens.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return specimen(f) }))
+	b, err := made.(func() ([]byte, error))()
+	if err != nil {
+		t.Fatalf("specimen %s: %v", f, err)
+	}
+	return fileops.Bytes("specimen."+string(f), b)
+}
+
+func specimen(f format.Format) ([]byte, error) {
+	switch f.Family() {
+	case format.Image:
+		return pictureSpecimen(f)
+	case format.Audio, format.Video:
+		return mediaSpecimen(f)
+	case format.Slides:
+		return slidesSpecimen(f)
+	}
+	var b bytes.Buffer
+	switch f {
+	case format.TXT:
+		fmt.Fprintf(&b, "%s\n\n%s\n\n%s\n\nFruit Count\nApple 3\nPear 4\n", Heading, Text, Scripts)
+	case format.MD:
+		fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n\n| Fruit | Count |\n|-------|-------|\n| Apple | 3 |\n| Pear | 4 |\n", Heading, Text, Scripts)
+	case format.HTML:
+		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%[1]s</title></head>\n<body>%s</body></html>\n", Heading, htmlBody("data:image/png;base64,"+base64PNG()))
+	case format.XML:
+		fmt.Fprintf(&b, "%s<doc><title>%s</title><p>%s</p><p>%s</p></doc>\n", xmlHead, Heading, Text, Scripts)
+	case format.PS:
+		fmt.Fprintf(&b, "%%!PS-Adobe-3.0\n%%%%BoundingBox: 0 0 595 842\n%%%%Pages: 1\n%%%%EndComments\n%%%%Page: 1 1\n/Helvetica findfont 18 scalefont setfont\n72 720 moveto (%s) show\n72 690 moveto (%s) show\nshowpage\n%%%%EOF\n", Heading, Text)
+	case format.CSV:
+		tableText(&b, ",")
+	case format.TSV:
+		tableText(&b, "\t")
+	case format.JSON:
+		fmt.Fprintf(&b, `[{"fruit":"Apple","count":3,"price":1.5,"text":%q},{"fruit":"Pear","count":4,"price":2,"text":%q}]`+"\n", Heading, Scripts)
+	case format.RTF:
+		writeRTF(&b)
+	case format.PDF:
+		return pdfSpecimen()
+	case format.DOC:
+		return withOffice(f, format.DOCX, specimen)
+	case format.XLS:
+		return withOffice(f, format.XLSX, specimen)
+	case format.DOCX, format.ODT, format.FODT, format.EPUB:
+		err := writeDocument(&b, f)
+		return b.Bytes(), err
+	case format.XLSX, format.ODS, format.FODS:
+		err := writeSheet(&b, f)
+		return b.Bytes(), err
+	default:
+		return archiveSpecimen(f)
+	}
+	return b.Bytes(), nil
+}
+
+// tableText writes the table of a specimen with a separator.
+func tableText(b *bytes.Buffer, sep string) {
+	for _, row := range tableRows() {
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			b.WriteString(cell)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// tableRows is the sheet of a specimen.
+func tableRows() [][]string {
+	return [][]string{{"fruit", "count", "price", "text"}, {"Apple", "3", "1.5", Heading}, {"Pear", "4", "2", Scripts}}
+}
