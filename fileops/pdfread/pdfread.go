@@ -149,7 +149,7 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	}
 	s, err := newStarter(o.CacheDir, o.Log)
 	if err != nil {
-		return nil, fmt.Errorf("pdfread: %w", err)
+		return nil, fileops.Missing(dependency(), fmt.Errorf("pdfread: %w", err))
 	}
 	return &Engine{
 		starter: s, slots: make(chan struct{}, o.Instances),
@@ -170,7 +170,7 @@ func (e *Engine) Close() error { return e.starter.close() }
 // Convert returns the action that converts PDF files.
 func (e *Engine) Convert() fileops.Action {
 	pages := fileops.Param{
-		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000,
+		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
 		Doc: "Pages to convert, counted from 1, such as 1-3,5,9-; all if absent.",
 	}
 	dpi := fileops.Param{

@@ -31,6 +31,7 @@ var arrows = map[string][]string{
 	"fileops/raster":                  {"fileops/format"},
 	"internal/imagefile":              {"fileops/raster"},
 	"internal/charset":                {},
+	"internal/route":                  {"fileops/format"},
 	"internal/compound":               {},
 	"internal/delimited":              {"fileops"},
 	"fileops/colour":                  {"fileops"},
@@ -43,7 +44,7 @@ var arrows = map[string][]string{
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour", "fileops/raster", "internal/imagefile"},
 	"fileops/pdfread":                  {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "internal/worktime"},
 	"fileops/mediaops":                 {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
-	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited"},
+	"fileops/officeops":                {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited", "internal/route"},
 	"fileops/documentops":              {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile"},
 	"fileops/ocrops":                   {"fileops", "fileops/format", "fileops/engine"},
 	"fileops/webops":                   {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/delimited"},
@@ -51,7 +52,7 @@ var arrows = map[string][]string{
 	"fileops/dataops":                  {"fileops", "fileops/format", "internal/charset", "internal/delimited"},
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
-		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate"},
+		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate", "internal/route"},
 	"fileops/fileopstest": {"fileops", "fileops/format", "internal/compound"},
 
 	// domain
