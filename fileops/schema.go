@@ -33,7 +33,19 @@ type Param struct {
 	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means none
 	Pattern  string            // regular expression that the whole of a String must match; "" means any
 	Secret   bool              // never logged, never kept after the run
+	Scope    Scope             // what it is about, for conversions in several steps
 }
+
+// A Scope says what a parameter is about, and so which step of a conversion in several
+// steps takes it.
+type Scope int
+
+// The scopes of parameters.
+const (
+	ScopeResult  Scope = iota // the result: the last step
+	ScopeContent              // what of the input is read, such as its pages: the last step that knows the parameter
+	ScopeFile                 // how the text of the file itself is written: none, because a file in between is our own
+)
 
 // A Type is a JSON scalar type.
 type Type int

@@ -74,7 +74,7 @@ func formats(ctx context.Context, c *cli, args []string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		if e.Err != nil {
 			fmt.Fprintf(c.err, "%s is not available: what needs it is left out. %s\n", e.Name, e.Hint)
 		}
@@ -96,7 +96,7 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 	var packages []string
 	missing := 0
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		mark, what := "ok", e.Version
 		if e.Path != "" {
 			what += "\t" + e.Path
@@ -126,7 +126,7 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 	if packages = slices.Compact(packages); len(packages) > 0 {
 		fmt.Fprintf(c.out, "\nTo install what is missing on Debian or Ubuntu:\n  apt-get install --no-install-recommends %s\n", strings.Join(packages, " "))
 	}
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		if e.Err != nil {
 			fmt.Fprintf(c.err, "%s: %v\n", e.Name, e.Err)
 		}

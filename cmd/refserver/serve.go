@@ -453,7 +453,7 @@ func (a *app) secret(ctx context.Context) ([]byte, error) {
 // engines tells the API about the engines of the host.
 func engines(set *standard.Set) []httpapi.Engine {
 	var out []httpapi.Engine
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		out = append(out, httpapi.Engine{Name: e.Name, Version: e.Version, Err: e.Err, Hint: e.Hint})
 	}
 	return out
@@ -510,7 +510,7 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version, base, pages)
 	var missing []string
 	if a.set != nil {
-		for _, e := range a.set.Engines() {
+		for _, e := range a.set.Dependencies() {
 			if e.Err != nil {
 				missing = append(missing, e.Name)
 			}

@@ -1,5 +1,6 @@
-// Command customaction is the service with an action of its own beside the
-// standard ones. As soon as it is in the list, supported-operation knows it.
+// Command customaction is the service with an action of its own beside the standard
+// ones. Each file is read in a confined process of its own, and a picture with too many
+// pixels is refused before it is decoded.
 package main
 
 import (
@@ -20,6 +21,9 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
+// maxPixels is the largest picture: decoded it takes 4 or 8 bytes for each pixel.
+const maxPixels = 50_000_000
+
 // Grayscale returns an action that removes the colour from an image.
 func Grayscale() fileops.Action {
 	spec := fileops.Spec{
@@ -27,6 +31,13 @@ func Grayscale() fileops.Action {
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.PNG, format.JPG}}},
 	}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+		c, _, err := image.DecodeConfig(job.Input().Reader())
+		if err != nil {
+			return fileops.Fail(fileops.ErrCorruptInput, err, "")
+		}
+		if c.Width > maxPixels/max(c.Height, 1) {
+			return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %d", c.Width, c.Height, maxPixels)
+		}
 		src, _, err := image.Decode(job.Input().Reader())
 		if err != nil {
 			return fileops.Fail(fileops.ErrCorruptInput, err, "")
@@ -38,9 +49,13 @@ func Grayscale() fileops.Action {
 }
 
 func main() {
+	gray := Grayscale()
+	standard.Main(gray) // in a process for one file it does not return
 	ctx := context.Background()
+	set := standard.Probe(ctx, &standard.Options{Isolate: true, Limits: standard.Limits{Memory: 1 << 30}})
+	defer set.Close()
 	svc, err := httpapi.New(httpapi.Config{
-		Actions: append(standard.Probe(ctx, nil).Actions(), Grayscale()),
+		Actions: append(set.Actions(), set.Isolate(gray)),
 		Auth:    httpapi.StaticKeys(os.Getenv("API_KEY")),
 	})
 	if err != nil {

@@ -104,7 +104,7 @@ func Convert() fileops.Action {
 	}
 	delimiter := func(doc string) fileops.Param {
 		return fileops.Param{
-			Name: "delimiter", Doc: doc,
+			Name: "delimiter", Doc: doc, Scope: fileops.ScopeFile,
 			Enum:    []string{"comma", "semicolon", "tab", "pipe"},
 			Aliases: map[string]string{",": "comma", ";": "semicolon", "\t": "tab", `\t`: "tab", "|": "pipe"},
 		}
@@ -117,7 +117,7 @@ func Convert() fileops.Action {
 		Doc: "Whether numbers, true and false become such values, and empty cells null, instead of strings.",
 	}
 	sheet := func(otherwise string) fileops.Param {
-		return fileops.Param{Name: "sheet", Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to take; " + otherwise + " if absent."}
+		return fileops.Param{Name: "sheet", Scope: fileops.ScopeContent, Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to take; " + otherwise + " if absent."}
 	}
 	one, all := sheet("the largest one"), sheet("all of them, a sheet each,")
 	spec := fileops.Spec{

@@ -28,7 +28,7 @@ import (
 
 func compressor(t testing.TB) fileops.Action {
 	t.Helper()
-	e, err := imageops.New(nil)
+	e, err := imageops.New(t.Context(), imageops.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

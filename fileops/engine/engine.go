@@ -40,6 +40,12 @@ type Program struct {
 	Alone bool
 }
 
+// None as the name of a program stands for none: [Find] fails with [ErrDisabled].
+const None = "none"
+
+// ErrDisabled is the error of [Find] for [None].
+var ErrDisabled = errors.New("switched off by configuration")
+
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
 
 // Find looks for the first of names that exists and starts it with
@@ -56,6 +62,9 @@ func Find(ctx context.Context, versionArgs []string, names ...string) (*Program,
 func (s *Sandbox) Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
 	var errs []error
 	for _, name := range names {
+		if name == None {
+			return nil, ErrDisabled
+		}
 		path, err := exec.LookPath(name)
 		if err == nil {
 			path, err = filepath.Abs(path)

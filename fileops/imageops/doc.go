@@ -7,7 +7,7 @@
 // small picture when an [Engine] is made. Without cgo it is pure Go and knows
 // fewer formats. The constructor and the actions are the same.
 //
-//	e, err := imageops.New(nil)
+//	e, err := imageops.New(ctx, imageops.Options{})
 //	if err != nil {
 //		return err
 //	}

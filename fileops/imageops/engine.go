@@ -8,7 +8,9 @@ import (
 	"image"
 	"image/color"
 	"io"
+	"os/exec"
 	"slices"
+	"strings"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -69,20 +71,17 @@ var (
 	}
 )
 
-// New finds out what can be done on this host and returns an Engine for it. It
-// fails if the codec cannot be started at all. o may be nil.
-func New(o *Options) (*Engine, error) {
-	e := &Engine{}
-	if o != nil {
-		e.opts = *o
-	}
+// New finds out what can be done on this host and returns an engine for it. It
+// fails if libvips is linked in and does not start.
+func New(_ context.Context, o Options) (*Engine, error) {
+	e := &Engine{opts: o}
 	setDefault(&e.opts.MaxPixels, 100e6)
 	setDefault(&e.opts.MaxTotalPixels, 20*e.opts.MaxPixels)
 	setDefault(&e.opts.MaxFrames, 1000)
 	setDefault(&e.opts.MaxBytes, 512<<20)
 	c, err := newCodec(e.opts.Probed)
 	if err != nil {
-		return nil, fmt.Errorf("imageops: %w", err)
+		return nil, fileops.Missing(libvips(), fmt.Errorf("imageops: %w", err))
 	}
 	e.codec = c
 	for _, f := range outputs {
@@ -112,6 +111,27 @@ func (e *Engine) Probed() string { return e.codec.probed() }
 
 // Name returns the name and version of the codec: "libvips 8.14.1", or "go".
 func (e *Engine) Name() string { return e.codec.name() }
+
+// Actions implements [fileops.Engine].
+func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert(), e.Compress()} }
+
+// libvips describes the library, before anything is known about it.
+func libvips() fileops.Dependency {
+	return fileops.Dependency{Name: "libvips", Purpose: "pictures", Hint: "install libvips-dev and build with cgo"}
+}
+
+// Dependencies implements [fileops.Engine].
+func (e *Engine) Dependencies() []fileops.Dependency {
+	d := libvips()
+	name, version, _ := strings.Cut(e.Name(), " ")
+	if name == d.Name {
+		d.Version = version
+		return []fileops.Dependency{d}
+	}
+	d.Purpose, d.Packages = "pictures beyond jpg, png, gif, bmp, tiff", []string{"libvips-dev"}
+	d.Err = fmt.Errorf("built without it: %w", exec.ErrNotFound)
+	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}}
+}
 
 // Reads returns the formats that can be read.
 func (e *Engine) Reads() []format.Format { return slices.Clone(e.reads) }

@@ -214,7 +214,7 @@ func hugePNG(w, h uint32) []byte {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	small, err := imageops.New(&imageops.Options{MaxPixels: 1000, MaxBytes: 10000, MaxFrames: 3, MaxTotalPixels: 2000})
+	small, err := imageops.New(t.Context(), imageops.Options{MaxPixels: 1000, MaxBytes: 10000, MaxFrames: 3, MaxTotalPixels: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func hugeBMP() []byte {
 
 func TestWithout(t *testing.T) {
 	t.Parallel()
-	e, err := imageops.New(&imageops.Options{Without: []format.Format{format.TIFF, format.PSD}})
+	e, err := imageops.New(t.Context(), imageops.Options{Without: []format.Format{format.TIFF, format.PSD}})
 	if err != nil {
 		t.Fatal(err)
 	}

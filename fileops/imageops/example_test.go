@@ -13,7 +13,7 @@ import (
 )
 
 func Example() {
-	e, err := imageops.New(nil) // once per program
+	e, err := imageops.New(context.Background(), imageops.Options{}) // once per program
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -36,7 +36,7 @@ func Example() {
 }
 
 func ExampleEngine_Encode() {
-	e, err := imageops.New(nil)
+	e, err := imageops.New(context.Background(), imageops.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,7 +19,7 @@ func FuzzOwnDecoders(f *testing.F) {
 		b, _ := fileopstest.Sample(f, in).Bytes()
 		f.Add(string(in), b)
 	}
-	e, err := imageops.New(&imageops.Options{MaxPixels: 1 << 20})
+	e, err := imageops.New(f.Context(), imageops.Options{MaxPixels: 1 << 20})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func FuzzOwnDecoders(f *testing.F) {
 
 // FuzzDrawing gives damaged drawings to the compression of SVG.
 func FuzzDrawing(f *testing.F) {
-	e, err := imageops.New(&imageops.Options{MaxPixels: 1 << 20})
+	e, err := imageops.New(f.Context(), imageops.Options{MaxPixels: 1 << 20})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // newEngine returns one engine for all tests of the binary.
-var newEngine = sync.OnceValues(func() (*imageops.Engine, error) { return imageops.New(nil) })
+var newEngine = sync.OnceValues(func() (*imageops.Engine, error) { return imageops.New(context.Background(), imageops.Options{}) })
 
 func engine(t testing.TB) *imageops.Engine {
 	t.Helper()

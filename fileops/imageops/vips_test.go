@@ -116,7 +116,7 @@ func TestAnimatedPNGStaysOne(t *testing.T) {
 func TestFrameLimits(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]imageops.Options{"frames": {MaxFrames: 4}, "pixels": {MaxTotalPixels: 4 * 60 * 40}} {
-		e, err := imageops.New(&o)
+		e, err := imageops.New(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -868,7 +868,7 @@ func TestAnimationToPages(t *testing.T) {
 	if out := tool(t, "vipsheader", "-a", save(t, single)); strings.Contains(out, "n-pages: ") && !strings.Contains(out, "n-pages: 1\n") {
 		t.Errorf("a single frame: %s", out)
 	}
-	e, err := imageops.New(&imageops.Options{MaxFrames: 4})
+	e, err := imageops.New(t.Context(), imageops.Options{MaxFrames: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ import (
 // The action crashes, and only its run fails. The program has called [isolate.Main]
 // at its start, here in TestMain.
 func Example() {
-	pool, err := isolate.New(isolate.Options{Sandbox: engine.NewSandbox(), Spare: 1})
+	pool, err := isolate.New("test", isolate.Options{Sandbox: engine.NewSandbox(), Spare: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer pool.Close()
-	action := pool.Wrap("work", work())
+	action := pool.Wrap(work())
 	in := fileops.Bytes("a.txt", []byte("text"))
 	print := fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		fmt.Println(f.Name(), f.Size(), "bytes")

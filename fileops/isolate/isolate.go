@@ -1,17 +1,24 @@
-// Package isolate runs actions in processes of their own: each run in a fresh,
-// confined process of this very program, so that a file which crashes a library, or
-// takes it over, spoils nothing but its own result.
+// Package isolate runs actions in processes of their own. Each run has a new, confined
+// process of this program, so that a file which crashes a library, or takes it over,
+// spoils nothing but its own result.
 //
-// A program that uses it calls [Main] first thing. In the server process that
-// returns at once; in a process that a [Pool] has started it serves one run and
+// A program that uses it calls [Main] first. In the server process Main returns at
+// once. In a process that the [Pool] of the same name started, Main serves one run and
 // does not return.
 //
 //	func main() {
-//		isolate.Main(func(context.Context) (map[string]fileops.Action, error) { ... })
+//		isolate.Main("thumbnails", func(context.Context) ([]fileops.Action, error) {
+//			return []fileops.Action{Thumbnail()}, nil
+//		})
 //		...
-//		pool, err := isolate.New(isolate.Options{Sandbox: engine.NewSandbox()})
-//		action = pool.Wrap("images", action)
+//		pool, err := isolate.New("thumbnails", isolate.Options{Sandbox: engine.NewSandbox()})
+//		action := pool.Wrap(Thumbnail())
 //	}
+//
+// A program may have several pools, such as that of package standard and its own: each
+// has a name, and a call of Main before anything else happens. The pool limits processor
+// time, memory and scratch space. What a library allocates for a picture of many pixels
+// is cheaper to refuse in the action, before it decodes.
 package isolate
 
 import (
@@ -55,6 +62,7 @@ type Options struct {
 
 // A Pool keeps processes ready. It is safe for concurrent use.
 type Pool struct {
+	name string
 	opts Options
 	prog *engine.Program
 
@@ -70,9 +78,12 @@ type Pool struct {
 	server *engine.ForkServer // makes the processes; nil before the first, or where they are started
 }
 
-// New returns a pool. No process is started before [Pool.Warm] or the first run.
-// The caller must call [Pool.Close].
-func New(o Options) (*Pool, error) {
+// New returns the pool of the processes that call [Main] with the same name. No process
+// is started before [Pool.Warm] or the first run. The caller must call [Pool.Close].
+func New(name string, o Options) (*Pool, error) {
+	if name == "" {
+		return nil, errors.New("isolate: a pool needs a name")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("isolate: %w", err)
@@ -86,7 +97,7 @@ func New(o Options) (*Pool, error) {
 	if o.TempDir, err = filepath.Abs(cmp.Or(o.TempDir, os.TempDir())); err != nil {
 		return nil, fmt.Errorf("isolate: %w", err)
 	}
-	p := &Pool{opts: o, prog: &engine.Program{Name: filepath.Base(self), Path: self, Sandbox: o.Sandbox, Alone: true}}
+	p := &Pool{name: name, opts: o, prog: &engine.Program{Name: filepath.Base(self), Path: self, Sandbox: o.Sandbox, Alone: true}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }
@@ -156,7 +167,7 @@ func (p *Pool) starter() (dir string, server *engine.ForkServer, err error) {
 func (p *Pool) cmd(dir string) engine.Cmd {
 	return engine.Cmd{
 		// Until it has a request it makes little that could be collected.
-		Dir: dir, Env: append([]string{roleEnv + "=1", "GOGC=off"}, p.opts.Env...),
+		Dir: dir, Env: append([]string{roleEnv + "=" + p.name, "GOGC=off"}, p.opts.Env...),
 		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
 		Access: p.opts.Access,
 	}
@@ -338,13 +349,19 @@ func (w *process) read() (message, error) {
 	return m, json.Unmarshal(line, &m)
 }
 
-// Wrap returns an action with the Spec of a whose runs are done by the action that
-// [Main] has under key. Both must be made in the same way.
-func (p *Pool) Wrap(key string, a fileops.Action) fileops.Action {
+// Wrap returns an action with the Spec of a. Its runs are done by the action of [Main]
+// that is described as a is. Both must be made in the same way.
+func (p *Pool) Wrap(a fileops.Action) fileops.Action {
 	spec := a.Spec()
+	key := keyOf(spec)
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		return p.run(ctx, key, spec.Name, job)
 	})
+}
+
+// keyOf returns what an action is called between processes.
+func keyOf(s fileops.Spec) string {
+	return fmt.Sprint(s.Name, s.Joint, ": ", s.Engine, ": ", s.Summary)
 }
 
 func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (err error) {

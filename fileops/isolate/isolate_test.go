@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	isolate.Main(func(context.Context) (map[string]fileops.Action, error) {
+	isolate.Main("test", func(context.Context) ([]fileops.Action, error) {
 		switch os.Getenv("ISOLATE_TEST") {
 		case "broken":
 			return nil, errors.New("no engine here")
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		case "slow":
 			time.Sleep(time.Hour)
 		}
-		return map[string]fileops.Action{"work": work()}, nil
+		return []fileops.Action{work()}, nil
 	})
 	os.Exit(m.Run())
 }
@@ -162,7 +162,7 @@ func pool(t testing.TB, o isolate.Options) (*isolate.Pool, string) {
 	if !o.Sandbox.Strong() {
 		t.Fatalf("no sandbox: %v", o.Sandbox.Missing())
 	}
-	p, err := isolate.New(o)
+	p, err := isolate.New("test", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func do(ctx context.Context, t testing.TB, p *isolate.Pool, args fileops.Args, i
 		in = []*fileops.File{fileops.Bytes("a.txt", []byte("text"))}
 	}
 	r := fileops.Runner{TempDir: t.TempDir(), Progress: func(x float64) { progress = append(progress, x) }}
-	err = r.Run(ctx, p.Wrap("work", work()), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+	err = r.Run(ctx, p.Wrap(work()), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		b, err := io.ReadAll(f.Reader())
 		out = append(out, f.Name()+"="+string(b))
 		return err
@@ -418,7 +418,7 @@ func TestMakerDies(t *testing.T) {
 func TestFailuresAreTheSame(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{})
-	isolated := p.Wrap("work", work())
+	isolated := p.Wrap(work())
 	none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
 	for _, how := range []string{"badly", "odd", "full", "late", "unsupported", "simply"} {
 		args, in := fileops.Args{"how": how}, fileops.Bytes("a.txt", []byte("x"))

@@ -20,7 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// roleEnv says that a process was started by a [Pool].
+// roleEnv has the name of the [Pool] that started a process.
 const roleEnv = "FILEWRIGHT_ISOLATED"
 
 // A request is the one line that a process reads.
@@ -129,11 +129,11 @@ func (r *report) failure() error {
 	return cause
 }
 
-// Main does one run and ends the process, if a [Pool] has started this process;
-// otherwise it returns at once. actions returns what the pool calls by key; it is
-// called before the request is there, and should warm up what takes time.
-func Main(actions func(context.Context) (map[string]fileops.Action, error)) {
-	if os.Getenv(roleEnv) == "" {
+// Main does one run and ends the process, if the [Pool] called name started this
+// process. Otherwise Main returns at once. actions returns the actions that the pool
+// wraps. It is called before the request arrives, and should start what takes time.
+func Main(name string, actions func(context.Context) ([]fileops.Action, error)) {
+	if name == "" || os.Getenv(roleEnv) != name {
 		return
 	}
 	// A process that was not started, but made, still has the ones of its maker.
@@ -149,7 +149,7 @@ func Main(actions func(context.Context) (map[string]fileops.Action, error)) {
 	os.Exit(0)
 }
 
-func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[string]fileops.Action, error)) error {
+func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops.Action, error)) error {
 	ctx := context.Background()
 	var mu sync.Mutex
 	enc := json.NewEncoder(out)
@@ -159,7 +159,15 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) (map[strin
 		defer mu.Unlock()
 		return enc.Encode(m)
 	}
-	all, err := actions(ctx)
+	list, err := actions(ctx)
+	all := make(map[string]fileops.Action, len(list))
+	for _, a := range list {
+		key := keyOf(a.Spec())
+		if all[key] != nil {
+			err = fmt.Errorf("isolate: two actions are described as %q", key)
+		}
+		all[key] = a
+	}
 	if err != nil {
 		return send(message{Error: reportOf(err, "")})
 	}
@@ -199,7 +207,7 @@ func watchTime(send func(message) error) (stop func()) {
 
 func (r *request) run(ctx context.Context, a fileops.Action, send func(message) error) error {
 	if a == nil {
-		return fmt.Errorf("isolate: no action has the key %q", r.Key)
+		return fmt.Errorf("isolate: Main has no action that is described as %q", r.Key)
 	}
 	dir, err := os.Getwd()
 	if err != nil {

@@ -35,7 +35,7 @@ func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	var o mediaops.Options
 	o.FFmpeg, ffmpegs = program("ffmpeg")
 	o.FFprobe, ffprobes = program("ffprobe")
-	e, err := mediaops.Find(t.Context(), o)
+	e, err := mediaops.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	engine, err := mediaops.Find(ctx, mediaops.Options{})
+	engine, err := mediaops.New(ctx, mediaops.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

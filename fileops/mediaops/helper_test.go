@@ -23,7 +23,7 @@ import (
 )
 
 var find = sync.OnceValues(func() (*mediaops.Engine, error) {
-	return mediaops.Find(context.Background(), mediaops.Options{Sandbox: programs.NewSandbox()})
+	return mediaops.New(context.Background(), mediaops.Options{Sandbox: programs.NewSandbox()})
 })
 
 func engine(t testing.TB) *mediaops.Engine {

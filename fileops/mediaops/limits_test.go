@@ -143,7 +143,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("output", func(t *testing.T) {
 		t.Parallel()
-		small, err := mediaops.Find(t.Context(), mediaops.Options{MaxOutput: 100 << 10, Threads: 1, Sandbox: programs.NewSandbox()})
+		small, err := mediaops.New(t.Context(), mediaops.Options{MaxOutput: 100 << 10, Threads: 1, Sandbox: programs.NewSandbox()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestFindDerives(t *testing.T) {
 		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return mediaops.Find(t.Context(), mediaops.Options{FFmpeg: path})
+		return mediaops.New(t.Context(), mediaops.Options{FFmpeg: path})
 	}
 	for _, tt := range []struct {
 		missing  string
@@ -325,7 +325,7 @@ func TestFindDerives(t *testing.T) {
 	})
 	t.Run("no program", func(t *testing.T) {
 		t.Parallel()
-		if _, err := mediaops.Find(t.Context(), mediaops.Options{FFprobe: "no-such-program"}); !errors.Is(err, exec.ErrNotFound) {
+		if _, err := mediaops.New(t.Context(), mediaops.Options{FFprobe: "no-such-program"}); !errors.Is(err, exec.ErrNotFound) {
 			t.Error(err)
 		}
 	})

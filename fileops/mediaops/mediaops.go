@@ -1,6 +1,6 @@
 // Package mediaops converts, compresses and joins audio and video with ffmpeg.
 //
-// [Find] looks at the ffmpeg and ffprobe of the host and derives from their
+// [New] looks at the ffmpeg and ffprobe of the host and derives from their
 // encoders, muxers and demuxers what can be read and written; what is missing
 // there appears in no Spec. The actions of the resulting [Engine] are
 //
@@ -52,10 +52,10 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Options configure [Find]. The zero value is ready to use.
+// Options configure [New]. The zero value is ready to use.
 type Options struct {
-	FFmpeg  string // path or name; "" means ffmpeg in PATH
-	FFprobe string // path or name; "" means ffprobe in PATH
+	FFmpeg  string // path or name; "" means ffmpeg in PATH, [engine.None] does without
+	FFprobe string // path or name; "" means ffprobe in PATH, [engine.None] does without
 
 	// Threads is how many threads one run may use for decoding, and as many
 	// again for encoding; 0 means one per processor, at most 8.
@@ -100,9 +100,22 @@ type Engine struct {
 	targets map[format.Format]target // what can be written
 }
 
-// Find looks for ffmpeg and ffprobe and asks them what they can do. If one of
-// them does not exist the error matches exec.ErrNotFound.
-func Find(ctx context.Context, o Options) (*Engine, error) {
+// dependency describes ffmpeg and ffprobe, before anything is known about them.
+func dependency() fileops.Dependency {
+	return fileops.Dependency{Name: "ffmpeg", Purpose: "audio and video", Packages: []string{"ffmpeg"}}
+}
+
+// New looks for ffmpeg and ffprobe and asks them what they can do. If one of them
+// cannot be used, it fails with a *[fileops.MissingError].
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e, err := find(ctx, o)
+	if err != nil {
+		return nil, fileops.Missing(dependency(), err)
+	}
+	return e, nil
+}
+
+func find(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		threads: o.Threads, maxOutput: o.MaxOutput, ownOutput: o.MaxOutput > 0,
 		maxDuration: cmp.Or(max(o.MaxDuration, 0), 24*time.Hour).Seconds(), maxPixels: cmp.Or(max(o.MaxPixels, 0), 100_000_000), limits: o.Limits,
@@ -179,14 +192,14 @@ func (e *Engine) pixels() string {
 	return fmt.Sprintf("%d pixels", e.maxPixels)
 }
 
-// Version returns the version of ffmpeg: "5.1.9".
-func (e *Engine) Version() string { return e.ffmpeg.Version }
+// Dependencies implements [fileops.Engine].
+func (e *Engine) Dependencies() []fileops.Dependency {
+	d := dependency()
+	d.Version, d.Path = e.ffmpeg.Version, e.ffmpeg.Path
+	return []fileops.Dependency{d}
+}
 
-// Path returns where ffmpeg is.
-func (e *Engine) Path() string { return e.ffmpeg.Path }
-
-// Actions returns the actions that can do something on this host, in no
-// particular order.
+// Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	var all []fileops.Action
 	for _, a := range []fileops.Action{e.Convert(), e.Compress(), e.Merge()} {

@@ -19,7 +19,7 @@ const languageParam = "ocr_language"
 // codes (ISO 639-1) of common languages are accepted too.
 func LanguageParam(languages []string) fileops.Param {
 	p := fileops.Param{
-		Name: languageParam, Default: languages[0], Enum: languages, Aliases: make(map[string]string),
+		Name: languageParam, Scope: fileops.ScopeContent, Default: languages[0], Enum: languages, Aliases: make(map[string]string),
 		Doc: "Language of the text in pictures and scanned pages, as Tesseract names it; deu+eng stands for both.",
 	}
 	for _, l := range languages {

@@ -30,7 +30,7 @@ import (
 )
 
 var found = sync.OnceValues(func() (*ocrops.Engine, error) {
-	return ocrops.Find(context.Background(), ocrops.Options{Sandbox: programs.NewSandbox()})
+	return ocrops.New(context.Background(), ocrops.Options{Sandbox: programs.NewSandbox()})
 })
 
 func engine(t testing.TB) *ocrops.Engine {

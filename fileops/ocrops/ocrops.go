@@ -1,7 +1,7 @@
 // Package ocrops reads the text in pictures with Tesseract (Debian package
 // tesseract-ocr, version 4 or later).
 //
-//	ocr, err := ocrops.Find(ctx, ocrops.Options{})
+//	ocr, err := ocrops.New(ctx, ocrops.Options{})
 //	…
 //	err = fileops.Run(ctx, ocr.Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "deu"},
 //		fileops.ToDir("out"), fileops.Path("letter.jpg"))
@@ -46,12 +46,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// Options configure [Find]. The zero value is usable.
+// Options configure [New]. The zero value is usable.
 type Options struct {
-	Tesseract string // path or name; "" means tesseract in PATH
+	Tesseract string // path or name; "" means tesseract in PATH, [engine.None] does without
 
 	Workers int           // processes at once, for all jobs together; 0 means GOMAXPROCS
 	Timeout time.Duration // of CPU time for one page; 0 means 2 minutes
@@ -93,9 +94,22 @@ type Engine struct {
 
 var languageName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{1,31}$`)
 
-// Find looks for Tesseract and asks for its languages. If it does not exist the
-// error matches exec.ErrNotFound.
-func Find(ctx context.Context, o Options) (*Engine, error) {
+// tesseract describes Tesseract, before anything is known about it.
+func tesseract() fileops.Dependency {
+	return fileops.Dependency{Name: "tesseract", Purpose: "text of scanned PDFs and of pictures", Packages: []string{"tesseract-ocr"}}
+}
+
+// New looks for Tesseract and asks for its languages. If it cannot be used, New fails
+// with a *[fileops.MissingError].
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e, err := find(ctx, o)
+	if err != nil {
+		return nil, fileops.Missing(tesseract(), err)
+	}
+	return e, nil
+}
+
+func find(ctx context.Context, o Options) (*Engine, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -193,11 +207,16 @@ func (e *Engine) Languages() []string {
 	return out
 }
 
-// Version returns the version of Tesseract: "5.3.0".
-func (e *Engine) Version() string { return e.tesseract.Version }
+// Actions implements [fileops.Engine].
+func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert()} }
 
-// Path returns where Tesseract is.
-func (e *Engine) Path() string { return e.tesseract.Path }
+// Dependencies implements [fileops.Engine].
+func (e *Engine) Dependencies() []fileops.Dependency {
+	d := tesseract()
+	d.Version, d.Path = e.tesseract.Version, e.tesseract.Path
+	d.Purpose += "; languages: " + strings.Join(e.Languages(), " ")
+	return []fileops.Dependency{d}
+}
 
 func (e *Engine) name() string { return strings.TrimSpace("tesseract " + e.tesseract.Version) }
 

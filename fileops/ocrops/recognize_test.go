@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ func TestRecognizeNothing(t *testing.T) {
 func TestRecognizeLimits(t *testing.T) {
 	t.Parallel()
 	img := page(t, english, 300)
-	slow, err := ocrops.Find(t.Context(), ocrops.Options{Timeout: time.Millisecond}) // rounded up to a second
+	slow, err := ocrops.New(t.Context(), ocrops.Options{Timeout: time.Millisecond}) // rounded up to a second
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestConvertErrors(t *testing.T) {
 
 func TestFindFails(t *testing.T) {
 	t.Parallel()
-	if _, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: "tesseract-that-is-not-here"}); !errors.Is(err, exec.ErrNotFound) {
+	if _, err := ocrops.New(t.Context(), ocrops.Options{Tesseract: "tesseract-that-is-not-here"}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("missing program: %v", err)
 	}
 	dir := t.TempDir()
@@ -204,7 +205,7 @@ func TestFindFails(t *testing.T) {
 		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: path}); err == nil {
+		if _, err := ocrops.New(t.Context(), ocrops.Options{Tesseract: path}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
@@ -228,7 +229,7 @@ func FuzzTIFF(f *testing.F) {
 
 func Example() {
 	ctx := context.Background()
-	ocr, err := ocrops.Find(ctx, ocrops.Options{})
+	ocr, err := ocrops.New(ctx, ocrops.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -249,12 +250,12 @@ func Example() {
 func TestProbed(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
-	again, err := ocrops.Find(t.Context(), ocrops.Options{Tesseract: "/nowhere", Probed: e.Probed()})
-	if err != nil || again.Path() != e.Path() || again.Version() != e.Version() || !slices.Equal(again.Languages(), e.Languages()) || again.Probed() != e.Probed() {
+	again, err := ocrops.New(t.Context(), ocrops.Options{Tesseract: "/nowhere", Probed: e.Probed()})
+	if err != nil || !reflect.DeepEqual(again.Dependencies(), e.Dependencies()) || !slices.Equal(again.Languages(), e.Languages()) || again.Probed() != e.Probed() {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for _, bad := range []string{"x", "{}"} {
-		if _, err := ocrops.Find(t.Context(), ocrops.Options{Probed: bad}); err == nil {
+		if _, err := ocrops.New(t.Context(), ocrops.Options{Probed: bad}); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

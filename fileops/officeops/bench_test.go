@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
 )
@@ -41,7 +42,7 @@ func BenchmarkWarm(b *testing.B) {
 // BenchmarkOneShot converts by a process for each document, as a program that
 // runs soffice --convert-to does.
 func BenchmarkOneShot(b *testing.B) {
-	e, _, _ := find(b, officeops.Options{Python: officeops.None})
+	e, _, _ := find(b, officeops.Options{Python: engine.None})
 	b.Run("docx to pdf", func(b *testing.B) { benchmark(b, e, fixture(b, format.DOCX), format.PDF) })
 }
 

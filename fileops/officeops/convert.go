@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/route"
 )
 
 // A filter is what LibreOffice calls the code for a format.
@@ -93,80 +93,62 @@ var apps = []app{
 	},
 }
 
-// A tool does one step of a conversion.
-type tool int
-
+// Tools, each of which does one step of a conversion.
 const (
-	byOffice tool = iota
-	byPandoc
-	byTable // rewrites separated values
-	byText  // decodes text, or makes HTML of it
+	byText   = "text"  // decodes text, or makes HTML of it
+	byTable  = "table" // rewrites separated values
+	byPandoc = "pandoc"
+	byOffice = "libreoffice"
 )
 
-// A step is a conversion by one tool.
-type step struct {
-	tool     tool
-	from, to format.Format
+// newRouter returns what knows the steps of conversions on this host.
+func (e *Engine) newRouter() *route.Router {
+	return &route.Router{
+		Converters: []string{byText, byTable, byPandoc, byOffice},
+		Can:        e.can,
+		Joins: []route.Join{
+			// Pandoc does not read all of OpenDocument.
+			{First: byOffice, Mid: format.DOCX, Second: byPandoc, Before: true, Only: func(from, _ format.Format) bool { return from == format.ODT }},
+			{First: byText, Mid: format.HTML, Second: byPandoc},
+			{First: byPandoc, Mid: format.HTML, Second: byPandoc},
+			{First: byPandoc, Mid: format.HTML, Second: byOffice},
+			{First: byOffice, Mid: format.DOCX, Second: byPandoc},
+		},
+	}
 }
 
-// route returns the steps from one format to another, nil if there is no way on
-// this host.
-func (e *Engine) route(from, to format.Format) []step {
-	var ways [][]step
-	way := func(steps ...step) { ways = append(ways, steps) }
-	switch {
-	case from == to:
-	case from == format.MD && to == format.EPUB:
-		way(step{byPandoc, format.MD, format.HTML}, step{byPandoc, format.HTML, format.EPUB})
-	case from == format.MD && (to == format.HTML || to == format.TXT), from == format.EPUB && to.Family() == format.Document && pandocOut[to] != "",
-		from == format.HTML && pandocOut[to] != "":
-		way(step{byPandoc, from, to})
-		way(step{byOffice, from, to}) // html to txt
-	case from == format.MD, from == format.EPUB:
-		way(step{byPandoc, from, format.HTML}, step{byOffice, format.HTML, to})
-	case from == format.TXT && (to == format.MD || to == format.HTML):
-		way(step{byText, from, to})
-	case from == format.TXT && to == format.EPUB:
-		way(step{byText, from, format.HTML}, step{byPandoc, format.HTML, to})
-	case to == format.MD || to == format.EPUB:
-		if from == format.DOCX {
-			way(step{byPandoc, from, to})
-		}
-		way(step{byOffice, from, format.DOCX}, step{byPandoc, format.DOCX, to})
-		way(step{byPandoc, from, to}) // odt; pandoc does not read all of them
-	case from == format.CSV && to == format.TSV, from == format.TSV && to == format.CSV:
-		way(step{byTable, from, to})
-	default:
-		way(step{byOffice, from, to})
-	}
-	for _, steps := range ways {
-		if !slices.ContainsFunc(steps, func(s step) bool { return !e.can(s) }) {
-			return steps
-		}
-	}
-	return nil
-}
-
-func (e *Engine) can(s step) bool {
-	switch s.tool {
-	case byOffice:
-		if e.office == nil || appFor(s) == nil {
+// can reports whether a tool takes a step on this host, and should.
+func (e *Engine) can(s route.Step) bool {
+	switch s.By {
+	case byText:
+		return s.From == format.TXT && (s.To == format.MD || s.To == format.HTML)
+	case byTable:
+		return s.From == format.CSV && s.To == format.TSV || s.From == format.TSV && s.To == format.CSV
+	case byPandoc:
+		if e.pandoc == nil || pandocIn[s.From] == "" || pandocOut[s.To] == "" {
 			return false
 		}
-		// Excel 97 holds fewer rows: what does not fit is cut off in silence.
-		// The driver checks that, and we do for text.
-		return s.to != format.XLS || e.python != nil || s.from == format.CSV || s.from == format.TSV
-	case byPandoc:
-		return e.pandoc != nil && pandocIn[s.from] != "" && pandocOut[s.to] != ""
+		switch s.From {
+		case format.MD: // in a book pandoc takes pictures from HTML only
+			return s.To != format.EPUB
+		case format.DOCX, format.ODT: // the rest is better done by LibreOffice
+			return s.To == format.MD || s.To == format.EPUB
+		}
+		return true
 	}
-	return true
+	if e.office == nil || appFor(s) == nil {
+		return false
+	}
+	// Excel 97 holds fewer rows: what does not fit is cut off in silence.
+	// The driver checks that, and we do for text.
+	return s.To != format.XLS || e.python != nil || s.From == format.CSV || s.From == format.TSV
 }
 
 // appFor returns the program that does s, nil if none does.
-func appFor(s step) *app {
+func appFor(s route.Step) *app {
 	for i, a := range apps {
-		_, in := a.in[s.from]
-		_, out := a.out[s.to]
+		_, in := a.in[s.From]
+		_, out := a.out[s.To]
 		if in && out {
 			return &apps[i]
 		}
@@ -217,7 +199,7 @@ type task struct {
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	in := job.Input()
 	to := format.Format(job.Params.Get("convert_to"))
-	steps := e.route(in.Format(), to)
+	steps := e.router.Steps(in.Format(), to)
 	if steps == nil {
 		return fmt.Errorf("no way from %s to %s", in.Format(), to)
 	}
@@ -239,7 +221,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	}
 	t.first = true
 	for _, s := range steps[:len(steps)-1] {
-		out := t.temp(s.to)
+		out := t.temp(s.To)
 		if err = t.do(ctx, s, path, out); err != nil {
 			break
 		}
@@ -266,8 +248,8 @@ func (t *task) temp(f format.Format) string {
 	return filepath.Join(t.dir, fmt.Sprintf("step-%d.%s", t.n, f))
 }
 
-func (t *task) do(ctx context.Context, s step, in, out string) error {
-	switch s.tool {
+func (t *task) do(ctx context.Context, s route.Step, in, out string) error {
+	switch s.By {
 	case byOffice:
 		return t.byOffice(ctx, s, in, out)
 	case byPandoc:
@@ -280,9 +262,9 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 	defer f.Close()
 	return create(out, func(w io.Writer) error {
 		switch {
-		case s.tool == byTable:
+		case s.By == byTable:
 			return t.rewriteTable(ctx, s, text, w)
-		case s.to == format.HTML:
+		case s.To == format.HTML:
 			return textToHTML(w, fileops.ContextReader(ctx, text.Reader()), format.Base(t.job.Input().Name()))
 		}
 		_, err := io.Copy(w, fileops.ContextReader(ctx, text.Reader()))
@@ -290,13 +272,13 @@ func (t *task) do(ctx context.Context, s step, in, out string) error {
 	})
 }
 
-func (t *task) rewriteTable(ctx context.Context, s step, text *charset.Text, w io.Writer) error {
-	tab, err := inspect(ctx, text, s.from, t.extra.comma)
+func (t *task) rewriteTable(ctx context.Context, s route.Step, text *charset.Text, w io.Writer) error {
+	tab, err := inspect(ctx, text, s.From, t.extra.comma)
 	if err != nil {
 		return err
 	}
 	comma := cmp.Or(t.extra.comma, ',')
-	if s.to == format.TSV {
+	if s.To == format.TSV {
 		comma = '\t'
 	}
 	return tab.rewrite(ctx, w, comma)
@@ -313,33 +295,33 @@ func create(path string, write func(io.Writer) error) error {
 	return errors.Join(err, w.Flush(), f.Close())
 }
 
-func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
+func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error {
 	a := appFor(s)
 	r := request{
 		In: in, Out: out, Kind: a.kind, Name: t.job.Input().Name(),
-		InFilter: a.in[s.from].name, InOptions: a.in[s.from].options,
-		Filter: a.out[s.to].name, Options: a.out[s.to].options,
+		InFilter: a.in[s.From].name, InOptions: a.in[s.From].options,
+		Filter: a.out[s.To].name, Options: a.out[s.To].options,
 	}
-	if s.to == format.PDF {
+	if s.To == format.PDF {
 		// Remarks of reviewers are not for those who get the PDF.
 		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
 		r.FitWidth = a.kind == kindSheet
 	}
 	t.extra.apply(s, &r)
-	if s.to == format.XLS {
+	if s.To == format.XLS {
 		r.MaxRows, r.MaxColumns = maxRowsXLS, maxColumnsXLS
 	}
-	switch s.from {
+	switch s.From {
 	case format.TXT, format.HTML, format.CSV, format.TSV:
 		if err := t.readable(ctx, s, &r); err != nil {
 			return err
 		}
 	case format.XLSX, format.ODS, format.FODS:
-		if s.to.Family() == format.Sheet && s.to != format.CSV && s.to != format.TSV {
+		if s.To.Family() == format.Sheet && s.To != format.CSV && s.To != format.TSV {
 			break // formulas stay formulas
 		}
-		values := t.temp(s.from)
-		frozen, err := freeze(ctx, s.from, in, values)
+		values := t.temp(s.From)
+		frozen, err := freeze(ctx, s.From, in, values)
 		if err != nil {
 			return err
 		}
@@ -359,15 +341,15 @@ func (t *task) byOffice(ctx context.Context, s step, in, out string) error {
 
 // readable replaces the input of r, a text in any encoding, by one that
 // LibreOffice reads right.
-func (t *task) readable(ctx context.Context, s step, r *request) error {
-	if s.from == format.HTML {
+func (t *task) readable(ctx context.Context, s route.Step, r *request) error {
+	if s.From == format.HTML {
 		f, text, err := openText(r.In, charset.NewHTML)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		r.FitPictures = true
-		r.In = t.temp(s.from)
+		r.In = t.temp(s.From)
 		return create(r.In, func(w io.Writer) error {
 			return cleaner{tables: !t.first, pageSize: true}.clean(ctx, w, text.Reader())
 		})
@@ -378,8 +360,8 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 	}
 	defer f.Close()
 	rest := fileops.ContextReader(ctx, text.Reader())
-	if s.from != format.TXT {
-		tab, err := inspect(ctx, text, s.from, t.extra.comma)
+	if s.From != format.TXT {
+		tab, err := inspect(ctx, text, s.From, t.extra.comma)
 		if err != nil {
 			return err
 		}
@@ -393,7 +375,7 @@ func (t *task) readable(ctx context.Context, s step, r *request) error {
 			return err
 		}
 	}
-	r.In = t.temp(s.from)
+	r.In = t.temp(s.From)
 	return create(r.In, func(w io.Writer) error {
 		_, err := io.Copy(w, rest)
 		return err

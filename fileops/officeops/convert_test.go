@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -294,13 +295,13 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-func TestPrograms(t *testing.T) {
+func TestDependencies(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, p := range office.Programs() {
-		names = append(names, p.Name)
-		if p.Version == "" {
-			t.Errorf("%s has no version", p.Name)
+	for _, d := range office.Dependencies() {
+		names = append(names, filepath.Base(d.Path))
+		if d.Version == "" || d.Err != nil {
+			t.Errorf("%s %q: %v", d.Name, d.Version, d.Err)
 		}
 	}
 	if want := []string{"soffice.bin", "python3", "pandoc"}; !slices.Equal(names, want) {

@@ -118,14 +118,14 @@ func contents(t testing.TB, to format.Format, b []byte) string {
 func TestResultsHaveNoPaths(t *testing.T) {
 	t.Parallel()
 	const canary = "wherewework"
-	for _, python := range []string{"", officeops.None} {
+	for _, python := range []string{"", engine.None} {
 		t.Run("python="+python, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), canary)
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			e, err := officeops.Find(t.Context(), officeops.Options{Python: python, Workers: 2, TempDir: dir, Sandbox: engine.NewSandbox(), Log: slog.New(slog.DiscardHandler)})
+			e, err := officeops.New(t.Context(), officeops.Options{Python: python, Workers: 2, TempDir: dir, Sandbox: engine.NewSandbox(), Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	office, err := officeops.Find(ctx, officeops.Options{Workers: 1})
+	office, err := officeops.New(ctx, officeops.Options{Workers: 1})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -43,7 +43,7 @@ var office *officeops.Engine
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		var err error
-		if office, err = officeops.Find(context.Background(), officeops.Options{Workers: 2, Sandbox: engine.NewSandbox()}); err != nil {
+		if office, err = officeops.New(context.Background(), officeops.Options{Workers: 2, Sandbox: engine.NewSandbox()}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -53,8 +53,8 @@ func takeover(t *testing.T) *officeops.Engine {
 			t.Fatal(err)
 		}
 	}
-	e, err := officeops.Find(t.Context(), officeops.Options{
-		LibreOffice: filepath.Join(dir, "soffice"), Python: officeops.None, Pandoc: officeops.None, TempDir: t.TempDir(), Sandbox: engine.NewSandbox(),
+	e, err := officeops.New(t.Context(), officeops.Options{
+		LibreOffice: filepath.Join(dir, "soffice"), Python: engine.None, Pandoc: engine.None, TempDir: t.TempDir(), Sandbox: engine.NewSandbox(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@
 // Markdown, EPUB and what HTML is better read by go through pandoc, always
 // with --sandbox.
 //
-//	office, err := officeops.Find(ctx, officeops.Options{})
+//	office, err := officeops.New(ctx, officeops.Options{})
 //	...
 //	defer office.Close()
 //	err = fileops.Run(ctx, office.Convert(), fileops.Args{"convert_to": "pdf"},
@@ -39,6 +39,7 @@
 package officeops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,21 +48,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/route"
 )
 
-// None as the path of a program in [Options] does without it.
-const None = "none"
-
-// Options configure [Find]. The zero value is usable.
+// Options configure [New]. The zero value is usable.
 type Options struct {
-	LibreOffice string // path of soffice; "" searches PATH, [None] does without
-	Python      string // path of a Python that can import uno; "" searches, [None] does without
-	Pandoc      string // path of pandoc; "" searches PATH, [None] does without
+	LibreOffice string // path of soffice; "" searches PATH, [engine.None] does without
+	Python      string // path of a Python that can import uno; "" searches, [engine.None] does without
+	Pandoc      string // path of pandoc; "" searches PATH, [engine.None] does without
 
 	Workers      int           // LibreOffice processes, and pandoc processes, at once; 0 means one for each core
 	RecycleAfter int           // documents after which a process is replaced; 0 means 50
@@ -113,14 +113,18 @@ type Engine struct {
 	pandoc *engine.Program // nil if there is none
 	opts   Options
 
+	router *route.Router
+
+	dependencies []fileops.Dependency
+
 	pool  *pool         // nil without office
 	turns chan struct{} // held while pandoc runs
 }
 
-// Find looks for the programs and starts each once, to be sure that it runs
-// here. It fails if there is neither LibreOffice nor pandoc; the error then
-// matches exec.ErrNotFound. No process is left running.
-func Find(ctx context.Context, o Options) (*Engine, error) {
+// New looks for the programs and starts each once, to be sure that it runs
+// here. No process is left running. If there is neither LibreOffice nor pandoc, it
+// fails with a *[fileops.MissingError].
+func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -144,34 +148,34 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
-	var errs []error
-	find := func(configured string, search func() (*engine.Program, error)) *engine.Program {
-		if configured == None {
-			return nil
+	add := func(d fileops.Dependency, p *engine.Program, err error) *engine.Program {
+		if d.Err = err; err == nil {
+			d.Version, d.Path = p.Version, p.Path
 		}
-		p, err := search()
-		if err != nil {
-			errs = append(errs, err)
-			return nil
-		}
+		e.dependencies = append(e.dependencies, d)
 		return p
 	}
-	e.office = find(o.LibreOffice, func() (*engine.Program, error) { return findOffice(ctx, o) })
-	if e.office != nil {
-		e.python = find(o.Python, func() (*engine.Program, error) { return findPython(ctx, o, e.office) })
-		if e.python == nil {
-			o.Log.Warn("no Python with the UNO module found: every document gets a LibreOffice of its own, which is slow")
-		}
+	office, err := findOffice(ctx, o)
+	e.office = add(fileops.Dependency{
+		Name: "libreoffice", Purpose: "documents, sheets and slides",
+		Packages: []string{"libreoffice-writer", "libreoffice-calc", "libreoffice-impress", "libreoffice-draw", "libreoffice-math"},
+	}, office, err)
+	python, err := findPython(ctx, o, e.office)
+	e.python = add(fileops.Dependency{
+		Name: "python3-uno", Purpose: "keeping LibreOffice warm: without it each document takes a second more", Packages: []string{"python3-uno"},
+	}, python, err)
+	if e.office != nil && e.python == nil {
+		o.Log.Warn("no Python with the UNO module found: every document gets a LibreOffice of its own, which is slow")
 	}
-	e.pandoc = find(o.Pandoc, func() (*engine.Program, error) {
-		return o.Sandbox.Find(ctx, []string{"--version"}, orDefault(o.Pandoc, "pandoc"))
-	})
+	pandoc, err := o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Pandoc, "pandoc"))
+	e.pandoc = add(fileops.Dependency{Name: "pandoc", Purpose: "Markdown and EPUB", Packages: []string{"pandoc"}}, pandoc, err)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	if e.office == nil && e.pandoc == nil {
-		return nil, fmt.Errorf("officeops: neither LibreOffice nor pandoc works here: %w", errors.Join(append(errs, exec.ErrNotFound)...))
+		return nil, &fileops.MissingError{Dependencies: e.dependencies}
 	}
+	e.router = e.newRouter()
 	if e.office != nil {
 		e.pool = newPool(e.office, e.python, o)
 	}
@@ -193,7 +197,10 @@ func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 	}
 	sandbox := o.Sandbox.With(access)
 	var errs []error
-	for _, name := range []string{orDefault(o.LibreOffice, "soffice"), orDefault(o.LibreOffice, "libreoffice")} {
+	if o.LibreOffice == engine.None {
+		return nil, engine.ErrDisabled
+	}
+	for _, name := range []string{cmp.Or(o.LibreOffice, "soffice"), cmp.Or(o.LibreOffice, "libreoffice")} {
 		path, err := exec.LookPath(name)
 		if err == nil {
 			path, err = filepath.EvalSymlinks(path)
@@ -214,6 +221,9 @@ func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 // findPython looks for a Python that can import uno: the one of the system,
 // which need not be first in PATH, or the one that LibreOffice brings along.
 func findPython(ctx context.Context, o Options, office *engine.Program) (*engine.Program, error) {
+	if office == nil {
+		return nil, fmt.Errorf("not searched for without LibreOffice: %w", exec.ErrNotFound)
+	}
 	names := []string{o.Python}
 	if o.Python == "" {
 		names = []string{"/usr/bin/python3", "python3", filepath.Join(filepath.Dir(office.Path), "python")}
@@ -221,27 +231,11 @@ func findPython(ctx context.Context, o Options, office *engine.Program) (*engine
 	return o.Sandbox.Find(ctx, []string{"-I", "-c", "import sys, uno; print(sys.version.split()[0])"}, names...)
 }
 
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
-}
+// Dependencies implements [fileops.Engine]: LibreOffice, the Python that drives it,
+// and pandoc.
+func (e *Engine) Dependencies() []fileops.Dependency { return slices.Clone(e.dependencies) }
 
-// Programs returns the programs that were found: LibreOffice, the Python that
-// drives it, pandoc. It is for reports; what follows from it is in the Spec of
-// the actions.
-func (e *Engine) Programs() []*engine.Program {
-	var found []*engine.Program
-	for _, p := range []*engine.Program{e.office, e.python, e.pandoc} {
-		if p != nil {
-			found = append(found, p)
-		}
-	}
-	return found
-}
-
-// Actions returns the actions of the engine, for a registry.
+// Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action {
 	if e.python == nil {
 		return []fileops.Action{e.Convert()}

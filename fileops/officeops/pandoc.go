@@ -21,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/route"
 )
 
 // pandocIn and pandocOut are pandoc's names of formats. Markdown is that of
@@ -54,18 +55,18 @@ const (
 )
 
 // byPandoc runs pandoc, which reads UTF-8 only. The result is one file.
-func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
+func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error {
 	work, err := os.MkdirTemp(t.dir, "pandoc-")
 	if err != nil {
 		return err
 	}
 	title := format.Base(t.job.Input().Name())
-	from := pandocIn[s.from]
+	from := pandocIn[s.From]
 	files := make(map[string][]byte) // to be written to work
-	switch s.from {
+	switch s.From {
 	case format.MD, format.HTML:
 		decode := charset.NewText
-		if s.from == format.HTML {
+		if s.From == format.HTML {
 			decode = charset.NewHTML
 		}
 		f, text, err := openText(in, decode)
@@ -74,12 +75,12 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 		}
 		defer f.Close()
 		page := text.Reader()
-		in = "in." + string(s.from)
+		in = "in." + string(s.From)
 		write := func(w io.Writer) error {
 			_, err := io.Copy(w, fileops.ContextReader(ctx, page))
 			return err
 		}
-		if s.to == format.EPUB && s.from == format.HTML {
+		if s.To == format.EPUB && s.From == format.HTML {
 			// In the sandbox pandoc takes pictures from a container only.
 			in, from = "in.epub", pandocIn[format.EPUB]
 			var clean bytes.Buffer
@@ -92,13 +93,13 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 			return err
 		}
 	}
-	args := []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.to], "--wrap=none", "--output=" + out}
+	args := []string{"--sandbox", "--from=" + from, "--to=" + pandocOut[s.To], "--wrap=none", "--output=" + out}
 	defaults := map[string]string{}
 	media := filepath.Base(work) + "-media"
-	switch s.to {
+	switch s.To {
 	case format.HTML:
 		args = append(args, "--standalone", "--no-highlight")
-		if s.from == format.EPUB {
+		if s.From == format.EPUB {
 			args = append(args, "--self-contained") // pictures come from the book
 			defaults["title"] = title
 		} else {
@@ -109,7 +110,7 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 		} else {
 			files["page.html"] = []byte(plainPage)
 			args = append(args, "--template=page.html")
-			if s.from == format.MD {
+			if s.From == format.MD {
 				args = append(args, "--variable=heading")
 			}
 		}
@@ -144,7 +145,7 @@ func (t *task) byPandoc(ctx context.Context, s step, in, out string) error {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	defer f.Close()
-	if s.to == format.MD {
+	if s.To == format.MD {
 		return embedMedia(f, out, work, media)
 	}
 	return nil

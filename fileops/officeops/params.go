@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/route"
 )
 
 // Parameters of Convert beyond convert_to, each where it means something.
@@ -18,11 +19,11 @@ var (
 	}
 	paramSheet = fileops.Param{
 		Name: "sheet", Doc: "Name or number, counted from 1, of the sheet to take; the first one if absent.",
-		Min: 1, Max: 256,
+		Min: 1, Max: 256, Scope: fileops.ScopeContent,
 	}
 	paramDelimiter = fileops.Param{
 		Name: "delimiter", Doc: `Character between the values of the csv file, or "tab"; if absent it is found out when reading, and is a comma when writing.`,
-		Min: 1, Max: 4, Pattern: `tab|\\t|[^"\r\n]`,
+		Min: 1, Max: 4, Pattern: `tab|\\t|[^"\r\n]`, Scope: fileops.ScopeFile,
 	}
 )
 
@@ -31,7 +32,7 @@ var (
 func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 	var keys []string
 	for _, to := range targets {
-		if e.route(from, to) == nil {
+		if e.router.Steps(from, to) == nil {
 			continue
 		}
 		params := e.params(from, to)
@@ -95,12 +96,12 @@ func readExtras(p fileops.Params) (x extras, err error) {
 }
 
 // apply changes a request for LibreOffice.
-func (x extras) apply(s step, r *request) {
-	if s.to == format.PDF && x.pdfa != 0 {
+func (x extras) apply(s route.Step, r *request) {
+	if s.To == format.PDF && x.pdfa != 0 {
 		r.Data["SelectPdfVersion"] = x.pdfa
 	}
 	r.Sheet = x.sheet
-	if s.to == format.CSV && x.comma != 0 {
+	if s.To == format.CSV && x.comma != 0 {
 		_, rest, _ := strings.Cut(r.Options, ",")
 		r.Options = fmt.Sprintf("%d,%s", x.comma, rest)
 	}

@@ -32,7 +32,7 @@ func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, l
 	dir, log = t.TempDir(), new(logtest.Buffer)
 	o.Sandbox = engine.NewSandbox()
 	o.TempDir, o.Log = dir, slog.New(slog.NewTextHandler(log, nil))
-	e, err := officeops.Find(t.Context(), o)
+	e, err := officeops.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestConcurrent(t *testing.T) {
 
 // Without Python every document has a process of its own.
 func TestWithoutPython(t *testing.T) {
-	e, dir, _ := find(t, officeops.Options{Python: officeops.None, Workers: 1})
+	e, dir, _ := find(t, officeops.Options{Python: engine.None, Workers: 1})
 	if err := e.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -462,14 +462,14 @@ func TestCapabilities(t *testing.T) {
 		{"all", officeops.Options{}, format.MD, "pdf docx doc odt rtf txt html epub"},
 		{"all", officeops.Options{}, format.XLS, "pdf html xlsx ods csv tsv"},
 		{"all", officeops.Options{}, format.PPTX, "pdf ppt odp"},
-		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.DOCX, "pdf doc odt rtf txt html"},
-		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.HTML, "pdf docx doc odt rtf txt"},
-		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.MD, ""},
-		{"no pandoc", officeops.Options{Pandoc: officeops.None}, format.EPUB, ""},
-		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.DOCX, "md epub"},
-		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.EPUB, "txt html md"},
-		{"no LibreOffice", officeops.Options{LibreOffice: officeops.None}, format.XLSX, ""},
-		{"no Python", officeops.Options{Python: officeops.None}, format.XLSX, "pdf html ods csv tsv"},
+		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.DOCX, "pdf doc odt rtf txt html"},
+		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.HTML, "pdf docx doc odt rtf txt"},
+		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.MD, ""},
+		{"no pandoc", officeops.Options{Pandoc: engine.None}, format.EPUB, ""},
+		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.DOCX, "md epub"},
+		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.EPUB, "txt html md"},
+		{"no LibreOffice", officeops.Options{LibreOffice: engine.None}, format.XLSX, ""},
+		{"no Python", officeops.Options{Python: engine.None}, format.XLSX, "pdf html ods csv tsv"},
 	} {
 		want := strings.Fields(c.want)
 		slices.Sort(want)
@@ -477,7 +477,7 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("%s: %s to %q, want %q", c.name, c.from, got, c.want)
 		}
 	}
-	_, err := officeops.Find(t.Context(), officeops.Options{LibreOffice: officeops.None, Pandoc: "/does/not/exist"})
+	_, err := officeops.New(t.Context(), officeops.Options{LibreOffice: engine.None, Pandoc: "/does/not/exist"})
 	if !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("nothing installed: %v", err)
 	}

@@ -76,7 +76,7 @@ func levels() map[string]float64 {
 
 func TestCompress(t *testing.T) {
 	t.Parallel()
-	codec, err := imageops.New(nil) // knows what pure Go does not
+	codec, err := imageops.New(t.Context(), imageops.Options{}) // knows what pure Go does not
 	if err != nil {
 		t.Fatal(err)
 	}

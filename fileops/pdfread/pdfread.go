@@ -144,7 +144,7 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	}
 	pool, err := pdfium.NewPool(o.CacheDir, o.Instances, o.Log)
 	if err != nil {
-		return nil, fmt.Errorf("pdfread: %w", err)
+		return nil, fileops.Missing(dependency(), fmt.Errorf("pdfread: %w", err))
 	}
 	return &Engine{
 		pool: pool, encoder: o.Encoder, timeout: o.PageTimeout, pages: o.MaxPages, pixels: float64(o.MaxPixels), log: o.Log, recognizer: o.Recognizer,
@@ -161,7 +161,7 @@ func (e *Engine) Close() error { return e.pool.Close() }
 // Convert returns the action that converts PDF files.
 func (e *Engine) Convert() fileops.Action {
 	pages := fileops.Param{
-		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000,
+		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
 		Doc: "Pages to convert, counted from 1, such as 1-3,5,9-; all if absent.",
 	}
 	dpi := fileops.Param{

@@ -69,9 +69,9 @@ func (l Limits) isolated() engine.Limits {
 	return run
 }
 
-func (l Limits) images(o imageops.Options) *imageops.Options {
+func (l Limits) images(o imageops.Options) imageops.Options {
 	o.MaxPixels, o.MaxFrames = l.Pixels, l.Frames
-	return &o
+	return o
 }
 
 func (l Limits) media(o mediaops.Options) mediaops.Options {
@@ -104,15 +104,17 @@ func (l Limits) ocr(o ocrops.Options) ocrops.Options {
 	return o
 }
 
-func (l Limits) pdf(t pdfops.Tools) pdfops.Tools {
-	t.Limits, t.Run = pdfops.Limits{Pages: l.Pages, Pixels: l.Pixels}, l.run()
-	return t
+func (l Limits) pdf(o pdfops.Options) pdfops.Options {
+	o.Limits, o.Run = pdfops.Limits{Pages: l.Pages, Pixels: l.Pixels}, l.run()
+	return o
 }
 
-func (l Limits) archives() *archiveops.Limits {
-	return &archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+func (l Limits) archives() (o archiveops.Options) {
+	o.Limits = archiveops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+	return o
 }
 
-func (l Limits) packages() *documentops.Limits {
-	return &documentops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+func (l Limits) documents() (o documentops.Options) {
+	o.Limits = documentops.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+	return o
 }

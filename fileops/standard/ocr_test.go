@@ -174,8 +174,8 @@ func TestWithoutTesseract(t *testing.T) {
 	t.Parallel()
 	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Tesseract: standard.None, CacheDir: t.TempDir()})
 	defer s.Close()
-	i := slices.IndexFunc(s.Engines(), func(e standard.Engine) bool { return e.Name == "tesseract" })
-	if i < 0 || s.Engines()[i].Err == nil || s.Engines()[i].Hint == "" {
+	i := slices.IndexFunc(s.Dependencies(), func(e fileops.Dependency) bool { return e.Name == "tesseract" })
+	if i < 0 || s.Dependencies()[i].Err == nil || s.Dependencies()[i].Hint == "" {
 		t.Error("tesseract is not reported as missing")
 	}
 	m := capability.New(registry(t, s), nil)

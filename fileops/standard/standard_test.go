@@ -52,7 +52,7 @@ func registry(t testing.TB, s *standard.Set) *fileops.Registry {
 
 func TestEverythingIsFound(t *testing.T) {
 	t.Parallel()
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		if e.Err != nil || e.Version == "" && e.Path != "" {
 			t.Errorf("%s %s: %v (%s)", e.Name, e.Version, e.Err, e.Hint)
 		}
@@ -264,7 +264,7 @@ func TestWithout(t *testing.T) {
 	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, QPDF: standard.None, Chromium: standard.None})
 	defer s.Close()
 	missing := map[string]bool{}
-	for _, e := range s.Engines() {
+	for _, e := range s.Dependencies() {
 		if e.Err != nil {
 			missing[e.Name] = true
 			if e.Hint == "" || e.Purpose == "" {

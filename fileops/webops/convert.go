@@ -2,6 +2,7 @@ package webops
 
 import (
 	"context"
+	"errors"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -69,6 +70,16 @@ func (e *Engine) Convert() fileops.Action {
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
+	err := e.print(ctx, job)
+	if p := job.Params; e.fallback != nil && errors.Is(err, ErrTooLong) && p.Get("page_size") == auto && p.Get("orientation") == auto &&
+		!p.Has("margin") && !p.Bool("page_numbers") && p.Bool("print_background") {
+		job.Log.Debug("too long for the browser", "err", err)
+		return e.fallback.Do(ctx, job)
+	}
+	return err
+}
+
+func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 	in := job.Input()
 	b, err := in.ReadAll(maxText)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	web, err := webops.Find(ctx, webops.Options{NoSandbox: os.Geteuid() == 0})
+	web, err := webops.New(ctx, webops.Options{NoSandbox: os.Geteuid() == 0})
 	if errors.Is(err, exec.ErrNotFound) {
 		fmt.Println("please install Chromium")
 		return

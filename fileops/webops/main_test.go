@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	shared, err = Find(context.Background(), Options{Sandbox: engine.NewSandbox(), NoSandbox: os.Geteuid() == 0, TempDir: dir, Timeout: 5 * time.Minute})
+	shared, err = New(context.Background(), Options{Sandbox: engine.NewSandbox(), NoSandbox: os.Geteuid() == 0, TempDir: dir, Timeout: 5 * time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -22,7 +22,7 @@ func newEngine(t *testing.T, o Options) (*Engine, string) {
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Minute // the machine may be busy
 	}
-	e, err := Find(t.Context(), o)
+	e, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // drawings to PDF by Chromium: with real typography, every script and emoji for
 // which there is a font, tags for screen readers and bookmarks.
 //
-//	web, err := webops.Find(ctx, webops.Options{})
+//	web, err := webops.New(ctx, webops.Options{})
 //	...
 //	defer web.Close()
 //	err = fileops.Run(ctx, web.Convert(), fileops.Args{"convert_to": "pdf"},
@@ -55,6 +55,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 )
 
@@ -63,19 +64,16 @@ import (
 // number of pages. Another engine may do better.
 var ErrTooLong = errors.New("webops: the document is too long")
 
-// None as the path in [Options] does without the browser.
-const None = "none"
-
 // Limits of documents.
 const (
 	maxText   = 32 << 20  // bytes of a document
 	maxOutput = 512 << 20 // bytes of a result
 )
 
-// Options configure [Find]. The zero value is usable.
+// Options configure [New]. The zero value is usable.
 type Options struct {
 	// Chromium is the path of Chromium, Chrome or their headless shell; ""
-	// searches PATH.
+	// searches PATH, [engine.None] does without.
 	Chromium string
 
 	// NoSandbox does without the browser's own sandbox. As root, and where there are
@@ -95,6 +93,10 @@ type Options struct {
 	Run      engine.Limits
 	MaxCells int // of a table; 0 means 20,000
 
+	// Fallback converts documents that are too long for the browser, unless the request
+	// says how the pages look. nil means that they fail with [ErrTooLong].
+	Fallback fileops.Action
+
 	TempDir string       // parent of the profile directories; "" means os.TempDir
 	Log     *slog.Logger // what happens to the browser; nil discards
 
@@ -105,17 +107,35 @@ type Options struct {
 
 // An Engine owns the browser. It is safe for concurrent use.
 type Engine struct {
-	prog *engine.Program
-	pool *pool
+	prog     *engine.Program
+	pool     *pool
+	fallback fileops.Action // may be nil
 }
 
 // programs are the names by which the browser is known, the smallest first.
 var programs = []string{"chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 
-// Find looks for a browser and starts it once, to be sure that it runs here and
-// answers. It fails if there is none; the error then matches exec.ErrNotFound.
-// No process is left running.
-func Find(ctx context.Context, o Options) (*Engine, error) {
+// New looks for a browser and starts it once, to be sure that it runs here and
+// answers. No process is left running. If there is no browser, it fails with a
+// *[fileops.MissingError].
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e, err := find(ctx, o)
+	if err != nil {
+		d := chromium()
+		if !errors.Is(err, engine.ErrDisabled) && !errors.Is(err, exec.ErrNotFound) {
+			d.Hint = "it is there, but does not start; its sandbox needs user namespaces, or the package chromium-sandbox"
+		}
+		return nil, fileops.Missing(d, err)
+	}
+	return e, nil
+}
+
+// chromium describes the browser, before anything is known about it.
+func chromium() fileops.Dependency {
+	return fileops.Dependency{Name: "chromium", Purpose: "web pages, Markdown, text, CSV and SVG as PDF", Packages: []string{"chromium-headless-shell"}}
+}
+
+func find(ctx context.Context, o Options) (*Engine, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -142,8 +162,8 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 	}
 	names := programs
 	switch o.Chromium {
-	case None:
-		return nil, fmt.Errorf("webops: switched off: %w", exec.ErrNotFound)
+	case engine.None:
+		return nil, engine.ErrDisabled
 	case "":
 	default:
 		names = []string{o.Chromium}
@@ -166,7 +186,7 @@ func Find(ctx context.Context, o Options) (*Engine, error) {
 		}
 		b.stop()
 		_, prog.Version, _ = strings.Cut(product, "/") // "HeadlessChrome/120.0.6099.129"
-		return &Engine{prog: prog, pool: newPool(prog, o)}, nil
+		return &Engine{prog: prog, pool: newPool(prog, o), fallback: o.Fallback}, nil
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -192,8 +212,15 @@ func binary(path string) string {
 	return path
 }
 
-// Program returns the browser that was found, for reports.
-func (e *Engine) Program() *engine.Program { return e.prog }
+// Actions implements [fileops.Engine].
+func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert()} }
+
+// Dependencies implements [fileops.Engine].
+func (e *Engine) Dependencies() []fileops.Dependency {
+	d := chromium()
+	d.Version, d.Path = e.prog.Version, e.prog.Path
+	return []fileops.Dependency{d}
+}
 
 // Warm starts the browser and waits until it is ready. Without it the first
 // document does that.

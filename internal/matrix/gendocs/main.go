@@ -23,7 +23,7 @@ func main() {
 func run(path string) error {
 	set := standard.Probe(context.Background(), nil)
 	defer set.Close()
-	for _, e := range set.Engines() {
+	for _, e := range set.Dependencies() {
 		if e.Err != nil {
 			return fmt.Errorf("%s is not here, and the document is about everything: %s", e.Name, e.Hint)
 		}

@@ -1,0 +1,22 @@
+package dataops
+
+import (
+	"context"
+
+	"github.com/filewright/filewright/fileops"
+)
+
+// Options configure [New]. There is nothing to set yet.
+type Options struct{}
+
+// An Engine has the actions of this package. It implements [fileops.Engine].
+type Engine struct{}
+
+// New returns an engine. It never fails.
+func New(context.Context, Options) (*Engine, error) { return &Engine{}, nil }
+
+// Actions implements [fileops.Engine].
+func (*Engine) Actions() []fileops.Action { return []fileops.Action{Convert()} }
+
+// Dependencies implements [fileops.Engine]. There are none.
+func (*Engine) Dependencies() []fileops.Dependency { return nil }

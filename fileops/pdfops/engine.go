@@ -1,0 +1,83 @@
+package pdfops
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// Options configure [New]. The zero value is usable.
+type Options struct {
+	QPDF    string          // path or name; "" means qpdf in PATH, [engine.None] does without
+	Sandbox *engine.Sandbox // confines qpdf; nil does not
+
+	// Probed is what [Engine.Probed] returned in another process on this host. It
+	// saves a start of qpdf.
+	Probed string
+
+	Images   ImageCodec // see [Tools]
+	Renderer Renderer   // see [Tools]
+	Limits   Limits
+	Run      engine.Limits // see [Tools]
+}
+
+// An Engine has the actions of this package. It implements [fileops.Engine].
+type Engine struct {
+	Tools
+	missing error // why there is no qpdf
+}
+
+// New looks for qpdf and returns an engine. Without qpdf the actions are in pure Go.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Limits: o.Limits, Run: o.Run}}
+	if o.Probed != "" {
+		var p probed
+		if err := json.Unmarshal([]byte(o.Probed), &p); err != nil {
+			return nil, fmt.Errorf("pdfops: options: probed: %w", err)
+		}
+		if p.Path != "" {
+			e.QPDF = &engine.Program{Name: filepath.Base(p.Path), Path: p.Path, Version: p.Version, Sandbox: o.Sandbox}
+		}
+		return e, nil
+	}
+	e.QPDF, e.missing = o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.QPDF, "qpdf"))
+	return e, nil
+}
+
+// probed is what [New] finds out about qpdf.
+type probed struct {
+	Path    string `json:"path"` // "" if there is no qpdf
+	Version string `json:"version"`
+}
+
+// Probed returns what was found out about qpdf, for [Options].
+func (e *Engine) Probed() string {
+	var p probed
+	if e.QPDF != nil {
+		p = probed{e.QPDF.Path, e.QPDF.Version}
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // two strings
+	}
+	return string(b)
+}
+
+// Actions implements [fileops.Engine].
+func (e *Engine) Actions() []fileops.Action {
+	return []fileops.Action{e.FromImages(), e.Compress(), e.Lock(), e.Unlock(), e.ResetPassword(), e.Merge()}
+}
+
+// Dependencies implements [fileops.Engine].
+func (e *Engine) Dependencies() []fileops.Dependency {
+	qpdf := fileops.Dependency{Name: "qpdf", Purpose: "passwords of every kind of PDF; repair of damaged ones", Packages: []string{"qpdf"}, Err: e.missing}
+	if e.QPDF != nil {
+		qpdf.Version, qpdf.Path = e.QPDF.Version, e.QPDF.Path
+	}
+	return []fileops.Dependency{qpdf, fileops.Module("pdfcpu", "github.com/pdfcpu/pdfcpu", "PDFs")}
+}

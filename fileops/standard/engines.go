@@ -1,0 +1,271 @@
+package standard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/archiveops"
+	"github.com/filewright/filewright/fileops/dataops"
+	"github.com/filewright/filewright/fileops/documentops"
+	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/fileops/mediaops"
+	"github.com/filewright/filewright/fileops/ocrops"
+	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/fileops/webops"
+)
+
+// Names of engines, for routes and isolated processes.
+const (
+	imageEngine    = "image"
+	mediaEngine    = "media"
+	dataEngine     = "data"
+	webEngine      = "web"
+	officeEngine   = "office"
+	pageEngine     = "page"
+	textEngine     = "ocr"
+	archiveEngine  = "archive"
+	pdfEngine      = "pdf"
+	documentEngine = "document"
+)
+
+// A finder has what engines are made of: in a server its options, in an isolated
+// process what the server found out.
+type finder struct {
+	opts    Options
+	sandbox *engine.Sandbox
+	probed  map[string]string // by the name of an engine; nil in a server
+	refused map[string]error  // why a dependency is not searched for, by its name
+}
+
+// An entry is an engine of the list.
+type entry struct {
+	name  string
+	local bool // it reads files in this process
+	find  func() (fileops.Engine, error)
+}
+
+// list returns the engines in order of preference: where two convert the same pair of
+// formats, the first does. An engine is found when it is first asked for. One that
+// uses another asks for that.
+func (f *finder) list(ctx context.Context) []entry {
+	l, o := f.opts.Limits, f.opts
+	images := lazily(ctx, imageops.New, func() imageops.Options { return l.images(imageops.Options{Probed: f.probed[imageEngine]}) })
+
+	ffmpeg, ffprobe := f.program(o.FFmpeg, "ffmpeg"), f.program(o.FFprobe, "ffmpeg")
+	media := lazily(ctx, mediaops.New, func() mediaops.Options {
+		return l.media(mediaops.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Sandbox: f.sandbox})
+	})
+
+	data := lazily(ctx, dataops.New, func() dataops.Options { return dataops.Options{} })
+
+	soffice, pandoc := f.program(o.LibreOffice, "libreoffice", "python3-uno"), f.program(o.Pandoc, "pandoc")
+	office := lazily(ctx, officeops.New, func() officeops.Options {
+		return l.office(officeops.Options{
+			LibreOffice: soffice, Python: o.Python, Pandoc: pandoc,
+			Workers: o.OfficeWorkers, RecycleAfter: o.OfficeDocuments, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
+		})
+	})
+
+	chromium := f.program(o.Chromium, "chromium")
+	web := lazily(ctx, f.newBrowser, func() webops.Options {
+		w := webops.Options{
+			Chromium: chromium, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
+			NoSandbox: os.Geteuid() == 0,         // as root it does not start otherwise
+			Workers:   runtime.GOMAXPROCS(0) + 1, // one for a guest, see status.Local; it is only a page more
+			MaxCells:  50_000,                    // better slowly than not at all
+		}
+		if e, err := office(); err == nil {
+			w.Fallback, w.MaxCells = e.Convert(), 0
+		}
+		return l.web(w)
+	})
+
+	tesseract := f.program(o.Tesseract, "tesseract")
+	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
+		return l.ocr(ocrops.Options{Tesseract: tesseract, Probed: f.probed[textEngine], TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox})
+	})
+
+	pages := lazily(ctx, f.newPages, func() pdfread.Options {
+		r := pdfread.Options{CacheDir: o.CacheDir, Log: o.Log}
+		if e, err := images(); err == nil {
+			r.Encoder = e
+		}
+		if e, err := ocr(); err == nil {
+			r.Recognizer = recognizer{e}
+		}
+		return l.render(r)
+	})
+
+	archives := lazily(ctx, archiveops.New, func() archiveops.Options { return l.archives() })
+
+	qpdf := f.program(o.QPDF, "qpdf")
+	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {
+		p := pdfops.Options{QPDF: qpdf, Probed: f.probed[pdfEngine], Sandbox: f.sandbox}
+		if e, err := images(); err == nil {
+			p.Images = e
+		}
+		if e, err := pages(); err == nil {
+			p.Renderer = e
+		}
+		return l.pdf(p)
+	})
+
+	documents := lazily(ctx, documentops.New, func() documentops.Options {
+		d := l.documents()
+		if e, err := images(); err == nil {
+			d.Pictures = e
+		}
+		return d
+	})
+
+	list := []entry{
+		{imageEngine, true, found(images)},
+		{mediaEngine, false, found(media)},
+		{dataEngine, true, found(data)}, // before the office, which reads cells as dates and numbers
+		{webEngine, false, found(web)},
+		{officeEngine, false, found(office)},
+		{pageEngine, true, found(pages)},
+		{textEngine, false, found(ocr)},
+		{archiveEngine, true, found(archives)},
+		{pdfEngine, true, found(pdf)},
+		{documentEngine, true, found(documents)},
+	}
+	for i, find := range o.Engines {
+		list = append(list, entry{fmt.Sprint("engine ", i+1), false, sync.OnceValues(func() (fileops.Engine, error) {
+			e, err := find(ctx, f.sandbox)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range e.Dependencies() {
+				if d.Path != "" && !f.allowed(d.Name) {
+					return nil, fileops.Missing(d, f.weak())
+				}
+			}
+			return e, nil
+		})})
+	}
+	return list
+}
+
+// lazily returns a function that makes an engine when it is first called.
+func lazily[E, O any](ctx context.Context, make func(context.Context, O) (E, error), options func() O) func() (E, error) {
+	return sync.OnceValues(func() (E, error) { return make(ctx, options()) })
+}
+
+// found returns find for a list of engines of any type.
+func found[E fileops.Engine](find func() (E, error)) func() (fileops.Engine, error) {
+	return func() (fileops.Engine, error) {
+		e, err := find()
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+}
+
+// newPages returns pdfium. In an isolated process that takes what the server compiled.
+func (f *finder) newPages(ctx context.Context, o pdfread.Options) (*pdfread.Engine, error) {
+	if f.probed != nil && o.CacheDir == "" {
+		return nil, errors.New("the server has no pdfium")
+	}
+	return pdfread.New(ctx, o)
+}
+
+// newBrowser returns the browser with its own sandbox if that works here. In most
+// containers it does not.
+func (f *finder) newBrowser(ctx context.Context, o webops.Options) (*webops.Engine, error) {
+	e, err := webops.New(ctx, o)
+	if err == nil || o.NoSandbox || o.Chromium == None {
+		return e, err
+	}
+	o.NoSandbox = true
+	if e, again := webops.New(ctx, o); again == nil {
+		f.opts.Log.Info("the browser's own sandbox does not work here, as in most containers; it runs without")
+		return e, nil
+	}
+	return nil, err
+}
+
+// processes is the name of the isolated processes of this package.
+const processes = "standard"
+
+// A role is what an isolated process must know of the server.
+type role struct {
+	Probed map[string]string // see finder
+	Cache  string            // "" if there is no pdfium
+	Limits Limits
+}
+
+const roleVariable = "FILEWRIGHT_STANDARD"
+
+// pool returns the isolated processes for the local engines of list.
+func (f *finder) pool(list []entry) (*isolate.Pool, error) {
+	r := role{Limits: f.opts.Limits, Probed: make(map[string]string)}
+	access := engine.Access{Limits: true}
+	for _, e := range list {
+		got, err := e.find()
+		if err != nil {
+			continue
+		}
+		if p, ok := got.(interface{ Probed() string }); ok {
+			r.Probed[e.name] = p.Probed()
+		}
+		if e.name == pageEngine {
+			if r.Cache, err = filepath.Abs(f.opts.CacheDir); err != nil {
+				return nil, err
+			}
+			access.Read = []string{r.Cache}
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return isolate.New(processes, isolate.Options{
+		Sandbox: f.sandbox, Access: access, Env: []string{roleVariable + "=" + string(b), imageops.Lean},
+		Limits: f.opts.Limits.isolated(), TempDir: f.opts.TempDir, Log: f.opts.Log,
+	})
+}
+
+// Main does one run and ends the process, if a [Set] with the option Isolate started it
+// for that. Otherwise Main returns at once. A program that uses the option calls Main
+// first, with the actions that it passes to [Set.Isolate].
+func Main(own ...fileops.Action) {
+	isolate.Main(processes, func(ctx context.Context) ([]fileops.Action, error) {
+		var r role
+		if err := json.Unmarshal([]byte(os.Getenv(roleVariable)), &r); err != nil {
+			return nil, err
+		}
+		f := &finder{opts: Options{Limits: r.Limits, CacheDir: r.Cache}, sandbox: engine.NewSandbox(), probed: r.Probed, refused: make(map[string]error)}
+		if r.Probed[textEngine] == "" {
+			f.opts.Tesseract = None
+		}
+		all := slices.Clone(own)
+		for _, e := range f.list(ctx) {
+			if !e.local {
+				continue
+			}
+			got, err := e.find()
+			if err != nil {
+				continue // the server has none either
+			}
+			all = append(all, got.Actions()...)
+			if pdf, ok := got.(*pdfops.Engine); ok {
+				all = append(all, pdf.ImagesToPDF())
+			}
+		}
+		return all, nil
+	})
+}
