@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package examples holds no code of its own: its test builds the programs in
 // the directories below and runs them.
 package examples

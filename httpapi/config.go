@@ -203,7 +203,7 @@ type Engine struct {
 
 // A Sandbox says what confines engines that read strangers' files.
 type Sandbox struct {
-	// Tier is 3 if engines also have namespaces of their own, 2 if files and system calls are both confined, 1 if one of them is,
+	// Tier is 4 if each run also has a cgroup and most engines a PID namespace, 3 if engines have other namespaces of their own, 2 if files and system calls are both confined, 1 if one of them is,
 	// and 0 if nothing is but the environment and the limits.
 	Tier    int      `json:"tier"`
 	Layers  []string `json:"layers"`  // in force: "landlock 7"

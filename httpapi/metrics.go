@@ -45,7 +45,7 @@ func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, engineUp)
 	m.registry.MustRegister(more...)
 	if cfg.Sandbox != nil {
-		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "3 if files and system calls of the engines are confined and they have namespaces of their own, 2 without namespaces, 1 if only files or system calls are confined, 0 if neither."})
+		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "4 if files and system calls of the engines are confined and they have namespaces, also of processes, and cgroups of their own, 3 without the namespace of processes and the cgroup, 2 without namespaces, 1 if only files or system calls are confined, 0 if neither."})
 		tier.Set(float64(cfg.Sandbox.Tier))
 		m.registry.MustRegister(tier)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Compare measures this module beside the tools that people use today: for each
 // task it runs both in turn, after a first run that is not counted, and writes
 // medians of time, processor time, peak memory and size to docs/performance.md.

@@ -406,6 +406,7 @@ const (
 	isolationAuto       = "auto"
 	isolationBasic      = "basic"
 	isolationNamespaces = "namespaces"
+	isolationCgroup     = "cgroup"
 )
 
 // Values of --sandbox.
@@ -433,9 +434,9 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 		return nil
 	})
 	e.isolation = isolationAuto
-	fs.Func("isolation", "whether engines get namespaces of their own beside the sandbox: `auto` (where the host permits it), basic (no), namespaces (or do not start) [auto]", func(v string) error {
-		if v != isolationAuto && v != isolationBasic && v != isolationNamespaces {
-			return errors.New("must be auto, basic or namespaces")
+	fs.Func("isolation", "what engines get beside the sandbox: `auto` (what the host permits), basic (nothing), namespaces (or do not start), cgroup (namespaces, also of processes, and a cgroup for each run, or do not start) [auto]", func(v string) error {
+		if !slices.Contains([]string{isolationAuto, isolationBasic, isolationNamespaces, isolationCgroup}, v) {
+			return errors.New("must be auto, basic, namespaces or cgroup")
 		}
 		e.isolation, e.NoNamespaces = v, v == isolationBasic
 		return nil

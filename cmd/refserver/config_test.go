@@ -176,8 +176,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"accounts", "create", "--name", "a", "--parallel", "-1"}, 2, "number"},
 		{[]string{"accounts", "create", "--name", "a/b", "--data-dir", t.TempDir()}, 1, "slash"},
 		{[]string{"accounts", "enable", "--data-dir", made, "nobody"}, 1, "no account"},
-		{[]string{"serve", "--isolation", "most"}, 2, "must be auto, basic or namespaces"},
-		{[]string{"doctor", "--isolation", ""}, 2, "must be auto, basic or namespaces"},
+		{[]string{"serve", "--isolation", "most"}, 2, "must be auto, basic, namespaces or cgroup"},
+		{[]string{"doctor", "--isolation", ""}, 2, "must be auto, basic, namespaces or cgroup"},
 		{[]string{"nonsense"}, 2, "nonsense"},
 		{[]string{"--nonsense"}, 2, "nonsense"},
 		{[]string{"help", "serve"}, 0, "--data-dir"},
@@ -228,10 +228,14 @@ func TestIsolation(t *testing.T) {
 	}{
 		{
 			[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sandbox", "off", "--isolate=false", "--isolation", "namespaces"},
-			[]string{"cannot give engines namespaces of their own (landlock: not asked for; seccomp: not asked for; namespaces: not asked for)", "--isolation auto"},
+			[]string{"cannot give engines namespaces of their own (landlock: not asked for; seccomp: not asked for; namespaces: not asked for; PID namespace and cgroup: not asked for)", "--isolation auto"},
 		},
-		{[]string{"doctor", "--isolation", "basic"}, []string{"seccomp (tier 2 of 3).\n", "\n  without namespaces: switched off\n"}},
-		{[]string{"doctor", "--sandbox", "off"}, []string{"nothing (tier 0 of 3).\n", "\n  without namespaces: not asked for\n"}},
+		{
+			[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sandbox", "off", "--isolate=false", "--isolation", "cgroup"},
+			[]string{"cannot give each run a PID namespace and a cgroup (landlock: not asked for; ", "--isolation auto"},
+		},
+		{[]string{"doctor", "--isolation", "basic"}, []string{"seccomp (tier 2 of 4).\n", "\n  without namespaces: switched off\n", "\n  without PID namespace and cgroup: switched off\n"}},
+		{[]string{"doctor", "--sandbox", "off"}, []string{"nothing (tier 0 of 4).\n", "\n  without namespaces: not asked for\n"}},
 	} {
 		var out bytes.Buffer
 		code := run(t.Context(), append(tt.args, none...), &out, &out, noEnv)

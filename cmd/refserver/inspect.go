@@ -114,7 +114,7 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	confined := set.Sandbox()
-	fmt.Fprintf(c.out, "\nEngines are confined by: %s (tier %d of 3).\n", cmp.Or(strings.Join(confined.Layers(), ", "), "nothing"), len(confined.Layers()))
+	fmt.Fprintf(c.out, "\nEngines are confined by: %s (tier %d of 4).\n", cmp.Or(strings.Join(confined.Layers(), ", "), "nothing"), len(confined.Layers()))
 	for _, why := range confined.Missing() {
 		fmt.Fprintf(c.out, "  without %s\n", why)
 	}

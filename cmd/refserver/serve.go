@@ -359,8 +359,10 @@ func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api 
 	switch {
 	case cfg.engines.isolation == isolationNamespaces && !confined.Namespaced():
 		return fmt.Errorf("this host cannot give engines namespaces of their own (%s); --isolation auto does without", strings.Join(confined.Missing(), "; "))
+	case cfg.engines.isolation == isolationCgroup && !confined.Grouped():
+		return fmt.Errorf("this host cannot give each run a PID namespace and a cgroup (%s); --isolation auto does without", strings.Join(confined.Missing(), "; "))
 	case confined.Strong():
-		a.log.Info("engines are confined", "layers", strings.Join(confined.Layers(), ", "), "missing", strings.Join(confined.Missing(), "; "))
+		a.log.Info("engines are confined", "tier", len(confined.Layers()), "layers", strings.Join(confined.Layers(), ", "), "missing", strings.Join(confined.Missing(), "; "))
 	case cfg.engines.sandbox == sandboxRequire:
 		return fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
 	default:

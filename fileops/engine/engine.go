@@ -133,6 +133,8 @@ type Cmd struct {
 	Files []*os.File
 
 	Access Access // what it may touch, if it runs in a [Sandbox]
+
+	forks bool // it is a [ForkServer]: its processes are not part of its run
 }
 
 // Run runs c and waits for it and for all that it started. It fails with an
@@ -254,6 +256,7 @@ func (p *Process) watchFor(l Limits) {
 	w := &p.watched
 	w.Resident, w.Scratch = cmp.Or(l.Resident, w.Resident), cmp.Or(l.Scratch, w.Scratch)
 	w.Processes, w.Files = cmp.Or(l.Processes, w.Processes), cmp.Or(l.Files, w.Files)
+	w.CPU, w.FileSize = cmp.Or(l.CPU, w.CPU), cmp.Or(l.FileSize, w.FileSize) // see leader
 	if !p.watching && w.any() {
 		p.watching = true
 		go p.watch(nil, func() Limits {
@@ -276,7 +279,11 @@ func (p *Process) Watch(l Limits) (stop func()) {
 	}
 	done := make(chan struct{})
 	go p.watch(done, func() Limits { return l })
-	return sync.OnceFunc(func() { close(done) })
+	stopGroup := p.limitGroup(l)
+	return sync.OnceFunc(func() {
+		close(done)
+		stopGroup()
+	})
 }
 
 // Exceeded names the limit that the process was killed for, "" if it was not.
@@ -321,7 +328,7 @@ func (p *Process) over(l Limits, mappings bool) string {
 		if l.Resident > 0 || l.Scratch > 0 {
 			removed, shared := hidden(pids, p.dirs, mappings)
 			if l.Resident > 0 && memory(pids)+shared > l.Resident {
-				return "memory"
+				return memoryLimit
 			}
 			if l.Scratch > 0 && removed > l.Scratch {
 				return "scratch space"
@@ -340,6 +347,9 @@ func (p *Process) over(l Limits, mappings bool) string {
 	}
 	return ""
 }
+
+// memoryLimit names a limit for people.
+const memoryLimit = "memory"
 
 // members returns the processes of the run.
 func (p *Process) members() []int {
@@ -373,10 +383,11 @@ func (p *Process) Limit(l Limits) error {
 	if errors.Is(err, syscall.ESRCH) { // it has just ended
 		return nil
 	}
-	if err == nil {
-		p.watchFor(l)
+	if err != nil {
+		return err
 	}
-	return err
+	p.watchFor(l)
+	return p.mark.group.limit(p.watched, p.dirs)
 }
 
 // Kill ends the process and everything that it started at once, also what has
@@ -395,8 +406,11 @@ func (p *Process) Wait() error {
 	p.once.Do(func() {
 		err := p.end()
 		p.Kill() // what it left behind
+		outOfMemory := err != nil && p.mark.group.outOfMemory()
 		p.mu.Lock()
-		p.ended = true
+		if p.ended = true; outOfMemory && p.exceeded == "" {
+			p.exceeded = memoryLimit
+		}
 		p.mu.Unlock()
 		if p.forget != nil {
 			p.forget()
@@ -414,18 +428,23 @@ func (p *Process) Wait() error {
 }
 
 func (p *Process) result(err error) error {
-	if err == nil {
+	limit := p.ignored(err)
+	if err == nil && limit == 0 {
 		return nil
 	}
 	if p.ctx.Err() != nil {
 		return context.Cause(p.ctx)
 	}
-	if errors.Is(err, exec.ErrWaitDelay) {
+	if limit == 0 && errors.Is(err, exec.ErrWaitDelay) {
 		return nil // it succeeded; only its pipes were still held open
 	}
 	p.mu.Lock()
 	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String(), Exceeded: p.exceeded}
 	p.mu.Unlock()
+	if limit != 0 {
+		e.Signal = limit
+		return e
+	}
 	st, ok := waitStatus(err)
 	if !ok {
 		return fmt.Errorf("%s: %w", p.name, err)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/filewright/filewright/fileops/engine/internal/confine"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -75,7 +76,7 @@ func (p *Program) ForkServer(ctx context.Context, c Cmd) (*ForkServer, error) {
 		prog: p, conn: conn.(*net.UnixConn), forks: make(chan int, 1), dead: make(chan struct{}), exits: make(map[int]chan syscall.WaitStatus),
 	}
 	c.Env = append([]string{ForkServerEnv + "=1"}, c.Env...)
-	c.Files = []*os.File{theirs}
+	c.Files, c.forks = []*os.File{theirs}, true
 	// Without a mark: each process gets one of its own.
 	if f.proc, err = p.start(ctx, c, mark{}); err != nil {
 		f.conn.Close()
@@ -196,7 +197,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	defer say.Close()
 	files := append([]*os.File{wait, say}, c.Files...)
 	if s := f.prog.Sandbox; s != nil && s.layers.landlock > 0 {
-		rules, err := f.prog.policy(c).Ruleset(s.layers.confined())
+		rules, err := f.prog.policy(c).Ruleset(confine.Layers{Landlock: s.layers.landlock})
 		if err != nil {
 			said.Close()
 			return nil, err
@@ -237,8 +238,14 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 		}
 		return nil
 	}
-	proc.forget = func() { f.forget(pid) }
-	if err = setLimits(pid, c.Limits, proc.mark); err == nil {
+	proc.forget = func() {
+		f.forget(pid)
+		proc.mark.group.remove() // else the next server does
+	}
+	if err = f.join(proc, c.Limits); err == nil {
+		err = setLimits(pid, c.Limits, proc.mark)
+	}
+	if err == nil {
 		_, err = begin.Write([]byte{0})
 	}
 	if err != nil {
@@ -248,4 +255,14 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	proc.started(c.Limits)
 	return proc, nil
+}
+
+// join gives a process a cgroup of its own, where the sandbox has them.
+func (f *ForkServer) join(p *Process, l Limits) (err error) {
+	if s := f.prog.Sandbox; s != nil && s.layers.groups != nil {
+		if p.mark.group, err = s.layers.groups.group(l, p.dirs); err == nil {
+			err = p.mark.group.add(p.pid)
+		}
+	}
+	return err
 }

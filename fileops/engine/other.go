@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/internal/worktime"
@@ -17,7 +18,7 @@ import (
 // NewSandbox returns a sandbox without layers.
 func NewSandbox() *Sandbox {
 	const why = ": this system has no Landlock and seccomp"
-	return &Sandbox{missing: []string{"landlock" + why, "seccomp" + why, "namespaces" + why}}
+	return &Sandbox{missing: []string{"landlock" + why, "seccomp" + why, "namespaces" + why, grouped + why}}
 }
 
 func (p *Program) launch(c Cmd, proc *Process) error {
@@ -45,6 +46,20 @@ func hidden([]int, []string, bool) (files, shared int64) { return 0, 0 }
 func onDisk(info fs.FileInfo) int64 { return info.Size() }
 
 func setLimits(int, Limits, mark) error { return nil }
+
+func (*Process) limitGroup(Limits) (stop func()) { return func() {} }
+
+func (*Process) ignored(error) syscall.Signal { return 0 }
+
+// There are no cgroups.
+type (
+	groups struct{}
+	group  struct{}
+)
+
+func (*group) limit(Limits, []string) error { return nil }
+
+func (*group) outOfMemory() bool { return false }
 
 // Work returns a meter of the time by the clock.
 func (p *Process) Work() worktime.Meter {

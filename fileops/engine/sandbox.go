@@ -14,7 +14,8 @@ import (
 // a seccomp filter for system calls, and no capabilities for root. They work the
 // same in a container. Where an ordinary process may make user namespaces, which most
 // containers do not permit, programs also have a network, IPC and a host name of their
-// own. A nil Sandbox confines nothing but the process group, the environment and the
+// own. Where the host delegates a cgroup, each run has one, and most programs have a PID
+// namespace: see [Sandbox.Grouped]. A nil Sandbox confines nothing but the process group, the environment and the
 // [Limits].
 type Sandbox struct {
 	layers  layers
@@ -27,22 +28,30 @@ type layers struct {
 	landlock   int // version of its interface; 0 if there is none
 	seccomp    bool
 	namespaces bool
+	groups     *groups // nil without namespaces of processes and cgroups
 }
 
-// Basic returns a sandbox like s without namespaces, also where the host permits them. With
-// nil it returns nil.
+// Basic returns a sandbox like s without namespaces and cgroups, even where the host permits
+// them. With nil it returns nil.
 func (s *Sandbox) Basic() *Sandbox {
 	if s == nil || !s.layers.namespaces {
 		return s
 	}
 	t := *s
-	t.layers.namespaces = false
-	t.missing = append(slices.Clone(s.missing), "namespaces: switched off")
+	t.layers.namespaces, t.layers.groups = false, nil
+	t.missing = append(slices.Clone(s.missing), "namespaces: switched off", grouped+": switched off")
 	return &t
 }
 
 // Namespaced reports whether programs have namespaces of their own. It is false for nil.
 func (s *Sandbox) Namespaced() bool { return s != nil && s.layers.namespaces }
+
+// Grouped reports whether each run also has a PID namespace and a cgroup of its own. It is false
+// for nil.
+func (s *Sandbox) Grouped() bool { return s != nil && s.layers.groups != nil }
+
+// grouped names the layer of [Sandbox.Grouped].
+const grouped = "PID namespace and cgroup"
 
 // With returns a sandbox like s in which all programs have a as well. With nil it
 // returns nil.
@@ -61,7 +70,8 @@ func (s *Sandbox) Strong() bool {
 	return s != nil && s.layers.landlock > 0 && s.layers.seccomp
 }
 
-// Layers names what is in force: "landlock 7", "seccomp", "namespaces".
+// Layers names what is in force: "landlock 7", "seccomp", "namespaces", "PID namespace and
+// cgroup".
 func (s *Sandbox) Layers() []string {
 	if s == nil {
 		return nil
@@ -76,6 +86,9 @@ func (s *Sandbox) Layers() []string {
 	if s.layers.namespaces {
 		out = append(out, "namespaces")
 	}
+	if s.layers.groups != nil {
+		out = append(out, grouped)
+	}
 	return out
 }
 
@@ -83,7 +96,7 @@ func (s *Sandbox) Layers() []string {
 // not have it". It is for people.
 func (s *Sandbox) Missing() []string {
 	if s == nil {
-		return []string{"landlock: not asked for", "seccomp: not asked for", "namespaces: not asked for"}
+		return []string{"landlock: not asked for", "seccomp: not asked for", "namespaces: not asked for", grouped + ": not asked for"}
 	}
 	return slices.Clone(s.missing)
 }

@@ -1,10 +1,9 @@
 package engine
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,24 +33,36 @@ func NewSandbox() *Sandbox {
 		s.layers.seccomp = false
 		s.missing = append(s.missing, "seccomp: "+err.Error())
 	}
-	if s.Strong() { // the others keep programs from more of them
-		s.layers.namespaces = true
-		if err := tryNamespaces(s); err != nil {
-			s.layers.namespaces = false
-			s.missing = append(s.missing, "namespaces: "+err.Error())
-		}
+	if !s.Strong() { // namespaces without it would give programs more than they have
+		return s
+	}
+	if err := tryStart(s.layers, ownNamespaces, nil); err != nil {
+		s.missing = append(s.missing, "namespaces: "+err.Error(), grouped+": there are no namespaces")
+		return s
+	}
+	s.layers.namespaces = true
+	groups, unlimited, err := findGroups("/proc/self")
+	var group *group
+	if err == nil {
+		group, err = groups.group(Limits{}, nil)
+	}
+	if err == nil {
+		err = errors.Join(tryStart(s.layers, ownNamespaces|unix.CLONE_NEWPID, group), group.kill(), group.remove())
+	}
+	if err != nil {
+		s.missing = append(s.missing, grouped+": "+err.Error())
+		return s
+	}
+	s.layers.groups = groups
+	if unlimited != nil {
+		s.missing = append(s.missing, "limits of cgroups: "+unlimited.Error())
 	}
 	return s
 }
 
-// confined returns the layers that a thread is confined by.
-func (l layers) confined() confine.Layers {
-	return confine.Layers{Landlock: l.landlock, Seccomp: l.seccomp}
-}
-
-// tryNamespaces starts this program with namespaces of its own. It is ended before its first
+// tryStart starts this program in namespaces and a group. It is ended before its first
 // instruction.
-func tryNamespaces(s *Sandbox) error {
+func tryStart(l layers, flags uintptr, g *group) error {
 	// Inside of a sandbox of this package this fails: no more is to be had.
 	if err := unix.Unshare(0); err != nil {
 		return fmt.Errorf("not permitted: %w", err)
@@ -60,44 +71,38 @@ func tryNamespaces(s *Sandbox) error {
 	if err != nil {
 		return err
 	}
+	s := start{cmd: exec.Command(self), layers: l, flags: flags, group: g, probe: true}
+	s.cmd.Env = []string{}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	s.policy = &confine.Policy{Execute: append(slices.Clone(hostPrograms), self), Read: hostData}
 	done := make(chan error)
 	confine.Go(func() {
-		key := newKey()
-		rules, err := (&confine.Policy{Execute: append(slices.Clone(hostPrograms), self), Read: hostData}).Thread(s.layers.confined(), key)
-		if err != nil {
-			done <- err
-			return
+		rules, err := s.policy.Thread(confine.Layers{Landlock: l.landlock})
+		if err == nil {
+			err = s.traced(rules, s.policy.Filter())
+			rules.Close()
 		}
-		defer rules.Close()
-		cmd := exec.Command(self)
-		cmd.Env = []string{}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
-			done <- err
-			return
-		}
-		if err = confine.Stopped(cmd.Process.Pid); err == nil {
-			err = confine.Settle(cmd.Process.Pid, confine.Start{First: 3, Key: key})
-		}
-		cmd.Process.Kill()
-		cmd.Wait() // it was killed: that it did not end well is no news
 		done <- err
 	})
-	return <-done
-}
-
-// newKey returns a number that cannot be guessed.
-func newKey() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.NativeEndian.Uint64(b[:]) | 1
+	err = <-done
+	if perr, ok := errors.AsType[*fs.PathError](err); ok { // its path says nothing
+		err = fmt.Errorf("clone: %w", perr.Err)
+	}
+	if p := s.cmd.Process; p != nil {
+		if err == nil && g != nil && !slices.Contains(g.members(), p.Pid) {
+			err = errors.New("it is switched on, but does not hold")
+		}
+		p.Kill()
+		s.cmd.Wait() // it was killed: that it did not end well is no news
+	}
+	return err
 }
 
 // try applies layers to a new thread and calls test there.
 func try(l confine.Layers, test func() error) error {
 	done := make(chan error)
 	confine.Go(func() {
-		rules, err := new(confine.Policy).Thread(l, 0)
+		rules, err := new(confine.Policy).Thread(l)
 		if err == nil {
 			rules.Close() // nil, or not wanted
 			err = test()

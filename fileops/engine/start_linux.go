@@ -14,108 +14,166 @@ import (
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
+// ownNamespaces are the ones that a program starts in, CLONE_NEWPID beside them in tier 4. As it
+// has no mapping of users, nobody in it is root and it has no capabilities. Like any other
+// child, it shares memory with this process until its program is loaded.
+const ownNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_VM | unix.CLONE_VFORK
+
 // launch starts c on a thread of its own, one of [confine.Go], which stays until the process has
 // ended.
 func (p *Program) launch(c Cmd, proc *Process) error {
-	cmd := p.command(c, proc)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	var policy *confine.Policy
+	s := start{cmd: p.command(c, proc), limits: c.Limits, mark: proc.mark}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.Sandbox != nil {
-		policy = p.policy(c)
+		s.layers, s.policy = p.Sandbox.layers, p.policy(c)
+		if s.layers.namespaces && !s.policy.Namespaces { // else it makes some itself
+			s.flags = ownNamespaces
+		}
+		if s.layers.groups != nil && !c.forks {
+			var err error
+			if s.group, err = s.layers.groups.group(c.Limits, proc.dirs); err != nil {
+				return err
+			}
+			// A program that starts others looks for them in /proc, which has the numbers of the host.
+			if s.flags != 0 && !s.policy.Limits {
+				s.flags |= unix.CLONE_NEWPID
+				s.policy.Processes = true
+			}
+		}
 	}
-	result := make(chan error)
-	confine.Go(func() { proc.live(cmd, p.Sandbox, policy, c.Limits, result) })
-	return <-result
+	group, result := s.group, make(chan error)
+	confine.Go(func() {
+		result <- s.start()
+		<-proc.gone // the process ends with the thread (PR_SET_PDEATHSIG(2const))
+	})
+	err := <-result
+	if s.group == nil {
+		err = errors.Join(err, group.remove())
+	}
+	if s.cmd.Process != nil {
+		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { s.group.remove() } // else the next server does
+		proc.mark.first, proc.mark.group, proc.mark.leads = proc.pid, s.group, s.flags&unix.CLONE_NEWPID != 0
+	}
+	if err != nil {
+		if s.cmd.Process != nil {
+			proc.Kill()
+			proc.end()
+		}
+		close(proc.gone)
+		return errors.Join(err, s.group.remove())
+	}
+	return nil
 }
 
-// live starts the process and stays with it to its end, on a thread of its own, one of
-// [confine.Go]. The process inherits what the thread is confined to, and ends with the thread
-// (PR_SET_PDEATHSIG(2const)).
-func (p *Process) live(cmd *exec.Cmd, s *Sandbox, policy *confine.Policy, l Limits, result chan<- error) {
+// A start is what is done on the thread that starts a process.
+type start struct {
+	cmd    *exec.Cmd
+	limits Limits
+	mark   mark
+	layers layers
+	policy *confine.Policy // nil without a sandbox
+	flags  uintptr         // of clone(2)
+	group  *group          // may be nil
+	probe  bool            // leaves the program stopped
+}
+
+// start starts the program with limits that hold from its first instruction on, with no
+// descriptors but its own, and with rules and filter in force (see [confine.Settle]): a traced
+// program stops when it has been loaded, and waits until it is let go.
+//
+// If the host has run out of namespaces (user.max_net_namespaces and the like) or groups, the
+// program gets none. Where tracing is not allowed the limits come a moment late, and the rules
+// not a second time: a program that sees /proc, as one that makes namespaces does, would see the
+// memory of its equals, and is not started.
+func (s *start) start() error {
 	var rules *os.File
-	var key uint64
-	if policy != nil {
-		if s.layers.namespaces && !policy.Namespaces { // else it makes some itself
-			key = newKey()
-		}
+	var filter confine.Filter
+	if s.policy != nil {
 		var err error
-		if rules, err = policy.Thread(s.layers.confined(), key); err != nil {
-			result <- err
-			return
+		if rules, err = s.policy.Thread(confine.Layers{Landlock: s.layers.landlock}); err != nil {
+			return err
+		}
+		defer rules.Close() // nil where there is none
+		if s.layers.seccomp {
+			filter = s.policy.Filter()
 		}
 	}
-	// What sees /proc, as who makes namespaces does, sees the memory of its equals.
-	started, err := startLimited(cmd, l, p.mark, rules, key, rules != nil && policy.Namespaces)
-	rules.Close() // nil where there is none
-	if started {
-		p.pid, p.end, p.mark.first = cmd.Process.Pid, cmd.Wait, cmd.Process.Pid
+	if err := confine.MarkDescriptors(false); err != nil {
+		return err
 	}
-	if err != nil {
-		if started {
-			p.Kill()
-			p.end()
+	plain := *s.cmd
+	err := s.traced(rules, filter)
+	if s.cmd.Process == nil && (s.flags != 0 || s.group != nil) && (refused(err) || isOne(err, unix.ENOSPC, unix.ENODEV, unix.EBUSY, unix.EOPNOTSUPP, unix.EACCES)) {
+		if s.policy.Processes {
+			s.policy.Processes = false
+			filter = s.policy.Filter()
 		}
-		result <- err
-		return
+		s.flags, s.group = 0, nil
+		again := plain
+		s.cmd = &again
+		err = s.traced(rules, filter)
 	}
-	result <- nil
-	<-p.gone
+	if !refused(err) || s.cmd.Process != nil {
+		return err
+	}
+	if rules != nil && s.policy.Namespaces {
+		return fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
+	}
+	s.cmd = &plain
+	if err := confine.MarkDescriptors(true); err != nil {
+		return err
+	}
+	if filter != nil {
+		if err := filter.Load(); err != nil {
+			return err
+		}
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	return setLimits(s.cmd.Process.Pid, s.limits, s.mark)
 }
 
-// startLimited starts cmd with limits that hold from its first instruction on, with no
-// descriptors but its own, and with rules, if there are any, in force once more (see
-// [confine.Settle]): a traced program stops when it has been loaded, and waits until it is
-// let go. With a key it gets namespaces of its own, if there are any left. Where tracing is not allowed the limits come a moment late, and the rules not at
-// all: with must, it is not started then. The goroutine must be locked to its thread,
-// because it is the thread that traces.
-func startLimited(cmd *exec.Cmd, l Limits, m mark, rules *os.File, key uint64, must bool) (started bool, err error) {
-	if err := confine.MarkDescriptors(false); err != nil {
-		return false, err
+// refused reports whether the kernel denies namespaces or tracing; emulators of another
+// processor do not have ptrace.
+func refused(err error) bool { return isOne(err, unix.EPERM, unix.ENOSYS) }
+
+func isOne(err error, errnos ...unix.Errno) bool {
+	return slices.ContainsFunc(errnos, func(e unix.Errno) bool { return errors.Is(err, e) })
+}
+
+// traced starts the program and has it confine itself before its first instruction.
+func (s *start) traced(rules *os.File, filter confine.Filter) error {
+	attr := *s.cmd.SysProcAttr
+	attr.Ptrace, attr.Cloneflags = true, s.flags
+	if s.group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(s.group.fd.Fd())
 	}
-	untraced := *cmd
-	attr := *cmd.SysProcAttr
-	attr.Ptrace = true
-	cmd.SysProcAttr = &attr
-	first := 3 + len(cmd.ExtraFiles)
+	s.cmd.SysProcAttr = &attr
+	first := 3 + len(s.cmd.ExtraFiles)
 	if rules != nil {
-		cmd.ExtraFiles = append(slices.Clone(cmd.ExtraFiles), rules)
+		s.cmd.ExtraFiles = append(slices.Clone(s.cmd.ExtraFiles), rules)
 	}
-	err = cmd.Start()
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) { // emulators of another processor have no ptrace
-		if must {
-			return false, fmt.Errorf("it cannot be traced, and so not be kept from this process: %w", err)
-		}
-		*cmd = untraced
-		if err := confine.MarkDescriptors(true); err != nil {
-			return false, err
-		}
-		if err := cmd.Start(); err != nil {
-			return false, err
-		}
-		return true, setLimits(cmd.Process.Pid, l, m)
+	if err := s.cmd.Start(); err != nil {
+		return err
 	}
-	if err != nil {
-		return false, err
-	}
-	pid := cmd.Process.Pid
-	if err = confine.Stopped(pid); err == nil {
-		err = setLimits(pid, l, m)
+	pid := s.cmd.Process.Pid
+	err := confine.Stopped(pid)
+	if err == nil {
+		err = setLimits(pid, s.limits, s.mark)
 	}
 	if err == nil {
-		start := confine.Start{First: first, Rules: rules != nil, Key: key}
-		err = confine.Settle(pid, start)
-		if errors.Is(err, unix.ENOSPC) { // user.max_net_namespaces and the like
-			start.Key = 0
-			err = confine.Settle(pid, start)
-		}
-		if err != nil {
+		if err = confine.Settle(pid, confine.Start{First: first, Rules: rules != nil, Filter: filter}); err != nil {
 			err = fmt.Errorf("confine: %w", err)
 		}
+	}
+	if s.probe {
+		return err
 	}
 	if derr := unix.PtraceDetach(pid); derr != nil && derr != unix.ESRCH {
 		err = errors.Join(err, derr)
 	}
-	return true, err
+	return err
 }
 
 // setLimits limits and marks a process that was just started by us. It does so

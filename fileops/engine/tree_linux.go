@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -24,6 +26,9 @@ type mark struct {
 
 	first int // the process that all others come from
 	since time.Time
+
+	group *group // that the processes are in as well; may be nil
+	leads bool   // the first process is the first of a PID namespace
 }
 
 // newMark returns a mark that is not in use. A run inside of another one has
@@ -47,6 +52,9 @@ func newMark() mark {
 
 // members returns the processes that have the mark.
 func (m mark) members() []int {
+	if m.group != nil {
+		return m.group.members()
+	}
 	if m.value == 0 {
 		return nil
 	}
@@ -92,6 +100,9 @@ func (m mark) onlyYounger() bool {
 // kill ends the group of the first process and all processes with the mark. These are stopped
 // first, so that none starts another while it is looked for.
 func (m mark) kill() {
+	if m.group != nil && m.group.kill() == nil {
+		return
+	}
 	syscall.Kill(-m.first, syscall.SIGKILL)
 	stopped := make(map[int]bool)
 	for range 100 {
@@ -196,3 +207,55 @@ func hidden(pids []int, dirs []string, mappings bool) (files, shared int64) {
 
 // onDisk returns how many bytes a file takes on disk.
 func onDisk(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }
+
+// limitGroup gives the group of the process the limits of l as well, until stop is called. That
+// does not have to work: they are also watched.
+func (p *Process) limitGroup(l Limits) (stop func()) {
+	set := func(l Limits) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.ended {
+			p.mark.group.limit(l.Or(p.watched), p.dirs)
+		}
+	}
+	set(l)
+	return func() { set(Limits{}) }
+}
+
+// ignored returns the signal that would have ended the process, had it not been the first of a
+// PID namespace, which ignores signals (pid_namespaces(7)); 0 if there is none. The kernel kills
+// a process a second after SIGXCPU, and lets a write fail beside SIGXFSZ.
+func (p *Process) ignored(err error) syscall.Signal {
+	if !p.mark.leads {
+		return 0
+	}
+	p.mu.Lock()
+	l, exceeded := p.watched, p.exceeded
+	p.mu.Unlock()
+	if st, _ := waitStatus(err); l.CPU > 0 && exceeded == "" && st.Signaled() && st.Signal() == syscall.SIGKILL {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.UserTime()+exit.SystemTime() >= l.CPU {
+			return sigXCPU
+		}
+	}
+	if l.FileSize > 0 && exceeded == "" && largest(p.dirs) >= l.FileSize {
+		return sigXFSZ
+	}
+	return 0
+}
+
+// largest returns the size of the largest file below dirs.
+func largest(dirs []string) (size int64) {
+	for _, dir := range dirs {
+		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil // a directory, or removed meanwhile
+			}
+			if info, err := d.Info(); err == nil {
+				size = max(size, info.Size())
+			}
+			return nil
+		})
+	}
+	return size
+}

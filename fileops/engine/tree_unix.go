@@ -8,7 +8,10 @@ import (
 )
 
 // A mark is the process group of a run. A process that leaves the group is lost from sight.
-type mark struct{ first int }
+type mark struct {
+	first int
+	group *group // nil
+}
 
 func newMark() mark { return mark{} }
 

@@ -11,7 +11,10 @@ import (
 
 // A mark is the job object of a run. Windows ends its processes with the job, and the job with
 // this process. A process that the program starts before hold returns is not part of the job.
-type mark struct{ job windows.Handle }
+type mark struct {
+	job   windows.Handle
+	group *group // nil
+}
 
 func newMark() mark { return mark{} }
 

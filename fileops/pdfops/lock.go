@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"syscall"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
@@ -317,7 +316,7 @@ func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []by
 		args := append(password(pw)[1:], args...)
 		if err := t.qpdf(ctx, job, append(args, in, out)...); err != nil {
 			var exit *engine.ExitError
-			if errors.As(err, &exit) && exit.Signal == syscall.SIGXFSZ && job.MaxOutput() > 0 {
+			if errors.As(err, &exit) && exit.Which() == "space for results" && job.MaxOutput() > 0 {
 				return job.TooMuch(err)
 			}
 			return failed(err)

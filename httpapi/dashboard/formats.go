@@ -39,7 +39,9 @@ func tierOf(s *httpapi.Sandbox) tier {
 	switch {
 	case s == nil:
 		return tier{"warn", "Not known", "This server does not say how its engines are confined."}
-	case s.Tier >= 3:
+	case s.Tier >= 4:
+		return tier{"ok", "Tier 4", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces and a control group of their own."}
+	case s.Tier == 3:
 		return tier{"ok", "Tier 3", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces of their own."}
 	case s.Tier == 2:
 		return tier{"ok", "Tier 2", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package e2e drives the built refserver over HTTP, with real engines and real
 // files, and lets outside tools judge the results. Every response is checked
 // against the OpenAPI document that the server itself serves.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package kills ends the real server at random moments, hundreds of times, while
 // clients use it, and then accounts for everything that they were told.
 package kills
@@ -10,6 +12,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -67,6 +70,7 @@ type host struct {
 	key       string
 	client    *http.Client
 	addrs     []string // where customers find a server
+	strict    bool     // customers repeat only requests that no server has taken
 
 	started, stopped, early int          // servers; those killed before they were ready
 	boot                    atomic.Int64 // time that the latest start took
@@ -175,12 +179,17 @@ func (h *host) end(t *testing.T, r *run, sig os.Signal) {
 	}
 	for line := range strings.Lines(r.err.String()) {
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
-			h.mu.Lock()
-			h.trouble = append(h.trouble, line)
-			h.mu.Unlock()
+			h.complain("%s", line)
 		}
 	}
 	h.client.CloseIdleConnections()
+}
+
+// complain adds to the trouble.
+func (h *host) complain(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble = append(h.trouble, fmt.Sprintf(format, args...))
 }
 
 // An answer is what a server has acknowledged.
@@ -217,9 +226,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 			url = "http://" + h.addrs[turn%len(h.addrs)] + rest
 		}
 		if time.Since(began) > patience {
-			h.mu.Lock()
-			h.trouble = append(h.trouble, fmt.Sprintf("%s %s has no answer: %v", method, path, last))
-			h.mu.Unlock()
+			h.complain("%s %s has no answer: %v", method, path, last)
 			return nil
 		}
 		req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(b))
@@ -247,8 +254,16 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 				return a
 			}
 			last = fmt.Errorf("%d %s, %w", a.status, a.raw, err)
+			if h.strict && (err != nil || a.status != http.StatusServiceUnavailable) {
+				h.complain("%s %s: %v", method, path, last)
+				return nil
+			}
 		} else {
 			last = err
+			if h.strict && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+				h.complain("%s %s: %v", method, path, err)
+				return nil
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

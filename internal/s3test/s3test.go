@@ -21,7 +21,6 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
-	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
@@ -91,7 +90,7 @@ func New() (*Server, error) {
 	s.args = []string{"--access", AccessKey, "--secret", SecretKey, "--region", Region, "--keep-alive", "--quiet", "--health", "/health", "posix"}
 	// Metadata of objects are extended attributes, where the file system has
 	// such; tmpfs has only lately learnt it.
-	if err := unix.Setxattr(data, "user.s3test", []byte("x"), 0); err != nil {
+	if !hasAttributes(data) {
 		sidecar := filepath.Join(dir, "meta")
 		if err := os.Mkdir(sidecar, 0o700); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -132,7 +131,8 @@ func (s *Server) Start() error {
 	defer log.Close()
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// If the tests are killed the server must not stay.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	dieWithParent(s.cmd.SysProcAttr)
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Server) Kill() {
 // Freeze stops the server from doing anything until Thaw: connections to it
 // stay, without an answer.
 func (s *Server) Freeze() error {
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.cmd.Process.Signal(sigStop); err != nil {
 		return err
 	}
 	// Its threads stop one after the other.
@@ -211,7 +211,7 @@ func (s *Server) Freeze() error {
 }
 
 // Thaw ends Freeze.
-func (s *Server) Thaw() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *Server) Thaw() error { return s.cmd.Process.Signal(sigCont) }
 
 // Close ends the server and removes its data.
 func (s *Server) Close() error {

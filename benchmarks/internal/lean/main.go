@@ -1,3 +1,5 @@
+//go:build unix
+
 // Lean is a worker of the comparison that has package archiveops and nothing
 // else, as a program that only makes archives would. Its memory is what that
 // takes: a process with all engines has 50 MiB of libraries mapped before it

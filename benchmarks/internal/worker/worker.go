@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package worker is the process that the comparison measures: it reads a line
 // of JSON for each run and answers with one.
 package worker

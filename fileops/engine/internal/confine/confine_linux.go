@@ -37,6 +37,10 @@ type Policy struct {
 	// Unwritable has access(2) say that nothing may be written.
 	Unwritable bool
 
+	// Processes says that the program has a namespace of processes of its own, in which numbers
+	// of this process mean others.
+	Processes bool
+
 	// Limits allows setting limits on resources, but for RLIMIT_LOCKS: for a
 	// program that starts others.
 	Limits bool
@@ -84,10 +88,7 @@ func Go(f func()) {
 // Thread applies p to the calling thread as far as layers go; the thread must be one
 // of [Go]. After an error it may be confined in part. With Landlock it returns
 // the ruleset that is in force, for [Settle].
-//
-// A key that is not 0 lets those that know it make namespaces, by unshare(2) with the key in
-// the place of a second argument. It is for [Settle].
-func (p *Policy) Thread(l Layers, key uint64) (rules *os.File, err error) {
+func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 	defer func() {
 		if err != nil {
 			rules.Close() // nil, or of no use any more
@@ -109,8 +110,8 @@ func (p *Policy) Thread(l Layers, key uint64) (rules *os.File, err error) {
 		return rules, fmt.Errorf("capabilities: %w", err)
 	}
 	if l.Seccomp {
-		if err := loadFilter(p.filter(key)); err != nil {
-			return rules, fmt.Errorf("seccomp: %w", err)
+		if err := p.Filter().Load(); err != nil {
+			return rules, err
 		}
 	}
 	return rules, nil

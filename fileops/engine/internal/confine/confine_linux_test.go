@@ -16,7 +16,7 @@ func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 	t.Helper()
 	done := make(chan error)
 	confine.Go(func() {
-		rules, err := p.Thread(layers, 0)
+		rules, err := p.Thread(layers)
 		if err == nil {
 			rules.Close() // nil, or not wanted
 			f()

@@ -158,20 +158,15 @@ func (p *program) start() {
 	)
 }
 
-// filter returns the filter for engines that the calling thread starts.
-func (p *Policy) filter(key uint64) []unix.SockFilter {
+// A Filter is a program of seccomp(2).
+type Filter []unix.SockFilter
+
+// Filter returns the filter for engines that the calling thread starts.
+func (p *Policy) Filter() Filter {
 	var f program
 	f.start()
 	for _, n := range denied {
 		if p.Namespaces && (n == unix.SYS_UNSHARE || n == unix.SYS_CHROOT) {
-			continue
-		}
-		if key != 0 && n == unix.SYS_UNSHARE {
-			f.when(n, argument(1, false),
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(key), SkipTrue: 3},
-				argument(1, true),
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(key >> 32), SkipTrue: 1},
-				allowed, errno(unix.EPERM))
 			continue
 		}
 		f.fail(n, unix.EPERM)
@@ -263,7 +258,7 @@ func (p *Policy) filter(key uint64) []unix.SockFilter {
 func (p *Policy) signal(n int) []bpf.Instruction {
 	self := []uint32{uint32(unix.Getpid()), uint32(unix.Gettid())}
 	switch {
-	case p.Namespaces:
+	case p.Namespaces, p.Processes:
 		self = nil // the numbers are others in a namespace of processes
 	case p.Limits:
 		// It ends the groups of the programs that it starts.
@@ -309,12 +304,12 @@ func socket() []bpf.Instruction {
 	}
 }
 
-func (p *program) assemble() []unix.SockFilter {
+func (p *program) assemble() Filter {
 	raw, err := bpf.Assemble(p.ins)
 	if err != nil {
 		panic(err) // the program is the same every time, but for its options
 	}
-	out := make([]unix.SockFilter, len(raw))
+	out := make(Filter, len(raw))
 	for i, r := range raw {
 		out[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}

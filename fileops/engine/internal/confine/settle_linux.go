@@ -1,7 +1,6 @@
 package confine
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -14,9 +13,9 @@ import (
 
 // A Start says what [Settle] does.
 type Start struct {
-	First int    // all descriptors from this one on are closed
-	Rules bool   // the first of them is a ruleset of Landlock, which is put in force
-	Key   uint64 // see [Policy.Thread]; not 0 for namespaces of its own
+	First  int    // all descriptors from this one on are closed
+	Rules  bool   // the first of them is a ruleset of Landlock, which is put in force
+	Filter Filter // of system calls, which is put in force; may be empty
 }
 
 // Settle prepares a process that was started by the calling thread with PTRACE_TRACEME and
@@ -33,9 +32,8 @@ type Start struct {
 // can do that for itself only (landlock_restrict_self(2)), and between fork and
 // exec nothing runs that is ours.
 //
-// Namespaces: a process with several threads cannot enter a user namespace
-// (user_namespaces(7)), and this one has a single thread. It has no mapping of users, so that
-// nobody in it is root.
+// Filter: the thread does not have it, because it denies the new namespaces that the process
+// was started in.
 func Settle(pid int, start Start) (err error) {
 	var saved unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &saved); err != nil {
@@ -67,9 +65,10 @@ func Settle(pid int, start Start) (err error) {
 		}
 		return nil
 	}
-	if start.Key != 0 {
-		if err := enterNamespaces(pid, stackPointer(&saved), start.Key, call); err != nil {
-			return err
+	at := (stackPointer(&saved) - 8192) &^ 15 // nothing is there yet
+	if len(start.Filter) > 0 {
+		if _, err := unix.PtracePokeText(pid, at, start.Filter.image(at)); err != nil {
+			return fmt.Errorf("write stack: %w", err)
 		}
 	}
 	if start.Rules {
@@ -78,38 +77,14 @@ func Settle(pid int, start Start) (err error) {
 		}
 	}
 	if hasCloseRange() {
-		return call("close_range", unix.SYS_CLOSE_RANGE, uint64(start.First), math.MaxUint32, 0)
+		if err := call("close_range", unix.SYS_CLOSE_RANGE, uint64(start.First), math.MaxUint32, 0); err != nil {
+			return err
+		}
+	}
+	if len(start.Filter) > 0 {
+		return call("seccomp", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uint64(at))
 	}
 	return nil
-}
-
-// ownNamespaces are the ones that a program gets. Its view of files is Landlock's matter, and a
-// namespace of processes would make its first process one that ignores signals.
-const ownNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-
-// enterNamespaces has a stopped process move to new namespaces and give up the capabilities
-// that it gets there.
-func enterNamespaces(pid int, stack uintptr, key uint64, call func(name string, number uint64, args ...uint64) error) error {
-	// capget(2): the version, the calling thread, and three sets of 64 bits, which are empty.
-	none := make([]byte, 8+24)
-	binary.NativeEndian.PutUint32(none, unix.LINUX_CAPABILITY_VERSION_3)
-	at := (stack - 1024) &^ 15 // nothing is there yet
-	// Before unshare: a process that has gained capabilities is not dumpable, and its memory
-	// is closed to this one. PTRACE_POKETEXT, which the filter allows, writes data as well.
-	if _, err := unix.PtracePokeText(pid, at, none); err != nil {
-		return fmt.Errorf("write stack: %w", err)
-	}
-	if err := call("unshare", unix.SYS_UNSHARE, ownNamespaces, key); err != nil {
-		return err
-	}
-	if err := call("capset", unix.SYS_CAPSET, uint64(at), uint64(at)+8); err != nil {
-		return err
-	}
-	// Both are lost where capabilities are gained.
-	if err := call("prctl", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	return call("prctl", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uint64(unix.SIGKILL), 0, 0, 0)
 }
 
 // step executes one instruction with regs, which it replaces by what they are then.

@@ -1,6 +1,8 @@
 package confine
 
 import (
+	"encoding/binary"
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,12 +45,24 @@ func restrict(set int) error {
 	return nil
 }
 
-// loadFilter calls seccomp(2), for the calling thread.
-func loadFilter(program []unix.SockFilter) error {
-	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	if errno != 0 {
-		return errno
+// Load calls seccomp(2), for the calling thread.
+func (f Filter) Load() error {
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
 	}
 	return nil
+}
+
+// image returns the filter as it is in memory at an address: a struct sock_fprog before the
+// instructions.
+func (f Filter) image(at uintptr) []byte {
+	b := binary.NativeEndian.AppendUint64(nil, uint64(len(f))) // 16 bits and padding: little-endian
+	b = binary.NativeEndian.AppendUint64(b, uint64(at)+16)
+	for _, i := range f {
+		b = binary.NativeEndian.AppendUint16(b, i.Code)
+		b = append(b, i.Jt, i.Jf)
+		b = binary.NativeEndian.AppendUint32(b, i.K)
+	}
+	return b
 }

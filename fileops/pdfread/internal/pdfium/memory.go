@@ -1,10 +1,6 @@
 package pdfium
 
-import (
-	"bytes"
-
-	"golang.org/x/sys/unix"
-)
+import "bytes"
 
 // A linearMemory is the memory of one instance. It lies outside the Go heap, so
 // that hundreds of megabytes go back to the system at once when the instance is
@@ -17,7 +13,7 @@ type linearMemory struct {
 
 // newLinearMemory reserves limit bytes of address space.
 func newLinearMemory(limit uint64) (*linearMemory, error) {
-	b, err := unix.Mmap(-1, 0, int(limit), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	b, err := reserve(int(limit))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +40,7 @@ func (m *linearMemory) release() error {
 	if b == nil {
 		return nil
 	}
-	return unix.Munmap(b)
+	return unreserve(b)
 }
 
 // poison overwrites the memory so that the code that works on it comes to

@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/filewright/filewright/fileops/engine"
+)
+
+// delegated returns the directory of this process in the v2 hierarchy if groups can be made
+// there and programs can have namespaces, else "".
+func delegated(t *testing.T, s *engine.Sandbox) string {
+	t.Helper()
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, path, ok := strings.Cut("\n"+string(own), "\n0::")
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if !ok || !s.Namespaced() || f[2] != "cgroup2" {
+			continue
+		}
+		dir := strings.TrimSuffix(filepath.Join(f[1], strings.TrimSpace(path)), "/server")
+		probe := filepath.Join(dir, "filewright-test-"+strconv.Itoa(os.Getpid()))
+		if err := os.Mkdir(probe, 0o700); err == nil {
+			if err := os.Remove(probe); err != nil {
+				t.Error(err)
+			}
+			return dir
+		}
+	}
+	return ""
+}
+
+// Where a cgroup is delegated each run has one of its own, and most programs are the first of a
+// PID namespace. Nothing is left of either, whatever a program does.
+func TestGroups(t *testing.T) {
+	s := sandbox(t)
+	dir := delegated(t, s)
+	why := strings.Join(s.Missing(), "; ")
+	if s.Grouped() != (dir != "") || s.Grouped() == strings.Contains(why, "PID namespace and cgroup: ") {
+		t.Fatalf("delegated %q, layers %v, missing %q", dir, s.Layers(), why)
+	}
+	if s.Basic().Grouped() || (*engine.Sandbox)(nil).Grouped() {
+		t.Error("the basic sandbox has groups")
+	}
+	const script = `
+import os, sys, time
+print(os.getpid() == 1, [l.split("/")[-2] for l in open("/proc/self/cgroup") if l.startswith("0::")], flush=True)
+for i in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            print("started", flush=True)
+            time.sleep(1000)
+        os._exit(0)
+if sys.argv[1:] == ["stay"]: time.sleep(1000)
+`
+	p := find(t, s, "/usr/bin/python3")
+	for name, a := range map[string]engine.Access{"engine": {}, "with its own sandbox": {Namespaces: true, Write: []string{"/proc"}}, "that starts programs": {Limits: true}} {
+		for _, arg := range []string{"", "stay"} {
+			a.Read = []string{"/proc"}
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, arg}, Dir: t.TempDir(), Stdout: w, Access: a})
+			w.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if arg == "stay" {
+				for strings.Count(out.String(), "started") < 3 {
+					b := make([]byte, 100)
+					n, err := r.Read(b)
+					if err != nil {
+						t.Fatalf("%s: %v after %q", name, err, &out)
+					}
+					out.Write(b[:n])
+				}
+				proc.Kill()
+			}
+			err = proc.Wait()
+			var exit *engine.ExitError
+			if killed := errors.As(err, &exit) && exit.Signal == syscall.SIGKILL; killed != (arg == "stay") || !killed && err != nil {
+				t.Errorf("%s %q: %v", name, arg, err)
+			}
+			out.ReadFrom(r) // to the end: no process holds the pipe
+			r.Close()
+			want := "False ["
+			if s.Grouped() {
+				want = map[bool]string{true: "True", false: "False"}[name == "engine"] + " ['engines']"
+			}
+			if !strings.HasPrefix(out.String(), want) {
+				t.Errorf("%s %q: got %q, want %q", name, arg, &out, want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "engines", strconv.Itoa(os.Getpid())+"-*")); s.Grouped() && len(left) > 0 {
+				t.Errorf("%s %q: left %v", name, arg, left)
+			}
+		}
+	}
+}
+
+// The first process of a PID namespace ignores signals that others end with. Limits and crashes
+// are recognised all the same.
+func TestFirstProcess(t *testing.T) {
+	t.Parallel()
+	for kind, s := range map[string]*engine.Sandbox{"default": sandbox(t), "basic": sandbox(t).Basic()} {
+		shell, python := find(t, s, "bash"), find(t, s, "/usr/bin/python3")
+		for name, tt := range map[string]struct {
+			p       *engine.Program
+			script  string
+			limits  engine.Limits
+			limit   string
+			crashed bool
+		}{
+			"time":          {shell, "while :; do :; done", engine.Limits{CPU: time.Second}, "processor time", false},
+			"time of child": {shell, "(while :; do :; done); exit $?", engine.Limits{CPU: time.Second}, "", false},
+			"file":          {shell, "printf '%100000s' x >file", engine.Limits{FileSize: 50000}, "space for results", false},
+			"below":         {shell, "printf '%1000s' x >file; exit 3", engine.Limits{FileSize: 50000, CPU: time.Minute}, "", false},
+			"segfault":      {python, "import ctypes; ctypes.string_at(0)", engine.Limits{CPU: time.Minute, FileSize: 1 << 20}, "", true},
+			"abort":         {python, "import os; os.abort()", engine.Limits{}, "", true},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				args := []string{"-c", tt.script}
+				err := tt.p.Run(t.Context(), engine.Cmd{Args: args, Dir: t.TempDir(), Limits: tt.limits})
+				var exit *engine.ExitError
+				if !errors.As(err, &exit) || exit.Which() != tt.limit || exit.Crashed() != tt.crashed {
+					t.Errorf("got %v, want limit %q, crashed %v", err, tt.limit, tt.crashed)
+				}
+			})
+		}
+	}
+}
