@@ -283,6 +283,32 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+// The programs in docs/embedding.md that refer to an example are parts of it.
+func TestEmbedding(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "embedding.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?s)\(\.\./examples/([a-z/_]+\.go)\)[^\n]*\n\n`+"```go\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
+		src, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+		if !strings.Contains(flat(string(src)), flat(m[2])) {
+			t.Errorf("%s has not what embedding.md shows of it:\n%s", m[1], m[2])
+		}
+		seen[filepath.Dir(m[1])] = true
+	}
+	for _, name := range []string{"customaction", "customengine", "customstore"} {
+		if !seen[name] {
+			t.Errorf("embedding.md shows nothing of %s", name)
+		}
+	}
+}
+
 // The files for systemd and containers name settings, commands and files that there
 // are.
 func TestDeploy(t *testing.T) {

@@ -1,5 +1,5 @@
 // Command customengine is the service with an engine of its own: an external program,
-// confined as those of this module are. Doctor and readiness pages know of it, too.
+// confined as those of this module are.
 package main
 
 import (
@@ -27,7 +27,7 @@ type linearizer struct {
 
 // newLinearizer is one of standard.Options.Engines.
 func newLinearizer(ctx context.Context, sandbox *engine.Sandbox) (fileops.Engine, error) {
-	about := fileops.Dependency{Name: "qpdf", Purpose: "PDF files for the web", Packages: []string{"qpdf"}}
+	about := fileops.Dependency{Name: "linearizer", Purpose: "PDF files for the web", Packages: []string{"qpdf"}}
 	program, err := sandbox.Find(ctx, []string{"--version"}, "qpdf")
 	if err != nil {
 		return nil, fileops.Missing(about, err)
