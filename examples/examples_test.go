@@ -6,8 +6,13 @@ package examples
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -135,6 +140,64 @@ func TestCustomAction(t *testing.T) {
 	}
 }
 
+// The action runs in a process for each file, and looks at the size of a picture first.
+func TestCustomActionIsBounded(t *testing.T) {
+	t.Parallel()
+	base, bin := serve(t, "customaction"), build(t, "client")
+	large := filepath.Join(t.TempDir(), "large.png")
+	var header bytes.Buffer // of 100,000 × 100,000 pixels, and nothing more
+	header.WriteString("\x89PNG\r\n\x1a\n\x00\x00\x00\r")
+	ihdr := []byte("IHDR\x00\x01\x86\xa0\x00\x01\x86\xa0\x08\x02\x00\x00\x00")
+	header.Write(ihdr)
+	if err := binary.Write(&header, binary.BigEndian, crc32.ChecksumIEEE(ihdr)); err != nil {
+		t.Fatal(err)
+	}
+	header.WriteString("\x00\x00\x00\x00IEND\xaeB`\x82")
+	if err := os.WriteFile(large, header.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, base, "grayscale", large)
+	cmd.Env = append(os.Environ(), "API_KEY=secret-key")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "more than the limit of 50000000") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestCustomEngine(t *testing.T) {
+	t.Parallel()
+	base := serve(t, "customengine")
+	dir, _ := client(t, build(t, "client"), base, "linearize", sample(t, "one.pdf"))
+	if out, err := exec.Command("qpdf", "--check-linearization", filepath.Join(dir, "one.pdf")).CombinedOutput(); err != nil || !strings.Contains(string(out), "no linearization errors") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// What stands beside the imports is at most 60 lines, so that everybody can read it.
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"customaction/main.go", "customengine/main.go", "customstore/store.go", "ownauth/main.go"} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, 0) // without comments
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code bytes.Buffer
+		if err := printer.Fprint(&code, fset, file); err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(code.String(), "\n)\n")
+		lines := 0
+		for line := range strings.Lines(body) {
+			if strings.TrimSpace(line) != "" {
+				lines++
+			}
+		}
+		if lines == 0 || lines > 60 {
+			t.Errorf("%s has %d lines of code", path, lines)
+		}
+	}
+}
+
 func TestOwnAuth(t *testing.T) {
 	t.Parallel()
 	base := serve(t, "ownauth")
@@ -219,6 +282,32 @@ func TestREADME(t *testing.T) {
 	_, body, ok := strings.Cut(string(src), "func main()")
 	if want := fmt.Sprintf("```go\nfunc main()%s```", body); !ok || !strings.Contains(string(readme), want) {
 		t.Errorf("the README does not show examples/embed as it is:\n%s", want)
+	}
+}
+
+// The programs in docs/embedding.md that refer to an example are parts of it.
+func TestEmbedding(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "embedding.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?s)\(\.\./examples/([a-z/_]+\.go)\)[^\n]*\n\n`+"```go\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
+		src, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+		if !strings.Contains(flat(string(src)), flat(m[2])) {
+			t.Errorf("%s has not what embedding.md shows of it:\n%s", m[1], m[2])
+		}
+		seen[filepath.Dir(m[1])] = true
+	}
+	for _, name := range []string{"customaction", "customengine", "customstore"} {
+		if !seen[name] {
+			t.Errorf("embedding.md shows nothing of %s", name)
+		}
 	}
 }
 

@@ -1,12 +1,17 @@
 // Package fileops runs actions on files: convert, compress, merge, lock and
 // whatever else implements [Action].
 //
-// The package holds no engine and imports only the standard library. Engines
-// live in the packages below it (pdfops, imageops, mediaops, officeops,
-// archiveops), and package standard collects those that work on this host.
-//
 //	err := fileops.Run(ctx, pdfops.Lock(), fileops.Args{"password": "s3cret"},
 //		fileops.ToDir("out"), fileops.Path("report.pdf"))
+//
+// An action has a [Spec], which is data: the formats and parameters that it takes. A
+// [Registry] validates a request and finds the action for it. A [Runner] runs the
+// action: it compares the content of the inputs with their names, gives the action a
+// [Job] with scratch space, and hands the results to a [Sink].
+//
+// The package holds no engine and imports only the standard library. Each package below
+// it whose name ends in "ops", and pdfread, has an [Engine]. Package standard collects
+// those that work on this host.
 package fileops
 
 import (

@@ -51,12 +51,40 @@ func videoCodec(o opts, encoder string, l level) {
 // firstTwo takes the first two of many channels.
 const firstTwo = "pan=stereo|c0=c0|c1=c1"
 
+// An audioRate says how much an audio encoder writes where no bit rate is asked for.
+type audioRate struct {
+	mono, stereo, surround int // kbit/s
+	quality                int // of a variable bit rate, in place of these; 0 means none
+}
+
+// audioRates has the rates by encoder. It is never written to.
+var audioRates = map[string]audioRate{
+	"libmp3lame": {quality: 2}, // about 190 kbit/s in stereo
+	"libvorbis":  {quality: 5}, // about 160 kbit/s in stereo
+	"libopus":    {mono: 80, stereo: 128, surround: 256},
+	"wmav2":      {mono: 96, stereo: 192, surround: 192},
+	"mp2":        {mono: 128, stereo: 224, surround: 224},
+	"libtwolame": {mono: 128, stereo: 224, surround: 224},
+	"aac":        {mono: 96, stereo: 160, surround: 384},
+}
+
+// kbit returns the bit rate in kbit/s for a number of channels.
+func (r audioRate) kbit(channels int) int {
+	switch channels {
+	case 1:
+		return r.mono
+	case 2:
+		return r.stereo
+	}
+	return r.surround
+}
+
 // audioCodec adds the options for sound track number i of the output: s as it is
 // if it may be copied, else encoded for t. kbit is the bit rate to use, 0 for
 // one that suits the target. plain forces what every player and encoder takes.
 func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool) {
 	set := func(name string, v any) { o[fmt.Sprintf("%s:a:%d", name, i)] = v }
-	channels, rate := s.Channels, s.rate()
+	channels := s.Channels
 	if mayCopy && kbit == 0 && slices.Contains(t.copyAudio, s.Codec) && !(t.stereo && channels > 2) {
 		set("c", "copy")
 		return
@@ -73,82 +101,66 @@ func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool
 		// It does not know the side layouts that most films have.
 		set("filter", "aformat=channel_layouts=7.1|6.1|5.1|5.0|quad|3.0|stereo|mono")
 	}
-	target := rate
-	switch {
-	case plain:
-		target = 44100
-	case t.lossy() && rate > 48000:
-		target = 48000
-		if rate%44100 == 0 {
-			target = 44100
-		}
-	case t.rates != nil && !slices.Contains(t.rates, rate):
-		target = t.rates[0]
-	case rate < 32000 && (kbit > 64 || kbit > 0 && t.audio == "libvorbis"): // low sampling rates have low limits
-		target = 44100
-	}
-	if plain && t.audio == "libopus" {
-		target = 48000
-	}
-	if target != rate && t.audio != "libopus" || plain {
-		set("ar", target)
+	if rate := t.sampleRate(s.rate(), kbit, plain); rate != s.rate() && t.audio != "libopus" || plain {
+		set("ar", rate)
 	}
 	if t.audio == "pcm" {
 		set("c", pcm(s, t.muxer))
 		return
 	}
 	set("c", t.audio)
-	if kbit > 0 { // what the encoders accept
-		switch t.audio {
-		case "libopus":
-			kbit = min(kbit, 256*channels)
-		case "libvorbis":
-			kbit = min(max(kbit, 32, 16*channels), 320)
-			if channels == 1 {
-				kbit = min(kbit, 240)
-			} else {
-				kbit = max(kbit, 48)
-			}
-		}
+	if kbit > 0 {
+		kbit = acceptedRate(t.audio, kbit, channels)
 	}
-	bitRate := func(mono, stereo, surround int) {
-		switch {
-		case kbit > 0:
-			set("b", fmt.Sprintf("%dk", kbit))
-		case channels == 1:
-			set("b", fmt.Sprintf("%dk", mono))
-		case channels == 2:
-			set("b", fmt.Sprintf("%dk", stereo))
-		default:
-			set("b", fmt.Sprintf("%dk", surround))
-		}
+	rate, ok := audioRates[t.audio]
+	if !ok {
+		rate = audioRates["aac"]
 	}
-	quality := func(q int) {
-		if kbit > 0 {
-			bitRate(0, 0, 0)
-			return
-		}
-		set("q", q)
-	}
-	switch t.audio {
-	case "libmp3lame":
-		quality(2) // variable, about 190 kbit/s in stereo
-	case "libvorbis":
-		quality(5) // variable, about 160 kbit/s in stereo
-	case "libopus":
-		bitRate(80, 128, 256)
-	case "wmav2":
-		bitRate(96, 192, 192)
-	case "mp2", "libtwolame":
-		bitRate(128, 224, 224)
-	case "flac":
+	switch {
+	case t.audio == "flac":
 		set("compression_level", 8)
 		if s.bits() <= 16 {
 			set("sample_fmt", "s16")
 		}
+	case kbit > 0:
+		set("b", fmt.Sprintf("%dk", kbit))
+	case rate.quality > 0:
+		set("q", rate.quality)
 	default:
-		bitRate(96, 160, 384)
+		set("b", fmt.Sprintf("%dk", rate.kbit(channels)))
 	}
+}
+
+// sampleRate returns the sampling rate for t of sound that has another one.
+func (t target) sampleRate(rate, kbit int, plain bool) int {
+	switch {
+	case plain && t.audio == "libopus":
+		return 48000
+	case plain:
+		return 44100
+	case t.lossy() && rate > 48000 && rate%44100 == 0:
+		return 44100
+	case t.lossy() && rate > 48000:
+		return 48000
+	case t.rates != nil && !slices.Contains(t.rates, rate):
+		return t.rates[0]
+	case rate < 32000 && (kbit > 64 || kbit > 0 && t.audio == "libvorbis"): // low sampling rates have low limits
+		return 44100
+	}
+	return rate
+}
+
+// acceptedRate returns the bit rate next to kbit that an encoder accepts.
+func acceptedRate(encoder string, kbit, channels int) int {
+	switch {
+	case encoder == "libopus":
+		return min(kbit, 256*channels)
+	case encoder == "libvorbis" && channels == 1:
+		return min(max(kbit, 32), 240)
+	case encoder == "libvorbis":
+		return min(max(kbit, 48, 16*channels), 320)
+	}
+	return kbit
 }
 
 // pcm returns the encoder for uncompressed sound: 24 bit if the source has more

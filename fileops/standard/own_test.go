@@ -3,14 +3,19 @@ package standard_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
@@ -98,6 +103,112 @@ func TestReady(t *testing.T) {
 	if err := in.Ready(t.Context()); err != nil {
 		t.Errorf("without Isolate: %v", err)
 	}
+}
+
+// whereabouts is an action of the program: its result is the number of the process that
+// it ran in, and what reading a file of the server gave.
+func whereabouts() fileops.Action {
+	return fileops.Func(fileops.Spec{
+		Name: "whereabouts", Summary: "Says where it is.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "path", Doc: "A file of the server."}}}},
+	}, func(_ context.Context, job *fileops.Job) error {
+		_, err := os.ReadFile(job.Params.Get("path"))
+		return job.WriteBytes("out.txt", fmt.Appendln(nil, os.Getpid(), errors.Is(err, fs.ErrPermission)))
+	})
+}
+
+// An action of the program runs in a confined process of its own, beside those of the
+// set, if that isolates its actions.
+func TestIsolateOwn(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(a fileops.Action) (pid int, denied bool) {
+		err := fileops.Run(t.Context(), a, fileops.Args{"path": secret}, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+			_, err := fmt.Fscan(f.Reader(), &pid, &denied)
+			return err
+		}), fileops.Bytes("a.txt", []byte("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid, denied
+	}
+	a := set.Isolate(whereabouts())
+	first, denied := ask(a)
+	second, _ := ask(a)
+	if first == os.Getpid() || first == second || !denied {
+		t.Errorf("ran in the processes %d and %d of %d, denied %v", first, second, os.Getpid(), denied)
+	}
+	o := few(t)
+	o.Isolate = false
+	s := standard.Probe(t.Context(), o)
+	defer s.Close()
+	if pid, denied := ask(s.Isolate(whereabouts())); pid != os.Getpid() || denied {
+		t.Errorf("without Isolate it ran in process %d of %d, denied %v", pid, os.Getpid(), denied)
+	}
+	// What Main does not know is refused, not run here.
+	other := whereabouts()
+	spec := other.Spec()
+	spec.Summary = "Is not known to Main."
+	if err := fileops.Run(t.Context(), set.Isolate(fileops.Func(spec, other.Do)), nil, nil, fileops.Bytes("a.txt", []byte("x"))); err == nil || !strings.Contains(err.Error(), "not known to Main") {
+		t.Errorf("an action that Main does not know: %v", err)
+	}
+}
+
+// letters is an engine of the program, which makes PDF files of text.
+type letters struct{ path string }
+
+func (l letters) Dependencies() []fileops.Dependency {
+	return []fileops.Dependency{{Name: "letters", Path: l.path, Version: "1.0"}}
+}
+
+func (l letters) Actions() []fileops.Action {
+	return []fileops.Action{fileops.Func(fileops.Spec{
+		Name: "convert", Summary: "Makes a PDF file.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{fileops.Enum("convert_to", "Format.", "pdf")}}},
+	}, func(_ context.Context, job *fileops.Job) error {
+		b, _ := leaves(3).Bytes()
+		return job.WriteBytes("letter.pdf", b)
+	})}
+}
+
+// Engines of the program stand beside those of the set, and what they convert to PDF can
+// be merged. An engine that is missing says so.
+func TestOwnEngines(t *testing.T) {
+	t.Parallel()
+	o := few(t)
+	o.Isolate = false
+	o.Engines = []func(context.Context, *engine.Sandbox) (fileops.Engine, error){
+		func(context.Context, *engine.Sandbox) (fileops.Engine, error) {
+			return nil, fileops.Missing(fileops.Dependency{Name: "nothing", Packages: []string{"nothing-bin"}}, exec.ErrNotFound)
+		},
+		func(_ context.Context, sandbox *engine.Sandbox) (fileops.Engine, error) {
+			if sandbox == nil {
+				t.Error("an engine gets no sandbox")
+			}
+			return letters{"/usr/bin/letters"}, nil
+		},
+	}
+	s := standard.Probe(t.Context(), o)
+	defer s.Close()
+	hints := make(map[string]string)
+	for _, d := range s.Dependencies() {
+		hints[d.Name] = d.Hint
+	}
+	if hint, ok := hints["letters"]; !ok || hint != "" || hints["nothing"] != "install the package nothing-bin" {
+		t.Errorf("the dependencies have the hints %q", hints)
+	}
+	a, params, err := registry(t, s).Resolve("merge", []format.Format{format.TXT, format.PDF}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := new(fileops.Runner).Do(t.Context(), a, params, fileops.ToDir(dir), fileops.Bytes("a.txt", []byte("x")), leaves(1)); err != nil {
+		t.Fatal(err)
+	}
+	pages("4")(t, filepath.Join(dir, "merged.pdf"))
 }
 
 // A program that reads files of strangers in processes of their own: its first line is

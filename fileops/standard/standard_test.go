@@ -25,7 +25,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	standard.Main()
+	standard.Main(whereabouts())
 	cache, err := os.MkdirTemp("", "standard-")
 	if err != nil {
 		panic(err)
