@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"bytes"
@@ -113,15 +113,4 @@ func TestThinXMP(t *testing.T) {
 func FuzzThinXMP(f *testing.F) {
 	f.Add([]byte(packet))
 	f.Fuzz(func(_ *testing.T, b []byte) { thinXMP(b, true) })
-}
-
-func TestStringBytes(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"(a)": "a", `(\101\7z)`: "A\az", `(\(\)\\)`: `()\`, "(a\\\nb)": "ab", "(a\r\nb)": "a\nb", "<41 4>": "A@", `(\q)`: "q", "(": "", "<": "",
-	} {
-		if got := string(stringBytes([]byte(in))); got != want {
-			t.Errorf("%s is %q, want %q", in, got, want)
-		}
-	}
 }

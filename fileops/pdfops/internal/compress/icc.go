@@ -1,10 +1,12 @@
-package pdfops
+package compress
 
 import (
 	"encoding/binary"
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // iccGrid is how many points of a table that turns connection colours into those
@@ -105,21 +107,21 @@ func thinTable(b []byte) []byte {
 }
 
 // thinProfiles makes the profiles of colour spaces and output intents smaller.
-func (d *document) thinProfiles() {
+func thinProfiles(d *pdf.Document) {
 	done := make(map[int]bool)
 	thin := func(o types.Object) {
 		ref, ok := o.(types.IndirectRef)
-		s := d.stream(o)
+		s := d.Stream(o)
 		if !ok || s == nil || done[ref.ObjectNumber.Value()] {
 			return
 		}
 		done[ref.ObjectNumber.Value()] = true
-		b, err := decodeStream(s)
+		b, err := pdf.Decode(s)
 		if err != nil {
 			return
 		}
 		if small := thinProfile(b); small != nil {
-			setContent(s, deflate(small), types.PDFFilter{Name: "FlateDecode"})
+			pdf.SetContent(s, pdf.Deflate(small), types.PDFFilter{Name: "FlateDecode"})
 		}
 	}
 	var walk func(o types.Object)
@@ -133,7 +135,7 @@ func (d *document) thinProfiles() {
 				walk(e)
 			}
 		case types.Array:
-			if len(v) == 2 && d.name(v[0]) == "ICCBased" {
+			if len(v) == 2 && d.Name(v[0]) == "ICCBased" {
 				thin(v[1])
 			}
 			for _, e := range v {
@@ -143,7 +145,7 @@ func (d *document) thinProfiles() {
 			walk(v.Dict)
 		}
 	}
-	for _, nr := range d.reachable() {
-		walk(d.objects[nr])
+	for _, nr := range d.Reachable() {
+		walk(d.Objects[nr])
 	}
 }

@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ const (
 	mostTries = 1000
 )
 
-// findSecurity returns the encryption of a file, or nil if it has none. It looks
+// FindSecurity returns the encryption of a file, or nil if it has none. It looks
 // at ctx between the dictionaries that it parses.
-func findSecurity(ctx context.Context, data []byte) (*security, error) {
+func FindSecurity(ctx context.Context, data []byte) (*Security, error) {
 	if !bytes.Contains(data, []byte("/Encrypt")) {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ type trailerSearch struct {
 	err  error // why the search was given up
 }
 
-// dict parses the dictionary at an offset. It returns nil if there is none.
+// Dict parses the dictionary at an offset. It returns nil if there is none.
 func (s *trailerSearch) dict(at int) types.Dict {
 	if s.err != nil {
 		return nil
@@ -164,11 +164,11 @@ func (s *trailerSearch) scattered() []types.Dict {
 	return out
 }
 
-// security returns the encryption of the first of some trailers that has a whole
+// Security returns the encryption of the first of some trailers that has a whole
 // one. If none has, it returns what is wrong with the first.
-func (s *trailerSearch) security(trailers []types.Dict) (*security, error) {
+func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 	var first error
-	var broken *security
+	var broken *Security
 	wanted := make(map[int]types.Dict) // encryption dictionaries by object number
 	for _, d := range trailers {
 		if ref, ok := d["Encrypt"].(types.IndirectRef); ok {
@@ -234,7 +234,7 @@ func (s *trailerSearch) find(wanted map[int]types.Dict) {
 	}
 }
 
-// number returns the number that b begins with, after white space.
+// Number returns the number that b begins with, after white space.
 func number(b []byte) (int, bool) {
 	n, err := strconv.Atoi(string(firstDigits(bytes.TrimLeft(b[:min(len(b), 40)], " \t\r\n\f\x00"))))
 	return n, err == nil

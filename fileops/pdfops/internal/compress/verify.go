@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"bytes"
@@ -15,14 +15,12 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/worktime"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A Renderer draws pages, so that a compressed document can be compared with its
-// original. Package pdfread has one. It is called from two goroutines at once.
-type Renderer interface {
-	// Views draws pages, counted from 0, of a PDF file, at a resolution in
-	// dots per inch, or less if a page would be too large. A page that
-	// cannot be drawn has a width of 0.
+// A Renderer draws pages; see pdfops.Renderer.
+type renderer interface {
 	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error)
 }
 
@@ -38,7 +36,7 @@ const (
 // A comparison renders pages of the original once, and those of what is made of
 // it each time.
 type comparison struct {
-	renderer Renderer
+	renderer renderer
 	original []byte
 	dpi      float64
 	cancel   context.CancelFunc
@@ -50,9 +48,9 @@ type comparison struct {
 
 // newComparison starts drawing the first page of the original, which is always
 // compared, while the work goes on. The caller must call stop.
-func newComparison(ctx context.Context, r Renderer, original []byte, d *document) *comparison {
+func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Document) *comparison {
 	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]raster.Page)}
-	if d.hasPictures() {
+	if hasPictures(d) {
 		c.dpi = pictureDPI
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
@@ -68,12 +66,12 @@ func (c *comparison) stop() {
 	c.first.Wait()
 }
 
-// hasPictures tells whether there are pictures that may lose something.
-func (d *document) hasPictures() bool {
-	for _, o := range d.objects {
+// hasPictures reports whether there are pictures that may lose something.
+func hasPictures(d *pdf.Document) bool {
+	for _, o := range d.Objects {
 		s, ok := o.(*types.StreamDict)
-		if ok && d.name(s.Dict["Subtype"]) == "Image" && !d.boolean(s.Dict["ImageMask"]) &&
-			d.integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
+		if ok && d.Name(s.Dict["Subtype"]) == "Image" && !d.Boolean(s.Dict["ImageMask"]) &&
+			d.Integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
 			return true
 		}
 	}
@@ -104,8 +102,8 @@ func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]raste
 	return views, err
 }
 
-// same returns an error that says in what way pages of a document show something
-// else than the original: more than a level may lose.
+// same returns an error unless pages of a document show what the original shows,
+// up to what a level may lose.
 func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv level) error {
 	if c.renderer == nil {
 		return nil
