@@ -45,11 +45,10 @@ type Renderer interface {
 // where that gains enough; those with few colours get a palette, those of one bit
 // become JBIG2, without loss. Embedded fonts keep the glyphs that are shown
 // somewhere, and all of them if form fields can be filled in with the font; Type 1
-// fonts become CFF. Metadata lose the histories of editing programs, profiles the
-// fine grain of what only a press would ask them. Everything is stored as tightly
-// as possible, equal objects once, and unused ones not at all. Text, links,
-// bookmarks, forms, tags, annotations, page labels, attachments and the marks of
-// PDF/A stay. Pictures masked by colour stay as they are.
+// fonts become CFF. Metadata lose the histories of editing programs. Everything is
+// stored as tightly as possible, equal objects once, and unused ones not at all.
+// Text, links, bookmarks, forms, tags, annotations, page labels, attachments and
+// the marks of PDF/A stay. Pictures masked by colour stay as they are.
 //
 // With a Renderer (see [Tools]) pages of the result are compared with the
 // original. What differs in text or colour, or is less similar than the level

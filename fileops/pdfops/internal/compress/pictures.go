@@ -112,7 +112,6 @@ func strip(d *pdf.Document, pages []pdf.Page, lv level) {
 	if !lv.private {
 		return
 	}
-	thinProfiles(d)
 	delete(catalog, "PieceInfo")
 	info := d.Dict(pdf.Ref(d.Info))
 	_, pdfx := info["GTS_PDFXVersion"]
