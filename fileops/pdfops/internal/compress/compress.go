@@ -86,7 +86,7 @@ func (j Job) read() (*pdf.Document, []pdf.Page, error) {
 	return d, pages, err
 }
 
-// An attempt compresses a document at one level, and uses the document up.
+// An attempt compresses a document at one level. The document cannot be used again.
 type attempt struct {
 	Job
 	doc   *pdf.Document
@@ -101,7 +101,7 @@ var errGentler = errors.New("try a gentler level")
 // verifies it. It returns the path of the result, "" if the original is to be
 // kept, and errGentler if the next level is to be tried.
 func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
-	look := changes{}.choose(slices.Repeat([]*pageUse{{}}, len(a.pages)))
+	compared := changes{}.choose(slices.Repeat([]*pageUse{{}}, len(a.pages)))
 	if !a.level.rewrite {
 		p, err := a.plan(ctx)
 		if err != nil {
@@ -112,7 +112,7 @@ func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 			return "", err
 		}
 		strip(a.doc, a.pages, a.level)
-		look = changed.choose(p.shown)
+		compared = changed.choose(p.shown)
 	}
 	if err := a.repack(ctx); err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 		}
 		return "", nil
 	}
-	err = a.verify(ctx, made, look, shown)
+	err = a.verify(ctx, made, compared, shown)
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -140,8 +140,8 @@ func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 }
 
 // plan follows the content of the document: which pictures are drawn, how large,
-// and which glyphs are shown. It makes equal objects one before, so that each is
-// worked on only once.
+// and which characters are shown. First it merges equal objects, so that each is
+// recoded once.
 func (a *attempt) plan(ctx context.Context) (*walker, error) {
 	a.doc.MergeEqual(ctx)
 	w := newWalker(a.doc)
@@ -154,7 +154,7 @@ func (a *attempt) plan(ctx context.Context) (*walker, error) {
 		}
 		a.Progress(0.1 + 0.1*float64(i+1)/float64(len(a.pages)))
 	}
-	if err := w.rest(ctx); err != nil {
+	if err := w.otherForms(ctx); err != nil {
 		return nil, err
 	}
 	if !w.complete() {
@@ -231,7 +231,7 @@ func (a *attempt) write() (path string, made []byte, err error) {
 }
 
 // verify reads a result again, and compares the given pages with the original.
-func (a *attempt) verify(ctx context.Context, made []byte, look []int, shown *comparison) error {
+func (a *attempt) verify(ctx context.Context, made []byte, compared []int, shown *comparison) error {
 	again, err := pdf.ParseComplete(ctx, made, a.MaxPages)
 	switch {
 	case ctx.Err() != nil:
@@ -246,5 +246,5 @@ func (a *attempt) verify(ctx context.Context, made []byte, look []int, shown *co
 	if len(pages) != len(a.pages) {
 		return fmt.Errorf("%d pages instead of %d", len(pages), len(a.pages))
 	}
-	return shown.same(ctx, made, look, a.level)
+	return shown.same(ctx, made, compared, a.level)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A fontProgram is an embedded font file, with everything that uses it.
+// A fontProgram is an embedded font file, with the objects that use it.
 type fontProgram struct {
 	nr          int    // of the stream
 	key         string // in the descriptors: FontFile, FontFile2, FontFile3
@@ -23,9 +23,8 @@ type fontProgram struct {
 	whole       bool  // must keep all glyphs
 }
 
-// fontPrograms finds the embedded font files. Those that form fields can be
-// filled in with are marked as whole, those with a dictionary that is no object
-// of its own as fixed.
+// fontPrograms finds the embedded font files, and the Type0 fonts of each CIDFont. Fonts
+// of form fields are whole. Fonts with a dictionary that is a direct object are fixed.
 func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 	byDescriptor := make(map[int]*fontProgram)
 	programs := make(map[int]*fontProgram)
@@ -108,9 +107,9 @@ func keepWhole(d *pdf.Document, font types.Object, program func(types.Object) *f
 	}
 }
 
-// subsetFonts removes from embedded fonts the glyphs that no content shows.
-// Type 1 fonts become CFF, which compresses far better. What is not understood
-// stays as it is.
+// subsetFonts removes the glyphs that no content shows from embedded fonts. Type 1
+// fonts become CFF, which compresses far better. Fonts that it does not understand
+// stay as they are.
 func subsetFonts(ctx context.Context, d *pdf.Document, uses *fontUses) error {
 	if uses.unsure || d.Dict(d.Catalog()["Names"])["Templates"] != nil {
 		return nil
@@ -134,7 +133,7 @@ func subsetFonts(ctx context.Context, d *pdf.Document, uses *fontUses) error {
 	return nil
 }
 
-// A fontResult is what a font file becomes.
+// A fontResult is a new font file.
 type fontResult struct {
 	data  []byte
 	cff   bool // it was a Type 1 font and is CFF now
@@ -147,7 +146,7 @@ type subsetter struct {
 	parents map[int][]int
 }
 
-// subset returns nil if the font has to stay as it is.
+// subset returns the font with the glyphs that are shown, nil if it must stay.
 func (s *subsetter) subset(p *fontProgram) *fontResult {
 	stream := s.doc.Stream(pdf.Ref(p.nr))
 	b, err := pdf.Decode(stream)
@@ -388,7 +387,7 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 	if err != nil {
 		return nil
 	}
-	// What was written must be understood again.
+	// The result must be readable.
 	if again, err := fontfile.ParseCFF(out); err != nil || again.Glyphs() == 0 {
 		return nil
 	}
@@ -397,8 +396,8 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 
 var subsetTag = regexp.MustCompile(`^[A-Z]{6}\+`)
 
-// replaceFont puts a new font file in the place of another. The names of fonts
-// say that they are subsets (ISO 32000-2, 9.9.2).
+// replaceFont replaces a font file, and marks the names of its fonts as those of
+// subsets (ISO 32000-2, 9.9.2).
 func replaceFont(d *pdf.Document, p *fontProgram, r *fontResult, parents map[int][]int) {
 	stream := d.Stream(pdf.Ref(p.nr))
 	length := 0

@@ -59,9 +59,9 @@ func droppedNamespace(uri, local string) bool {
 	return false
 }
 
-// thinXMP removes from an XMP packet (ISO 16684-1) what a reader of the document
-// has no use for, and the room that is left in it for changes. Everything else
-// stays as it is written. In doubt it returns the packet without that room.
+// thinXMP removes the padding of an XMP packet (ISO 16684-1) and, if private is set,
+// the properties that only editing programs use. Everything else stays byte for
+// byte. A packet that it cannot parse loses only the padding.
 func thinXMP(b []byte, private bool) []byte {
 	if private {
 		if cut, err := cutXMP(b); err == nil {
@@ -78,7 +78,7 @@ func thinXMP(b []byte, private bool) []byte {
 
 var errXMP = errors.New("not an XMP packet in UTF-8")
 
-// cutXMP cuts the properties out that droppedNamespace tells.
+// cutXMP removes the properties that droppedNamespace names.
 func cutXMP(b []byte) ([]byte, error) {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return nil, errXMP
@@ -129,8 +129,8 @@ func cutXMP(b []byte) ([]byte, error) {
 	return append(out, b[last:]...), nil
 }
 
-// thinMetadata makes the metadata of the document smaller, and drops those of
-// its parts, which were made with other documents.
+// thinMetadata makes the metadata of the document smaller. If private is set, it
+// removes the metadata of pages, pictures and fonts.
 func thinMetadata(d *pdf.Document, private bool) {
 	own, _ := d.Catalog()["Metadata"].(types.IndirectRef)
 	if s := d.Stream(own); s != nil {

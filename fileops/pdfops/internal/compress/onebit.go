@@ -35,7 +35,7 @@ func oneBit(d *pdf.Document, s *types.StreamDict) bool {
 	return ok && d.Integer(s.Dict["BitsPerComponent"]) == 1 && (cs.n == 1 || cs.palette != nil)
 }
 
-// recodeBits leaves alone what it does not understand.
+// recodeBits recodes a picture of one bit, unless it does not understand it.
 func recodeBits(d *pdf.Document, s *types.StreamDict) {
 	width, height := d.Integer(s.Dict["Width"]), d.Integer(s.Dict["Height"])
 	if width < 1 || height < 1 || width > maxPixels/height {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	viewedPages = 4 // of a document, at most
+	comparedPages = 4 // of a document, at most
 
-	// newKind is how many characters a kind of change is worth, when pages
-	// are chosen to be looked at.
+	// newKind is how many characters a kind of change counts for, when pages
+	// are chosen to be compared.
 	newKind = 64
 )
 
@@ -66,7 +66,8 @@ type changes struct {
 	fonts map[int]bool    // those whose glyphs are in another file now
 }
 
-// A snapshot tells the pictures and fonts apart that were replaced since.
+// A snapshot identifies the data of pictures and fonts, to find those that are
+// replaced later.
 type snapshot struct {
 	data  map[int][]*byte // by picture or font: where its encoded data are
 	forms map[int]string  // by picture: how it is stored
@@ -111,7 +112,7 @@ func start(s *types.StreamDict) []*byte {
 	return []*byte{&s.Raw[0]}
 }
 
-// changes returns what is not as it was.
+// changes returns the pictures and fonts that were replaced since.
 func (s snapshot) changes(d *pdf.Document, w *walker) changes {
 	c := changes{kinds: make(map[int]string), risks: make(map[int]float64), fonts: make(map[int]bool)}
 	for nr := range w.sizes {
@@ -172,7 +173,7 @@ func (c changes) choose(pages []*pageUse) []int {
 		out = append(out, p)
 		seen.add(c, pages[p])
 	}
-	for len(out) < min(viewedPages, len(pages)) {
+	for len(out) < min(comparedPages, len(pages)) {
 		best, most := -1, 0
 		for i, p := range pages {
 			if n := seen.gain(c, p); n > most {
@@ -226,7 +227,7 @@ func (v coverage) add(c changes, p *pageUse) {
 	}
 }
 
-// gain returns how much a page would add.
+// gain returns how much a page adds.
 func (v coverage) gain(c changes, p *pageUse) int {
 	n := 0
 	fresh := make(map[string]bool)

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// parallel is how many pictures are worked on at once.
+// parallel is how many pictures are recoded at the same time.
 const parallel = 2
 
 // A pictureTask is a picture to re-encode. mask is set for soft masks, where
@@ -23,14 +23,14 @@ const parallel = 2
 type pictureTask struct {
 	nr     int
 	stream *types.StreamDict
-	size   drawn
+	size   drawnSize
 	mask   bool
 }
 
 // pictures returns the pictures that are drawn, and their soft masks, in a fixed
 // order.
-func pictures(d *pdf.Document, sizes map[int]drawn) []pictureTask {
-	masks := make(map[int]drawn)
+func pictures(d *pdf.Document, sizes map[int]drawnSize) []pictureTask {
+	masks := make(map[int]drawnSize)
 	var tasks []pictureTask
 	for _, nr := range slices.Sorted(maps.Keys(sizes)) {
 		s := d.Stream(pdf.Ref(nr))
@@ -43,7 +43,7 @@ func pictures(d *pdf.Document, sizes map[int]drawn) []pictureTask {
 			}
 			if ref, ok := s.Dict["SMask"].(types.IndirectRef); ok {
 				m := masks[ref.ObjectNumber.Value()]
-				masks[ref.ObjectNumber.Value()] = drawn{max(m.width, sizes[nr].width), max(m.height, sizes[nr].height)}
+				masks[ref.ObjectNumber.Value()] = drawnSize{max(m.width, sizes[nr].width), max(m.height, sizes[nr].height)}
 			}
 		}
 		tasks = append(tasks, pictureTask{nr: nr, stream: s, size: sizes[nr]})
@@ -56,8 +56,8 @@ func pictures(d *pdf.Document, sizes map[int]drawn) []pictureTask {
 	return tasks
 }
 
-// inParallel calls f for 0 to n-1, a few at a time, until one fails or ctx is
-// done. A panic in f is turned into an error.
+// inParallel calls f for 0 to n-1, a few at a time, until one fails or ctx is done.
+// A panic in f becomes an error.
 func inParallel(ctx context.Context, n int, f func(int) error, progress func(float64)) error {
 	var (
 		next, done atomic.Int64
@@ -97,9 +97,9 @@ func inParallel(ctx context.Context, n int, f func(int) error, progress func(flo
 	return first
 }
 
-// strip removes what no viewer shows: thumbnails, which every viewer makes
-// itself, and private data of the producing application. Output intents say how
-// a press is to print the file; PDF/A and PDF/X need them.
+// strip removes thumbnails, which every viewer makes itself, thins metadata and, if
+// the level says so, removes private data of the producing application and output
+// intents. Those are for presses; PDF/A and PDF/X need them.
 func strip(d *pdf.Document, pages []pdf.Page, lv level) {
 	catalog := d.Catalog()
 	for _, p := range pages {

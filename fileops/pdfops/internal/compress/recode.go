@@ -45,35 +45,35 @@ const (
 	smallStream  = 4096        // bytes
 
 	// A JPEG file replaces another only if it is this much smaller, and
-	// lossless data only if it is far smaller: then they are a photograph,
-	// not a drawing, which would suffer.
+	// lossless data only if it is far smaller: then they are a photograph
+	// and not a drawing, in which artefacts show.
 	gainJPEG     = 0.92
 	gainLossless = 0.6
 	gainMask     = 0.8
 
-	// leastSimilarity is what a re-encoded picture must have in common with
-	// the one it is made of.
+	// leastSimilarity is the least similarity of a recoded picture to its
+	// original.
 	leastSimilarity = 0.85
 
-	// largePicture is how many bytes of samples are too many to try
-	// everything with.
+	// largePicture is how many bytes of samples are too many to try every
+	// form.
 	largePicture = 16 << 20
 
-	// lossOfScaling is about what a picture loses by that.
+	// lossOfScaling is about how much similarity scaling down costs.
 	lossOfScaling = 0.03
 
 	bestJPEG = 98 // quality above which files only grow
 )
 
-// colours describes the colour space of a picture.
+// A colours is the colour space of a picture.
 type colours struct {
 	n       int    // components of a pixel once the palette is resolved
 	palette []byte // of an Indexed space: n bytes per entry
 	base    types.Object
 }
 
-// colourSpace understands the spaces in which the mean of two colours is a
-// colour between them.
+// colourSpace returns the colour space of a picture. It reports false for spaces in
+// which the mean of two colours is no colour between them.
 func colourSpace(d *pdf.Document, o types.Object) (colours, bool) {
 	switch v := d.Resolve(o).(type) {
 	case types.Name:
@@ -133,7 +133,7 @@ func indexed(d *pdf.Document, v types.Array) (colours, bool) {
 	return cs, len(cs.palette) >= cs.n
 }
 
-// A recoder re-encodes pictures of one document.
+// A recoder recodes the pictures of one document.
 type recoder struct {
 	doc    *pdf.Document
 	codec  codec
@@ -143,8 +143,8 @@ type recoder struct {
 	loss   float64 // of one picture: how much it differs, 0 to 1
 }
 
-// picture makes a picture smaller if that is worth it. It returns how much that
-// may be seen, from 0 to 1. It fails only if ctx is done.
+// picture makes a picture smaller if that gains enough. It returns how visible the
+// change may be, from 0 to 1. It fails only if ctx is done.
 func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
 	one := *r
 	err := one.recode(ctx, k.stream, k.size, k.mask)
@@ -157,7 +157,7 @@ func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
 	return one.loss, nil
 }
 
-func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, mask bool) error {
+func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawnSize, mask bool) error {
 	d := r.doc
 	width, height := d.Integer(s.Dict["Width"]), d.Integer(s.Dict["Height"])
 	switch {
@@ -205,7 +205,7 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, m
 }
 
 // target returns the size to scale a picture to.
-func (r *recoder) target(width, height int, size drawn) (int, int) {
+func (r *recoder) target(width, height int, size drawnSize) (int, int) {
 	if !r.scale || size.width <= 0 || size.height <= 0 {
 		return width, height
 	}
@@ -334,9 +334,9 @@ func checkSize(s raster.Samples, width, height int) error {
 	return s.Check()
 }
 
-// plain handles pictures whose samples are compressed without loss. What comes
-// of it is the smallest of: the same samples compressed better, fewer samples, or
-// a JPEG file if it is far smaller than these.
+// plain recodes a picture whose samples are compressed without loss. The result is
+// the smallest of: the same samples compressed better, fewer samples, or a JPEG file
+// if that is far smaller than these.
 func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, width, height, toWidth, toHeight int, mask bool) error {
 	bits := r.doc.Integer(s.Dict["BitsPerComponent"])
 	scaled := toWidth < width
@@ -361,8 +361,8 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 	best := len(s.Raw)
 	var out *lossless
 	mayIndex := !mask && s.Dict["Decode"] == nil && s.Dict["Matte"] == nil
-	// To compress a large picture without loss takes long, and is in vain if
-	// there is to be less of it.
+	// Compressing a large picture without loss takes long, and is useless if
+	// the picture is scaled afterwards.
 	if bits <= 8 && (!scaled || len(px.Pix) <= largePicture) {
 		if l := compactPicture(px, r.base(s, cs), mayIndex); l != nil && len(l.raw) < best && (cs.palette == nil || len(l.raw) < best*9/10) {
 			best, out = len(l.raw), l
@@ -412,8 +412,8 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	return s.Dict["ColorSpace"]
 }
 
-// unpack returns samples of 8 bits, with the palette resolved: b itself where it
-// has them already.
+// unpack returns samples of 8 bits with the palette resolved. They share b if it has
+// that form already.
 func unpack(b []byte, width, height, bits int, cs colours) (raster.Samples, error) {
 	n := cs.n
 	if cs.palette != nil {

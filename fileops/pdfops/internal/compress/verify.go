@@ -25,16 +25,15 @@ type renderer interface {
 }
 
 const (
-	// Where no picture changes, what could be wrong is a glyph that is
-	// missing or another, and that can be seen with fewer pixels.
+	// If no picture changes, only a missing or wrong glyph can differ, which
+	// fewer pixels show too.
 	pictureDPI = 100
 	glyphDPI   = 72
 
 	viewTime = time.Minute // of work for all pages of a document
 )
 
-// A comparison renders pages of the original once, and those of what is made of
-// it each time.
+// A comparison draws pages of the original once, and those of each result.
 type comparison struct {
 	renderer renderer
 	original []byte
@@ -46,8 +45,8 @@ type comparison struct {
 	err   error // why the original cannot be drawn
 }
 
-// newComparison starts drawing the first page of the original, which is always
-// compared, while the work goes on. The caller must call stop.
+// newComparison starts to draw the first page of the original, which is always
+// compared, in the background. The caller must call stop.
 func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Document) *comparison {
 	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]raster.Page)}
 	if hasPictures(d) {
@@ -60,7 +59,7 @@ func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Docu
 	return c
 }
 
-// stop ends drawing.
+// stop stops drawing.
 func (c *comparison) stop() {
 	c.cancel()
 	c.first.Wait()
@@ -78,21 +77,22 @@ func hasPictures(d *pdf.Document) bool {
 	return false
 }
 
-// draw draws those pages of the original that have not been drawn.
+// draw draws the pages of the original that are not in c.views.
 func (c *comparison) draw(ctx context.Context, pages []int) {
 	pages = slices.DeleteFunc(slices.Clone(pages), func(p int) bool { _, ok := c.views[p]; return ok })
 	if c.err != nil || len(pages) == 0 {
 		return
 	}
 	var views []raster.Page
-	if views, c.err = c.look(ctx, c.original, pages); c.err == nil {
+	if views, c.err = c.render(ctx, c.original, pages); c.err == nil {
 		for i, p := range pages {
 			c.views[p] = views[i]
 		}
 	}
 }
 
-func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]raster.Page, error) {
+// render draws pages of a file within the time limit.
+func (c *comparison) render(ctx context.Context, pdf []byte, pages []int) ([]raster.Page, error) {
 	limited, cancel := worktime.Context(ctx, viewTime, context.DeadlineExceeded, worktime.Process())
 	defer cancel()
 	views, err := c.renderer.Views(limited, pdf, pages, c.dpi)
@@ -117,10 +117,10 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 			cancel()
 		}
 	})
-	after, err := c.look(both, made, pages)
+	after, err := c.render(both, made, pages)
 	if err != nil && both.Err() == nil {
-		// Nothing can come of it, but what is drawn of the original now
-		// need not be drawn again for the next level.
+		// The result is useless, but the next level needs the pages of the
+		// original too.
 		wg.Wait()
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 	return nil
 }
 
-// samePage returns an error if a page shows something else than v.
+// samePage returns an error unless w shows what v shows, up to what a level may lose.
 func samePage(v, w raster.Page, lv level) error {
 	switch {
 	case v.Width != w.Width || v.Height != w.Height:
@@ -162,8 +162,8 @@ func samePage(v, w raster.Page, lv level) error {
 
 func abs(n int) int { return max(n, -n) }
 
-// colourDifference is the mean difference of hues, in steps of 1/255, over
-// squares of 8 × 8 pixels, where noise evens out.
+// colourDifference returns the mean difference of hues in steps of 1/255, over squares
+// of 8 × 8 pixels, in which noise averages out.
 func colourDifference(a, b raster.Samples) float64 {
 	total, n := 0.0, 0
 	for y := 0; y < a.Height; y += 8 {
@@ -187,10 +187,9 @@ func colourDifference(a, b raster.Samples) float64 {
 	return total / math.Max(1, float64(n))
 }
 
-// fallbacks are the levels to try, one after the other, until the result shows
-// the same: in the end nothing is done but writing the file anew. Where pictures
-// are so noisy that the gentlest level gains nothing, each may lose more than it
-// asks for, as long as the page does not.
+// fallbacks returns the levels to try, one after the other, until the result shows
+// the same. The last one only rewrites the file. If pictures are so noisy that the
+// gentlest level gains nothing, each may lose more, as long as the page does not.
 func (lv level) fallbacks() []level {
 	out := []level{lv}
 	for _, name := range []string{"recommended_compression", "less_compression"} {

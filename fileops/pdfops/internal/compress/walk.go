@@ -10,23 +10,24 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// drawn is the largest size in which a picture appears, in points.
-type drawn struct{ width, height float64 }
+// A drawnSize is the largest size in which a picture appears, in points.
+type drawnSize struct{ width, height float64 }
 
-// A walker finds out how large pictures are drawn, by following the content of
-// pages into forms, tiling patterns, soft masks, glyphs and annotations.
+// A walker follows the content of pages into forms, tiling patterns, soft masks,
+// glyphs and annotations. It finds out how large each picture is drawn and which
+// characters of each font are shown.
 type walker struct {
 	doc   *pdf.Document
-	sizes map[int]drawn   // by object number of the picture
-	seen  map[string]bool // forms by number and matrix
-	// steps is how many operators may still be looked at: forms within
-	// forms can stand for billions of them. When it is used up, sizes may
-	// be too small and nothing may be scaled down.
+	sizes map[int]drawnSize // by object number of the picture
+	seen  map[string]bool   // forms by number and matrix
+	// steps is how many more operators may be read: nested forms can stand
+	// for billions of them. At 0, sizes may be too small, so that no picture
+	// may be scaled down.
 	steps int
 
 	fonts *fontUses
 	shown []*pageUse // by page
-	// textOnly is set where nothing is known of sizes.
+	// textOnly is set for content of unknown size.
 	textOnly bool
 
 	page0 types.Dict   // resources of the page, where viewers look last
@@ -36,7 +37,7 @@ type walker struct {
 const maxSteps = 20_000_000
 
 func newWalker(d *pdf.Document) *walker {
-	return &walker{doc: d, sizes: make(map[int]drawn), seen: make(map[string]bool), steps: maxSteps,
+	return &walker{doc: d, sizes: make(map[int]drawnSize), seen: make(map[string]bool), steps: maxSteps,
 		fonts: newFontUses(d), forms: make(map[int]bool)}
 }
 
@@ -51,8 +52,8 @@ func (w *walker) page(ctx context.Context, p pdf.Page) error {
 	}
 	resources := w.doc.Dict(p.Attr("Resources"))
 	w.page0 = resources
-	w.look(newPageUse())
-	defer w.look(nil)
+	w.setPage(newPageUse())
+	defer w.setPage(nil)
 	if err := w.content(ctx, w.pageContent(p), resources, m, 0); err != nil {
 		return err
 	}
@@ -75,15 +76,16 @@ func (w *walker) page(ctx context.Context, p pdf.Page) error {
 	return nil
 }
 
-// look makes what is found from now on part of what a page shows; nil ends that.
-func (w *walker) look(s *pageUse) {
+// setPage sets the page that uses the pictures and characters found from now on, nil
+// for none.
+func (w *walker) setPage(s *pageUse) {
 	if w.fonts.page = s; s != nil {
 		w.shown = append(w.shown, s)
 	}
 }
 
-// pageContent joins the content streams of a page; a token may not span two of
-// them (ISO 32000-2, 7.8.2).
+// pageContent joins the content streams of a page. No token spans two of them (ISO
+// 32000-2, 7.8.2).
 func (w *walker) pageContent(p pdf.Page) []byte {
 	parts := w.doc.Array(p.Dict["Contents"])
 	if parts == nil {

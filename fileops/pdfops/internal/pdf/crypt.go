@@ -279,7 +279,7 @@ type Security struct {
 var ErrHandler = errors.New("the security handler is not the standard one")
 
 // newSecurity reads an encryption dictionary. Its strings and those of the trailer
-// are never encrypted. With an error it may return a security too, which cannot be
+// are never encrypted. With an error it may return a Security too, which cannot be
 // opened.
 func newSecurity(dict, trailer types.Dict) (*Security, error) {
 	var d Document

@@ -114,13 +114,13 @@ func (d *Document) Number(o types.Object) (float64, bool) {
 	return 0, false
 }
 
-// Integer returns 0 for what is not a number.
+// Integer returns a number without its fraction, or 0.
 func (d *Document) Integer(o types.Object) int {
 	f, _ := d.Number(o)
 	return int(f)
 }
 
-// Numbers returns an array of exactly n numbers.
+// Numbers returns the elements of an array of exactly n numbers.
 func (d *Document) Numbers(o types.Object, n int) ([]float64, bool) {
 	a := d.Array(o)
 	if len(a) != n {
@@ -157,8 +157,8 @@ func (d *Document) Text(o types.Object) []byte {
 	return nil
 }
 
-// unhex decodes the inside of a hexadecimal string; a last digit that is
-// missing is 0 (ISO 32000-2, 7.3.4.3).
+// unhex decodes a hexadecimal string without its delimiters. A missing last digit
+// is 0 (ISO 32000-2, 7.3.4.3).
 func unhex(s string) []byte {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\r\n\f\x00", r) {
@@ -195,11 +195,11 @@ func (d *Document) Catalog() types.Dict { return d.Dict(Ref(d.Root)) }
 type Page struct {
 	Ref  types.IndirectRef // 0 if the page is a direct object
 	Dict types.Dict
-	// Inherited attributes that dict does not have itself
+	// Inherited are the attributes that Dict does not have itself.
 	Inherited types.Dict
 }
 
-// Attr returns an attribute, be it inherited or not.
+// Attr returns an attribute of the page or of the nodes above it.
 func (p Page) Attr(key string) types.Object {
 	if v, ok := p.Dict[key]; ok && v != nil {
 		return v
@@ -209,12 +209,12 @@ func (p Page) Attr(key string) types.Object {
 
 var errPages = errors.New("the page tree is damaged")
 
-// inheritable are the attributes that page tree nodes hand down
-// (ISO 32000-2, 7.7.3.4).
+// inheritable returns the attributes that pages inherit from the nodes of the page
+// tree (ISO 32000-2, 7.7.3.4).
 func inheritable() []string { return []string{"Resources", "MediaBox", "CropBox", "Rotate"} }
 
-// Pages returns the pages in order. It leaves out what is no page, and does not
-// trust /Count. It fails with errManyPages if there are more than most.
+// Pages returns the pages in order. It skips nodes that are no page, and does not
+// trust /Count. It fails with ErrManyPages if there are more than most.
 func (d *Document) Pages(most int) ([]Page, error) {
 	var out []Page
 	onPath := make(map[int]bool)
@@ -267,8 +267,8 @@ func (d *Document) Pages(most int) ([]Page, error) {
 // ErrManyPages says that a document has more pages than are allowed.
 var ErrManyPages = errors.New("the document has too many pages")
 
-// each calls f for every dictionary in the document, those of streams and
-// nested ones included, in a fixed order.
+// each calls f for every dictionary of the document in a fixed order, including
+// nested ones and those of streams.
 func (d *Document) each(f func(types.Dict)) {
 	var walk func(types.Object)
 	walk = func(o types.Object) {
@@ -357,8 +357,8 @@ func (d *Document) Incomplete() bool {
 	return missing
 }
 
-// Signed reports whether the document carries a signature, which any change to
-// the file would break.
+// Signed reports whether the document has a signature, which any change of the
+// file breaks.
 func (d *Document) Signed() bool {
 	found := false
 	d.each(func(v types.Dict) {

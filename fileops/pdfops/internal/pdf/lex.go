@@ -25,7 +25,7 @@ const (
 )
 
 // A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
-// never fails: what makes no sense comes out as something or other.
+// never fails: it returns some token for any input.
 type lexer struct {
 	b   []byte
 	pos int
@@ -125,9 +125,9 @@ func (l *lexer) skipString() {
 	}
 }
 
-// SkipInlineImage is called after the operator ID: it goes on to behind EI. The
-// data have no length; EI must stand between white space, and what follows must
-// look like content again.
+// SkipInlineImage skips the data after the operator ID, and EI. The data have no
+// length: EI must stand between white space, and the next bytes must look like
+// content again.
 func (l *lexer) SkipInlineImage() {
 	for from := l.pos; ; {
 		i := bytes.Index(l.b[from:], []byte("EI"))
@@ -173,7 +173,7 @@ func unescapeName(b []byte) string {
 	return string(out)
 }
 
-// StringBytes returns what a string token stands for (ISO 32000-2, 7.3.4).
+// StringBytes returns the value of a string token (ISO 32000-2, 7.3.4).
 func StringBytes(raw []byte) []byte {
 	if len(raw) == 0 {
 		return nil

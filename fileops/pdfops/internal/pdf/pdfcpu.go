@@ -14,11 +14,10 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file fences what pdfcpu keeps per process. Its default configuration
-// reads a global that nothing guards, and unless that says otherwise creates a
-// directory in the user's home. The program we are part of may use pdfcpu too
-// and set that as it likes, at any time: so a configuration is made here, from
-// what reading looks at. Reading also writes into it, so that none is shared.
+// This file keeps pdfcpu away from its global state. The default configuration of
+// pdfcpu reads an unguarded global variable and may create a directory in the user's
+// home. An embedding program may use pdfcpu too, and change that variable at any time.
+// So each read gets a configuration of its own, with only the fields that reading uses.
 
 func newConfiguration(password string) *model.Configuration {
 	conf := &model.Configuration{
@@ -85,7 +84,7 @@ func hasHugeNumber(data []byte) bool {
 			if !tooLarge(firstDigits(bytes.TrimLeft(data[at:min(len(data), at+40)], " \t\r\n"))) {
 				continue
 			}
-			// Each look back takes time.
+			// Each search backwards takes time.
 			if attachments++; key == "xref" || attachments > maxAttachments || !nested(data[:from]) {
 				return true
 			}
@@ -94,9 +93,9 @@ func hasHugeNumber(data []byte) bool {
 	return false
 }
 
-// nested reports whether data ends within a dictionary that is no trailer: within
-// the /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2),
-// or a direct part of an object. pdfcpu checks the /Size of a cross-reference
+// nested reports whether data ends within a dictionary that is no trailer: the
+// /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2), or
+// a direct part of an object. pdfcpu checks the /Size of a cross-reference
 // stream itself.
 func nested(data []byte) bool {
 	const window = 4 << 10
@@ -148,8 +147,8 @@ func tooLarge(digits []byte) bool {
 	return err != nil || n > maxObjects
 }
 
-// withKnownVersion returns data with a header that pdfcpu takes. Some programs claim
-// a version that there never was, such as 1.8, with which viewers have no trouble.
+// withKnownVersion returns data with a header that pdfcpu accepts. Some programs claim
+// a version that never existed, such as 1.8, and viewers do not mind.
 func withKnownVersion(data []byte) []byte {
 	const mark = "%PDF-"
 	at := bytes.Index(data[:min(len(data), 1024)], []byte(mark)) + len(mark)
@@ -165,12 +164,11 @@ func withKnownVersion(data []byte) []byte {
 }
 
 // Parse reads a document into memory. It decrypts a file that opens with the empty
-// password, and fails with errEncrypted if another one is needed. Further errors
-// of an encrypted file are errProtected or errSecurity as well.
+// password, and fails with ErrEncrypted if it needs another one. Further errors of
+// an encrypted file match ErrProtected or ErrSecurity as well.
 //
-// pdfcpu looks at ctx between objects. What it does within one (inflating an
-// object stream, for instance) is bounded by the limits above, but cannot be
-// interrupted.
+// pdfcpu checks ctx between objects. The work on one object, such as inflating an
+// object stream, is bounded by the limits above, but cannot be interrupted.
 func Parse(ctx context.Context, data []byte) (*Document, error) {
 	if hasHugeNumber(data) {
 		return nil, errTooLarge
@@ -190,12 +188,12 @@ func Parse(ctx context.Context, data []byte) (*Document, error) {
 	}
 	d, err := sec.read(ctx, data, secret)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not errEncrypted, whatever pdfcpu says
+		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not ErrEncrypted, whatever pdfcpu says
 	}
 	return d, err
 }
 
-// Decrypt reads an encrypted document. secret is what [security.open] returned.
+// Decrypt reads an encrypted document. secret is what [Security.Open] returned.
 func (s *Security) Decrypt(ctx context.Context, data, secret []byte) (*Document, error) {
 	if hasHugeNumber(data) {
 		return nil, errTooLarge
@@ -211,10 +209,11 @@ func (s *Security) read(ctx context.Context, data, secret []byte) (*Document, er
 	return read(ctx, update, password)
 }
 
-// ErrIncomplete says that a document is there, but not all of it.
+// ErrIncomplete says that some objects of a document are missing.
 var ErrIncomplete = errors.New("some objects could not be parsed")
 
-// ParseComplete reads a document and its page tree as [parse] does. With errIncomplete, and only then, it returns a document too.
+// ParseComplete reads a document as [Parse] does, and its page tree. With
+// ErrIncomplete, and with no other error, it returns a document too.
 func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, error) {
 	d, err := Parse(ctx, data)
 	if err != nil {
@@ -228,7 +227,7 @@ func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, 
 	return d, err
 }
 
-// protected returns errProtected if d was read from an encrypted file, or nil.
+// protected returns ErrProtected if d was read from an encrypted file, or nil.
 func (d *Document) protected() error {
 	if d.Encrypted {
 		return ErrProtected
@@ -260,8 +259,8 @@ func read(ctx context.Context, data []byte, password string) (d *Document, err e
 	return d, err
 }
 
-// fromPDFCPU takes over what was read. Streams become pointers, so that they
-// can be changed in place.
+// fromPDFCPU takes over the objects that pdfcpu read. Streams become pointers, so
+// that they can be changed in place.
 func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 	if c.Root == nil {
 		return nil, errors.New("no document catalog")

@@ -14,8 +14,8 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// Decode returns the content of a stream without its filters. The stream
-// stays as it is. Picture formats are no filters here: they fail.
+// Decode returns the content of a stream without its filters, and does not change
+// the stream. It fails with errors.ErrUnsupported for the formats of pictures.
 func Decode(s *types.StreamDict) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -78,8 +78,8 @@ func SetContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
 	}
 }
 
-// Repack compresses a stream better, if that is possible without a change of
-// what it decodes to.
+// Repack compresses a stream again if that makes it smaller. Its content stays the
+// same.
 func Repack(s *types.StreamDict) {
 	if s.Dict["F"] != nil || identity(s) || len(s.Raw) < 64 {
 		return
@@ -147,10 +147,9 @@ func Inflate(b []byte) ([]byte, error) {
 	return out, err
 }
 
-// MergeEqual makes one object of those that are equal, and then of those that
-// have become equal by that. It touches only streams and objects that are plain
-// values: a page, an annotation or a form field is itself, whatever it looks
-// like.
+// MergeEqual makes one object of equal ones, again and again, because that makes
+// others equal. It merges only streams and plain values: pages, annotations and form
+// fields have an identity.
 func (d *Document) MergeEqual(ctx context.Context) {
 	order := d.Reachable()
 	var values []int

@@ -16,13 +16,13 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// objectsPerStream is how many objects go into one object stream. More
-// compress little better, and a reader must inflate all of them for one.
+// objectsPerStream is how many objects go into one object stream. More compress
+// little better, and a reader must inflate all of them to get one.
 const objectsPerStream = 200
 
-// Write writes the objects that are reachable, numbered anew, with all that is
-// no stream in object streams (ISO 32000-2, 7.5.7 and 7.5.8). A classic file,
-// as PDF/A-1 demands, has none.
+// Write writes the reachable objects with new numbers. Objects that are no streams go
+// into object streams (ISO 32000-2, 7.5.7 and 7.5.8), except in a classic file, which
+// PDF/A-1 demands. enc may be nil.
 func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 	w := &writer{doc: d, out: out, enc: enc, numbers: make(map[int]int), hash: md5.New()}
 	order := d.Reachable()
@@ -227,8 +227,8 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 	w.printf("\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", start)
 }
 
-// serialize appends the text of a direct object, with references renumbered.
-// A reference to what does not exist becomes null.
+// serialize appends the text of a direct object with new numbers in its references.
+// A reference to an object that does not exist becomes null.
 func (w *writer) serialize(b []byte, o types.Object, enc *Encryption) []byte {
 	number := func(nr int) (int, bool) { n, ok := w.numbers[nr]; return n, ok }
 	return appendRenumbered(b, o, number, enc)
@@ -302,7 +302,7 @@ func isSignature(v types.Dict) bool {
 	return ok
 }
 
-// spaced appends a space if o would run into what is before it.
+// spaced appends a space if o needs a delimiter before it.
 func spaced(b []byte, o types.Object) []byte {
 	switch o.(type) {
 	case types.Dict, types.Array, types.Name, types.StringLiteral, types.HexLiteral:
@@ -336,9 +336,9 @@ func AppendFloat(b []byte, f float64) []byte {
 	return append(b, s...)
 }
 
-// Deflate compresses as well as is possible in reasonable time. On noise the
-// highest level is slower than the middle ones by a factor of more than a
-// hundred (33 s against 0.2 s for 3 MB) and, like them, cannot be interrupted.
+// Deflate compresses at the highest level that is fast enough. On noise the highest
+// level of all takes more than a hundred times as long as the middle ones (33 s
+// against 0.2 s for 3 MB), and it cannot be interrupted.
 func Deflate(b []byte) []byte {
 	level := zlib.BestCompression
 	switch {
@@ -357,7 +357,7 @@ func Deflate(b []byte) []byte {
 	return out.Bytes()
 }
 
-// DeflatedSize is what a fast compression makes of b.
+// DeflatedSize returns the size of b after fast compression.
 func DeflatedSize(b []byte) int {
 	var n counter
 	w, err := zlib.NewWriterLevel(&n, zlib.BestSpeed)
