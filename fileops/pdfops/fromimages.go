@@ -11,6 +11,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // FromImages returns the action "convert" from jpg and png to pdf: each picture
@@ -58,11 +60,10 @@ func (t Tools) imageSpec(joint bool) fileops.Spec {
 }
 
 func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
-	d := newDocument()
-	d.bounds = t.Limits
-	d.version = "1.7"
-	root := d.add(types.Dict{"Type": types.Name("Catalog")})
-	d.root = root.ObjectNumber.Value()
+	d := pdf.New()
+	d.Version = "1.7"
+	root := d.Add(types.Dict{"Type": types.Name("Catalog")})
+	d.Root = root.ObjectNumber.Value()
 	m := &merger{out: d}
 	if most := t.Limits.pages(); len(job.Inputs) > most {
 		return fileops.Fail(fileops.ErrLimit, nil, "there are %d pictures, more than the limit of %d pages; do it in several parts", len(job.Inputs), most)
@@ -72,19 +73,19 @@ func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if total += f.Size(); total > maxFile {
-			return fileops.Fail(fileops.ErrLimit, nil, "the pictures have more than %d bytes together", int64(maxFile))
+		if total += f.Size(); total > pdf.MaxFile {
+			return fileops.Fail(fileops.ErrLimit, nil, "the pictures have more than %d bytes together", int64(pdf.MaxFile))
 		}
-		p, err := loadPicture(d, f)
+		p, err := t.loadPicture(d, f)
 		if err != nil {
 			return err
 		}
 		m.pages = append(m.pages, addPicturePage(d, p, job.Params))
 		job.Progress(0.9 * float64(i+1) / float64(len(job.Inputs)))
 	}
-	d.catalog()["Pages"] = m.pageTree()
+	d.Catalog()["Pages"] = m.pageTree()
 	name := fileops.ResultName(job.Input(), format.PDF)
-	return job.Write(name, func(w io.Writer) error { return d.write(w, false, nil) })
+	return job.Write(name, func(w io.Writer) error { return d.Write(w, false, nil) })
 }
 
 // A picture is an image in a document, and how it is meant to be seen.
@@ -95,16 +96,16 @@ type picture struct {
 	orientation   int               // 1 to 8 (Exif 2.3, table 5)
 }
 
-func loadPicture(d *document, f *fileops.File) (picture, error) {
-	b, err := f.ReadAll(maxFile)
+func (t Tools) loadPicture(d *pdf.Document, f *fileops.File) (picture, error) {
+	b, err := f.ReadAll(pdf.MaxFile)
 	if err != nil {
 		return picture{}, err
 	}
 	var p picture
 	if f.Format() == format.PNG {
-		p, err = pngPicture(d, b)
+		p, err = pngPicture(d, b, t.Limits)
 	} else {
-		p, err = jpegPicture(d, b)
+		p, err = jpegPicture(d, b, t.Limits)
 	}
 	switch {
 	case err == nil:
@@ -118,12 +119,12 @@ func loadPicture(d *document, f *fileops.File) (picture, error) {
 }
 
 // jpegPicture puts a JPEG file into the document, byte for byte.
-func jpegPicture(d *document, b []byte) (picture, error) {
+func jpegPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	info, err := imagefile.ReadJPEG(b)
 	if err != nil {
 		return picture{}, err
 	}
-	if err := d.bounds.checkPixels(info.Width, info.Height); err != nil {
+	if err := limits.checkPixels(info.Width, info.Height); err != nil {
 		return picture{}, err
 	}
 	if !info.Complete {
@@ -141,7 +142,7 @@ func jpegPicture(d *document, b []byte) (picture, error) {
 		dict["Decode"] = types.NewIntegerArray(1, 0, 1, 0, 1, 0, 1, 0)
 	}
 	return picture{
-		image: d.addStream(dict, b), width: info.Width, height: info.Height,
+		image: d.AddStream(dict, b), width: info.Width, height: info.Height,
 		density: info.Density, orientation: max(1, info.Orientation),
 	}, nil
 }
@@ -155,16 +156,16 @@ func imageDict(width, height, bits int) types.Dict {
 
 // pictureSpace returns the colour space for n components: that of the profile,
 // if it is one for as many, else that of the device, which viewers take for sRGB.
-func pictureSpace(d *document, profile []byte, n int) types.Object {
-	device := deviceSpace(n)
+func pictureSpace(d *pdf.Document, profile []byte, n int) types.Object {
+	device := pdf.DeviceSpace(n)
 	want := map[int]string{1: "GRAY", 3: "RGB ", 4: "CMYK"}[n]
 	// ICC.1:2010, 7.2: signature "acsp" at 36, colour space at 16.
 	if len(profile) < 128 || string(profile[36:40]) != "acsp" || string(profile[16:20]) != want {
 		return device
 	}
-	return types.Array{types.Name("ICCBased"), d.addStream(types.Dict{
+	return types.Array{types.Name("ICCBased"), d.AddStream(types.Dict{
 		"N": types.Integer(n), "Alternate": device, "Filter": types.Name("FlateDecode"),
-	}, deflate(profile))}
+	}, pdf.Deflate(profile))}
 }
 
 const (
@@ -195,28 +196,28 @@ func (p picture) size() (width, height float64) {
 
 // upright returns the transformation that puts the unit square, in which an
 // image is drawn, into itself so that the picture is upright.
-func upright(orientation int) matrix {
+func upright(orientation int) pdf.Matrix {
 	switch orientation {
 	case 2: // mirrored
-		return matrix{-1, 0, 0, 1, 1, 0}
+		return pdf.Matrix{-1, 0, 0, 1, 1, 0}
 	case 3: // upside down
-		return matrix{-1, 0, 0, -1, 1, 1}
+		return pdf.Matrix{-1, 0, 0, -1, 1, 1}
 	case 4: // mirrored top to bottom
-		return matrix{1, 0, 0, -1, 0, 1}
+		return pdf.Matrix{1, 0, 0, -1, 0, 1}
 	case 5: // mirrored along the diagonal from the top left
-		return matrix{0, -1, -1, 0, 1, 1}
+		return pdf.Matrix{0, -1, -1, 0, 1, 1}
 	case 6: // to be turned clockwise
-		return matrix{0, -1, 1, 0, 0, 1}
+		return pdf.Matrix{0, -1, 1, 0, 0, 1}
 	case 7: // mirrored along the other diagonal
-		return matrix{0, 1, 1, 0, 0, 0}
+		return pdf.Matrix{0, 1, 1, 0, 0, 0}
 	case 8: // to be turned counter-clockwise
-		return matrix{0, 1, -1, 0, 1, 0}
+		return pdf.Matrix{0, 1, -1, 0, 1, 0}
 	}
-	return identityMatrix()
+	return pdf.IdentityMatrix()
 }
 
 // addPicturePage adds a page with a picture on it.
-func addPicturePage(d *document, p picture, params fileops.Params) types.IndirectRef {
+func addPicturePage(d *pdf.Document, p picture, params fileops.Params) types.IndirectRef {
 	width, height := p.size()
 	margin := params.Float("margin")
 	pageWidth, pageHeight := width+2*margin, height+2*margin
@@ -231,17 +232,17 @@ func addPicturePage(d *document, p picture, params fileops.Params) types.Indirec
 		}
 	}
 	x, y := (pageWidth-width)/2, (pageHeight-height)/2
-	m := upright(p.orientation).times(matrix{width, 0, 0, height, x, y})
+	m := upright(p.orientation).Times(pdf.Matrix{width, 0, 0, height, x, y})
 	content := []byte("q ")
 	for _, v := range m {
-		content = append(appendFloat(content, math.Round(v*1e4)/1e4), ' ')
+		content = append(pdf.AppendFloat(content, math.Round(v*1e4)/1e4), ' ')
 	}
 	content = append(content, "cm /Im Do Q\n"...)
-	return d.add(types.Dict{
+	return d.Add(types.Dict{
 		"Type":      types.Name("Page"),
 		"MediaBox":  types.Array{types.Integer(0), types.Integer(0), types.Float(math.Round(pageWidth*1e3) / 1e3), types.Float(math.Round(pageHeight*1e3) / 1e3)},
 		"Resources": types.Dict{"XObject": types.Dict{"Im": p.image}},
-		"Contents":  d.addStream(types.Dict{}, content),
+		"Contents":  d.AddStream(types.Dict{}, content),
 	})
 }
 

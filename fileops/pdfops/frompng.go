@@ -10,15 +10,17 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
 	"github.com/filewright/filewright/internal/imagefile"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 var errTransparency = errors.New("the tRNS chunk does not fit the picture")
 
 // pngPicture makes a picture of a PNG file. Where possible it takes the compressed
 // data as they are: PDF has the same filters.
-func pngPicture(d *document, b []byte) (picture, error) {
+func pngPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	info, err := imagefile.ReadPNG(b)
-	if err := d.bounds.checkPixels(info.Width, info.Height); err != nil { // also if the rest is damaged
+	if err := limits.checkPixels(info.Width, info.Height); err != nil { // also if the rest is damaged
 		return picture{}, err
 	}
 	if err != nil {
@@ -34,7 +36,7 @@ func pngPicture(d *document, b []byte) (picture, error) {
 	}
 	dict := imageDict(info.Width, info.Height, info.Depth)
 	dict["Filter"] = types.Name("FlateDecode")
-	dict["DecodeParms"] = predictorParms(info.Width, info.Channels(), info.Depth)
+	dict["DecodeParms"] = pdf.PredictorParms(info.Width, info.Channels(), info.Depth)
 	switch info.Colour {
 	case imagefile.PNGGray:
 		dict["ColorSpace"] = pictureSpace(d, info.Profile, 1)
@@ -52,13 +54,13 @@ func pngPicture(d *document, b []byte) (picture, error) {
 			return picture{}, err
 		}
 	}
-	p.image = d.addStream(dict, info.Data)
+	p.image = d.AddStream(dict, info.Data)
 	return p, nil
 }
 
 // addTransparency says which colour is transparent, or, for a palette, adds a
 // soft mask.
-func addTransparency(d *document, dict types.Dict, b []byte, info imagefile.PNG) error {
+func addTransparency(d *pdf.Document, dict types.Dict, b []byte, info imagefile.PNG) error {
 	if info.Colour != imagefile.PNGPalette {
 		var mask types.Array
 		if len(info.Transparency) < 2*info.Channels() {
@@ -102,7 +104,7 @@ func addTransparency(d *document, dict types.Dict, b []byte, info imagefile.PNG)
 
 // decodedPNG adds a picture with an alpha channel, or an interlaced one: colours
 // and opacity apart, in the depth that they have.
-func decodedPNG(d *document, b []byte, info imagefile.PNG) (types.IndirectRef, error) {
+func decodedPNG(d *pdf.Document, b []byte, info imagefile.PNG) (types.IndirectRef, error) {
 	img, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
 		return types.IndirectRef{}, err
@@ -140,7 +142,7 @@ func decodedPNG(d *document, b []byte, info imagefile.PNG) (types.IndirectRef, e
 	if !opaque {
 		dict["SMask"] = addSamples(d, info.Width, info.Height, 1, bits, alpha, types.Name("DeviceGray"))
 	}
-	return d.addStream(dict, packSamples(info.Width, n, bits, pix)), nil
+	return d.AddStream(dict, packSamples(info.Width, n, bits, pix)), nil
 }
 
 // straight returns a pixel's red, green, blue and alpha without premultiplying,
@@ -169,14 +171,14 @@ func samplesDict(width, height, n, bits int, space types.Object) types.Dict {
 	dict := imageDict(width, height, bits)
 	dict["ColorSpace"] = space
 	dict["Filter"] = types.Name("FlateDecode")
-	dict["DecodeParms"] = predictorParms(width, n, bits)
+	dict["DecodeParms"] = pdf.PredictorParms(width, n, bits)
 	return dict
 }
 
 func packSamples(width, n, bits int, pix []byte) []byte {
-	return deflate(imagefile.Filter(pix, width*n*bits/8, n*bits/8))
+	return pdf.Deflate(imagefile.Filter(pix, width*n*bits/8, n*bits/8))
 }
 
-func addSamples(d *document, width, height, n, bits int, pix []byte, space types.Object) types.IndirectRef {
-	return d.addStream(samplesDict(width, height, n, bits, space), packSamples(width, n, bits, pix))
+func addSamples(d *pdf.Document, width, height, n, bits int, pix []byte, space types.Object) types.IndirectRef {
+	return d.AddStream(samplesDict(width, height, n, bits, space), packSamples(width, n, bits, pix))
 }

@@ -13,36 +13,6 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// FuzzSecurity gives damaged files to what looks for their encryption and tries a
-// password on it.
-func FuzzSecurity(f *testing.F) {
-	enc := newEncryption([]byte("user"), []byte("owner"), permitAll)
-	d := newDocument()
-	root := d.add(nil)
-	d.root = root.ObjectNumber.Value()
-	var b bytes.Buffer
-	if err := d.write(&b, false, enc); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b.Bytes(), "user")
-	f.Add([]byte("trailer<</Root 1 0 R/ID[<00><00>]/Encrypt<</Filter/Standard/V 2/R 3/Length 128/P -4/O<"+
-		"28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>/U<28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A>>>>>startxref 0"), "é")
-	f.Add([]byte("9 0 obj<</Filter/Adobe.PubSec>>trailer<</Root 1 0 R/Encrypt 9 0 R>>"), "")
-	f.Fuzz(func(t *testing.T, data []byte, password string) {
-		hasHugeNumber(data)
-		sec, err := findSecurity(t.Context(), data)
-		if sec == nil || err != nil {
-			return
-		}
-		for _, c := range candidates(password) {
-			if secret, ok := sec.open(c); ok {
-				sec.forPDFCPU(data, secret)
-			}
-		}
-		sec.allowed()
-	})
-}
-
 // FuzzPictures gives damaged pictures to the action that puts them into a PDF.
 func FuzzPictures(f *testing.F) {
 	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))

@@ -8,6 +8,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // Lock returns the action "lock": it puts a PDF file under a password, with
@@ -27,14 +29,14 @@ func (t Tools) Lock() fileops.Action {
 		},
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		perm := permitAll
+		perm := pdf.PermitAll
 		switch job.Params.Get("permissions") {
 		case "print":
-			perm &^= permitKnown &^ (permitPrint | permitPrintWell)
+			perm &^= pdf.PermitKnown &^ (pdf.PermitPrint | pdf.PermitPrintWell)
 		case "none":
-			perm &^= permitKnown
+			perm &^= pdf.PermitKnown
 		}
-		user, owner := stored(job.Params.Get("password"), job.Params.Get("owner_password"))
+		user, owner := pdf.NewPasswords(job.Params.Get("password"), job.Params.Get("owner_password"))
 		if t.QPDF == nil {
 			return lockPure(ctx, job, user, owner, perm)
 		}
@@ -53,7 +55,7 @@ func (t Tools) Lock() fileops.Action {
 			if err != nil {
 				return err
 			}
-			if p.restricted() {
+			if p.Restricted() {
 				return errRestricted()
 			}
 		}
@@ -70,7 +72,7 @@ func (t Tools) lockSpec(name, summary string, params fileops.Schema) fileops.Spe
 }
 
 func newPassword(name, doc string, required bool) fileops.Param {
-	return fileops.Param{Name: name, Doc: doc, Required: required, Min: 1, Max: maxPassword, Secret: true}
+	return fileops.Param{Name: name, Doc: doc, Required: required, Min: 1, Max: pdf.MaxPassword, Secret: true}
 }
 
 func oldPassword(name, doc string) fileops.Param {
@@ -93,8 +95,8 @@ func errPlain() error {
 	return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
 }
 
-func lockPure(ctx context.Context, job *fileops.Job, user, owner []byte, perm permissions) error {
-	data, err := job.Input().ReadAll(maxFile)
+func lockPure(ctx context.Context, job *fileops.Job, user, owner []byte, perm pdf.Permissions) error {
+	data, err := job.Input().ReadAll(pdf.MaxFile)
 	if err != nil {
 		return err
 	}
@@ -102,41 +104,40 @@ func lockPure(ctx context.Context, job *fileops.Job, user, owner []byte, perm pe
 	if err != nil {
 		return err
 	}
-	var d *document
+	var d *pdf.Document
 	if sec == nil {
-		d, err = parsePure(ctx, data, nil)
+		d, err = pdf.Parse(ctx, data)
 	} else {
-		secret, ok := sec.open(nil)
+		secret, ok := sec.Open(nil)
 		if !ok {
 			return errLocked()
 		}
-		if sec.p.restricted() {
+		if sec.Permissions().Restricted() {
 			return errRestricted()
 		}
-		d, err = decrypt(ctx, data, sec, secret)
+		d, err = sec.Decrypt(ctx, data, secret)
 	}
-	if err != nil {
+	if d, err = whole(ctx, d, err); err != nil {
 		return err
 	}
-	return writeEncrypted(job, d, newEncryption(user, owner, perm))
+	return writeEncrypted(job, d, pdf.NewEncryption(user, owner, perm))
 }
 
-func writeEncrypted(job *fileops.Job, d *document, enc *encryption) error {
-	if d.version < "2.0" {
+func writeEncrypted(job *fileops.Job, d *pdf.Document, enc *pdf.Encryption) error {
+	if d.Version < "2.0" {
 		// Revision 6 was an extension of PDF 1.7 before it was part of 2.0.
-		d.version = "1.7"
-		d.catalog()["Extensions"] = types.Dict{"ADBE": types.Dict{
+		d.Version = "1.7"
+		d.Catalog()["Extensions"] = types.Dict{"ADBE": types.Dict{
 			"BaseVersion": types.Name("1.7"), "ExtensionLevel": types.Integer(8),
 		}}
 	}
-	return job.Write(job.Input().Name(), func(w io.Writer) error { return d.write(w, false, enc) })
+	return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, false, enc) })
 }
 
-// parsePure is parse with an error for people.
-func parsePure(ctx context.Context, data []byte, password *string) (*document, error) {
-	d, err := parse(ctx, data, password)
-	if err == nil && d.incomplete() {
-		err = errIncomplete
+// whole returns a document that was read completely, or an error for people.
+func whole(ctx context.Context, d *pdf.Document, err error) (*pdf.Document, error) {
+	if err == nil && d.Incomplete() {
+		err = pdf.ErrIncomplete
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -147,27 +148,18 @@ func parsePure(ctx context.Context, data []byte, password *string) (*document, e
 	return d, nil
 }
 
-// decrypt reads an encrypted file with what [security.open] returned.
-func decrypt(ctx context.Context, data []byte, sec *security, secret []byte) (*document, error) {
-	update, pw, err := sec.forPDFCPU(data, secret)
-	if err != nil {
-		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
-	}
-	return parsePure(ctx, update, &pw)
-}
-
 // damagedSecurity says what is wrong with the encryption of a file; for who, see
 // [Tools.load].
 func damagedSecurity(err error, who string) error {
-	if errors.Is(err, errHandler) {
+	if errors.Is(err, pdf.ErrHandler) {
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "%s is not protected by a password, but by certificates or by a system for digital rights", who)
 	}
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption of %s is damaged", who)
 }
 
 // securityOf is findSecurity with errors for people.
-func securityOf(ctx context.Context, data []byte) (*security, error) {
-	sec, err := findSecurity(ctx, data)
+func securityOf(ctx context.Context, data []byte) (*pdf.Security, error) {
+	sec, err := pdf.FindSecurity(ctx, data)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -190,13 +182,13 @@ func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in strin
 	if err != nil && !errors.Is(err, fileops.ErrCorruptInput) || err == nil && state != lockNone {
 		return in, state, err
 	}
-	data, rerr := job.Input().ReadAll(maxFile)
+	data, rerr := job.Input().ReadAll(pdf.MaxFile)
 	if rerr != nil {
 		return in, state, err // such a file is qpdf's alone
 	}
 	sec, serr := securityOf(ctx, data)
 	switch {
-	case err != nil && errors.Is(serr, errHandler): // why qpdf refused it
+	case err != nil && errors.Is(serr, pdf.ErrHandler): // why qpdf refused it
 		return in, state, damagedSecurity(errors.Join(serr, err), "the file")
 	case err != nil:
 		return in, state, err
@@ -232,7 +224,7 @@ func (t Tools) Unlock() fileops.Action {
 		if err != nil {
 			return err
 		}
-		return job.Write(job.Input().Name(), func(w io.Writer) error { return d.write(w, d.isPDFA1(), nil) })
+		return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
 	})
 }
 
@@ -248,13 +240,13 @@ func (t Tools) ResetPassword() fileops.Action {
 		newPassword("owner_password", "New owner password, which lifts the restrictions; a random one if absent.", false),
 	})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
-		user, owner := stored(job.Params.Get("new_password"), job.Params.Get("owner_password"))
+		user, owner := pdf.NewPasswords(job.Params.Get("new_password"), job.Params.Get("owner_password"))
 		pure := func() error {
 			d, sec, err := openPure(ctx, job, job.Params.Get("old_password"))
 			if err != nil {
 				return err
 			}
-			return writeEncrypted(job, d, newEncryption(user, owner, sec.allowed()))
+			return writeEncrypted(job, d, pdf.NewEncryption(user, owner, sec.Permissions()))
 		}
 		if t.QPDF == nil {
 			return pure()
@@ -274,28 +266,10 @@ func (t Tools) ResetPassword() fileops.Action {
 	})
 }
 
-// allowed returns the permissions in the meaning of later revisions: revision 2
-// had only the first four (ISO 32000-2, table 22).
-func (s *security) allowed() permissions {
-	p := s.p
-	if s.r == 2 {
-		p |= permitAccess
-		for from, to := range map[permissions]permissions{
-			permitPrint: permitPrintWell, permitAnnotate: permitFill, permitModify: permitAssemble,
-		} {
-			p &^= to
-			if p&from != 0 {
-				p |= to
-			}
-		}
-	}
-	return p
-}
-
 // open finds the form of a password that opens the input. It fails with errUnseen
 // as [Tools.state] does.
 func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string, form []byte, err error) {
-	for _, c := range candidates(pw) {
+	for _, c := range pdf.PasswordForms(pw) {
 		in, state, err := t.state(ctx, job, c)
 		switch {
 		case err != nil:
@@ -326,8 +300,8 @@ func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []by
 }
 
 // openPure is [Tools.open] without qpdf. It returns the decrypted document.
-func openPure(ctx context.Context, job *fileops.Job, pw string) (*document, *security, error) {
-	data, err := job.Input().ReadAll(maxFile)
+func openPure(ctx context.Context, job *fileops.Job, pw string) (*pdf.Document, *pdf.Security, error) {
+	data, err := job.Input().ReadAll(pdf.MaxFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -336,14 +310,16 @@ func openPure(ctx context.Context, job *fileops.Job, pw string) (*document, *sec
 		return nil, nil, err
 	}
 	if sec == nil {
-		if _, err := parsePure(ctx, data, nil); err != nil {
+		d, err := pdf.Parse(ctx, data)
+		if _, err = whole(ctx, d, err); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, errPlain()
 	}
-	for _, c := range candidates(pw) {
-		if secret, ok := sec.open(c); ok {
-			d, err := decrypt(ctx, data, sec, secret)
+	for _, c := range pdf.PasswordForms(pw) {
+		if secret, ok := sec.Open(c); ok {
+			d, err := sec.Decrypt(ctx, data, secret)
+			d, err = whole(ctx, d, err)
 			return d, sec, err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // Merge returns the joint action "merge": it makes one PDF file, merged.pdf, of
@@ -47,8 +49,8 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 			if err != nil {
 				return err
 			}
-			if d.encrypted {
-				return job.Write(mergedName, func(w io.Writer) error { return d.write(w, d.isPDFA1(), nil) })
+			if d.Encrypted {
+				return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
 			}
 			return job.Keep(job.Input().Named(mergedName))
 		}
@@ -76,7 +78,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		if err != nil {
 			return err
 		}
-		return job.Write(mergedName, func(w io.Writer) error { return d.write(w, false, nil) })
+		return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, false, nil) })
 	})
 }
 
@@ -145,7 +147,7 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 	}
 	var out []*fileops.File
 	sink := fileops.SinkFunc(func(_ context.Context, r *fileops.File) error {
-		if r.Size() > maxFile {
+		if r.Size() > pdf.MaxFile {
 			return fileops.Fail(fileops.ErrLimit, nil, "%s is too large as a PDF file", f.Name())
 		}
 		b, err := io.ReadAll(r.Reader())
@@ -162,7 +164,7 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 // A merger puts documents together.
 type merger struct {
 	bounds  Limits
-	out     *document
+	out     *pdf.Document
 	pages   []types.IndirectRef
 	outline []types.IndirectRef // one item per file
 	labels  []labelled
@@ -177,41 +179,41 @@ type merger struct {
 func newMerger(bounds Limits) *merger {
 	return &merger{
 		bounds: bounds,
-		out:    newDocument(), names: make(map[string]*nameTree), dests: types.Dict{},
+		out:    pdf.New(), names: make(map[string]*nameTree), dests: types.Dict{},
 		form: newMergedForm(), layers: newMergedLayers(), arrays: make(map[string]types.Array),
 	}
 }
 
 // add adds the objects and pages of d, which is used up by that.
-func (m *merger) add(d *document, title string) error {
+func (m *merger) add(d *pdf.Document, title string) error {
 	m.inputs++
 	first := m.inputs == 1
-	shift := m.out.last
+	shift := m.out.Last
 	move := func(nr int) int { return nr + shift }
 	kept := make(map[int]types.Object)
-	for _, nr := range d.reachable() {
-		kept[nr] = d.objects[nr]
+	for _, nr := range d.Reachable() {
+		kept[nr] = d.Objects[nr]
 	}
 	for nr, o := range kept {
-		m.out.objects[move(nr)] = replace(o, move)
+		m.out.Objects[move(nr)] = pdf.Replace(o, move)
 	}
-	m.out.last = shift + d.last
-	moved := document{objects: m.out.objects, root: move(d.root), bounds: m.bounds}
-	pages, err := moved.pages()
+	m.out.Last = shift + d.Last
+	moved := pdf.Document{Objects: m.out.Objects, Root: move(d.Root)}
+	pages, err := moved.Pages(m.bounds.pages())
 	if err != nil {
 		return fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", title)
 	}
 	if most := m.bounds.pages(); len(m.pages)+len(pages) > most {
 		return fileops.Fail(fileops.ErrLimit, nil, "the files have more than the limit of %d pages together; merge fewer of them", most)
 	}
-	catalog := m.out.dict(refTo(move(d.root)))
+	catalog := m.out.Dict(pdf.Ref(move(d.Root)))
 	if first {
-		m.out.root, m.out.id = move(d.root), d.id
-		if d.info != 0 {
-			m.out.info = move(d.info)
+		m.out.Root, m.out.ID = move(d.Root), d.ID
+		if d.Info != 0 {
+			m.out.Info = move(d.Info)
 		}
 	}
-	m.out.version = max(m.out.version, d.version)
+	m.out.Version = max(m.out.Version, d.Version)
 
 	renamed := m.addNames(catalog)
 	if len(renamed) > 0 {
@@ -221,10 +223,10 @@ func (m *merger) add(d *document, title string) error {
 	m.addPages(pages)
 	m.labels = append(m.labels, labelled{from: from, tree: catalog["PageLabels"]})
 	m.addOutline(catalog, title, m.pages[from])
-	m.form.add(m.out, m.out.dict(catalog["AcroForm"]))
-	m.layers.add(m.out, m.out.dict(catalog["OCProperties"]))
+	m.form.add(m.out, m.out.Dict(catalog["AcroForm"]))
+	m.layers.add(m.out, m.out.Dict(catalog["OCProperties"]))
 	for _, key := range []string{"AF", "Threads"} {
-		m.arrays[key] = append(m.arrays[key], m.out.array(catalog[key])...)
+		m.arrays[key] = append(m.arrays[key], m.out.Array(catalog[key])...)
 	}
 	if !first {
 		m.untag(kept)
@@ -233,22 +235,22 @@ func (m *merger) add(d *document, title string) error {
 }
 
 // addPages makes pages leaves of the new tree, with all that they inherited.
-func (m *merger) addPages(pages []page) {
+func (m *merger) addPages(pages []pdf.Page) {
 	seen := make(map[int]bool)
 	for _, p := range pages {
-		for key, v := range p.inherited {
-			if p.dict[key] == nil {
-				p.dict[key] = v
+		for key, v := range p.Inherited {
+			if p.Dict[key] == nil {
+				p.Dict[key] = v
 			}
 		}
-		nr := p.ref.ObjectNumber.Value()
+		nr := p.Ref.ObjectNumber.Value()
 		if nr == 0 || seen[nr] {
 			// A direct page, or one that stands in the tree twice.
-			p.ref = m.out.add(maps.Clone(p.dict))
-			nr = p.ref.ObjectNumber.Value()
+			p.Ref = m.out.Add(maps.Clone(p.Dict))
+			nr = p.Ref.ObjectNumber.Value()
 		}
 		seen[nr] = true
-		m.pages = append(m.pages, p.ref)
+		m.pages = append(m.pages, p.Ref)
 	}
 }
 
@@ -281,9 +283,9 @@ func eachDict(o types.Object, f func(types.Dict)) {
 }
 
 // finish builds the catalog.
-func (m *merger) finish() (*document, error) {
+func (m *merger) finish() (*pdf.Document, error) {
 	d := m.out
-	catalog := d.catalog()
+	catalog := d.Catalog()
 	if catalog == nil {
 		return nil, fmt.Errorf("merge: no catalog")
 	}
@@ -314,7 +316,7 @@ func (m *merger) finish() (*document, error) {
 		for _, key := range []string{"Perms", "DSS", "Legal", "Collection", "OutputIntents", "PieceInfo", "Requirements"} {
 			delete(catalog, key)
 		}
-		if d.claims("pdfaid:part", "pdfxid:", "pdfuaid:part", "pdfe:") {
+		if d.Claims("pdfaid:part", "pdfxid:", "pdfuaid:part", "pdfe:") {
 			delete(catalog, "Metadata")
 		}
 	}
@@ -345,11 +347,11 @@ func (m *merger) pageTree() types.IndirectRef {
 		var above []node
 		for part := range slices.Chunk(level, width) {
 			dict := types.Dict{"Type": types.Name("Pages")}
-			ref := d.add(dict)
+			ref := d.Add(dict)
 			var kids types.Array
 			count := 0
 			for _, n := range part {
-				d.dict(n.ref)["Parent"] = ref
+				d.Dict(n.ref)["Parent"] = ref
 				kids = append(kids, n.ref)
 				count += n.count
 			}
@@ -367,17 +369,17 @@ func (m *merger) pageTree() types.IndirectRef {
 func (m *merger) addOutline(catalog types.Dict, title string, first types.IndirectRef) {
 	d := m.out
 	item := types.Dict{
-		"Title": textString(title),
+		"Title": pdf.TextString(title),
 		"Dest":  types.Array{first, types.Name("XYZ"), nil, nil, nil},
 	}
-	ref := d.add(item)
+	ref := d.Add(item)
 	m.outline = append(m.outline, ref)
 	var kids []types.IndirectRef
 	seen := make(map[int]bool)
-	next := d.dict(catalog["Outlines"])["First"]
+	next := d.Dict(catalog["Outlines"])["First"]
 	for {
 		kid, ok := next.(types.IndirectRef)
-		dict := d.dict(kid)
+		dict := d.Dict(kid)
 		if !ok || dict == nil || seen[kid.ObjectNumber.Value()] {
 			break
 		}
@@ -398,7 +400,7 @@ func (m *merger) addOutline(catalog types.Dict, title string, first types.Indire
 func (m *merger) chain(items []types.IndirectRef, parent types.IndirectRef) int {
 	visible := 0
 	for i, ref := range items {
-		dict := m.out.dict(ref)
+		dict := m.out.Dict(ref)
 		dict["Parent"] = parent
 		delete(dict, "Prev")
 		delete(dict, "Next")
@@ -408,14 +410,14 @@ func (m *merger) chain(items []types.IndirectRef, parent types.IndirectRef) int 
 		if i+1 < len(items) {
 			dict["Next"] = items[i+1]
 		}
-		visible += 1 + max(0, m.out.integer(dict["Count"]))
+		visible += 1 + max(0, m.out.Integer(dict["Count"]))
 	}
 	return visible
 }
 
 func (m *merger) outlines() types.Object {
 	root := types.Dict{"Type": types.Name("Outlines")}
-	ref := m.out.add(root)
+	ref := m.out.Add(root)
 	root["Count"] = types.Integer(m.chain(m.outline, ref))
 	root["First"], root["Last"] = m.outline[0], m.outline[len(m.outline)-1]
 	return ref
@@ -437,7 +439,7 @@ func (m *merger) pageLabels() types.Object {
 		if i+1 < len(m.labels) {
 			end = m.labels[i+1].from
 		}
-		entries := m.out.numberTree(l.tree)
+		entries := numberTree(m.out, l.tree)
 		given = given || len(entries) > 0
 		if len(entries) == 0 || entries[0].key > 0 {
 			nums = append(nums, types.Integer(l.from), types.Dict{"S": types.Name("D"), "St": types.Integer(l.from + 1)})
@@ -451,7 +453,7 @@ func (m *merger) pageLabels() types.Object {
 	if !given {
 		return nil
 	}
-	return m.out.add(types.Dict{"Nums": nums})
+	return m.out.Add(types.Dict{"Nums": nums})
 }
 
 type numbered struct {
@@ -460,10 +462,10 @@ type numbered struct {
 }
 
 // numberTree returns the entries of a number tree (ISO 32000-2, 7.9.7), sorted.
-func (d *document) numberTree(o types.Object) []numbered {
+func numberTree(d *pdf.Document, o types.Object) []numbered {
 	var out []numbered
-	d.treeLeaves(o, "Nums", func(key, value types.Object) {
-		if n, ok := d.resolve(key).(types.Integer); ok {
+	treeLeaves(d, o, "Nums", func(key, value types.Object) {
+		if n, ok := d.Resolve(key).(types.Integer); ok {
 			out = append(out, numbered{int(n), value})
 		}
 	})
@@ -472,7 +474,7 @@ func (d *document) numberTree(o types.Object) []numbered {
 }
 
 // treeLeaves calls f for the pairs in the leaves of a name or number tree.
-func (d *document) treeLeaves(o types.Object, key string, f func(key, value types.Object)) {
+func treeLeaves(d *pdf.Document, o types.Object, key string, f func(key, value types.Object)) {
 	seen := make(map[int]bool)
 	var walk func(o types.Object, depth int)
 	walk = func(o types.Object, depth int) {
@@ -482,15 +484,15 @@ func (d *document) treeLeaves(o types.Object, key string, f func(key, value type
 			}
 			seen[ref.ObjectNumber.Value()] = true
 		}
-		node := d.dict(o)
+		node := d.Dict(o)
 		if node == nil || depth > 64 {
 			return
 		}
-		leaf := d.array(node[key])
+		leaf := d.Array(node[key])
 		for i := 0; i+1 < len(leaf); i += 2 {
 			f(leaf[i], leaf[i+1])
 		}
-		for _, kid := range d.array(node["Kids"]) {
+		for _, kid := range d.Array(node["Kids"]) {
 			walk(kid, depth+1)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // A mergedForm is the interactive form of all documents (ISO 32000-2, 12.7.3).
@@ -23,30 +25,30 @@ func newMergedForm() *mergedForm {
 	return &mergedForm{resources: types.Dict{}, titles: make(map[string]bool)}
 }
 
-func (f *mergedForm) add(d *document, form types.Dict) {
-	fields := d.array(form["Fields"])
+func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
+	fields := d.Array(form["Fields"])
 	if form == nil {
 		return
 	}
 	if f.forms++; f.base == nil {
 		f.base = form
 	}
-	f.appear = f.appear || d.boolean(form["NeedAppearances"])
-	f.signed = f.signed || d.integer(form["SigFlags"])&1 != 0
-	f.order = append(f.order, d.array(form["CO"])...)
+	f.appear = f.appear || d.Boolean(form["NeedAppearances"])
+	f.signed = f.signed || d.Integer(form["SigFlags"])&1 != 0
+	f.order = append(f.order, d.Array(form["CO"])...)
 	own := make(map[string]bool)
 	for _, o := range fields {
-		own[string(d.text(d.dict(o)["T"]))] = true
+		own[string(d.Text(d.Dict(o)["T"]))] = true
 	}
 	renamed := make(map[string]string)
 	for _, o := range fields {
-		field := d.dict(o)
+		field := d.Dict(o)
 		if field == nil {
 			continue
 		}
 		f.fields = append(f.fields, o)
 		// Two fields of one name would have one value.
-		name := string(d.text(field["T"]))
+		name := string(d.Text(field["T"]))
 		if name != "" && f.titles[name] {
 			to, ok := renamed[name]
 			if !ok {
@@ -68,7 +70,7 @@ func (f *mergedForm) add(d *document, form types.Dict) {
 		}
 		f.titles[name] = true
 	}
-	f.addResources(d, d.dict(form["DR"]))
+	f.addResources(d, d.Dict(form["DR"]))
 }
 
 // encodeLike returns to, which is from with something in ASCII behind it, in the
@@ -85,9 +87,9 @@ func encodeLike(from, to string) []byte {
 }
 
 // addResources adds the default resources that have no namesake yet.
-func (f *mergedForm) addResources(d *document, resources types.Dict) {
+func (f *mergedForm) addResources(d *pdf.Document, resources types.Dict) {
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
-		switch v := d.resolve(resources[kind]).(type) {
+		switch v := d.Resolve(resources[kind]).(type) {
 		case types.Dict:
 			own, _ := f.resources[kind].(types.Dict)
 			if own == nil {
@@ -147,13 +149,13 @@ type mergedLayers struct {
 
 func newMergedLayers() *mergedLayers { return &mergedLayers{lists: make(map[string]types.Array)} }
 
-func (l *mergedLayers) add(d *document, properties types.Dict) {
-	groups := d.array(properties["OCGs"])
+func (l *mergedLayers) add(d *pdf.Document, properties types.Dict) {
+	groups := d.Array(properties["OCGs"])
 	if len(groups) == 0 {
 		return
 	}
 	l.groups = append(l.groups, groups...)
-	config := d.dict(properties["D"])
+	config := d.Dict(properties["D"])
 	if l.base == nil {
 		l.base = types.Dict{}
 		for _, key := range []string{"Name", "Creator", "ListMode"} {
@@ -163,12 +165,12 @@ func (l *mergedLayers) add(d *document, properties types.Dict) {
 		}
 	}
 	for _, key := range []string{"ON", "OFF", "Order", "RBGroups", "Locked", "AS"} {
-		l.lists[key] = append(l.lists[key], d.array(config[key])...)
+		l.lists[key] = append(l.lists[key], d.Array(config[key])...)
 	}
 	// "Everything is off but …" of one document is said one by one.
-	if d.name(config["BaseState"]) == "OFF" {
+	if d.Name(config["BaseState"]) == "OFF" {
 		on := make(map[types.Object]bool)
-		for _, g := range d.array(config["ON"]) {
+		for _, g := range d.Array(config["ON"]) {
 			if ref, ok := g.(types.IndirectRef); ok {
 				on[ref] = true
 			}

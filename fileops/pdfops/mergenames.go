@@ -28,7 +28,7 @@ func unique(name string, taken func(string) bool) string {
 func (m *merger) addNames(catalog types.Dict) map[string]string {
 	d := m.out
 	renamed := make(map[string]string)
-	trees := d.dict(catalog["Names"])
+	trees := d.Dict(catalog["Names"])
 	for _, kind := range slices.Sorted(maps.Keys(trees)) {
 		tree := m.names[kind]
 		if tree == nil {
@@ -36,8 +36,8 @@ func (m *merger) addNames(catalog types.Dict) map[string]string {
 			m.names[kind] = tree
 		}
 		own := make(map[string]types.Object)
-		d.treeLeaves(trees[kind], "Names", func(key, value types.Object) {
-			if name := d.text(key); name != nil {
+		treeLeaves(d, trees[kind], "Names", func(key, value types.Object) {
+			if name := d.Text(key); name != nil {
 				if _, twice := own[string(name)]; !twice {
 					own[string(name)] = value
 				}
@@ -58,7 +58,7 @@ func (m *merger) addNames(catalog types.Dict) map[string]string {
 			}
 		}
 	}
-	own := d.dict(catalog["Dests"])
+	own := d.Dict(catalog["Dests"])
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		to := name
 		if _, taken := m.dests[name]; taken {
@@ -74,13 +74,13 @@ func (m *merger) addNames(catalog types.Dict) map[string]string {
 // annotations and bookmarks, and those of actions that stay in the file.
 func (m *merger) renameDests(kept map[int]types.Object, renamed map[string]string) {
 	rename := func(v types.Dict, key string) {
-		switch o := m.out.resolve(v[key]).(type) {
+		switch o := m.out.Resolve(v[key]).(type) {
 		case types.Name:
 			if to, ok := renamed["/"+string(o)]; ok {
 				v[key] = types.Name(to)
 			}
 		case types.StringLiteral, types.HexLiteral:
-			if to, ok := renamed[string(m.out.text(o))]; ok {
+			if to, ok := renamed[string(m.out.Text(o))]; ok {
 				v[key] = types.NewHexLiteral([]byte(to))
 			}
 		}
@@ -88,7 +88,7 @@ func (m *merger) renameDests(kept map[int]types.Object, renamed map[string]strin
 	for _, o := range kept {
 		eachDict(o, func(v types.Dict) {
 			rename(v, "Dest")
-			if m.out.name(v["S"]) == "GoTo" {
+			if m.out.Name(v["S"]) == "GoTo" {
 				rename(v, "D")
 			}
 		})
@@ -108,7 +108,7 @@ func (m *merger) nameTrees() types.Object {
 	if len(out) == 0 {
 		return nil
 	}
-	return m.out.add(out)
+	return m.out.Add(out)
 }
 
 // writeTree writes a tree of two levels.
@@ -121,12 +121,12 @@ func (m *merger) writeTree(t *nameTree) types.IndirectRef {
 			names = append(names, types.NewHexLiteral([]byte(k)), t.entries[k])
 		}
 		if len(keys) == len(part) {
-			return m.out.add(types.Dict{"Names": names})
+			return m.out.Add(types.Dict{"Names": names})
 		}
-		kids = append(kids, m.out.add(types.Dict{
+		kids = append(kids, m.out.Add(types.Dict{
 			"Names":  names,
 			"Limits": types.Array{names[0], names[len(names)-2]},
 		}))
 	}
-	return m.out.add(types.Dict{"Kids": kids})
+	return m.out.Add(types.Dict{"Kids": kids})
 }

@@ -22,14 +22,16 @@
 package pdfops
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // Tools are what the actions may use beyond pure Go. The zero value is ready to
@@ -56,6 +58,35 @@ type Tools struct {
 	// Run bounds each run of QPDF. Zero fields mean a minute of processor time
 	// and 4 GiB of address space.
 	Run engine.Limits
+}
+
+// Limits bound what the actions work on. Zero fields mean the defaults.
+type Limits struct {
+	Pages  int   // of a document, and of all that are merged together; 0 means 5,000
+	Pixels int64 // of a picture that becomes a page, width times height; 0 means 100 million
+}
+
+func (l Limits) pages() int {
+	if l.Pages <= 0 {
+		return 5000
+	}
+	return l.Pages
+}
+
+// checkPixels refuses pictures that are larger than is allowed.
+func (l Limits) checkPixels(width, height int) error {
+	most := l.Pixels
+	if most <= 0 {
+		most = 100_000_000
+	}
+	if width <= 0 || height <= 0 || int64(width) <= most/int64(height) {
+		return nil
+	}
+	text := fmt.Sprintf("%d pixels", most)
+	if most%1_000_000 == 0 {
+		text = fmt.Sprintf("%d megapixels", most/1_000_000)
+	}
+	return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first", width, height, text)
 }
 
 // Lock is [Tools.Lock] in pure Go.
@@ -90,8 +121,8 @@ func (t Tools) spec(name, summary string, params fileops.Schema) fileops.Spec {
 // load reads a PDF file into memory. What pdfcpu cannot read, or not completely,
 // is rewritten by qpdf first. who stands for the file in messages: "the file", or
 // its name where there are several.
-func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who string) (*document, error) {
-	data, err := f.ReadAll(maxFile)
+func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who string) (*pdf.Document, error) {
+	data, err := f.ReadAll(pdf.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +130,17 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 }
 
 // loadData is load for a file whose content was read.
-func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*document, error) {
-	d, err := parseComplete(ctx, data, t.Limits)
-	final := err == nil || errors.Is(err, errEncrypted) || errors.Is(err, errHandler) || errors.Is(err, errManyPages) || ctx.Err() != nil
+func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*pdf.Document, error) {
+	d, err := pdf.ParseComplete(ctx, data, t.Limits.pages())
+	final := err == nil || errors.Is(err, pdf.ErrEncrypted) || errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {
-		encrypted := errors.Is(err, errProtected) || errors.Is(err, errSecurity)
+		encrypted := errors.Is(err, pdf.ErrProtected) || errors.Is(err, pdf.ErrSecurity)
 		repaired, rerr := t.rewrite(ctx, job, f, encrypted)
 		if rerr == nil {
 			job.Log.Debug("file repaired by qpdf", "err", err)
-			if again, err2 := parseComplete(ctx, repaired, t.Limits); again != nil || d == nil {
+			if again, err2 := pdf.ParseComplete(ctx, repaired, t.Limits.pages()); again != nil || d == nil {
 				if again != nil {
-					again.encrypted = encrypted
+					again.Encrypted = encrypted
 				}
 				d, err = again, errors.Join(err2, err)
 			}
@@ -118,42 +149,16 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, errEncrypted):
+	case errors.Is(err, pdf.ErrEncrypted):
 		return nil, fileops.Fail(fileops.ErrPasswordRequired, err, "%s is protected by a password; unlock it first", who)
-	case errors.Is(err, errManyPages):
+	case errors.Is(err, pdf.ErrManyPages):
 		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
 	case d != nil:
 		return d, nil // with what could be read of it, as a viewer would show it
-	case errors.Is(err, errHandler) || errors.Is(err, errSecurity):
+	case errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrSecurity):
 		return nil, damagedSecurity(err, who)
 	}
 	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
-}
-
-var errIncomplete = errors.New("some objects could not be parsed")
-
-// parseComplete reads a document and its page tree. With errIncomplete, and only
-// then, it returns a document too.
-func parseComplete(ctx context.Context, data []byte, bounds Limits) (*document, error) {
-	d, err := parse(ctx, data, nil)
-	if err != nil {
-		return nil, err
-	}
-	d.bounds = bounds
-	if _, err = d.pages(); err != nil {
-		d, err = nil, errors.Join(err, d.protected())
-	} else if d.incomplete() {
-		err = errors.Join(errIncomplete, d.protected())
-	}
-	return d, err
-}
-
-// protected returns errProtected if d was read from an encrypted file, or nil.
-func (d *document) protected() error {
-	if d.encrypted {
-		return errProtected
-	}
-	return nil
 }
 
 // rewrite lets qpdf read a file, damaged or not, and returns what it makes of it,
@@ -188,32 +193,8 @@ func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, e
 	if err != nil {
 		return nil, err
 	}
-	if st.Size() > maxFile {
+	if st.Size() > pdf.MaxFile {
 		return nil, errors.New("the repaired file is too large")
 	}
 	return os.ReadFile(out.Name())
-}
-
-// isPDFA1 tells whether a document claims to conform to PDF/A-1, which allows
-// neither object nor cross-reference streams.
-func (d *document) isPDFA1() bool {
-	return d.claims(`pdfaid:part>1<`, `pdfaid:part="1"`, `pdfaid:part='1'`)
-}
-
-// claims tells whether the metadata of the document contain one of the texts.
-func (d *document) claims(texts ...string) bool {
-	s := d.stream(d.catalog()["Metadata"])
-	if s == nil {
-		return false
-	}
-	b, err := decodeStream(s)
-	if err != nil {
-		return false
-	}
-	for _, t := range texts {
-		if bytes.Contains(b, []byte(t)) {
-			return true
-		}
-	}
-	return false
 }

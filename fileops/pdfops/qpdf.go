@@ -11,6 +11,8 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // qpdf runs qpdf. All arguments travel on its standard input, where no other
@@ -28,7 +30,7 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	if err != nil {
 		return err
 	}
-	largest := 2*job.Input().Size() + maxFile
+	largest := 2*job.Input().Size() + pdf.MaxFile
 	if most := job.MaxOutput(); most > 0 {
 		largest = min(largest, most+1) // one more, so that it can be seen that it was too much
 	}
@@ -97,7 +99,7 @@ func failed(err error) error {
 }
 
 // permissions returns what a file allows.
-func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw []byte) (permissions, error) {
+func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw []byte) (pdf.Permissions, error) {
 	var out bytes.Buffer
 	err := t.qpdfOut(ctx, job, &out, append(password(pw), "--json", "--json-key=encrypt", in)...)
 	if err != nil {
@@ -114,26 +116,26 @@ func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw 
 	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
 		return 0, err
 	}
-	return (&security{r: v.Encrypt.Parameters.R, p: permissions(v.Encrypt.Parameters.P)}).allowed(), nil
+	return pdf.AllowedBy(pdf.Permissions(v.Encrypt.Parameters.P), v.Encrypt.Parameters.R), nil
 }
 
 // encryptArgs returns the arguments that encrypt the output.
-func encryptArgs(user, owner []byte, perm permissions) []string {
-	yes := func(p permissions) string {
+func encryptArgs(user, owner []byte, perm pdf.Permissions) []string {
+	yes := func(p pdf.Permissions) string {
 		if perm&p == p {
 			return "y"
 		}
 		return "n"
 	}
 	print := "none"
-	if perm&permitPrint != 0 {
-		if print = "low"; perm&permitPrintWell != 0 {
+	if perm&pdf.PermitPrint != 0 {
+		if print = "low"; perm&pdf.PermitPrintWell != 0 {
 			print = "full"
 		}
 	}
 	return []string{
 		"--password-mode=hex-bytes", "--encrypt", hex.EncodeToString(user), hex.EncodeToString(owner), "256",
-		"--print=" + print, "--extract=" + yes(permitCopy), "--annotate=" + yes(permitAnnotate),
-		"--assemble=" + yes(permitAssemble), "--form=" + yes(permitFill), "--modify-other=" + yes(permitModify), "--",
+		"--print=" + print, "--extract=" + yes(pdf.PermitCopy), "--annotate=" + yes(pdf.PermitAnnotate),
+		"--assemble=" + yes(pdf.PermitAssemble), "--form=" + yes(pdf.PermitFill), "--modify-other=" + yes(pdf.PermitModify), "--",
 	}
 }

@@ -38,8 +38,11 @@ var arrows = map[string][]string{
 	"fileops/colour":                  {"fileops"},
 
 	// engines: leaves beside each other
-	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile", "internal/worktime",
-		"fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
+	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
+		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress"},
+	"fileops/pdfops/internal/pdf": {},
+	"fileops/pdfops/internal/compress": {"fileops", "fileops/raster", "internal/imagefile", "internal/worktime",
+		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
 	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour", "fileops/raster", "internal/imagefile"},

@@ -2,6 +2,7 @@ package fontfile
 
 import (
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -72,6 +73,7 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 	return t, nil
 }
 
+// readCmap reads the subtables that map character codes to glyphs (OpenType, cmap).
 func (t *TrueType) readCmap() error {
 	b := t.tables["cmap"]
 	budget := 4 * maxGlyphs // entries, of all subtables
@@ -82,63 +84,103 @@ func (t *TrueType) readCmap() error {
 			continue
 		}
 		m := charMap{u16(b, at), u16(b, at+2), make(map[int]int)}
-		s := b[off:]
-		add := func(code, glyph int) bool {
-			if glyph != 0 {
-				m.glyph[code] = glyph
-			}
-			budget--
-			return budget > 0
-		}
-		switch u16(s, 0) {
-		case 0:
-			for c := range min(256, len(s)-6) {
-				add(c, int(s[6+c]))
-			}
-		case 4:
-			segs := u16(s, 6) / 2
-			for k := range segs {
-				end, start := u16(s, 14+2*k), u16(s, 16+2*segs+2*k)
-				delta, ro := u16(s, 16+4*segs+2*k), 16+6*segs+2*k
-				for c := start; c <= end && c != 0xffff; c++ {
-					g := c + delta
-					if r := u16(s, ro); r != 0 {
-						if g = u16(s, ro+r+2*(c-start)); g != 0 {
-							g += delta
-						}
-					}
-					if !add(c, g&0xffff) {
-						return ErrFormat
-					}
-				}
-			}
-		case 6:
-			first := u16(s, 6)
-			for k := range u16(s, 8) {
-				if !add(first+k, u16(s, 10+2*k)) {
-					return ErrFormat
-				}
-			}
-		case 12:
-			for k := range min(u32(s, 12), len(s)/12) {
-				g := 16 + 12*k
-				start, end, glyph := u32(s, g), u32(s, g+4), u32(s, g+8)
-				for c := start; c <= end; c++ {
-					if !add(c, glyph+c-start) {
-						return ErrFormat
-					}
-				}
-			}
-		default:
+		entries := cmapFormat(b[off:])
+		if entries == nil {
 			// Another format is for characters that PDF fonts have no
 			// codes for, or cannot be read by viewers either.
 			if m.platform == 3 && m.encoding <= 1 || m.platform == 1 {
+				return ErrFormat
+			}
+			entries = func(func(int, int) bool) {}
+		}
+		for code, glyph := range entries {
+			if glyph != 0 {
+				m.glyph[code] = glyph
+			}
+			if budget--; budget <= 0 {
 				return ErrFormat
 			}
 		}
 		t.cmaps = append(t.cmaps, m)
 	}
 	return nil
+}
+
+// cmapFormat returns the codes and glyphs of a subtable, or nil if its format is
+// not known. Glyph 0 stands for none.
+func cmapFormat(s []byte) iter.Seq2[int, int] {
+	switch u16(s, 0) {
+	case 0:
+		return byteEntries(s)
+	case 4:
+		return segmentEntries(s)
+	case 6:
+		return trimmedEntries(s)
+	case 12:
+		return groupEntries(s)
+	}
+	return nil
+}
+
+// byteEntries are those of format 0: a glyph for each byte.
+func byteEntries(s []byte) iter.Seq2[int, int] {
+	return func(yield func(code, glyph int) bool) {
+		for c := range min(256, len(s)-6) {
+			if !yield(c, int(s[6+c])) {
+				return
+			}
+		}
+	}
+}
+
+// segmentEntries are those of format 4: segments of codes with a difference to their
+// glyphs, or with an offset to a list of glyphs.
+func segmentEntries(s []byte) iter.Seq2[int, int] {
+	return func(yield func(code, glyph int) bool) {
+		segments := u16(s, 6) / 2
+		for k := range segments {
+			end, start := u16(s, 14+2*k), u16(s, 16+2*segments+2*k)
+			delta, at := u16(s, 16+4*segments+2*k), 16+6*segments+2*k
+			offset := u16(s, at)
+			for c := start; c <= end && c != 0xffff; c++ {
+				g := c + delta
+				if offset != 0 {
+					if g = u16(s, at+offset+2*(c-start)); g != 0 {
+						g += delta
+					}
+				}
+				if !yield(c, g&0xffff) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// trimmedEntries are those of format 6: a list of glyphs for codes in a row.
+func trimmedEntries(s []byte) iter.Seq2[int, int] {
+	return func(yield func(code, glyph int) bool) {
+		first := u16(s, 6)
+		for k := range u16(s, 8) {
+			if !yield(first+k, u16(s, 10+2*k)) {
+				return
+			}
+		}
+	}
+}
+
+// groupEntries are those of format 12: groups of codes with glyphs in a row.
+func groupEntries(s []byte) iter.Seq2[int, int] {
+	return func(yield func(code, glyph int) bool) {
+		for k := range min(u32(s, 12), len(s)/12) {
+			start, end, glyph := u32(s, 16+12*k), u32(s, 20+12*k), u32(s, 24+12*k)
+			for c := start; c <= end; c++ {
+				if !yield(c, glyph+c-start) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // readPost reads the names of glyphs that are not those of the Macintosh.

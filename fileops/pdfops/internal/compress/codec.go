@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"bytes"
@@ -11,26 +11,14 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// An ImageCodec decodes and encodes the pictures in a PDF file. Package imageops
-// has one. It is called from several goroutines at once.
-//
-// It must not convert between colour spaces, nor apply profiles or an orientation.
-// It reports formats and colour models that it does not know by an error that
-// matches errors.ErrUnsupported.
-type ImageCodec interface {
-	// DecodePixels decodes a JPEG or JPEG 2000 file, scaled to width × height
-	// pixels.
+// A Codec decodes, scales and encodes pictures; see pdfops.ImageCodec.
+type codec interface {
 	DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error)
-
-	// ScalePixels scales samples down to width × height pixels.
 	ScalePixels(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error)
-
-	// EncodeJPEG encodes samples with 1, 3 or 4 components as a baseline or
-	// progressive JPEG file without profiles. quality is from 1 to 100.
 	EncodeJPEG(ctx context.Context, s raster.Samples, quality int) ([]byte, error)
 }
 
-// goCodec is the ImageCodec in pure Go. It knows neither JPEG 2000 nor CMYK.
+// goCodec is the codec in pure Go. It knows neither JPEG 2000 nor CMYK.
 type goCodec struct{}
 
 func (c goCodec) DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error) {
@@ -147,4 +135,4 @@ func catmullRom(x float64) float64 {
 	return 0
 }
 
-var _ ImageCodec = goCodec{}
+var _ codec = goCodec{}

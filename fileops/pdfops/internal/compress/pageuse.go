@@ -1,29 +1,31 @@
-package pdfops
+package compress
 
 import (
 	"math/bits"
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 const (
-	viewedPages = 4 // of a document, at most
+	comparedPages = 4 // of a document, at most
 
-	// newKind is how many characters a kind of change is worth, when pages
-	// are chosen to be looked at.
+	// newKind is how many characters a kind of change counts for, when pages
+	// are chosen to be compared.
 	newKind = 64
 )
 
-// A sight is what one page shows, as far as compression can change it. What is in
-// a form that several pages show counts for the first of them.
-type sight struct {
+// A pageUse lists the pictures and the characters that a page uses, which
+// compression may change. A form that several pages show counts for the first.
+type pageUse struct {
 	pictures map[int]bool
 	codes    map[int]bitset // by font
 }
 
-func newSight() *sight {
-	return &sight{pictures: make(map[int]bool), codes: make(map[int]bitset)}
+func newPageUse() *pageUse {
+	return &pageUse{pictures: make(map[int]bool), codes: make(map[int]bitset)}
 }
 
 // A bitset is a set of small numbers.
@@ -57,45 +59,47 @@ func (b *bitset) unite(c bitset) {
 	}
 }
 
-// changes are what became of the pictures and fonts of a document.
+// changes are the pictures and fonts of a document that were replaced.
 type changes struct {
 	kinds map[int]string  // by picture that changed: how
 	risks map[int]float64 // by picture: how much of a page it may have changed
 	fonts map[int]bool    // those whose glyphs are in another file now
 }
 
-// A record holds the encoded data of pictures and font files, to find out later
-// which of them were replaced.
-type record map[int][]*byte
-
-// record returns the record of a document, and how its pictures are stored.
-func (d *document) record(w *walker) (record, map[int]string) {
-	out, forms := make(record), make(map[int]string)
-	for nr := range w.sizes {
-		out[nr], forms[nr] = d.pictureData(nr), d.pictureForm(nr)
-	}
-	for nr := range w.fonts.codes {
-		out[nr] = d.fontData(nr)
-	}
-	return out, forms
+// A snapshot identifies the data of pictures and fonts, to find those that are
+// replaced later.
+type snapshot struct {
+	data  map[int][]*byte // by picture or font: where its encoded data are
+	forms map[int]string  // by picture: how it is stored
 }
 
-func (d *document) pictureData(nr int) []*byte {
-	s := d.stream(refTo(nr))
+func takeSnapshot(d *pdf.Document, w *walker) snapshot {
+	s := snapshot{data: make(map[int][]*byte), forms: make(map[int]string)}
+	for nr := range w.sizes {
+		s.data[nr], s.forms[nr] = pictureData(d, nr), pictureForm(d, nr)
+	}
+	for nr := range w.fonts.codes {
+		s.data[nr] = fontData(d, nr)
+	}
+	return s
+}
+
+func pictureData(d *pdf.Document, nr int) []*byte {
+	s := d.Stream(pdf.Ref(nr))
 	if s == nil {
 		return nil
 	}
-	return append(start(s), start(d.stream(s.Dict["SMask"]))...)
+	return append(start(s), start(d.Stream(s.Dict["SMask"]))...)
 }
 
 // fontData returns the data of the font files of a font and its descendants.
-func (d *document) fontData(nr int) []*byte {
-	font := d.dict(refTo(nr))
+func fontData(d *pdf.Document, nr int) []*byte {
+	font := d.Dict(pdf.Ref(nr))
 	var out []*byte
-	for _, f := range append(types.Array{font}, d.array(font["DescendantFonts"])...) {
-		descriptor := d.dict(d.dict(f)["FontDescriptor"])
+	for _, f := range append(types.Array{font}, d.Array(font["DescendantFonts"])...) {
+		descriptor := d.Dict(d.Dict(f)["FontDescriptor"])
 		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
-			out = append(out, start(d.stream(descriptor[key]))...)
+			out = append(out, start(d.Stream(descriptor[key]))...)
 		}
 	}
 	return out
@@ -108,35 +112,35 @@ func start(s *types.StreamDict) []*byte {
 	return []*byte{&s.Raw[0]}
 }
 
-// since returns what is not as it was recorded.
-func (d *document) since(before record, forms map[int]string, w *walker) changes {
+// changes returns the pictures and fonts that were replaced since.
+func (s snapshot) changes(d *pdf.Document, w *walker) changes {
 	c := changes{kinds: make(map[int]string), risks: make(map[int]float64), fonts: make(map[int]bool)}
 	for nr := range w.sizes {
-		if !slices.Equal(before[nr], d.pictureData(nr)) {
-			c.kinds[nr] = forms[nr] + " > " + d.pictureForm(nr)
+		if !slices.Equal(s.data[nr], pictureData(d, nr)) {
+			c.kinds[nr] = s.forms[nr] + " > " + pictureForm(d, nr)
 		}
 	}
 	for nr := range w.fonts.codes {
-		if !slices.Equal(before[nr], d.fontData(nr)) {
+		if !slices.Equal(s.data[nr], fontData(d, nr)) {
 			c.fonts[nr] = true
 		}
 	}
 	return c
 }
 
-// pictureForm says how a picture is stored: everything that decides which code,
-// here and in a viewer, deals with it.
-func (d *document) pictureForm(nr int) string {
-	s := d.stream(refTo(nr))
+// pictureForm returns how a picture is stored: everything that decides which code,
+// here and in a viewer, handles it.
+func pictureForm(d *pdf.Document, nr int) string {
+	s := d.Stream(pdf.Ref(nr))
 	if s == nil {
 		return ""
 	}
 	space := s.Dict["ColorSpace"]
-	form := d.name(space)
-	if a := d.array(space); len(a) > 0 {
-		form = d.name(a[0])
+	form := d.Name(space)
+	if a := d.Array(space); len(a) > 0 {
+		form = d.Name(a[0])
 	}
-	if cs, ok := d.colourSpace(space); ok {
+	if cs, ok := colourSpace(d, space); ok {
 		form += string(rune('0' + cs.n))
 	}
 	for _, f := range s.FilterPipeline {
@@ -144,10 +148,10 @@ func (d *document) pictureForm(nr int) string {
 	}
 	for _, key := range []string{"BitsPerComponent", "ImageMask", "Decode"} {
 		if v := s.Dict[key]; v != nil {
-			form = string(appendObject([]byte(form+" "+key), v, func(nr int) (int, bool) { return nr, true }, nil))
+			form = string(pdf.AppendObject([]byte(form+" "+key), v))
 		}
 	}
-	if mask := d.stream(s.Dict["SMask"]); mask != nil {
+	if mask := d.Stream(s.Dict["SMask"]); mask != nil {
 		form += " with mask"
 		for _, f := range mask.FilterPipeline {
 			form += " " + f.Name
@@ -156,10 +160,9 @@ func (d *document) pictureForm(nr int) string {
 	return form
 }
 
-// choose returns the pages to look at: the first, the one that may have lost
-// most, and those that show kinds of changes, fonts and characters that are on
-// none of the others.
-func (c changes) choose(pages []*sight) []int {
+// choose returns the pages to compare: the first, the one that may have lost most,
+// and those with kinds of changes, fonts and characters that no other has.
+func (c changes) choose(pages []*pageUse) []int {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -170,7 +173,7 @@ func (c changes) choose(pages []*sight) []int {
 		out = append(out, p)
 		seen.add(c, pages[p])
 	}
-	for len(out) < min(viewedPages, len(pages)) {
+	for len(out) < min(comparedPages, len(pages)) {
 		best, most := -1, 0
 		for i, p := range pages {
 			if n := seen.gain(c, p); n > most {
@@ -191,7 +194,7 @@ func (c changes) choose(pages []*sight) []int {
 }
 
 // riskiest returns the page that may differ most, except the first, or 0.
-func (c changes) riskiest(pages []*sight) int {
+func (c changes) riskiest(pages []*pageUse) int {
 	best, most := 0, 0.0
 	for i, p := range pages[1:] {
 		risk := 0.0
@@ -205,13 +208,13 @@ func (c changes) riskiest(pages []*sight) int {
 	return best
 }
 
-// coverage is what the chosen pages show.
+// A coverage is what the chosen pages show.
 type coverage struct {
 	kinds map[string]bool
 	codes map[int]bitset
 }
 
-func (v coverage) add(c changes, p *sight) {
+func (v coverage) add(c changes, p *pageUse) {
 	for nr := range p.pictures {
 		if kind, ok := c.kinds[nr]; ok {
 			v.kinds[kind] = true
@@ -224,8 +227,8 @@ func (v coverage) add(c changes, p *sight) {
 	}
 }
 
-// gain returns how much a page would add.
-func (v coverage) gain(c changes, p *sight) int {
+// gain returns how much a page adds.
+func (v coverage) gain(c changes, p *pageUse) int {
 	n := 0
 	fresh := make(map[string]bool)
 	for nr := range p.pictures {

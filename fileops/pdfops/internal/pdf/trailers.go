@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -8,23 +8,23 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file finds the encryption dictionary of a file in its raw bytes. pdfcpu
-// gives nothing of a file that it cannot decrypt, and takes a file whose
-// encryption dictionary is a direct object for plain.
+// This file finds the encryption dictionary in the raw bytes of a file. pdfcpu returns
+// nothing of a file that it cannot decrypt, and takes a file whose encryption
+// dictionary is a direct object for unencrypted.
 
 const (
 	// dictWindow is how many bytes of a file are parsed for one dictionary.
 	dictWindow = 16 << 10
 
 	// mostTries bounds how many trailers, and how many encryption dictionaries,
-	// are looked at: a hostile file may have one every ten bytes. A file has one
-	// trailer for each time it was saved.
+	// are parsed: a hostile file may have one every ten bytes. A normal file has
+	// one trailer for each time it was saved.
 	mostTries = 1000
 )
 
-// findSecurity returns the encryption of a file, or nil if it has none. It looks
-// at ctx between the dictionaries that it parses.
-func findSecurity(ctx context.Context, data []byte) (*security, error) {
+// FindSecurity returns the encryption of a file, or nil if it has none. It checks
+// ctx between the dictionaries that it parses.
+func FindSecurity(ctx context.Context, data []byte) (*Security, error) {
 	if !bytes.Contains(data, []byte("/Encrypt")) {
 		return nil, nil
 	}
@@ -46,7 +46,7 @@ type trailerSearch struct {
 	ctx  context.Context
 	data []byte
 	base int   // where the document begins
-	err  error // why the search was given up
+	err  error // why the search stopped
 }
 
 // dict parses the dictionary at an offset. It returns nil if there is none.
@@ -101,7 +101,7 @@ func (s *trailerSearch) linked() ([]types.Dict, bool) {
 	return out, len(out) > 0 && out[0]["Root"] != nil
 }
 
-// lastTable returns the offset that stands behind the last startxref.
+// lastTable returns the offset after the last startxref.
 func lastTable(data []byte) (int, bool) {
 	const mark = "startxref"
 	i := bytes.LastIndex(data, []byte(mark))
@@ -138,8 +138,8 @@ func (s *trailerSearch) section(at int) types.Dict {
 	return nil
 }
 
-// scattered returns everything in the file that looks like a trailer, the last one
-// first.
+// scattered returns all dictionaries of the file that look like trailers, the last
+// one first.
 func (s *trailerSearch) scattered() []types.Dict {
 	var out []types.Dict
 	last := func(end int, mark string) int { return bytes.LastIndex(s.data[:max(0, end)], []byte(mark)) }
@@ -164,11 +164,11 @@ func (s *trailerSearch) scattered() []types.Dict {
 	return out
 }
 
-// security returns the encryption of the first of some trailers that has a whole
-// one. If none has, it returns what is wrong with the first.
-func (s *trailerSearch) security(trailers []types.Dict) (*security, error) {
+// security returns the encryption of the first trailer that has a complete one. If
+// there is none, it returns the error of the first.
+func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 	var first error
-	var broken *security
+	var broken *Security
 	wanted := make(map[int]types.Dict) // encryption dictionaries by object number
 	for _, d := range trailers {
 		if ref, ok := d["Encrypt"].(types.IndirectRef); ok {

@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // A lossless is a picture compressed without loss.
@@ -22,7 +24,7 @@ type lossless struct {
 
 // set puts the picture into its stream.
 func (l *lossless) set(s *types.StreamDict) {
-	setContent(s, l.raw, types.PDFFilter{Name: "FlateDecode", DecodeParms: l.parms})
+	pdf.SetContent(s, l.raw, types.PDFFilter{Name: "FlateDecode", DecodeParms: l.parms})
 	s.Dict["Width"], s.Dict["Height"] = types.Integer(l.width), types.Integer(l.height)
 	s.Dict["BitsPerComponent"] = types.Integer(l.bits)
 	s.Dict["ColorSpace"] = l.space
@@ -36,14 +38,14 @@ func compactPicture(px raster.Samples, space types.Object, mayIndex bool) *lossl
 		l.space = types.Array{types.Name("Indexed"), space, types.Integer(len(colors)/px.Components - 1), types.HexLiteral(hex.EncodeToString(colors))}
 		l.palette, l.bits = len(colors)/px.Components, bits
 		// Neighbours in a palette have nothing in common.
-		l.raw = deflate(packed)
+		l.raw = pdf.Deflate(packed)
 		return l
 	}
 	predicted := imagefile.Filter(px.Pix, px.Width*px.Components, px.Components)
-	if deflatedSize(px.Pix) <= deflatedSize(predicted) {
-		l.raw = deflate(px.Pix)
+	if pdf.DeflatedSize(px.Pix) <= pdf.DeflatedSize(predicted) {
+		l.raw = pdf.Deflate(px.Pix)
 	} else {
-		l.raw, l.parms = deflate(predicted), predictorParms(px.Width, px.Components, l.bits)
+		l.raw, l.parms = pdf.Deflate(predicted), pdf.PredictorParms(px.Width, px.Components, l.bits)
 	}
 	return l
 }
@@ -88,11 +90,4 @@ func palettize(px raster.Samples, may bool) (packed, colors []byte, bits int) {
 		imagefile.PackRow(packed[y*stride:], numbers[y*px.Width:][:px.Width], bits)
 	}
 	return packed, colors, bits
-}
-
-func predictorParms(columns, colors, bits int) types.Dict {
-	return types.Dict{
-		"Predictor": types.Integer(15), "Columns": types.Integer(columns),
-		"Colors": types.Integer(colors), "BitsPerComponent": types.Integer(bits),
-	}
 }

@@ -1,33 +1,34 @@
-package pdfops
+package compress
 
 import (
 	"context"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// fontUses are the character codes that the content of a document shows, by the
-// object number of the font.
+// fontUses are the character codes that a document shows, by the object number of
+// the font.
 type fontUses struct {
-	doc   *document
+	doc   *pdf.Document
 	codes map[int]map[int]bool
 	wide  map[int]bool // by font: codes have two bytes
-	// unsure is set when text is shown in a font that is not known: then
-	// nothing can be said of any.
+	// unsure is set if text is shown in an unknown font: then the codes of all
+	// fonts are uncertain.
 	unsure bool
-	page   *sight // where it is shown, nil if that is not on a page
+	page   *pageUse // that shows the text, nil if it is not on a page
 }
 
-// inheritedFont stands for the font that a form takes over from the content it
-// is used in.
+// inheritedFont stands for the font that a form inherits from the content around it.
 const inheritedFont = types.Name("inherited")
 
-func newFontUses(d *document) *fontUses {
+func newFontUses(d *pdf.Document) *fontUses {
 	return &fontUses{doc: d, codes: make(map[int]map[int]bool), wide: make(map[int]bool)}
 }
 
-// show notes text that is shown. A font that does not exist shows nothing that
-// is in the file.
+// show adds the codes of text that is shown in a font. A font that does not exist
+// uses no font file.
 func (u *fontUses) show(font types.Object, strings [][]byte) {
 	if font == nil || len(strings) == 0 {
 		return
@@ -43,7 +44,7 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 	if !known {
 		used = make(map[int]bool)
 		u.codes[nr] = used
-		u.wide[nr] = u.doc.name(u.doc.dict(font)["Subtype"]) == "Type0"
+		u.wide[nr] = u.doc.Name(u.doc.Dict(font)["Subtype"]) == "Type0"
 	}
 	wide := u.wide[nr]
 	var here bitset
@@ -52,7 +53,7 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 		defer func() { u.page.codes[nr] = here }()
 	}
 	for _, raw := range strings {
-		b := stringBytes(raw)
+		b := pdf.StringBytes(raw)
 		if !wide {
 			for _, c := range b {
 				used[int(c)] = true
@@ -73,19 +74,19 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 	}
 }
 
-// rest follows forms, patterns and glyphs that no page leads to, such as the
-// icons of buttons, so that the glyphs they show are known too.
-func (w *walker) rest(ctx context.Context) error {
+// otherForms follows the forms and patterns that no page leads to, such as the icons
+// of buttons, to learn which characters they show.
+func (w *walker) otherForms(ctx context.Context) error {
 	w.page0, w.textOnly = nil, true
-	for _, nr := range w.doc.reachable() {
-		s, ok := w.doc.objects[nr].(*types.StreamDict)
+	for _, nr := range w.doc.Reachable() {
+		s, ok := w.doc.Objects[nr].(*types.StreamDict)
 		if !ok || w.forms[nr] {
 			continue
 		}
-		if w.doc.name(s.Dict["Subtype"]) != "Form" && w.doc.integer(s.Dict["PatternType"]) != 1 {
+		if w.doc.Name(s.Dict["Subtype"]) != "Form" && w.doc.Integer(s.Dict["PatternType"]) != 1 {
 			continue
 		}
-		if err := w.form(ctx, refTo(nr), nil, identityMatrix(), 0); err != nil {
+		if err := w.form(ctx, pdf.Ref(nr), nil, pdf.IdentityMatrix(), 0); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -16,22 +16,22 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// objectsPerStream is how many objects go into one object stream. More
-// compress little better, and a reader must inflate all of them for one.
+// objectsPerStream is how many objects go into one object stream. More compress
+// little better, and a reader must inflate all of them to get one.
 const objectsPerStream = 200
 
-// write writes the objects that are reachable, numbered anew, with all that is
-// no stream in object streams (ISO 32000-2, 7.5.7 and 7.5.8). A classic file,
-// as PDF/A-1 demands, has none.
-func (d *document) write(out io.Writer, classic bool, enc *encryption) error {
+// Write writes the reachable objects with new numbers. Objects that are no streams go
+// into object streams (ISO 32000-2, 7.5.7 and 7.5.8), except in a classic file, which
+// PDF/A-1 demands. enc may be nil.
+func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 	w := &writer{doc: d, out: out, enc: enc, numbers: make(map[int]int), hash: md5.New()}
-	order := d.reachable()
+	order := d.Reachable()
 	for i, nr := range order {
 		w.numbers[nr] = i + 1
 	}
 	w.entries = make([]entry, len(order)+1)
 	w.entries[0] = entry{kind: 0, b: 65535}
-	version := d.version
+	version := d.Version
 	if lowest := "1.5"; !classic && version < lowest {
 		version = lowest
 	}
@@ -41,8 +41,8 @@ func (d *document) write(out io.Writer, classic bool, enc *encryption) error {
 	w.printf("%%PDF-%s\n%%\xe2\xe3\xcf\xd3\n", version)
 	var packed []int
 	for _, nr := range order {
-		if _, ok := d.objects[nr].(*types.StreamDict); ok || classic {
-			w.object(w.numbers[nr], d.objects[nr])
+		if _, ok := d.Objects[nr].(*types.StreamDict); ok || classic {
+			w.object(w.numbers[nr], d.Objects[nr])
 		} else {
 			packed = append(packed, nr)
 		}
@@ -50,9 +50,9 @@ func (d *document) write(out io.Writer, classic bool, enc *encryption) error {
 	for part := range slices.Chunk(packed, objectsPerStream) {
 		w.objectStream(part)
 	}
-	trailer := types.Dict{"Root": refTo(d.root)}
-	if _, ok := w.numbers[d.info]; ok {
-		trailer["Info"] = refTo(d.info)
+	trailer := types.Dict{"Root": Ref(d.Root)}
+	if _, ok := w.numbers[d.Info]; ok {
+		trailer["Info"] = Ref(d.Info)
 	}
 	if enc != nil {
 		nr := w.next()
@@ -61,14 +61,14 @@ func (d *document) write(out io.Writer, classic bool, enc *encryption) error {
 		w.printf("\nendobj\n")
 		// Not renumbered: no object of the document has this number.
 		w.numbers[-1] = nr
-		trailer["Encrypt"] = refTo(-1)
+		trailer["Encrypt"] = Ref(-1)
 	}
 	if w.err != nil {
 		return w.err
 	}
 	w.flush()
 	sum := w.hash.Sum(nil)
-	id := d.id
+	id := d.ID
 	if len(id) == 0 {
 		id = sum
 	}
@@ -91,9 +91,9 @@ type entry struct {
 }
 
 type writer struct {
-	doc     *document
+	doc     *Document
 	out     io.Writer
-	enc     *encryption
+	enc     *Encryption
 	numbers map[int]int // of the document to those of the file
 	entries []entry
 	off     int64 // of buf in the file
@@ -139,7 +139,7 @@ func (w *writer) object(nr int, o types.Object) {
 	w.stream(s.Dict, s.Raw, !identity(s))
 }
 
-// identity tells whether a stream asks not to be encrypted.
+// identity reports whether a stream asks not to be encrypted.
 func identity(s *types.StreamDict) bool {
 	return len(s.FilterPipeline) > 0 && s.FilterPipeline[0].Name == "Crypt"
 }
@@ -166,13 +166,13 @@ func (w *writer) objectStream(part []int) {
 		w.entries[to] = entry{kind: 2, a: int64(nr), b: i}
 		index = fmt.Appendf(index, "%d %d ", to, len(body))
 		// Strings in it are encrypted with the stream, not by themselves.
-		body = append(w.serialize(body, w.doc.objects[o], nil), '\n')
+		body = append(w.serialize(body, w.doc.Objects[o], nil), '\n')
 	}
 	w.begin(nr)
 	w.stream(types.Dict{
 		"Type": types.Name("ObjStm"), "N": types.Integer(len(part)), "First": types.Integer(len(index)),
 		"Filter": types.Name("FlateDecode"),
-	}, deflate(append(index, body...)), true)
+	}, Deflate(append(index, body...)), true)
 }
 
 func (w *writer) table(trailer types.Dict) {
@@ -214,7 +214,7 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 		}
 		copy(above, row)
 	}
-	data := deflate(rows)
+	data := Deflate(rows)
 	trailer["Type"] = types.Name("XRef")
 	trailer["Size"] = types.Integer(len(w.entries))
 	trailer["W"] = types.NewIntegerArray(1, wide, 2)
@@ -227,14 +227,19 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 	w.printf("\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", start)
 }
 
-// serialize appends the text of a direct object, with references renumbered.
-// A reference to what does not exist becomes null.
-func (w *writer) serialize(b []byte, o types.Object, enc *encryption) []byte {
+// serialize appends the text of a direct object with new numbers in its references.
+// A reference to an object that does not exist becomes null.
+func (w *writer) serialize(b []byte, o types.Object, enc *Encryption) []byte {
 	number := func(nr int) (int, bool) { n, ok := w.numbers[nr]; return n, ok }
-	return appendObject(b, o, number, enc)
+	return appendRenumbered(b, o, number, enc)
 }
 
-func appendObject(b []byte, o types.Object, number func(int) (int, bool), enc *encryption) []byte {
+// AppendObject appends the text of a direct object.
+func AppendObject(b []byte, o types.Object) []byte {
+	return appendRenumbered(b, o, func(nr int) (int, bool) { return nr, true }, nil)
+}
+
+func appendRenumbered(b []byte, o types.Object, number func(int) (int, bool), enc *Encryption) []byte {
 	switch v := o.(type) {
 	case types.Dict:
 		b = append(b, "<<"...)
@@ -245,7 +250,7 @@ func appendObject(b []byte, o types.Object, number func(int) (int, bool), enc *e
 				e = nil // ISO 32000-2, 7.6.2
 			}
 			b = appendName(b, k)
-			b = appendObject(spaced(b, v[k]), v[k], number, e)
+			b = appendRenumbered(spaced(b, v[k]), v[k], number, e)
 		}
 		return append(b, ">>"...)
 	case types.Array:
@@ -254,7 +259,7 @@ func appendObject(b []byte, o types.Object, number func(int) (int, bool), enc *e
 			if i > 0 {
 				b = spaced(b, e)
 			}
-			b = appendObject(b, e, number, enc)
+			b = appendRenumbered(b, e, number, enc)
 		}
 		return append(b, ']')
 	case types.IndirectRef:
@@ -267,7 +272,7 @@ func appendObject(b []byte, o types.Object, number func(int) (int, bool), enc *e
 	case types.Integer:
 		return strconv.AppendInt(b, int64(v), 10)
 	case types.Float:
-		return appendFloat(b, float64(v))
+		return AppendFloat(b, float64(v))
 	case types.Boolean:
 		return strconv.AppendBool(b, bool(v))
 	case types.StringLiteral:
@@ -287,7 +292,7 @@ func appendObject(b []byte, o types.Object, number func(int) (int, bool), enc *e
 		}
 		return fmt.Appendf(b, "<%x>", enc.seal(unhex(string(v))))
 	case *types.StreamDict:
-		return appendObject(b, v.Dict, number, enc)
+		return appendRenumbered(b, v.Dict, number, enc)
 	}
 	return append(b, "null"...)
 }
@@ -297,7 +302,7 @@ func isSignature(v types.Dict) bool {
 	return ok
 }
 
-// spaced appends a space if o would run into what is before it.
+// spaced appends a space if o needs a delimiter before it.
 func spaced(b []byte, o types.Object) []byte {
 	switch o.(type) {
 	case types.Dict, types.Array, types.Name, types.StringLiteral, types.HexLiteral:
@@ -319,7 +324,8 @@ func appendName(b []byte, s string) []byte {
 	return b
 }
 
-func appendFloat(b []byte, f float64) []byte {
+// AppendFloat appends a real number.
+func AppendFloat(b []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(b, '0')
 	}
@@ -330,10 +336,10 @@ func appendFloat(b []byte, f float64) []byte {
 	return append(b, s...)
 }
 
-// deflate compresses as well as is possible in reasonable time. On noise the
-// highest level is slower than the middle ones by a factor of more than a
-// hundred (33 s against 0.2 s for 3 MB) and, like them, cannot be interrupted.
-func deflate(b []byte) []byte {
+// Deflate compresses at the highest level that is fast enough. On noise the highest
+// level of all takes more than a hundred times as long as the middle ones (33 s
+// against 0.2 s for 3 MB), and it cannot be interrupted.
+func Deflate(b []byte) []byte {
 	level := zlib.BestCompression
 	switch {
 	case len(b) > 4<<20:
@@ -351,8 +357,8 @@ func deflate(b []byte) []byte {
 	return out.Bytes()
 }
 
-// deflatedSize is what a fast compression makes of b.
-func deflatedSize(b []byte) int {
+// DeflatedSize returns the size of b after fast compression.
+func DeflatedSize(b []byte) int {
 	var n counter
 	w, err := zlib.NewWriterLevel(&n, zlib.BestSpeed)
 	if err != nil {

@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"context"
@@ -9,9 +9,11 @@ import (
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/fontfile"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A fontProgram is an embedded font file, with everything that uses it.
+// A fontProgram is an embedded font file, with the objects that use it.
 type fontProgram struct {
 	nr          int    // of the stream
 	key         string // in the descriptors: FontFile, FontFile2, FontFile3
@@ -21,19 +23,18 @@ type fontProgram struct {
 	whole       bool  // must keep all glyphs
 }
 
-// fontPrograms finds the embedded font files. Those that form fields can be
-// filled in with are marked as whole, those with a dictionary that is no object
-// of its own as fixed.
-func (d *document) fontPrograms() ([]*fontProgram, map[int][]int) {
+// fontPrograms finds the embedded font files, and the Type0 fonts of each CIDFont. Fonts
+// of form fields are whole. Fonts with a dictionary that is a direct object are fixed.
+func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 	byDescriptor := make(map[int]*fontProgram)
 	programs := make(map[int]*fontProgram)
 	parents := make(map[int][]int) // Type0 fonts by CIDFont
-	order := d.reachable()
+	order := d.Reachable()
 	program := func(descriptor types.Object) *fontProgram {
-		dict := d.dict(descriptor)
+		dict := d.Dict(descriptor)
 		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
 			ref, ok := dict[key].(types.IndirectRef)
-			if !ok || d.stream(ref) == nil {
+			if !ok || d.Stream(ref) == nil {
 				continue
 			}
 			p := programs[ref.ObjectNumber.Value()]
@@ -63,14 +64,14 @@ func (d *document) fontPrograms() ([]*fontProgram, map[int][]int) {
 					p.fixed = p.fixed || nr == 0
 				}
 			}
-			for _, kid := range d.array(v["DescendantFonts"]) {
+			for _, kid := range d.Array(v["DescendantFonts"]) {
 				if ref, ok := kid.(types.IndirectRef); ok {
 					parents[ref.ObjectNumber.Value()] = append(parents[ref.ObjectNumber.Value()], nr)
 				}
 			}
-			if dr := d.dict(v["DR"]); dr != nil {
-				for _, font := range d.dict(dr["Font"]) {
-					d.keepWhole(font, program)
+			if dr := d.Dict(v["DR"]); dr != nil {
+				for _, font := range d.Dict(dr["Font"]) {
+					keepWhole(d, font, program)
 				}
 			}
 			for _, k := range slices.Sorted(maps.Keys(v)) {
@@ -85,7 +86,7 @@ func (d *document) fontPrograms() ([]*fontProgram, map[int][]int) {
 		}
 	}
 	for _, nr := range order {
-		inspect(d.objects[nr], nr)
+		inspect(d.Objects[nr], nr)
 	}
 	var out []*fontProgram
 	for _, nr := range slices.Sorted(maps.Keys(programs)) {
@@ -94,45 +95,45 @@ func (d *document) fontPrograms() ([]*fontProgram, map[int][]int) {
 	return out, parents
 }
 
-func (d *document) keepWhole(font types.Object, program func(types.Object) *fontProgram) {
-	dict := d.dict(font)
+func keepWhole(d *pdf.Document, font types.Object, program func(types.Object) *fontProgram) {
+	dict := d.Dict(font)
 	if p := program(dict["FontDescriptor"]); p != nil {
 		p.whole = true
 	}
-	for _, kid := range d.array(dict["DescendantFonts"]) {
-		if p := program(d.dict(kid)["FontDescriptor"]); p != nil {
+	for _, kid := range d.Array(dict["DescendantFonts"]) {
+		if p := program(d.Dict(kid)["FontDescriptor"]); p != nil {
 			p.whole = true
 		}
 	}
 }
 
-// subsetFonts removes from embedded fonts the glyphs that no content shows.
-// Type 1 fonts become CFF, which compresses far better. What is not understood
-// stays as it is.
-func (d *document) subsetFonts(ctx context.Context, uses *fontUses, progress func(float64)) error {
-	if uses.unsure || d.dict(d.catalog()["Names"])["Templates"] != nil {
+// subsetFonts removes the glyphs that no content shows from embedded fonts. Type 1
+// fonts become CFF, which compresses far better. Fonts that it does not understand
+// stay as they are.
+func subsetFonts(ctx context.Context, d *pdf.Document, uses *fontUses) error {
+	if uses.unsure || d.Dict(d.Catalog()["Names"])["Templates"] != nil {
 		return nil
 	}
-	programs, parents := d.fontPrograms()
+	programs, parents := fontPrograms(d)
 	programs = slices.DeleteFunc(programs, func(p *fontProgram) bool { return p.fixed })
 	s := &subsetter{doc: d, uses: uses, parents: parents}
 	results := make([]*fontResult, len(programs))
 	err := inParallel(ctx, len(programs), func(i int) error {
 		results[i] = s.subset(programs[i])
 		return nil
-	}, progress)
+	}, func(float64) {})
 	if err != nil {
 		return err
 	}
 	for i, r := range results {
 		if r != nil {
-			d.replaceFont(programs[i], r, parents)
+			replaceFont(d, programs[i], r, parents)
 		}
 	}
 	return nil
 }
 
-// A fontResult is what a font file becomes.
+// A fontResult is a new font file.
 type fontResult struct {
 	data  []byte
 	cff   bool // it was a Type 1 font and is CFF now
@@ -140,15 +141,15 @@ type fontResult struct {
 }
 
 type subsetter struct {
-	doc     *document
+	doc     *pdf.Document
 	uses    *fontUses
 	parents map[int][]int
 }
 
-// subset returns nil if the font has to stay as it is.
+// subset returns the font with the glyphs that are shown, nil if it must stay.
 func (s *subsetter) subset(p *fontProgram) *fontResult {
-	stream := s.doc.stream(refTo(p.nr))
-	b, err := decodeStream(stream)
+	stream := s.doc.Stream(pdf.Ref(p.nr))
+	b, err := pdf.Decode(stream)
 	if err != nil {
 		return nil
 	}
@@ -159,14 +160,14 @@ func (s *subsetter) subset(p *fontProgram) *fontResult {
 		r = s.type1(p, b)
 	case p.key == "FontFile2":
 		r = s.trueType(p, b)
-	case s.doc.name(stream.Dict["Subtype"]) == "Type1C", s.doc.name(stream.Dict["Subtype"]) == "CIDFontType0C":
+	case s.doc.Name(stream.Dict["Subtype"]) == "Type1C", s.doc.Name(stream.Dict["Subtype"]) == "CIDFontType0C":
 		r = s.cff(p, b)
 	}
 	if r == nil {
 		return nil
 	}
 	before := len(stream.Raw)
-	if r.data = deflate(r.data); len(r.data) > before*98/100 {
+	if r.data = pdf.Deflate(r.data); len(r.data) > before*98/100 {
 		return nil
 	}
 	return r
@@ -177,7 +178,7 @@ func (s *subsetter) subset(p *fontProgram) *fontResult {
 func (s *subsetter) cids(nr int) (map[int]bool, bool) {
 	out := make(map[int]bool)
 	for _, parent := range s.parents[nr] {
-		if parent == 0 || s.doc.name(s.doc.dict(refTo(parent))["Encoding"]) != "Identity-H" {
+		if parent == 0 || s.doc.Name(s.doc.Dict(pdf.Ref(parent))["Encoding"]) != "Identity-H" {
 			return nil, false
 		}
 		maps.Copy(out, s.uses.codes[parent])
@@ -188,17 +189,17 @@ func (s *subsetter) cids(nr int) (map[int]bool, bool) {
 // codes returns the codes that are shown in a simple font, with the names that
 // its encoding gives them, "" if it does not.
 func (s *subsetter) codes(nr int) (map[byte]string, bool) {
-	encoding := s.doc.dict(refTo(nr))["Encoding"]
-	base := s.doc.name(encoding)
+	encoding := s.doc.Dict(pdf.Ref(nr))["Encoding"]
+	base := s.doc.Name(encoding)
 	names := make(map[int]string)
-	if dict := s.doc.dict(encoding); dict != nil {
-		base = s.doc.name(dict["BaseEncoding"])
+	if dict := s.doc.Dict(encoding); dict != nil {
+		base = s.doc.Name(dict["BaseEncoding"])
 		at := 0
-		for _, o := range s.doc.array(dict["Differences"]) {
-			if n, ok := s.doc.number(o); ok {
+		for _, o := range s.doc.Array(dict["Differences"]) {
+			if n, ok := s.doc.Number(o); ok {
 				at = int(n)
 			} else {
-				names[at] = s.doc.name(o)
+				names[at] = s.doc.Name(o)
 				at++
 			}
 		}
@@ -223,8 +224,8 @@ func (s *subsetter) trueType(p *fontProgram, b []byte) *fontResult {
 	keep := make(map[int]bool)
 	lookup := false
 	for _, nr := range p.fonts {
-		dict := s.doc.dict(refTo(nr))
-		switch s.doc.name(dict["Subtype"]) {
+		dict := s.doc.Dict(pdf.Ref(nr))
+		switch s.doc.Name(dict["Subtype"]) {
 		case "TrueType":
 			lookup = true
 			codes, ok := s.codes(nr)
@@ -254,7 +255,7 @@ func (s *subsetter) trueType(p *fontProgram, b []byte) *fontResult {
 			}
 			// Without ToUnicode some programs ask the font for the text.
 			for _, parent := range s.parents[nr] {
-				lookup = lookup || s.doc.stream(s.doc.dict(refTo(parent))["ToUnicode"]) == nil
+				lookup = lookup || s.doc.Stream(s.doc.Dict(pdf.Ref(parent))["ToUnicode"]) == nil
 			}
 		default:
 			return nil
@@ -268,14 +269,14 @@ func (s *subsetter) trueType(p *fontProgram, b []byte) *fontResult {
 }
 
 func (s *subsetter) cidToGlyph(o types.Object) (func(int) int, bool) {
-	if o == nil || s.doc.name(o) == "Identity" {
+	if o == nil || s.doc.Name(o) == "Identity" {
 		return func(cid int) int { return cid }, true
 	}
-	stream := s.doc.stream(o)
+	stream := s.doc.Stream(o)
 	if stream == nil {
 		return nil, false
 	}
-	table, err := decodeStream(stream)
+	table, err := pdf.Decode(stream)
 	return func(cid int) int {
 		if 2*cid+1 >= len(table) {
 			return 0
@@ -315,7 +316,7 @@ func (s *subsetter) cff(p *fontProgram, b []byte) *fontResult {
 		}
 	}
 	for _, nr := range p.fonts {
-		switch s.doc.name(s.doc.dict(refTo(nr))["Subtype"]) {
+		switch s.doc.Name(s.doc.Dict(pdf.Ref(nr))["Subtype"]) {
 		case "Type1", "MMType1":
 			codes, ok := s.codes(nr)
 			if !ok || font.ByCID() {
@@ -362,7 +363,7 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 	}
 	keep := make(map[string]bool)
 	for _, nr := range p.fonts {
-		if s.doc.name(s.doc.dict(refTo(nr))["Subtype"]) != "Type1" {
+		if s.doc.Name(s.doc.Dict(pdf.Ref(nr))["Subtype"]) != "Type1" {
 			return nil
 		}
 		codes, ok := s.codes(nr)
@@ -386,7 +387,7 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 	if err != nil {
 		return nil
 	}
-	// What was written must be understood again.
+	// The result must be readable.
 	if again, err := fontfile.ParseCFF(out); err != nil || again.Glyphs() == 0 {
 		return nil
 	}
@@ -395,15 +396,15 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 
 var subsetTag = regexp.MustCompile(`^[A-Z]{6}\+`)
 
-// replaceFont puts a new font file in the place of another. The names of fonts
-// say that they are subsets (ISO 32000-2, 9.9.2).
-func (d *document) replaceFont(p *fontProgram, r *fontResult, parents map[int][]int) {
-	stream := d.stream(refTo(p.nr))
+// replaceFont replaces a font file, and marks the names of its fonts as those of
+// subsets (ISO 32000-2, 9.9.2).
+func replaceFont(d *pdf.Document, p *fontProgram, r *fontResult, parents map[int][]int) {
+	stream := d.Stream(pdf.Ref(p.nr))
 	length := 0
-	if b, err := inflate(r.data); err == nil {
+	if b, err := pdf.Inflate(r.data); err == nil {
 		length = len(b)
 	}
-	setContent(stream, r.data, types.PDFFilter{Name: "FlateDecode"})
+	pdf.SetContent(stream, r.data, types.PDFFilter{Name: "FlateDecode"})
 	switch {
 	case r.cff:
 		for _, k := range []string{"Length1", "Length2", "Length3"} {
@@ -423,12 +424,12 @@ func (d *document) replaceFont(p *fontProgram, r *fontResult, parents map[int][]
 		if p.whole {
 			return
 		}
-		if n, ok := d.resolve(dict[key]).(types.Name); ok && !subsetTag.MatchString(string(n)) {
+		if n, ok := d.Resolve(dict[key]).(types.Name); ok && !subsetTag.MatchString(string(n)) {
 			dict[key] = types.Name(string(tag) + string(n))
 		}
 	}
 	for _, nr := range p.descriptors {
-		desc := d.dict(refTo(nr))
+		desc := d.Dict(pdf.Ref(nr))
 		rename(desc, "FontName")
 		if r.cff {
 			desc["FontFile3"] = desc["FontFile"]
@@ -445,9 +446,9 @@ func (d *document) replaceFont(p *fontProgram, r *fontResult, parents map[int][]
 		}
 	}
 	for _, nr := range p.fonts {
-		rename(d.dict(refTo(nr)), "BaseFont")
+		rename(d.Dict(pdf.Ref(nr)), "BaseFont")
 		for _, parent := range parents[nr] {
-			rename(d.dict(refTo(parent)), "BaseFont")
+			rename(d.Dict(pdf.Ref(parent)), "BaseFont")
 		}
 	}
 }

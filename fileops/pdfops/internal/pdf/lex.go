@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -7,29 +7,32 @@ import (
 
 // A token of a content stream.
 type token struct {
-	kind tokenKind
-	text string  // of a name or an operator
-	raw  []byte  // of a string, with its delimiters
-	num  float64 // of a number
+	Kind tokenKind
+	Text string  // of a name or an operator
+	Raw  []byte  // of a string, with its delimiters
+	Num  float64 // of a number
 }
 
 type tokenKind int
 
 const (
-	tokenEnd tokenKind = iota
-	tokenNumber
-	tokenName
+	TokenEnd tokenKind = iota
+	TokenNumber
+	TokenName
 	tokenOperator
-	tokenString
-	tokenOther // delimiters
+	TokenString
+	TokenOther // delimiters
 )
 
 // A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
-// never fails: what makes no sense comes out as something or other.
+// never fails: it returns some token for any input.
 type lexer struct {
 	b   []byte
 	pos int
 }
+
+// NewLexer returns a lexer for a content stream.
+func NewLexer(b []byte) *lexer { return &lexer{b: b} }
 
 func isSpace(c byte) bool {
 	switch c {
@@ -47,7 +50,7 @@ func isDelimiter(c byte) bool {
 	return false
 }
 
-func (l *lexer) next() token {
+func (l *lexer) Next() token {
 	l.skipSpace()
 	if l.pos >= len(l.b) {
 		return token{}
@@ -57,27 +60,27 @@ func (l *lexer) next() token {
 	switch {
 	case c == '(':
 		l.skipString()
-		return token{kind: tokenString, raw: l.b[start:min(l.pos, len(l.b))]}
+		return token{Kind: TokenString, Raw: l.b[start:min(l.pos, len(l.b))]}
 	case c == '<' && !(start+1 < len(l.b) && l.b[start+1] == '<'):
 		if i := bytes.IndexByte(l.b[start:], '>'); i >= 0 {
 			l.pos = start + i + 1
 		} else {
 			l.pos = len(l.b)
 		}
-		return token{kind: tokenString, raw: l.b[start:l.pos]}
+		return token{Kind: TokenString, Raw: l.b[start:l.pos]}
 	case c == '/':
 		l.pos++
-		return token{kind: tokenName, text: unescapeName(l.word())}
+		return token{Kind: TokenName, Text: unescapeName(l.word())}
 	case isDelimiter(c):
 		l.pos++
-		return token{kind: tokenOther}
+		return token{Kind: TokenOther}
 	}
 	w := l.word()
 	if c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' {
 		f, _ := strconv.ParseFloat(string(w), 64) // 0 for what is none
-		return token{kind: tokenNumber, num: f}
+		return token{Kind: TokenNumber, Num: f}
 	}
-	return token{kind: tokenOperator, text: string(w)}
+	return token{Kind: tokenOperator, Text: string(w)}
 }
 
 func (l *lexer) word() []byte {
@@ -122,10 +125,10 @@ func (l *lexer) skipString() {
 	}
 }
 
-// skipInlineImage is called after the operator ID: it goes on to behind EI. The
-// data have no length; EI must stand between white space, and what follows must
-// look like content again.
-func (l *lexer) skipInlineImage() {
+// SkipInlineImage skips the data after the operator ID, and EI. The data have no
+// length: EI must stand between white space, and the next bytes must look like
+// content again.
+func (l *lexer) SkipInlineImage() {
 	for from := l.pos; ; {
 		i := bytes.Index(l.b[from:], []byte("EI"))
 		if i < 0 {
@@ -170,8 +173,8 @@ func unescapeName(b []byte) string {
 	return string(out)
 }
 
-// stringBytes returns what a string token stands for (ISO 32000-2, 7.3.4).
-func stringBytes(raw []byte) []byte {
+// StringBytes returns the value of a string token (ISO 32000-2, 7.3.4).
+func StringBytes(raw []byte) []byte {
 	if len(raw) == 0 {
 		return nil
 	}

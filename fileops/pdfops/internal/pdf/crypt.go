@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -20,32 +20,49 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxPassword is how many bytes of a password count (ISO 32000-2, 7.6.4.3.3).
-const maxPassword = 127
+// MaxPassword is how many bytes of a password count (ISO 32000-2, 7.6.4.3.3).
+const MaxPassword = 127
 
-// permissions are the bits of /P (ISO 32000-2, table 22): 1 allows.
-type permissions uint32
+// Permissions are the bits of /P (ISO 32000-2, table 22): 1 allows.
+type Permissions uint32
 
 const (
-	permitPrint permissions = 1 << (iota + 2)
-	permitModify
-	permitCopy
-	permitAnnotate
+	PermitPrint Permissions = 1 << (iota + 2)
+	PermitModify
+	PermitCopy
+	PermitAnnotate
 	_
 	_
-	permitFill
+	PermitFill
 	permitAccess
-	permitAssemble
-	permitPrintWell
+	PermitAssemble
+	PermitPrintWell
 
-	permitAll permissions = 0xfffffffc // the two lowest bits are 0
-	// permitKnown are the bits with a meaning; permitAccess has none any
+	PermitAll Permissions = 0xfffffffc // the two lowest bits are 0
+	// PermitKnown are the bits with a meaning; permitAccess has none any
 	// more, readers must always allow it.
-	permitKnown = permitPrint | permitModify | permitCopy | permitAnnotate | permitFill | permitAssemble | permitPrintWell
+	PermitKnown = PermitPrint | PermitModify | PermitCopy | PermitAnnotate | PermitFill | PermitAssemble | PermitPrintWell
 )
 
-// restricted tells whether anything is forbidden.
-func (p permissions) restricted() bool { return p&permitKnown != permitKnown }
+// Restricted reports whether anything is forbidden.
+func (p Permissions) Restricted() bool { return p&PermitKnown != PermitKnown }
+
+// AllowedBy returns /P of a revision in the meaning of later revisions: revision 2 had
+// only the first four permissions (ISO 32000-2, table 22).
+func AllowedBy(p Permissions, revision int) Permissions {
+	if revision == 2 {
+		p |= permitAccess
+		for from, to := range map[Permissions]Permissions{
+			PermitPrint: PermitPrintWell, PermitAnnotate: PermitFill, PermitModify: PermitAssemble,
+		} {
+			p &^= to
+			if p&from != 0 {
+				p |= to
+			}
+		}
+	}
+	return p
+}
 
 // saslprep prepares a password as the standard security handler of revision 6
 // demands (RFC 4013, stored strings), without rejecting anything: what is
@@ -64,9 +81,9 @@ func saslprep(s string) string {
 	return norm.NFKC.String(s)
 }
 
-// candidates returns the byte strings that a password can stand for: as it is,
+// PasswordForms returns the byte strings that a password can stand for: as it is,
 // prepared as revision 6 demands, and in the encodings that programs used before.
-func candidates(password string) [][]byte {
+func PasswordForms(password string) [][]byte {
 	var out [][]byte
 	add := func(b []byte) {
 		for _, c := range out {
@@ -115,11 +132,11 @@ func docEncoding(s string) ([]byte, bool) {
 	return out, true
 }
 
-// stored returns what a new password is written as, and the owner password that
+// NewPasswords returns what a new password is written as, and the owner password that
 // goes with it if none was given. Where preparing changes the password, programs
 // that do not prepare what is typed could not open the file: for them it serves,
 // unprepared, as the owner password.
-func stored(user, owner string) (u, o []byte) {
+func NewPasswords(user, owner string) (u, o []byte) {
 	u = []byte(saslprep(user))
 	switch {
 	case owner != "":
@@ -132,21 +149,22 @@ func stored(user, owner string) (u, o []byte) {
 	return cut(u), cut(o)
 }
 
-func cut(b []byte) []byte { return b[:min(len(b), maxPassword)] }
+func cut(b []byte) []byte { return b[:min(len(b), MaxPassword)] }
 
-// An encryption encrypts a document with AES-256 by the standard security
+// An Encryption encrypts a document with AES-256 by the standard security
 // handler of revision 6 (ISO 32000-2, 7.6.4).
-type encryption struct {
+type Encryption struct {
 	key  []byte
 	dict types.Dict
 }
 
-func newEncryption(user, owner []byte, perm permissions) *encryption {
+// NewEncryption returns an encryption with a key of its own.
+func NewEncryption(user, owner []byte, perm Permissions) *Encryption {
 	key := random(32)
-	e := &encryption{key: key}
+	e := &Encryption{key: key}
 	u, ue := wrapKey(user, nil, key)
 	o, oe := wrapKey(owner, u, key)
-	perm |= permitAccess | ^permissions(0xf3f)&^3 // bits without a meaning are 1
+	perm |= permitAccess | ^Permissions(0xf3f)&^3 // bits without a meaning are 1
 	e.dict = types.Dict{
 		"Filter": types.Name("Standard"), "V": types.Integer(5), "R": types.Integer(6), "Length": types.Integer(256),
 		"CF": types.Dict{"StdCF": types.Dict{
@@ -170,7 +188,7 @@ func wrapKey(password, u, key []byte) (verifier, wrapped []byte) {
 }
 
 // permsEntry is algorithm 10.
-func permsEntry(key []byte, perm permissions) []byte {
+func permsEntry(key []byte, perm Permissions) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(perm))
 	b = append(b, 0xff, 0xff, 0xff, 0xff, 'T', 'a', 'd', 'b')
 	b = append(b, random(4)...)
@@ -180,7 +198,7 @@ func permsEntry(key []byte, perm permissions) []byte {
 }
 
 // seal encrypts a string or a stream.
-func (e *encryption) seal(b []byte) []byte {
+func (e *Encryption) seal(b []byte) []byte {
 	pad := 16 - len(b)%16
 	padded := append(bytes.Clone(b), bytes.Repeat([]byte{byte(pad)}, pad)...)
 	iv := random(16)
@@ -243,13 +261,13 @@ func hash5(password, salt, u []byte) []byte {
 	return h[:]
 }
 
-// A security is the encryption of an existing file, as its trailer says.
-type security struct {
+// A Security is the encryption of an existing file, as its trailer says.
+type Security struct {
 	dict     types.Dict
 	trailer  types.Dict
 	v, r     int
 	length   int // bytes of the key
-	p        permissions
+	p        Permissions
 	o, u     []byte
 	oe, ue   []byte
 	id       []byte
@@ -257,26 +275,27 @@ type security struct {
 	base     int  // where the document begins in its file
 }
 
-var errHandler = errors.New("the security handler is not the standard one")
+// ErrHandler says that a file is encrypted, but not with a password.
+var ErrHandler = errors.New("the security handler is not the standard one")
 
 // newSecurity reads an encryption dictionary. Its strings and those of the trailer
-// are never encrypted. With an error it may return a security too, which cannot be
+// are never encrypted. With an error it may return a Security too, which cannot be
 // opened.
-func newSecurity(dict, trailer types.Dict) (*security, error) {
-	var d document
+func newSecurity(dict, trailer types.Dict) (*Security, error) {
+	var d Document
 	if dict == nil {
 		return nil, errors.New("no encryption dictionary")
 	}
-	s := &security{
+	s := &Security{
 		dict: dict, trailer: trailer,
-		v: d.integer(dict["V"]), r: d.integer(dict["R"]), p: permissions(int32(d.integer(dict["P"]))),
-		o: d.text(dict["O"]), u: d.text(dict["U"]), oe: d.text(dict["OE"]), ue: d.text(dict["UE"]),
+		v: d.Integer(dict["V"]), r: d.Integer(dict["R"]), p: Permissions(int32(d.Integer(dict["P"]))),
+		o: d.Text(dict["O"]), u: d.Text(dict["U"]), oe: d.Text(dict["OE"]), ue: d.Text(dict["UE"]),
 		length: 5, metadata: true,
 	}
-	if d.name(dict["Filter"]) != "Standard" {
-		return s, errHandler
+	if d.Name(dict["Filter"]) != "Standard" {
+		return s, ErrHandler
 	}
-	if n := d.integer(dict["Length"]); n >= 40 && n <= 128 && s.v > 1 {
+	if n := d.Integer(dict["Length"]); n >= 40 && n <= 128 && s.v > 1 {
 		s.length = n / 8
 	}
 	if s.v == 4 {
@@ -285,8 +304,8 @@ func newSecurity(dict, trailer types.Dict) (*security, error) {
 	if m, ok := dict["EncryptMetadata"].(types.Boolean); ok {
 		s.metadata = bool(m)
 	}
-	if id := d.array(trailer["ID"]); len(id) > 0 {
-		s.id = d.text(id[0])
+	if id := d.Array(trailer["ID"]); len(id) > 0 {
+		s.id = d.Text(id[0])
 	}
 	least := 32
 	if s.r >= 5 {
@@ -301,9 +320,12 @@ func newSecurity(dict, trailer types.Dict) (*security, error) {
 	return s, nil
 }
 
-// open reports whether password is the user's or the owner's. It returns the key
+// Permissions returns what the file allows.
+func (s *Security) Permissions() Permissions { return AllowedBy(s.p, s.r) }
+
+// Open reports whether password is the user's or the owner's. It returns the key
 // of the file (from revision 5 on) or the user password (before).
-func (s *security) open(password []byte) (secret []byte, ok bool) {
+func (s *Security) Open(password []byte) (secret []byte, ok bool) {
 	if s.r >= 5 {
 		hash := hash6
 		if s.r == 5 {
@@ -337,7 +359,7 @@ func padded(password []byte) []byte {
 }
 
 // fileKey is algorithm 2.
-func (s *security) fileKey(password []byte) []byte {
+func (s *Security) fileKey(password []byte) []byte {
 	h := md5.New()
 	h.Write(padded(password))
 	h.Write(s.o[:32])
@@ -357,7 +379,7 @@ func (s *security) fileKey(password []byte) []byte {
 }
 
 // isUser is algorithm 6.
-func (s *security) isUser(password []byte) bool {
+func (s *Security) isUser(password []byte) bool {
 	k := s.fileKey(password)
 	if s.r == 2 {
 		return bytes.Equal(arc4(k, []byte(padding)), s.u[:32])
@@ -367,7 +389,7 @@ func (s *security) isUser(password []byte) bool {
 }
 
 // userPassword is algorithm 7.
-func (s *security) userPassword(owner []byte) []byte {
+func (s *Security) userPassword(owner []byte) []byte {
 	sum := md5.Sum(padded(owner))
 	k := sum[:]
 	if s.r >= 3 {
@@ -412,7 +434,7 @@ func arc4Rounds(key, b []byte, down bool) []byte {
 // from revision 5 on, the key of the file is wrapped under a plain password.
 // Otherwise pdfcpu refuses passwords with a space or a letter that is not in
 // its normal form.
-func (s *security) forPDFCPU(data, secret []byte) (update []byte, password string, err error) {
+func (s *Security) forPDFCPU(data, secret []byte) (update []byte, password string, err error) {
 	data = data[s.base:]
 	previous, ok := lastTable(data)
 	if !ok {
@@ -432,29 +454,28 @@ func (s *security) forPDFCPU(data, secret []byte) (update []byte, password strin
 			dict[k] = types.NewHexLiteral(v)
 		}
 	}
-	var d document
+	var d Document
 	// pdfcpu believes the oldest trailer that has a reference: then the object
 	// must keep its number.
-	nr := d.integer(s.trailer["Size"]) + 1
+	nr := d.Integer(s.trailer["Size"]) + 1
 	if ref, ok := s.trailer["Encrypt"].(types.IndirectRef); ok {
 		nr = ref.ObjectNumber.Value()
 	}
-	same := func(nr int) (int, bool) { return nr, true }
 	update = make([]byte, 0, len(data)+1<<10+2*dictWindow) // the data may be large
 	update = append(append(update, data...), '\n')
 	object := len(update)
 	update = fmt.Appendf(update, "%d 0 obj\n", nr)
-	update = appendObject(update, dict, same, nil)
+	update = AppendObject(update, dict)
 	update = append(update, "\nendobj\n"...)
 	table := len(update)
-	trailer := types.Dict{"Size": types.Integer(max(nr+1, d.integer(s.trailer["Size"]))), "Root": s.trailer["Root"], "Encrypt": refTo(nr)}
+	trailer := types.Dict{"Size": types.Integer(max(nr+1, d.Integer(s.trailer["Size"]))), "Root": s.trailer["Root"], "Encrypt": Ref(nr)}
 	for _, k := range []string{"ID", "Info"} {
 		if v := s.trailer[k]; v != nil {
 			trailer[k] = v
 		}
 	}
 	update = fmt.Appendf(update, "xref\n%d 1\n%010d 00000 n \ntrailer\n", nr, object)
-	text := appendObject(nil, trailer, same, nil)
+	text := AppendObject(nil, trailer)
 	update = append(update, text[:len(text)-2]...)
 	update = fmt.Appendf(update, "/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", previous, table)
 	return update, password, nil

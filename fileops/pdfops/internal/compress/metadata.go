@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"bytes"
@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// keptNamespace tells whether metadata say what a document is: title, authors,
+// keptNamespace reports whether metadata describe the document: title, authors,
 // dates, rights, and the standards that it conforms to, with the descriptions of
 // properties that PDF/A wants.
 func keptNamespace(uri string) bool {
@@ -35,8 +37,8 @@ const (
 	namespaceRDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 )
 
-// droppedNamespace tells whether a property is what editing programs note for
-// themselves: histories, the settings of pictures, colour swatches, previews.
+// droppedNamespace reports whether a property is only for editing programs:
+// histories, the settings of pictures, colour swatches, previews.
 func droppedNamespace(uri, local string) bool {
 	if uri == namespaceXAP {
 		return local == "Thumbnails" || local == "PageInfo"
@@ -57,9 +59,9 @@ func droppedNamespace(uri, local string) bool {
 	return false
 }
 
-// thinXMP removes from an XMP packet (ISO 16684-1) what a reader of the document
-// has no use for, and the room that is left in it for changes. Everything else
-// stays as it is written. In doubt it returns the packet without that room.
+// thinXMP removes the padding of an XMP packet (ISO 16684-1) and, if private is set,
+// the properties that only editing programs use. Everything else stays byte for
+// byte. A packet that it cannot parse loses only the padding.
 func thinXMP(b []byte, private bool) []byte {
 	if private {
 		if cut, err := cutXMP(b); err == nil {
@@ -76,7 +78,7 @@ func thinXMP(b []byte, private bool) []byte {
 
 var errXMP = errors.New("not an XMP packet in UTF-8")
 
-// cutXMP cuts the properties out that droppedNamespace tells.
+// cutXMP removes the properties that droppedNamespace names.
 func cutXMP(b []byte) ([]byte, error) {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return nil, errXMP
@@ -127,17 +129,17 @@ func cutXMP(b []byte) ([]byte, error) {
 	return append(out, b[last:]...), nil
 }
 
-// thinMetadata makes the metadata of the document smaller, and drops those of
-// its parts, which were made with other documents.
-func (d *document) thinMetadata(private bool) {
-	own, _ := d.catalog()["Metadata"].(types.IndirectRef)
-	if s := d.stream(own); s != nil {
-		if b, err := decodeStream(s); err == nil {
+// thinMetadata makes the metadata of the document smaller. If private is set, it
+// removes the metadata of pages, pictures and fonts.
+func thinMetadata(d *pdf.Document, private bool) {
+	own, _ := d.Catalog()["Metadata"].(types.IndirectRef)
+	if s := d.Stream(own); s != nil {
+		if b, err := pdf.Decode(s); err == nil {
 			if small := thinXMP(b, private); len(small) < len(b) {
 				if len(s.FilterPipeline) > 0 {
-					setContent(s, deflate(small), types.PDFFilter{Name: "FlateDecode"})
+					pdf.SetContent(s, pdf.Deflate(small), types.PDFFilter{Name: "FlateDecode"})
 				} else {
-					setContent(s, small)
+					pdf.SetContent(s, small)
 				}
 			}
 		}
@@ -145,17 +147,17 @@ func (d *document) thinMetadata(private bool) {
 	if !private {
 		return
 	}
-	for _, nr := range d.reachable() {
-		switch v := d.objects[nr].(type) {
+	for _, nr := range d.Reachable() {
+		switch v := d.Objects[nr].(type) {
 		case *types.StreamDict:
-			switch d.name(v.Dict["Type"]) {
+			switch d.Name(v.Dict["Type"]) {
 			case "EmbeddedFile", "Metadata":
 			default:
 				delete(v.Dict, "Metadata")
 				delete(v.Dict, "PieceInfo")
 			}
 		case types.Dict:
-			switch d.name(v["Type"]) {
+			switch d.Name(v["Type"]) {
 			case "Page", "FontDescriptor":
 				delete(v, "Metadata")
 			}

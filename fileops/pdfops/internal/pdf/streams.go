@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// decodeStream returns the content of a stream without its filters. The stream
-// stays as it is. Picture formats are no filters here: they fail.
-func decodeStream(s *types.StreamDict) (b []byte, err error) {
+// Decode returns the content of a stream without its filters, and does not change
+// the stream. It fails with errors.ErrUnsupported for the formats of pictures.
+func Decode(s *types.StreamDict) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
@@ -37,14 +37,14 @@ func decodeStream(s *types.StreamDict) (b []byte, err error) {
 	}
 	copied := *s
 	copied.Content = nil
-	if err := copied.DecodeWithLimit(maxDecoded); err != nil {
+	if err := copied.DecodeWithLimit(MaxDecoded); err != nil {
 		return nil, err
 	}
 	return copied.Content, nil
 }
 
-// setContent replaces the encoded content of a stream and its filters.
-func setContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
+// SetContent replaces the encoded content of a stream and its filters.
+func SetContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
 	s.Raw, s.Content = raw, nil
 	n := int64(len(raw))
 	s.StreamLength, s.StreamLengthObjNr = &n, nil
@@ -78,9 +78,9 @@ func setContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
 	}
 }
 
-// repack compresses a stream better, if that is possible without a change of
-// what it decodes to.
-func repack(s *types.StreamDict) {
+// Repack compresses a stream again if that makes it smaller. Its content stays the
+// same.
+func Repack(s *types.StreamDict) {
 	if s.Dict["F"] != nil || identity(s) || len(s.Raw) < 64 {
 		return
 	}
@@ -95,7 +95,7 @@ func repack(s *types.StreamDict) {
 	switch {
 	case len(filters) == 1 && filters[0].Name == "FlateDecode":
 		// Keep a predictor: only the compression is done again.
-		b, err := inflate(s.Raw)
+		b, err := Inflate(s.Raw)
 		if err != nil {
 			return
 		}
@@ -106,12 +106,12 @@ func repack(s *types.StreamDict) {
 		last := filters[len(filters)-1]
 		outer := *s
 		outer.FilterPipeline = filters[:len(filters)-1]
-		b, err := decodeStream(&outer)
+		b, err := Decode(&outer)
 		if err == nil && len(b) <= len(s.Raw)*102/100 {
-			setContent(s, b, last)
+			SetContent(s, b, last)
 		}
 	default:
-		b, err := decodeStream(s)
+		b, err := Decode(s)
 		if err != nil {
 			return
 		}
@@ -120,8 +120,8 @@ func repack(s *types.StreamDict) {
 }
 
 func shrink(s *types.StreamDict, b []byte, f types.PDFFilter) {
-	if z := deflate(b); len(z) < len(s.Raw) {
-		setContent(s, z, f)
+	if z := Deflate(b); len(z) < len(s.Raw) {
+		SetContent(s, z, f)
 	}
 }
 
@@ -133,55 +133,54 @@ func pictureFilter(name string) bool {
 	return false
 }
 
-func inflate(b []byte) ([]byte, error) {
+// Inflate decompresses a zlib stream.
+func Inflate(b []byte) ([]byte, error) {
 	r, err := zlib.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	out, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
-	if err == nil && len(out) > maxDecoded {
+	out, err := io.ReadAll(io.LimitReader(r, MaxDecoded+1))
+	if err == nil && len(out) > MaxDecoded {
 		err = errors.New("the content is too large")
 	}
 	return out, err
 }
 
-// mergeEqual makes one object of those that are equal, and then of those that
-// have become equal by that. It touches only streams and objects that are plain
-// values: a page, an annotation or a form field is itself, whatever it looks
-// like.
-func (d *document) mergeEqual(ctx context.Context) {
-	order := d.reachable()
+// MergeEqual makes one object of equal ones, again and again, because that makes
+// others equal. It merges only streams and plain values: pages, annotations and form
+// fields have an identity.
+func (d *Document) MergeEqual(ctx context.Context) {
+	order := d.Reachable()
 	var values []int
 	for _, nr := range order {
-		if d.isValue(d.objects[nr]) {
+		if d.isValue(d.Objects[nr]) {
 			values = append(values, nr)
 		}
 	}
 	// The content of streams is hashed once.
 	sums := make(map[int][32]byte)
 	for _, nr := range values {
-		if s, ok := d.objects[nr].(*types.StreamDict); ok {
+		if s, ok := d.Objects[nr].(*types.StreamDict); ok {
 			if ctx.Err() != nil {
 				return
 			}
 			sums[nr] = sha256.Sum256(s.Raw)
 		}
 	}
-	same := func(nr int) (int, bool) { return nr, true }
 	for range 8 {
 		first := make(map[[32]byte]int)
 		to := make(map[int]int)
 		for _, nr := range values {
-			o := d.objects[nr]
+			o := d.Objects[nr]
 			var text []byte
 			if s, ok := o.(*types.StreamDict); ok {
 				dict := maps.Clone(s.Dict)
 				delete(dict, "Length")
 				sum := sums[nr]
-				text = append(appendObject(nil, dict, same, nil), sum[:]...)
+				text = append(AppendObject(nil, dict), sum[:]...)
 			} else {
-				text = appendObject(nil, o, same, nil)
+				text = AppendObject(nil, o)
 			}
 			key := sha256.Sum256(text)
 			if keep, ok := first[key]; ok {
@@ -195,7 +194,7 @@ func (d *document) mergeEqual(ctx context.Context) {
 		}
 		for _, nr := range order {
 			if _, gone := to[nr]; !gone {
-				replace(d.objects[nr], func(nr int) int {
+				Replace(d.Objects[nr], func(nr int) int {
 					if keep, ok := to[nr]; ok {
 						return keep
 					}
@@ -208,11 +207,11 @@ func (d *document) mergeEqual(ctx context.Context) {
 	}
 }
 
-// isValue tells whether an object has no identity of its own.
-func (d *document) isValue(o types.Object) bool {
+// isValue reports whether an object has no identity of its own.
+func (d *Document) isValue(o types.Object) bool {
 	switch v := o.(type) {
 	case *types.StreamDict:
-		switch d.name(v.Dict["Type"]) {
+		switch d.Name(v.Dict["Type"]) {
 		case "Metadata", "EmbeddedFile":
 			return false
 		}
@@ -221,7 +220,7 @@ func (d *document) isValue(o types.Object) bool {
 		_, tagged2 := v.Dict["StructParent"]
 		return !tagged && !tagged2
 	case types.Dict:
-		switch d.name(v["Type"]) {
+		switch d.Name(v["Type"]) {
 		case "Font", "FontDescriptor", "ExtGState", "Encoding":
 			return true
 		}
@@ -247,4 +246,13 @@ func (d *document) isValue(o types.Object) bool {
 		return true
 	}
 	return false
+}
+
+// PredictorParms returns the parameters of a filter whose rows begin with the type of
+// their PNG predictor.
+func PredictorParms(columns, colors, bits int) types.Dict {
+	return types.Dict{
+		"Predictor": types.Integer(15), "Columns": types.Integer(columns),
+		"Colors": types.Integer(colors), "BitsPerComponent": types.Integer(bits),
+	}
 }

@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"context"
@@ -6,39 +6,28 @@ import (
 	"math"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A matrix is a transformation [a b c d e f] (ISO 32000-2, 8.3.4).
-type matrix [6]float64
+// A drawnSize is the largest size in which a picture appears, in points.
+type drawnSize struct{ width, height float64 }
 
-func identityMatrix() matrix { return matrix{1, 0, 0, 1, 0, 0} }
-
-// times returns the transformation that applies m and then n.
-func (m matrix) times(n matrix) matrix {
-	return matrix{
-		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
-		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
-		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
-	}
-}
-
-// drawn is the largest size in which a picture appears, in points.
-type drawn struct{ width, height float64 }
-
-// A walker finds out how large pictures are drawn, by following the content of
-// pages into forms, tiling patterns, soft masks, glyphs and annotations.
+// A walker follows the content of pages into forms, tiling patterns, soft masks,
+// glyphs and annotations. It finds out how large each picture is drawn and which
+// characters of each font are shown.
 type walker struct {
-	doc   *document
-	sizes map[int]drawn   // by object number of the picture
-	seen  map[string]bool // forms by number and matrix
-	// steps is how many operators may still be looked at: forms within
-	// forms can stand for billions of them. When it is used up, sizes may
-	// be too small and nothing may be scaled down.
+	doc   *pdf.Document
+	sizes map[int]drawnSize // by object number of the picture
+	seen  map[string]bool   // forms by number and matrix
+	// steps is how many more operators may be read: nested forms can stand
+	// for billions of them. At 0, sizes may be too small, so that no picture
+	// may be scaled down.
 	steps int
 
 	fonts *fontUses
-	shown []*sight // by page
-	// textOnly is set where nothing is known of sizes.
+	shown []*pageUse // by page
+	// textOnly is set for content of unknown size.
 	textOnly bool
 
 	page0 types.Dict   // resources of the page, where viewers look last
@@ -47,37 +36,37 @@ type walker struct {
 
 const maxSteps = 20_000_000
 
-func newWalker(d *document) *walker {
-	return &walker{doc: d, sizes: make(map[int]drawn), seen: make(map[string]bool), steps: maxSteps,
+func newWalker(d *pdf.Document) *walker {
+	return &walker{doc: d, sizes: make(map[int]drawnSize), seen: make(map[string]bool), steps: maxSteps,
 		fonts: newFontUses(d), forms: make(map[int]bool)}
 }
 
-// complete tells whether all content was seen.
+// complete reports whether all content was seen.
 func (w *walker) complete() bool { return w.steps > 0 }
 
 // page follows the content of a page and of its annotations.
-func (w *walker) page(ctx context.Context, p page) error {
-	m := identityMatrix()
-	if u, ok := w.doc.number(p.dict["UserUnit"]); ok && u > 0 {
+func (w *walker) page(ctx context.Context, p pdf.Page) error {
+	m := pdf.IdentityMatrix()
+	if u, ok := w.doc.Number(p.Dict["UserUnit"]); ok && u > 0 {
 		m[0], m[3] = u, u
 	}
-	resources := w.doc.dict(p.attr("Resources"))
+	resources := w.doc.Dict(p.Attr("Resources"))
 	w.page0 = resources
-	w.look(newSight())
-	defer w.look(nil)
+	w.setPage(newPageUse())
+	defer w.setPage(nil)
 	if err := w.content(ctx, w.pageContent(p), resources, m, 0); err != nil {
 		return err
 	}
-	for _, a := range w.doc.array(p.dict["Annots"]) {
-		annot := w.doc.dict(a)
+	for _, a := range w.doc.Array(p.Dict["Annots"]) {
+		annot := w.doc.Dict(a)
 		if annot == nil {
 			continue
 		}
-		for _, state := range w.doc.dict(annot["AP"]) {
-			if w.doc.stream(state) != nil {
+		for _, state := range w.doc.Dict(annot["AP"]) {
+			if w.doc.Stream(state) != nil {
 				state = types.Dict{"": state}
 			}
-			for _, form := range w.doc.dict(state) {
+			for _, form := range w.doc.Dict(state) {
 				if err := w.appearance(ctx, annot, form, m); err != nil {
 					return err
 				}
@@ -87,28 +76,29 @@ func (w *walker) page(ctx context.Context, p page) error {
 	return nil
 }
 
-// look makes what is found from now on part of what a page shows; nil ends that.
-func (w *walker) look(s *sight) {
+// setPage sets the page that uses the pictures and characters found from now on, nil
+// for none.
+func (w *walker) setPage(s *pageUse) {
 	if w.fonts.page = s; s != nil {
 		w.shown = append(w.shown, s)
 	}
 }
 
-// pageContent joins the content streams of a page; a token may not span two of
-// them (ISO 32000-2, 7.8.2).
-func (w *walker) pageContent(p page) []byte {
-	parts := w.doc.array(p.dict["Contents"])
+// pageContent joins the content streams of a page. No token spans two of them (ISO
+// 32000-2, 7.8.2).
+func (w *walker) pageContent(p pdf.Page) []byte {
+	parts := w.doc.Array(p.Dict["Contents"])
 	if parts == nil {
-		parts = types.Array{p.dict["Contents"]}
+		parts = types.Array{p.Dict["Contents"]}
 	}
 	var all []byte
 	for _, part := range parts {
-		s := w.doc.stream(part)
+		s := w.doc.Stream(part)
 		if s == nil {
 			continue
 		}
-		b, err := decodeStream(s)
-		if err != nil || len(all)+len(b) > maxDecoded {
+		b, err := pdf.Decode(s)
+		if err != nil || len(all)+len(b) > pdf.MaxDecoded {
 			w.steps = 0
 			continue
 		}
@@ -119,13 +109,13 @@ func (w *walker) pageContent(p page) []byte {
 
 // appearance follows an appearance stream, which is scaled from its bounding box
 // to the rectangle of the annotation (ISO 32000-2, 12.5.5).
-func (w *walker) appearance(ctx context.Context, annot types.Dict, form types.Object, m matrix) error {
-	s := w.doc.stream(form)
+func (w *walker) appearance(ctx context.Context, annot types.Dict, form types.Object, m pdf.Matrix) error {
+	s := w.doc.Stream(form)
 	if s == nil {
 		return nil
 	}
-	rect, ok := w.doc.numbers(annot["Rect"], 4)
-	box, ok2 := w.doc.numbers(s.Dict["BBox"], 4)
+	rect, ok := w.doc.Numbers(annot["Rect"], 4)
+	box, ok2 := w.doc.Numbers(s.Dict["BBox"], 4)
 	if ok && ok2 {
 		fm := w.formMatrix(s)
 		scale := func(from, to float64) float64 {
@@ -137,14 +127,14 @@ func (w *walker) appearance(ctx context.Context, annot types.Dict, form types.Ob
 		bw, bh := math.Abs(box[2]-box[0]), math.Abs(box[3]-box[1])
 		tw := bw*math.Abs(fm[0]) + bh*math.Abs(fm[2])
 		th := bw*math.Abs(fm[1]) + bh*math.Abs(fm[3])
-		m = matrix{scale(tw, rect[2]-rect[0]), 0, 0, scale(th, rect[3]-rect[1]), 0, 0}.times(m)
+		m = pdf.Matrix{scale(tw, rect[2]-rect[0]), 0, 0, scale(th, rect[3]-rect[1]), 0, 0}.Times(m)
 	}
 	return w.form(ctx, form, nil, m, 0)
 }
 
-func (w *walker) formMatrix(s *types.StreamDict) matrix {
-	m := identityMatrix()
-	if v, ok := w.doc.numbers(s.Dict["Matrix"], 6); ok {
+func (w *walker) formMatrix(s *types.StreamDict) pdf.Matrix {
+	m := pdf.IdentityMatrix()
+	if v, ok := w.doc.Numbers(s.Dict["Matrix"], 6); ok {
 		copy(m[:], v)
 	}
 	return m
@@ -152,12 +142,12 @@ func (w *walker) formMatrix(s *types.StreamDict) matrix {
 
 // form follows a form, a pattern or a soft mask; resources are those of what
 // contains it, which count if it has none.
-func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict, m matrix, depth int) error {
-	s := w.doc.stream(o)
+func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict, m pdf.Matrix, depth int) error {
+	s := w.doc.Stream(o)
 	if s == nil {
 		return nil
 	}
-	m = w.formMatrix(s).times(m)
+	m = w.formMatrix(s).Times(m)
 	if ref, ok := o.(types.IndirectRef); ok {
 		// Position is of no interest, and a difference of 1/1000 neither.
 		key := fmt.Sprintf("%d %.3g %.3g %.3g %.3g", ref.ObjectNumber, m[0], m[1], m[2], m[3])
@@ -167,36 +157,36 @@ func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict,
 		w.seen[key] = true
 		w.forms[ref.ObjectNumber.Value()] = true
 	}
-	b, err := decodeStream(s)
+	b, err := pdf.Decode(s)
 	if err != nil {
 		w.steps = 0
 		return nil
 	}
-	if r := w.doc.dict(s.Dict["Resources"]); r != nil {
+	if r := w.doc.Dict(s.Dict["Resources"]); r != nil {
 		resources = r
 	}
 	return w.content(ctx, b, resources, m, depth+1)
 }
 
 // content follows a content stream. ctm is the transformation to points.
-func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ctm matrix, depth int) error {
+func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ctm pdf.Matrix, depth int) error {
 	if depth > 12 {
 		w.steps = 0
 		return nil
 	}
 	sub := func(kind, name string) types.Object {
-		if o := w.doc.dict(resources[kind])[name]; o != nil {
+		if o := w.doc.Dict(resources[kind])[name]; o != nil {
 			return o
 		}
-		return w.doc.dict(w.page0[kind])[name]
+		return w.doc.Dict(w.page0[kind])[name]
 	}
 	base := ctm
 	type state struct {
-		ctm  matrix
+		ctm  pdf.Matrix
 		font types.Object
 	}
 	var (
-		l       = lexer{b: b}
+		l       = pdf.NewLexer(b)
 		stack   []state
 		nums    []float64
 		name    string
@@ -205,20 +195,20 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 		font types.Object = inheritedFont
 	)
 	for {
-		t := l.next()
-		switch t.kind {
-		case tokenEnd:
+		t := l.Next()
+		switch t.Kind {
+		case pdf.TokenEnd:
 			return nil
-		case tokenNumber:
-			nums = append(nums, t.num)
+		case pdf.TokenNumber:
+			nums = append(nums, t.Num)
 			continue
-		case tokenName:
-			name = t.text
+		case pdf.TokenName:
+			name = t.Text
 			continue
-		case tokenString:
-			strings = append(strings, t.raw)
+		case pdf.TokenString:
+			strings = append(strings, t.Raw)
 			continue
-		case tokenOther:
+		case pdf.TokenOther:
 			continue
 		}
 		if w.steps--; w.steps <= 0 {
@@ -229,7 +219,7 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 			return context.Cause(ctx)
 		}
 		var err error
-		switch t.text {
+		switch t.Text {
 		case "q":
 			stack = append(stack, state{ctm, font})
 		case "Q":
@@ -238,22 +228,22 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 			}
 		case "cm":
 			if n := len(nums); n >= 6 {
-				ctm = matrix(nums[n-6:]).times(ctm)
+				ctm = pdf.Matrix(nums[n-6:]).Times(ctm)
 			}
 		case "ID":
-			l.skipInlineImage()
+			l.SkipInlineImage()
 		case "scn", "SCN":
 			// A pattern's space is that of the content it is used in,
 			// not of the moment (ISO 32000-2, 8.7.3.1).
-			if o := sub("Pattern", name); o != nil && w.doc.integer(w.doc.dict(o)["PatternType"]) == 1 {
+			if o := sub("Pattern", name); o != nil && w.doc.Integer(w.doc.Dict(o)["PatternType"]) == 1 {
 				err = w.form(ctx, o, resources, base, depth)
 			}
 		case "gs":
-			gs := w.doc.dict(sub("ExtGState", name))
-			if f := w.doc.array(gs["Font"]); len(f) > 0 {
+			gs := w.doc.Dict(sub("ExtGState", name))
+			if f := w.doc.Array(gs["Font"]); len(f) > 0 {
 				font = f[0]
 			}
-			mask := w.doc.dict(gs["SMask"])
+			mask := w.doc.Dict(gs["SMask"])
 			if mask["G"] != nil {
 				err = w.form(ctx, mask["G"], resources, ctm, depth)
 			}
@@ -273,9 +263,9 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 }
 
 // glyphs follows the glyphs of a Type 3 font.
-func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dict, ctm matrix, nums []float64, depth int) error {
-	font := w.doc.dict(o)
-	if w.doc.name(font["Subtype"]) != "Type3" {
+func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dict, ctm pdf.Matrix, nums []float64, depth int) error {
+	font := w.doc.Dict(o)
+	if w.doc.Name(font["Subtype"]) != "Type3" {
 		return nil
 	}
 	// The text matrix is not followed: that glyphs with pictures in colour
@@ -284,14 +274,14 @@ func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dic
 	if len(nums) > 0 && nums[len(nums)-1] != 0 {
 		size = math.Max(1, math.Abs(nums[len(nums)-1])) * 10
 	}
-	m := matrix{size, 0, 0, size, 0, 0}.times(ctm)
-	if v, ok := w.doc.numbers(font["FontMatrix"], 6); ok {
-		m = matrix(v).times(m)
+	m := pdf.Matrix{size, 0, 0, size, 0, 0}.Times(ctm)
+	if v, ok := w.doc.Numbers(font["FontMatrix"], 6); ok {
+		m = pdf.Matrix(v).Times(m)
 	}
-	if r := w.doc.dict(font["Resources"]); r != nil {
+	if r := w.doc.Dict(font["Resources"]); r != nil {
 		resources = r
 	}
-	for _, proc := range w.doc.dict(font["CharProcs"]) {
+	for _, proc := range w.doc.Dict(font["CharProcs"]) {
 		if err := w.form(ctx, proc, resources, m, depth); err != nil {
 			return err
 		}
@@ -299,12 +289,12 @@ func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dic
 	return nil
 }
 
-func (w *walker) object(ctx context.Context, o types.Object, resources types.Dict, ctm matrix, depth int) error {
-	s := w.doc.stream(o)
+func (w *walker) object(ctx context.Context, o types.Object, resources types.Dict, ctm pdf.Matrix, depth int) error {
+	s := w.doc.Stream(o)
 	if s == nil {
 		return nil
 	}
-	switch w.doc.name(s.Dict["Subtype"]) {
+	switch w.doc.Name(s.Dict["Subtype"]) {
 	case "Form":
 		return w.form(ctx, o, resources, ctm, depth)
 	case "Image":

@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"context"
@@ -8,11 +8,14 @@ import (
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
+	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A level says how much a picture may lose.
+// A Level says how much a picture may lose.
 type level struct {
 	dpi     float64 // resolution after scaling down
 	excess  float64 // scale only what has more than this many times as much
@@ -26,43 +29,53 @@ type level struct {
 	private bool    // drop data of the producing application and output intents too
 }
 
+func levelOf(name string) level {
+	switch name {
+	case fileops.LessCompression:
+		return level{dpi: 220, excess: 1.5, quality: 85, similar: 0.995, jpeg: 0.995, hopeful: true, page: 0.991, tint: 2}
+	case fileops.ExtremeCompression:
+		return level{dpi: 96, excess: 1.3, quality: 50, similar: leastSimilarity, jpeg: leastSimilarity, private: true, page: 0.915, tint: 8}
+	}
+	return level{dpi: 150, excess: 1.4, quality: 73, similar: 0.9, jpeg: leastSimilarity, private: true, page: 0.955, tint: 4}
+}
+
 const (
-	maxPixels    = 100_000_000
-	smallPicture = 64 * 64 // pixels: not worth the trouble
-	smallStream  = 4096    // bytes
+	maxPixels    = 100_000_000 // of a picture: larger ones stay as they are
+	smallPicture = 64 * 64     // pixels: not worth the trouble
+	smallStream  = 4096        // bytes
 
 	// A JPEG file replaces another only if it is this much smaller, and
-	// lossless data only if it is far smaller: then they are a photograph,
-	// not a drawing, which would suffer.
+	// lossless data only if it is far smaller: then they are a photograph
+	// and not a drawing, in which artefacts show.
 	gainJPEG     = 0.92
 	gainLossless = 0.6
 	gainMask     = 0.8
 
-	// leastSimilarity is what a re-encoded picture must have in common with
-	// the one it is made of.
+	// leastSimilarity is the least similarity of a recoded picture to its
+	// original.
 	leastSimilarity = 0.85
 
-	// largePicture is how many bytes of samples are too many to try
-	// everything with.
+	// largePicture is how many bytes of samples are too many to try every
+	// form.
 	largePicture = 16 << 20
 
-	// lossOfScaling is about what a picture loses by that.
+	// lossOfScaling is about how much similarity scaling down costs.
 	lossOfScaling = 0.03
 
 	bestJPEG = 98 // quality above which files only grow
 )
 
-// colours describes the colour space of a picture.
+// A colours is the colour space of a picture.
 type colours struct {
 	n       int    // components of a pixel once the palette is resolved
 	palette []byte // of an Indexed space: n bytes per entry
 	base    types.Object
 }
 
-// colourSpace understands the spaces in which the mean of two colours is a
-// colour between them.
-func (d *document) colourSpace(o types.Object) (colours, bool) {
-	switch v := d.resolve(o).(type) {
+// colourSpace returns the colour space of a picture. It reports false for spaces in
+// which the mean of two colours is no colour between them.
+func colourSpace(d *pdf.Document, o types.Object) (colours, bool) {
+	switch v := d.Resolve(o).(type) {
 	case types.Name:
 		switch v {
 		case "DeviceGray", "G", "CalGray":
@@ -76,9 +89,9 @@ func (d *document) colourSpace(o types.Object) (colours, bool) {
 		if len(v) == 0 {
 			return colours{}, false
 		}
-		switch d.name(v[0]) {
+		switch d.Name(v[0]) {
 		case "DeviceGray", "G", "DeviceRGB", "RGB", "DeviceCMYK", "CMYK":
-			return d.colourSpace(v[0])
+			return colourSpace(d, v[0])
 		case "CalGray", "Separation":
 			return colours{n: 1}, true
 		case "CalRGB":
@@ -87,51 +100,51 @@ func (d *document) colourSpace(o types.Object) (colours, bool) {
 			if len(v) < 2 {
 				return colours{}, false
 			}
-			n := d.integer(d.dict(v[1])["N"])
+			n := d.Integer(d.Dict(v[1])["N"])
 			return colours{n: n}, n == 1 || n == 3 || n == 4
 		case "Indexed", "I":
-			return d.indexed(v)
+			return indexed(d, v)
 		}
 	}
 	return colours{}, false
 }
 
-func (d *document) indexed(v types.Array) (colours, bool) {
+func indexed(d *pdf.Document, v types.Array) (colours, bool) {
 	if len(v) < 4 {
 		return colours{}, false
 	}
-	cs, ok := d.colourSpace(v[1])
+	cs, ok := colourSpace(d, v[1])
 	if !ok || cs.palette != nil {
 		return colours{}, false
 	}
-	if a := d.array(v[1]); len(a) > 0 && d.name(a[0]) == "Separation" {
+	if a := d.Array(v[1]); len(a) > 0 && d.Name(a[0]) == "Separation" {
 		return colours{}, false
 	}
 	cs.base = v[1]
-	if s := d.stream(v[3]); s != nil {
-		b, err := decodeStream(s)
+	if s := d.Stream(v[3]); s != nil {
+		b, err := pdf.Decode(s)
 		if err != nil {
 			return colours{}, false
 		}
 		cs.palette = b
 	} else {
-		cs.palette = d.text(v[3])
+		cs.palette = d.Text(v[3])
 	}
 	return cs, len(cs.palette) >= cs.n
 }
 
-// A recoder re-encodes pictures of one document.
+// A recoder recodes the pictures of one document.
 type recoder struct {
-	doc    *document
-	codec  ImageCodec
+	doc    *pdf.Document
+	codec  codec
 	level  level
 	scale  bool // the sizes are known
 	logErr func(nr int, err error)
 	loss   float64 // of one picture: how much it differs, 0 to 1
 }
 
-// picture makes a picture smaller if that is worth it. It returns how much that
-// may be seen, from 0 to 1. It fails only if ctx is done.
+// picture makes a picture smaller if that gains enough. It returns how visible the
+// change may be, from 0 to 1. It fails only if ctx is done.
 func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
 	one := *r
 	err := one.recode(ctx, k.stream, k.size, k.mask)
@@ -144,17 +157,17 @@ func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
 	return one.loss, nil
 }
 
-func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, mask bool) error {
+func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawnSize, mask bool) error {
 	d := r.doc
-	width, height := d.integer(s.Dict["Width"]), d.integer(s.Dict["Height"])
+	width, height := d.Integer(s.Dict["Width"]), d.Integer(s.Dict["Height"])
 	switch {
-	case d.boolean(s.Dict["ImageMask"]), s.Dict["F"] != nil, len(s.Raw) < smallStream, d.integer(s.Dict["SMaskInData"]) != 0:
+	case d.Boolean(s.Dict["ImageMask"]), s.Dict["F"] != nil, len(s.Raw) < smallStream, d.Integer(s.Dict["SMaskInData"]) != 0:
 		return nil
 	case width < 1 || height < 1 || width > maxPixels/height || width*height < smallPicture:
 		return nil
 	}
-	if d.array(s.Dict["Mask"]) != nil { // colours to leave out
-		if d.stream(s.Dict["SMask"]) == nil {
+	if d.Array(s.Dict["Mask"]) != nil { // colours to leave out
+		if d.Stream(s.Dict["SMask"]) == nil {
 			return nil // they must stay exact
 		}
 		delete(s.Dict, "Mask") // has no meaning beside a soft mask (ISO 32000-2, 8.9.6.4)
@@ -166,7 +179,7 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, m
 	if len(filters) > 0 {
 		last = filters[len(filters)-1].Name
 	}
-	cs, known := d.colourSpace(s.Dict["ColorSpace"])
+	cs, known := colourSpace(d, s.Dict["ColorSpace"])
 	switch last {
 	case "CCITTFaxDecode", "JBIG2Decode":
 		return nil
@@ -176,7 +189,7 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, m
 		}
 		outer := *s
 		outer.FilterPipeline = filters[:len(filters)-1]
-		data, err := decodeStream(&outer)
+		data, err := pdf.Decode(&outer)
 		if err != nil {
 			return err
 		}
@@ -192,7 +205,7 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawn, m
 }
 
 // target returns the size to scale a picture to.
-func (r *recoder) target(width, height int, size drawn) (int, int) {
+func (r *recoder) target(width, height int, size drawnSize) (int, int) {
 	if !r.scale || size.width <= 0 || size.height <= 0 {
 		return width, height
 	}
@@ -218,10 +231,10 @@ func (r *recoder) jpeg(ctx context.Context, s *types.StreamDict, cs colours, dat
 		return err
 	}
 	d := r.doc
-	if info.Components != cs.n || info.Width != d.integer(s.Dict["Width"]) || info.Height != d.integer(s.Dict["Height"]) {
+	if info.Components != cs.n || info.Width != d.Integer(s.Dict["Width"]) || info.Height != d.Integer(s.Dict["Height"]) {
 		return fmt.Errorf("the JPEG file is not what the dictionary says: %w", errors.ErrUnsupported)
 	}
-	if v, ok := parms["ColorTransform"]; ok && !info.Adobe && d.integer(v) != map[int]int{3: 1}[cs.n] && cs.n != 1 {
+	if v, ok := parms["ColorTransform"]; ok && !info.Adobe && d.Integer(v) != map[int]int{3: 1}[cs.n] && cs.n != 1 {
 		return fmt.Errorf("unusual colour transform: %w", errors.ErrUnsupported)
 	}
 	q, most := r.quality(mask), bestJPEG
@@ -251,7 +264,7 @@ func (r *recoder) jpeg2000(ctx context.Context, s *types.StreamDict, cs colours,
 		return nil
 	}
 	if cs.n == 0 { // it was in the JPEG 2000 file
-		s.Dict["ColorSpace"] = deviceSpace(px.Components)
+		s.Dict["ColorSpace"] = pdf.DeviceSpace(px.Components)
 	}
 	delete(s.Dict, "Decode") // had no meaning (ISO 32000-2, 7.4.9)
 	delete(s.Dict, "SMaskInData")
@@ -259,18 +272,8 @@ func (r *recoder) jpeg2000(ctx context.Context, s *types.StreamDict, cs colours,
 	return nil
 }
 
-func deviceSpace(n int) types.Name {
-	switch n {
-	case 1:
-		return "DeviceGray"
-	case 3:
-		return "DeviceRGB"
-	}
-	return "DeviceCMYK"
-}
-
 func setJPEG(s *types.StreamDict, encoded []byte, px raster.Samples) {
-	setContent(s, encoded, types.PDFFilter{Name: "DCTDecode"})
+	pdf.SetContent(s, encoded, types.PDFFilter{Name: "DCTDecode"})
 	setSize(s, px)
 }
 
@@ -331,11 +334,11 @@ func checkSize(s raster.Samples, width, height int) error {
 	return s.Check()
 }
 
-// plain handles pictures whose samples are compressed without loss. What comes
-// of it is the smallest of: the same samples compressed better, fewer samples, or
-// a JPEG file if it is far smaller than these.
+// plain recodes a picture whose samples are compressed without loss. The result is
+// the smallest of: the same samples compressed better, fewer samples, or a JPEG file
+// if that is far smaller than these.
 func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, width, height, toWidth, toHeight int, mask bool) error {
-	bits := r.doc.integer(s.Dict["BitsPerComponent"])
+	bits := r.doc.Integer(s.Dict["BitsPerComponent"])
 	scaled := toWidth < width
 	if bits == 1 || cs.palette != nil && s.Dict["Decode"] != nil {
 		return nil
@@ -343,7 +346,7 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 	if cs.palette != nil && !scaled && (!r.level.private || len(s.Raw) < width*height/2) {
 		return nil // few colours, or much of the same
 	}
-	content, err := decodeStream(s)
+	content, err := pdf.Decode(s)
 	if err != nil {
 		return err
 	}
@@ -358,8 +361,8 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 	best := len(s.Raw)
 	var out *lossless
 	mayIndex := !mask && s.Dict["Decode"] == nil && s.Dict["Matte"] == nil
-	// To compress a large picture without loss takes long, and is in vain if
-	// there is to be less of it.
+	// Compressing a large picture without loss takes long, and is useless if
+	// the picture is scaled afterwards.
 	if bits <= 8 && (!scaled || len(px.Pix) <= largePicture) {
 		if l := compactPicture(px, r.base(s, cs), mayIndex); l != nil && len(l.raw) < best && (cs.palette == nil || len(l.raw) < best*9/10) {
 			best, out = len(l.raw), l
@@ -409,8 +412,8 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	return s.Dict["ColorSpace"]
 }
 
-// unpack returns samples of 8 bits, with the palette resolved: b itself where it
-// has them already.
+// unpack returns samples of 8 bits with the palette resolved. They share b if it has
+// that form already.
 func unpack(b []byte, width, height, bits int, cs colours) (raster.Samples, error) {
 	n := cs.n
 	if cs.palette != nil {

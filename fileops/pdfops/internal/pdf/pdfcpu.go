@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -14,11 +14,10 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file fences what pdfcpu keeps per process. Its default configuration
-// reads a global that nothing guards, and unless that says otherwise creates a
-// directory in the user's home. The program we are part of may use pdfcpu too
-// and set that as it likes, at any time: so a configuration is made here, from
-// what reading looks at. Reading also writes into it, so that none is shared.
+// This file keeps pdfcpu away from its global state. The default configuration of
+// pdfcpu reads an unguarded global variable and may create a directory in the user's
+// home. An embedding program may use pdfcpu too, and change that variable at any time.
+// So each read gets a configuration of its own, with only the fields that reading uses.
 
 func newConfiguration(password string) *model.Configuration {
 	conf := &model.Configuration{
@@ -29,26 +28,25 @@ func newConfiguration(password string) *model.Configuration {
 		UserPW:         password,
 		Limits:         model.DefaultResourceLimits(),
 	}
-	conf.Limits.MaxStreamBytes = maxFile
-	conf.Limits.MaxDecodeBytes = maxDecoded
+	conf.Limits.MaxStreamBytes = MaxFile
+	conf.Limits.MaxDecodeBytes = MaxDecoded
 	conf.Limits.MaxObjectCount = maxObjects
 	conf.Limits.MaxXRefEntries = maxObjects
 	return conf
 }
 
 const (
-	maxFile    = 512 << 20 // bytes of a file that is read into memory
-	maxDecoded = 256 << 20 // bytes of a stream without its filters
+	MaxFile    = 512 << 20 // bytes of a file that is read into memory
+	MaxDecoded = 256 << 20 // bytes of a stream without its filters
 	maxObjects = 8388607   // indirect objects (ISO 19005-1, 6.1.12)
-	maxPages   = 5000
 
 	maxAttachments = 10_000 // of 8 MiB and more
 )
 
 var (
-	errEncrypted = errors.New("the file is encrypted and needs a password")
-	errProtected = errors.New("the file is encrypted and needs no password")
-	errSecurity  = errors.New("the encryption of the file is damaged")
+	ErrEncrypted = errors.New("the file is encrypted and needs a password")
+	ErrProtected = errors.New("the file is encrypted and needs no password")
+	ErrSecurity  = errors.New("the encryption of the file is damaged")
 	errTooLarge  = errors.New("the file has an object number that is too large")
 )
 
@@ -86,7 +84,7 @@ func hasHugeNumber(data []byte) bool {
 			if !tooLarge(firstDigits(bytes.TrimLeft(data[at:min(len(data), at+40)], " \t\r\n"))) {
 				continue
 			}
-			// Each look back takes time.
+			// Each search backwards takes time.
 			if attachments++; key == "xref" || attachments > maxAttachments || !nested(data[:from]) {
 				return true
 			}
@@ -95,9 +93,9 @@ func hasHugeNumber(data []byte) bool {
 	return false
 }
 
-// nested reports whether data ends within a dictionary that is no trailer: within
-// the /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2),
-// or a direct part of an object. pdfcpu checks the /Size of a cross-reference
+// nested reports whether data ends within a dictionary that is no trailer: the
+// /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2), or
+// a direct part of an object. pdfcpu checks the /Size of a cross-reference
 // stream itself.
 func nested(data []byte) bool {
 	const window = 4 << 10
@@ -110,13 +108,13 @@ func nested(data []byte) bool {
 	l := lexer{b: data[from:]}
 	depth := 0
 	for {
-		k := l.next()
+		k := l.Next()
 		switch {
-		case k.kind == tokenEnd:
+		case k.Kind == TokenEnd:
 			return depth > 0
-		case k.kind == tokenOperator && k.text != "R" && k.text != "true" && k.text != "false" && k.text != "null":
+		case k.Kind == tokenOperator && k.Text != "R" && k.Text != "true" && k.Text != "false" && k.Text != "null":
 			return false
-		case k.kind != tokenOther:
+		case k.Kind != TokenOther:
 			continue
 		}
 		switch pair := string(l.b[l.pos-1 : min(len(l.b), l.pos+1)]); {
@@ -149,8 +147,8 @@ func tooLarge(digits []byte) bool {
 	return err != nil || n > maxObjects
 }
 
-// withKnownVersion returns data with a header that pdfcpu takes. Some programs claim
-// a version that there never was, such as 1.8, with which viewers have no trouble.
+// withKnownVersion returns data with a header that pdfcpu accepts. Some programs claim
+// a version that never existed, such as 1.8, and viewers do not mind.
 func withKnownVersion(data []byte) []byte {
 	const mark = "%PDF-"
 	at := bytes.Index(data[:min(len(data), 1024)], []byte(mark)) + len(mark)
@@ -165,47 +163,80 @@ func withKnownVersion(data []byte) []byte {
 	return data
 }
 
-// parse reads a document into memory. A file under a password is decrypted with
-// it. Without one, a file that opens with the empty password is decrypted too, and
-// any other fails with errEncrypted. Further errors of a file that is encrypted
-// are errProtected or errSecurity as well.
+// Parse reads a document into memory. It decrypts a file that opens with the empty
+// password, and fails with ErrEncrypted if it needs another one. Further errors of
+// an encrypted file match ErrProtected or ErrSecurity as well.
 //
-// pdfcpu looks at ctx between objects. What it does within one (inflating an
-// object stream, for instance) is bounded by the limits above, but cannot be
-// interrupted.
-func parse(ctx context.Context, data []byte, password *string) (*document, error) {
+// pdfcpu checks ctx between objects. The work on one object, such as inflating an
+// object stream, is bounded by the limits above, but cannot be interrupted.
+func Parse(ctx context.Context, data []byte) (*Document, error) {
 	if hasHugeNumber(data) {
 		return nil, errTooLarge
 	}
-	if password != nil {
-		return read(ctx, data, *password)
-	}
-	sec, err := findSecurity(ctx, data)
+	sec, err := FindSecurity(ctx, data)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, errors.Join(errSecurity, err)
+		return nil, errors.Join(ErrSecurity, err)
 	case sec == nil:
 		return read(ctx, data, "")
 	}
-	secret, ok := sec.open(nil)
+	secret, ok := sec.Open(nil)
 	if !ok {
-		return nil, errEncrypted
+		return nil, ErrEncrypted
 	}
-	update, pw, err := sec.forPDFCPU(data, secret)
-	if err != nil {
-		return nil, errors.Join(errProtected, err)
-	}
-	d, err := read(ctx, update, pw)
+	d, err := sec.read(ctx, data, secret)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: %v", errProtected, err) // not errEncrypted, whatever pdfcpu says
+		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not ErrEncrypted, whatever pdfcpu says
 	}
 	return d, err
 }
 
+// Decrypt reads an encrypted document. secret is what [Security.Open] returned.
+func (s *Security) Decrypt(ctx context.Context, data, secret []byte) (*Document, error) {
+	if hasHugeNumber(data) {
+		return nil, errTooLarge
+	}
+	return s.read(ctx, data, secret)
+}
+
+func (s *Security) read(ctx context.Context, data, secret []byte) (*Document, error) {
+	update, password, err := s.forPDFCPU(data, secret)
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, update, password)
+}
+
+// ErrIncomplete says that some objects of a document are missing.
+var ErrIncomplete = errors.New("some objects could not be parsed")
+
+// ParseComplete reads a document as [Parse] does, and its page tree. With
+// ErrIncomplete, and with no other error, it returns a document too.
+func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, error) {
+	d, err := Parse(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = d.Pages(mostPages); err != nil {
+		d, err = nil, errors.Join(err, d.protected())
+	} else if d.Incomplete() {
+		err = errors.Join(ErrIncomplete, d.protected())
+	}
+	return d, err
+}
+
+// protected returns ErrProtected if d was read from an encrypted file, or nil.
+func (d *Document) protected() error {
+	if d.Encrypted {
+		return ErrProtected
+	}
+	return nil
+}
+
 // read lets pdfcpu read a file.
-func read(ctx context.Context, data []byte, password string) (d *document, err error) {
+func read(ctx context.Context, data []byte, password string) (d *Document, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, err = nil, fmt.Errorf("pdfcpu: panic: %v", p)
@@ -216,35 +247,35 @@ func read(ctx context.Context, data []byte, password string) (d *document, err e
 		return nil, context.Cause(ctx)
 	}
 	if errors.Is(err, pdfcpu.ErrWrongPassword) {
-		return nil, errors.Join(errEncrypted, err)
+		return nil, errors.Join(ErrEncrypted, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	d, err = fromPDFCPU(ctx, c)
 	if err == nil {
-		d.encrypted = c.Encrypt != nil
+		d.Encrypted = c.Encrypt != nil
 	}
 	return d, err
 }
 
-// fromPDFCPU takes over what was read. Streams become pointers, so that they
-// can be changed in place.
-func fromPDFCPU(ctx context.Context, c *model.Context) (*document, error) {
+// fromPDFCPU takes over the objects that pdfcpu read. Streams become pointers, so
+// that they can be changed in place.
+func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 	if c.Root == nil {
 		return nil, errors.New("no document catalog")
 	}
-	d := &document{
-		objects: make(map[int]types.Object, len(c.Table)),
-		root:    c.Root.ObjectNumber.Value(),
-		version: c.XRefTable.VersionString(),
+	d := &Document{
+		Objects: make(map[int]types.Object, len(c.Table)),
+		Root:    c.Root.ObjectNumber.Value(),
+		Version: c.XRefTable.VersionString(),
 		skipped: make(map[int]bool),
 	}
 	if c.Info != nil {
-		d.info = c.Info.ObjectNumber.Value()
+		d.Info = c.Info.ObjectNumber.Value()
 	}
 	if len(c.ID) > 0 {
-		d.id = d.text(c.ID[0])
+		d.ID = d.Text(c.ID[0])
 	}
 	for nr, e := range c.Table {
 		if e == nil || e.Free || c.Encrypt != nil && nr == c.Encrypt.ObjectNumber.Value() {
@@ -275,10 +306,10 @@ func fromPDFCPU(ctx context.Context, c *model.Context) (*document, error) {
 			}
 			o = &v
 		}
-		d.objects[nr] = o
-		d.last = max(d.last, nr)
+		d.Objects[nr] = o
+		d.Last = max(d.Last, nr)
 	}
-	if d.dict(types.IndirectRef{ObjectNumber: types.Integer(d.root)}) == nil {
+	if d.Dict(types.IndirectRef{ObjectNumber: types.Integer(d.Root)}) == nil {
 		return nil, errors.New("no document catalog")
 	}
 	return d, nil

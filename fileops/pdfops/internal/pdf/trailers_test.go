@@ -1,4 +1,4 @@
-package pdfops
+package pdf
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func TestFindSecurityBounded(t *testing.T) {
 			looks := func(n int) int {
 				c := &lookCounter{Context: t.Context(), most: 1 << 40}
 				start := time.Now()
-				findSecurity(c, []byte("%PDF-1.4 /Encrypt "+strings.Repeat(unit, n)+tail))
+				FindSecurity(c, []byte("%PDF-1.4 /Encrypt "+strings.Repeat(unit, n)+tail))
 				if d := time.Since(start); d > time.Minute {
 					t.Errorf("%d of them took %v", n, d)
 				}
@@ -66,7 +66,7 @@ func TestFindSecurityCancelled(t *testing.T) {
 	t.Parallel()
 	data := []byte("/Encrypt " + strings.Repeat("trailer<</Root 1 0 R/Encrypt 2 0 R>>\n2 0 obj<<", 1000))
 	c := &lookCounter{Context: t.Context(), most: 5}
-	if _, err := findSecurity(c, data); !errors.Is(err, context.Canceled) {
+	if _, err := FindSecurity(c, data); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if c.looks > 20 {
@@ -74,7 +74,7 @@ func TestFindSecurityCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := parse(ctx, data, nil); !errors.Is(err, context.Canceled) {
+	if _, err := Parse(ctx, data); !errors.Is(err, context.Canceled) {
 		t.Errorf("parse: %v", err)
 	}
 }
@@ -84,9 +84,9 @@ func TestFindSecurityCancelled(t *testing.T) {
 func TestFindSecurity(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	d := newDocument()
-	d.root = d.add(types.Dict{"Type": types.Name("Catalog")}).ObjectNumber.Value()
-	if err := d.write(&b, false, newEncryption([]byte("user"), []byte("owner"), permitAll)); err != nil {
+	d := New()
+	d.Root = d.Add(types.Dict{"Type": types.Name("Catalog")}).ObjectNumber.Value()
+	if err := d.Write(&b, false, NewEncryption([]byte("user"), []byte("owner"), PermitAll)); err != nil {
 		t.Fatal(err)
 	}
 	locked := b.String()
@@ -107,7 +107,7 @@ func TestFindSecurity(t *testing.T) {
 		"attached":       {end(plain+"2 0 obj<</Type/EmbeddedFile>>stream\n"+locked+"\nendstream endobj\n", ""), false},
 		"name":           {end(plain, "/X/Encrypt"), false},
 	} {
-		sec, err := findSecurity(t.Context(), []byte(tt.data))
+		sec, err := FindSecurity(t.Context(), []byte(tt.data))
 		if err != nil || (sec != nil) != tt.want {
 			t.Errorf("%s: %v, %v; want encryption: %v", name, sec, err, tt.want)
 		}

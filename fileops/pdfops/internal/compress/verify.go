@@ -1,4 +1,4 @@
-package pdfops
+package compress
 
 import (
 	"bytes"
@@ -15,30 +15,27 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 	"github.com/filewright/filewright/internal/imagefile"
 	"github.com/filewright/filewright/internal/worktime"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A Renderer draws pages, so that a compressed document can be compared with its
-// original. Package pdfread has one. It is called from two goroutines at once.
-type Renderer interface {
-	// Views draws pages, counted from 0, of a PDF file, at a resolution in
-	// dots per inch, or less if a page would be too large. A page that
-	// cannot be drawn has a width of 0.
+// A Renderer draws pages; see pdfops.Renderer.
+type renderer interface {
 	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error)
 }
 
 const (
-	// Where no picture changes, what could be wrong is a glyph that is
-	// missing or another, and that can be seen with fewer pixels.
+	// If no picture changes, only a missing or wrong glyph can differ, which
+	// fewer pixels show too.
 	pictureDPI = 100
 	glyphDPI   = 72
 
 	viewTime = time.Minute // of work for all pages of a document
 )
 
-// A comparison renders pages of the original once, and those of what is made of
-// it each time.
+// A comparison draws pages of the original once, and those of each result.
 type comparison struct {
-	renderer Renderer
+	renderer renderer
 	original []byte
 	dpi      float64
 	cancel   context.CancelFunc
@@ -48,11 +45,11 @@ type comparison struct {
 	err   error // why the original cannot be drawn
 }
 
-// newComparison starts drawing the first page of the original, which is always
-// compared, while the work goes on. The caller must call stop.
-func newComparison(ctx context.Context, r Renderer, original []byte, d *document) *comparison {
+// newComparison starts to draw the first page of the original, which is always
+// compared, in the background. The caller must call stop.
+func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Document) *comparison {
 	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]raster.Page)}
-	if d.hasPictures() {
+	if hasPictures(d) {
 		c.dpi = pictureDPI
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
@@ -62,39 +59,40 @@ func newComparison(ctx context.Context, r Renderer, original []byte, d *document
 	return c
 }
 
-// stop ends drawing.
+// stop stops drawing.
 func (c *comparison) stop() {
 	c.cancel()
 	c.first.Wait()
 }
 
-// hasPictures tells whether there are pictures that may lose something.
-func (d *document) hasPictures() bool {
-	for _, o := range d.objects {
+// hasPictures reports whether there are pictures that may lose something.
+func hasPictures(d *pdf.Document) bool {
+	for _, o := range d.Objects {
 		s, ok := o.(*types.StreamDict)
-		if ok && d.name(s.Dict["Subtype"]) == "Image" && !d.boolean(s.Dict["ImageMask"]) &&
-			d.integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
+		if ok && d.Name(s.Dict["Subtype"]) == "Image" && !d.Boolean(s.Dict["ImageMask"]) &&
+			d.Integer(s.Dict["BitsPerComponent"]) != 1 && len(s.Raw) >= smallStream {
 			return true
 		}
 	}
 	return false
 }
 
-// draw draws those pages of the original that have not been drawn.
+// draw draws the pages of the original that are not in c.views.
 func (c *comparison) draw(ctx context.Context, pages []int) {
 	pages = slices.DeleteFunc(slices.Clone(pages), func(p int) bool { _, ok := c.views[p]; return ok })
 	if c.err != nil || len(pages) == 0 {
 		return
 	}
 	var views []raster.Page
-	if views, c.err = c.look(ctx, c.original, pages); c.err == nil {
+	if views, c.err = c.render(ctx, c.original, pages); c.err == nil {
 		for i, p := range pages {
 			c.views[p] = views[i]
 		}
 	}
 }
 
-func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]raster.Page, error) {
+// render draws pages of a file within the time limit.
+func (c *comparison) render(ctx context.Context, pdf []byte, pages []int) ([]raster.Page, error) {
 	limited, cancel := worktime.Context(ctx, viewTime, context.DeadlineExceeded, worktime.Process())
 	defer cancel()
 	views, err := c.renderer.Views(limited, pdf, pages, c.dpi)
@@ -104,8 +102,8 @@ func (c *comparison) look(ctx context.Context, pdf []byte, pages []int) ([]raste
 	return views, err
 }
 
-// same returns an error that says in what way pages of a document show something
-// else than the original: more than a level may lose.
+// same returns an error unless pages of a document show what the original shows,
+// up to what a level may lose.
 func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv level) error {
 	if c.renderer == nil {
 		return nil
@@ -119,10 +117,10 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 			cancel()
 		}
 	})
-	after, err := c.look(both, made, pages)
+	after, err := c.render(both, made, pages)
 	if err != nil && both.Err() == nil {
-		// Nothing can come of it, but what is drawn of the original now
-		// need not be drawn again for the next level.
+		// The result is useless, but the next level needs the pages of the
+		// original too.
 		wg.Wait()
 		return err
 	}
@@ -143,7 +141,7 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 	return nil
 }
 
-// samePage returns an error if a page shows something else than v.
+// samePage returns an error unless w shows what v shows, up to what a level may lose.
 func samePage(v, w raster.Page, lv level) error {
 	switch {
 	case v.Width != w.Width || v.Height != w.Height:
@@ -164,8 +162,8 @@ func samePage(v, w raster.Page, lv level) error {
 
 func abs(n int) int { return max(n, -n) }
 
-// colourDifference is the mean difference of hues, in steps of 1/255, over
-// squares of 8 × 8 pixels, where noise evens out.
+// colourDifference returns the mean difference of hues in steps of 1/255, over squares
+// of 8 × 8 pixels, in which noise averages out.
 func colourDifference(a, b raster.Samples) float64 {
 	total, n := 0.0, 0
 	for y := 0; y < a.Height; y += 8 {
@@ -189,10 +187,9 @@ func colourDifference(a, b raster.Samples) float64 {
 	return total / math.Max(1, float64(n))
 }
 
-// fallbacks are the levels to try, one after the other, until the result shows
-// the same: in the end nothing is done but writing the file anew. Where pictures
-// are so noisy that the gentlest level gains nothing, each may lose more than it
-// asks for, as long as the page does not.
+// fallbacks returns the levels to try, one after the other, until the result shows
+// the same. The last one only rewrites the file. If pictures are so noisy that the
+// gentlest level gains nothing, each may lose more, as long as the page does not.
 func (lv level) fallbacks() []level {
 	out := []level{lv}
 	for _, name := range []string{"recommended_compression", "less_compression"} {
