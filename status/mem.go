@@ -300,8 +300,8 @@ func (s *MemStore) unclaim(ref Ref, st *memItem) {
 	st.worker = ""
 }
 
-// Beat implements [Store].
-func (s *MemStore) Beat(_ context.Context, worker string, lease time.Duration, progress map[Ref]float64) ([]Ref, error) {
+// Heartbeat implements [Store].
+func (s *MemStore) Heartbeat(_ context.Context, worker string, lease time.Duration, progress map[Ref]float64) ([]Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -38,7 +38,7 @@ func TestParallelLimit(t *testing.T) {
 		running, most := make(map[string]int), make(map[string]int)
 		tr, err := status.New(status.Config{
 			Store: s, Limits: map[string]int{"pdf": places, "image": places}, Exclusive: true, Retention: -1,
-			Dispatcher: status.NewLocal(s, &status.LocalOptions{GuestWait: 2 * work}),
+			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * work}),
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 				mu.Lock()
 				running[c.Op.Owner]++

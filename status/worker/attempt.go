@@ -181,7 +181,7 @@ func (w *Worker) forget(ctx context.Context, c *status.Claim, first, last int, l
 	clean = true
 	for token := max(first, last-forgetMost); token <= last; token++ {
 		for n := 0; ; n++ {
-			there, err := w.uploads.Bar(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
+			there, err := w.uploads.Tombstone(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
 			if err != nil {
 				clean = false
 				log.Warn("unrecorded result not removed yet", "err", err)
