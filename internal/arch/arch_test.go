@@ -76,6 +76,7 @@ var arrows = map[string][]string{
 	// domain
 	"capability":           {"fileops", "fileops/format"},
 	"internal/backoff":     {},
+	"internal/seal":        {},
 	"internal/steady":      {},
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
@@ -86,9 +87,9 @@ var arrows = map[string][]string{
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {"internal/backoff", "internal/steady"},
 	"status/riverqueue":    {"internal/backoff", "status"},
-	"status/webhook":       {"status"},
+	"status/webhook":       {"internal/seal", "status"},
 	"status/statustest":    {"status"},
-	"status/worker":        {"status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
+	"status/worker":        {"internal/seal", "status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 	"httpapi/account":      {},
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
