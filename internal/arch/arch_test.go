@@ -94,9 +94,10 @@ var arrows = map[string][]string{
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
 	// service
-	"httpapi":       {"capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
-	"httpapi/auth":  {"httpapi", "httpapi/account"},
-	"httpapi/admin": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
+	"httpapi":               {"httpapi/internal/gcra", "capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
+	"httpapi/internal/gcra": {},
+	"httpapi/auth":          {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
+	"httpapi/admin":         {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "capability",
 		"fileops/format"},
 }
