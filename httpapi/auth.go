@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
 // A Scope is a set of what a key may be used for.
@@ -182,8 +184,8 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 		from = s.clientNetwork(r)
 		// The token is taken first and given back, so that many requests at
 		// the same time do not get through together.
-		if a := g.fails.take(from, g.rate, g.fails.now()); !a.ok {
-			return Principal{}, errWrongKeys(a.retry)
+		if a := g.fails.Take(from, gcra.Rate(g.rate), g.fails.Now(), 1); !a.OK {
+			return Principal{}, errWrongKeys(a.Retry)
 		}
 	}
 	p, err := s.cfg.Auth.Authenticate(r)
@@ -198,7 +200,7 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	}
 	wrong := errors.Is(err, ErrUnauthenticated)
 	if stranger && !wrong {
-		g.fails.giveBack(from, g.rate, g.fails.now())
+		g.fails.GiveBack(from, gcra.Rate(g.rate), g.fails.Now())
 	}
 	if cred != 0 && (wrong && !stranger || err == nil && stranger) {
 		g.learn(cred, err == nil)

@@ -74,7 +74,7 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 		operations = status.NewMemStore()
 	}
 	if dispatcher == nil {
-		dispatcher = status.NewLocal(operations, &status.LocalOptions{GuestWait: cfg.Limits.GuestWait, Log: cfg.Log})
+		dispatcher = status.NewLocal(operations, &status.LocalOptions{OverflowWait: cfg.Limits.GuestWait, Log: cfg.Log})
 	}
 	return worker.Config{
 		Actions: actions,

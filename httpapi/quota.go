@@ -10,7 +10,7 @@ import (
 )
 
 // A Quota counts what accounts use and may refuse more. It is for programs that keep
-// accounts of their own; the limits of accounts in a database (sqlstore.Limits) need
+// accounts of their own; the limits of accounts in a database (account.Limits) need
 // none.
 //
 // Uploads are reserved when they begin and settled when they end, however they end;

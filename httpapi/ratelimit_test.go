@@ -9,87 +9,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
-
-func TestBuckets(t *testing.T) {
-	t.Parallel()
-	b := newBuckets()
-	r := Rate{PerSecond: 2, Burst: 3}
-	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	for i, tt := range []struct {
-		name      string
-		now       float64
-		ok        bool
-		remaining int
-		full      float64
-		retry     float64
-	}{
-		{"a", 0, true, 2, 0.5, 0},
-		{"a", 0, true, 1, 1, 0},
-		{"a", 0, true, 0, 1.5, 0},
-		{"a", 0, false, 0, 1.5, 0.5},
-		{"a", 0.25, false, 0, 1.25, 0.25},
-		{"b", 0.25, true, 2, 0.5, 0}, // of no concern to others
-		{"a", 0.5, true, 0, 1.5, 0},
-		{"a", 0.5, false, 0, 1.5, 0.5}, // a refusal costs nothing
-		{"a", 100, true, 2, 0.5, 0},    // never more than full
-	} {
-		got := b.take(tt.name, r, at(tt.now))
-		want := allowance{tt.ok, 3, tt.remaining, at(tt.full), at(tt.retry)}
-		if got != want {
-			t.Errorf("%d: %+v, want %+v", i, got, want)
-		}
-	}
-	b.giveBack("a", r, at(100))
-	if got := b.take("a", r, at(100)); got.remaining != 2 {
-		t.Errorf("after a token was given back: %+v", got)
-	}
-	b.giveBack("nobody", r, at(100))
-
-	// Over a long time exactly the rate gets through, whatever is sent.
-	n := 0
-	for i := range 100_000 {
-		if b.take("c", Rate{PerSecond: 10, Burst: 5}, at(200+float64(i)/1000)).ok {
-			n++
-		}
-	}
-	if n < 1004 || n > 1005 {
-		t.Errorf("%d requests in 100 seconds, want 1000 and a burst of 5", n)
-	}
-	for _, r := range []Rate{{PerSecond: 1e-9}, {PerSecond: 1e12, Burst: 1}, {PerSecond: 0.5}, {PerSecond: 1e-12, Burst: 1 << 30}} {
-		if a := newBuckets().take("x", r, at(1)); !a.ok || a.limit < 1 || a.full < 0 || a.remaining < 0 {
-			t.Errorf("%+v: %+v", r, a)
-		}
-	}
-}
-
-// Many names, as an attacker has who owns a network, take bounded memory, and
-// do not make others be forgotten who are at their limit.
-func TestBucketsAreBounded(t *testing.T) {
-	t.Parallel()
-	b := newBuckets()
-	r := Rate{PerSecond: 0.01, Burst: 10}
-	for range 10 {
-		b.take("busy", r, 0)
-	}
-	for i := range 300_000 {
-		b.take(fmt.Sprint(i), r, time.Duration(i))
-	}
-	total := 0
-	for i := range b.shards {
-		if n := len(b.shards[i].full); n > shardSize {
-			t.Errorf("shard %d has %d buckets", i, n)
-		}
-		total += len(b.shards[i].full)
-	}
-	if total < bucketShards*shardSize/2 {
-		t.Errorf("only %d buckets are kept", total)
-	}
-	if b.take("busy", r, time.Second).ok {
-		t.Error("the bucket that was empty has been forgotten")
-	}
-}
 
 func TestGuardIsBounded(t *testing.T) {
 	t.Parallel()
@@ -175,22 +97,7 @@ func BenchmarkRateLimit(b *testing.B) {
 	for i := range names {
 		names[i] = fmt.Sprintf("9f1c7e3d-5a86-4a4e-%04d-5f0f3f1b7c20", i)
 	}
-	buckets := newBuckets()
-	r := Rate{PerSecond: 100, Burst: 1000}
-	b.Run("take", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			buckets.take(names[i%len(names)], r, buckets.now())
-		}
-	})
-	b.Run("take/parallel", func(b *testing.B) {
-		b.RunParallel(func(pb *testing.PB) {
-			for i := 0; pb.Next(); i++ {
-				buckets.take(names[i%len(names)], r, buckets.now())
-			}
-		})
-	})
-	s := &Service{rates: newBuckets(), guard: newGuard(Rate{PerSecond: 1, Burst: 50})}
+	s := &Service{rates: gcra.New(), guard: newGuard(Rate{PerSecond: 1, Burst: 50})}
 	s.cfg.Limits.Rate = Rate{PerSecond: 1e9, Burst: 1 << 30}
 	s.cfg.Auth = AuthFunc(func(r *http.Request) (Principal, error) { return Principal{Account: "a", KeyID: names[0]}, nil })
 	req := httptest.NewRequest("GET", "/", nil)

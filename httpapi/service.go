@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
 // A Service is the whole service: a [Node] with the API. It implements http.Handler;
@@ -17,7 +18,7 @@ type Service struct {
 	offered      atomic.Pointer[catalogue]
 	extensions   []Extension
 	fingerprints fingerprints
-	rates        *buckets // of keys
+	rates        *gcra.Buckets // of keys
 	guard        *guard
 	longAnswers  *turnstile // of initiate-upload
 	longBodies   *turnstile // of requests in JSON
@@ -45,7 +46,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s := &Service{Node: node}
 	s.closing, s.close = context.WithCancel(context.Background())
-	s.rates, s.guard = newBuckets(), newGuard(s.cfg.Limits.WrongKeys)
+	s.rates, s.guard = gcra.New(), newGuard(s.cfg.Limits.WrongKeys)
 	s.longAnswers, s.longBodies = newTurnstile(64, 8), newTurnstile(24, 6)
 	if s.fingerprints, err = newFingerprints(cfg.Secrets); err != nil {
 		return nil, err

@@ -356,7 +356,7 @@ func TestUnrecordedResultOfCancelled(t *testing.T) {
 // deaf is a store that says that all is well, and renews no claim.
 type deaf struct{ status.Store }
 
-func (deaf) Beat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
+func (deaf) Heartbeat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
 	return nil, nil
 }
 

@@ -16,7 +16,7 @@ import (
 
 // One owner's long items occupy a queue. Others who come later get a place, one
 // beyond the limit, and nobody's work is stopped.
-func TestGuests(t *testing.T) {
+func TestOverflow(t *testing.T) {
 	t.Parallel()
 	const long = time.Hour
 	for _, tt := range []struct {
@@ -26,13 +26,13 @@ func TestGuests(t *testing.T) {
 		want  map[string]time.Duration // owner → when the first item starts
 		most  int
 	}{
-		// bob finds both places taken by alice. carol finds the place for guests
+		// bob finds both places taken by alice. carol finds the overflow slot
 		// taken by bob; in an hour both of alice's end, but so long it is that
 		// alice had a turn, and one of hers is started before carol's.
 		{"two places", 2, 2 * time.Second, map[string]time.Duration{"alice": 0, "bob": 12 * time.Second, "carol": long + 12*time.Second}, 3},
 		{"one place", 1, 2 * time.Second, map[string]time.Duration{"alice": 0, "bob": 12 * time.Second, "carol": long}, 2},
 		{"longer wait", 2, time.Minute, map[string]time.Duration{"alice": 0, "bob": 70 * time.Second, "carol": long + 70*time.Second}, 3},
-		{"no guests", 2, 0, map[string]time.Duration{"alice": 0, "bob": long, "carol": 2 * long}, 2},
+		{"no overflow", 2, 0, map[string]time.Duration{"alice": 0, "bob": long, "carol": 2 * long}, 2},
 		{"room for all", 600, 2 * time.Second, map[string]time.Duration{"alice": 0, "bob": 10 * time.Second, "carol": 20 * time.Second}, 502},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestGuests(t *testing.T) {
 				start := time.Now()
 				tr, err := status.New(status.Config{
 					Store: s, Limits: map[string]int{"pdf": tt.limit},
-					Dispatcher:  status.NewLocal(s, &status.LocalOptions{GuestWait: tt.wait}),
+					Dispatcher:  status.NewLocal(s, &status.LocalOptions{OverflowWait: tt.wait}),
 					WorkTimeout: func(string) time.Duration { return -1 }, QueueTimeout: -1, Retention: -1, Exclusive: true,
 					Handler: status.HandlerFunc(func(ctx context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 						mu.Lock()
@@ -107,7 +107,7 @@ func TestGuests(t *testing.T) {
 }
 
 // Who has short items is served in turn and needs no place beyond the limit.
-func TestNoGuestsAmongShortItems(t *testing.T) {
+func TestNoOverflowAmongShortItems(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -115,7 +115,7 @@ func TestNoGuestsAmongShortItems(t *testing.T) {
 		s := status.NewMemStore()
 		tr, err := status.New(status.Config{
 			Store: s, Limits: map[string]int{"pdf": 2}, Exclusive: true,
-			Dispatcher: status.NewLocal(s, &status.LocalOptions{GuestWait: 2 * time.Second}),
+			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * time.Second}),
 			Handler: status.HandlerFunc(func(context.Context, *status.Claim, func(float64)) status.Outcome {
 				mu.Lock()
 				running++

@@ -26,7 +26,7 @@ func (t *Tracker) follow(ctx context.Context) {
 	}
 	if err := feed.Changes(ctx, func(changes []Change) {
 		if len(changes) == 0 {
-			t.beat(ctx)
+			t.heartbeat(ctx)
 			t.hub.outdate()
 		}
 		for _, c := range changes {

@@ -32,7 +32,7 @@ func (s *starved) last() time.Duration {
 	return s.leases[len(s.leases)-1]
 }
 
-func (s *starved) Beat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) ([]status.Ref, error) {
+func (s *starved) Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) ([]status.Ref, error) {
 	s.mu.Lock()
 	slow, err := s.slow, s.err
 	s.leases = append(s.leases, lease)
@@ -41,7 +41,7 @@ func (s *starved) Beat(ctx context.Context, worker string, lease time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	return s.Store.Beat(ctx, worker, lease, progress)
+	return s.Store.Heartbeat(ctx, worker, lease, progress)
 }
 
 // A process that is starved takes longer leases, so that nobody takes its items, and

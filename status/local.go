@@ -28,11 +28,11 @@ type LocalOptions struct {
 	// 0: 10 seconds.
 	Every time.Duration
 
-	// GuestWait is how long an owner with items in a queue, none of which is
-	// being worked on, waits while another one holds several of its places, or
-	// the only one. Then one of its items is started in one place more than the
-	// limit, see [Local]. 0: for ever, so that no limit is exceeded.
-	GuestWait time.Duration
+	// OverflowWait is how long an owner with queued items and none running waits
+	// while another owner holds several places of the queue, or the only one. Then
+	// one item starts in the overflow slot, see [Local]. 0: for ever, so that no
+	// limit is exceeded.
+	OverflowWait time.Duration
 
 	Log *slog.Logger // nil discards
 }
@@ -60,18 +60,17 @@ const failureDelay = time.Second
 //
 // Turns are not enough when one owner's items occupy all places of a queue and
 // each takes long. An owner may do so, because places that nobody else needs
-// should not be idle. But if somebody else, with nothing running in that queue,
-// has waited for LocalOptions.GuestWait meanwhile, one of his items is started
-// as a guest, in one place beyond the limit. There is never more than one such
-// place in a queue, and nothing new is started until it is given up again. So a
-// limit may be exceeded by one; no work is stopped and begun again for another's
-// sake.
+// should not be idle. But when another owner, with nothing running in that queue,
+// has waited for LocalOptions.OverflowWait, one of its items starts in the overflow
+// slot, one place beyond the limit. A queue has one such slot, and nothing new starts
+// until it is free again. So a limit may be exceeded by one; no work is stopped and
+// repeated for another owner.
 type Local struct {
-	source Source
-	every  time.Duration
-	guests time.Duration // GuestWait
-	log    *slog.Logger
-	wake   chan struct{} // holds a token if there may be something to do
+	source       Source
+	every        time.Duration
+	overflowWait time.Duration
+	log          *slog.Logger
+	wake         chan struct{} // holds a token if there may be something to do
 
 	mu      sync.Mutex
 	running bool
@@ -189,7 +188,7 @@ func NewLocal(s Source, o *LocalOptions) *Local {
 	if o == nil {
 		o = new(LocalOptions)
 	}
-	l := &Local{source: s, every: o.Every, guests: o.GuestWait, log: o.Log, wake: make(chan struct{}, 1)}
+	l := &Local{source: s, every: o.Every, overflowWait: o.OverflowWait, log: o.Log, wake: make(chan struct{}, 1)}
 	if l.every <= 0 {
 		l.every = 10 * time.Second
 	}
@@ -365,7 +364,7 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 			ln.ring = append(ln.ring, b)
 			l.startNext(ln, b, start)
 		}
-		empty, due := l.admitGuest(ln, now, start)
+		empty, due := l.admitOverflow(ln, now, start)
 		if empty != nil {
 			return empty, next
 		}
@@ -394,11 +393,11 @@ func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
 	return true
 }
 
-// admitGuest starts an item beyond the limit of a lane that is full, if somebody
-// has waited long enough for that. It returns a bucket if it must be read from the
-// store to go on, and when somebody will have waited long enough.
-func (l *Local) admitGuest(ln *lane, now time.Time, start func(PendingItem)) (empty *bucket, due time.Time) {
-	if l.guests <= 0 {
+// admitOverflow starts an item in the overflow slot of a lane that is full, if its owner
+// has waited long enough. It returns a bucket if it must be read from the store to
+// continue, and when an owner will have waited long enough.
+func (l *Local) admitOverflow(ln *lane, now time.Time, start func(PendingItem)) (empty *bucket, due time.Time) {
+	if l.overflowWait <= 0 {
 		return nil, due
 	}
 	full := ln.running >= ln.limit && ln.crowded()
@@ -412,9 +411,9 @@ func (l *Local) admitGuest(ln *lane, now time.Time, start func(PendingItem)) (em
 			b.since = now
 		}
 		if ln.running > ln.limit {
-			continue // there is a guest already
+			continue // the overflow slot is taken
 		}
-		if d := b.since.Add(l.guests); d.After(now) {
+		if d := b.since.Add(l.overflowWait); d.After(now) {
 			if due.IsZero() || d.Before(due) {
 				due = d
 			}

@@ -15,7 +15,8 @@ import (
 // idempotencyTTL is how long an idempotency key holds; see Store.Create.
 const idempotencyTTL = 24 * time.Hour
 
-// A MemStore is a [Store] in memory. Its operations end with the process.
+// A MemStore is a [Store] in memory. Its operations end with the process. Owners have no
+// limits, so that no claim fails with [ErrParallel].
 type MemStore struct {
 	mu     sync.Mutex
 	ops    map[string]*memOp
@@ -23,7 +24,6 @@ type MemStore struct {
 	live   opList // operations that are not final
 	owners map[string]*memOwner
 	claims map[string]map[Ref]*memOp // by worker
-	limits map[string]int            // by owner
 }
 
 type ownerKey struct{ owner, key string }
@@ -51,32 +51,7 @@ func NewMemStore() *MemStore {
 		keys:   make(map[ownerKey]*memOp),
 		owners: make(map[string]*memOwner),
 		claims: make(map[string]map[Ref]*memOp),
-		limits: make(map[string]int),
 	}
-}
-
-// SetParallel limits how many items of an owner are worked on at the same time. 0
-// is no limit.
-func (s *MemStore) SetParallel(owner string, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits[owner] = n
-}
-
-// crowded tells whether no other item of an owner may be begun.
-func (s *MemStore) crowded(owner string, now time.Time) bool {
-	limit := s.limits[owner]
-	if limit <= 0 {
-		return false
-	}
-	for _, refs := range s.claims {
-		for ref, m := range refs {
-			if m.op.Owner == owner && now.Before(m.items[ref.Index].lease) {
-				limit--
-			}
-		}
-	}
-	return limit <= 0
 }
 
 // An opList is ordered by Created and ID. Operations that do not belong to it
@@ -256,9 +231,6 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 	if !m.startable(ref.Index, now) {
 		return nil, ErrLost
 	}
-	if !m.op.Cancelled && s.crowded(m.op.Owner, now) {
-		return nil, ErrParallel
-	}
 	it, st := &m.op.Items[ref.Index], &m.items[ref.Index]
 	s.unclaim(ref, st)
 	rescued := it.State == Running
@@ -300,8 +272,8 @@ func (s *MemStore) unclaim(ref Ref, st *memItem) {
 	st.worker = ""
 }
 
-// Beat implements [Store].
-func (s *MemStore) Beat(_ context.Context, worker string, lease time.Duration, progress map[Ref]float64) ([]Ref, error) {
+// Heartbeat implements [Store].
+func (s *MemStore) Heartbeat(_ context.Context, worker string, lease time.Duration, progress map[Ref]float64) ([]Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -11,11 +11,3 @@ func TestMemStore(t *testing.T) {
 	t.Parallel()
 	statustest.Run(t, func(*testing.T) status.Store { return status.NewMemStore() })
 }
-
-func TestMemStoreParallel(t *testing.T) {
-	t.Parallel()
-	statustest.RunParallel(t, func(*testing.T) (status.Store, func(string, int)) {
-		s := status.NewMemStore()
-		return s, s.SetParallel
-	})
-}

@@ -2,9 +2,7 @@ package status_test
 
 import (
 	"context"
-	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,18 +10,47 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// attempts counts claims that were refused because of a limit.
-type attempts struct {
+// A limited store lets limit items of alice run at once, and counts the claims that it
+// refuses. No claim lapses.
+type limited struct {
 	*status.MemStore
-	refused atomic.Int64
+	mu             sync.Mutex
+	limit, running int
+	refused        int64
 }
 
-func (s *attempts) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+func (s *limited) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op, err := s.Get(ctx, ref.Operation)
+	if err != nil {
+		return nil, err
+	}
+	if op.Owner == "alice" && s.running >= s.limit {
+		s.refused++
+		return nil, status.ErrParallel
+	}
 	c, err := s.MemStore.Claim(ctx, ref, worker, lease)
-	if errors.Is(err, status.ErrParallel) {
-		s.refused.Add(1)
+	if err == nil && op.Owner == "alice" {
+		s.running++
 	}
 	return c, err
+}
+
+func (s *limited) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (*status.Operation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op, err := s.MemStore.Finish(ctx, c, o)
+	if err == nil && op.Owner == "alice" {
+		s.running--
+	}
+	return op, err
+}
+
+func (s *limited) setLimit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = n
 }
 
 // TestParallelLimit has an owner with a limit submit a thousand items, and others a few
@@ -32,13 +59,12 @@ func TestParallelLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const items, limit, places, work = 1000, 3, 4, time.Second
-		s := &attempts{MemStore: status.NewMemStore()}
-		s.SetParallel("alice", limit)
+		s := &limited{MemStore: status.NewMemStore(), limit: limit}
 		var mu sync.Mutex
 		running, most := make(map[string]int), make(map[string]int)
 		tr, err := status.New(status.Config{
 			Store: s, Limits: map[string]int{"pdf": places, "image": places}, Exclusive: true, Retention: -1,
-			Dispatcher: status.NewLocal(s, &status.LocalOptions{GuestWait: 2 * work}),
+			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * work}),
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 				mu.Lock()
 				running[c.Op.Owner]++
@@ -94,12 +120,12 @@ func TestParallelLimit(t *testing.T) {
 			t.Errorf("%d of bob's items were worked on at once, want %d or more", most["bob"], places)
 		}
 		// The limit is tried once a second by the places that are free.
-		if n, want := s.refused.Load(), int64(items/limit+1)*2*places; n > want {
+		if n, want := s.refused, int64(items/limit+1)*2*places; n > want {
 			t.Errorf("%d claims were refused, want %d at most", n, want)
 		}
 
 		// A limit that is lifted is noticed.
-		s.SetParallel("alice", 0)
+		s.setLimit(items)
 		start = time.Now()
 		if d := wait(submit("alice", 8*places)); d > 6*work {
 			t.Errorf("items took %v after the limit was lifted", d)

@@ -367,10 +367,10 @@ type Store interface {
 	// permits. Items of cancelled operations are not limited.
 	Claim(ctx context.Context, ref Ref, worker string, lease time.Duration) (*Claim, error)
 
-	// Beat renews all live claims of a worker and records progress, where it
+	// Heartbeat renews all live claims of a worker and records progress, where it
 	// is more than before. It returns the claims in progress that are lost
 	// or whose operation was cancelled.
-	Beat(ctx context.Context, worker string, lease time.Duration, progress map[Ref]float64) (stop []Ref, err error)
+	Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[Ref]float64) (stop []Ref, err error)
 
 	// Finish records the outcome of a claimed item as Outcome.Apply says,
 	// and with it the operation's state, in one transaction, and returns the
@@ -380,7 +380,7 @@ type Store interface {
 	Finish(ctx context.Context, c *Claim, o Outcome) (*Operation, error)
 
 	// Cancel fails the items that have not started with CodeCancelled and
-	// marks the others, which Beat then reports. Cancelling a final
+	// marks the others, which Heartbeat then reports. Cancelling a final
 	// operation changes nothing. An operation of another owner matches
 	// fs.ErrNotExist.
 	Cancel(ctx context.Context, owner, id string) (*Operation, error)

@@ -82,13 +82,13 @@ type Config struct {
 	// most 5 minutes.
 	Backoff func(attempt int) time.Duration
 
-	// Lease is how long a claim lasts without a heartbeat, and Beat the time
+	// Lease is how long a claim lasts without a heartbeat, and Heartbeat the time
 	// between two. A cancellation by another process is noticed by a
 	// heartbeat, one by this process at once. A process whose heartbeats are late,
 	// because its host is overloaded, takes longer leases for some minutes.
 	// 0: 15 seconds, and a sixth of Lease, at most 1 second.
-	Lease time.Duration
-	Beat  time.Duration
+	Lease     time.Duration
+	Heartbeat time.Duration
 
 	// QueueTimeout is how long an item may wait; then it fails with
 	// CodeTimeout. 0: 24 hours, <0: for ever.
@@ -192,7 +192,7 @@ func New(cfg Config) (*Tracker, error) {
 	cfg.MaxRestarts = cmp.Or(cfg.MaxRestarts, 1000)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, 24*time.Hour)
 	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Second)
-	cfg.Beat = cmp.Or(cfg.Beat, min(time.Second, cfg.Lease/6))
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, min(time.Second, cfg.Lease/6))
 	cfg.QueueTimeout = cmp.Or(cfg.QueueTimeout, 24*time.Hour)
 	cfg.Retention = cmp.Or(cfg.Retention, 24*time.Hour)
 	if cfg.Backoff == nil {
@@ -203,8 +203,8 @@ func New(cfg Config) (*Tracker, error) {
 	switch {
 	case cfg.MaxAttempts < 0 || cfg.MaxRestarts < 0 || cfg.MaxQueued < 0 || cfg.MaxQueuedPerOwner < 0:
 		return nil, errors.New("negative limit")
-	case cfg.Beat < 0 || cfg.Lease < 2*cfg.Beat:
-		return nil, fmt.Errorf("a lease of %v is too short for a heartbeat every %v", cfg.Lease, cfg.Beat)
+	case cfg.Heartbeat < 0 || cfg.Lease < 2*cfg.Heartbeat:
+		return nil, fmt.Errorf("a lease of %v is too short for a heartbeat every %v", cfg.Lease, cfg.Heartbeat)
 	}
 	t := &Tracker{cfg: cfg, clock: steady.New(), runs: make(map[string]map[int]*attempt)}
 	t.pulse.lease.Store(int64(cfg.Lease))
@@ -412,7 +412,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		every(background, t.cfg.Beat, func(ctx context.Context) { t.measure(t.beat(ctx)) })
+		every(background, t.cfg.Heartbeat, func(ctx context.Context) { t.measure(t.heartbeat(ctx)) })
 	})
 	// The first sweep may have a week's operations to delete.
 	loops.Go(func() {
@@ -478,7 +478,7 @@ const mostLease = 15 * time.Second
 func (t *Tracker) measure(ok bool) {
 	p, now := &t.pulse, time.Now()
 	if ok && !p.last.IsZero() {
-		p.late = max(now.Sub(p.last)-t.cfg.Beat, p.late-p.late/64)
+		p.late = max(now.Sub(p.last)-t.cfg.Heartbeat, p.late-p.late/64)
 		lease := min(t.cfg.Lease+4*p.late, mostLease)
 		p.lease.Store(int64(max(t.cfg.Lease, lease)))
 	}
@@ -488,8 +488,8 @@ func (t *Tracker) measure(ok bool) {
 // lease returns how long claims last.
 func (t *Tracker) lease() time.Duration { return time.Duration(t.pulse.lease.Load()) }
 
-// beat renews the claims of this process. It reports whether the store did so.
-func (t *Tracker) beat(ctx context.Context) bool {
+// heartbeat renews the claims of this process. It reports whether the store did so.
+func (t *Tracker) heartbeat(ctx context.Context) bool {
 	progress := make(map[Ref]float64)
 	attempts := make(map[Ref]*attempt)
 	t.mu.Lock()
@@ -507,7 +507,7 @@ func (t *Tracker) beat(ctx context.Context) bool {
 	}
 	limited, cancel := context.WithTimeout(ctx, t.lease()/2) // there is time for another one
 	defer cancel()
-	stop, err := t.cfg.Store.Beat(limited, t.cfg.Worker, t.lease(), progress)
+	stop, err := t.cfg.Store.Heartbeat(limited, t.cfg.Worker, t.lease(), progress)
 	if err != nil {
 		if ctx.Err() == nil {
 			t.cfg.Log.Error("claims cannot be renewed", "error", err)
@@ -554,7 +554,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	// Registered before the claim, so that Cancel finds either.
 	a, ctx, ok := t.begin(ref)
 	if !ok {
-		return &RetryError{After: t.cfg.Beat}
+		return &RetryError{After: t.cfg.Heartbeat}
 	}
 	defer t.end(ref, a)
 	// Before the claim, so that somebody else may start the item meanwhile.

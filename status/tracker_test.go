@@ -204,7 +204,7 @@ func TestNew(t *testing.T) {
 	for name, cfg := range map[string]status.Config{
 		"negative attempts": {MaxAttempts: -1},
 		"negative bound":    {MaxQueued: -1},
-		"short lease":       {Lease: time.Second, Beat: time.Second},
+		"short lease":       {Lease: time.Second, Heartbeat: time.Second},
 	} {
 		if _, err := status.New(cfg); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -386,11 +386,11 @@ func TestCancelRunning(t *testing.T) {
 		ended := make(chan struct{}, 8)
 		ignore := make(chan struct{})
 		tr := newTracker(t, status.Config{Store: s,
-			Limits:  map[string]int{"": 8},
-			Lease:   time.Hour,
-			Beat:    10 * time.Minute, // so it is not a heartbeat that tells
-			Discard: func(_ context.Context, files []status.File) { discarded <- files[0] },
-			OnFinal: func(context.Context, *status.Operation) { finals.Add(1); ended <- struct{}{} },
+			Limits:    map[string]int{"": 8},
+			Lease:     time.Hour,
+			Heartbeat: 10 * time.Minute, // so it is not a heartbeat that tells
+			Discard:   func(_ context.Context, files []status.File) { discarded <- files[0] },
+			OnFinal:   func(context.Context, *status.Operation) { finals.Add(1); ended <- struct{}{} },
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
 				if c.Item.Queue == "stubborn" {
 					<-ignore
@@ -456,7 +456,7 @@ func TestCancelTooLate(t *testing.T) {
 
 func TestCancelElsewhere(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
-		worker := newTracker(t, status.Config{Store: s, Handler: handler(obey), Beat: 20 * time.Millisecond})
+		worker := newTracker(t, status.Config{Store: s, Handler: handler(obey), Heartbeat: 20 * time.Millisecond})
 		api := newTracker(t, status.Config{Store: s})
 		run(t, worker, 0)
 		op := submit(t, worker, "alice", "pdf")
@@ -607,7 +607,7 @@ func TestStopWithoutStore(t *testing.T) {
 // frozen is a store whose user has lost touch with it: no heartbeat gets through.
 type frozen struct{ status.Store }
 
-func (frozen) Beat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
+func (frozen) Heartbeat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
 	return nil, errors.New("no connection")
 }
 
@@ -1015,9 +1015,9 @@ func TestWorkTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var discarded []status.File
 		tr := newTracker(t, status.Config{
-			Lease:  time.Hour, // heartbeats and looks at the store are not of interest
-			Beat:   time.Minute,
-			Limits: map[string]int{"": 8},
+			Lease:     time.Hour, // heartbeats and looks at the store are not of interest
+			Heartbeat: time.Minute,
+			Limits:    map[string]int{"": 8},
 			WorkTimeout: func(queue string) time.Duration {
 				return map[string]time.Duration{"slow": time.Minute, "endless": -1}[queue]
 			},
@@ -1157,7 +1157,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		steps := make(chan float64)
-		tr := newTracker(t, status.Config{Lease: time.Hour, Beat: time.Minute, Handler: handler(
+		tr := newTracker(t, status.Config{Lease: time.Hour, Heartbeat: time.Minute, Handler: handler(
 			func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
 				for x := range steps {
 					p(x)

@@ -31,13 +31,13 @@ func (t *Tracker) Watch(ctx context.Context, owner, id string) iter.Seq2[*Operat
 		defer pause.Stop()
 		var last *Operation
 		for final := tp.final; ; {
-			changed := t.hub.signal(tp) // before reading, so that no change is missed
+			signal := t.hub.signal(tp) // before reading, so that no change is missed
 			op, err := t.get(owner, id, func() (*Operation, error) { return tp.read(ctx, t.cfg.Store) })
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if last == nil || news(last, op) {
+			if last == nil || changed(last, op) {
 				last = op.Clone() // the caller may change op
 				if !yield(op, nil) || last.State.Final() {
 					return
@@ -54,7 +54,7 @@ func (t *Tracker) Watch(ctx context.Context, owner, id string) iter.Seq2[*Operat
 			case <-ctx.Done():
 				yield(nil, ctx.Err())
 				return
-			case <-changed:
+			case <-signal:
 			case <-final:
 				final = nil // if the store lags behind, poll will tell
 			case <-poll.C:
@@ -80,9 +80,9 @@ func (t *Tracker) Wait(ctx context.Context, owner, id string) (*Operation, error
 	return last, nil
 }
 
-// news tells whether b is worth telling to who knows a. Progress of b is kept
-// from falling behind that of a.
-func news(a, b *Operation) bool {
+// changed reports whether watchers of a need to see b. It keeps the progress of b from
+// falling behind that of a.
+func changed(a, b *Operation) bool {
 	differ := a.State != b.State || a.Cancelled != b.Cancelled || len(a.Items) != len(b.Items)
 	for i := range min(len(a.Items), len(b.Items)) {
 		x, y := &a.Items[i], &b.Items[i]

@@ -119,10 +119,10 @@ func TestBar(t *testing.T) {
 			_, err := e.Add(ctx, upload.File{Key: key, Owner: "alice", Size: 5}, strings.NewReader("hello"), "")
 			return err
 		}
-		bar := func(key string, want bool) {
+		tombstone := func(key string, want bool) {
 			t.Helper()
-			if there, err := e.Bar(ctx, "alice", key); there != want || err != nil {
-				t.Errorf("Bar = %t, %v; want %t", there, err, want)
+			if there, err := e.Tombstone(ctx, "alice", key); there != want || err != nil {
+				t.Errorf("Tombstone = %t, %v; want %t", there, err, want)
 			}
 			if _, err := e.Ready(ctx, "alice", key); !errors.Is(err, upload.ErrExpired) {
 				t.Errorf("Ready = %v", err)
@@ -134,15 +134,15 @@ func TestBar(t *testing.T) {
 				t.Errorf("%d objects", n)
 			}
 		}
-		bar(testKey(1), false)
-		bar(testKey(1), false)
+		tombstone(testKey(1), false)
+		tombstone(testKey(1), false)
 		if err := add(testKey(2)); err != nil {
 			t.Fatal(err)
 		}
-		bar(testKey(2), true)
-		bar(testKey(2), false)
-		_, err := e.Bar(ctx, "alice", "../a")
-		wantKind(t, "Bar of no key", err, upload.ErrInvalid)
+		tombstone(testKey(2), true)
+		tombstone(testKey(2), false)
+		_, err := e.Tombstone(ctx, "alice", "../a")
+		wantKind(t, "Tombstone of no key", err, upload.ErrInvalid)
 
 		e.clock.advance(time.Hour)
 		if _, err := e.Sweep(ctx); err != nil {
@@ -171,8 +171,8 @@ func TestBarAtOnce(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				if _, err := e.Bar(ctx, "alice", testKey(i)); err != nil {
-					t.Errorf("Bar = %v", err)
+				if _, err := e.Tombstone(ctx, "alice", testKey(i)); err != nil {
+					t.Errorf("Tombstone = %v", err)
 				}
 			})
 			wg.Wait()

@@ -587,32 +587,32 @@ func (m *Manager) Delete(ctx context.Context, owner, key string) error {
 	return m.deleteContent(ctx, f)
 }
 
-// barTime is how long a key is barred, if files do not end sooner.
-const barTime = 24 * time.Hour
+// tombstoneTTL is how long a tombstone lasts, if files do not expire sooner.
+const tombstoneTTL = 24 * time.Hour
 
-// Bar removes the file of a key, if there is one, and sees to it that [Manager.Add]
-// makes none of that key any more: whoever would may be late, and not know that nobody
-// waits for it. It is for keys that the caller has chosen (File.Key). The key gets the
-// record of an expired file for a day, or for as long as files live if that is less.
-// there tells whether there was a file.
-func (m *Manager) Bar(ctx context.Context, owner, key string) (there bool, err error) {
+// Tombstone removes the file of a key, if there is one, and keeps [Manager.Add] from
+// making one of that key later: a late worker may not know that nobody waits for the
+// file. It is for keys that the caller has chosen (File.Key). The tombstone is the record
+// of an expired file. It lasts a day, or as long as files if that is less. there reports
+// whether there was a file.
+func (m *Manager) Tombstone(ctx context.Context, owner, key string) (there bool, err error) {
 	if !isID(key) {
 		return false, &Error{Kind: ErrInvalid, Message: "the key is not one"}
 	}
 	now := m.now()
-	bar := &File{Key: key, Owner: owner, State: Expired, Object: objectPrefix + key, Created: now, Expires: now.Add(barTime)}
+	stone := &File{Key: key, Owner: owner, State: Expired, Object: objectPrefix + key, Created: now, Expires: now.Add(tombstoneTTL)}
 	if m.opts.FileTTL > 0 {
-		bar.Expires = now.Add(min(barTime, m.opts.FileTTL))
+		stone.Expires = now.Add(min(tombstoneTTL, m.opts.FileTTL))
 	}
 	for {
-		_, err := m.store.Create(ctx, bar) // usually there is no file
+		_, err := m.store.Create(ctx, stone) // usually there is no file
 		if errors.Is(err, fs.ErrExist) {
-			if there, err = m.replace(ctx, bar); errors.Is(err, fs.ErrNotExist) {
+			if there, err = m.replace(ctx, stone); errors.Is(err, fs.ErrNotExist) {
 				continue // somebody has just deleted it
 			}
 		}
 		if err != nil {
-			err = fmt.Errorf("bar key: %w", err)
+			err = fmt.Errorf("tombstone: %w", err)
 		}
 		return there, err
 	}
@@ -661,8 +661,8 @@ func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 // MD5 of what was read from r, or unique if the file was moved. Key, if not
 // empty, is for callers that must find the file again without having been told
 // its key, after a crash: 26 characters of a to z and 2 to 7 that nobody can
-// guess and that no other file has had, see [KeyOf]; else, and if it is barred (see
-// [Manager.Bar]), the error matches fs.ErrExist.
+// guess and that no other file has had, see [KeyOf]; else, and if it has a tombstone (see
+// [Manager.Tombstone]), the error matches fs.ErrExist.
 func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
 	key, err := f.Key, error(nil)
 	if key == "" {

@@ -312,7 +312,7 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
 	a.workers = newWorkers()
 	api.Collectors = append(api.Collectors, a.workers)
-	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, GuestWait: max(0, api.Limits.GuestWait), Log: a.log})
+	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, OverflowWait: max(0, api.Limits.GuestWait), Log: a.log})
 	return err
 }
 

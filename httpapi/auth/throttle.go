@@ -6,75 +6,70 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
-// A throttle slows down those who try passwords. For each name and each address it
-// keeps the time at which all failures will be forgotten (the generic cell rate
-// algorithm); for an address from which a name was used successfully, that pair
+// A throttle slows down clients that try passwords: it limits the failures of each name
+// and of each address. For an address from which a name has logged in before, that pair
 // counts in place of the name, so that nobody can lock out somebody else for good.
 type throttle struct {
-	now func() time.Time
+	now      func() time.Duration
+	attempts *gcra.Buckets
 
 	mu    sync.Mutex
-	until map[string]time.Time
 	known map[string]bool // name and address of successful logins
 }
 
-// How many attempts may fail in a row, and how soon another one may follow. The
-// bound is that of entries in memory.
+// How many attempts may fail in a row, and how soon another one may follow.
 const (
 	loginBurst   = 10
 	loginSpacing = 30 * time.Second
-	maxThrottled = 20000
+	maxKnown     = 20000 // bound of throttle.known
 )
 
+var loginRate = gcra.Rate{PerSecond: 1 / loginSpacing.Seconds(), Burst: loginBurst}
+
 func newThrottle() *throttle {
-	return &throttle{now: time.Now, until: make(map[string]time.Time), known: make(map[string]bool)}
+	attempts := gcra.New()
+	return &throttle{now: attempts.Now, attempts: attempts, known: make(map[string]bool)}
 }
 
-// begin counts an attempt for a name and an address, "" for none, before it is known
-// what comes of it, so that many at the same time do not get through together. The
-// function it returns gives it back after success.
+// begin counts an attempt for a name and an address, "" for none, before its result is
+// known, so that many at the same time do not get through together. The caller calls
+// succeeded after success: then the attempt does not count.
 func (t *throttle) begin(name, from string) (succeeded func(), err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	now := t.now()
 	pair := name + "\x00" + from
-	first := name
-	if from != "" && t.known[pair] {
-		first = pair
-	}
-	names := []string{first}
+	names := []string{name}
 	if from != "" {
+		t.mu.Lock()
+		if t.known[pair] {
+			names[0] = pair
+		}
+		t.mu.Unlock()
 		names = append(names, from)
 	}
-	for _, n := range names {
-		if over := max(0, t.until[n].Sub(now)) - (loginBurst-1)*loginSpacing; over > 0 {
+	giveBack := func(names []string) {
+		for _, n := range names {
+			t.attempts.GiveBack(n, loginRate, t.now())
+		}
+	}
+	for i, n := range names {
+		if a := t.attempts.Take(n, loginRate, now, 1); !a.OK {
+			giveBack(names[:i])
 			p := httpapi.NewProblem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many attempts to log in; try again later")
-			p.RetryAfter = over
+			p.RetryAfter = a.Retry
 			return nil, p
 		}
 	}
-	for _, n := range names {
-		until := t.until[n]
-		if until.Before(now) {
-			until = now
-			t.makeRoom(now)
-		}
-		t.until[n] = until.Add(loginSpacing)
-	}
 	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for _, n := range names {
-			if until, ok := t.until[n]; ok {
-				t.until[n] = until.Add(-loginSpacing)
-			}
-		}
+		giveBack(names)
 		if from == "" {
 			return
 		}
-		if len(t.known) >= maxThrottled {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if len(t.known) >= maxKnown {
 			for old := range t.known { // any
 				delete(t.known, old)
 				break
@@ -82,22 +77,4 @@ func (t *throttle) begin(name, from string) (succeeded func(), err error) {
 		}
 		t.known[pair] = true
 	}, nil
-}
-
-// makeRoom drops entries when there are too many: of a few, those that say nothing
-// any more, or else the one that says least.
-func (t *throttle) makeRoom(now time.Time) {
-	if len(t.until) < maxThrottled {
-		return
-	}
-	victim, n := "", 0
-	for name, until := range t.until { // begins anywhere
-		if victim == "" || until.Before(t.until[victim]) {
-			victim = name
-		}
-		if n++; n == 8 {
-			break
-		}
-	}
-	delete(t.until, victim)
 }

@@ -453,12 +453,12 @@ func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) 
 	return status.ErrLost
 }
 
-// Beat implements [status.Store].
-func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
+// Heartbeat implements [status.Store].
+func (s *Operations) Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
 	var held map[status.Ref]bool
 	// One round trip: a process that is frozen between two would keep the items locked
 	// that others are to take over.
-	err = storeError(ctx, s.db.engine.beat(ctx, func(ctx context.Context, t tx) error {
+	err = storeError(ctx, s.db.engine.heartbeat(ctx, func(ctx context.Context, t tx) error {
 		held = make(map[status.Ref]bool)
 		now, alive := s.db.engine.now(), s.db.engine.alive()
 		if err := t.later(ctx, nil, `UPDATE items SET due_ms = $2
@@ -501,9 +501,9 @@ func (s *Operations) Beat(ctx context.Context, worker string, lease time.Duratio
 
 // Finish implements [status.Store].
 func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outcome) (op *status.Operation, err error) {
-	told := false
+	enqueued := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		told = false
+		enqueued = false
 		now := s.db.engine.now()
 		op = nil
 		if err := t.later(ctx, func(row scanner) (err error) {
@@ -552,13 +552,13 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 			return err
 		}
 		// Its first statement is waited for, so that op is up to date.
-		told, err = tell(ctx, t, op, []status.Item{it}, now)
+		enqueued, err = enqueueDeliveries(ctx, t, op, []status.Item{it}, now)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if told {
+	if enqueued {
 		s.db.outbox.notify()
 	}
 	s.db.cache.put(op)
@@ -621,9 +621,9 @@ func settle(ctx context.Context, t tx, op *status.Operation, ended, completed in
 
 // Cancel implements [status.Store].
 func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.Operation, err error) {
-	told := false
+	enqueued := false
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		told = false
+		enqueued = false
 		if op, err = getOnly(ctx, t, id, t.locking()); err != nil {
 			return err
 		}
@@ -662,14 +662,14 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 			}
 		}
 		if op, err = get(ctx, t, id); err == nil && len(ended) > 0 {
-			told, err = tell(ctx, t, op, ended, now)
+			enqueued, err = enqueueDeliveries(ctx, t, op, ended, now)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if told {
+	if enqueued {
 		s.db.outbox.notify()
 	}
 	s.db.changed(id, true)

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// An outbox tells senders in this process of new deliveries.
+// An outbox wakes the sender in this process for new deliveries.
 type outbox struct {
 	wake chan struct{} // holds a token if there may be some
 }
@@ -87,10 +87,10 @@ func decodeEvent(text string) (*status.Operation, error) {
 	return op, nil
 }
 
-// tell writes what the endpoints of the owner of op are to be told of: the items
-// that have ended in t and, if op is final with them, op, which has all its items
-// then. It tells whether there is anything to deliver.
-func tell(ctx context.Context, t tx, op *status.Operation, ended []status.Item, now time.Time) (any bool, err error) {
+// enqueueDeliveries writes the events of t for the endpoints of the owner of op: one for
+// each item that has ended and, if op is final then and has all its items, one for op. It
+// reports whether there is anything to deliver.
+func enqueueDeliveries(ctx context.Context, t tx, op *status.Operation, ended []status.Item, now time.Time) (any bool, err error) {
 	type endpoint struct{ id, events string }
 	var endpoints []endpoint
 	if err := t.each(ctx, func(row scanner) error {
@@ -160,7 +160,7 @@ func results(it status.Item) iter.Seq[status.Item] {
 	}
 }
 
-// wants tells whether a list of events, all if it is empty, has the given one.
+// wants reports whether a list of events, all if it is empty, contains the given one.
 func wants(events, kind string) bool {
 	return events == "" || strings.Contains(" "+events+" ", " "+kind+" ")
 }

@@ -28,15 +28,15 @@ import (
 // lock the row of the operation first, but for claims of items of an operation
 // that has begun, and heartbeats, which change only items of their own worker.
 type postgres struct {
-	pool  *pgxpool.Pool
-	async *pgxpool.Pool // commits do not wait for the disk
-	beats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
-	log   *slog.Logger
-	clock clock
-	feed  feed
-	locks locks
-	stop  context.CancelFunc // ends what runs in the background
-	done  sync.WaitGroup
+	pool       *pgxpool.Pool
+	async      *pgxpool.Pool // commits do not wait for the disk
+	heartbeats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
+	log        *slog.Logger
+	clock      clock
+	feed       feed
+	locks      locks
+	stop       context.CancelFunc // ends what runs in the background
+	done       sync.WaitGroup
 
 	mu      sync.Mutex
 	onReady func([]status.Lane)
@@ -106,7 +106,7 @@ func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	}
 	cfg = cfg.Copy()
 	cfg.MaxConns = 1
-	if p.beats, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+	if p.heartbeats, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if err := p.retry(ctx, func() error { return pool.Ping(ctx) }); err != nil {
@@ -145,7 +145,7 @@ func (p *postgres) closePools() {
 		defer close(closed)
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, pool := range []*pgxpool.Pool{p.pool, p.async, p.beats} {
+		for _, pool := range []*pgxpool.Pool{p.pool, p.async, p.heartbeats} {
 			if pool != nil {
 				all.Go(pool.Close)
 			}
@@ -305,8 +305,8 @@ func (p *postgres) tx(ctx context.Context, f func(context.Context, tx) error) er
 	return p.retry(ctx, func() error { return p.once(ctx, p.pool, f) })
 }
 
-func (p *postgres) beat(ctx context.Context, f func(context.Context, tx) error) error {
-	return p.retry(ctx, func() error { return p.once(ctx, p.beats, f) })
+func (p *postgres) heartbeat(ctx context.Context, f func(context.Context, tx) error) error {
+	return p.retry(ctx, func() error { return p.once(ctx, p.heartbeats, f) })
 }
 
 func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, tx) error) (err error) {

@@ -249,7 +249,7 @@ func TestOutage(t *testing.T) {
 	if err := create("lost"); !errors.Is(err, status.ErrUnavailable) {
 		t.Fatalf("error is %v while the server is down, want one that matches status.ErrUnavailable", err)
 	}
-	if _, err := s.Beat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err == nil {
+	if _, err := s.Heartbeat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err == nil {
 		t.Fatal("a claim was renewed while the server was down")
 	}
 	if err := server.Up(); err != nil {
@@ -264,7 +264,7 @@ func TestOutage(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if stop, err := s.Beat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err != nil || len(stop) > 0 {
+	if stop, err := s.Heartbeat(t.Context(), "w0", lease, map[status.Ref]float64{claims[0].Ref: 0.5}); err != nil || len(stop) > 0 {
 		t.Errorf("a claim that could not be renewed is lost: %v, error %v", stop, err)
 	}
 	for _, c := range claims {

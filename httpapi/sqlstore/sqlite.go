@@ -231,7 +231,7 @@ func (db *sqlite) tx(ctx context.Context, f func(context.Context, tx) error) err
 	return db.w.run(ctx, f)
 }
 
-func (db *sqlite) beat(ctx context.Context, f func(context.Context, tx) error) error {
+func (db *sqlite) heartbeat(ctx context.Context, f func(context.Context, tx) error) error {
 	return db.tx(ctx, f)
 }
 

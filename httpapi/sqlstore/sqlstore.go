@@ -142,9 +142,9 @@ type engine interface {
 	// if the transaction failed only because others run at the same time.
 	tx(ctx context.Context, f func(context.Context, tx) error) error
 
-	// beat is tx for heartbeats, which others must not delay and which need not
+	// heartbeat is tx for heartbeats, which others must not delay and which need not
 	// survive a crash of the database.
-	beat(ctx context.Context, f func(context.Context, tx) error) error
+	heartbeat(ctx context.Context, f func(context.Context, tx) error) error
 
 	// view runs f in a transaction that sees one state of the database.
 	view(ctx context.Context, f func(context.Context, tx) error) error

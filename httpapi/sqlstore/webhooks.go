@@ -502,15 +502,15 @@ func (s *Webhooks) Record(ctx context.Context, o *webhook.ClaimedDelivery, r web
 			o.ID, o.Attempts+1, millis(a.At), a.Took.Milliseconds(), a.URL, a.Status, a.Response, a.Error, manual); err != nil {
 			return err
 		}
-		disabled, err = judge(ctx, t, o, r, now)
+		disabled, err = recordEndpointHealth(ctx, t, o, r, now)
 		return err
 	})
 	return disabled && err == nil, err
 }
 
-// judge keeps book of failures of an endpoint and disables it if there were
-// enough.
-func judge(ctx context.Context, t tx, o *webhook.ClaimedDelivery, r webhook.AttemptResult, now time.Time) (disabled bool, err error) {
+// recordEndpointHealth records since when an endpoint has been failing, and disables it
+// after too long.
+func recordEndpointHealth(ctx context.Context, t tx, o *webhook.ClaimedDelivery, r webhook.AttemptResult, now time.Time) (disabled bool, err error) {
 	if r.Delivered {
 		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL WHERE id = $1 AND failing_ms IS NOT NULL`, o.Endpoint)
 		return false, err

@@ -79,6 +79,7 @@ var arrows = map[string][]string{
 	// domain
 	"capability":           {"fileops", "fileops/format"},
 	"internal/backoff":     {},
+	"internal/seal":        {},
 	"internal/steady":      {},
 	"upload/blob":          {},
 	"upload/blob/memblob":  {"upload/blob"},
@@ -89,16 +90,17 @@ var arrows = map[string][]string{
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {"internal/backoff", "internal/steady"},
 	"status/riverqueue":    {"internal/backoff", "status"},
-	"status/webhook":       {"status"},
+	"status/webhook":       {"internal/seal", "status"},
 	"status/statustest":    {"status"},
-	"status/worker":        {"status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
+	"status/worker":        {"internal/seal", "status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 	"httpapi/account":      {},
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 
 	// service
-	"httpapi":       {"capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
-	"httpapi/auth":  {"httpapi", "httpapi/account"},
-	"httpapi/admin": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
+	"httpapi":               {"httpapi/internal/gcra", "capability", "fileops", "fileops/format", "status", "status/worker", "upload", "upload/blob"},
+	"httpapi/internal/gcra": {},
+	"httpapi/auth":          {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
+	"httpapi/admin":         {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
 	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "capability",
 		"fileops/format"},
 }

@@ -103,8 +103,8 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 				return err
 			}
 		}
-		if err := r.lead(ctx, tx); err != nil {
-			return fmt.Errorf("guests: %w", err)
+		if err := r.moveWaiting(ctx, tx); err != nil {
+			return fmt.Errorf("overflow slots: %w", err)
 		}
 		if len(lanes) == 0 {
 			return nil
@@ -133,8 +133,8 @@ func (r *run) join(queue string) error {
 	if !ok {
 		return nil
 	}
-	if r.o.GuestWait > 0 {
-		if err := r.client.Queues().Add(guestName(queueName(queue)), guestConfig()); err != nil {
+	if r.o.OverflowWait > 0 {
+		if err := r.client.Queues().Add(overflowName(queueName(queue)), overflowConfig()); err != nil {
 			return err
 		}
 	}

@@ -21,9 +21,9 @@
 //
 // # Turns
 //
-// Who has fewer tickets in a queue is served first, and first of all who has nothing
-// running in it. If all places of all processes are taken by long items of others,
-// such an owner is let into one place more after a while, see Options.GuestWait.
+// The owner with the fewest tickets in a queue comes first, before all others an owner
+// with nothing running in it. If long items of others take all places of all processes,
+// an item of such an owner gets an overflow slot after a while, see Options.OverflowWait.
 //
 // # Rescue
 //
@@ -74,13 +74,13 @@ type Options struct {
 	// 0: a sixth of Lease, at most 1 second.
 	Every time.Duration
 
-	// GuestWait is how long an owner with items in a queue, none of which is
-	// being worked on by any process, waits while another one holds several of
-	// its places, or the only one. Then one of its items is started in one
-	// place more than the limit of a process. There is one such place in each
-	// process and queue. It is noticed some time after it has passed: Every,
-	// and up to another second. 0: for ever, so that no limit is exceeded.
-	GuestWait time.Duration
+	// OverflowWait is how long an owner with queued items and none running in any
+	// process waits while another owner holds several places of the queue, or the
+	// only one. Then one item starts in an overflow slot, one place beyond the limit
+	// of a process. Each process has one such slot in each queue. It may take
+	// another second, and Every, until the slot is used. 0: for ever, so that no
+	// limit is exceeded.
+	OverflowWait time.Duration
 
 	Log *slog.Logger // nil discards
 }
@@ -139,7 +139,7 @@ func New(ctx context.Context, db Database, o *Options) (*Queue, error) {
 	if q.pool == nil {
 		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
 	}
-	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 || q.o.GuestWait < 0 {
+	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 || q.o.OverflowWait < 0 {
 		return nil, errors.New("negative limit")
 	}
 	if q.o.Tickets == 0 {
@@ -269,9 +269,9 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 		cfg.Queues[queueName("")], _ = r.queueConfig("")
 		r.queues[""] = true
 	}
-	if q.o.GuestWait > 0 {
+	if q.o.OverflowWait > 0 {
 		for name := range r.queues {
-			cfg.Queues[guestName(queueName(name))] = guestConfig()
+			cfg.Queues[overflowName(queueName(name))] = overflowConfig()
 		}
 	}
 	var err error

@@ -194,7 +194,7 @@ func obey(ctx context.Context, _ *status.Claim) status.Outcome {
 }
 
 func quick(cfg *status.Config, _ *riverqueue.Options) {
-	cfg.Lease, cfg.Beat = 3*time.Second, 200*time.Millisecond
+	cfg.Lease, cfg.Heartbeat = 3*time.Second, 200*time.Millisecond
 }
 
 // TestShare has several nodes do many items, each of them once.
@@ -472,14 +472,14 @@ func TestDrawnWhileIssued(t *testing.T) {
 	}
 }
 
-// TestGuests has an owner occupy all places of two nodes: another one is let in
+// TestOverflow has an owner occupy all places of two nodes: another one is let in
 // beyond the limits, in one place of each node at most.
-func TestGuests(t *testing.T) {
+func TestOverflow(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	const nodes, places = 2, 2
 	soon := func(cfg *status.Config, o *riverqueue.Options) {
-		o.Every, o.GuestWait = 100*time.Millisecond, 300*time.Millisecond
+		o.Every, o.OverflowWait = 100*time.Millisecond, 300*time.Millisecond
 	}
 	api := newNode(t, url, nil, nil, soon)
 	free := make(chan struct{})
@@ -521,7 +521,7 @@ func TestGuests(t *testing.T) {
 		api.until(t, op, begun(1))
 		all = append(all, op)
 	}
-	// All places for guests are taken.
+	// All overflow slots are taken.
 	all = append(all, api.submit(t, "dave", "pdf"))
 	time.Sleep(2 * time.Second)
 	if op, err := api.Get(t.Context(), "dave", all[3].ID); err != nil || op.State != status.Queued {
@@ -562,7 +562,7 @@ func TestQueues(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
-	rare := func(cfg *status.Config, _ *riverqueue.Options) { cfg.Lease, cfg.Beat = 3*time.Hour, time.Hour }
+	rare := func(cfg *status.Config, _ *riverqueue.Options) { cfg.Lease, cfg.Heartbeat = 3*time.Hour, time.Hour }
 	api := newNode(t, url, nil, nil, rare)
 	worker := newNode(t, url, map[string]int{"pdf": 1}, obey, rare)
 	api.run(t, 0)
@@ -580,7 +580,7 @@ func TestCancel(t *testing.T) {
 // frozen is the store of a node that sends no heartbeats.
 type frozen struct{ status.Store }
 
-func (frozen) Beat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
+func (frozen) Heartbeat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
 	return nil, nil
 }
 
@@ -596,7 +596,7 @@ func TestRescue(t *testing.T) {
 		return status.Outcome{Results: []status.File{{Key: fmt.Sprint("late", c.Index)}}}
 	}, func(cfg *status.Config, o *riverqueue.Options) {
 		cfg.Store = frozen{cfg.Store}
-		cfg.Lease, cfg.Beat = 2*time.Second, time.Second
+		cfg.Lease, cfg.Heartbeat = 2*time.Second, time.Second
 		o.Lease = time.Hour // frozen nodes rescue nothing
 		cfg.Discard = func(_ context.Context, files []status.File) {
 			for _, f := range files {
@@ -872,7 +872,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, o := range []riverqueue.Options{{Tickets: -1}, {GuestWait: -1}} {
+	for _, o := range []riverqueue.Options{{Tickets: -1}, {OverflowWait: -1}} {
 		if _, err := riverqueue.New(t.Context(), db, &o); err == nil {
 			t.Errorf("negative limits were accepted: %+v", o)
 		}

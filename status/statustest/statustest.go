@@ -44,9 +44,9 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Claim/Refused", claimRefused},
 		{"Claim/ExclusiveConcurrently", claimExclusive},
 		{"Claim/AfterLapse", claimAfterLapse},
-		{"Beat/Renews", beatRenews},
-		{"Beat/Stop", beatStop},
-		{"Beat/Progress", beatProgress},
+		{"Heartbeat/Renews", heartbeatRenews},
+		{"Heartbeat/Stop", heartbeatStop},
+		{"Heartbeat/Progress", heartbeatProgress},
 		{"Finish/Outcomes", finishOutcomes},
 		{"Finish/Fenced", finishFenced},
 		{"Finish/OnceConcurrently", finishOnce},
@@ -786,14 +786,14 @@ func claimClockAhead(_ *testing.T, s *suite) {
 	s.finish(s.claim(op.ID, 0, "w", long), success)
 }
 
-func beatRenews(_ *testing.T, s *suite) {
+func heartbeatRenews(_ *testing.T, s *suite) {
 	// Had the lease not been renewed, the item could be claimed after its end.
 	for lease := 200 * time.Millisecond; ; lease *= 2 {
 		op := s.create("alice", "pdf", "pdf")
 		start := time.Now()
 		c := s.claim(op.ID, 0, "w", lease)
 		end := time.Now().Add(lease)
-		stop, err := s.Beat(s.ctx(), "w", long, map[status.Ref]float64{c.Ref: 0})
+		stop, err := s.Heartbeat(s.ctx(), "w", long, map[status.Ref]float64{c.Ref: 0})
 		s.noError(err)
 		if time.Since(start) > lease/2 {
 			continue // too slow to tell
@@ -807,7 +807,7 @@ func beatRenews(_ *testing.T, s *suite) {
 	}
 }
 
-func beatStop(_ *testing.T, s *suite) {
+func heartbeatStop(_ *testing.T, s *suite) {
 	op := s.create("alice", "pdf", "pdf", "pdf", "pdf", "pdf", "pdf")
 	cancelled := s.create("alice", "pdf", "pdf")
 	progress := make(map[status.Ref]float64)
@@ -836,7 +836,7 @@ func beatStop(_ *testing.T, s *suite) {
 		time.Sleep(time.Millisecond)
 	}
 
-	stop, err := s.Beat(s.ctx(), "w", long, progress)
+	stop, err := s.Heartbeat(s.ctx(), "w", long, progress)
 	s.noError(err)
 	got := make(map[status.Ref]bool)
 	for _, ref := range stop {
@@ -852,12 +852,12 @@ func beatStop(_ *testing.T, s *suite) {
 	s.matches(err, status.ErrLost)
 }
 
-func beatProgress(_ *testing.T, s *suite) {
+func heartbeatProgress(_ *testing.T, s *suite) {
 	op := s.create("alice", "pdf", "pdf", "pdf")
 	a, b := s.claim(op.ID, 0, "w", long), s.claim(op.ID, 1, "w", long)
 	foreign := s.claim(op.ID, 2, "v", long)
 	for _, step := range []struct{ report, want float64 }{{0.25, 0.25}, {0.5, 0.5}, {0.125, 0.5}, {0, 0.5}, {0.75, 0.75}} {
-		_, err := s.Beat(s.ctx(), "w", long, map[status.Ref]float64{a.Ref: step.report, b.Ref: 0, foreign.Ref: 0.5})
+		_, err := s.Heartbeat(s.ctx(), "w", long, map[status.Ref]float64{a.Ref: step.report, b.Ref: 0, foreign.Ref: 0.5})
 		s.noError(err)
 		got := s.get(op.ID)
 		s.equal("progress", got.Items[0].Progress, step.want)
@@ -871,7 +871,7 @@ func beatProgress(_ *testing.T, s *suite) {
 	a = s.reclaim(op.ID, 0, "w", long)
 	s.equal("progress in the claim", a.Item.Progress, 0.75)
 	a.Item.Progress = 0.5
-	_, err := s.Beat(s.ctx(), "w", long, map[status.Ref]float64{a.Ref: 0.25})
+	_, err := s.Heartbeat(s.ctx(), "w", long, map[status.Ref]float64{a.Ref: 0.25})
 	s.noError(err)
 	s.equal("progress", s.finish(a, status.Outcome{Release: true}).Items[0].Progress, 0.75)
 	a = s.reclaim(op.ID, 0, "w", long)

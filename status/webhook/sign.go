@@ -1,9 +1,6 @@
 package webhook
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -14,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/filewright/filewright/internal/seal"
 )
 
 // Names of the headers of a delivery.
@@ -101,48 +100,17 @@ func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
-// A sealer encrypts the secrets of endpoints for the database: AES-256-GCM under
-// keys derived from the server's secrets.
-type sealer struct{ aeads []cipher.AEAD }
-
-func newSealer(secrets [][]byte) (*sealer, error) {
+// newSealer returns what encrypts the secrets of endpoints for the database.
+func newSealer(secrets [][]byte) (seal.Sealer, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: Config.Secrets is required")
 	}
-	s := new(sealer)
 	for _, secret := range secrets {
 		if len(secret) < 16 {
 			return nil, errors.New("webhook: a secret in Config.Secrets has less than 16 bytes")
 		}
-		key, err := hkdf.Key(sha256.New, secret, nil, "filewright webhook secrets v1", 32)
-		if err != nil {
-			return nil, err
-		}
-		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, err
-		}
-		aead, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			return nil, err
-		}
-		s.aeads = append(s.aeads, aead)
 	}
-	return s, nil
-}
-
-// seal encrypts a secret for one endpoint: it cannot be moved to another.
-func (s *sealer) seal(plain []byte, endpoint string) []byte {
-	return s.aeads[0].Seal(nil, nil, plain, []byte(endpoint))
+	return seal.New("filewright webhook secrets v1", secrets)
 }
 
 var errSealed = errors.New("the secret cannot be read: it was sealed with another secret of the server; rotate it")
-
-func (s *sealer) open(sealed []byte, endpoint string) ([]byte, error) {
-	for _, a := range s.aeads {
-		if plain, err := a.Open(nil, nil, sealed, []byte(endpoint)); err == nil {
-			return plain, nil
-		}
-	}
-	return nil, errSealed
-}

@@ -41,6 +41,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
 )
 
@@ -139,7 +140,7 @@ const failingGap = 48 * time.Hour
 type Webhooks struct {
 	cfg     Config
 	store   Store
-	sealer  *sealer
+	sealer  seal.Sealer
 	client  http.RoundTripper
 	running atomic.Bool
 	counts  [outcomes]atomic.Int64
@@ -292,7 +293,7 @@ func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e
 		Created: time.Now().UTC().Truncate(time.Millisecond),
 	}}
 	secret, key := newSecret()
-	h.Secret = w.sealer.seal(key, h.ID)
+	h.Secret = w.sealer.Seal(key, h.ID)
 	if err := w.store.Create(ctx, h, w.cfg.Endpoints); err != nil {
 		return nil, "", err
 	}
@@ -386,7 +387,7 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id string) (secret strin
 	secret, key := newSecret()
 	_, err = w.store.Update(ctx, account, id, func(h *StoredEndpoint) error {
 		h.Previous, h.PreviousSecretUntil = h.Secret, time.Now().Add(w.cfg.Overlap)
-		h.Secret = w.sealer.seal(key, h.ID)
+		h.Secret = w.sealer.Seal(key, h.ID)
 		return nil
 	})
 	if err != nil {
@@ -450,11 +451,11 @@ func newSecret() (text string, key []byte) {
 
 // keysOf returns the secrets that sign for an endpoint, the newest first.
 func (w *Webhooks) keysOf(h *StoredEndpoint, now time.Time) (keys [][]byte, err error) {
-	if k, err := w.sealer.open(h.Secret, h.ID); err == nil {
+	if k, ok := w.sealer.Open(h.Secret, h.ID); ok {
 		keys = append(keys, k)
 	}
 	if h.Previous != nil && now.Before(h.PreviousSecretUntil) {
-		if k, err := w.sealer.open(h.Previous, h.ID); err == nil && !slices.ContainsFunc(keys, func(have []byte) bool { return bytes.Equal(have, k) }) {
+		if k, ok := w.sealer.Open(h.Previous, h.ID); ok && !slices.ContainsFunc(keys, func(have []byte) bool { return bytes.Equal(have, k) }) {
 			keys = append(keys, k)
 		}
 	}

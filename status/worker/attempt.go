@@ -181,7 +181,7 @@ func (w *Worker) forget(ctx context.Context, c *status.Claim, first, last int, l
 	clean = true
 	for token := max(first, last-forgetMost); token <= last; token++ {
 		for n := 0; ; n++ {
-			there, err := w.uploads.Bar(ctx, c.Op.Owner, w.sealer.resultKey(c, token, n))
+			there, err := w.uploads.Tombstone(ctx, c.Op.Owner, w.results.of(c, token, n))
 			if err != nil {
 				clean = false
 				log.Warn("unrecorded result not removed yet", "err", err)
@@ -277,7 +277,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 	sink := fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		path, _ := f.Path()
 		rec, err := w.uploads.Add(ctx, upload.File{
-			Key: w.sealer.resultKey(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
+			Key: w.results.of(c, c.Token, len(results)), Owner: c.Op.Owner, Name: f.Name(), ContentType: f.Format().MIME(), Size: f.Size(), Task: c.Operation,
 		}, f.Reader(), path)
 		switch {
 		case errors.Is(err, fs.ErrExist):

@@ -11,7 +11,7 @@ import (
 // another attempt has made since.
 func TestResultKeysAreThoseOfAClaim(t *testing.T) {
 	t.Parallel()
-	s, err := newSealer([][]byte{[]byte("0123456789abcdef")})
+	s, err := newResultKeys([]byte("0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestResultKeysAreThoseOfAClaim(t *testing.T) {
 			for token := 1; token <= 3; token++ {
 				c := &status.Claim{Ref: status.Ref{Operation: op, Index: index}, Token: token, Item: status.Item{Attempt: 1}}
 				for n := range 3 {
-					seen[s.resultKey(c, c.Token, n)] = true
+					seen[s.of(c, c.Token, n)] = true
 				}
 			}
 		}

@@ -31,6 +31,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/seal"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -66,7 +67,8 @@ type Worker struct {
 	log     *slog.Logger
 	uploads *upload.Manager
 	tracker *status.Tracker
-	sealer  *sealer
+	sealer  seal.Sealer
+	results resultKeys
 	space   *spaceWatch
 	metrics *metrics
 }
@@ -92,7 +94,10 @@ func New(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{cfg: cfg, log: cfg.Log, space: newSpaceWatch(cfg.TempDir)}
 	var err error
-	if w.sealer, err = newSealer(cfg.Uploads.Secrets); err != nil {
+	if w.sealer, err = seal.New("filewright parameters v1", cfg.Uploads.Secrets); err != nil {
+		return nil, err
+	}
+	if w.results, err = newResultKeys(cfg.Uploads.Secrets[0]); err != nil {
 		return nil, err
 	}
 	files := cfg.Uploads

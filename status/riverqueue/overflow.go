@@ -8,26 +8,26 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// Beside every queue of River that is worked on there is one for guests, with one
-// place in each process. A ticket that has waited for long, whose owner has nothing
-// running while others hold several places, is moved there; if no process draws it,
-// since all have a guest already, it is moved back.
+// Beside every queue of River that this process works on there is an overflow queue, with
+// one place in each process: the overflow slot. A ticket that has waited for long, whose
+// owner has nothing running while others hold several places, moves there. If no process
+// draws it, because all slots are taken, it moves back.
 
-// guestName returns River's name of the queue for the guests of one.
-func guestName(name string) string { return name + "-guest" }
+// overflowName returns River's name of the overflow queue of a queue. Databases contain it.
+func overflowName(name string) string { return name + "-guest" }
 
-// guestPoll is the time between two looks for a guest.
-const guestPoll = 250 * time.Millisecond
+// overflowPoll is the time between two looks for a ticket.
+const overflowPoll = 250 * time.Millisecond
 
-// guestConfig returns how guests are worked on.
-func guestConfig() river.QueueConfig {
-	return river.QueueConfig{MaxWorkers: 1, FetchPollInterval: guestPoll}
+// overflowConfig returns how an overflow queue is worked on.
+func overflowConfig() river.QueueConfig {
+	return river.QueueConfig{MaxWorkers: 1, FetchPollInterval: overflowPoll}
 }
 
-// lead looks for guests. One process at a time does so.
-func (r *run) lead(ctx context.Context, tx pgx.Tx) error {
-	// The queues in which somebody holds more places than he would if others
-	// came in turn: several, or the only one.
+// moveWaiting moves tickets into overflow queues and back. One process at a time does so.
+func (r *run) moveWaiting(ctx context.Context, tx pgx.Tx) error {
+	// The queues in which an owner exceeds its fair share: it holds several places,
+	// or the only one.
 	rows, err := tx.Query(ctx, `SELECT queue, max(n) > 1 OR sum(n) = 1 FROM (
 			SELECT queue, count(*) AS n FROM items WHERE worker IS NOT NULL AND state = 'running' AND due_ms > `+dbNow+` GROUP BY queue, owner
 		) AS held GROUP BY queue`)
@@ -45,11 +45,11 @@ func (r *run) lead(ctx context.Context, tx pgx.Tx) error {
 	}
 	for queue, yes := range crowded {
 		name := queueName(queue)
-		back, err := tx.Exec(ctx, `UPDATE river_job SET queue = $1 WHERE state = 'available' AND queue = $2`, name, guestName(name))
+		back, err := tx.Exec(ctx, `UPDATE river_job SET queue = $1 WHERE state = 'available' AND queue = $2`, name, overflowName(name))
 		if err != nil {
 			return err
 		}
-		if !yes || back.RowsAffected() > 0 || r.o.GuestWait <= 0 {
+		if !yes || back.RowsAffected() > 0 || r.o.OverflowWait <= 0 {
 			continue // one that came back has a chance to be drawn as the others
 		}
 		// The first ticket of an owner who has nothing running has priority 1, and
@@ -59,7 +59,7 @@ func (r *run) lead(ctx context.Context, tx pgx.Tx) error {
 				WHERE j.state = 'available' AND j.queue = $1 AND j.priority = 1 AND j.scheduled_at <= now() - $3 * interval '1 millisecond'
 					AND NOT EXISTS (SELECT FROM items r WHERE r.owner = i.owner AND r.queue = i.queue AND r.worker IS NOT NULL AND r.state = 'running')
 				ORDER BY j.scheduled_at, j.id LIMIT 1 FOR UPDATE OF j SKIP LOCKED)`,
-			name, guestName(name), r.o.GuestWait.Milliseconds()); err != nil {
+			name, overflowName(name), r.o.OverflowWait.Milliseconds()); err != nil {
 			return err
 		}
 	}
