@@ -1,4 +1,4 @@
-package pdfread
+package pdfium
 
 import (
 	"unsafe"

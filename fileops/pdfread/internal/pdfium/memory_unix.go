@@ -1,6 +1,6 @@
 //go:build unix
 
-package pdfread
+package pdfium
 
 import "golang.org/x/sys/unix"
 
