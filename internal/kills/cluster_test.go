@@ -262,9 +262,9 @@ func TestRollingRestart(t *testing.T) {
 	}
 	for range 2 {
 		for _, n := range c.nodes {
-			work(5)
+			work(3)
 			n.end(t, n.run, syscall.SIGTERM)
-			work(2)
+			work(1)
 			n.run = n.start(t)
 			n.wait(t)
 		}
