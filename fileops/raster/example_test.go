@@ -20,7 +20,7 @@ var (
 )
 
 func Example() {
-	images, err := imageops.New(nil)
+	images, err := imageops.New(context.Background(), imageops.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
