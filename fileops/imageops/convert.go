@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/colour"
 )
 
 // Convert returns the action "convert" for pictures.

@@ -4,8 +4,8 @@ import (
 	"image/color"
 	"math"
 
-	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/colour"
 )
 
 // Values of the parameter fit.

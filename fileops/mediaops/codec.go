@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/filewright/filewright/fileops/colour"
+	"github.com/filewright/filewright/internal/colour"
 )
 
 // A level is how hard something is compressed. Conversion aims for what people

@@ -13,8 +13,8 @@ import (
 	"strconv"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/colour"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/colour"
 )
 
 // maxAnimation is how long an animated picture may be, in seconds. The encoders

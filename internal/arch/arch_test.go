@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/compound":               {},
 	"internal/ooxml":                  {},
 	"internal/delimited":              {"fileops"},
-	"fileops/colour":                  {"fileops"},
+	"internal/colour":                 {"fileops"},
 
 	// engines: leaves beside each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/fontfile", "fileops/pdfops/internal/bilevel"},
 	"fileops/pdfops/internal/fontfile": {},
 	"fileops/pdfops/internal/bilevel":  {},
-	"fileops/imageops":                 {"fileops", "fileops/format", "fileops/colour", "fileops/raster", "internal/imagefile"},
+	"fileops/imageops":                 {"fileops", "fileops/format", "internal/colour", "fileops/raster", "internal/imagefile"},
 	"fileops/pdfread": {"fileops", "fileops/format", "fileops/raster", "internal/imagefile", "fileops/pdfread/internal/pdfium",
 		"fileops/pdfread/internal/extract", "fileops/pdfread/internal/geom", "fileops/pdfread/internal/model", "fileops/pdfread/internal/layout",
 		"fileops/pdfread/internal/flow", "fileops/pdfread/internal/docx", "fileops/pdfread/internal/html", "fileops/pdfread/internal/markdown",
@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 	"fileops/pdfread/internal/markdown": {"fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
 	"fileops/pdfread/internal/text":     {"fileops/pdfread/internal/model"},
 	"fileops/pdfread/internal/tables":   {"fileops", "internal/ooxml", "fileops/pdfread/internal/model", "fileops/pdfread/internal/flow"},
-	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "fileops/colour"},
+	"fileops/mediaops":                  {"fileops", "fileops/format", "fileops/engine", "internal/colour"},
 	"fileops/officeops":                 {"fileops", "fileops/format", "fileops/engine", "internal/worktime", "internal/charset", "internal/compound", "internal/delimited", "internal/route"},
 	"fileops/documentops":               {"fileops", "fileops/format", "fileops/raster", "internal/compound", "internal/imagefile"},
 	"fileops/ocrops":                    {"fileops", "fileops/format", "fileops/engine"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
-	"github.com/filewright/filewright/fileops/colour"
+	"github.com/filewright/filewright/internal/colour"
 )
 
 func TestParam(t *testing.T) {

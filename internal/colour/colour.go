@@ -1,4 +1,5 @@
-// Package colour has the parameter that takes a colour.
+// Package colour has the parameter by which an action takes a colour: [Param]
+// describes it, [Parse] reads its value.
 package colour
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// names are those of CSS 2.1, 4.3.6.
+// names has the colours of CSS 2.1, 4.3.6.
 var names = map[string]uint32{
 	"aqua": 0x00ffff, "black": 0x000000, "blue": 0x0000ff, "fuchsia": 0xff00ff, "gray": 0x808080, "green": 0x008000,
 	"lime": 0x00ff00, "maroon": 0x800000, "navy": 0x000080, "olive": 0x808000, "orange": 0xffa500, "purple": 0x800080,
@@ -30,8 +31,8 @@ func Param(name, doc string) fileops.Param {
 	}
 }
 
-// Parse reads what a [Param] lets through. It returns an opaque colour, or nil for
-// "" and for what is none.
+// Parse reads a value that [Param] accepts. It returns an opaque colour, or nil for
+// "" and for any other text.
 func Parse(s string) *color.NRGBA {
 	v, ok := names[s]
 	if hex, found := strings.CutPrefix(s, "#"); found && len(hex) == 6 {
