@@ -91,7 +91,7 @@ type load struct {
 	until time.Time
 }
 
-// full tells whether no item of an owner is to be begun, and until when.
+// full reports whether no item of an owner is to be begun, and until when.
 func (l *Local) full(owner string, now time.Time) (until time.Time, full bool) {
 	o := l.owners[owner]
 	if o == nil || o.running < o.most || !now.Before(o.until) {
@@ -109,7 +109,7 @@ type lane struct {
 	owners  map[string]*bucket
 }
 
-// crowded tells whether somebody holds more than he would if others came in turn.
+// crowded reports whether somebody holds more than he would if others came in turn.
 func (ln *lane) crowded() bool {
 	for _, n := range ln.held {
 		if n > 1 {
@@ -373,7 +373,7 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 	return nil, next
 }
 
-// startNext starts the next item of a bucket, which has one. It tells whether it
+// startNext starts the next item of a bucket, which has one. It reports whether it
 // was not running already.
 func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
 	it := b.items[0]

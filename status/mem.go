@@ -253,7 +253,7 @@ func (s *MemStore) Claim(_ context.Context, ref Ref, worker string, lease time.D
 	return &Claim{Ref: ref, Token: it.Claims, Item: it.clone(), Op: op.Clone(), Rescued: rescued}, nil
 }
 
-// startable tells whether item i may be claimed now.
+// startable reports whether item i may be claimed now.
 func (m *memOp) startable(i int, now time.Time) bool {
 	switch m.op.Items[i].State {
 	case Queued:

@@ -47,7 +47,7 @@ const (
 	Failed    State = "failed"
 )
 
-// Final tells whether s will not change any more.
+// Final reports whether s will not change any more.
 func (s State) Final() bool { return s == Completed || s == Failed }
 
 // An Operation is what one call of do asked for.
@@ -147,7 +147,7 @@ func (it Item) clone() Item {
 	return it
 }
 
-// started tells whether there was an attempt at the item, be it one that was
+// started reports whether there was an attempt at the item, be it one that was
 // given back.
 func (it Item) started() bool {
 	return it.State == Running || it.Attempt > 0 || !it.Started.IsZero()
@@ -276,7 +276,7 @@ type Outcome struct {
 }
 
 // Apply returns what the running item becomes by the outcome, and from when on
-// it may be started if that is Queued. cancelled tells whether its operation was
+// it may be started if that is Queued. cancelled reports whether its operation was
 // cancelled: then the item fails with CodeCancelled whatever the outcome, and
 // its results are not recorded. Stores use it so that all of them agree.
 func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due time.Time) {
@@ -324,15 +324,15 @@ type Query struct {
 	IdempotencyKey string
 }
 
-// ErrLost tells that a claim is not live any more: its result must be dropped.
+// ErrLost reports that a claim is not live any more: its result must be dropped.
 var ErrLost = errors.New("the claim on the item was lost")
 
-// ErrParallel tells that an item may not be started for now because as many items
+// ErrParallel reports that an item may not be started for now because as many items
 // of its owner are worked on as may be at the same time, on all queues and by all
 // processes.
 var ErrParallel = errors.New("as many items of the owner are worked on as may be")
 
-// ErrUnavailable tells that a store cannot be reached for now. What was asked may
+// ErrUnavailable reports that a store cannot be reached for now. What was asked may
 // be tried again; it is not known whether it was done.
 var ErrUnavailable = errors.New("the store cannot be reached for now")
 

@@ -21,7 +21,7 @@ import (
 	"github.com/filewright/filewright/internal/steady"
 )
 
-// ErrQueueFull tells that too many items wait already; see [Config.MaxQueued]. The
+// ErrQueueFull reports that too many items wait already; see [Config.MaxQueued]. The
 // operation may be submitted again later.
 var ErrQueueFull = errors.New("too many items are waiting")
 
@@ -157,7 +157,7 @@ type attempt struct {
 	claimed  atomic.Bool
 }
 
-// raise records progress and tells whether it is news.
+// raise records progress and reports whether it is news.
 func (a *attempt) raise(p float64) bool {
 	if !(p > 0) { // also not a number
 		return false
@@ -335,7 +335,7 @@ func (t *Tracker) Cancel(ctx context.Context, owner, id string) (*Operation, err
 	return op, nil
 }
 
-// cancel tells whether it has made the operation final.
+// cancel reports whether it has made the operation final.
 func (t *Tracker) cancel(ctx context.Context, owner, id string) (op *Operation, ended bool, err error) {
 	t.cancels.Lock()
 	defer t.cancels.Unlock()

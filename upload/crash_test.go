@@ -188,7 +188,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crashAt tells whether there was a crash.
+// crashAt reports whether there was a crash.
 func crashAt(t *testing.T, blobs blob.Store, parts [][]byte, step int, mode crashMode) bool {
 	t.Helper()
 	ctx := t.Context()

@@ -18,7 +18,7 @@ func (o *Options) SetRand(r io.Reader) { o.rand = r }
 // again.
 func (o *CheckOptions) SetSecondLook(d time.Duration) { o.secondLook = d }
 
-// Idle tells whether no lock is held and no part is arriving.
+// Idle reports whether no lock is held and no part is arriving.
 func (m *Manager) Idle() bool {
 	m.locks.mu.Lock()
 	defer m.locks.mu.Unlock()
@@ -27,5 +27,5 @@ func (m *Manager) Idle() bool {
 	return len(m.locks.m) == 0 && len(m.arriving.m) == 0
 }
 
-// IsID tells whether s looks like an id.
+// IsID reports whether s looks like an id.
 var IsID = isID

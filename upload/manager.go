@@ -1,31 +1,32 @@
-// Package upload manages upload sessions and the files that come out of them.
+// Package upload manages upload sessions and the files that they become.
 //
 // A [Manager] makes presigned, multipart upload sessions out of any blob.Store:
 //
 //   - [Manager.Start] opens a session and returns one signed URL for each part;
-//   - [Manager.PutPart] stores a body that was sent to one of them, unless they
-//     lead to the store itself;
+//   - [Manager.PutPart] stores a body that a client sends to such a URL, unless the URLs
+//     lead to the blob store itself;
 //   - [Manager.Complete] checks the list of parts and makes them a file;
-//   - [Manager.Open] opens it for reading, [Manager.Add] registers files that
-//     come from elsewhere, as results of operations do;
-//   - [Manager.Sweep], to be called from time to time, ends what has expired.
+//   - [Manager.Open] opens a file, [Manager.Add] registers one from elsewhere, such as
+//     the result of an operation;
+//   - [Manager.Sweep], called from time to time, removes what has expired.
 //
 // To the client it looks like S3: the ETag of a part is the hex MD5 of its bytes,
 // that of the file is defined by blob.ETag.
 //
 // # Durability
 //
-// A part is recorded when its bytes are durable, and PutPart returns after that.
-// A part that is sent again is stored beside the earlier one and takes its place in the
-// record in one step: until then, and if that fails, the earlier one counts.
+// PutPart returns when the bytes of a part are durable and recorded. A part that is sent
+// again is stored beside the earlier one and replaces it in the record in one step: until
+// then, and if that fails, the earlier part counts.
 //
 // Complete makes the object first, in one atomic step, and then marks the record
-// Ready. An Open session that has an object was therefore interrupted between
-// the two, after all checks had passed, and is marked Ready by whoever meets it.
-// [Manager.Recover] looks for such sessions.
+// Ready. So an Open session with an object was interrupted between the two, after all
+// checks. Whoever meets such a session marks it Ready; [Manager.Recover] looks for them.
 //
-// One process at a time may use a Manager on the same stores for uploads, because
-// what may not happen at the same time is kept apart in memory. All others may
+// # Several processes
+//
+// Managers of several processes may share a Store and a blob store if Options.Locker
+// excludes them from each other. Without one, a single process may upload; others may
 // read.
 package upload
 
@@ -252,7 +253,7 @@ type Request struct {
 	Parts       int    // 0 means 1
 
 	// IdempotencyKey, if not empty, makes the same request of the same owner
-	// within 24 hours return the same session. Fingerprint tells whether it
+	// within 24 hours return the same session. Fingerprint reports whether it
 	// is the same request; "" means one made of the fields above.
 	IdempotencyKey string
 	Fingerprint    string
@@ -266,7 +267,7 @@ func (r *Request) fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check tells whether a request can be fulfilled.
+// check reports whether a request can be fulfilled.
 func (m *Manager) check(r Request) error {
 	invalid := func(kind error, format string, args ...any) error {
 		return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
@@ -430,7 +431,7 @@ func (m *Manager) assembly(f *File) *blob.Assembly {
 	return &blob.Assembly{Store: m.blobs, ID: f.Key, Size: f.Size, Parts: f.Parts}
 }
 
-// expired tells whether a file has expired, swept or not.
+// expired reports whether a file has expired, swept or not.
 func (m *Manager) expired(f *File) bool {
 	return f.State == Expired || !f.Expires.IsZero() && !m.now().Before(f.Expires)
 }

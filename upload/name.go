@@ -61,7 +61,7 @@ func trimName(s string) string {
 	return strings.TrimRightFunc(s, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
 }
 
-// reserved tells whether Windows takes a name for that of a device, which is
+// reserved reports whether Windows takes a name for that of a device, which is
 // decided by what stands before the first dot.
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")

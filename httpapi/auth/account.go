@@ -8,24 +8,23 @@
 //	...
 //	svc, err := httpapi.New(httpapi.Config{Auth: accounts, ...})
 //
-// [Accounts] is an httpapi.Authenticator for API keys and for the cookie of people
-// who have logged in. [Keys] alone is one for API keys.
+// [Accounts] is an httpapi.Authenticator for API keys and for session cookies. [Keys]
+// alone is one for API keys.
 //
 // # Keys
 //
-// A key is shown once, when it is made; afterwards there is only its hash and
-// a prefix that tells it from others. Because a key is 160 random bits, a plain
-// SHA-256 is enough: there is nothing to guess. Every request asks the database
-// for its key, so that one that was revoked, and those of an account that was
-// disabled, are refused at once by all processes.
+// A key is shown once, when it is created. The database keeps its hash, and a prefix by
+// which people tell keys apart. A key has 160 random bits, so plain SHA-256 is enough:
+// nobody can guess it. Every request asks the database for its key. So revoked keys, and
+// keys of disabled accounts, are refused at once by all processes.
 //
 // # Logins
 //
-// Passwords are kept as argon2id, with the parameters that OWASP recommends (19 MiB,
-// two passes); one that was hashed otherwise is hashed anew at the next login. Only a
-// few are computed at a time, so that logins cannot take all memory. Who tries passwords
-// is slowed down, by name and by address; how long an answer takes does not tell whether
-// there is a name. A session is a random token of which the database has only the SHA-256.
+// Passwords are hashed with argon2id and the parameters that OWASP recommends (19 MiB,
+// two passes). A login renews a hash with other parameters. Few hashes are computed at a
+// time, so that logins cannot take all memory. Failed logins are limited by name and by
+// address; the time of a response does not show whether a name exists. A session is a
+// random token, of which the database has only the SHA-256.
 package auth
 
 import (
@@ -102,14 +101,14 @@ func (a *Accounts) Keys() *Keys { return a.keys }
 
 // Errors of [Accounts], which [httpapi.Service.Fail] sends to clients.
 var (
-	// ErrCredentials tells that a name or a password is wrong.
+	// ErrCredentials reports that a name or a password is wrong.
 	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
 
-	// ErrWeakPassword tells that a new password is too short, too long, or the
+	// ErrWeakPassword reports that a new password is too short, too long, or the
 	// old one.
 	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
 
-	// ErrNoSession tells that nobody has logged in, or not lately.
+	// ErrNoSession reports that nobody has logged in, or not lately.
 	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")
 )
 

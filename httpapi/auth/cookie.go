@@ -79,7 +79,7 @@ func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	return httpapi.Principal{Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin, Administrator: acct.Administrator}, nil
 }
 
-// sameOrigin tells whether a browser says that a request was made by a page of the
+// sameOrigin reports whether a browser says that a request was made by a page of the
 // service, or by a person who has typed its address. Whatever else sends requests
 // has the cookie only if it was given it.
 func (a *Accounts) sameOrigin(r *http.Request) bool {

@@ -75,7 +75,7 @@ func (h hashing) password(ctx context.Context, password string) (string, error) 
 var nobody = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
 	b64.EncodeToString(make([]byte, saltLength)), b64.EncodeToString(make([]byte, hashLength)))
 
-// check tells whether a password is the one that was hashed. hash may be "" for
+// check reports whether a password is the one that was hashed. hash may be "" for
 // nobody's.
 func (h hashing) check(ctx context.Context, hash, password string) (bool, error) {
 	known := hash != ""
@@ -93,7 +93,7 @@ func (h hashing) check(ctx context.Context, hash, password string) (bool, error)
 	return subtle.ConstantTimeCompare(got, sum) == 1 && known, nil
 }
 
-// outdated tells whether a password would be hashed in another way now.
+// outdated reports whether a password would be hashed in another way now.
 func outdated(hash string) bool {
 	p, salt, sum, err := parse(hash)
 	return err == nil && (p != current || len(salt) != saltLength || len(sum) != hashLength)

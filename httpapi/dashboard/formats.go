@@ -114,7 +114,7 @@ func (d *Dashboard) formats(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "formats", Title: "Formats", Nav: "formats", Body: b})
 }
 
-// matches tells whether a search finds the format: by its extension, its title,
+// matches reports whether a search finds the format: by its extension, its title,
 // what it becomes or an engine.
 func (r *formatRow) matches(query string) bool {
 	q := strings.ToLower(strings.TrimPrefix(query, "."))

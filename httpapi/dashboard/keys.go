@@ -33,7 +33,7 @@ type keyForm struct {
 	RateError           string
 }
 
-// Has tells whether a scope is chosen.
+// Has reports whether a scope is chosen.
 func (f keyForm) Has(scope string) bool { return slices.Contains(f.Scopes, scope) }
 
 type scopeChoice struct{ Name, Title, Text string }

@@ -109,7 +109,7 @@ func viewOf(f status.File) view {
 	return view{previewKind(f.Name), Path + "files/" + url.PathEscape(f.Key)}
 }
 
-// gone tells whether a file has expired.
+// gone reports whether a file has expired.
 func gone(f status.File) bool { return !f.Expires.IsZero() && time.Now().After(f.Expires) }
 
 // until returns when an item ended, or now.
@@ -120,7 +120,7 @@ func until(it status.Item) time.Time {
 	return it.Finished
 }
 
-// HasResults tells whether there is anything to download.
+// HasResults reports whether there is anything to download.
 func (b operationPage) HasResults() bool {
 	return slices.ContainsFunc(b.Items, func(it status.Item) bool { return len(it.Results) > 0 })
 }

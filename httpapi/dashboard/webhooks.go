@@ -30,7 +30,7 @@ type hookForm struct {
 	Error            string
 }
 
-// Has tells whether an event is chosen.
+// Has reports whether an event is chosen.
 func (f hookForm) Has(event string) bool { return slices.Contains(f.Events, event) }
 
 type eventType struct{ Name, Text string }

@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// Accounts keeps accounts. A missing one matches fs.ErrNotExist.
+// Accounts is an [account.Store].
 type Accounts struct{ db *DB }
 
 // Accounts returns the accounts of the database.
@@ -51,8 +51,7 @@ func scanAccount(row scanner) (*account.Account, error) {
 	return &a, nil
 }
 
-// Create stores an account. If its ID is there already the error matches
-// fs.ErrExist, and [account.ErrNameTaken] if its name is.
+// Create implements [account.Store].
 func (s *Accounts) Create(ctx context.Context, a *account.Account) error {
 	if a.ID == "" {
 		return errors.New("account without ID")
@@ -70,7 +69,7 @@ func (s *Accounts) Create(ctx context.Context, a *account.Account) error {
 	})
 }
 
-// HasAdministrator tells whether there is, or was, an administrator.
+// HasAdministrator implements [account.Store].
 func (s *Accounts) HasAdministrator(ctx context.Context) (bool, error) {
 	n := 0
 	err := s.db.each(ctx, func(row scanner) error { return row.Scan(&n) },
@@ -81,8 +80,7 @@ func (s *Accounts) HasAdministrator(ctx context.Context) (bool, error) {
 // firstSetting is the setting that says that there was an administrator.
 const firstSetting = "first administrator"
 
-// CreateFirst stores the first administrator, once per database: it returns false
-// if there is, or was, another one. It fails with [account.ErrNameTaken].
+// CreateFirst implements [account.Store].
 func (s *Accounts) CreateFirst(ctx context.Context, a *account.Account) (made bool, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		made = false
@@ -115,12 +113,12 @@ func nameFree(ctx context.Context, t tx, id, name string) error {
 	return err
 }
 
-// Get returns an account by its ID.
+// Get implements [account.Store].
 func (s *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
 	return s.one(ctx, "id", id)
 }
 
-// ByName returns the account of a name, without regard to case.
+// ByName implements [account.Store].
 func (s *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return s.one(ctx, "login", strings.ToLower(name))
 }
@@ -136,7 +134,7 @@ func (s *Accounts) one(ctx context.Context, column, value string) (a *account.Ac
 	return a, err
 }
 
-// List returns all accounts, oldest first.
+// List implements [account.Store].
 func (s *Accounts) List(ctx context.Context) (all []*account.Account, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		a, err := scanAccount(row)
@@ -146,10 +144,7 @@ func (s *Accounts) List(ctx context.Context) (all []*account.Account, err error)
 	return all, err
 }
 
-// Update applies f to an account and stores the result, as one atomic step; ID,
-// Password, MustChange and LastLogin stay as they are. An account that is disabled
-// loses its sessions, and nothing is sent to its webhooks. When it is enabled again
-// they go on, as if none had failed before. It fails with [account.ErrLastAdministrator] or [account.ErrNameTaken].
+// Update implements [account.Store].
 func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Account) error) (a *account.Account, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		var old account.Account
@@ -224,8 +219,7 @@ func othersRule(ctx context.Context, t tx, a *account.Account) error {
 	return err
 }
 
-// Delete removes an account with its sessions, keys and webhooks. Its files and operations
-// stay until they expire. It fails with [account.ErrLastAdministrator].
+// Delete implements [account.Store].
 func (s *Accounts) Delete(ctx context.Context, id string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		a, err := s.change(ctx, t, id)
@@ -245,8 +239,7 @@ func (s *Accounts) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// RenewPassword replaces the form in which a password is kept, if it is the given one
-// still; the password is the same, and sessions go on.
+// RenewPassword implements [account.Store].
 func (s *Accounts) RenewPassword(ctx context.Context, id, old, fresh string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE accounts SET password = $3 WHERE id = $1 AND password = $2`, id, old, fresh)
@@ -254,9 +247,7 @@ func (s *Accounts) RenewPassword(ctx context.Context, id, old, fresh string) err
 	})
 }
 
-// SetPassword replaces a password, if it is the given one still, and ends all
-// sessions of the account. Otherwise the error matches fs.ErrNotExist. old may be
-// "*" for any.
+// SetPassword implements [account.Store].
 func (s *Accounts) SetPassword(ctx context.Context, id, old, fresh string, mustChange bool) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE accounts SET password = $3, must_change = $4 WHERE id = $1 AND ($2 = '*' OR password = $2)`,

@@ -178,5 +178,3 @@ func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
 		f(changes)
 	}
 }
-
-var _ status.Feed = (*Operations)(nil)

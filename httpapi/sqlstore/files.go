@@ -418,5 +418,3 @@ func (s *Files) Count(ctx context.Context) (n int64, err error) {
 	err = s.db.one(ctx, func(row scanner) error { return row.Scan(&n) }, `SELECT count(*) FROM files`)
 	return n, err
 }
-
-var _ upload.Store = (*Files)(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// Keys keeps API keys. A missing one matches fs.ErrNotExist.
+// Keys is an [account.KeyStore].
 type Keys struct{ db *DB }
 
 // Keys returns the API keys of the database.
@@ -36,8 +36,7 @@ func scanKey(row scanner) (*account.Key, error) {
 	return &k, nil
 }
 
-// Create stores a key, and an account without a name if its account is not there
-// yet. ID and Hash must be unique, else the error matches fs.ErrExist.
+// Create implements [account.KeyStore].
 func (s *Keys) Create(ctx context.Context, k *account.Key) error {
 	if k.ID == "" || k.Hash == [32]byte{} {
 		return errors.New("key without ID or hash")
@@ -58,7 +57,7 @@ func (s *Keys) Create(ctx context.Context, k *account.Key) error {
 	})
 }
 
-// Get returns a key by its ID, be it valid or not.
+// Get implements [account.KeyStore].
 func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
 	err = s.db.one(ctx, func(row scanner) (err error) {
 		k, err = scanKey(row)
@@ -70,8 +69,7 @@ func (s *Keys) Get(ctx context.Context, id string) (k *account.Key, err error) {
 	return k, err
 }
 
-// Grants returns the keys whose secrets have the given hashes, be they valid or
-// not, in any order. What is committed when it is called is what it sees.
+// Grants implements [account.KeyStore].
 func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*account.Grant, err error) {
 	for len(hashes) > 0 {
 		n := min(len(hashes), 64)
@@ -113,8 +111,7 @@ type before struct {
 
 func (b before) Scan(dest ...any) error { return b.scanner.Scan(append(dest, b.last...)...) }
 
-// Update changes the name, the end, the scopes and the rate of a key to those of k,
-// which it finds by its ID.
+// Update implements [account.KeyStore].
 func (s *Keys) Update(ctx context.Context, k *account.Key) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE api_keys SET name = $2, expires_ms = $3, scopes = $4, rate = $5, burst = $6 WHERE id = $1`,
@@ -126,7 +123,7 @@ func (s *Keys) Update(ctx context.Context, k *account.Key) error {
 	})
 }
 
-// List returns the keys of an account, or all if account is "", oldest first.
+// List implements [account.KeyStore].
 func (s *Keys) List(ctx context.Context, account string) (keys []*account.Key, err error) {
 	where, args := "", []any(nil)
 	if account != "" { // a text of its own, so that the index is used
@@ -140,7 +137,7 @@ func (s *Keys) List(ctx context.Context, account string) (keys []*account.Key, e
 	return keys, err
 }
 
-// Revoke makes a key invalid for ever. Revoking it again changes nothing.
+// Revoke implements [account.KeyStore].
 func (s *Keys) Revoke(ctx context.Context, id string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `UPDATE api_keys SET revoked_ms = COALESCE(revoked_ms, $1) WHERE id = $2`,
@@ -152,8 +149,7 @@ func (s *Keys) Revoke(ctx context.Context, id string) error {
 	})
 }
 
-// Touch records that a key is being used. It writes at most once a minute per key
-// and so may be called with every request.
+// Touch implements [account.KeyStore].
 func (s *Keys) Touch(ctx context.Context, id string) error {
 	now := time.Now()
 	last, ok := s.db.touched.Load(id)

@@ -828,5 +828,3 @@ func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, er
 	}
 	return n, s.db.engine.tidy(ctx)
 }
-
-var _ status.Store = (*Operations)(nil)

@@ -95,7 +95,7 @@ func held(f *upload.File) int64 {
 	return f.Size
 }
 
-// pending tells whether a file is an upload that has begun and not ended.
+// pending reports whether a file is an upload that has begun and not ended.
 func pending(f *upload.File) bool { return f != nil && f.State == upload.Open && f.Task == "" }
 
 // takeFile counts a file that changes in t from one state to another; nil is not
@@ -146,7 +146,7 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 	return nil
 }
 
-// Used returns what an account uses now.
+// Used implements [account.UsageStore].
 func (db *DB) Used(ctx context.Context, owner string) (u account.Used, err error) {
 	today := dayOf(db.engine.now())
 	u.Reset = time.Unix((today+1)*int64(day/time.Second), 0).UTC()
@@ -159,8 +159,7 @@ func (db *DB) Used(ctx context.Context, owner string) (u account.Used, err error
 	return u, err
 }
 
-// Days returns what an account has begun from one day to another, both included. Days
-// on which there was nothing are left out, and so are those older than 400 days.
+// Days implements [account.UsageStore].
 func (db *DB) Days(ctx context.Context, owner string, from, to time.Time) (list []account.Day, err error) {
 	err = db.each(ctx, func(row scanner) error {
 		var d account.Day

@@ -21,15 +21,13 @@ func scanSession(row scanner) (*account.Session, error) {
 	return &n, err
 }
 
-// Sessions keeps sessions. A missing one matches fs.ErrNotExist.
+// Sessions is an [account.SessionStore].
 type Sessions struct{ db *DB }
 
 // Sessions returns the sessions of the database.
 func (db *DB) Sessions() *Sessions { return &Sessions{db} }
 
-// Create stores a session and records that its account has logged in, provided that
-// the account has the given password (in PHC form) and is not disabled. Otherwise
-// the error matches fs.ErrNotExist.
+// Create implements [account.SessionStore].
 func (s *Sessions) Create(ctx context.Context, n *account.Session, password string) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		rows, err := t.exec(ctx, `UPDATE accounts SET last_login_ms = $3 WHERE id = $1 AND password = $2 AND disabled_ms IS NULL`,
@@ -46,7 +44,7 @@ func (s *Sessions) Create(ctx context.Context, n *account.Session, password stri
 	})
 }
 
-// Get returns a session and its account, unless that is disabled.
+// Get implements [account.SessionStore].
 func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *account.Session, a *account.Account, err error) {
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		if err := t.later(ctx, func(row scanner) (err error) {
@@ -69,8 +67,7 @@ func (s *Sessions) Get(ctx context.Context, token [32]byte) (n *account.Session,
 	return n, a, nil
 }
 
-// List returns the sessions of an account, also those that have ended by their age,
-// newest first.
+// List implements [account.SessionStore].
 func (s *Sessions) List(ctx context.Context, account string) (list []*account.Session, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		n, err := scanSession(row)
@@ -80,7 +77,7 @@ func (s *Sessions) List(ctx context.Context, account string) (list []*account.Se
 	return list, err
 }
 
-// DeleteOthers ends all sessions of an account but one.
+// DeleteOthers implements [account.SessionStore].
 func (s *Sessions) DeleteOthers(ctx context.Context, account string, keep [32]byte) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `DELETE FROM sessions WHERE account = $1 AND token <> $2`, account, keep[:])
@@ -88,7 +85,7 @@ func (s *Sessions) DeleteOthers(ctx context.Context, account string, keep [32]by
 	})
 }
 
-// Touch records that a session was used.
+// Touch implements [account.SessionStore].
 func (s *Sessions) Touch(ctx context.Context, token [32]byte, at time.Time) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE sessions SET seen_ms = $2 WHERE token = $1 AND seen_ms < $2`, token[:], millis(at))
@@ -96,7 +93,7 @@ func (s *Sessions) Touch(ctx context.Context, token [32]byte, at time.Time) erro
 	})
 }
 
-// Delete ends a session. It is not an error if there is none.
+// Delete implements [account.SessionStore].
 func (s *Sessions) Delete(ctx context.Context, token [32]byte) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `DELETE FROM sessions WHERE token = $1`, token[:])
@@ -104,8 +101,7 @@ func (s *Sessions) Delete(ctx context.Context, token [32]byte) error {
 	})
 }
 
-// DeleteBefore removes the sessions that began before one time or were not used
-// since another.
+// DeleteBefore implements [account.SessionStore].
 func (s *Sessions) DeleteBefore(ctx context.Context, created, seen time.Time) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `DELETE FROM sessions WHERE created_ms < $1 OR seen_ms < $2`, millis(created), millis(seen))

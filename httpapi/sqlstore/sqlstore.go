@@ -1,6 +1,7 @@
 // Package sqlstore keeps operations, file records, accounts, API keys, webhooks and
 // settings in a database: SQLite, which is one file, no server, no cgo, or PostgreSQL, which
-// several processes on several machines share.
+// several processes on several machines share. It implements the stores of packages
+// account, status, upload and webhook.
 //
 //	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: "data/filewright.db", Exclusive: true})
 //	...
@@ -47,7 +48,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
 
+	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/status"
+	"github.com/filewright/filewright/status/webhook"
+	"github.com/filewright/filewright/upload"
 )
 
 //go:embed migrations/*.sql
@@ -85,10 +89,10 @@ func newest(p *goose.Provider) int64 {
 
 // Errors of Open.
 var (
-	// ErrLocked tells that another process uses the database exclusively.
+	// ErrLocked reports that another process uses the database exclusively.
 	ErrLocked = errors.New("the database is in use by another process")
 
-	// ErrNewer tells that the database was written by a newer version of
+	// ErrNewer reports that the database was written by a newer version of
 	// this program, which this one might damage.
 	ErrNewer = errors.New("the database belongs to a newer version of this program")
 )
@@ -134,6 +138,17 @@ type DB struct {
 
 	touched sync.Map // API key ID → time.Time of the last write of its use
 }
+
+var (
+	_ account.Store        = (*Accounts)(nil)
+	_ account.KeyStore     = (*Keys)(nil)
+	_ account.SessionStore = (*Sessions)(nil)
+	_ account.UsageStore   = (*DB)(nil)
+	_ status.Feed          = (*Operations)(nil)
+	_ status.Store         = (*Operations)(nil)
+	_ upload.Store         = (*Files)(nil)
+	_ webhook.Store        = (*Webhooks)(nil)
+)
 
 // An engine is what differs between databases.
 type engine interface {

@@ -39,9 +39,7 @@ func count(ctx context.Context, t tx, op *status.Operation, it status.Item) erro
 		op.Owner, dayOf(it.Finished), op.Action, part(op.ID), failed, in, out, work)
 }
 
-// Usage returns what an account has had done from one day to another, both
-// included, by day and action. Days are those of UTC. What is older than 400 days is
-// forgotten.
+// Usage implements [account.UsageStore].
 func (db *DB) Usage(ctx context.Context, owner string, from, to time.Time) (list []account.Usage, err error) {
 	err = db.each(ctx, func(row scanner) error {
 		var u account.Usage

@@ -15,20 +15,16 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// Webhooks keeps endpoints and deliveries. A missing one, also one of another
-// account, matches fs.ErrNotExist. Deliveries of events are written by
-// Operations, in the transactions in which the events happen.
+// Webhooks is a [webhook.Store]. [Operations] writes the deliveries of events.
 type Webhooks struct{ db *DB }
 
 // Webhooks returns the webhook endpoints of the database and their deliveries.
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
-// Wake returns a channel that holds a token when this process has written new
-// deliveries. It is for one receiver.
+// Wake implements [webhook.Store].
 func (s *Webhooks) Wake() <-chan struct{} { return s.db.outbox.wake }
 
-// Now returns the time by which deliveries are due: that of the database, if
-// several processes share it.
+// Now implements [webhook.Store].
 func (s *Webhooks) Now() time.Time { return s.db.engine.now() }
 
 const webhookColumns = `id, account, url, description, events, secret, previous, previous_until_ms, created_ms, disabled_ms, reason, failing_ms`
@@ -51,8 +47,7 @@ func scanWebhook(row scanner) (*webhook.StoredEndpoint, error) {
 	return &w, nil
 }
 
-// Create stores an endpoint. If its account has limit of them or more, the error
-// matches webhook.ErrLimit.
+// Create implements [webhook.Store].
 func (s *Webhooks) Create(ctx context.Context, w *webhook.StoredEndpoint, limit int) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		var n int
@@ -69,7 +64,7 @@ func (s *Webhooks) Create(ctx context.Context, w *webhook.StoredEndpoint, limit 
 	})
 }
 
-// List returns the endpoints of an account, oldest first.
+// List implements [webhook.Store].
 func (s *Webhooks) List(ctx context.Context, account string) (list []*webhook.StoredEndpoint, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		w, err := scanWebhook(row)
@@ -79,7 +74,7 @@ func (s *Webhooks) List(ctx context.Context, account string) (list []*webhook.St
 	return list, err
 }
 
-// Get returns an endpoint.
+// Get implements [webhook.Store].
 func (s *Webhooks) Get(ctx context.Context, account, id string) (w *webhook.StoredEndpoint, err error) {
 	err = s.db.one(ctx, func(row scanner) (err error) {
 		w, err = scanWebhook(row)
@@ -91,9 +86,7 @@ func (s *Webhooks) Get(ctx context.Context, account, id string) (w *webhook.Stor
 	return w, err
 }
 
-// Update has change change an endpoint, and returns it as it is then. If change
-// fails nothing is changed. It may be called again. Identity and history of the
-// endpoint stay as they are; one that is enabled begins without failures.
+// Update implements [webhook.Store].
 func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*webhook.StoredEndpoint) error) (w *webhook.StoredEndpoint, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		if w, err = scanWebhook(t.row(ctx, `SELECT `+webhookColumns+` FROM webhook_endpoints WHERE id = $1 AND account = $2`+t.locking(), id, account)); err != nil {
@@ -123,7 +116,7 @@ func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*
 	return w, nil
 }
 
-// Delete removes an endpoint and its deliveries.
+// Delete implements [webhook.Store].
 func (s *Webhooks) Delete(ctx context.Context, account, id string) error {
 	err := s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		n, err := t.exec(ctx, `DELETE FROM webhook_endpoints WHERE id = $1 AND account = $2`, id, account)
@@ -155,8 +148,7 @@ func (s *Webhooks) clear(ctx context.Context, where string, args ...any) (n int,
 	return n, nil
 }
 
-// Add stores a delivery that is no event of an operation, for one attempt, made
-// by hand. It gets its ID here.
+// Add implements [webhook.Store].
 func (s *Webhooks) Add(ctx context.Context, account, endpoint, kind string, body func(id string) []byte) (d *webhook.Delivery, err error) {
 	d = &webhook.Delivery{ID: newDeliveryID(), Endpoint: endpoint, Account: account, Type: kind, State: webhook.Pending}
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
@@ -193,7 +185,7 @@ func scanDelivery(row scanner, more ...any) (*webhook.Delivery, error) {
 // ofEndpoint is the condition that the endpoint of a delivery still exists.
 const ofEndpoint = `EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.id = d.endpoint)`
 
-// Deliveries returns deliveries without their payloads, newest first.
+// Deliveries implements [webhook.Store].
 func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Query) (list []*webhook.Delivery, err error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -256,7 +248,7 @@ func endpointsOf(ctx context.Context, t tx, account, id string) (ids []string, e
 	return ids, err
 }
 
-// Delivery returns a delivery with its payload, and its attempts, oldest first.
+// Delivery implements [webhook.Store].
 func (s *Webhooks) Delivery(ctx context.Context, account, id string) (d *webhook.Delivery, attempts []webhook.Attempt, err error) {
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		d, err = getDelivery(ctx, t, account, id, "")
@@ -289,9 +281,7 @@ func getDelivery(ctx context.Context, t tx, account, id, lock string) (*webhook.
 	return d, nil
 }
 
-// Replay makes an attempt at a delivery due now, whatever its state. If it fails the
-// delivery is again what it was before. While an attempt is under way nothing
-// is changed.
+// Replay implements [webhook.Store].
 func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *webhook.Delivery, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		if d, err = getDelivery(ctx, t, account, id, t.locking()); err != nil {
@@ -329,8 +319,7 @@ const pendingOf = `WITH RECURSIVE e(id) AS (
 // firstDue is when the first pending delivery of an endpoint e is due.
 const firstDue = `(SELECT min(d.due_ms) FROM webhook_deliveries d WHERE d.finished_ms IS NULL AND d.endpoint = e.id)`
 
-// Due returns the endpoints that have pending deliveries, in no particular order, but
-// for those of accounts that are disabled.
+// Due implements [webhook.Store].
 func (s *Webhooks) Due(ctx context.Context) (due []webhook.DueEndpoint, err error) {
 	err = s.db.each(ctx, func(row scanner) error {
 		var d webhook.DueEndpoint
@@ -352,11 +341,7 @@ func (s *Webhooks) Due(ctx context.Context) (due []webhook.DueEndpoint, err erro
 // clearing is how many deliveries one transaction clears away.
 const clearing = 200
 
-// Claim takes up to n deliveries of an endpoint that are due, those that have been
-// for longest first, for the time of a lease: until then nobody else gets them.
-// Deliveries of an endpoint that was disabled fail, but for attempts made by
-// hand, and those of one that was deleted are removed. While its account is
-// disabled there is nothing to take.
+// Claim implements [webhook.Store].
 func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time.Duration) (out []*webhook.ClaimedDelivery, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		out = nil
@@ -421,8 +406,7 @@ func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time
 	return out, nil
 }
 
-// Recover gives back all deliveries that are claimed. Only a process that is the
-// only one to send may call it, before it claims any.
+// Recover implements [webhook.Store].
 func (s *Webhooks) Recover(ctx context.Context) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE webhook_deliveries SET claimed = 0, due_ms = $1 WHERE finished_ms IS NULL AND claimed = 1`,
@@ -431,8 +415,7 @@ func (s *Webhooks) Recover(ctx context.Context) error {
 	})
 }
 
-// Release gives a claimed delivery back, to be claimed again at once, without an
-// attempt.
+// Release implements [webhook.Store].
 func (s *Webhooks) Release(ctx context.Context, o *webhook.ClaimedDelivery) error {
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		_, err := t.exec(ctx, `UPDATE webhook_deliveries SET claimed = 0, due_ms = $3 WHERE id = $1 AND token = $2 AND claimed = 1`,
@@ -441,9 +424,7 @@ func (s *Webhooks) Release(ctx context.Context, o *webhook.ClaimedDelivery) erro
 	})
 }
 
-// Record stores the end of an attempt at a claimed delivery. If the claim was lost
-// the error matches status.ErrLost and nothing is stored. It tells whether
-// the endpoint was disabled by it.
+// Record implements [webhook.Store].
 func (s *Webhooks) Record(ctx context.Context, o *webhook.ClaimedDelivery, r webhook.AttemptResult) (disabled bool, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		disabled = false
@@ -542,8 +523,7 @@ func recordEndpointHealth(ctx context.Context, t tx, o *webhook.ClaimedDelivery,
 	return err == nil, err
 }
 
-// Sweep removes deliveries that were finished before a time, and those that have
-// been due since before another one without anybody sending them. It returns how many.
+// Sweep implements [webhook.Store].
 func (s *Webhooks) Sweep(ctx context.Context, finished, due time.Time) (n int, err error) {
 	if n, err = s.clear(ctx, `finished_ms IS NOT NULL AND finished_ms < $2`, millis(finished)); err != nil {
 		return n, err
@@ -566,9 +546,7 @@ func (s *Webhooks) Sweep(ctx context.Context, finished, due time.Time) (n int, e
 	return n, nil
 }
 
-// Pending counts the deliveries that are not finished, of endpoints that exist and
-// are enabled, as their accounts are, and tells since when the one has been due that has been for longest;
-// zero if none is.
+// Pending implements [webhook.Store].
 func (s *Webhooks) Pending(ctx context.Context) (n int, since time.Time, err error) {
 	now := millis(s.db.engine.now())
 	var first sql.NullInt64

@@ -332,7 +332,7 @@ func (r *run) start(plain context.Context) error {
 	}
 }
 
-// queueConfig tells whether a queue is worked on, and how.
+// queueConfig reports whether a queue is worked on, and how.
 func (r *run) queueConfig(queue string) (c river.QueueConfig, ok bool) {
 	n, named := r.limits[queue]
 	if !named {

@@ -59,7 +59,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// allowed tells whether requests may go to an address: it is public, or in one
+// allowed reports whether requests may go to an address: it is public, or in one
 // of the given networks.
 func allowed(ip netip.Addr, allow []netip.Prefix) bool {
 	ip = ip.WithZone("").Unmap() // a mapped address is dialled as what it maps

@@ -52,10 +52,10 @@ func standardMAC(key []byte, id, stamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// ErrSignature tells that a request is not, or not provably, a delivery.
+// ErrSignature reports that a request is not, or not provably, a delivery.
 var ErrSignature = errors.New("the signature of the webhook is not valid")
 
-// Verify tells whether a request with the given headers and body is a delivery to
+// Verify reports whether a request with the given headers and body is a delivery to
 // an endpoint with one of the given secrets, whsec_…, made within five minutes of
 // now. It takes several secrets because there are two while one is replaced.
 //

@@ -1,17 +1,15 @@
-// Package webhook tells endpoints of accounts what has become of their operations.
+// Package webhook sends the events of operations to endpoints of accounts.
 //
-// The [Store] writes an event to its outbox in the transaction in which it happens, for
-// every endpoint that wants it. [Webhooks.Run] sends what is
-// there, on any number of processes at once: a delivery is claimed for a time,
-// and whoever is killed while sending leaves it to the others. So an event arrives at
-// least once, always under the same webhook-id; their order is not promised. While the
-// account of an endpoint is disabled nothing is sent, not by hand
-// either; it is when the account is enabled again.
+// The [Store] writes an event to its outbox in the transaction in which the event happens,
+// for every endpoint that is registered for it. [Webhooks.Run] sends deliveries, in any
+// number of processes at once: it claims a delivery for a time, so a sender that is
+// killed leaves it to the others. An event arrives at least once, always under the same
+// webhook-id, in no particular order. While the account of an endpoint is disabled nothing
+// is sent, not by hand either; deliveries continue when the account is enabled again.
 //
 // Requests are signed as Standard Webhooks says (https://www.standardwebhooks.com),
-// see [Verify], and go to public addresses only, unless Config.Allow says
-// otherwise: what counts is the address that is dialled, whatever the name of the host
-// meant a moment before.
+// see [Verify]. They go to public addresses only, unless Config.Allow says otherwise.
+// The address that is dialled counts, whatever the host name resolved to before.
 //
 //	hooks, err := webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: payload})
 //	...
@@ -226,7 +224,7 @@ const (
 	maxDescription = 200
 )
 
-// checkURL tells whether requests can go to a URL. Where they lead is known only
+// checkURL reports whether requests can go to a URL. Where they lead is known only
 // when they are made.
 func (w *Webhooks) checkURL(text string) error {
 	bad := func(why string) error { return &InputError{Param: "url", Message: "url " + why} }
