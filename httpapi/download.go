@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/format"
@@ -61,7 +60,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	s.embedding(h)
 	h.Set("Cache-Control", "private, no-store")
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
-	if l, ok := obj.(interface{ File() *os.File }); ok {
+	if l, ok := obj.(blob.LocalObject); ok {
 		content = l.File() // goes out by sendfile; it is ours alone until obj is closed
 	}
 	rw := &rangeWriter{recorder: w.(*recorder)}

@@ -585,7 +585,11 @@ type tight struct {
 	failed atomic.Int32 // how often there were none
 }
 
-func (s *tight) FreeSpace(context.Context) (int64, error) { return s.free.Load(), nil }
+func (s *tight) FreeSpace(context.Context) (int64, error)      { return s.free.Load(), nil }
+func (s *tight) Sweep(context.Context, time.Time) (int, error) { return 0, nil }
+func (s *tight) Move(ctx context.Context, from, to string) error {
+	return blob.Move(ctx, s.Store, from, to)
+}
 
 func (s *tight) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	if s.free.Load() == 0 {

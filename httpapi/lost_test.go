@@ -31,6 +31,8 @@ func (s *linkedBlobs) Link(context.Context, string, blob.LinkOptions) (*url.URL,
 	return url.Parse("https://bucket.example/object")
 }
 
+func (s *linkedBlobs) Origin(context.Context) (string, error) { return "https://bucket.example", nil }
+
 // A file without its content is answered with an error of its own, in every form of a
 // request, and is no input of an operation. While the store is away the answer is 503.
 func TestContentLost(t *testing.T) {

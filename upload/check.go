@@ -541,12 +541,13 @@ func (c *checker) uploads(ctx context.Context) error {
 			return err
 		}
 	}
+	stager, _ := blob.As[blob.Stager](c.blobs) // there are no areas without one
 	for _, id := range leftAreas {
 		i, there := areas[id]
 		if !there || !c.old(i) {
 			continue
 		}
-		remove := func() error { return c.blobs.(blob.Stager).AbortStaged(ctx, id) }
+		remove := func() error { return stager.AbortStaged(ctx, id) }
 		if err := c.leftover(i, id, "", remove); err != nil {
 			return err
 		}
@@ -575,7 +576,7 @@ func (c *checker) leftover(i blob.Info, key, object string, remove func() error)
 // areas returns the staging areas.
 func (c *checker) areas(ctx context.Context) (map[string]blob.Info, error) {
 	areas := make(map[string]blob.Info)
-	s, ok := c.blobs.(blob.Stager)
+	s, ok := blob.As[blob.Stager](c.blobs)
 	if !ok {
 		return areas, nil
 	}

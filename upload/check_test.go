@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 		f, urls := begin("unstaged part lost", 2)
 		e.put(urls[0], noise(7))
 		remove("parts/" + f.Key + "/1")
-		if s, ok := e.blobs.(blob.Stager); ok {
+		if s, ok := blob.As[blob.Stager](e.blobs); ok {
 			f, urls = begin("area lost", 1)
 			e.put(urls[0], noise(10))
 			if err := s.AbortStaged(ctx, f.Key); err != nil {

@@ -195,7 +195,7 @@ func crashAt(t *testing.T, blobs blob.Store, parts [][]byte, step int, mode cras
 	c := &crasher{left: step, mode: mode}
 	store := new(upload.MemStore)
 	var crashing blob.Store = crashBlobs{blobs, c}
-	if s, ok := blobs.(blob.Stager); ok {
+	if s, ok := blob.As[blob.Stager](blobs); ok {
 		crashing = crashStager{crashBlobs{blobs, c}, s}
 	}
 	secrets := [][]byte{make([]byte, 32)}

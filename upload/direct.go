@@ -25,7 +25,7 @@ var errNoDirect = fmt.Errorf("the store knows nothing of direct uploads: %w", er
 
 // directStore returns the blob store, for sessions that are direct.
 func (m *Manager) directStore() (blob.DirectUploader, error) {
-	if d, ok := m.blobs.(blob.DirectUploader); ok {
+	if d, ok := blob.As[blob.DirectUploader](m.blobs); ok {
 		return d, nil
 	}
 	return nil, errNoDirect
@@ -35,7 +35,7 @@ func (m *Manager) directStore() (blob.DirectUploader, error) {
 // before the record, so that a record tells for ever which kind it is; what a
 // crash in between leaves behind is found by Sweep.
 func (m *Manager) beginDirect(ctx context.Context, f *File) error {
-	d, ok := m.blobs.(blob.DirectUploader)
+	d, ok := blob.As[blob.DirectUploader](m.blobs)
 	if !ok {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (m *Manager) Link(ctx context.Context, owner string, f *File, o blob.LinkOp
 	if err := m.ready(f); err != nil {
 		return nil, err
 	}
-	l, ok := m.blobs.(blob.Linker)
+	l, ok := blob.As[blob.Linker](m.blobs)
 	if !ok {
 		return nil, nil
 	}

@@ -181,9 +181,8 @@ func newBucket(t testing.TB) blob.Store {
 	return struct {
 		blob.Store
 		blob.Composer
-		blob.FilePutter
-		blob.BatchDeleter
-	}{s, s, s, s}
+		blob.Remote
+	}{s, s, s}
 }
 
 func newEnv(t testing.TB, b blob.Store, o upload.Options) *env {
@@ -264,7 +263,7 @@ func (e *env) objects() (n int) {
 			n++
 		}
 	}
-	if s, ok := e.blobs.(blob.Stager); ok {
+	if s, ok := blob.As[blob.Stager](e.blobs); ok {
 		for _, err := range s.ListStaged(e.t.Context()) {
 			if err != nil {
 				e.t.Fatal(err)

@@ -33,6 +33,8 @@ func (s *linkedStore) Link(context.Context, string, blob.LinkOptions) (*url.URL,
 	return url.Parse("https://bucket.example/object")
 }
 
+func (s *linkedStore) Origin(context.Context) (string, error) { return "https://bucket.example", nil }
+
 // Content that is gone or truncated has an error of its own, wherever it is needed, and
 // one line in the log. A store that is away, and a file that is deleted, do not.
 func TestContentLost(t *testing.T) {

@@ -110,7 +110,7 @@ type Options struct {
 	MaxParts int   // of a session; 0: 10000
 
 	// MinFree is how many bytes uploads leave free in a blob store that knows
-	// how much room it has (blob.SpaceTeller), for results and whatever else is
+	// how much room it has (blob.Volume), for results and whatever else is
 	// kept there. What would need them fails with an error that matches
 	// syscall.ENOSPC, before any of it is read. 0: 256 MiB; negative: none.
 	MinFree int64
@@ -198,7 +198,7 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 		// File systems take their time from a clock that lags a little. A
 		// store of another host may lag as far as it tolerates.
 		lag := time.Second
-		if _, ok := b.(blob.DirectUploader); ok {
+		if _, ok := blob.As[blob.DirectUploader](b); ok {
 			lag = 15 * time.Minute
 		}
 		m.leftBehind = m.now().Add(-lag)

@@ -125,7 +125,7 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 			func(ctx context.Context) error { _, err := m.Quarantine(ctx, c.Key); return err }})
 	}
 	last := ""
-	s, staging := m.blobs.(blob.Stager) // has an area for each upload, which counts
+	s, staging := blob.As[blob.Stager](m.blobs) // has an area for each upload, which counts
 	parts := m.withRecords(ctx, m.blobs.List(ctx, blob.PartsPrefix), func(key string) string {
 		id, _, _ := strings.Cut(strings.TrimPrefix(key, blob.PartsPrefix), "/")
 		return id
@@ -147,7 +147,7 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 			add(c.Info, c.record, true, orphan{c.file, isOpen, func(ctx context.Context) error { return s.AbortStaged(ctx, c.Key) }})
 		}
 	}
-	if d, ok := m.blobs.(blob.DirectUploader); ok {
+	if d, ok := blob.As[blob.DirectUploader](m.blobs); ok {
 		for u, err := range d.ListDirect(ctx) {
 			if err != nil {
 				errs = append(errs, err)

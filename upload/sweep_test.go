@@ -291,7 +291,7 @@ func TestSweepOrphans(t *testing.T) {
 			t.Error("what is none of our business was removed")
 		}
 		want := before - len(orphans)
-		if _, ok := e.blobs.(blob.Stager); ok {
+		if _, ok := blob.As[blob.Stager](e.blobs); ok {
 			want--
 		}
 		if n := e.objects(); n != want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/dashboard"
+	"github.com/filewright/filewright/upload/blob"
 )
 
 // handler returns what answers requests: the service with the dashboard before it.
@@ -50,9 +51,7 @@ func withDashboard(dash, service http.Handler) http.Handler {
 
 // uploadOrigins returns where browsers send files that go straight to the bucket.
 func (a *app) uploadOrigins(ctx context.Context) ([]string, error) {
-	b, ok := a.blobs.(interface {
-		Origin(context.Context) (string, error)
-	})
+	b, ok := blob.As[blob.Linker](a.blobs)
 	if !ok {
 		return nil, nil
 	}

@@ -247,11 +247,11 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 		dependencyDatabase: a.db.Ping,
 		dependencyScratch:  func(context.Context) error { return writable(scratch) },
 	}
-	if c, ok := a.blobs.(interface{ Check(context.Context) error }); ok {
-		api.Checks[dependencyBucket] = c.Check
-	} else {
-		api.Checks[dependencyStore] = func(ctx context.Context) error { return readable(ctx, a.blobs) }
+	store := dependencyStore
+	if cfg.bucket != nil {
+		store = dependencyBucket
 	}
+	api.Checks[store] = func(ctx context.Context) error { return blob.Check(ctx, a.blobs) }
 	api.Collectors = append(api.Collectors, a.db.Collectors()...)
 	if cfg.cluster.role == roleWorker {
 		a.node, err = httpapi.NewNode(api)
@@ -459,14 +459,6 @@ func engines(set *standard.Set) []httpapi.Engine {
 		out = append(out, httpapi.Engine{Name: e.Name, Version: e.Version, Err: e.Err, Hint: e.Hint})
 	}
 	return out
-}
-
-// readable fails unless the directory of a store answers that there is no such object.
-func readable(ctx context.Context, s blob.Store) error {
-	if _, err := blob.Stat(ctx, s, "ready"); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // writable fails unless files can be made in dir.

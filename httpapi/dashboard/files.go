@@ -5,10 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/filewright/filewright/upload"
+	"github.com/filewright/filewright/upload/blob"
 )
 
 // file answers GET …/files/{key} with a file of the visitor's to be looked at in
@@ -38,7 +38,7 @@ func (d *Dashboard) file(v *visit) error {
 	h.Set("ETag", `"`+f.ETag+`"`)
 	h.Set("Cache-Control", "private, no-cache")
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
-	if l, ok := obj.(interface{ File() *os.File }); ok {
+	if l, ok := obj.(blob.LocalObject); ok {
 		content = l.File()
 	}
 	rc := http.NewResponseController(v.w)

@@ -85,7 +85,7 @@ var arrows = map[string][]string{
 	"upload/blob/memblob":  {"upload/blob"},
 	"upload/blob/fsblob":   {"upload/blob"},
 	"upload/blob/s3blob":   {"upload/blob"},
-	"upload/blob/blobtest": {"upload/blob"},
+	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
 	"status":               {"internal/backoff", "internal/steady"},
@@ -101,7 +101,7 @@ var arrows = map[string][]string{
 	"httpapi/internal/gcra": {},
 	"httpapi/auth":          {"httpapi", "httpapi/account", "httpapi/internal/gcra"},
 	"httpapi/admin":         {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook"},
-	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "capability",
+	"httpapi/dashboard": {"httpapi", "httpapi/account", "httpapi/auth", "status", "status/webhook", "upload", "upload/blob", "capability",
 		"fileops/format"},
 }
 

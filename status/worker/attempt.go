@@ -310,10 +310,12 @@ type spoolDir struct {
 }
 
 func (d *spoolDir) file(name string, obj blob.Object) (*fileops.File, error) {
-	if path, ok := localPath(obj); ok {
-		return fileops.Path(path).Named(name), nil
+	if l, ok := obj.(blob.LocalObject); ok {
+		if path := l.LocalPath(); path != "" {
+			return fileops.Path(path).Named(name), nil
+		}
 	}
-	if m, ok := obj.(interface{ Bytes() []byte }); ok {
+	if m, ok := obj.(blob.MemoryObject); ok {
 		return fileops.Bytes(name, m.Bytes()), nil
 	}
 	if d.path == "" {
@@ -331,14 +333,6 @@ func (d *spoolDir) file(name string, obj blob.Object) (*fileops.File, error) {
 	}
 	_, err = io.Copy(f, io.NewSectionReader(obj, 0, obj.Info().Size))
 	return fileops.Path(path).Named(name), errors.Join(err, f.Close())
-}
-
-// localPath returns the path of an object that is a file on this host.
-func localPath(obj blob.Object) (path string, ok bool) {
-	if l, is := obj.(interface{ LocalPath() string }); is {
-		path = l.LocalPath()
-	}
-	return path, path != ""
 }
 
 func (d *spoolDir) remove() {

@@ -59,7 +59,7 @@ func (a *Assembly) Slot(n int) (off, size int64) {
 
 // Begin reserves room for the object if the store can. It may be repeated.
 func (a *Assembly) Begin(ctx context.Context) error {
-	if s, ok := a.Store.(Stager); ok {
+	if s, ok := As[Stager](a.Store); ok {
 		return s.Stage(ctx, a.ID, a.Size)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (a *Assembly) WritePart(ctx context.Context, n int, r io.Reader, size int64
 	if size < 0 {
 		size = slot
 	}
-	s, ok := a.Store.(Stager)
+	s, ok := As[Stager](a.Store)
 	if !ok || size > slot {
 		return a.putPart(ctx, AssembledPart{Number: n, Size: size}, r)
 	}
@@ -115,7 +115,7 @@ func (a *Assembly) StatPart(ctx context.Context, p AssembledPart) (Info, error) 
 // everything else of the assembly. The object appears as a whole and durably,
 // or not at all, and then Commit can be repeated.
 func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart) error {
-	if s, ok := a.Store.(Stager); ok {
+	if s, ok := As[Stager](a.Store); ok {
 		pieces := make([]Piece, len(parts))
 		for i, p := range parts {
 			pieces[i] = Piece{Size: p.Size}
@@ -141,7 +141,7 @@ func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart
 // object if it has been committed.
 func (a *Assembly) Abort(ctx context.Context) error {
 	var errs []error
-	if s, ok := a.Store.(Stager); ok {
+	if s, ok := As[Stager](a.Store); ok {
 		errs = append(errs, s.AbortStaged(ctx, a.ID))
 	}
 	var keys []string

@@ -1,20 +1,29 @@
-// Package blob stores byte objects under keys. It is the storage
-// seam of the service: uploads arrive here, actions read from here, and results
-// end up here.
+// Package blob stores byte objects under keys. Uploads arrive here, actions read from
+// here, and results end up here.
 //
-// A backend needs the four methods of [Store]. What some backends can do
-// better is in small optional interfaces ([Composer], [FilePutter],
-// [Stager]); the functions of this package use them where they exist
-// and do without where they do not, as io.Copy does with io.WriterTo.
+// A backend needs the four methods of [Store]. What some backends do better is in six
+// roles:
 //
-// Backends live in subpackages (memblob, fsblob). A new backend is done
-// when blobtest.Run passes on it.
+//   - [Composer] makes objects of other objects and of local files,
+//   - [Volume] is in a file system: it renames, and knows its free space,
+//   - [Remote] saves requests over a network,
+//   - [Stager] puts an object together in place, from parts in any order,
+//   - [DirectUploader] receives parts from clients, and
+//   - [Linker] serves objects to clients.
+//
+// The functions of this package use these roles where a store has them and do without
+// where it has not, as io.Copy does with io.WriterTo. [As] finds a role, also that of
+// the store inside a [Decorator].
+//
+// Backends are in the subpackages memblob, fsblob and s3blob. A new backend is done
+// when blobtest.Run passes on it, and a new decorator when blobtest.RunDecorator does.
 package blob
 
 import (
 	"context"
 	"io"
 	"iter"
+	"os"
 	"time"
 )
 
@@ -49,15 +58,21 @@ type Info struct {
 }
 
 // An Object is an open object. ReadAt may be called concurrently and observes
-// the context given to Open. An object that is a local file or in memory also
-// has one of the methods
-//
-//	LocalPath() string
-//	Bytes() []byte
-//
-// so that readers can do without a copy. The path is valid until Close.
+// the context given to Open. An Object may also be a [LocalObject] or a
+// [MemoryObject], which readers need not copy.
 type Object interface {
 	io.ReaderAt
 	io.Closer
 	Info() Info
+}
+
+// A LocalObject is an Object in a file of this host. Its methods are valid until Close.
+type LocalObject interface {
+	LocalPath() string // "" if the file has no path any more
+	File() *os.File    // for this object alone, and closed with it
+}
+
+// A MemoryObject is an Object in memory.
+type MemoryObject interface {
+	Bytes() []byte // must not be changed
 }

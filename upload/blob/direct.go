@@ -78,6 +78,10 @@ type Linker interface {
 	// GET. It does not look whether there is one. The error matches
 	// errors.ErrUnsupported if clients cannot reach the store.
 	Link(ctx context.Context, key string, o LinkOptions) (*url.URL, error)
+
+	// Origin returns the web origin of links and of the URLs of a [DirectUploader],
+	// for policies of pages. It is empty if clients cannot reach the store.
+	Origin(ctx context.Context) (string, error)
 }
 
 // LinkOptions say what a link gives.

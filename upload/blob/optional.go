@@ -11,12 +11,68 @@ import (
 	"time"
 )
 
-// A Composer is a Store that joins objects without moving their bytes through
-// the caller.
+// A Decorator is a Store around another one. What the other one can do better counts
+// as the decorator's own unless the decorator has that role itself: see [As].
+//
+// A decorator that changes keys or bytes, such as one that encrypts, must not be a
+// Decorator in this sense, because calls of a role of the inner store pass it by.
+type Decorator interface {
+	Store
+	Unwrap() Store
+}
+
+// As returns the role T of a store: a [Composer], a [Volume], a [Remote], a [Stager], a
+// [DirectUploader] or a [Linker]. It looks at s and then, layer by layer, at the stores
+// inside a [Decorator].
+func As[T any](s Store) (role T, ok bool) {
+	for {
+		if role, ok = s.(T); ok {
+			return role, true
+		}
+		d, is := s.(Decorator)
+		if !is {
+			return role, false
+		}
+		s = d.Unwrap()
+	}
+}
+
+// A Composer is a Store that makes objects of what is there already, without moving
+// the bytes through the caller.
 type Composer interface {
 	// Compose makes an object of others, in order, and removes those as well
 	// as it can. It leaves them alone if it fails.
 	Compose(ctx context.Context, key string, from []string) error
+
+	// PutFile stores the regular file at path under key. It may move the file, so
+	// nobody may write to it any more.
+	PutFile(ctx context.Context, key, path string) error
+}
+
+// A Volume is a Store in a file system.
+type Volume interface {
+	// Move gives an object another key, replacing what is there, in one atomic step.
+	Move(ctx context.Context, from, to string) error
+
+	// FreeSpace returns how many bytes more can be stored.
+	FreeSpace(ctx context.Context) (int64, error)
+
+	// Sweep removes temporary data made before t and returns how many items
+	// it removed. Neither objects nor staging areas are temporary.
+	Sweep(ctx context.Context, t time.Time) (int, error)
+}
+
+// A Remote is a Store for which each call is a request over a network.
+type Remote interface {
+	// Stat returns the Info of an object. Its errors are those of Open.
+	Stat(ctx context.Context, key string) (Info, error)
+
+	// DeleteAll deletes objects in few requests, and returns the errors of those that
+	// it could not delete, by key. It is not an error if there is no such object.
+	DeleteAll(ctx context.Context, keys []string) map[string]error
+
+	// Check fails if the store does not answer or refuses the credentials.
+	Check(ctx context.Context) error
 }
 
 // Compose joins objects in any store: it makes key of the objects named by
@@ -25,7 +81,7 @@ type Composer interface {
 // Without a [Composer] the bytes are read and stored again, one object at a
 // time. key must not be one of from.
 func Compose(ctx context.Context, s Store, key string, from []string) error {
-	if c, ok := s.(Composer); ok {
+	if c, ok := As[Composer](s); ok {
 		return c.Compose(ctx, key, from)
 	}
 	r := &objectsReader{ctx: ctx, store: s, keys: from}
@@ -85,19 +141,12 @@ func (r *objectsReader) close() {
 	r.open, r.r = nil, nil
 }
 
-// A FilePutter is a Store that can take over a local file without copying it.
-type FilePutter interface {
-	// PutFile stores the regular file at path under key. It normally moves
-	// the file, so nobody may write to it any more.
-	PutFile(ctx context.Context, key, path string) error
-}
-
 // PutFile stores a local file in any store. The file may be gone afterwards. It
 // must be a regular file, not a symbolic link to one: that is an error matching
 // fs.ErrInvalid, because the file often comes from a process that is not
 // trusted.
 func PutFile(ctx context.Context, s Store, key, path string) error {
-	if p, ok := s.(FilePutter); ok {
+	if p, ok := As[Composer](s); ok {
 		return p.PutFile(ctx, key, path)
 	}
 	f, err := OpenRegular(path)
@@ -134,17 +183,10 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// A BatchDeleter is a Store that deletes many objects in few steps.
-type BatchDeleter interface {
-	// DeleteAll deletes objects, and returns the errors of those that it could not
-	// delete, by key. It is not an error if there is no such object.
-	DeleteAll(ctx context.Context, keys []string) map[string]error
-}
-
 // DeleteAll deletes objects from any store. It returns the errors of those that could not
 // be deleted, by key.
 func DeleteAll(ctx context.Context, s Store, keys []string) map[string]error {
-	if d, ok := s.(BatchDeleter); ok {
+	if d, ok := As[Remote](s); ok {
 		return d.DeleteAll(ctx, keys)
 	}
 	failed := make(map[string]error)
@@ -156,54 +198,39 @@ func DeleteAll(ctx context.Context, s Store, keys []string) map[string]error {
 	return failed
 }
 
-// A Mover is a Store that can rename objects.
-type Mover interface {
-	// Move gives an object another key, replacing what is there, in one atomic step.
-	Move(ctx context.Context, from, to string) error
-}
-
-// Move gives an object another key in any store. Without a [Mover] it is copied, by the
+// Move gives an object another key in any store. Without a [Volume] it is copied, by the
 // store itself where that is a [Composer], and then removed as well as possible.
 func Move(ctx context.Context, s Store, from, to string) error {
-	if m, ok := s.(Mover); ok {
+	if m, ok := As[Volume](s); ok {
 		return m.Move(ctx, from, to)
 	}
 	return Compose(ctx, s, to, []string{from})
 }
 
-// A Sweeper is a Store that may leave temporary files behind when its process
-// dies.
-type Sweeper interface {
-	// Sweep removes temporary data made before t and returns how many items
-	// it removed. Neither objects nor staging areas are temporary.
-	Sweep(ctx context.Context, t time.Time) (int, error)
-}
-
 // Sweep removes temporary data made before t from any store. t must be so long
 // ago that no operation that was running then is still running.
 func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
-	if w, ok := s.(Sweeper); ok {
+	if w, ok := As[Volume](s); ok {
 		return w.Sweep(ctx, t)
 	}
 	return 0, nil
 }
 
-// A Stater is a Store that describes an object with less work than Open.
-type Stater interface {
-	// Stat returns the Info of an object. Its errors are those of Open.
-	Stat(ctx context.Context, key string) (Info, error)
-}
-
-// A SpaceTeller is a Store that knows how much room it has.
-type SpaceTeller interface {
-	// FreeSpace returns how many bytes more can be stored.
-	FreeSpace(ctx context.Context) (int64, error)
+// Check fails if a store does not answer. Without a [Remote] it looks for a key.
+func Check(ctx context.Context, s Store) error {
+	if r, ok := As[Remote](s); ok {
+		return r.Check(ctx)
+	}
+	if _, err := Stat(ctx, s, "ready"); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // FreeSpace returns how many bytes more can be stored in any store. It is an error
 // that matches errors.ErrUnsupported if that cannot be known.
 func FreeSpace(ctx context.Context, s Store) (int64, error) {
-	if t, ok := s.(SpaceTeller); ok {
+	if t, ok := As[Volume](s); ok {
 		return t.FreeSpace(ctx)
 	}
 	return 0, fmt.Errorf("free space: %w", errors.ErrUnsupported)

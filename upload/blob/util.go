@@ -10,16 +10,16 @@ import (
 // MaxKey is the length of the longest valid key, in bytes.
 const MaxKey = 1024
 
-// ValidKey tells whether key may name an object: it satisfies fs.ValidPath, is
+// ValidKey reports whether key may name an object: it satisfies fs.ValidPath, is
 // not ".", has no NUL and is not longer than [MaxKey]. A store refuses other
 // keys with an error that matches fs.ErrInvalid.
 func ValidKey(key string) bool {
 	return fs.ValidPath(key) && key != "." && len(key) <= MaxKey && !strings.Contains(key, "\x00")
 }
 
-// Stat returns the Info of an object. Without a [Stater] it opens the object.
+// Stat returns the Info of an object. Without a [Remote] it opens the object.
 func Stat(ctx context.Context, s Store, key string) (Info, error) {
-	if t, ok := s.(Stater); ok {
+	if t, ok := As[Remote](s); ok {
 		return t.Stat(ctx, key)
 	}
 	o, err := s.Open(ctx, key)

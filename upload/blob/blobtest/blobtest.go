@@ -133,10 +133,10 @@ func get(t *testing.T, s blob.Store, key string) []byte {
 	if i := o.Info(); i.Key != key || i.Size != int64(len(data)) || i.ModTime.IsZero() {
 		t.Errorf("Info of %q = %+v, want size %d", key, i, len(data))
 	}
-	if o, ok := o.(interface{ Bytes() []byte }); ok && !bytes.Equal(o.Bytes(), data) {
+	if o, ok := o.(blob.MemoryObject); ok && !bytes.Equal(o.Bytes(), data) {
 		t.Errorf("Bytes of %q differ from what is read", key)
 	}
-	if o, ok := o.(interface{ LocalPath() string }); ok {
+	if o, ok := o.(blob.LocalObject); ok {
 		if local, err := os.ReadFile(o.LocalPath()); err != nil || !bytes.Equal(local, data) {
 			t.Errorf("file of %q differs from what is read: %v", key, err)
 		}
@@ -517,7 +517,7 @@ func testReaderOutlivesDelete(t *testing.T, s blob.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		local, hasPath := o.(interface{ LocalPath() string })
+		local, hasPath := o.(blob.LocalObject)
 		path := ""
 		if hasPath && early {
 			path = local.LocalPath()
@@ -740,7 +740,7 @@ func testPutFile(t *testing.T, s blob.Store) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	if l, ok := o.(interface{ LocalPath() string }); ok {
+	if l, ok := o.(blob.LocalObject); ok {
 		if err := blob.PutFile(t.Context(), s, "files/copy", l.LocalPath()); err != nil {
 			t.Fatal(err)
 		}
@@ -764,7 +764,7 @@ func testSweep(t *testing.T, s blob.Store) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	l, hasPath := o.(interface{ LocalPath() string })
+	l, hasPath := o.(blob.LocalObject)
 	if hasPath {
 		l.LocalPath()
 	}
@@ -892,7 +892,7 @@ func noLeftovers(t *testing.T, s blob.Store, id string) {
 	if got := keys(t, s, blob.PartsPrefix+id+"/"); got != nil {
 		t.Errorf("parts are left: %q", got)
 	}
-	if s, ok := s.(blob.Stager); ok {
+	if s, ok := blob.As[blob.Stager](s); ok {
 		for i, err := range s.ListStaged(t.Context()) {
 			if err != nil || i.Key == id {
 				t.Errorf("staging area is left: %+v, %v", i, err)
@@ -987,7 +987,7 @@ func testAssemblyAbort(t *testing.T, s blob.Store) {
 }
 
 func testStager(t *testing.T, store blob.Store) {
-	s, ok := store.(blob.Stager)
+	s, ok := blob.As[blob.Stager](store)
 	if !ok {
 		return // the others use Assembly, which does without
 	}

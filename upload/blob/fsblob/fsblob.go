@@ -393,7 +393,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	return nil
 }
 
-// PutFile implements blob.FilePutter. It moves the file if that is possible:
+// PutFile implements blob.Composer. It moves the file if that is possible:
 // not from another file system, nor if the file has other names, because then
 // it could still be written to by them. In these cases the file is copied.
 func (s *Store) PutFile(ctx context.Context, key, path string) error {
@@ -518,7 +518,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Move implements blob.Mover. The object keeps its time.
+// Move implements blob.Volume. The object keeps its time.
 func (s *Store) Move(ctx context.Context, from, to string) error {
 	if err := check(ctx, "move", from); err != nil {
 		return err
@@ -758,7 +758,7 @@ func (s *Store) readDir(dir string) ([]string, error) {
 	return names, err
 }
 
-// Sweep implements blob.Sweeper.
+// Sweep implements blob.Volume.
 func (s *Store) Sweep(ctx context.Context, t time.Time) (int, error) {
 	names, err := s.readDir(tmpDir)
 	if err != nil {
@@ -784,7 +784,7 @@ func (s *Store) Sweep(ctx context.Context, t time.Time) (int, error) {
 	return removed, nil
 }
 
-// FreeSpace implements blob.SpaceTeller.
+// FreeSpace implements blob.Volume.
 func (s *Store) FreeSpace(ctx context.Context) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -802,12 +802,9 @@ func (s *Store) FreeSpace(ctx context.Context) (int64, error) {
 }
 
 var (
-	_ blob.Store      = (*Store)(nil)
-	_ blob.Composer   = (*Store)(nil)
-	_ blob.FilePutter = (*Store)(nil)
-	_ blob.Stager     = (*Store)(nil)
-	_ blob.Mover      = (*Store)(nil)
-	_ blob.Sweeper    = (*Store)(nil)
-
-	_ blob.SpaceTeller = (*Store)(nil)
+	_ blob.Store       = (*Store)(nil)
+	_ blob.Composer    = (*Store)(nil)
+	_ blob.Volume      = (*Store)(nil)
+	_ blob.Stager      = (*Store)(nil)
+	_ blob.LocalObject = (*object)(nil)
 )

@@ -311,7 +311,7 @@ func TestObjectFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	f := o.(interface{ File() *os.File }).File()
+	f := o.(blob.LocalObject).File()
 	if _, err := f.Seek(3, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}

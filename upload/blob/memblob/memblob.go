@@ -165,4 +165,7 @@ func (o *object) ReadAt(b []byte, off int64) (int, error) {
 
 func (o *object) Close() error { return nil }
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store        = (*Store)(nil)
+	_ blob.MemoryObject = (*object)(nil)
+)

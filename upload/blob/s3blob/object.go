@@ -44,7 +44,7 @@ func (s *Store) Open(ctx context.Context, key string) (blob.Object, error) {
 	return o, nil
 }
 
-// Stat implements blob.Stater. It reads the first byte: the answer to a HEAD request
+// Stat implements blob.Remote. It reads the first byte: the answer to a HEAD request
 // does not tell a missing object from a missing bucket.
 func (s *Store) Stat(ctx context.Context, key string) (blob.Info, error) {
 	name, err := s.name(key)

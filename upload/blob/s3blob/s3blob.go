@@ -293,7 +293,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail("delete", err)
 }
 
-// DeleteAll implements blob.BatchDeleter. It takes one request for a thousand objects.
+// DeleteAll implements blob.Remote. It takes one request for a thousand objects.
 func (s *Store) DeleteAll(ctx context.Context, keys []string) map[string]error {
 	failed := make(map[string]error)
 	left := make(map[string]string) // key by name
@@ -397,11 +397,9 @@ func (s *Store) list(ctx context.Context, prefix string) iter.Seq2[listed, error
 
 var (
 	_ blob.Store          = (*Store)(nil)
-	_ blob.BatchDeleter   = (*Store)(nil)
 	_ blob.Composer       = (*Store)(nil)
-	_ blob.FilePutter     = (*Store)(nil)
+	_ blob.Remote         = (*Store)(nil)
 	_ blob.DirectUploader = (*Store)(nil)
 	_ blob.Linker         = (*Store)(nil)
-	_ blob.Stater         = (*Store)(nil)
 	_ io.Closer           = (*Store)(nil)
 )

@@ -61,7 +61,7 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader, size int64) e
 	return s.putLarge(ctx, name, size, func(u *multipart) error { return u.stream(r) })
 }
 
-// PutFile implements blob.FilePutter. The file stays.
+// PutFile implements blob.Composer. The file stays.
 func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	name, err := s.name(key)
 	if err != nil {
