@@ -1,32 +1,33 @@
-// Package upload manages upload sessions and the files that come out of them.
+// Package upload manages upload sessions and the files that they become.
 //
-// A [Manager] makes presigned, multipart upload sessions out of any blob.Store:
+// A [Manager] adds presigned, multipart upload sessions to any blob.Store:
 //
-//   - [Manager.Start] opens a session and returns one signed URL for each part;
-//   - [Manager.PutPart] stores a body that was sent to one of them, unless they
-//     lead to the store itself;
-//   - [Manager.Complete] checks the list of parts and makes them a file;
-//   - [Manager.Open] opens it for reading, [Manager.Add] registers files that
-//     come from elsewhere, as results of operations do;
-//   - [Manager.Sweep], to be called from time to time, ends what has expired.
+//   - [Manager.Begin] opens a session and signs a URL for each part,
+//   - [Manager.PutPart] stores the body of a request to such a URL, unless the URLs
+//     lead to the store itself,
+//   - [Manager.Complete] compares the list of parts and makes the file,
+//   - [Manager.Open] opens a file for reading,
+//   - [Manager.Add] registers other files, such as results of operations, and
+//   - [Manager.Sweep], called from time to time, removes what has expired.
 //
-// To the client it looks like S3: the ETag of a part is the hex MD5 of its bytes,
-// that of the file is defined by blob.ETag.
+// Clients see the semantics of S3: the ETag of a part is the hex MD5 of its bytes, and
+// the ETag of a file is that of blob.ETag.
 //
 // # Durability
 //
-// A part is recorded when its bytes are durable, and PutPart returns after that.
-// A part that is sent again is stored beside the earlier one and takes its place in the
-// record in one step: until then, and if that fails, the earlier one counts.
+// PutPart returns when the bytes of a part are durable and the part is recorded. A part
+// that is sent again is stored beside the earlier one and replaces it in the record in
+// one step. Until then, and if that fails, the earlier part counts.
 //
-// Complete makes the object first, in one atomic step, and then marks the record
-// Ready. An Open session that has an object was therefore interrupted between
-// the two, after all checks had passed, and is marked Ready by whoever meets it.
-// [Manager.Recover] looks for such sessions.
+// Complete makes the object in one atomic step and then marks the record Ready. An Open
+// session that has an object was therefore interrupted between the two steps, after all
+// checks. The next call that finds it marks it Ready; [Manager.Recover] looks for all.
 //
-// One process at a time may use a Manager on the same stores for uploads, because
-// what may not happen at the same time is kept apart in memory. All others may
-// read.
+// # Several processes
+//
+// Processes that share the records and the blobs need Options.Locker. It keeps apart
+// what must not happen at the same time, such as two parts of the same number. Without
+// it only one process may change files; others may read.
 package upload
 
 import (
