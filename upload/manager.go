@@ -1,6 +1,6 @@
 // Package upload manages upload sessions and the files that they become.
 //
-// A [Manager] makes presigned, multipart upload sessions out of any blob.Store:
+// A [Manager] adds presigned, multipart upload sessions to any blob.Store:
 //
 //   - [Manager.Start] opens a session and returns one signed URL for each part;
 //   - [Manager.PutPart] stores a body that a client sends to such a URL, unless the URLs
@@ -10,8 +10,8 @@
 //     the result of an operation;
 //   - [Manager.Sweep], called from time to time, removes what has expired.
 //
-// To the client it looks like S3: the ETag of a part is the hex MD5 of its bytes,
-// that of the file is defined by blob.ETag.
+// Clients see the semantics of S3: the ETag of a part is the hex MD5 of its bytes, and
+// the ETag of a file is that of blob.ETag.
 //
 // # Durability
 //
