@@ -1,10 +1,12 @@
 # The two commands a newcomer needs are "make run" and "make test".
 
+# scripts/setup.sh puts Go here where the system has none.
+export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: run build test matrix bench fuzz soak docs clean
+.PHONY: run build check test test-all lint vuln hooks matrix bench fuzz soak docs release release-snapshot clean
 
 ## run: install what is missing, build, start the server on 127.0.0.1:8080
 run: build
@@ -15,13 +17,39 @@ build:
 	@scripts/setup.sh run
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/refserver ./cmd/refserver
 
-## test: install what is missing, then run everything, with the race detector
-test:
+## test: every behaviour at a short scale; with the race detector where goroutines share data
+test: check
+	$(GO) test -short -race $(RACE)
+	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))")
+
+## test-all: everything, at full scale and with the race detector; about an hour on two cores
+test-all: check
+	$(GO) test -race -timeout 60m ./...
+
+# Packages whose goroutines share data. Those that wrap engines run theirs one by one.
+RACE := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
+
+check:
 	@scripts/setup.sh test
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run gofmt on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
-	for s in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} $(GO) build ./... || exit 1; done
-	$(GO) test -race -timeout 60m ./...
+	@for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
+		echo "CGO_ENABLED=0 $$target: $(GO) build ./..."; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build ./... || exit 1; \
+	done
+
+## lint: what golangci-lint finds, see .golangci.yml
+lint:
+	@scripts/setup.sh test
+	$$(cd internal/tools/golangci && GOFLAGS= GOWORK=off $(GO) tool -n golangci-lint) run ./...
+
+## vuln: known vulnerabilities in what is linked in, from the database of the Go project
+vuln:
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
+## hooks: check what is committed from now on
+hooks:
+	git config core.hooksPath scripts/hooks
 
 ## bench: measure beside the tools people use today, into docs/performance.md; about ten minutes
 bench:
@@ -55,6 +83,17 @@ matrix:
 docs:
 	@scripts/setup.sh run
 	$(GO) run ./internal/matrix/gendocs
+
+## release-snapshot: build what a release has into dist: programs, Debian packages, SBOM, checksums
+RELEASE := $$(cd internal/tools/release && GOFLAGS= GOWORK=off $(GO) tool -n goreleaser)
+release-snapshot:
+	@scripts/setup.sh release
+	$(RELEASE) release --snapshot --clean
+
+## release: build the version of the tag and upload it as a draft
+release:
+	@scripts/setup.sh release
+	$(RELEASE) release --clean
 
 clean:
 	rm -rf bin

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	soakItems   = flag.Int("items", 2000, "how many `items` TestSoak has worked on")
+	soakItems   = flag.Int("items", 0, "how many `items` TestSoak has worked on; 0: 2000, or 200 with -short")
 	soakClients = flag.Int("clients", 8, "how many `clients` do so at once")
 )
 
@@ -139,7 +139,14 @@ func TestSoak(t *testing.T) {
 		curve  []string
 		wg     sync.WaitGroup
 	)
-	left.Store(int64(*soakItems))
+	want := *soakItems
+	if want == 0 {
+		want = 2000
+		if testing.Short() {
+			want = 200
+		}
+	}
+	left.Store(int64(want))
 	began := time.Now()
 	for client := range *soakClients {
 		wg.Go(func() {
@@ -203,8 +210,8 @@ func TestSoak(t *testing.T) {
 	close(stop)
 	looks.Wait()
 
-	if n := items.Load(); n < int64(*soakItems) && !t.Failed() {
-		t.Errorf("%d items, want %d", n, *soakItems)
+	if n := items.Load(); n < int64(want) && !t.Failed() {
+		t.Errorf("%d items, want %d", n, want)
 	}
 	if x.Opened() || x.Called() {
 		t.Error("the canary was touched")

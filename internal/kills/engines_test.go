@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-var engineKillsFlag = flag.Int("engine-kills", 8, "how often the server of TestEnginesAtWork is killed")
+var engineKillsFlag = flag.Int("engine-kills", 0, "how often the server of TestEnginesAtWork is killed; 0: 8, or 3 with -short")
 
 // The server is killed, again and again, while LibreOffice, Chromium and ffmpeg work
 // for it. At the default settings every operation completes with one result, and no
@@ -65,7 +65,8 @@ func TestEnginesAtWork(t *testing.T) {
 		})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range *engineKillsFlag {
+	kills := scale(*engineKillsFlag, 8, 3)
+	for range kills {
 		time.Sleep(time.Duration(500+rng.IntN(2500)) * time.Millisecond)
 		h.end(t, r, syscall.SIGKILL)
 		r = h.start(t)
@@ -96,7 +97,7 @@ func TestEnginesAtWork(t *testing.T) {
 	for _, line := range h.trouble {
 		t.Errorf("a server logs: %s", line)
 	}
-	t.Logf("%d kills; finished %v; %d items were interrupted", *engineKillsFlag, finished, query(t, h.dir, "SELECT count(*) FROM items WHERE restarts > 0"))
+	t.Logf("%d kills; finished %v; %d items were interrupted", kills, finished, query(t, h.dir, "SELECT count(*) FROM items WHERE restarts > 0"))
 }
 
 // tone returns a WAV file with a sine of 440 Hz, of one channel and 16 bits at 44.1 kHz.

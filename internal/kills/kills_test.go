@@ -39,7 +39,19 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-var killsFlag = flag.Int("kills", 130, "how often the server of TestNothingIsLost is ended")
+// scale returns how often something is done: what a flag says, or else full, or short with
+// -short.
+func scale(flag, full, short int) int {
+	switch {
+	case flag > 0:
+		return flag
+	case testing.Short():
+		return short
+	}
+	return full
+}
+
+var killsFlag = flag.Int("kills", 0, "how often the server of TestNothingIsLost is ended; 0: 130, or 20 with -short")
 
 // binary is refserver, built without the race detector whatever the tests are:
 // it is to start quickly, and other tests look for races.
@@ -741,7 +753,7 @@ func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--drain", "200ms")
 	customers := h.crew(t, 4, 0)
-	r := harass(t, h, *killsFlag, 1, customers)
+	r := harass(t, h, scale(*killsFlag, 130, 20), 1, customers)
 
 	found := audit(t, h, customers)
 	if found.uploads < 50 || found.operations < 50 || found.removed == 0 || found.cancelled == 0 || h.stopped == 0 || h.early == 0 {
