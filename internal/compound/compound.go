@@ -95,10 +95,10 @@ func header(r io.ReaderAt, size int64) (*File, []byte, error) {
 	return f, head, nil
 }
 
-// Names returns the names, in lower case, of the streams in the root storage of
+// Names returns the names, in lower case, of the entries of the root storage of
 // the file in the first size bytes of r. Unlike [Open] it reads no more than the
-// first 64 sectors of the directory, and returns what it can find in a file that
-// is damaged or cut off.
+// first 64 sectors of the directory, does not look at the types of entries, and
+// returns what it can find in a file that is damaged or cut off.
 func Names(r io.ReaderAt, size int64) []string {
 	f, head, err := header(r, size)
 	if err != nil {
@@ -122,7 +122,7 @@ func Names(r io.ReaderAt, size int64) []string {
 		return nil
 	}
 	var names []string
-	for name := range rootStreams(entries) {
+	for name := range rootEntries(entries) {
 		names = append(names, name)
 	}
 	return names
@@ -268,7 +268,10 @@ func (f *File) readDirectory(start uint32, most int) error {
 		return err
 	}
 	f.streams = make(map[string]stream)
-	for name, e := range rootStreams(entries) {
+	for name, e := range rootEntries(entries) {
+		if e[66] != streamEntry {
+			continue
+		}
 		size := int64(le.Uint32(e[120:]))
 		if f.shift == 12 { // version 3 may have rubbish in the upper half
 			size |= int64(le.Uint32(e[124:])) << 32
@@ -278,10 +281,13 @@ func (f *File) readDirectory(start uint32, most int) error {
 	return nil
 }
 
-// rootStreams returns the streams of the root storage, by name, with their
-// entries. The entries form a binary tree ([MS-CFB] 2.6.4). What is embedded in a
-// document has streams of the same names further down.
-func rootStreams(entries [][]byte) iter.Seq2[string, []byte] {
+// streamEntry is the type of the entry of a stream.
+const streamEntry = 2
+
+// rootEntries returns the entries of the root storage, by name in lower case. They
+// form a binary tree ([MS-CFB] 2.6.4). What is embedded in a document has streams of
+// the same names further down.
+func rootEntries(entries [][]byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		le := binary.LittleEndian
 		seen := make(map[uint32]bool)
@@ -293,18 +299,17 @@ func rootStreams(entries [][]byte) iter.Seq2[string, []byte] {
 			seen[n] = true
 			e := entries[n]
 			queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
-			if name, ok := streamName(e); ok && !yield(name, e) {
+			if name, ok := entryName(e); ok && !yield(name, e) {
 				return
 			}
 		}
 	}
 }
 
-// streamName returns the name in an entry in lower case, if it is that of a
-// stream.
-func streamName(e []byte) (string, bool) {
+// entryName returns the name in an entry in lower case, if its length is valid.
+func entryName(e []byte) (string, bool) {
 	length := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a NUL at the end
-	if e[66] != 2 || length < 2 || length > 64 {
+	if length < 2 || length > 64 {
 		return "", false
 	}
 	u := make([]uint16, length/2-1)
