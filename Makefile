@@ -4,7 +4,7 @@
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 
 .PHONY: run build check test test-all lint vuln hooks matrix bench fuzz soak docs release release-snapshot clean
 

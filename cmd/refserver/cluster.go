@@ -197,7 +197,7 @@ func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileo
 	if c.role == roleAPI {
 		return cl, nil
 	}
-	info := nodeInfo{Version: version, Role: c.role}
+	info := nodeInfo{Version: version(), Role: c.role}
 	for _, a := range actions {
 		spec := a.Spec()
 		if n, ok := limits[spec.Family]; !ok || n > 0 {

@@ -30,9 +30,6 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// version is set when the program is built.
-var version = "dev"
-
 func main() {
 	standard.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -63,7 +60,7 @@ func commands() []command {
 		{"doctor", "", "look for the engines and say what is missing", doctor},
 		{"convert", "", "convert one file without a server", convert},
 		{"version", "", "print the version", func(_ context.Context, c *cli, _ []string) error {
-			fmt.Fprintln(c.out, version)
+			fmt.Fprintln(c.out, versionLine())
 			return nil
 		}},
 	}
@@ -103,7 +100,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer, env func(strin
 		c.usage(out, cmds)
 		return 0
 	case len(args) > 0 && args[0] == "--version":
-		fmt.Fprintln(out, version)
+		fmt.Fprintln(out, versionLine())
 		return 0
 	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

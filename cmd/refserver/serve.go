@@ -501,7 +501,7 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		pages = fmt.Sprintf("dashboard: %s/dashboard/, %s", base, pages)
 	}
 	var b strings.Builder // told at once: programs wait for the first line
-	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version, base, pages)
+	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version(), base, pages)
 	var missing []string
 	if a.set != nil {
 		for _, e := range a.set.Dependencies() {
