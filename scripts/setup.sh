@@ -5,6 +5,7 @@
 #   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it with
 #   scripts/setup.sh test    the same, and the linters and the tools that judge test results
 #   scripts/setup.sh bench   the same, and the tools that benchmarks compare with
+#   scripts/setup.sh release what run needs, and the tools that build releases for other machines
 #
 # It does nothing, and needs no root, if everything is installed already.
 set -euo pipefail
@@ -89,6 +90,12 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want postgresql postgres
 fi
 
+if [ "$mode" = release ]; then
+	want mmdebstrap command -v mmdebstrap
+	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+	packages libc6-dev-arm64-cross
+fi
+
 if [ "$mode" = bench ]; then
 	want ghostscript command -v gs
 	want mupdf-tools command -v mutool
@@ -130,13 +137,15 @@ go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
 		(cd "$root/internal/tools/golangci" && GOFLAGS='' GOWORK=off go tool -n golangci-lint >/dev/null)
+	elif [ "$mode" = release ]; then
+		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null)
 	fi
 }
 
 # axe-core is what the lock file says, beside the package that uses it.
 axe() {
 	local dir=$root/internal/browsertest
-	if [ "$mode" = serve ] || [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
+	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
 		return
 	fi
 	echo "Installing: axe-core in internal/browsertest/node_modules"
