@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// failuresOf is the time whose failures the overview shows.
+// failuresOf is the period of the failures in the overview.
 const failuresOf = 24 * time.Hour
 
 // overview answers GET /overview.
