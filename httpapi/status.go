@@ -143,7 +143,7 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more tells whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	resp := listResponse{Operations: []OperationStatus{}}
 	for op, err := range s.tracker.List(r.Context(), query) {
 		if err != nil {
