@@ -12,7 +12,7 @@
 //
 // # Endpoints
 //
-// The interface defines initiate-upload, the presigned PUT, complete-upload, do,
+// The original interface has initiate-upload, the presigned PUT, complete-upload, do,
 // supported-operation, status and download. Long poll, events, cancelling, listing, formats,
 // deletion, health and metrics are additions. The OpenAPI document at /openapi.json describes all
 // of them.

@@ -227,7 +227,7 @@ func (n *Node) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	log := n.logOf(r).With("error", p.Slug)
 	switch {
-	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // else the client has gone, which is no fault of ours
+	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // otherwise the client has disconnected, which is not an error of the service
 		log.Error("request failed", "method", r.Method, "err", err)
 	default:
 		var param *fileops.ParamError

@@ -102,7 +102,7 @@ func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed in
 			continue
 		}
 		switch err := copyBlob(ctx, dst, src, i.Key); {
-		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case errors.Is(err, fs.ErrNotExist): // deleted in the meantime
 		case err != nil:
 			return copied, kept, removed, bytes, err
 		default:

@@ -245,7 +245,7 @@ func move(from, to string, force bool) error {
 		switch {
 		case err == nil:
 			return nil // the other name is removed with its directory
-		case errors.Is(err, iofs.ErrExist): // since a moment ago
+		case errors.Is(err, iofs.ErrExist): // created in the meantime
 			return checkTarget(to, force)
 		}
 		// Some file systems have no links.

@@ -71,7 +71,7 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more shows whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	list, err := a.cfg.Operations.Summaries(r.Context(), query)
 	if err != nil {
 		return nil, err

@@ -230,7 +230,7 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *accou
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more shows whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	all, err := a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query)
 	if err != nil {
 		return nil, err

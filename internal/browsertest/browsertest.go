@@ -97,7 +97,7 @@ func (tab *Tab) hear(event any) {
 			}
 			tab.problem("console:" + b.String())
 		}
-	case *log.EventEntryAdded: // the Content-Security-Policy and failed requests speak here
+	case *log.EventEntryAdded: // reports of the Content-Security-Policy and failed requests
 		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
 			tab.problem(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}

@@ -70,7 +70,7 @@ func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 	for _, a := range actions {
 		action := a.(string)
 		switch action {
-		case "zip": // done with every file
+		case "zip": // available for every file
 		case "convert":
 			params, _ := ask(map[string]any{"ext": f, "action": action}).body["parameters"].(map[string]any)
 			targets, _ := params["convert_to"].([]any)

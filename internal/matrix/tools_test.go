@@ -130,7 +130,7 @@ func decodePNG(t testing.TB, path string) *image.NRGBA {
 	switch m := src.(type) {
 	case *image.NRGBA:
 		return m
-	case *image.RGBA: // made for what has no transparency, so that both are the same
+	case *image.RGBA: // for images without transparency, where both types are equal
 		return &image.NRGBA{Pix: m.Pix, Stride: m.Stride, Rect: m.Rect}
 	}
 	m := image.NewNRGBA(src.Bounds())

@@ -107,7 +107,7 @@ func (w *Worker) do(ctx context.Context, r Request) (Answer, error) {
 			w.url, w.closers = url, append(w.closers, stop)
 		}
 		return Answer{URL: w.url}, nil
-	case "settle": // garbage of the last run is none of the next
+	case "settle": // the next run must not pay for garbage of the last
 		debug.FreeOSMemory()
 		return Answer{}, nil
 	case "cpu":
