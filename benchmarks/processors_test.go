@@ -1,5 +1,6 @@
 // Package benchmarks measures every processor and the service:
-// go test -bench . ./benchmarks
+//
+//	go test -bench . ./benchmarks
 //
 // Each processor runs as in the service, with inputs and results on disk. Program compare, below,
 // runs the same work with other tools.

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package examples holds no code of its own: its test builds the programs in
-// the directories below and runs them.
+// Package examples has only a test, which builds and runs the programs in the directories below.
 package examples
 
 import (

@@ -30,8 +30,7 @@ const (
 
 var scopeNames = [...]string{"upload", "operate", "read", "admin"}
 
-// String returns the names of the scopes with spaces between them, such as
-// "upload operate read".
+// String returns the names of the scopes, separated by spaces, such as "upload operate read".
 func (s Scope) String() string {
 	var names []string
 	for i, name := range scopeNames {

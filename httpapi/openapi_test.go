@@ -107,7 +107,7 @@ func walk(v any, at string, f func(at string, m map[string]any)) {
 	}
 }
 
-// fragment makes a JSON pointer part of a URL.
+// fragment returns a JSON pointer as a URL fragment.
 func fragment(pointer string) string { return "#" + (&url.URL{Path: pointer}).EscapedPath() }
 
 var routeParam = regexp.MustCompile(`[:*]([a-z_]+)`)

@@ -155,7 +155,8 @@ type readyResponse struct {
 // An Envelope is the position of the members of a successful response.
 type Envelope int
 
-// Published clients read the members under a "data" object; the interface has them at the top.
+// Published clients read the members under a "data" object; the original interface has them at the
+// top.
 const (
 	EnvelopeDual  Envelope = iota // at the top and under "data"
 	EnvelopePlain                 // at the top only

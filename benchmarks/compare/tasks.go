@@ -298,7 +298,7 @@ func disk(size int64) rival {
 	}}
 }
 
-// photoPNG is a photo as a PNG.
+// photoPNG returns a photo as a PNG.
 func photoPNG(ctx context.Context, e *environment) ([]string, error) {
 	p, err := e.inputs.Photo(ctx, 1600, 1250)
 	if err != nil {

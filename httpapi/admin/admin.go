@@ -35,8 +35,8 @@ type Config struct {
 
 // Operations reads the operations of all accounts.
 type Operations interface {
-	// Summaries returns operations, newest first. If there is no operation
-	// q.Before the error matches fs.ErrNotExist.
+	// Summaries returns operations, newest first. If operation q.Before does not exist, the error
+	// matches fs.ErrNotExist.
 	Summaries(ctx context.Context, q status.SummaryQuery) ([]status.Summary, error)
 
 	// Failures counts the errors of failed items since a time, most frequent first.

@@ -141,7 +141,7 @@ func (a *Accounts) Bootstrap(ctx context.Context) (name, password string, err er
 type NewAccount struct {
 	Name          string // login name; required
 	Administrator bool
-	Limits        *account.Limits // nil: those of Config
+	Limits        *account.Limits // nil: Config.Limits
 
 	// ID is the owner of files and operations; "": a random ID. Set it for an account whose files
 	// already exist.
@@ -219,13 +219,13 @@ type taken struct {
 func (t taken) Error() string   { return t.err.Error() }
 func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
 
-// Get returns an account. A missing one matches fs.ErrNotExist.
+// Get returns an account. The error for a missing account matches fs.ErrNotExist.
 func (a *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
 	return a.store.Get(ctx, id)
 }
 
-// ByName returns the account of a name, without regard to case. A missing one matches
-// fs.ErrNotExist.
+// ByName returns the account of a name, without regard to case. The error for a missing account
+// matches fs.ErrNotExist.
 func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return a.store.ByName(ctx, strings.TrimSpace(name))
 }

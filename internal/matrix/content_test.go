@@ -41,7 +41,7 @@ type content struct {
 	pdfa    string      // part and level of the standard
 	may     string      // permissions of a locked PDF
 	comma   string      // cell separator, if it is not a comma
-	typed   bool        // numbers are numbers
+	typed   bool        // numbers have a numeric type
 }
 
 // contentOf returns the content of the specimen of f.
