@@ -121,8 +121,8 @@ func (c *csvWriter) clean(cell []byte) []byte {
 }
 
 // quoted reports whether a cell without special bytes needs quotes. A row must
-// not be an empty line, and a file must not start like a declaration of its
-// format.
+// not be an empty line, and a file must not start with a byte order mark or a
+// "sep=" line.
 func quoted(cell []byte, first, only bool) bool {
 	switch {
 	case len(cell) == 0:

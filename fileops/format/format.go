@@ -234,7 +234,7 @@ var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
 //	Parse("report.PDF")   // PDF
 //	Parse(".jpeg")        // JPG
 //	Parse("a.tar.gz")     // TarGZ
-//	Parse("Makefile")     // "makefile", which is no known format
+//	Parse("Makefile")     // "makefile", an unknown format
 func Parse(name string) Format {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]

@@ -55,8 +55,8 @@ func (e *Engine) Compress() fileops.Action {
 	return fileops.Func(spec, e.compress)
 }
 
-// worthwhile is the largest size of a useful result, relative to the input. A
-// lossy change must save at least the rest.
+// worthwhile is the largest size of a useful result, relative to the input. Any
+// change of the picture must save at least 3 %.
 const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {

@@ -43,8 +43,8 @@ type Options struct {
 }
 
 // Lean, as an environment variable of a process, makes libvips start without its
-// plug-ins, in two thirds of the time. It is for processes whose [Options]
-// contain probed abilities. They load a plug-in when a picture needs it.
+// plug-ins, in a third of the time. It is for processes whose [Options] contain
+// probed abilities. They load a plug-in when a picture needs it.
 const Lean = "VIPSHOME=/nonexistent"
 
 // An Engine provides the actions of this package. It is safe for concurrent use.

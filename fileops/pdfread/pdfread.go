@@ -113,7 +113,7 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// Limits of what is processed.
+// Default limits.
 const (
 	maxPages  = 5000  // pages to convert, see Options.MaxPages
 	maxPixels = 100e6 // of the picture of a page, see Options.MaxPixels

@@ -28,8 +28,8 @@ type Samples struct {
 	Pix           []byte // Width × Height × Components bytes
 }
 
-// Check returns an error unless the dimensions are positive and Pix has the
-// right length.
+// Check returns an error unless the dimensions are valid and Pix has the right
+// length.
 func (s Samples) Check() error {
 	switch {
 	case s.Width <= 0 || s.Height <= 0 || s.Width > 1<<20 || s.Height > 1<<20:

@@ -58,7 +58,7 @@ func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	return fileops.Bytes("locked."+string(f), b[f])
 }
 
-// lockScript stores a document under a password; it can only be told to by UNO.
+// lockScript stores a document under a password; only UNO can do this.
 //
 //go:embed lock.py
 var lockScript string

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// Every sample and specimen has the format that it was requested for.
+// Every sample and specimen has the requested format.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
