@@ -226,8 +226,8 @@ func isAtom(head []byte, size int64) bool {
 	return n <= 1 || n >= 8 && n <= size || head[0] < ' '
 }
 
-// isTS checks for the sync bytes of MPEG transport stream packets. Packets have
-// 188 bytes, or 192 with a preceding time stamp.
+// isTS reports whether head has the sync bytes of MPEG transport stream packets.
+// Packets have 188 bytes, or 192 with a preceding time stamp.
 func isTS(head []byte, _ int64) bool {
 	for _, p := range [...]struct{ off, step int }{{0, 188}, {4, 192}} {
 		ok := len(head) > p.off+3*p.step

@@ -175,8 +175,8 @@ func (w *numberWriter) round(v float64) float64 {
 	return math.Round(v*p) / p
 }
 
-// shortNumbers rounds a list of numbers. It fails on any other content, such as
-// units.
+// shortNumbers rounds a list of numbers. It reports false for any other content,
+// such as units.
 func shortNumbers(value []byte, decimals int) ([]byte, bool) {
 	r, w := &numberReader{b: value}, &numberWriter{decimals: decimals}
 	for {

@@ -133,7 +133,7 @@ func isFrame(m byte) bool {
 	return m >= markerSOF0 && m <= markerSOFF && m != markerDHT && m != markerJPG && m != markerDAC
 }
 
-// readFrame reads a frame header (T.81, B.2.2).
+// readFrame reads a frame header (T.81, B.2.2). It reports false if it is damaged.
 func (j *JPEG) readFrame(marker byte, b []byte) bool {
 	if len(b) < 6 {
 		return false

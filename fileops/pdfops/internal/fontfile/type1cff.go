@@ -249,8 +249,8 @@ func (w *type2Writer) end() {
 	}
 }
 
-// extend adds arguments to the open operator. It reports false if that is not op
-// or they do not fit.
+// extend adds arguments to the open operator. If that is not op, or they do not
+// fit, it starts a new operator.
 func (w *type2Writer) extend(op byte, args ...float64) {
 	if w.op != op || len(w.args)+len(args) > maxArguments {
 		w.end()

@@ -188,7 +188,7 @@ func wrapKey(password, u, key []byte) (verifier, wrapped []byte) {
 	return verifier, cbc(hash6(password, salts[8:], u), make([]byte, 16), key, true)
 }
 
-// permsEntry is algorithm 10.
+// permsEntry returns the entry Perms (algorithm 10).
 func permsEntry(key []byte, perm Permissions) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(perm))
 	b = append(b, 0xff, 0xff, 0xff, 0xff, 'T', 'a', 'd', 'b')
@@ -230,7 +230,7 @@ func cbc(key, iv, b []byte, encrypt bool) []byte {
 	return out
 }
 
-// hash6 is algorithm 2.B.
+// hash6 is the password hash of revision 6 (algorithm 2.B).
 func hash6(password, salt, u []byte) []byte {
 	first := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
 	k := first[:]
@@ -360,7 +360,7 @@ func padded(password []byte) []byte {
 	return append(bytes.Clone(password), padding...)[:32]
 }
 
-// fileKey is algorithm 2.
+// fileKey derives the file key from the user password (algorithm 2).
 func (s *Security) fileKey(password []byte) []byte {
 	h := md5.New()
 	h.Write(padded(password))
@@ -380,7 +380,7 @@ func (s *Security) fileKey(password []byte) []byte {
 	return k[:s.length]
 }
 
-// isUser is algorithm 6.
+// isUser reports whether password is the user password (algorithm 6).
 func (s *Security) isUser(password []byte) bool {
 	k := s.fileKey(password)
 	if s.r == 2 {
@@ -390,7 +390,7 @@ func (s *Security) isUser(password []byte) bool {
 	return bytes.Equal(arc4Rounds(k, sum[:], false), s.u[:16])
 }
 
-// userPassword is algorithm 7.
+// userPassword decrypts the user password with the owner password (algorithm 7).
 func (s *Security) userPassword(owner []byte) []byte {
 	sum := md5.Sum(padded(owner))
 	k := sum[:]

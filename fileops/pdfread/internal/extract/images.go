@@ -223,7 +223,7 @@ func (w *walker) drawn(box geom.Rect) *model.Media {
 // resolution.
 const shotPixels = 25e6
 
-// shoot renders the page on the first call.
+// shoot renders the page on the first call. It reports whether that succeeded.
 func (w *walker) shoot() bool {
 	if w.shot != 0 {
 		return true

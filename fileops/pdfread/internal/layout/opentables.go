@@ -199,7 +199,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	})
 	var xs []float64
 	allowed := counted / 12
-	open, column := 0, false // column is set after a column starts
+	open, column := 0, false // column: pieces precede the current gap
 	var since, freeFrom, freeTo float64
 	for _, e := range edges {
 		was := open
