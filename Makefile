@@ -1,18 +1,18 @@
-# The two commands a newcomer needs are "make run" and "make test".
+# New here? "make run" and "make test" are all you need.
 
-# scripts/setup.sh puts Go here where the system has none.
+# scripts/setup.sh installs Go here if the system has no usable Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 
 .PHONY: run build check test test-all lint vuln hooks matrix bench fuzz soak docs release release-snapshot clean
 
-## run: install what is missing, build, start the server on 127.0.0.1:8080
+## run: install missing packages, build, start the server on 127.0.0.1:8080
 run: build
 	./bin/refserver serve
 
-## build: install what is missing, build bin/refserver
+## build: install missing packages, build bin/refserver
 build:
 	@scripts/setup.sh run
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/refserver ./cmd/refserver
@@ -26,7 +26,7 @@ test: check
 test-all: check
 	$(GO) test -race -timeout 60m ./...
 
-# Packages whose goroutines share data. Those that wrap engines run theirs one by one.
+# Packages whose goroutines share data. Goroutines of the packages that wrap engines run one by one.
 RACE := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
 
 check:
@@ -38,20 +38,20 @@ check:
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build ./... || exit 1; \
 	done
 
-## lint: what golangci-lint finds, see .golangci.yml
+## lint: run golangci-lint with .golangci.yml
 lint:
 	@scripts/setup.sh test
 	$$(cd internal/tools/golangci && GOFLAGS= GOWORK=off $(GO) tool -n golangci-lint) run ./...
 
-## vuln: known vulnerabilities in what is linked in, from the database of the Go project
+## vuln: report known vulnerabilities in linked modules, from the Go vulnerability database
 vuln:
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
-## hooks: check what is committed from now on
+## hooks: install the pre-commit hook
 hooks:
 	git config core.hooksPath scripts/hooks
 
-## bench: measure beside the tools people use today, into docs/performance.md; about ten minutes
+## bench: compare with the tools in common use, into docs/performance.md; about ten minutes
 bench:
 	@scripts/setup.sh bench
 	$(GO) test -run '^$$' -bench . -benchtime 0.5s -benchmem ./benchmarks/ ./benchmarks/queue/
@@ -62,9 +62,9 @@ FUZZTIME ?= 30s
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)
 
-## soak: send SOAK_ITEMS good, broken and hostile files (default 20000) to a server, which must be as before then;
-## then do with every hostile and demanding file all that is offered for it, and watch the memory of the server;
-## then kill the server SOAK_KILLS times (default 1000) under load, and a third as often while engines work
+## soak: send SOAK_ITEMS (default 20000) good, broken and hostile files to a server and check that nothing remains;
+## then run every offered operation on every hostile and demanding file, and watch the server's memory;
+## then kill the server SOAK_KILLS times (default 1000) under load, and a third as often while engines run
 SOAK_ITEMS ?= 20000
 SOAK_KILLS ?= 1000
 soak:
@@ -74,23 +74,23 @@ soak:
 	$(GO) test -count=1 -v -timeout 12h -run '^(TestNothingIsLost|TestEnginesAtWork|TestTakeover)$$' ./internal/kills \
 		-kills $(SOAK_KILLS) -engine-kills $$(($(SOAK_KILLS) / 3)) -takeovers 10
 
-## matrix: only the part of "make test" that runs everything that is listed and judges the results
+## matrix: only the test that runs every listed conversion and judges the results
 matrix:
 	@scripts/setup.sh test
 	$(GO) test -count=1 -v -timeout 30m -run '^TestMatrix$$' ./internal/matrix
 
-## docs: write docs/formats.md anew from what the code says
+## docs: generate docs/formats.md from the code
 docs:
 	@scripts/setup.sh run
 	$(GO) run ./internal/matrix/gendocs
 
-## release-snapshot: build what a release has into dist: programs, Debian packages, SBOM, checksums
+## release-snapshot: build the files of a release into dist: programs, Debian packages, SBOM, checksums
 RELEASE := $$(cd internal/tools/release && GOFLAGS= GOWORK=off $(GO) tool -n goreleaser)
 release-snapshot:
 	@scripts/setup.sh release
 	$(RELEASE) release --snapshot --clean
 
-## release: build the version of the tag and upload it as a draft
+## release: build the tagged version and upload it as a draft
 release:
 	@scripts/setup.sh release
 	$(RELEASE) release --clean

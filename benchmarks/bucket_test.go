@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// bucket starts an S3 server and returns what leads to it.
+// bucket starts an S3 server and returns its configuration.
 func bucket(b *testing.B) (*s3test.Server, s3blob.Config) {
 	b.Helper()
 	srv, err := s3test.New()
@@ -41,7 +41,7 @@ func bucketService(b *testing.B, c s3blob.Config, redirect bool) string {
 
 const bucketFile, bucketParts = 256 << 20, 4
 
-// uploadParts uploads a file in parts, all at once.
+// uploadParts uploads a file in parts, all concurrently.
 func uploadParts(b *testing.B, base string, size int64, parts int) string {
 	m := post(b, base, "initiate-upload", map[string]any{"file_name": "data.bin", "size": size, "mime_type": "application/octet-stream", "parts": parts})
 	list := make([]map[string]any, parts)
@@ -59,9 +59,9 @@ func uploadParts(b *testing.B, base string, size int64, parts int) string {
 	return m["file_key"].(string)
 }
 
-// BenchmarkBucketUpload is a file of 256 MiB in four parts into a bucket: by a
-// client of S3 alone, by URLs that lead to the bucket, and through the service;
-// and one of 32 MiB in parts that S3 would not take.
+// BenchmarkBucketUpload uploads a file of 256 MiB in four parts to a bucket: with an S3 client
+// alone, with URLs that lead to the bucket, and through the service. It also uploads a file of 32
+// MiB in parts that are too small for S3.
 func BenchmarkBucketUpload(b *testing.B) {
 	srv, c := bucket(b)
 	b.Run("S3 alone", func(b *testing.B) {
@@ -114,8 +114,8 @@ func BenchmarkBucketUpload(b *testing.B) {
 	})
 }
 
-// BenchmarkBucketDownload is a file of 256 MiB out of a bucket: through the
-// service, and by its redirect.
+// BenchmarkBucketDownload downloads a file of 256 MiB from a bucket: through the service, and by
+// its redirect.
 func BenchmarkBucketDownload(b *testing.B) {
 	_, c := bucket(b)
 	for _, redirect := range []bool{false, true} {

@@ -1,8 +1,9 @@
 // Package benchmarks measures every processor and the service:
-// go test -bench . ./benchmarks
 //
-// Each processor runs as it would in the service, with inputs from disk and
-// results to disk. Program compare, below, runs the same work by other tools.
+//	go test -bench . ./benchmarks
+//
+// Each processor runs as in the service, with inputs and results on disk. Program compare, below,
+// runs the same work with other tools.
 package benchmarks
 
 import (
@@ -36,7 +37,7 @@ func convert(to string, more ...any) fileops.Args {
 	return a
 }
 
-// benches has every action of every engine, and of convert what differs.
+// benches has every action of every engine, and the different kinds of convert.
 var benches = []bench{
 	// officeops
 	{"docx-pdf", "convert", convert("pdf"), one((*inputs.Set).DOCX)},
@@ -46,7 +47,7 @@ var benches = []bench{
 	{"docx-odt", "convert", convert("odt"), one((*inputs.Set).DOCX)},
 	{"md-docx", "convert", convert("docx"), markdown},
 	{"md-pdf", "convert", convert("pdf"), markdown},
-	// pdfread, and by way of it
+	// pdfread, and conversions through it
 	{"pdf-png", "convert", convert("png", "dpi", 150), one((*inputs.Set).PDF)},
 	{"pdf-jpg", "convert", convert("jpg", "dpi", 150), one((*inputs.Set).PDF)},
 	{"pdf-txt", "convert", convert("txt"), one((*inputs.Set).PDF)},
@@ -90,8 +91,8 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
-// BenchmarkIsolated measures what a process of its own for each run costs, without and with
-// namespaces: one run at a time, and as many as there are cores.
+// BenchmarkIsolated measures the cost of a separate process for each run, without and with
+// namespaces. It measures one run at a time, and as many as there are cores.
 func BenchmarkIsolated(b *testing.B) {
 	for _, isolate := range []string{"false", "basic", "true"} {
 		engines := standard.Probe(b.Context(), &standard.Options{CacheDir: b.TempDir(), Isolate: isolate != "false", NoNamespaces: isolate == "basic", FFmpeg: standard.None, LibreOffice: standard.None, Chromium: standard.None})
@@ -127,8 +128,8 @@ func BenchmarkIsolated(b *testing.B) {
 	}
 }
 
-// newRun returns a function that does an operation once and returns how many bytes
-// its results have.
+// newRun returns a function that runs an operation once and returns the size of its results in
+// bytes.
 func newRun(b *testing.B, reg *fileops.Registry, name string, args fileops.Args, paths []string) func() int64 {
 	b.Helper()
 	dir := b.TempDir()
@@ -176,7 +177,7 @@ func processor(b *testing.B, reg *fileops.Registry, name string, args fileops.Ar
 	b.ReportMetric(100*float64(out)/float64(in), "%size")
 }
 
-// set makes the inputs. TestMain gives it a directory.
+// set creates the inputs. TestMain sets its directory.
 var set inputs.Set
 
 func TestMain(m *testing.M) {
@@ -216,14 +217,14 @@ func markdown(b *testing.B) []string { return []string{must(set.Markdown())(b)} 
 func csv(b *testing.B) []string      { return []string{must(set.CSV())(b)} }
 func mixed(b *testing.B) []string    { return must(set.Mixed(32 << 20))(b) }
 
-// sample is a sample file of the repository.
+// sample returns a sample file of the repository.
 func sample(name string) func(*testing.B) []string {
 	return func(*testing.B) []string { return []string{filepath.Join("..", "examples", "files", name)} }
 }
 
 var making sync.Mutex
 
-// made runs an action once for the input of another.
+// made runs an action once to create the input of another action.
 func made(b *testing.B, name, action string, args fileops.Args, in []string) []string {
 	b.Helper()
 	making.Lock()

@@ -21,7 +21,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// copying is an action that costs nothing, so that the service is measured.
+// copying is an action without cost, so that benchmarks measure the service.
 func copying() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "copy", Engine: "go", Family: "copy", Summary: "Copies a file.",
@@ -29,7 +29,7 @@ func copying() fileops.Action {
 	}, func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
 }
 
-// durable starts a service with everything on disk.
+// durable starts a service with all data on disk.
 func durable(b *testing.B) (base string) {
 	b.Helper()
 	blobs, err := fsblob.New(filepath.Join(b.TempDir(), "blobs"))
@@ -40,7 +40,7 @@ func durable(b *testing.B) (base string) {
 	return durableOn(b, blobs, false)
 }
 
-// durableOn starts a service with its files in a store, and all else on disk.
+// durableOn starts a service with its files in a store, and all other data on disk.
 func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 	b.Helper()
 	dir := b.TempDir()
@@ -114,7 +114,7 @@ func uploadFile(b *testing.B, base, name string, size int64) string {
 	return m["file_key"].(string)
 }
 
-// BenchmarkUpload is one durable upload over HTTP, from initiate to complete.
+// BenchmarkUpload measures one durable upload over HTTP, from initiate to complete.
 func BenchmarkUpload(b *testing.B) {
 	for _, size := range []int64{100 << 10, 256 << 20} {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
@@ -127,8 +127,8 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// BenchmarkOperation is do → completed with five files and an action that costs
-// nothing, eight clients at once.
+// BenchmarkOperation measures the time from do to completed, with five files and an action without
+// cost, for eight concurrent clients.
 func BenchmarkOperation(b *testing.B) {
 	base := durable(b)
 	key := uploadFile(b, base, "a.bin", 1000)
@@ -144,7 +144,7 @@ func BenchmarkOperation(b *testing.B) {
 	})
 }
 
-// BenchmarkStatusPoll is one status request of a finished operation.
+// BenchmarkStatusPoll measures one status request for a final operation.
 func BenchmarkStatusPoll(b *testing.B) {
 	base := durable(b)
 	key := uploadFile(b, base, "a.bin", 1000)
@@ -158,7 +158,7 @@ func BenchmarkStatusPoll(b *testing.B) {
 	})
 }
 
-// BenchmarkDownload is one download of 256 MiB.
+// BenchmarkDownload measures one download of 256 MiB.
 func BenchmarkDownload(b *testing.B) {
 	base := durable(b)
 	const size = 256 << 20

@@ -1,6 +1,6 @@
-// Package capability answers which actions, and which parameter values, are
-// valid for a file extension. The answers come from the actions that are
-// registered, hence from the engines that are present; nothing is listed twice.
+// Package capability reports which actions and parameter values are valid for a file
+// extension. It derives the answers from the registered actions, and so from the
+// installed engines; there is no second list to maintain.
 package capability
 
 import (
@@ -15,8 +15,8 @@ import (
 
 // A Query is the body of supported-operation.
 type Query struct {
-	Ext        string         // with or without its dot, in any case; a file name will do
-	Action     string         // in any case; "" asks for the actions
+	Ext        string         // with or without its dot, in any case; a file name is accepted
+	Action     string         // in any case; "" requests the actions
 	Parameters map[string]any // may be nil
 }
 
@@ -26,16 +26,16 @@ type Answer struct {
 	Ext       string // canonical: "jpg" for ".JPEG"
 	Action    string // canonical, "" if the query had none
 
-	// AvailableActions are the actions on the extension, sorted; only
-	// answered if the query names no action.
+	// AvailableActions are the actions on the extension, sorted; set only if the query
+	// names no action.
 	AvailableActions []string
 
-	// Parameters tells what the parameters of the action may be, see
+	// Parameters holds the values that the action's parameters accept, see
 	// [fileops.Schema.Options]; nil if the action is not supported at all.
 	Parameters map[string]any
 
-	// Err tells why a query with an action is not supported: what
-	// [fileops.Registry.Resolve] said. It is nil if Supported is true.
+	// Err is the reason why a query with an action is not supported: the error of
+	// [fileops.Registry.Resolve]. It is nil if Supported is true.
 	Err error
 }
 
@@ -45,14 +45,14 @@ type Matrix struct {
 	aliases map[string]string
 }
 
-// New returns the matrix of reg. aliases are further names of actions, such as
-// "create_zip" for "zip"; it may be nil.
+// New returns the matrix of reg. aliases maps further names of actions to their names
+// in reg, such as "create_zip" to "zip"; it may be nil.
 func New(reg *fileops.Registry, aliases map[string]string) *Matrix {
 	return &Matrix{reg, maps.Clone(aliases)}
 }
 
-// Canonical returns the name of an action in the spelling the registry uses:
-// lower case, aliases replaced.
+// Canonical returns the name of an action as the registry spells it: in lower case,
+// with aliases replaced.
 func (m *Matrix) Canonical(action string) string {
 	action = strings.ToLower(strings.TrimSpace(action))
 	if name, ok := m.aliases[action]; ok {
@@ -61,16 +61,16 @@ func (m *Matrix) Canonical(action string) string {
 	return action
 }
 
-// Resolve finds the action for a request: it is [fileops.Registry.Resolve] for
-// any spelling of the action. Whoever creates operations must ask it, so that
-// what is advertised and what is accepted are the same.
+// Resolve finds the action for a request: it is [fileops.Registry.Resolve] for any
+// spelling of the action. Code that creates operations must call it, so that the
+// service accepts exactly what it advertises.
 func (m *Matrix) Resolve(action string, inputs []format.Format, args fileops.Args) (fileops.Action, fileops.Params, error) {
 	return m.reg.Resolve(m.Canonical(action), inputs, args)
 }
 
-// Query answers q. With only an extension it lists the actions; with an action
-// it tells whether the action is supported and what its parameters may be; with
-// parameters too, it tells whether exactly that request would be accepted.
+// Query answers q. With only an extension, it lists the actions. With an action, it
+// reports whether the action is supported and which values its parameters accept. With
+// parameters too, it reports whether exactly that request would be accepted.
 func (m *Matrix) Query(q Query) Answer {
 	f := format.Parse(q.Ext)
 	ans := Answer{Ext: string(f), Action: m.Canonical(q.Action)}
@@ -96,7 +96,7 @@ type Entry struct {
 	Action string
 	Engine string
 	Family string
-	Format format.Format // format.Any for an action that takes every file
+	Format format.Format // format.Any for an action that accepts every file
 	Params fileops.Schema
 }
 

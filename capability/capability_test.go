@@ -43,7 +43,7 @@ func TestQuery(t *testing.T) {
 		ext     string
 		action  string
 		actions []string
-		params  string // JSON of Parameters, "" = not looked at
+		params  string // JSON of Parameters, "" = not checked
 	}{
 		{"actions of an extension", capability.Query{Ext: "pdf"}, true, "pdf", "", []string{"convert", "lock", "zip"}, "null"},
 		{"dot and capitals", capability.Query{Ext: ".PDF"}, true, "pdf", "", []string{"convert", "lock", "zip"}, ""},
@@ -74,7 +74,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// What is advertised is accepted, and the other way round.
+// Advertised requests are accepted, and accepted ones are advertised.
 func TestQueryAgreesWithResolve(t *testing.T) {
 	t.Parallel()
 	m := capability.New(registry(t), nil)

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package examples holds no code of its own: its test builds the programs in
-// the directories below and runs them.
+// Package examples has only a test, which builds and runs the programs in the directories below.
 package examples
 
 import (
@@ -35,7 +34,7 @@ func build(t *testing.T, name string) string {
 	return path
 }
 
-// serve starts one of the servers and returns its address.
+// serve starts one of the example servers and returns its address.
 func serve(t *testing.T, name string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +88,7 @@ func sample(t *testing.T, name string) string {
 	return path
 }
 
-// The walk-through of the README, with the client against the embedded service.
+// The walk-through of the README: the client against the embedded service.
 func TestEmbedAndClient(t *testing.T) {
 	t.Parallel()
 	base, bin := serve(t, "embed"), build(t, "client")
@@ -118,7 +117,7 @@ func TestEmbedAndClient(t *testing.T) {
 	if out, err := exec.Command("qpdf", "--check", filepath.Join(dir, "one.pdf")).CombinedOutput(); err != nil {
 		t.Errorf("unlock: %s, %v", out, err)
 	}
-	// What fails is told in words.
+	// Failures are reported as text.
 	cmd := exec.Command(bin, base, "unlock", locked, "password=wrong")
 	cmd.Env = append(os.Environ(), "API_KEY=secret-key")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "password") {
@@ -140,12 +139,12 @@ func TestCustomAction(t *testing.T) {
 	}
 }
 
-// The action runs in a process for each file, and looks at the size of a picture first.
+// The action runs in one process for each file, and checks the image size first.
 func TestCustomActionIsBounded(t *testing.T) {
 	t.Parallel()
 	base, bin := serve(t, "customaction"), build(t, "client")
 	large := filepath.Join(t.TempDir(), "large.png")
-	var header bytes.Buffer // of 100,000 × 100,000 pixels, and nothing more
+	var header bytes.Buffer // an image of 100,000 × 100,000 pixels, without pixel data
 	header.WriteString("\x89PNG\r\n\x1a\n\x00\x00\x00\r")
 	ihdr := []byte("IHDR\x00\x01\x86\xa0\x00\x01\x86\xa0\x08\x02\x00\x00\x00")
 	header.Write(ihdr)
@@ -172,7 +171,7 @@ func TestCustomEngine(t *testing.T) {
 	}
 }
 
-// What stands beside the imports is at most 60 lines, so that everybody can read it.
+// Every example has at most 60 lines beside its imports, so that it is quick to read.
 func TestShort(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"customaction/main.go", "customengine/main.go", "customstore/store.go", "ownauth/main.go"} {
@@ -215,7 +214,7 @@ func TestOwnAuth(t *testing.T) {
 		req.AddCookie(&http.Cookie{Name: "session", Value: cookie})
 		return get(t, req, want)
 	}
-	// Each user has a plan of 1000 bytes, and what is deleted is given back.
+	// Each user has a quota of 1000 bytes, which deletions free.
 	const initiate = "/api/v1/initiate-upload"
 	started := post("cookie-of-ada", initiate, `{"file_name":"a.txt","size":600,"mime_type":"text/plain"}`, 200)
 	if body := post("cookie-of-ada", initiate, `{"file_name":"b.txt","size":401,"mime_type":"text/plain"}`, 429); !strings.Contains(body, `"quota":{"what":"stored_bytes","limit":1000,"used":600}`) {
@@ -268,7 +267,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// The programs in the README are those that are tested here.
+// The program in the README equals the tested program.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
@@ -285,7 +284,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// The programs in docs/embedding.md that refer to an example are parts of it.
+// The programs in docs/embedding.md that link to an example are parts of it.
 func TestEmbedding(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "embedding.md"))
@@ -311,8 +310,7 @@ func TestEmbedding(t *testing.T) {
 	}
 }
 
-// The files for systemd and containers name settings, commands and files that there
-// are.
+// The files for systemd and containers refer only to existing settings, commands and files.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	help, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/refserver", "serve", "--help").CombinedOutput()

@@ -1,17 +1,17 @@
-// Package fileops runs actions on files: convert, compress, merge, lock and
-// whatever else implements [Action].
+// Package fileops runs actions on files: convert, compress, merge, lock and every other
+// [Action].
 //
 //	err := fileops.Run(ctx, pdfops.Lock(), fileops.Args{"password": "s3cret"},
 //		fileops.ToDir("out"), fileops.Path("report.pdf"))
 //
-// An action has a [Spec], which is data: the formats and parameters that it takes. A
-// [Registry] validates a request and finds the action for it. A [Runner] runs the
-// action: it compares the content of the inputs with their names, gives the action a
-// [Job] with scratch space, and hands the results to a [Sink].
+// The [Spec] of an action is data: it lists the formats and parameters that the action
+// accepts. A [Registry] validates a request and finds the action for it. A [Runner] runs
+// the action: it checks that the content of each input matches its name, gives the
+// action a [Job] with scratch space, and passes the results to a [Sink].
 //
-// The package holds no engine and imports only the standard library. Each package below
-// it whose name ends in "ops", and pdfread, has an [Engine]. Package standard collects
-// those that work on this host.
+// The package contains no engine and imports only the standard library. Each subpackage
+// whose name ends in "ops", and pdfread, provides an [Engine]. Package standard collects
+// the engines that work on this host.
 package fileops
 
 import (
@@ -23,25 +23,25 @@ import (
 
 // An Action turns input files into result files.
 //
-// An Action must be safe for concurrent use. Everything that belongs to one
-// run, including scratch space and results, belongs to the [Job].
+// An Action must be safe for concurrent use. All state of a run, including scratch space
+// and results, belongs to the [Job].
 type Action interface {
-	// Spec describes what the action accepts. It is constant for the
-	// lifetime of the value: an action that depends on the host (an engine,
-	// a codec) looks at the host when it is constructed, not here.
+	// Spec describes what the action accepts. It is constant for the lifetime of the
+	// value: an action that depends on the host (an engine, a codec) inspects the host
+	// in its constructor, not here.
 	Spec() Spec
 
-	// Do runs the action. The inputs and parameters of job satisfy one entry
-	// of Spec().Accepts. If Do returns an error nothing it wrote is kept. Do
-	// must return soon after ctx is done.
+	// Do runs the action. The inputs and parameters of job satisfy one entry of
+	// Spec().Accepts. If Do returns an error, its results are discarded. Do must return
+	// soon after ctx is done.
 	//
-	// Errors that say what is wrong with the input or the engine are made
-	// with [Fail]; any other is reported as an internal error.
+	// Use [Fail] for errors that describe a problem of the input or the engine. Every
+	// other error is reported as an internal error.
 	Do(ctx context.Context, job *Job) error
 }
 
-// A Spec describes an action: it is all that a registry, the capability
-// matrix, the OpenAPI document and the tests know about it.
+// A Spec describes an action. The registry, the capability matrix, the OpenAPI document
+// and the tests know nothing else about it.
 type Spec struct {
 	// Name is the action's wire name in lower snake case: "convert",
 	// "reset_password". Several actions may share a name; the [Registry]
@@ -52,23 +52,24 @@ type Spec struct {
 	// "libvips 8.16.1".
 	Engine string
 
-	// Family groups actions that compete for the same resource: "office",
-	// "image", "media", "pdf", "archive", "data". How many runs of a family go on
-	// at once is limited together. "" is a family too.
+	// Family groups actions that compete for the same resource: "office", "image",
+	// "media", "pdf", "archive", "data". The number of concurrent runs is limited for
+	// each family. "" is a family too.
 	Family string
 
-	// Summary is one sentence for people, ending in a full stop.
+	// Summary is one sentence for users, with a full stop.
 	Summary string
 
-	// Joint is set if one run takes all inputs together (merge, zip).
-	// Otherwise every input is a run of its own, with its own status.
+	// Joint is set if one run takes all inputs together (merge, zip). Otherwise each
+	// input has its own run with its own status.
 	Joint bool
 
-	// Encrypted is set if the action takes documents that are encrypted as a
-	// whole (unlock). All others get only those that can be looked into.
+	// Encrypted is set if the action accepts documents that are encrypted as a whole
+	// (unlock). Other actions only receive documents that can be read without a
+	// password.
 	Encrypted bool
 
-	// Accepts lists what the action can do, most specific first.
+	// Accepts lists the supported inputs, most specific first.
 	Accepts []Accept
 }
 
@@ -92,8 +93,8 @@ type funcAction struct {
 func (a *funcAction) Spec() Spec                             { return a.spec }
 func (a *funcAction) Do(ctx context.Context, job *Job) error { return a.do(ctx, job) }
 
-// Wrap returns an action with a's Spec that calls around instead of a.Do.
-// Timeouts, concurrency limits and metrics are written with it.
+// Wrap returns an action with a's Spec that calls around instead of a.Do. Use it to add
+// timeouts, concurrency limits and metrics.
 func Wrap(a Action, around func(ctx context.Context, job *Job, do func(context.Context, *Job) error) error) Action {
 	return Func(a.Spec(), func(ctx context.Context, job *Job) error {
 		return around(ctx, job, a.Do)
@@ -103,12 +104,12 @@ func Wrap(a Action, around func(ctx context.Context, job *Job, do func(context.C
 // A Step is one action of a [Chain].
 type Step struct {
 	Action Action
-	Args   func(Params) Args // from the chain's parameters; nil means none
+	Args   func(Params) Args // from the chain's parameters; nil means no arguments
 }
 
-// Chain returns an action that runs steps one after the other: the results of a
-// step are the inputs of the next. Nothing is copied in between. The steps
-// count alike for progress.
+// Chain returns an action that runs steps one after the other: the results of a step are
+// the inputs of the next. Nothing is copied in between. Each step counts equally for
+// progress.
 //
 //	docxToPNG := fileops.Chain(spec,
 //		fileops.Step{Action: office, Args: to("pdf")},

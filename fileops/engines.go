@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// An Engine makes actions with a library that is linked in, with external programs,
-// or with plain Go.
+// An Engine provides actions based on a linked library, on external programs, or on
+// plain Go.
 //
-// An engine package has a constructor New(ctx, Options) (*Engine, error), which looks
-// at the host once. New starts a program only to learn what it can do. If the host
-// has nothing to work with, New fails with a *[MissingError].
+// An engine package has a constructor New(ctx, Options) (*Engine, error), which inspects
+// the host once. New starts a program only to learn what it supports. If the host lacks
+// what the engine needs, New fails with a *[MissingError].
 //
-// An engine that keeps something running until it is no longer used also implements
-// [io.Closer]. One that takes long to start implements [Warmer].
+// An engine that keeps processes running between runs also implements [io.Closer]. An
+// engine that is slow to start implements [Warmer].
 type Engine interface {
-	// Actions returns the actions that work on this host, in order of
-	// preference. Each call returns the same ones.
+	// Actions returns the actions that work on this host, in order of preference. All
+	// calls return the same actions.
 	Actions() []Action
 
-	// Dependencies returns the programs and libraries of the engine, including
-	// those that are missing. An engine in plain Go has none.
+	// Dependencies returns the programs and libraries of the engine, including missing
+	// ones. An engine in plain Go has no dependencies.
 	Dependencies() []Dependency
 }
 
 // A Warmer is an [Engine] that can start before its first run.
 type Warmer interface {
-	// Warm starts the engine and waits until it is ready. What it starts runs
-	// until the engine is closed.
+	// Warm starts the engine and waits until it is ready. The engine then runs until it
+	// is closed.
 	Warm(ctx context.Context) error
 }
 
@@ -38,15 +38,15 @@ type Dependency struct {
 	Name    string
 	Version string
 	Path    string // "" if linked in
-	Purpose string // what needs it, for people
+	Purpose string // what needs it, for users
 
-	Err      error    // why it cannot be used; nil if it can
-	Hint     string   // what to do about Err, for people; "" means to install Packages
-	Packages []string // that contain it in Debian and Ubuntu
+	Err      error    // why it cannot be used; nil if it can be used
+	Hint     string   // how to resolve Err, for users; "" means: install Packages
+	Packages []string // Debian and Ubuntu packages that contain it
 }
 
-// Module returns the dependency on a Go module that is linked in. The version is "" if
-// the program was built without module information.
+// Module returns the dependency on a linked Go module. The version is "" if the program
+// was built without module information.
 func Module(name, path, purpose string) Dependency {
 	d := Dependency{Name: name, Purpose: purpose}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -59,10 +59,10 @@ func Module(name, path, purpose string) Dependency {
 	return d
 }
 
-// A MissingError says why an [Engine] cannot be used on this host. If nothing but an
-// installation is missing, it matches exec.ErrNotFound.
+// A MissingError reports why an [Engine] cannot be used on this host. It matches
+// exec.ErrNotFound if something is not installed.
 type MissingError struct {
-	Dependencies []Dependency // those with an Err are to blame
+	Dependencies []Dependency // those with a non-nil Err are the reason
 }
 
 // Missing returns the *[MissingError] of an engine with one dependency.

@@ -10,8 +10,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Kinds of failures of a run. Test for them with errors.Is; [Code] names them
-// for programs in other languages.
+// Kinds of failures of a run. Test for them with errors.Is. [Code] returns their names
+// for clients in other languages.
 var (
 	ErrCorruptInput     = errors.New("the file is damaged")
 	ErrFormatMismatch   = errors.New("the content of the file is not what its extension says")
@@ -24,10 +24,10 @@ var (
 	ErrUnavailable      = errors.New("the engine is not available at the moment")
 )
 
-// A Failure is an error whose message may be shown to whoever sent the file.
+// A Failure is an error whose message is safe to show to the person who sent the file.
 type Failure struct {
-	Kind    error  // one of the kinds of this package
-	Message string // for people: what is wrong and what to do; no path, no engine output
+	Kind    error  // one of the Err variables of this package
+	Message string // for users: what is wrong and what to do; no path, no engine output
 	Err     error  // the cause, for the log; may be nil
 }
 
@@ -47,8 +47,8 @@ func (f *Failure) Unwrap() []error {
 	return []error{f.Kind, f.Err}
 }
 
-// Fail returns a *[Failure] of a kind. An empty message stands for the text of
-// the kind. cause may be nil.
+// Fail returns a *[Failure] of the given kind. If message is empty, the text of kind is
+// the message. cause may be nil.
 func Fail(kind, cause error, message string, args ...any) error {
 	msg := kind.Error()
 	if message != "" {
@@ -57,10 +57,9 @@ func Fail(kind, cause error, message string, args ...any) error {
 	return &Failure{Kind: kind, Message: msg, Err: cause}
 }
 
-// Code returns the stable name of the kind of err, as clients of the service see
-// it: "corrupt_input", "wrong_password", …, "timeout" and "cancelled" for a
-// context that ended, and "internal_error" for anything that is not a known
-// kind.
+// Code returns the stable name of the kind of err that clients of the service see:
+// "corrupt_input", "wrong_password", and so on. It returns "timeout" or "cancelled" for
+// a context error, and "internal_error" for an error of no known kind.
 func Code(err error) string {
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
@@ -70,8 +69,8 @@ func Code(err error) string {
 	return "internal_error"
 }
 
-// kinds is in order of precedence: why a run was ended counts more than what
-// the engine said of it. It is never written to.
+// kinds is in order of precedence: the reason why a run was stopped takes precedence
+// over the engine's error. It is read-only.
 var kinds = [...]struct {
 	kind error
 	code string
@@ -90,9 +89,9 @@ var kinds = [...]struct {
 	{errors.ErrUnsupported, "unsupported_input"},
 }
 
-// Message returns the text for people that goes with [Code]. It contains only
-// what a [Failure] was given for that purpose, never the text of other errors. A
-// path is in it only if the caller of the run named it: an input made by [Path] and
+// Message returns the text for users that goes with [Code]: the message of a [Failure],
+// the text of a [ParamError] or [UnsupportedError], or a fixed text for other errors. It
+// contains a path only if the caller of the run supplied it: an input made by [Path] and
 // not renamed by [File.Named], or the directory of [ToDir].
 func Message(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -125,8 +124,8 @@ func Message(err error) string {
 	return "the file could not be processed because of an internal error"
 }
 
-// Retryable tells whether trying again may help: the engine was not available
-// or something went wrong that has nothing to do with the file.
+// Retryable reports whether a retry may help: the engine was unavailable, or the error
+// is unrelated to the file.
 func Retryable(err error) bool {
 	if errors.Is(err, ErrUnavailable) || errors.Is(err, syscall.ENOSPC) {
 		return true
@@ -138,23 +137,23 @@ func Retryable(err error) bool {
 type ParamError struct {
 	Param   string
 	Reason  string
-	Allowed []string // values that would be accepted, if they can be listed
+	Allowed []string // accepted values, if they can be listed
 }
 
 // Error implements error.
 func (e *ParamError) Error() string { return fmt.Sprintf("parameter %q %s", e.Param, e.Reason) }
 
-// A pathError is an error of the operating system with a path that the caller of a
-// run has named.
+// A pathError is an error of the operating system about a path that the caller of a run
+// supplied.
 type pathError struct {
-	what string // what could not be done with which path
+	what string // the failed operation and its path
 	err  error
 }
 
 func (e *pathError) Error() string { return e.err.Error() }
 func (e *pathError) Unwrap() error { return e.err }
 
-// message says what is wrong, without other paths that are in the text of the error.
+// message describes the error without other paths that are in its text.
 func (e *pathError) message() string {
 	var errno syscall.Errno
 	switch {
@@ -191,13 +190,13 @@ func (e *UnsupportedError) Error() string {
 // Is makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// Mismatch returns the [Failure] of a file whose content is another format than its
-// name says.
+// Mismatch returns the [Failure] of a file whose name says want and whose content is
+// got.
 func Mismatch(want, got format.Format) error {
 	return Fail(ErrFormatMismatch, nil, "the file is named .%s, but its content is %s (.%s)", want, got.Title(), got)
 }
 
-// checkInput tells whether the content of an input is what its name says.
+// checkInput returns a [Failure] if the content of an input does not match its name.
 func checkInput(f *File) error {
 	err := format.Check(f.Format(), f.Reader(), f.Size())
 	var m *format.MismatchError

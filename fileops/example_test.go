@@ -16,8 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// grayscale is an action of one's own: everything there is to know about it is
-// in its Spec, and Do has only to do the work.
+// grayscale is a custom action: its Spec describes it completely, and Do does the work.
 func grayscale() fileops.Action {
 	spec := fileops.Spec{
 		Name: "grayscale", Engine: "go", Family: "image", Summary: "Removes the colour from an image.",

@@ -11,58 +11,57 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A File is a named, immutable, random-access file: the input of an [Action],
-// and also its output. Because both are the same type, the result of one
-// action can be the input of the next without being copied.
+// A File is a named, immutable, random-access file. It is both the input and the output
+// of an [Action], so the result of one action can be the input of the next without a
+// copy.
 //
-// A File has exactly one backing, either memory or a local path. Readers work
-// on both; [File.Bytes] and [File.Path] give engines that want one or the
-// other direct access when no copy is needed.
+// A File has exactly one backing: memory or a local path. Readers work on both.
+// [File.Bytes] and [File.Path] give engines direct access to a specific backing when no
+// copy is needed.
 //
-// A File is a value description, not a handle: it may be passed to several runs
-// at once, and each run opens and closes it for itself.
+// A File is a description, not a handle: several runs may use it concurrently, and each
+// run opens and closes it separately.
 type File struct {
 	name string
 	path string // "" if the file is in memory
-	own  bool   // path is what the caller calls the file
+	own  bool   // path is the caller's own name for the file
 	data []byte // used if path is ""
 	f    *os.File
 	size int64
 }
 
-// Path returns a File for a path on the local disk. It does not touch the disk:
-// a run opens the file and closes it, so callers need neither an error check
-// nor a Close.
+// Path returns a File for a path on the local disk. It does not access the disk: a run
+// opens and closes the file, so callers need neither an error check nor a Close.
 func Path(path string) *File {
 	return &File{name: filepath.Base(path), path: path, own: true}
 }
 
-// Bytes returns a File that reads b. The caller must not change b afterwards.
+// Bytes returns a File with the content b. The caller must not change b afterwards.
 func Bytes(name string, b []byte) *File {
 	return &File{name: filepath.Base(name), data: b, size: int64(len(b))}
 }
 
-// Named returns a copy of f with another name, for content whose path does not
-// tell what it is.
+// Named returns a copy of f with another name, for content whose path does not show its
+// format.
 func (f *File) Named(name string) *File {
 	g := *f
 	g.name, g.own = filepath.Base(name), false
 	return &g
 }
 
-// Name returns the base name, extension included. It is never a path.
+// Name returns the base name with its extension. It is never a path.
 func (f *File) Name() string { return f.name }
 
-// Size returns the length in bytes. It is known for files in memory and, during
-// a run, for its inputs and results.
+// Size returns the length in bytes. It is known for files in memory and, during a run,
+// for the run's inputs and results.
 func (f *File) Size() int64 { return f.size }
 
 // Format returns the format named by the extension.
 func (f *File) Format() format.Format { return format.Parse(f.name) }
 
-// Reader returns a new, independent reader positioned at the start. It
-// implements io.Reader, io.Seeker and io.ReaderAt and needs no Close. For a file
-// on disk it works during a run only.
+// Reader returns a new, independent reader positioned at the start. It implements
+// io.Reader, io.Seeker and io.ReaderAt and needs no Close. For a file on disk it works
+// only during a run.
 func (f *File) Reader() *io.SectionReader {
 	if f.path == "" {
 		return io.NewSectionReader(bytes.NewReader(f.data), 0, f.size)
@@ -73,12 +72,12 @@ func (f *File) Reader() *io.SectionReader {
 // Bytes returns the content without copying it, if the file is in memory.
 func (f *File) Bytes() (b []byte, ok bool) { return f.data, f.path == "" }
 
-// Path returns the path, if the file is on the local disk. Engines that need a
-// path whatever the backing use [Job.Path].
+// Path returns the path, if the file is on the local disk. Engines that always need a
+// path use [Job.Path].
 func (f *File) Path() (path string, ok bool) { return f.path, f.path != "" }
 
-// ReadAll returns the content, without copying it if the file is in memory. It
-// fails with [ErrLimit] if there are more than limit bytes.
+// ReadAll returns the content, without copying it if the file is in memory. It fails
+// with [ErrLimit] if the file is larger than limit bytes.
 func (f *File) ReadAll(limit int64) ([]byte, error) {
 	if f.size > limit {
 		return nil, Fail(ErrLimit, nil, "the file has %d bytes, more than the limit of %d for this operation", f.size, limit)
@@ -93,13 +92,12 @@ func (f *File) ReadAll(limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// LinkTo makes f's content available at path, which must not exist: as another name
-// of a file on disk where the file system can do that, else as a copy that nobody
-// but this user may read. It works during a run and outside of one. The content
-// must not be changed.
+// LinkTo makes f's content available at path, which must not exist. It makes a hard link
+// to a file on disk if the file system supports that, else a copy that only this user
+// may read. It works during and outside of a run. The content must not be changed.
 func (f *File) LinkTo(path string) error {
 	if f.path != "" && os.Link(f.path, path) == nil {
-		// Of a symbolic link this makes a second one, which leads elsewhere.
+		// A hard link to a symbolic link would resolve from another directory.
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
 			return nil
 		}
@@ -107,7 +105,7 @@ func (f *File) LinkTo(path string) error {
 			return err
 		}
 	}
-	g := *f // a handle of our own
+	g := *f // a separate handle
 	g.f = nil
 	return g.during(func() error {
 		w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -123,7 +121,7 @@ func (f *File) open() error {
 	if f.path == "" || f.f != nil {
 		return nil
 	}
-	st, err := os.Stat(f.path) // first: to open a pipe could take for ever
+	st, err := os.Stat(f.path) // before opening, because opening a pipe can block forever
 	if err != nil {
 		return err
 	}
@@ -153,7 +151,7 @@ func (f *File) close() error {
 	return err
 }
 
-// during calls do while f is open.
+// during calls do while f is open and returns the error of either.
 func (f *File) during(do func() error) error {
 	if err := f.open(); err != nil {
 		return err
@@ -174,15 +172,15 @@ func (f *File) keepIn(dir string) (*File, error) {
 	return &File{name: f.name, path: p}, os.Rename(f.path, p)
 }
 
-// ResultName returns the name of a result made from in: its base name with the
-// extension of the format to.
+// ResultName returns the name of a result that is made from in: the base name of in with
+// the extension of the format to.
 func ResultName(in *File, to format.Format) string {
 	return format.Base(in.Name()) + "." + string(to)
 }
 
-// PageName returns the name of the result for one of total pages, counted from
-// 1: "report-001.png". The number has at least three digits, so that names sort.
-// A single page is named like any other result.
+// PageName returns the name of the result for one of total pages, counted from 1:
+// "report-001.png". The number has at least three digits, so that names sort by page. A
+// single page is named like any other result.
 func PageName(in *File, to format.Format, page, total int) string {
 	if total <= 1 {
 		return ResultName(in, to)

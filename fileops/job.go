@@ -14,15 +14,15 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// smallResult is up to how many bytes a result of [Job.Write] stays in memory.
+// smallResult is the largest size in bytes of a [Job.Write] result that stays in memory.
 const smallResult = 1 << 20
 
 // A Job is one run of an [Action].
 //
-// Methods of a Job may be called from several goroutines, but not after
-// [Action.Do] has returned.
+// Its methods may be called from several goroutines, but not after [Action.Do] has
+// returned.
 type Job struct {
-	Inputs []*File      // at least one
+	Inputs []*File      // at least one file
 	Params Params       // validated, with defaults filled in
 	Log    *slog.Logger // never nil; carries the action and engine
 
@@ -30,31 +30,31 @@ type Job struct {
 	tempDir   string
 	maxOutput int64 // 0: no limit
 
-	telling sync.Mutex // held while progress is called, so that it never falls
+	telling sync.Mutex // held while progress is called, so that its values never fall
 
 	mu      sync.Mutex
 	root    string
 	spooled map[*File]string
 	results []*File
-	put     int64 // bytes of results
+	put     int64 // total bytes of results
 	n       int
 	done    float64
 }
 
-// Input returns the only input of an action that is not joint.
+// Input returns the only input of an action with Joint unset.
 func (j *Job) Input() *File { return j.Inputs[0] }
 
-// Dir returns a private scratch directory, created on first use and removed
-// when the run ends. External engines are confined to it. It is on the same
-// file system as the paths that [Job.Path] returns, but does not contain them.
+// Dir returns a private scratch directory. The first call creates it, and the end of the
+// run removes it. External engines are confined to it. It is on the same file system as
+// the paths that [Job.Path] returns, but does not contain them.
 func (j *Job) Dir() (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.sub("work")
 }
 
-// sub returns a directory below the root of the scratch space: "in" for inputs,
-// which engines need only read, "work" for everything else.
+// sub returns a directory below the root of the scratch space: "in" for inputs, which
+// engines only need to read, "work" for everything else.
 func (j *Job) sub(name string) (string, error) {
 	if j.root == "" {
 		d, err := os.MkdirTemp(j.tempDir, "fileops-")
@@ -73,10 +73,10 @@ func (j *Job) sub(name string) (string, error) {
 	return d, nil
 }
 
-// Path returns a path with f's content and f's extension, for engines that only
-// take paths. A file on disk is hard-linked, or copied if the file system does
-// not allow that; one in memory is written out. The content must not be changed.
-// The name is the job's own and safe on any command line.
+// Path returns a path with f's content and f's extension, for engines that only take
+// paths. A file on disk is hard-linked, or copied if the file system does not support
+// that. A file in memory is written to disk. The content must not be changed. The job
+// chooses the name, which is safe on any command line.
 func (j *Job) Path(f *File) (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,16 +98,16 @@ func (j *Job) Path(f *File) (string, error) {
 	return p, nil
 }
 
-// InputDir returns the directory of all that [Job.Path] returns: what an engine
-// that is confined must be allowed to read.
+// InputDir returns the directory that contains all paths that [Job.Path] returns. A
+// confined engine needs read access to it.
 func (j *Job) InputDir() (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.sub("in")
 }
 
-// safeExt returns an extension that may stand in a path: a format that is not
-// known could be anything.
+// safeExt returns an extension that is safe in a path: an unknown format could contain
+// anything.
 func safeExt(f format.Format) string {
 	if f.Known() {
 		return string(f)
@@ -115,16 +115,15 @@ func safeExt(f format.Format) string {
 	return "bin"
 }
 
-// MaxOutput returns how many bytes all results may still have together, 0 if there is no
-// limit. Write sees to it that it holds; an engine that writes to a path is to
-// be told of it.
+// MaxOutput returns how many more bytes of results the run may produce, or 0 if there is
+// no limit. [Job.Write] enforces the limit. Pass it to an engine that writes to a path.
 func (j *Job) MaxOutput() int64 {
 	if j.maxOutput == 0 {
 		return 0
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return max(j.maxOutput-j.put, 1) // 0 would mean that there is none
+	return max(j.maxOutput-j.put, 1) // 0 would mean no limit
 }
 
 // TooMuch returns the failure of a run whose results exceed [Job.MaxOutput].
@@ -133,7 +132,7 @@ func (j *Job) TooMuch(cause error) error {
 	return Fail(ErrLimit, cause, "the result would have more than the limit of %s; split the file, or ask for less of it", bytesOf(j.maxOutput))
 }
 
-// bytesOf returns a number of bytes for people.
+// bytesOf formats a number of bytes for users.
 func bytesOf(n int64) string {
 	for _, u := range []struct {
 		size int64
@@ -146,8 +145,8 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Write adds a result produced as a stream. fn is called once; results of up to
-// 1 MiB stay in memory, larger ones go to the scratch directory.
+// Write adds a result that fn writes as a stream. It calls fn once. Results of up to 1
+// MiB stay in memory, larger ones go to the scratch directory.
 func (j *Job) Write(name string, fn func(w io.Writer) error) error {
 	most := j.MaxOutput()
 	w := &spill{most: most, create: func() (*os.File, error) {
@@ -174,13 +173,12 @@ func (j *Job) Write(name string, fn func(w io.Writer) error) error {
 	return j.add(&File{name: filepath.Base(name), path: w.f.Name()})
 }
 
-// WriteBytes adds a result that is in memory already. The caller must not
-// change b afterwards.
+// WriteBytes adds a result that is already in memory. The caller must not change b
+// afterwards.
 func (j *Job) WriteBytes(name string, b []byte) error { return j.add(Bytes(name, b)) }
 
-// WriteFile adds a result produced by an engine that only writes to paths. fn
-// must create a regular file at path, which has the extension of name and lies
-// in the scratch directory.
+// WriteFile adds a result of an engine that only writes to paths. fn must create a
+// regular file at path, which has the extension of name and is in the scratch directory.
 func (j *Job) WriteFile(name string, fn func(path string) error) error {
 	path, err := j.outPath(name)
 	if err != nil {
@@ -192,8 +190,8 @@ func (j *Job) WriteFile(name string, fn func(path string) error) error {
 	return j.add(&File{name: filepath.Base(name), path: path})
 }
 
-// Keep adds f, an input, as a result: the file is as good as it can be. Its
-// content is not copied where it can be linked.
+// Keep adds the input f unchanged as a result, for a file that cannot be improved. It
+// links the content where possible instead of copying it.
 func (j *Job) Keep(f *File) error {
 	if f.path == "" {
 		return j.addKept(Bytes(f.name, f.data))
@@ -208,9 +206,8 @@ func (j *Job) Keep(f *File) error {
 	return j.addKept(&File{name: f.name, path: path})
 }
 
-// Best adds a result that replaces f only if it gains something: a candidate
-// that is not smaller than f is dropped, and f is kept as it is. path is that
-// of the candidate, in the scratch directory.
+// Best adds the candidate at path, in the scratch directory, as a result if it is
+// smaller than f. Otherwise it drops the candidate and keeps f unchanged.
 func (j *Job) Best(f *File, path string) error {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -222,8 +219,8 @@ func (j *Job) Best(f *File, path string) error {
 	return j.add(&File{name: f.name, path: path})
 }
 
-// Rename gives the last result another name of the same format. An action that
-// is built from others uses it where only it knows what the result is called.
+// Rename gives the last result another name of the same format. An action that is built
+// from other actions uses it when only it knows the result's name.
 func (j *Job) Rename(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -243,16 +240,15 @@ func (j *Job) outPath(name string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("out-%d.%s", j.n, safeExt(format.Parse(name)))), nil
 }
 
-// add adds a result that an engine has made.
+// add adds a result that an engine produced, after checking its content.
 func (j *Job) add(f *File) error {
 	return j.addIf(f, func() error {
 		want := f.Format()
 		if err := format.Check(want, f.Reader(), f.Size()); err != nil {
 			return err
 		}
-		// Of an input that begins in the middle of something nothing may be
-		// recognised, see format.Check. What an engine writes begins at the
-		// beginning.
+		// format.Check accepts unrecognised content, because an input may start in the
+		// middle of a stream. Engine output always starts with a recognisable header.
 		if want.Known() && f.Size() > 0 && format.Sniff(f.Reader(), f.Size()) == "" {
 			return &format.MismatchError{Want: want}
 		}
@@ -260,29 +256,29 @@ func (j *Job) add(f *File) error {
 	})
 }
 
-// addKept adds an input as a result.
+// addKept adds an unchanged input as a result.
 func (j *Job) addKept(f *File) error {
 	return j.addIf(f, func() error { return format.Check(f.Format(), f.Reader(), f.Size()) })
 }
 
 func (j *Job) addIf(f *File, check func() error) error {
 	if f.path != "" {
-		// An engine that was taken over could leave a link to a file that
-		// is not its own, or a pipe that nobody writes to.
+		// A compromised engine could leave a link to a foreign file, or a pipe without a
+		// writer.
 		if st, err := os.Lstat(f.path); err != nil {
 			return err
 		} else if !st.Mode().IsRegular() {
 			return Fail(ErrEngine, fmt.Errorf("result %s is not a regular file", f.name), "")
 		}
 	}
-	// An engine that reports success has not always written what it should
-	// have. The file is closed again: there may be thousands.
+	// An engine may report success and still write a bad file. The file is closed after
+	// the check: there may be thousands.
 	err := f.during(func() error {
 		if most := j.MaxOutput(); most > 0 && f.Size() > most {
 			return j.TooMuch(nil)
 		}
 		err := check()
-		if err != nil && !errors.Is(err, format.ErrEncrypted) { // which is what lock is for
+		if err != nil && !errors.Is(err, format.ErrEncrypted) { // lock produces encrypted files
 			return Fail(ErrEngine, fmt.Errorf("result %s: %w", f.Name(), err), "the engine did not produce a valid %s file", f.Format())
 		}
 		return nil
@@ -297,7 +293,7 @@ func (j *Job) addIf(f *File, check func() error) error {
 	return nil
 }
 
-// Progress reports how much of the run is done, from 0 to 1. It is cheap:
+// Progress reports the fraction of the run that is done, from 0 to 1. It is cheap:
 // callers need not throttle. A value lower than an earlier one is ignored.
 func (j *Job) Progress(done float64) {
 	if j.progress == nil || !(done <= 1) {
@@ -311,7 +307,7 @@ func (j *Job) Progress(done float64) {
 	}
 }
 
-// finish hands the results over.
+// finish passes the results to sink.
 func (j *Job) finish(ctx context.Context, sink Sink) error {
 	if len(j.results) == 0 {
 		return Fail(ErrEngine, errors.New("no result"), "the engine produced no result")
@@ -334,10 +330,11 @@ func (j *Job) cleanup() {
 
 var errFull = errors.New("the result is larger than the limit")
 
-// A spill is a writer that keeps little in memory and much in a file.
+// A spill is a writer that keeps small content in memory and moves larger content to a
+// file.
 type spill struct {
 	most   int64 // bytes; 0: no limit
-	full   bool  // there were more
+	full   bool  // a write exceeded most
 	n      int64
 	create func() (*os.File, error)
 	buf    bytes.Buffer

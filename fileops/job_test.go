@@ -17,13 +17,13 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// onAny is an action on files of every kind, all together.
+// onAny is a joint action on files of any format.
 func onAny(do func(context.Context, *fileops.Job) error) fileops.Action {
 	return fileops.Func(fileops.Spec{Name: "work", Joint: true, Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}}}}, do)
 }
 
-// runJob runs do with the inputs and returns what came out. The scratch space
-// must be empty afterwards.
+// runJob runs do with the inputs and returns the results. It checks that the scratch
+// space is empty afterwards.
 func runJob(t *testing.T, do func(*fileops.Job) error, inputs ...*fileops.File) (*collector, error) {
 	t.Helper()
 	scratch := t.TempDir()
@@ -64,7 +64,7 @@ func TestJobPath(t *testing.T) {
 					if again, err := job.Path(job.Input()); err != nil || again != p {
 						t.Errorf("again: %q, %v", again, err)
 					}
-					// Inputs are not where an engine may write.
+					// Engines may not write to the directory of the inputs.
 					dir, err := job.Dir()
 					if err != nil {
 						return err
@@ -91,7 +91,7 @@ func TestJobPath(t *testing.T) {
 	}
 }
 
-// Inputs of the same name get different paths, also when asked for at once.
+// Inputs of the same name get different paths, also with concurrent calls.
 func TestJobPathOfSeveral(t *testing.T) {
 	t.Parallel()
 	var ins []*fileops.File
@@ -122,8 +122,7 @@ func TestJobPathOfSeveral(t *testing.T) {
 	}
 }
 
-// A symbolic link is followed once and for all: what engines and sinks see is
-// the file.
+// A symbolic link is resolved once: engines and sinks see a regular file.
 func TestJobSymbolicLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -185,8 +184,8 @@ func TestJobWrite(t *testing.T) {
 
 func TestJobResults(t *testing.T) {
 	t.Parallel()
-	// Several results of all kinds come in the order in which they were added,
-	// and their names are no paths.
+	// Results of all kinds keep the order in which they were added, and their names
+	// contain no path.
 	c, err := runJob(t, func(job *fileops.Job) error {
 		err := errors.Join(
 			job.WriteBytes("../../a.txt", []byte("1")),
@@ -209,7 +208,7 @@ func TestJobResults(t *testing.T) {
 	if !slices.Equal(c.names, []string{"a.txt", "b.txt", "c.txt", "mem.txt", "disk.txt", "a.txt"}) || !slices.Equal(c.contents, []string{"1", "2", "3", "4", "5", "6"}) {
 		t.Errorf("got %v, %v", c.names, c.contents)
 	}
-	// They may be added at once.
+	// Concurrent adds are allowed.
 	c, err = runJob(t, func(job *fileops.Job) error {
 		var wg sync.WaitGroup
 		for i := range 30 {

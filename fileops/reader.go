@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// ContextReader returns a reader of r that fails with the cause of ctx once ctx is
-// done. A read of r that has begun is not interrupted.
+// ContextReader returns a reader of r that fails with the cause of ctx once ctx is done.
+// It does not interrupt a running read of r.
 func ContextReader(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
 
-// A contextReader lives no longer than the call whose context it has.
+// A contextReader lives no longer than the call that its context belongs to.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

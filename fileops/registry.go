@@ -10,14 +10,14 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A Registry is an immutable set of actions. There is no global registry and
-// nothing registers itself: a program lists the actions it wants.
+// A Registry is an immutable set of actions. There is no global registry and no
+// automatic registration: a program lists its actions.
 type Registry struct {
 	actions []Action
 }
 
-// NewRegistry checks the specs of actions and returns a registry of them. The
-// order matters where several can do the same: the first one is used.
+// NewRegistry checks the specs of actions and returns a registry of them. If several
+// actions fit a request, the first in the list is used.
 func NewRegistry(actions ...Action) (*Registry, error) {
 	for _, a := range actions {
 		if err := a.Spec().check(); err != nil {
@@ -66,17 +66,16 @@ func (r *Registry) Names() []string {
 	return slices.Compact(names)
 }
 
-// Resolve finds the action for a request and validates its parameters. It is
-// the only decision procedure: the capability matrix asks it too. name is
-// matched without regard to case.
+// Resolve finds the action for a request and validates the parameters. It is the only
+// place that decides this: the capability matrix uses it too. name is case-insensitive.
 //
-// Its errors are *[ParamError], if the action exists for these inputs but not
-// with these parameters, and *[UnsupportedError].
+// It fails with *[ParamError] if the action exists for these inputs but not with these
+// parameters, else with *[UnsupportedError].
 func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Action, Params, error) {
 	name = strings.ToLower(name)
 	var (
 		schemas []Schema
-		near    error // of an entry whose listed values all fit
+		near    error // error of the first entry whose listed values all match
 	)
 	for _, a := range r.actions {
 		spec := a.Spec()
@@ -103,15 +102,15 @@ func (r *Registry) Resolve(name string, inputs []format.Format, args Args) (Acti
 	if near != nil {
 		return nil, Params{}, near
 	}
-	_, err := Merge(schemas...).Parse(args) // its error names every allowed value
-	if err == nil {                         // each value is allowed, but not together
+	_, err := Merge(schemas...).Parse(args) // the error names all allowed values
+	if err == nil {                         // each value is allowed, but not the combination
 		err = &UnsupportedError{Action: name, Inputs: inputs}
 	}
 	return nil, Params{}, err
 }
 
-// Schema returns the parameters valid for an action on a format, merged over
-// all actions of that name; ok is false if there is none.
+// Schema returns the parameters of an action for a format, merged over all actions of
+// that name. ok is false if no action fits.
 func (r *Registry) Schema(name string, f format.Format) (s Schema, ok bool) {
 	name = strings.ToLower(name)
 	var all []Schema
@@ -127,8 +126,9 @@ func (r *Registry) Schema(name string, f format.Format) (s Schema, ok bool) {
 	return Merge(all...), len(all) > 0
 }
 
-// selectedBy tells whether args name a value for every required parameter with
-// listed values, and only listed ones: the caller clearly means this entry.
+// selectedBy reports whether args has a listed value for each required parameter with an
+// Enum, and there is at least one such parameter. The caller then clearly means this
+// entry.
 func (s Schema) selectedBy(args Args) bool {
 	found := false
 	for _, d := range s {
@@ -162,8 +162,7 @@ func (a Accept) covers(inputs []format.Format) bool {
 	return true
 }
 
-// names tells whether the spec lists f by name, and not only because it takes
-// every file.
+// names reports whether the spec lists f explicitly, not only through format.Any.
 func (s Spec) names(f format.Format) bool {
 	return slices.ContainsFunc(s.Accepts, func(a Accept) bool { return slices.Contains(a.Formats, f) })
 }

@@ -48,8 +48,8 @@ func TestResolve(t *testing.T) {
 		name, action string
 		inputs       []format.Format
 		args         fileops.Args
-		engine       string // of the action that is found; "" if there is none
-		param        string // that the error is about; "" for an UnsupportedError
+		engine       string // of the action that is found; "" if the request fails
+		param        string // that the error names; "" for an UnsupportedError
 		allowed      []string
 	}{
 		{name: "the first that fits", action: "convert", inputs: []format.Format{"png"}, args: fileops.Args{"convert_to": "jpg"}, engine: "first"},
@@ -97,7 +97,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Values that are allowed, but not together, are no error of one of them.
+// Values that are allowed separately, but not in combination, are not a ParamError.
 func TestResolveTogether(t *testing.T) {
 	t.Parallel()
 	flag := func(name string) fileops.Param {
@@ -152,7 +152,7 @@ func TestRegistryLists(t *testing.T) {
 	if err != nil || len(empty.Names()) != 0 {
 		t.Errorf("an empty registry: %v, %v", empty, err)
 	}
-	// A registry keeps its own list.
+	// Changing the caller's list does not change the registry.
 	list := []fileops.Action{action(fileops.Spec{Name: "a", Accepts: []fileops.Accept{{Formats: []format.Format{"pdf"}}}})}
 	reg, err = fileops.NewRegistry(list...)
 	if err != nil {
@@ -189,7 +189,7 @@ func TestNewRegistryErrors(t *testing.T) {
 			}
 		})
 	}
-	// Formats that nobody knows are fine: an action may bring its own.
+	// Unknown formats are allowed: an action may define its own.
 	if _, err := fileops.NewRegistry(action(fileops.Spec{Name: "reset_password_2", Accepts: []fileops.Accept{{Formats: []format.Format{"myown", format.Any, "tar.gz"}}}})); err != nil {
 		t.Error(err)
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Args are parameters as a caller gives them, before validation. The values
-// are those encoding/json produces (string, float64, bool); Go integers are
-// accepted too. nil stands for an absent value.
+// Args are parameters before validation. The values have the types that encoding/json
+// produces (string, float64, bool); Go integers are accepted too. nil means that the
+// value is absent.
 type Args map[string]any
 
-// Text is a value of [Args] that comes from where everything is text, such as a
-// command line or a query string. The parameter it is for decides whether it is
-// read as a string, a number or a boolean.
+// Text is a value of [Args] from an untyped source, such as a command line or a query
+// string. The type of the parameter decides whether it is parsed as a string, a number
+// or a boolean.
 type Text string
 
-// A Sink receives the results of a run, once the run has succeeded.
+// A Sink receives the results of a run after the run has succeeded.
 type Sink interface {
-	// Put stores one complete result. f is valid until Put returns; if
-	// f.Path reports a path, Put may move that file away instead of
-	// copying it. Nothing may remain visible if Put fails.
+	// Put stores one complete result. f is valid until Put returns. If f.Path reports a
+	// path, Put may move that file instead of copying it. If Put fails, nothing may
+	// remain visible.
 	Put(ctx context.Context, f *File) error
 }
 
@@ -39,9 +39,9 @@ type SinkFunc func(ctx context.Context, f *File) error
 // Put calls s.
 func (s SinkFunc) Put(ctx context.Context, f *File) error { return s(ctx, f) }
 
-// ToDir returns a sink that puts results into a directory, which it makes if there
-// is none. It replaces no file: a result whose name is taken, for instance by the
-// input, gets a number ("report-2.pdf").
+// ToDir returns a sink that writes results to a directory and creates it if necessary.
+// It never replaces a file: if the name is taken, for instance by the input, the result
+// gets a number ("report-2.pdf").
 func ToDir(dir string) Sink {
 	return SinkFunc(func(_ context.Context, f *File) error {
 		if err := putInto(dir, f); err != nil {
@@ -57,7 +57,7 @@ func putInto(dir string, f *File) error {
 	}
 	if p, ok := f.Path(); ok {
 		if err := place(p, dir, f.Name()); err == nil {
-			return nil // same file system: no copy
+			return nil // no copy on the same file system
 		}
 	}
 	w, err := os.CreateTemp(dir, ".fileops-")
@@ -74,7 +74,7 @@ func putInto(dir string, f *File) error {
 	return err
 }
 
-// place moves a file into a directory, under a name that nothing has there yet.
+// place moves a file into dir, under the first free name.
 func place(path, dir, name string) error {
 	const mostNames = 10_000
 	for i := 1; i <= mostNames; i++ {
@@ -85,7 +85,7 @@ func place(path, dir, name string) error {
 		case errors.Is(err, os.ErrExist):
 			continue
 		}
-		// There are file systems without links. There the name is taken first.
+		// On a file system without hard links, reserve the name first.
 		w, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -101,8 +101,8 @@ func place(path, dir, name string) error {
 	return fmt.Errorf("%s: %w, and so do %d more with a number", name, os.ErrExist, mostNames-1)
 }
 
-// numbered returns the i-th name to try for a file, no longer than file systems
-// take.
+// numbered returns the i-th name to try for a file. It is no longer than file systems
+// permit.
 func numbered(name string, i int) string {
 	if i == 1 {
 		return name
@@ -115,18 +115,18 @@ func numbered(name string, i int) string {
 
 // A Runner runs actions. The zero value is ready to use.
 type Runner struct {
-	TempDir  string             // parent of scratch directories; "" means os.TempDir
+	TempDir  string             // parent of the scratch directories; "" means os.TempDir
 	Log      *slog.Logger       // nil discards
-	Progress func(done float64) // from 0 to 1, never falling; called from any goroutine; may be nil
+	Progress func(done float64) // from 0 to 1, never falls; called from any goroutine; may be nil
 
-	// MaxOutput is how many bytes all results of a run may have together; 0
-	// means no limit. A run that would make more is ended with [ErrLimit] while it
-	// writes, not when the disk is full.
+	// MaxOutput limits the total size in bytes of the results of a run; 0 means no
+	// limit. A run that exceeds it fails with [ErrLimit] while it writes, before the
+	// disk is full.
 	MaxOutput int64
 }
 
-// Run validates args, runs a on the inputs and hands the results to sink. If a
-// is not joint it is run once per input; Run stops at the first failure.
+// Run validates args, runs a on the inputs and passes the results to sink. If a is not
+// joint, Run runs it once for each input and stops at the first failure.
 func (r *Runner) Run(ctx context.Context, a Action, args Args, sink Sink, inputs ...*File) error {
 	if len(inputs) == 0 {
 		return errNoInput
@@ -155,12 +155,12 @@ func (r *Runner) Run(ctx context.Context, a Action, args Args, sink Sink, inputs
 	return nil
 }
 
-// Do is one run of a with parameters that [Registry.Resolve] returned for it.
+// Do runs a once with the params that [Registry.Resolve] returned for it.
 //
-// Before a runs, the content of each input that a accepts by name is compared
-// with that name, and afterwards each result; [ErrFormatMismatch],
-// [ErrCorruptInput], [ErrPasswordRequired] and [ErrEngine] come from there.
-// If ctx ends the run, the error wraps its cause.
+// Do compares the content of each input that a accepts by name with that name before the
+// run, and that of each result after it. These checks fail with [ErrFormatMismatch],
+// [ErrCorruptInput], [ErrPasswordRequired] or [ErrEngine]. If ctx stops the run, the
+// error wraps its cause.
 func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inputs ...*File) (err error) {
 	if len(inputs) == 0 {
 		return errNoInput
@@ -176,7 +176,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	}
 	defer job.cleanup()
 	for _, f := range inputs {
-		g := *f // a handle of our own
+		g := *f // a separate handle
 		g.f = nil
 		if err := g.open(); err != nil {
 			if f.own {
@@ -212,7 +212,7 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	return nil
 }
 
-// An actionError is an error of a run.
+// An actionError adds the name of the action to the error of a run.
 type actionError struct {
 	action string
 	err    error
@@ -221,8 +221,7 @@ type actionError struct {
 func (e *actionError) Error() string { return e.action + ": " + e.err.Error() }
 func (e *actionError) Unwrap() error { return e.err }
 
-// inAction puts the name of the action in front of an error, unless a run within
-// this one has done so.
+// inAction prefixes err with the name of the action, unless a nested run has done so.
 func inAction(name string, err error) error {
 	var a *actionError
 	if errors.As(err, &a) && a.action == name && a.Error() == err.Error() {

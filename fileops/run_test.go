@@ -20,7 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// onText is an action on txt files, one by one.
+// onText is an action on txt files, one run for each file.
 func onText(do func(context.Context, *fileops.Job) error) fileops.Action {
 	return fileops.Func(fileops.Spec{Name: "work", Engine: "test", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}}, do)
 }
@@ -42,7 +42,7 @@ func (c *collector) Put(_ context.Context, f *fileops.File) error {
 	return err
 }
 
-// leftover fails the test if anything is in dir.
+// leftover fails the test if dir is not empty.
 func leftover(t *testing.T, dir string) {
 	t.Helper()
 	es, err := os.ReadDir(dir)
@@ -60,8 +60,8 @@ func writeFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// Whatever becomes of a run: the scratch space is removed, the input is what it
-// was, and the error says what it should.
+// After every outcome of a run the scratch space is removed, the input is unchanged, and
+// the error is the expected one.
 func TestRunOutcomes(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -81,8 +81,8 @@ func TestRunOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(context.Context, *fileops.Job) error
-		sink fileops.Sink // nil collects
-		is   error        // nil: success
+		sink fileops.Sink // nil means a collector
+		is   error        // nil means success
 		code string
 	}{
 		{name: "success", do: write("a.txt", "hello")},
@@ -189,7 +189,7 @@ func TestRunOutcomes(t *testing.T) {
 	}
 }
 
-// What is wrong with an input is told before the action runs.
+// A problem of an input is reported before the action runs.
 func TestRunChecksInputs(t *testing.T) {
 	t.Parallel()
 	spec := fileops.Spec{Name: "work", Accepts: []fileops.Accept{
@@ -197,7 +197,7 @@ func TestRunChecksInputs(t *testing.T) {
 	}}
 	encrypted := bytes.Repeat([]byte{0}, 3*512)
 	copy(encrypted, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-	encrypted[30], encrypted[76] = 9, 1 // 512 byte sectors, the table is sector 1
+	encrypted[30], encrypted[76] = 9, 1 // 512-byte sectors, the table is sector 1
 	for i, name := range []string{"Root", "EncryptedPackage"} {
 		e := encrypted[512+128*i:]
 		for j, c := range name {
@@ -217,7 +217,7 @@ func TestRunChecksInputs(t *testing.T) {
 		{"a.pdf", "", "corrupt_input", "the file is empty"},
 		{"a.txt", "", "", ""},
 		{"a.docx", string(encrypted), "password_required", "the document is protected by a password; remove it before uploading"},
-		{"a.png", "not a png", "", ""}, // only taken as any file
+		{"a.png", "not a png", "", ""}, // accepted only through format.Any
 		{"a.xyz", "\x00", "", ""},
 		{"noext", "\x00", "", ""},
 	} {
@@ -280,8 +280,7 @@ func TestRunBadInputs(t *testing.T) {
 	}
 }
 
-// The error of a run that its context has ended wraps the cause, whatever the
-// action says.
+// If the context stops a run, the error wraps its cause, whatever the action returns.
 func TestRunContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the client has gone")
@@ -317,7 +316,8 @@ func TestRunContext(t *testing.T) {
 	}
 }
 
-// An action that is not joint is run for each input, a joint one for all.
+// An action that is not joint runs once for each input, a joint action once for all
+// inputs.
 func TestRunGroups(t *testing.T) {
 	t.Parallel()
 	for _, joint := range []bool{false, true} {
@@ -339,7 +339,7 @@ func TestRunGroups(t *testing.T) {
 			t.Errorf("joint %v: calls %v, results %v, progress %v, %v", joint, calls, c.names, progress, err)
 		}
 	}
-	// The first failure ends it.
+	// Run stops at the first failure.
 	n := 0
 	var c collector
 	err := fileops.Run(t.Context(), onText(func(_ context.Context, job *fileops.Job) error {
@@ -353,11 +353,11 @@ func TestRunGroups(t *testing.T) {
 	}
 }
 
-// Progress never falls, whoever reports it.
+// Progress never falls, whichever goroutine reports it.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var got []float64
-	r := fileops.Runner{Progress: func(p float64) { got = append(got, p) }} // without a lock: calls do not overlap
+	r := fileops.Runner{Progress: func(p float64) { got = append(got, p) }} // no lock: calls do not overlap
 	err := r.Run(t.Context(), onText(func(_ context.Context, job *fileops.Job) error {
 		var nan float64
 		for _, p := range []float64{-1, 0, 0.2, 0.1, 0.2, nan / nan, 1.5, 0.3} {
@@ -385,7 +385,7 @@ func TestProgress(t *testing.T) {
 			t.Fatalf("progress fell from %v to %v", got[i-1], got[i])
 		}
 	}
-	// Nothing is told where nobody listens, and a failed run does not end at 1.
+	// A nil Progress is allowed, and a failed run never reports 1.
 	got = nil
 	r.Run(t.Context(), onText(func(_ context.Context, job *fileops.Job) error { job.Progress(0.5); return errors.New("x") }), nil, new(collector), fileops.Bytes("a.txt", nil))
 	if !slices.Equal(got, []float64{0.5}) {
@@ -396,7 +396,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// The same File can be the input of several runs at once.
+// Concurrent runs may share the same File.
 func TestRunAtOnce(t *testing.T) {
 	t.Parallel()
 	scratch := t.TempDir()
@@ -436,7 +436,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// upper writes the input in capitals, split into lines if it is asked to.
+// upper writes the input in capitals, split into lines if pages is set.
 func upper(to format.Format, pages bool) fileops.Action {
 	spec := fileops.Spec{Name: "upper", Engine: "test", Accepts: []fileops.Accept{{
 		Formats: []format.Format{format.TXT, format.MD, format.CSV},
@@ -580,7 +580,7 @@ func TestToDir(t *testing.T) {
 		t.Parallel()
 		path := writeFile(t, "in.txt", "content")
 		keep := onText(func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
-		for _, dir := range []string{t.TempDir(), filepath.Dir(path)} { // into its own directory, too
+		for _, dir := range []string{t.TempDir(), filepath.Dir(path)} { // also into the input's own directory
 			if err := fileops.Run(t.Context(), keep, nil, fileops.ToDir(dir), fileops.Path(path)); err != nil {
 				t.Error(err)
 			}
@@ -665,7 +665,7 @@ func TestToDir(t *testing.T) {
 	})
 	t.Run("another file system", func(t *testing.T) {
 		t.Parallel()
-		// What cannot be renamed is copied. /dev/shm is one of its own.
+		// A file on another file system is copied. /dev/shm is a separate file system.
 		scratch, err := os.MkdirTemp("/dev/shm", "fileops-test-")
 		if err != nil {
 			t.Fatal(err)
@@ -675,7 +675,7 @@ func TestToDir(t *testing.T) {
 		content := strings.Repeat("y", 2<<20)
 		r := fileops.Runner{TempDir: scratch}
 		err = r.Run(t.Context(), onText(func(_ context.Context, job *fileops.Job) error {
-			p, err := job.Path(job.Input()) // cannot be linked
+			p, err := job.Path(job.Input()) // cannot be hard-linked
 			if err != nil {
 				return err
 			}
@@ -691,8 +691,8 @@ func TestToDir(t *testing.T) {
 	})
 }
 
-// Results of a run may not have more bytes together than MaxOutput, however they
-// are written, and writing ends where there are more.
+// The results of a run may not exceed MaxOutput bytes in total, however they are
+// written. The run stops writing at the limit.
 func TestMaxOutput(t *testing.T) {
 	t.Parallel()
 	const most = 100_000
@@ -731,7 +731,7 @@ func TestMaxOutput(t *testing.T) {
 	}
 	for how, write := range ways {
 		for _, tt := range []struct {
-			sizes []int // chunks of each result
+			sizes []int // sizes of the chunks of each result
 			ok    bool
 		}{{[]int{10}, true}, {[]int{11}, false}, {[]int{5, 5}, true}, {[]int{5, 6}, false}, {[]int{10, 1}, false}, {[]int{1000}, false}} {
 			work := fileops.Func(fileops.Spec{Name: "work", Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}}, func(_ context.Context, j *fileops.Job) error {
@@ -757,7 +757,7 @@ func TestMaxOutput(t *testing.T) {
 	}
 }
 
-// The caller of a run is told what is wrong with a path that he named, and of no other.
+// A message names a path that the caller supplied, and no other path.
 func TestMessageOfPaths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -784,15 +784,14 @@ func TestMessageOfPaths(t *testing.T) {
 			t.Errorf("%s: %s", name, fileops.Code(err))
 		}
 	}
-	// What an action itself meets is none of the caller's.
+	// A path error inside an action is not shown to the caller.
 	inside := onText(func(context.Context, *fileops.Job) error { _, err := os.Open("/no/such/secret"); return err })
 	if got := fileops.Message(fileops.Run(t.Context(), inside, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil))); got != internal {
 		t.Errorf("%q", got)
 	}
 }
 
-// The name of the action is in front of an error once, however many runs are within
-// each other.
+// The error names the action once, however deeply runs are nested.
 func TestErrorNamesActionOnce(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")

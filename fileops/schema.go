@@ -15,10 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Schema lists the parameters of an action. It has three readers, which
-// therefore cannot disagree: [Schema.Parse] validates a request,
-// [Schema.Options] answers supported-operation, and [Schema.JSONSchema] goes
-// into the OpenAPI document.
+// A Schema lists the parameters of an action. [Schema.Parse] validates a request,
+// [Schema.Options] answers supported-operation, and [Schema.JSONSchema] goes into the
+// OpenAPI document. All three use the same list, so they cannot disagree.
 type Schema []Param
 
 // A Param describes one parameter.
@@ -27,24 +26,24 @@ type Param struct {
 	Doc      string // one sentence
 	Type     Type   // default String
 	Required bool
-	Default  any               // used when absent; nil means no default
-	Enum     []string          // allowed values of a String, canonical spelling
-	Aliases  map[string]string // accepted spelling, in lower case, to canonical value
-	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means none
-	Pattern  string            // regular expression that the whole of a String must match; "" means any
-	Secret   bool              // never logged, never kept after the run
-	Scope    Scope             // what it is about, for conversions in several steps
+	Default  any               // for an absent parameter; nil means no default
+	Enum     []string          // allowed values of a String, in canonical spelling
+	Aliases  map[string]string // maps accepted spellings, in lower case, to canonical values
+	Min, Max float64           // bounds of a number, or of a String's length in bytes; 0, 0 means no bounds
+	Pattern  string            // regular expression that the whole String must match; "" matches everything
+	Secret   bool              // never logged, never stored after the run
+	Scope    Scope             // selects the step of a multi-step conversion that takes it
 }
 
-// A Scope says what a parameter is about, and so which step of a conversion in several
-// steps takes it.
+// A Scope says what a parameter controls. It decides which step of a multi-step
+// conversion takes the parameter.
 type Scope int
 
 // The scopes of parameters.
 const (
-	ScopeResult  Scope = iota // the result: the last step
-	ScopeContent              // what of the input is read, such as its pages: the last step that knows the parameter
-	ScopeFile                 // how the text of the file itself is written: none, because a file in between is our own
+	ScopeResult  Scope = iota // the result: passed to the last step
+	ScopeContent              // which part of the input is read, such as its pages: passed to the last step that knows the parameter
+	ScopeFile                 // how text is encoded in the file: passed to no step, because we write the intermediate file
 )
 
 // A Type is a JSON scalar type.
@@ -63,21 +62,21 @@ func Enum(name, doc string, values ...string) Param {
 	return Param{Name: name, Doc: doc, Required: true, Enum: values}
 }
 
-// Secret returns a required, non-empty String parameter that is kept out of
-// logs and of the task store.
+// Secret returns a required, non-empty String parameter that is never logged and never
+// kept in the task store.
 func Secret(name, doc string) Param {
 	return Param{Name: name, Doc: doc, Required: true, Min: 1, Max: 1024, Secret: true}
 }
 
-// Values of the parameter that [Compression] returns.
+// Values of the [Compression] parameter.
 const (
 	LessCompression        = "less_compression"
 	RecommendedCompression = "recommended_compression"
 	ExtremeCompression     = "extreme_compression"
 )
 
-// Compression returns the optional String parameter compression_value, which all
-// actions that compress take: how much may be lost to save space.
+// Compression returns the optional String parameter compression_value of all compress
+// actions: how much quality may be lost to save space.
 func Compression(doc string) Param {
 	return Param{
 		Name: "compression_value", Doc: doc,
@@ -91,7 +90,7 @@ func Compression(doc string) Param {
 	}
 }
 
-// check tells whether a schema makes sense, for [NewRegistry].
+// check returns an error if the schema is inconsistent. [NewRegistry] calls it.
 func (s Schema) check() error {
 	seen := make(map[string]bool)
 	for _, d := range s {
@@ -122,7 +121,7 @@ func (s Schema) check() error {
 	return nil
 }
 
-// Parse validates args. Its errors are *[ParamError].
+// Parse validates args. Its errors are of type *[ParamError].
 func (s Schema) Parse(args Args) (Params, error) {
 	p := Params{schema: s, m: make(map[string]any, len(s))}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -206,8 +205,7 @@ func (d Param) parse(v any) (any, error) {
 	}
 }
 
-// read returns text as a value of the parameter's type, or as it is if it is
-// not one.
+// read converts text to the parameter's type. It returns text unchanged if that fails.
 func (d Param) read(text string) any {
 	switch d.Type {
 	case Integer, Number:
@@ -238,8 +236,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// Options returns the metadata that supported-operation shows: for a parameter
-// with an Enum its values, for any other an object that describes it.
+// Options returns the metadata that supported-operation shows: the values of a parameter
+// with an Enum, and an object that describes any other parameter.
 func (s Schema) Options() map[string]any {
 	out := make(map[string]any, len(s))
 	for _, d := range s {
@@ -290,8 +288,8 @@ func (d Param) jsonSchema() map[string]any {
 	return m
 }
 
-// Merge returns the union of schemas: parameters of the same name accept the
-// values of either. A parameter is required if every schema requires it.
+// Merge returns the union of schemas: a parameter that several schemas share accepts the
+// values of each. It is required if every schema requires it.
 func Merge(schemas ...Schema) Schema {
 	var out Schema
 	count := make(map[string]int)
@@ -305,7 +303,7 @@ func Merge(schemas ...Schema) Schema {
 			}
 			o := &out[i]
 			if len(o.Enum) == 0 || len(d.Enum) == 0 {
-				o.Enum, o.Aliases = nil, nil // one of them takes any value
+				o.Enum, o.Aliases = nil, nil // one of the two takes any value
 			} else {
 				o.Enum = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Enum, d.Enum))))
 			}
@@ -320,7 +318,7 @@ func Merge(schemas ...Schema) Schema {
 			o.Secret = o.Secret || d.Secret
 			switch {
 			case o.Min == 0 && o.Max == 0, d.Min == 0 && d.Max == 0:
-				o.Min, o.Max = 0, 0 // one of them has no bounds
+				o.Min, o.Max = 0, 0 // one of the two has no bounds
 			default:
 				o.Min, o.Max = min(o.Min, d.Min), max(o.Max, d.Max)
 			}
@@ -328,7 +326,7 @@ func Merge(schemas ...Schema) Schema {
 			case o.Pattern == "" || d.Pattern == "":
 				o.Pattern = ""
 			case o.Pattern != d.Pattern:
-				o.Pattern = o.Pattern + "|" + d.Pattern // as a whole in a group where it is used
+				o.Pattern = o.Pattern + "|" + d.Pattern // the user of the pattern puts it in a group
 			}
 		}
 	}
@@ -338,7 +336,8 @@ func Merge(schemas ...Schema) Schema {
 	return out
 }
 
-// Params are validated parameters.
+// Params are validated parameters. A getter returns the zero value of its type if the
+// parameter is absent.
 type Params struct {
 	schema Schema
 	m      map[string]any
@@ -356,13 +355,13 @@ func (p Params) Float(name string) float64 { n, _ := p.m[name].(float64); return
 // Bool returns a Boolean parameter, or false.
 func (p Params) Bool(name string) bool { b, _ := p.m[name].(bool); return b }
 
-// Has tells whether a parameter was given or has a default.
+// Has reports whether a parameter was given or has a default.
 func (p Params) Has(name string) bool { _, ok := p.m[name]; return ok }
 
-// Args returns the parameters as arguments again, secrets included.
+// Args converts the parameters back to arguments, including secrets.
 func (p Params) Args() Args { return maps.Clone(Args(p.m)) }
 
-// LogValue hides secret parameters. It implements [slog.LogValuer].
+// LogValue redacts secret parameters. It implements [slog.LogValuer].
 func (p Params) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, d := range p.schema {
@@ -378,10 +377,10 @@ func (p Params) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// String hides secret parameters too, so that a stray %v leaks nothing.
+// String redacts secret parameters too, so that a stray %v leaks nothing.
 func (p Params) String() string { return p.LogValue().String() }
 
-// Format hides them whatever the verb, also from %d and %#v. It implements
+// Format redacts secret parameters for all verbs, including %d and %#v. It implements
 // [fmt.Formatter].
 func (p Params) Format(w fmt.State, verb rune) {
 	if verb == 'q' {

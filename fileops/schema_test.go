@@ -40,7 +40,7 @@ func TestSchemaParse(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		args    fileops.Args
-		param   string // that the error is about; "" if there is none
+		param   string // that the error names; "" if Parse succeeds
 		reason  string
 		allowed []string
 		want    fileops.Args // in addition to the defaults
@@ -136,7 +136,7 @@ func TestSchemaParse(t *testing.T) {
 			if got := p.Args(); !reflect.DeepEqual(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
-			// What was validated is valid.
+			// Validated parameters are valid again.
 			if again, err := everything().Parse(p.Args()); err != nil || !reflect.DeepEqual(again.Args(), p.Args()) {
 				t.Errorf("parsed again: %v, %v", again.Args(), err)
 			}
@@ -188,7 +188,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// Whatever prints parameters prints no secret.
+// Printing parameters never shows a secret.
 func TestParamsHideSecrets(t *testing.T) {
 	t.Parallel()
 	p, err := everything().Parse(fileops.Args{"convert_to": "pdf", "password": "s3cret"})
@@ -227,7 +227,7 @@ func TestParamsHideSecrets(t *testing.T) {
 	if want := "[convert_to=pdf level=less dpi=150 deep=false password=REDACTED]"; p.String() != want {
 		t.Errorf("got %s, want %s", p, want)
 	}
-	// Nor does an error.
+	// Errors do not show it either.
 	_, err = everything().Parse(fileops.Args{"convert_to": "pdf", "password": strings.Repeat("s3cret", 1000)})
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
@@ -379,13 +379,13 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// An action with a schema that makes no sense is refused.
+// NewRegistry rejects an inconsistent schema.
 func TestSchemaCheck(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		p    fileops.Schema
-		want string // "" if it is fine
+		want string // "" if the schema is valid
 	}{
 		{"fine", everything(), ""},
 		{"no name", fileops.Schema{{}}, "no name"},
@@ -411,8 +411,8 @@ func TestSchemaCheck(t *testing.T) {
 	}
 }
 
-// Whatever JSON comes in, Parse does not panic, what it accepts is accepted
-// again unchanged, and no secret is shown.
+// For any JSON input, Parse does not panic, accepts its own output unchanged, and shows
+// no secret.
 func FuzzSchemaParse(f *testing.F) {
 	for _, s := range []string{
 		`{"convert_to":"pdf"}`, `{"convert_to":"PNG","level":"HIGH","pages":"1-2","title":"abc","dpi":1e2,"offset":-1,"ratio":1.5,"deep":true,"password":"p4ssw0rd"}`,

@@ -14,24 +14,23 @@ import (
 	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
-// A Scope is a set of what a key may be used for.
+// A Scope is a set of permissions of an API key.
 type Scope uint8
 
-// The scopes. What a key needs for an endpoint is in the OpenAPI document.
+// The scopes. The OpenAPI document names the scope that each endpoint requires.
 const (
-	ScopeUpload  Scope = 1 << iota // sending files, and deleting them
-	ScopeOperate                   // beginning and cancelling operations
-	ScopeRead                      // everything else but ScopeAdmin: status, lists, downloads, what is possible
-	ScopeAdmin                     // managing the account: its keys, webhooks and usage
+	ScopeUpload  Scope = 1 << iota // upload and delete files
+	ScopeOperate                   // start and cancel operations
+	ScopeRead                      // everything else except ScopeAdmin: status, lists, downloads, formats
+	ScopeAdmin                     // manage the account: its keys, webhooks and usage
 
-	// DefaultScopes are those of a Principal that names none.
+	// DefaultScopes are the scopes of a Principal that sets no scopes.
 	DefaultScopes = ScopeUpload | ScopeOperate | ScopeRead
 )
 
 var scopeNames = [...]string{"upload", "operate", "read", "admin"}
 
-// String returns the names of the scopes with spaces between them, such as
-// "upload operate read".
+// String returns the names of the scopes, separated by spaces, such as "upload operate read".
 func (s Scope) String() string {
 	var names []string
 	for i, name := range scopeNames {
@@ -42,8 +41,8 @@ func (s Scope) String() string {
 	return strings.Join(names, " ")
 }
 
-// ParseScope reads what [Scope.String] writes; commas between the names are good
-// as well. A text without a name is no error: it is 0.
+// ParseScope parses the output of [Scope.String]. Commas between the names are accepted too. An
+// empty text is no error: its result is 0.
 func ParseScope(text string) (Scope, error) {
 	var s Scope
 	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
@@ -56,26 +55,24 @@ func ParseScope(text string) (Scope, error) {
 	return s, nil
 }
 
-// A Principal is who makes a request.
+// A Principal identifies the caller of a request.
 type Principal struct {
 	Account string // owns files and operations
 	KeyID   string // for logs and usage; not the key
 
-	// Scopes are what the key may be used for. 0: DefaultScopes, for an
-	// Authenticator that knows nothing of scopes.
+	// Scopes are the permissions of the key. 0 means DefaultScopes, for an Authenticator without
+	// scopes.
 	Scopes Scope
 
-	// Administrator says that, with ScopeAdmin, other accounts may be managed
-	// as well.
+	// Administrator permits managing other accounts too. It takes effect only with ScopeAdmin.
 	Administrator bool
 
-	// Rate limits the requests with this key, or of this account if KeyID is
-	// empty. Zero: Limits.Rate.
+	// Rate limits requests with this key, or of this account if KeyID is empty. Zero: Limits.Rate.
 	Rate Rate
 }
 
-// An Authenticator decides who makes a request. It fails with an error that
-// matches [ErrUnauthenticated], or [ErrForbidden] if the account may not go on.
+// An Authenticator identifies the caller of a request. Its error matches [ErrUnauthenticated], or
+// [ErrForbidden] if the account is known but refused.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Principal, error)
 }
@@ -93,9 +90,8 @@ type AuthFunc func(*http.Request) (Principal, error)
 // Authenticate calls f.
 func (f AuthFunc) Authenticate(r *http.Request) (Principal, error) { return f(r) }
 
-// Key returns the API key that a request carries, or "": the credential of
-// "Authorization: Bearer", or else the header "X-D3-API-Key" that older clients
-// send.
+// Key returns the API key of a request, or "". It reads "Authorization: Bearer", or else the header
+// "X-D3-API-Key" that older clients send.
 func Key(r *http.Request) string {
 	if scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(key)
@@ -103,8 +99,8 @@ func Key(r *http.Request) string {
 	return strings.TrimSpace(r.Header.Get("X-D3-API-Key"))
 }
 
-// StaticKeys returns an [Authenticator] that accepts the given keys; each is an
-// account of its own. Empty keys are never accepted.
+// StaticKeys returns an [Authenticator] that accepts the given keys. Each key is its own account.
+// Empty keys are never accepted.
 func StaticKeys(keys ...string) Authenticator {
 	var sums [][32]byte
 	for _, k := range keys {
@@ -124,29 +120,28 @@ func StaticKeys(keys ...string) Authenticator {
 	})
 }
 
-// AllowAll returns an [Authenticator] that takes everyone for the same account,
-// with no limit to the rate of requests.
-// It is for tests, and for services behind something that authenticates.
+// AllowAll returns an [Authenticator] that maps every request to one account without a rate limit.
+// It is for tests and for services behind an authenticating proxy.
 func AllowAll() Authenticator {
 	return AuthFunc(func(*http.Request) (Principal, error) { return Principal{Account: "all", Rate: Unlimited()}, nil })
 }
 
 type principalKey struct{}
 
-// PrincipalOf returns who makes a request that the service has let through, from
-// the context of the request. An [Extension] and a [Quota] may ask.
+// PrincipalOf returns the caller of an authenticated request from the request's context. It is for
+// an [Extension] or a [Quota].
 func PrincipalOf(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok
 }
 
-// principal returns who makes a request that went through authenticated.
+// principal returns the caller of a request that passed authenticated.
 func principal(r *http.Request) Principal {
 	p, _ := PrincipalOf(r.Context())
 	return p
 }
 
-// may refuses a principal whose key is not for a scope.
+// may returns an error unless the key has the scope.
 func (p Principal) may(scope Scope) error {
 	if p.Scopes&scope == scope {
 		return nil
@@ -154,7 +149,7 @@ func (p Principal) may(scope Scope) error {
 	return problem(http.StatusForbidden, "forbidden", "the API key does not allow this: it needs the scope %s", scope)
 }
 
-// authenticated lets only known principals through that have a scope.
+// authenticated passes only requests whose caller is known and has the scope.
 func (s *Service) authenticated(h http.HandlerFunc, scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.authenticate(r)
@@ -172,9 +167,9 @@ func (s *Service) authenticated(h http.HandlerFunc, scope Scope) http.HandlerFun
 	}
 }
 
-// authenticate asks the Authenticator and makes sure that nobody without an
-// account gets in: "" owns nothing and means "any owner" further inside. Who
-// shows a key that is not valid too often is refused without asking.
+// authenticate calls the Authenticator and requires an account: the account "" owns nothing and
+// means "any owner" inside the service. A client that has sent too many invalid keys is refused
+// before the call.
 func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	g := s.guard
 	cred := g.credential(r)
@@ -182,8 +177,8 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 	from := ""
 	if stranger {
 		from = s.clientNetwork(r)
-		// The token is taken first and given back, so that many requests at
-		// the same time do not get through together.
+		// Take the token first and give it back later: otherwise many concurrent requests would
+		// pass together.
 		if a := g.fails.Take(from, gcra.Rate(g.rate), g.fails.Now(), 1); !a.OK {
 			return Principal{}, errWrongKeys(a.Retry)
 		}

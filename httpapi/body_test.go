@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// notes returns the body of an operation with n notes that are s long.
+// notes returns the body of an operation with n notes of s bytes each.
 func notes(n int, s int) string {
 	var b strings.Builder
 	b.WriteString(`{"action":"convert","file_keys":["x"],"notes":{`)
@@ -19,7 +19,7 @@ func notes(n int, s int) string {
 	return b.String() + `"":""}}`
 }
 
-// Memory of a body is a matter of its values, which are counted before they are decoded.
+// The values of a body determine its memory. They are counted before decoding.
 func TestValuesOfBody(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{})
@@ -47,7 +47,7 @@ func TestValuesOfBody(t *testing.T) {
 	}
 }
 
-// Long bodies that come at the same time wait for each other.
+// Long bodies that arrive together wait for each other.
 func TestLongBodies(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Unlimited()}})

@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// supportedOperation answers POST and GET /supported-operation. A GET may send
-// its question in the query string or, as a POST, in a body.
+// supportedOperation answers POST and GET /supported-operation. A GET may carry its parameters in
+// the query string or, like a POST, in a body.
 func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 	var req capabilityRequest
 	if _, err := s.decode(w, r, &req, r.Method == http.MethodGet); err != nil {
@@ -50,11 +50,11 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, resp)
 }
 
-// errUnknown is the answer while nobody can say what the service can do. Unlike
-// an unsupported operation, that passes.
+// errUnknown is the response while the service's capabilities are unknown. Unlike an unsupported
+// operation, this state is temporary.
 var errUnknown = errors.New("no worker has been up yet")
 
-// known returns what is on offer, or errUnknown.
+// known returns the current catalogue, or errUnknown.
 func (s *Service) known() (*capability.Matrix, error) {
 	c := s.offered.Load()
 	if c.empty {
@@ -63,8 +63,8 @@ func (s *Service) known() (*capability.Matrix, error) {
 	return c.matrix, nil
 }
 
-// fromQuery fills in what the body did not say. Parameters are written as one
-// JSON object, or one by one: parameters[convert_to]=pdf.
+// fromQuery fills the fields that the body did not set. Parameters are one JSON object, or separate
+// members: parameters[convert_to]=pdf.
 func (req *capabilityRequest) fromQuery(r *http.Request) error {
 	q := r.URL.Query()
 	if req.Ext == "" {
@@ -95,8 +95,7 @@ func (s *Service) formats(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, s.offered.Load().formats)
 }
 
-// describeFormats is done once: the matrix does not change while the service
-// lives.
+// describeFormats runs once for each catalogue, because a capability matrix never changes.
 func describeFormats(m *capability.Matrix, engines []Engine) formatsResponse {
 	byExt := make(map[format.Format]*formatEntry)
 	for e := range m.Entries() {
@@ -130,7 +129,7 @@ func describeFormats(m *capability.Matrix, engines []Engine) formatsResponse {
 	return resp
 }
 
-// engineEntries returns engines as responses show them.
+// engineEntries returns engines in the form of responses.
 func engineEntries(engines []Engine) []engineEntry {
 	all := []engineEntry{} // not null in JSON
 	for _, e := range engines {

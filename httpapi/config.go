@@ -1,8 +1,7 @@
 // Package httpapi is the file-processing service as an http.Handler.
 //
-// [New] wires actions, storage and a task tracker into the endpoints under
-// /api/v1 and /v1. It links no engine: what the service can do is what is
-// passed in Config.Actions.
+// [New] wires actions, storage and a task tracker into the endpoints under /api/v1 and /v1. The
+// package links no engine: Config.Actions decides what the service can do.
 //
 //	svc, err := httpapi.New(httpapi.Config{
 //		Actions: standard.Probe(ctx, nil).Actions(),
@@ -13,10 +12,10 @@
 //
 // # Endpoints
 //
-// initiate-upload, the presigned PUT, complete-upload, do, supported-operation,
-// status and download are those of the interface; long poll, events,
-// cancelling, listing, formats, deletion, health and metrics are additions. The
-// OpenAPI document at /openapi.json describes them all.
+// The original interface has initiate-upload, the presigned PUT, complete-upload, do,
+// supported-operation, status and download. Long poll, events, cancelling, listing, formats,
+// deletion, health and metrics are additions. The OpenAPI document at /openapi.json describes all
+// of them.
 package httpapi
 
 import (
@@ -35,8 +34,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Config configures a [Service]. Only Auth is required; every other field has
-// a default that works for one process without persistence.
+// Config configures a [Service]. Only Auth is required. The defaults of the other fields suit one
+// process without persistence.
 type Config struct {
 	Actions []fileops.Action // what the service can do, in order of preference
 	Auth    Authenticator    // required; see StaticKeys and AllowAll
@@ -46,168 +45,160 @@ type Config struct {
 	Operations status.Store      // nil: in memory
 	Dispatcher status.Dispatcher // nil: in this process
 
-	// Shared says that other processes work on the items of Operations too, or
-	// use Blobs and Files. Otherwise what an earlier process left running goes
-	// on at once, and what it left half written is removed. Items whose process
-	// gives no sign of life for Lease (0: 15 seconds) are begun again by another
-	// one. Locker keeps processes that share Files apart; nil: there is one.
-	// See Service.Offer for what is told clients.
+	// Shared means that other processes also process the items of Operations, or use Blobs and
+	// Files. Without it, Run resumes at once the items of an earlier process and removes its
+	// partial files. With it, another process restarts an item if its own process sends no
+	// heartbeat for Lease (0: 15 seconds). Locker separates processes that share Files; nil: there
+	// is one process. See Service.Offer for the capabilities that clients see.
 	Shared bool
 	Lease  time.Duration
 	Locker upload.Locker
 
-	// BaseURL is the public address, for upload URLs; nil takes that of each
-	// request, believing X-Forwarded-Proto and X-Forwarded-Host only if
-	// TrustProxy is set.
+	// BaseURL is the public address in upload URLs. nil means the address of each request;
+	// X-Forwarded-Proto and X-Forwarded-Host count only if TrustProxy is set.
 	BaseURL    *url.URL
 	TrustProxy bool
 
-	// Secrets sign upload URLs and seal the parameters of waiting
-	// operations: the first is used, all are accepted. nil: one random
-	// secret, so that both do not survive a restart. Each needs 16 bytes at
-	// least.
+	// Secrets sign upload URLs and encrypt the parameters of queued operations. The first secret is
+	// used for new data; all are accepted. Each has at least 16 bytes. nil means one random secret:
+	// upload URLs and queued parameters then do not survive a restart.
 	Secrets [][]byte
 
-	Envelope         Envelope // where responses carry their members
-	AbsoluteLinks    bool     // download links start with BaseURL, which is required then
+	Envelope         Envelope // position of the members of a response
+	AbsoluteLinks    bool     // download links start with BaseURL, which is then required
 	PrivateDownloads bool     // download links work only with the owner's key
 
-	// RedirectDownloads answers downloads with a redirect to Blobs, if that is
-	// a blob.Linker: the bytes do not pass through the service. What leads
-	// there works for everybody who gets hold of it, for an hour at most.
+	// RedirectDownloads redirects downloads to Blobs, if that is a blob.Linker. The bytes then
+	// bypass the service. Anyone who obtains the redirect's target can use it, for at most an hour.
 	RedirectDownloads bool
 
 	Origins []string // web origins that may call from a browser, "*" for all; nil: none
-	TempDir string   // scratch space; on the same file system as Blobs it saves copies
+	TempDir string   // scratch space; saves copies if it is on the file system of Blobs
 
-	// Concurrency is how many items of a family of actions ("office",
-	// "image", …) are worked on at once; a family that is not listed gets
-	// GOMAXPROCS. A family with 0 is not worked on in this process. Empty,
-	// not nil, makes a process that only accepts.
+	// Concurrency limits the items that run at once for each family of actions ("office", "image",
+	// …). The default of a family is GOMAXPROCS. With 0, this process does not run the family. An
+	// empty map that is not nil makes a process that only accepts requests.
 	Concurrency map[string]int
 
 	Limits    Limits
 	Retention Retention
 	Quota     Quota // nil: none
 
-	// Extensions add endpoints. New calls each function once, with the service that it
-	// is about to return; the service must not be used before New has returned.
+	// Extensions add endpoints. New calls each function once with the service that it is about to
+	// return. The function must not use the service before New has returned.
 	Extensions []func(*Service) Extension
 
-	// Engines are shown by formats and readyz, also those that are missing.
+	// Engines are listed by formats and readyz, including missing engines.
 	Engines []Engine
 
-	// Sandbox says what confines the engines; readyz and metrics show it. nil: it
-	// is not known.
+	// Sandbox describes the confinement of the engines, for readyz and metrics. nil: unknown.
 	Sandbox *Sandbox
 
-	// Checks are asked by readyz, and every few seconds by Run, by name; a failure
-	// makes the service not ready, and so does no answer within 1.5 seconds. A check
+	// Checks are the readiness checks by name. readyz runs them, and Run does every few seconds. A
+	// check that fails, or does not return within 1.5 seconds, makes the service not ready. A check
 	// is not called again while it runs.
 	Checks map[string]func(context.Context) error
 
-	// Outages, if Log writes through it, is told what Checks find. nil: nothing is.
+	// Outages receives the results of Checks; Log should write through it. May be nil.
 	Outages *Outages
 
-	// Node names this process, such as by its host name and process ID; readyz
-	// shows it. It may be empty.
+	// Node names this process, for example by host name and process ID. readyz shows it. It may be
+	// empty.
 	Node string
 
-	// HideDetails makes readyz answer clients only whether the service is ready, and
-	// metrics not at all: both are then for Service.Internal, and for requests with
-	// "Authorization: Bearer" and MetricsToken, if that is not empty.
+	// HideDetails reduces readyz to ready or not ready, and hides metrics. Service.Internal still
+	// shows both, and so do requests with "Authorization: Bearer" and MetricsToken, if that is not
+	// empty.
 	HideDetails  bool
 	MetricsToken string
 
-	// Collectors are shown by metrics beside the service's own numbers.
+	// Collectors are added to /metrics beside the service's own metrics.
 	Collectors []prometheus.Collector
 
-	// Registerer gets the service's own numbers and Collectors as one collector. nil:
-	// only /metrics shows them. /metrics always shows them, and beside them those of the
-	// Go runtime and the process, which Registerer does not get. A Registerer of several
-	// services needs prometheus.WrapRegistererWith, because their names are the same.
+	// Registerer receives the service's own metrics and Collectors as one collector. nil: only
+	// /metrics shows them. /metrics always shows them together with the metrics of the Go runtime
+	// and the process, which Registerer does not receive. A Registerer shared by several services
+	// needs prometheus.WrapRegistererWith, because their metric names are the same.
 	Registerer prometheus.Registerer
 
-	OnFinal func(context.Context, *status.Operation) // called once an operation is final; may be nil
+	OnFinal func(context.Context, *status.Operation) // called after an operation has become final; may be nil
 	Log     *slog.Logger                             // nil: slog.Default()
 
-	// LogRequests logs every request that is answered at slog.LevelInfo, but for
-	// probes that succeed; else they are logged at slog.LevelDebug.
+	// LogRequests logs every answered request at slog.LevelInfo, except successful probes.
+	// Otherwise requests are logged at slog.LevelDebug.
 	LogRequests bool
 }
 
-// Limits bound what one client can ask for. Zero fields mean the default.
+// Limits bound the resources that clients can use. Zero fields mean the default.
 type Limits struct {
 	FileSize    int64         // bytes of one file; 5 TiB
 	Parts       int           // of one upload; 10000
 	Files       int           // per operation; 100
-	Queued      int           // items that wait, of one account; 10000
-	QueuedTotal int           // items that wait, of all accounts; 100000, negative: any
+	Queued      int           // queued items of one account; 10000
+	QueuedTotal int           // queued items of all accounts; 100000, negative: no limit
 	BodyBytes   int64         // of a JSON request; 1 MiB
-	TaskTime    time.Duration // work on one item; 30 minutes
+	TaskTime    time.Duration // processing time of one item; 30 minutes
 	Output      int64         // bytes of all results of one item; 20 GiB
-	QueueTime   time.Duration // waiting of one item; 24 hours
-	MaxAttempts int           // of one item that fail because its engine died or something went wrong; 3
-	MaxRestarts int           // of one item because the process that worked on it died; 1000
+	QueueTime   time.Duration // time in the queue of one item; 24 hours
+	MaxAttempts int           // failed attempts of one item, by an engine crash or an internal error; 3
+	MaxRestarts int           // restarts of one item after its process died; 1000
 	MaxWait     time.Duration // longest wait of an item for storage, database, disk space or an engine; 24 hours, negative: no limit
-	Drain       time.Duration // time for running items when stopping; 30 seconds
+	Drain       time.Duration // time for running items to finish at shutdown; 30 seconds
 	LongPoll    time.Duration // longest wait of a status request; 60 seconds
 
-	// MinRate is how many bytes per second a client must send of a body, and
-	// take of a response, on the average over Stall; one that is slower is
-	// cut off. 0: 16 KiB; negative: any rate, but for Stall. Stall is also
-	// how long a client may stand still. 0: 30 seconds. Time that the
-	// service needs itself does not count.
+	// MinRate is the least average rate, in bytes per second over Stall, at which a client must
+	// send a body and read a response. Slower clients are disconnected. 0: 16 KiB; negative: any
+	// rate within Stall. Stall is also the longest pause of a client; 0: 30 seconds. The service's
+	// own time does not count.
 	MinRate int64
 	Stall   time.Duration
 
-	// Rate limits the requests with one key, where Principal.Rate does not
-	// say otherwise. Zero: 100 per second, 1000 at once.
+	// Rate limits the requests of one key unless Principal.Rate is set. Zero: 100 per second, burst
+	// 1000.
 	Rate Rate
 
-	// WrongKeys limits the requests with an API key that is not valid, of one
-	// client address (with IPv6 of one /64 network). Zero: 1 per second, 50
-	// at once. A key that was valid a moment ago is not concerned.
+	// WrongKeys limits requests with invalid API keys from one client address (IPv6: one /64
+	// network). Zero: 1 per second, burst 50. Keys that were recently valid are exempt.
 	WrongKeys Rate
 
-	// MinFree is how many bytes uploads leave free where the files are kept,
-	// if Blobs can tell, so that work can go on; what would need them is
-	// refused. 0: 256 MiB; negative: none.
+	// MinFree is the free space in bytes that uploads must leave in Blobs, if Blobs reports it, so
+	// that processing can continue. An upload that would need this space is refused. 0: 256 MiB;
+	// negative: none.
 	MinFree int64
 
-	// GuestWait is how long an item waits whose account has none running while
-	// another account holds all places of its family; then it is worked on
-	// in one place more. 0: 2 seconds; negative: for ever, so that
-	// Concurrency is never exceeded. It is of no effect with a Dispatcher.
+	// GuestWait bounds the wait of an account without a running item while another account holds
+	// every slot of a family. After it, the item runs in an extra slot. 0: 2 seconds; negative:
+	// never, so that Concurrency is never exceeded. A Dispatcher ignores it.
 	GuestWait time.Duration
 }
 
-// Retention says how long things are kept. Zero fields mean the default.
+// Retention sets how long data is kept. Zero fields mean the default.
 type Retention struct {
 	URLs       time.Duration // upload URLs; 1 hour, at most 7 days
-	Sessions   time.Duration // uploads that are not completed; 24 hours
-	Files      time.Duration // uploads and results; 24 hours, negative: for ever
-	Operations time.Duration // after they are final; 7 days, negative: for ever
-	Expired    time.Duration // names of expired files, so that requests for them answer 410; 7 days, negative: none
-	Quarantine time.Duration // finished content that no record knows, before it is deleted; 7 days, negative: none
-	Sweep      time.Duration // between two rounds of deletion; 1 minute
+	Sessions   time.Duration // incomplete uploads; 24 hours
+	Files      time.Duration // uploads and results; 24 hours, negative: forever
+	Operations time.Duration // final operations; 7 days, negative: forever
+	Expired    time.Duration // names of expired files, whose requests get 410; 7 days, negative: none
+	Quarantine time.Duration // finished content without a record, before its deletion; 7 days, negative: none
+	Sweep      time.Duration // interval between deletion rounds; 1 minute
 }
 
-// An Engine is something that actions are built on.
+// An Engine is a program or library that actions depend on.
 type Engine struct {
 	Name    string
 	Version string
-	Err     error  // why it cannot be used; nil if it can
-	Hint    string // what to do about it, for people
+	Err     error  // why it cannot be used; nil if it works
+	Hint    string // how to fix Err, for people
 }
 
-// A Sandbox says what confines engines that read strangers' files.
+// A Sandbox describes the confinement of engines that read untrusted files.
 type Sandbox struct {
-	// Tier is 4 if each run also has a cgroup and most engines a PID namespace, 3 if engines have other namespaces of their own, 2 if files and system calls are both confined, 1 if one of them is,
-	// and 0 if nothing is but the environment and the limits.
+	// Tier is the level of confinement: 0 only environment and limits; 1 either files or system
+	// calls; 2 both; 3 engines also have namespaces of their own; 4 each run also has a cgroup, and
+	// most engines a PID namespace.
 	Tier    int      `json:"tier"`
-	Layers  []string `json:"layers"`  // in force: "landlock 7"
-	Missing []string `json:"missing"` // and why, for people
+	Layers  []string `json:"layers"`  // active layers, such as "landlock 7"
+	Missing []string `json:"missing"` // inactive layers with the reason, for people
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -255,11 +246,11 @@ func def[T comparable](v *T, d T) {
 	}
 }
 
-// concurrency returns the limits of all families of the actions.
+// concurrency returns the limit of every family of the actions.
 func (c Config) concurrency() map[string]int {
 	limits := make(map[string]int)
 	if c.Shared {
-		limits[""] = -1 // others have what it takes
+		limits[""] = -1 // other processes have the engines
 	}
 	for _, a := range c.Actions {
 		f := a.Spec().Family
@@ -268,7 +259,7 @@ func (c Config) concurrency() map[string]int {
 		case ok && n > 0:
 			limits[f] = n
 		case ok, c.Concurrency != nil && len(c.Concurrency) == 0:
-			limits[f] = -1 // what status calls not at all
+			limits[f] = -1 // status omits families with a negative limit
 		default:
 			limits[f] = runtime.GOMAXPROCS(0)
 		}

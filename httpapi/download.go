@@ -13,10 +13,10 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// download answers GET and HEAD /v1/download/<result_file_key>. The link to a
-// result is a capability: it works without a key until the result expires,
-// unless Config.PrivateDownloads is set. Uploads need their owner's key; without one
-// the response is that for a key that does not exist.
+// download answers GET and HEAD /v1/download/<result_file_key>. The link to a result is a
+// capability: it works without a key until the result expires, unless Config.PrivateDownloads is
+// set. Uploads require the owner's key. Without it the response is the same as for an unknown file
+// key.
 func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("file_key")
 	owner := ""
@@ -26,7 +26,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil || f.Task == "" || s.cfg.PrivateDownloads {
-		// A file that does not exist is answered like one of somebody else.
+		// A missing file gets the same response as a file of another account.
 		who, err := s.authenticate(r)
 		if err == nil {
 			owner, err = who.Account, s.limit(w, who)
@@ -61,7 +61,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "private, no-store")
 	var content io.ReadSeeker = io.NewSectionReader(obj, 0, obj.Info().Size)
 	if l, ok := obj.(blob.LocalObject); ok {
-		content = l.File() // goes out by sendfile; it is ours alone until obj is closed
+		content = l.File() // served with sendfile; only this request uses it until obj is closed
 	}
 	rw := &rangeWriter{recorder: w.(*recorder)}
 	http.ServeContent(rw, r, "", f.Created, content)
@@ -73,8 +73,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// embedding says that pages of others must not embed a download, unless there are
-// some that may.
+// embedding forbids other sites to embed a download, unless the configuration permits some origins.
 func (s *Service) embedding(h http.Header) {
 	if len(s.cfg.Origins) == 0 {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -83,8 +82,8 @@ func (s *Service) embedding(h http.Header) {
 	}
 }
 
-// redirect answers a download with a redirect to the store, or with the reason why that
-// is not possible. It returns false if the store has no links.
+// redirect answers a download with a redirect to the store, or with the error that prevents it. It
+// returns false if the store has no links.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
 	link, err := s.uploads.Link(r.Context(), owner, f, blob.LinkOptions{
 		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),
@@ -99,7 +98,7 @@ func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string,
 	h := w.Header()
 	h.Set("Cache-Control", "private, no-store")
 	s.embedding(h)
-	// The store may have another ETag than the one we gave out.
+	// The store's ETag may differ from the ETag that the service sends.
 	if hasETag(r.Header.Values("If-None-Match"), f.ETag) {
 		h.Set("ETag", `"`+f.ETag+`"`)
 		w.WriteHeader(http.StatusNotModified)
@@ -112,7 +111,7 @@ func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string,
 	return true
 }
 
-// hasETag tells whether the values of If-None-Match name an ETag.
+// hasETag reports whether the values of If-None-Match name an ETag.
 func hasETag(values []string, etag string) bool {
 	for _, v := range values {
 		for one := range strings.SplitSeq(v, ",") {
@@ -125,8 +124,8 @@ func hasETag(values []string, etag string) bool {
 	return false
 }
 
-// A rangeWriter keeps back the text that http.ServeContent answers to a range
-// that does not exist, so that the answer can be like other errors.
+// A rangeWriter discards the text that http.ServeContent sends for an unsatisfiable range. The
+// response can then be a Problem like other errors.
 type rangeWriter struct {
 	*recorder
 	refused bool
@@ -147,8 +146,8 @@ func (w *rangeWriter) Write(p []byte) (int, error) {
 	return w.recorder.Write(p)
 }
 
-// disposition returns the header that names a download: in ASCII for old clients,
-// and as it is (RFC 6266, 4.3; RFC 8187).
+// disposition returns the Content-Disposition header: an ASCII name for old clients, and the full
+// name (RFC 6266, 4.3; RFC 8187).
 func disposition(name string) string {
 	ascii := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == '%' {
@@ -170,8 +169,8 @@ func disposition(name string) string {
 	return `attachment; filename="` + ascii + `"; filename*=UTF-8''` + b.String()
 }
 
-// safeType returns the type under which a file is delivered: what browsers
-// could run is only bytes.
+// safeType returns the media type of a download. Types that browsers could execute become plain
+// bytes.
 func safeType(name, declared string) string {
 	f := format.Parse(name)
 	switch f {

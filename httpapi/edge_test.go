@@ -29,8 +29,8 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// slow are limits for tests of slow clients: short enough to wait for, long
-// enough that a good client is not cut off on a busy machine.
+// slow are limits for tests of slow clients: short enough to wait for, and long enough that a busy
+// machine does not disconnect a good client.
 var slow = httpapi.Limits{MinRate: 1000, Stall: 4 * time.Second}
 
 // initiate starts an upload and returns its URL.
@@ -43,7 +43,7 @@ func (a *api) initiate(t *testing.T, key string, size int) string {
 	return m["presigned_urls"].([]any)[0].(string)
 }
 
-// wire sends the head of a request by hand and returns the connection.
+// wire sends a request header by hand and returns the connection.
 func (a *api) wire(t *testing.T, method, target string, size int, headers ...string) net.Conn {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -59,7 +59,7 @@ func (a *api) wire(t *testing.T, method, target string, size int, headers ...str
 	return conn
 }
 
-// trickle sends a byte every now and then until done is closed.
+// trickle sends a byte at each interval until done is closed.
 func trickle(conn net.Conn, every time.Duration, done <-chan struct{}) {
 	for {
 		select {
@@ -73,8 +73,8 @@ func trickle(conn net.Conn, every time.Duration, done <-chan struct{}) {
 	}
 }
 
-// The server is a plain http.Server, as an embedder may have it: the service
-// itself cuts off who sends too slowly, and nobody else.
+// The server is a plain http.Server, as embedders may use it. The service itself disconnects slow
+// senders, and only them.
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Limits: slow})
@@ -99,7 +99,7 @@ func TestSlowSenders(t *testing.T) {
 			done := make(chan struct{})
 			sent := make(chan struct{})
 			go func() { defer close(sent); trickle(conn, tt.every, done) }()
-			conn.SetReadDeadline(time.Now().Add(2 * time.Minute)) // of the test, if the server does not end it
+			conn.SetReadDeadline(time.Now().Add(2 * time.Minute)) // of the test, if the server does not close the connection
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestSlowSenders(t *testing.T) {
 			if tt.status == 408 && !bytes.Contains(b, []byte(`"error":"request_timeout"`)) {
 				t.Errorf("%s", b)
 			}
-			// And then the connection is closed, although the body goes on.
+			// The connection is then closed, although the client keeps sending.
 			var timeout net.Error
 			if _, err := conn.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 				t.Errorf("the connection is still open: %v", err)
@@ -121,7 +121,7 @@ func TestSlowSenders(t *testing.T) {
 		})
 	}
 
-	// Ten times as fast as need be, and for longer than anybody may stand still.
+	// Ten times the least rate, for longer than the permitted pause.
 	t.Run("slow but well", func(t *testing.T) {
 		t.Parallel()
 		const size = 100_000
@@ -137,7 +137,7 @@ func TestSlowSenders(t *testing.T) {
 			t.Fatalf("%v %v", resp, err)
 		}
 	})
-	// Deadlines of one request are of no concern to the next on the connection.
+	// The deadlines of a request must not affect the next request on the connection.
 	t.Run("connection used again", func(t *testing.T) {
 		t.Parallel()
 		conn, err := net.Dial("tcp", a.Listener.Addr().String())
@@ -159,7 +159,7 @@ func TestSlowSenders(t *testing.T) {
 	})
 }
 
-// served tells when requests to a path are done.
+// served returns a channel that reports when a request for path has finished.
 func served(t *testing.T, a *api, path string) (base string, done <-chan error) {
 	t.Helper()
 	ended := make(chan error, 10)
@@ -171,7 +171,7 @@ func served(t *testing.T, a *api, path string) (base string, done <-chan error) 
 	}))
 	srv.Config.ConnState = func(c net.Conn, s http.ConnState) {
 		if tcp, ok := c.(*net.TCPConn); ok && s == http.StateNew {
-			tcp.SetWriteBuffer(4 << 10) // else the kernel takes megabytes for the client
+			tcp.SetWriteBuffer(4 << 10) // otherwise the kernel buffers megabytes for the client
 		}
 	}
 	srv.Start()
@@ -230,7 +230,7 @@ func TestSlowReaders(t *testing.T) {
 				t.Errorf("the client got %d bytes, %v", n, err)
 			}
 
-			// Slow, but fast enough, and for longer than anybody may stand still.
+			// Slow but above the least rate, for longer than the permitted pause.
 			_, _, resp = get(t, base, "/v1/download/"+key)
 			var all bytes.Buffer
 			for {
@@ -270,10 +270,10 @@ func busy() fileops.Action {
 func TestSlowEventReader(t *testing.T) {
 	t.Parallel()
 	limits := slow
-	limits.MinRate, limits.Drain = 100_000, time.Second // the work never ends
+	limits.MinRate, limits.Drain = 100_000, time.Second // the action runs forever
 	a := serve(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
 	key := a.upload(t, "key-a", "a.txt", "x")
-	keys := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q,", key), 100), ",") // a status of some 50 KiB
+	keys := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q,", key), 100), ",") // a status of about 50 KiB
 	st, m := a.call(t, "key-a", "POST", "/api/v1/do", `{"action":"convert","file_keys":[`+keys+`]}`)
 	if st != 200 {
 		t.Fatal(m)
@@ -285,7 +285,7 @@ func TestSlowEventReader(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("a client that takes no events is waited for")
 	}
-	// One that takes them is not cut off.
+	// A client that reads the events is not disconnected.
 	_, r, _ := get(t, base, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
 	for end := time.Now().Add(2 * slow.Stall); time.Now().Before(end); {
 		if _, err := r.ReadByte(); err != nil {
@@ -299,7 +299,7 @@ func TestSlowEventReader(t *testing.T) {
 	}
 }
 
-// JSON that is made to hurt is refused or harmless.
+// Hostile JSON is rejected or harmless.
 func TestHostileJSON(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{})
@@ -344,7 +344,7 @@ func TestRateLimit(t *testing.T) {
 			case "fast":
 				return httpapi.Principal{Account: "x", KeyID: key, Rate: httpapi.Unlimited()}, nil
 			case "slow", "slow-too":
-				return httpapi.Principal{Account: "x", KeyID: key}, nil // of the same account
+				return httpapi.Principal{Account: "x", KeyID: key}, nil // same account
 			}
 			return httpapi.Principal{}, httpapi.ErrUnauthenticated
 		}),
@@ -374,7 +374,7 @@ func TestRateLimit(t *testing.T) {
 	}
 	url := a.initiate(t, "slow", 5)
 	for i, want := range []string{"200 4 2 2000 ", "200 4 1 3000 ", "200 4 0 4000 ", "429 4 0 4000 1000", "429 4 0 4000 1000"} {
-		// Some seconds may have passed meanwhile.
+		// Some seconds may have passed.
 		if got := left(ask("slow")); len(got) != len(want) || got[:7] != want[:7] {
 			t.Errorf("request %d: %s, want %s", i, got, want)
 		}
@@ -387,7 +387,7 @@ func TestRateLimit(t *testing.T) {
 			t.Fatalf("a key without limit: %s", got)
 		}
 	}
-	// What was permitted before goes on: the part needs no key.
+	// An upload URL continues to work: a part needs no key.
 	if st, m := a.call(t, "slow", "PUT", url, "hello"); st != 200 {
 		t.Errorf("%d %v", st, m)
 	}
@@ -402,7 +402,7 @@ func TestWrongKeys(t *testing.T) {
 	ask := func(from, key string) int {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/api/v1/formats", nil)
-		req.Header.Set("X-Forwarded-For", "203.0.113.77, "+from) // the first part is a lie of the client
+		req.Header.Set("X-Forwarded-For", "203.0.113.77, "+from) // the client forges the first element
 		if key != "" {
 			req.Header.Set("Authorization", "Bearer "+key)
 		}
@@ -424,11 +424,11 @@ func TestWrongKeys(t *testing.T) {
 		{"192.0.2.1", "key-a", 200},
 		{"192.0.2.1", "guess-1", 401}, {"192.0.2.1", "guess-2", 401}, {"192.0.2.1", "guess-3", 401},
 		{"192.0.2.1", "guess-4", 429},
-		{"192.0.2.1", "key-b", 429}, // a guess that is right is not told
-		{"192.0.2.1", "key-a", 200}, // who was in before is not locked out
-		{"192.0.2.1", "", 401},      // who does not try keys is not concerned
-		{"192.0.2.2", "key-b", 200}, // nor are others
-		{"192.0.2.1", "key-b", 200}, // now it is known
+		{"192.0.2.1", "key-b", 429}, // a correct guess is not revealed
+		{"192.0.2.1", "key-a", 200}, // a client with a valid key is not locked out
+		{"192.0.2.1", "", 401},      // requests without a key are not affected
+		{"192.0.2.2", "key-b", 200}, // nor are other addresses
+		{"192.0.2.1", "key-b", 200}, // the key is known now
 		{"2001:db8::1", "guess-1", 401}, {"2001:db8::2", "guess-2", 401}, {"2001:db8::3", "guess-3", 401},
 		{"2001:db8::4", "guess-4", 429}, // the same network
 		{"2001:db8:0:1::4", "guess-4", 401},
@@ -437,7 +437,7 @@ func TestWrongKeys(t *testing.T) {
 			t.Errorf("%d: %s with %q: %d, want %d", i, tt.from, tt.key, got, tt.want)
 		}
 	}
-	// Many at once do not get through together.
+	// Many concurrent requests do not pass together.
 	var wg sync.WaitGroup
 	var refused atomic.Int32
 	for i := range 40 {
@@ -453,8 +453,8 @@ func TestWrongKeys(t *testing.T) {
 	}
 }
 
-// What belongs to someone else is not there: every endpoint answers exactly as if
-// the id had been made up.
+// Objects of other accounts look missing: every endpoint gives exactly the response for an invented
+// ID.
 func TestForeignIsUnknown(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Concurrency: map[string]int{"text": 1}})
@@ -531,7 +531,7 @@ func TestForeignIsUnknown(t *testing.T) {
 		bare, _, _ := strings.Cut(tt.path, "?")
 		covered[tt.method+" "+bare] = true
 	}
-	// No endpoint that takes an id was forgotten.
+	// Every endpoint with an ID in its path is tested.
 	_, doc := a.call(t, "", "GET", "/openapi.json", "")
 	for path, item := range doc["paths"].(map[string]any) {
 		for method := range item.(map[string]any) {
@@ -545,14 +545,14 @@ func TestForeignIsUnknown(t *testing.T) {
 			}
 		}
 	}
-	// All of it is still there for its owner.
+	// The owner can still see everything.
 	if st, m := a.call(t, "key-a", "GET", "/api/v1/status/"+task, ""); st != 200 || m["operation_status"] != "completed" {
 		t.Errorf("%d %v", st, m)
 	}
 	if st, m := a.call(t, "key-a", "DELETE", "/api/v1/files/"+open, ""); st != 200 {
 		t.Errorf("%d %v", st, m)
 	}
-	// An idempotency key is its owner's alone.
+	// Idempotency keys are separate for each owner.
 	same := func(key, path, body string) string {
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", a.URL+path, strings.NewReader(body))
 		req.Header.Set("Authorization", "Bearer "+key)
@@ -578,11 +578,11 @@ func TestForeignIsUnknown(t *testing.T) {
 	}
 }
 
-// tight is a blob store with a disk that fills up.
+// tight is a blob store on a disk that fills up.
 type tight struct {
 	*memblob.Store
-	free   atomic.Int64 // bytes
-	failed atomic.Int32 // how often there were none
+	free   atomic.Int64 // free bytes
+	failed atomic.Int32 // how often the disk was full
 }
 
 func (s *tight) FreeSpace(context.Context) (int64, error)      { return s.free.Load(), nil }
@@ -599,7 +599,7 @@ func (s *tight) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	return s.Store.Put(ctx, key, r, size)
 }
 
-// Uploads leave room for work. What is refused can be sent again later.
+// Uploads leave free space for processing. A refused upload can be sent again later.
 func TestMinFree(t *testing.T) {
 	t.Parallel()
 	store := &tight{Store: memblob.New()}
@@ -612,7 +612,7 @@ func TestMinFree(t *testing.T) {
 	store.free.Store(1500)
 	url := a.initiate(t, "key-a", 500)
 	store.free.Store(1499)
-	// Refused before the body is read: the client sends nothing of it.
+	// Refused before the body is read: the client need not send it.
 	conn := a.wire(t, "PUT", url, 500)
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -623,7 +623,7 @@ func TestMinFree(t *testing.T) {
 	if st, m := a.call(t, "", "PUT", url, strings.Repeat("x", 500)); st != 200 {
 		t.Errorf("%d %v", st, m)
 	}
-	// What is there can be worked on, without any room left to spare.
+	// Existing files can be processed even with exactly MinFree left.
 	store.free.Store(1 << 30)
 	key := a.upload(t, "key-a", "a.txt", "hello")
 	store.free.Store(900)
@@ -636,8 +636,7 @@ func TestMinFree(t *testing.T) {
 	}
 }
 
-// A result for which there is no space is made again later; the attempt does not
-// count while there is none.
+// A result that does not fit on the disk is retried later; the attempt does not count.
 func TestResultWithoutSpace(t *testing.T) {
 	t.Parallel()
 	store := &tight{Store: memblob.New()}

@@ -19,9 +19,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A Problem is the body of an error response (RFC 9457), with the members that
-// existing clients read. It implements error: an [Authenticator] or a [Quota]
-// may return one to decide the response itself.
+// A Problem is the body of an error response (RFC 9457), plus members that existing clients read.
+// It implements error: an [Authenticator] or a [Quota] may return a Problem to decide the response.
 type Problem struct {
 	Type      string   `json:"type"`
 	Title     string   `json:"title"`
@@ -30,19 +29,18 @@ type Problem struct {
 	Slug      string   `json:"error"`             // stable name for programs
 	Message   string   `json:"message"`           // equal to Detail
 	Code      int      `json:"code"`              // equal to Status
-	RequestID string   `json:"request_id"`        // filled in when it is sent
-	Param     string   `json:"param,omitempty"`   // the member of the request it is about
-	Allowed   []string `json:"allowed,omitempty"` // values that would be accepted
+	RequestID string   `json:"request_id"`        // set when the response is sent
+	Param     string   `json:"param,omitempty"`   // member of the request that caused the error
+	Allowed   []string `json:"allowed,omitempty"` // accepted values
 
-	// Quota tells which quota is used up; only if one is.
+	// Quota describes the exceeded quota; nil for other errors.
 	Quota *QuotaUse `json:"quota,omitempty"`
 
-	// Checks and Dependencies are members of the answer of readyz.
+	// Checks and Dependencies are members of readyz responses.
 	Checks       map[string]string `json:"checks,omitempty"`
 	Dependencies []dependencyEntry `json:"dependencies,omitempty"`
 
-	// RetryAfter is sent as the header of that name, in whole seconds; 0
-	// sends none.
+	// RetryAfter is sent as the Retry-After header in whole seconds; 0: no header.
 	RetryAfter time.Duration `json:"-"`
 
 	// Authenticate is sent as WWW-Authenticate.
@@ -62,8 +60,8 @@ func invalid(param, detail string, args ...any) *Problem {
 	return p
 }
 
-// asProblem decides how an error is told to the client. Whatever is not listed
-// is an internal error, whose text goes to the log only.
+// asProblem maps an error to the Problem that the client gets. Unlisted errors become an internal
+// error, whose text appears only in the log.
 func asProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -105,17 +103,16 @@ func asProblem(err error) *Problem {
 	return problem(http.StatusInternalServerError, "internal_error", "something went wrong on the server; the request id helps to find out what")
 }
 
-// A QuotaUse is how much of a quota is used.
+// A QuotaUse describes the use of a quota.
 type QuotaUse struct {
 	What  string    `json:"what"`           // "stored_bytes", "bytes_per_day", "operations_per_day" or another name
-	Limit int64     `json:"limit"`          // how much may be used
-	Used  int64     `json:"used"`           // how much is, without what was asked for
-	Reset time.Time `json:"reset,omitzero"` // when it begins anew; zero: when something is given back
+	Limit int64     `json:"limit"`          // largest permitted use
+	Used  int64     `json:"used"`           // current use, without the refused request
+	Reset time.Time `json:"reset,omitzero"` // when the period restarts; zero: when files are deleted or expire
 }
 
-// A QuotaError says which quota is used up. It matches [ErrQuota]; the text that
-// clients get is made of its fields. Any other error with a method Exceeded like
-// the one it has is told in the same way.
+// A QuotaError reports an exceeded quota. It matches [ErrQuota]; clients get a text made from its
+// fields. Any error with the same method Exceeded is handled in the same way.
 type QuotaError struct {
 	What  string // see QuotaUse
 	Limit int64
@@ -136,7 +133,7 @@ func (e *QuotaError) Exceeded() (what string, limit, used int64, reset time.Time
 	return e.What, e.Limit, e.Used, e.Reset
 }
 
-// quotaText is for people.
+// quotaText describes an exceeded quota for people.
 func quotaText(what string, limit, used int64) string {
 	switch what {
 	case "stored_bytes":
@@ -171,8 +168,8 @@ func asQuotaProblem(err error) *Problem {
 	return p
 }
 
-// errorMap is searched in order. An empty detail shows the error's own text:
-// only for errors whose text is made for clients. It is never written to.
+// errorMap is searched in order. An empty detail shows the error's own text, so only errors with a
+// text for clients may have it. errorMap is read-only.
 var errorMap = []struct {
 	err    error
 	status int
@@ -181,8 +178,8 @@ var errorMap = []struct {
 	param  string
 	retry  time.Duration
 }{
-	// What passes by itself comes first: an error of a dependency may also match what
-	// would be the client's fault, as a timeout of the database does.
+	// Temporary conditions come first. An error of a dependency may also match a client error, as a
+	// database timeout does.
 	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
 	{syscall.EDQUOT, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
 	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
@@ -212,30 +209,30 @@ var errorMap = []struct {
 	{blob.ErrPart, 400, "missing_part", "", "parts", 0},
 	{errors.ErrUnsupported, 400, "unsupported_operation", "", "action", 0},
 	{fs.ErrNotExist, 404, "not_found", "there is nothing under this name, or it belongs to someone else", "", 0},
-	// A disk or a file system of the network that fails, and too many open files.
+	// Failing disks and network file systems, and too many open files.
 	{syscall.EIO, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
 	{syscall.EROFS, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
 	{syscall.ESTALE, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
 	{syscall.ETIMEDOUT, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
 	{syscall.EMFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
 	{syscall.ENFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
-	{context.Canceled, 503, "unavailable", "the request was ended before it was answered", "", time.Second}, // usually by the client
+	{context.Canceled, 503, "unavailable", "the request was ended before it was answered", "", time.Second}, // usually the client closed the connection
 	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
 }
 
 var errParam = errors.New("a parameter is not possible")
 
-// fail answers a request with an error.
+// fail answers a request with the Problem of an error.
 func (n *Node) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
 	log := n.logOf(r).With("error", p.Slug)
 	switch {
-	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // else the client has gone, which is no fault of ours
+	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // otherwise the client has disconnected, which is not an error of the service
 		log.Error("request failed", "method", r.Method, "err", err)
 	default:
 		var param *fileops.ParamError
 		if errors.As(err, &param) {
-			err = errParam // it repeats names that the client has made up, which may be misplaced secrets
+			err = errParam // errParam repeats names from the client, which may be misplaced secrets
 		}
 		log.LogAttrs(r.Context(), slog.LevelDebug, "request refused", slog.Any("err", err))
 	}

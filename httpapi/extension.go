@@ -10,16 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An Extension adds endpoints to a service: behind the same keys, limits, log
-// and metrics, with the same errors, and in the same OpenAPI document. It is made for
-// one service by a function in Config.Extensions.
+// An Extension adds endpoints to a service. They share its keys, limits, log, metrics, errors and
+// OpenAPI document. A function in Config.Extensions creates it for one service.
 type Extension struct {
 	Routes []Route
 
-	// OpenAPI describes the routes, as YAML: "tags", "paths", "webhooks" and
-	// "components" are added to those of the service's own document, whose components can be
-	// referred to. It is written as the document of the service is: responses
-	// without their envelope, which is added.
+	// OpenAPI describes the routes as YAML. Its "tags", "paths", "webhooks" and "components" are
+	// merged into the service's document, and it may refer to the components there. Responses are
+	// written without their envelope, which the service adds.
 	OpenAPI []byte
 }
 
@@ -27,15 +25,14 @@ type Extension struct {
 type Route struct {
 	Method string // "GET", "POST", …
 
-	// Path is where it is, such as "/api/v1/admin/accounts/{account}". What is in
-	// braces is one segment, whatever it is; the handler gets it from
-	// http.Request.PathValue.
+	// Path is the path, such as "/api/v1/admin/accounts/{account}". A name in braces matches one
+	// segment. The handler reads it with http.Request.PathValue.
 	Path string
 
-	Scope Scope // that an API key must have; 0: any valid key
+	Scope Scope // required scope of the API key; 0: any valid key
 
-	// Handler answers with [Service.Reply] and [Service.Fail]. [PrincipalOf] returns
-	// the caller. The handler must not find what belongs to other accounts.
+	// Handler answers with [Service.Reply] and [Service.Fail]. [PrincipalOf] returns the caller.
+	// The handler must not reveal data of other accounts.
 	Handler http.HandlerFunc
 }
 
@@ -51,39 +48,37 @@ func (s *Service) extensionRoutes() (routes []route) {
 	return routes
 }
 
-// Reply answers a request to an [Extension] with v, a struct, as the service does: as
-// JSON in the configured envelope.
+// Reply answers a request to an [Extension] with the struct v, as JSON in the configured envelope.
 func (s *Service) Reply(w http.ResponseWriter, v any) { s.reply(w, v) }
 
-// Fail answers a request to an [Extension] with an error, as the service does. A
-// [Problem] is sent as it is. Other errors that the service knows (fs.ErrNotExist,
-// ErrForbidden, status.ErrUnavailable, …) become problems of their kind. All others
-// become internal_error; their text is in the log only.
+// Fail answers a request to an [Extension] with an error. A [Problem] is sent unchanged. Other
+// errors that the service knows (fs.ErrNotExist, ErrForbidden, status.ErrUnavailable, …) become the
+// matching problem. All others become internal_error; their text appears only in the log.
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, err) }
 
-// Decode reads the JSON object in the body of a request to an [Extension] into v, a
-// pointer to a struct. Unknown members are ignored, and null is the same as no member.
-// An error is for [Service.Fail].
+// Decode decodes the JSON object in the body of a request to an [Extension] into v, a pointer to a
+// struct. It ignores unknown members and treats null as a missing member. Pass its error to
+// [Service.Fail].
 func (s *Service) Decode(w http.ResponseWriter, r *http.Request, v any) error {
 	_, err := s.decode(w, r, v, false)
 	return err
 }
 
-// ProblemOf returns the problem that [Service.Fail] sends for an error, without the
-// members that depend on the request. It is for handlers that answer in another form.
+// ProblemOf returns the problem that [Service.Fail] sends for an error, without the members that
+// depend on the request. It is for handlers with another response format.
 func ProblemOf(err error) *Problem { return asProblem(err) }
 
-// NewProblem returns a [Problem] with an HTTP status, a stable name for programs
-// and a text for people, which is formatted as by fmt.Sprintf.
+// NewProblem returns a [Problem] with an HTTP status, a stable name for programs and a text for
+// people, formatted as by fmt.Sprintf.
 func NewProblem(status int, slug, format string, args ...any) *Problem {
 	return problem(status, slug, format, args...)
 }
 
-// Invalid returns the [Problem] of a member of a request, or of a parameter, that is
-// missing or not valid: 400 invalid_request.
+// Invalid returns the [Problem] of a missing or invalid request member or parameter: 400
+// invalid_request.
 func Invalid(param, format string, args ...any) *Problem { return invalid(param, format, args...) }
 
-// merge adds the document of an extension.
+// merge adds the document of an extension to d.
 func (d document) merge(source []byte) error {
 	if len(source) == 0 {
 		return nil
@@ -134,8 +129,8 @@ func (d document) merge(source []byte) error {
 	return nil
 }
 
-// addTag adds a tag unless it is there, before the last one, which is about the
-// service itself.
+// addTag adds a tag unless it exists. It goes before the last tag, which is about the service
+// itself.
 func (d document) addTag(t *yaml.Node) {
 	tags := get(d.root, "tags")
 	for _, have := range tags.Content {
@@ -147,7 +142,7 @@ func (d document) addTag(t *yaml.Node) {
 	tags.Content = append(tags.Content[:last:last], t, tags.Content[last])
 }
 
-// add adds a member to a mapping that does not have it.
+// add adds a member to a mapping. It fails if the member exists.
 func add(n *yaml.Node, key string, value *yaml.Node) error {
 	if get(n, key) != nil {
 		return fmt.Errorf("%s is there already", key)

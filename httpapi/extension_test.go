@@ -111,7 +111,7 @@ func TestExtension(t *testing.T) {
 			t.Errorf("%s as %s: %d %v", tt.path, tt.key, st, m)
 		}
 	}
-	// The scopes of the service itself.
+	// The scopes of the service's own endpoints.
 	for _, tt := range []struct {
 		method, path, scope string
 	}{
@@ -128,7 +128,7 @@ func TestExtension(t *testing.T) {
 			}
 		}
 	}
-	// One document, one page, one place for metrics.
+	// The extension shares the document, the page and the metrics.
 	resp, err := http.Get(a.URL + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)

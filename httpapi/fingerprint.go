@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// fingerprints recognise repeated requests. A fingerprint is kept for longer than the
-// parameters of its operation, so it is keyed: a short password could be guessed from
-// a plain hash. The first key makes fingerprints, and all of them recognise.
+// fingerprints recognise repeated requests. A fingerprint outlives the parameters of its operation.
+// It is keyed because a short password could be guessed from a plain hash. The first key makes new
+// fingerprints; all keys recognise them.
 type fingerprints [][]byte
 
 func newFingerprints(secrets [][]byte) (keys fingerprints, err error) {
@@ -25,10 +25,10 @@ func newFingerprints(secrets [][]byte) (keys fingerprints, err error) {
 	return keys, nil
 }
 
-// of identifies the body of a request.
+// of returns the fingerprint of a request body.
 func (keys fingerprints) of(body []byte) string { return keyedHash(keys[0], body) }
 
-// match reports whether a fingerprint is that of a body, under any key.
+// match reports whether a fingerprint belongs to a body, under any key.
 func (keys fingerprints) match(print string, body []byte) bool {
 	return slices.ContainsFunc(keys, func(key []byte) bool {
 		return hmac.Equal([]byte(print), []byte(keyedHash(key, body)))
@@ -43,6 +43,6 @@ func keyedHash(key, body []byte) string {
 
 func randomSecret() []byte {
 	b := make([]byte, 32)
-	rand.Read(b) // never fails, see its documentation
+	rand.Read(b) // never fails (crypto/rand)
 	return b
 }

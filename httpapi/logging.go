@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// A requestInfo is what log lines say of a request.
+// A requestInfo holds the request's fields for log lines.
 type requestInfo struct {
 	id       string
-	who      Principal // zero until it is known
-	internal bool      // came through Service.Internal
+	who      Principal // zero until authentication
+	internal bool      // arrived through Service.Internal
 }
 
 type requestInfoKey struct{}
 
-// infoOf returns what is known of a request, an empty one for requests that did not
-// come through ServeHTTP.
+// infoOf returns the info of a request. It is empty for requests that did not pass ServeHTTP.
 func infoOf(r *http.Request) *requestInfo {
 	if info, ok := r.Context().Value(requestInfoKey{}).(*requestInfo); ok {
 		return info
@@ -25,7 +24,7 @@ func infoOf(r *http.Request) *requestInfo {
 	return new(requestInfo)
 }
 
-// requestID returns the ID of a request that went through ServeHTTP.
+// requestID returns the ID of a request that passed ServeHTTP.
 func requestID(r *http.Request) string { return infoOf(r).id }
 
 // logOf returns a logger for lines about a request.
@@ -43,8 +42,8 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 	return n.log.With(args...)
 }
 
-// logRequest writes the line of a request that was answered. The query is not in it: it
-// may be a signature. Probes are only logged if they fail.
+// logRequest logs an answered request. It omits the query, which may contain a signature. Probes
+// are logged only if they fail.
 func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	level := slog.LevelDebug
 	probe := rec.route == "/healthz" || rec.route == "/readyz" || rec.route == "/metrics"
@@ -61,7 +60,7 @@ func (n *Node) logRequest(r *http.Request, rec *recorder, d time.Duration) {
 	n.logOf(r).Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", route, "status", rec.status, "bytes", rec.bytes, "duration", d)
 }
 
-// withInfo returns a request with info, and a context to find it in.
+// withInfo returns the request with info in its context.
 func withInfo(r *http.Request, info *requestInfo) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// A linkedBlobs is a store whose objects can be fetched by a URL, and which can be away.
+// A linkedBlobs is a store with links to its objects. It can be made unavailable.
 type linkedBlobs struct {
 	blob.Store
 	away atomic.Bool
@@ -33,8 +33,8 @@ func (s *linkedBlobs) Link(context.Context, string, blob.LinkOptions) (*url.URL,
 
 func (s *linkedBlobs) Origin(context.Context) (string, error) { return "https://bucket.example", nil }
 
-// A file without its content is answered with an error of its own, in every form of a
-// request, and is no input of an operation. While the store is away the answer is 503.
+// A file whose content is lost has its own error in every endpoint, and cannot be an input. While
+// the store is unavailable the response is 503.
 func TestContentLost(t *testing.T) {
 	t.Parallel()
 	for _, redirect := range []bool{false, true} {

@@ -11,18 +11,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are the numbers of one service. They are in a registry of their own, which
-// may also be a collector of another: a program may hold several services.
+// metrics are the metrics of one service. They have their own registry, which can also be a
+// collector of another registry: a program may run several services.
 type metrics struct {
 	registry *prometheus.Registry
-	runtime  *prometheus.Registry // of the Go runtime and the process
+	runtime  *prometheus.Registry // Go runtime and process
 	requests *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
 	sent     prometheus.Counter
 	uploaded prometheus.Counter
 }
 
-// newMetrics returns the metrics of a service with more collectors.
+// newMetrics returns the metrics of a service and registers additional collectors.
 func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -76,7 +76,7 @@ func (m *metrics) request(r *http.Request, rec *recorder, d time.Duration) {
 	m.sent.Add(float64(rec.bytes))
 }
 
-// knownMethod keeps a client from making up labels.
+// knownMethod bounds the label values that a client can create.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

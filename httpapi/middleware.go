@@ -17,8 +17,8 @@ import (
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
 
-// validHost reports whether a Host header is a name or an address with an optional port.
-// Names that proxies use have underscores.
+// validHost reports whether a Host header is a name or an address with an optional port. It accepts
+// underscores, which occur in names behind proxies.
 func validHost(host string) bool {
 	name := host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -49,7 +49,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 	out := &pacedWriter{ResponseWriter: w, rc: rc, credit: credit{slowest, slowest.stall}}
 	if r.Body != nil && r.Body != http.NoBody {
 		body := &pacedBody{ReadCloser: r.Body, rc: rc, credit: credit{slowest, slowest.stall}, sticky: r.ProtoMajor > 1}
-		r.Body = body // of our copy of the request
+		r.Body = body // of the service's copy of the request
 		defer body.finish()
 	}
 	defer out.finish(r)
@@ -62,7 +62,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 			}
 			n.logOf(r).Error("handler panicked", "route", rec.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.status != 0 {
-				panic(http.ErrAbortHandler) // too late for an answer: break the connection
+				panic(http.ErrAbortHandler) // too late for a response: close the connection
 			}
 			n.fail(rec, r, fmt.Errorf("panic: %v", p))
 		}
@@ -71,12 +71,12 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 		n.logRequest(r, rec, took)
 	}()
 	if len(r.TransferEncoding) > 0 {
-		// net/http follows Transfer-Encoding and drops a Content-Length beside it before
-		// anybody sees it. A proxy that follows the Content-Length would take the rest
-		// for another request: the connection must close (RFC 9112, 6.1).
+		// net/http uses Transfer-Encoding and drops a Content-Length beside it before any handler
+		// sees it. A proxy that uses the Content-Length would read the rest as another request. So
+		// the connection must close (RFC 9112, 6.1).
 		rec.Header().Set("Connection", "close")
 	}
-	if !validHost(r.Host) && (r.Host != "" || r.ProtoAtLeast(1, 1)) { // HTTP/1.0 has no such header
+	if !validHost(r.Host) && (r.Host != "" || r.ProtoAtLeast(1, 1)) { // HTTP/1.0 has no Host header
 		n.fail(rec, r, problem(http.StatusBadRequest, "invalid_request", "the Host header is not a host with an optional port"))
 		return
 	}
@@ -86,8 +86,8 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 	n.router.ServeHTTP(rec, r)
 }
 
-// cors answers a preflight request and marks other responses. It returns true
-// if the request is answered.
+// cors answers preflight requests and adds the CORS headers to other responses. It reports whether
+// it has answered the request.
 func (n *Node) cors(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
@@ -115,8 +115,8 @@ func (n *Node) cors(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// A recorder remembers what was answered. It passes ReadFrom on, so that files
-// still go out by sendfile.
+// A recorder records the status and size of a response. It forwards ReadFrom, so that files are
+// still sent with sendfile.
 type recorder struct {
 	*pacedWriter
 	route  string

@@ -17,8 +17,8 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// A Node is a process that works on items and has no API. It answers /healthz, /readyz
-// and /metrics. A [Service] is a Node with the API.
+// A Node is a process that processes items but has no API. It serves /healthz, /readyz and
+// /metrics. A [Service] is a Node with the API.
 type Node struct {
 	cfg          Config
 	log          *slog.Logger
@@ -31,7 +31,7 @@ type Node struct {
 	router       *httprouter.Router
 }
 
-// NewNode checks cfg and returns a node, which needs no Config.Auth. It starts nothing.
+// NewNode checks cfg and returns a node. It needs no Config.Auth and starts nothing.
 func NewNode(cfg Config) (*Node, error) {
 	n, err := newNode(cfg)
 	if err != nil {
@@ -59,7 +59,7 @@ func newNode(cfg Config) (*Node, error) {
 	return n, err
 }
 
-// workerConfig returns what the configuration says about the work.
+// workerConfig returns the worker's part of the configuration.
 func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 	cfg := n.cfg
 	files := cfg.Files
@@ -98,8 +98,8 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 	}
 }
 
-// Run does the background work until ctx is done, see worker.Worker.Run. It also checks
-// the dependencies. It must be called once.
+// Run does the background work until ctx is done; see worker.Worker.Run. It also runs
+// Config.Checks. Call it once.
 func (n *Node) Run(ctx context.Context) error {
 	beside, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
@@ -113,20 +113,20 @@ func (n *Node) Run(ctx context.Context) error {
 // ServeHTTP answers requests.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) { n.serve(w, r, new(requestInfo)) }
 
-// Uploads returns the manager of the files, for programs that use it from Go as well.
+// Uploads returns the file manager, for programs that use it from Go.
 func (n *Node) Uploads() *upload.Manager { return n.uploads }
 
 // Operations returns the tracker of the operations.
 func (n *Node) Operations() *status.Tracker { return n.tracker }
 
-// ShowEngines replaces the engines that readyz shows, which are those of Config.Engines
-// at first. It may be called at any time.
+// ShowEngines replaces the engines in readyz, initially Config.Engines. It is safe to call at any
+// time.
 func (n *Node) ShowEngines(engines []Engine) { n.engines.Store(&engines) }
 
-// Engines returns the engines that readyz shows, also those that are missing.
+// Engines returns the engines in readyz, including missing engines.
 func (n *Node) Engines() []Engine { return *n.engines.Load() }
 
-// Sandbox returns what confines the engines of this process, nil if that is not known.
+// Sandbox describes the confinement of this process's engines; nil: unknown.
 func (n *Node) Sandbox() *Sandbox { return n.cfg.Sandbox }
 
 var _ http.Handler = (*Node)(nil)

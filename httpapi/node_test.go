@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// A node without the API works on what a service accepts, and answers probes only.
+// A node without the API processes items that a service accepts, and answers only probes.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	shared := httpapi.Config{
@@ -27,7 +27,7 @@ func TestNode(t *testing.T) {
 		Secrets: [][]byte{[]byte("0123456789abcdef0123456789abcdef")}, Shared: true,
 	}
 	api := shared
-	api.Concurrency = map[string]int{} // works on nothing
+	api.Concurrency = map[string]int{} // processes nothing
 	a := serve(t, api)
 
 	shared.Actions, shared.TempDir, shared.Log = []fileops.Action{shout()}, t.TempDir(), slog.New(slog.DiscardHandler)
@@ -86,8 +86,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// A host program gets the numbers of its services in a registry of its own, beside what
-// /metrics shows.
+// A host program can collect the metrics of its services in its own registry, beside /metrics.
 func TestRegisterer(t *testing.T) {
 	t.Parallel()
 	host := prometheus.NewRegistry()

@@ -31,10 +31,9 @@ type taskCount struct {
 	Failed  int `json:"failed"`
 }
 
-// Notification returns the body of the webhook that tells of an event: kind is its
-// type, at the time when it happened, op the operation as it was then. An event
-// "operation.…" tells of all items, "fileTask.…" of the first element of
-// files_data that they make; see webhook.Event.
+// Notification returns the webhook body for an event. kind is the event type, at its time, and op
+// the operation at that time. An "operation.…" event covers all items; a "fileTask.…" event covers
+// the first element of files_data. See webhook.Event.
 func (s *Service) Notification(kind string, at time.Time, op *status.Operation) ([]byte, error) {
 	n := notification{Type: kind, Timestamp: stamp(at)}
 	files := s.Describe(op).FilesData

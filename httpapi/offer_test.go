@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// TestOffer has a service that can do nothing itself tell clients of what others
-// can do, as long as they can.
+// TestOffer checks that a service without actions offers clients the actions of others while those
+// exist.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Shared: true, Concurrency: map[string]int{}})

@@ -23,7 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// The document is written by hand where words matter; describeAPI completes it.
+// The document's prose is written by hand; describeAPI adds the generated parts.
 var (
 	//go:embed openapi.yaml
 	openAPISource []byte
@@ -33,19 +33,18 @@ var (
 	docsStyle string
 )
 
-// docsBase is the address of the service in the examples of the document. The
-// page shows the real one in its place.
+// docsBase is the service's address in the document's examples. The page replaces it by the real
+// address.
 const docsBase = "http://localhost:8080"
 
-// openAPI is the description of the service in three forms. All of them are
-// made once: what can be done does not change while the service lives.
+// openAPI is the API description in three forms. They are rendered once for each catalogue.
 type openAPI struct {
 	json, yaml, docs []byte
-	policy           string // Content-Security-Policy of docs
+	policy           string // Content-Security-Policy header of docs
 }
 
-// describeAPI completes the document with what is registered: the names of the
-// actions and their parameters, and where responses carry their members.
+// describeAPI adds the registered actions, their parameters, the response envelope and the
+// extensions to the document.
 func describeAPI(reg *fileops.Registry, envelope Envelope, extensions []Extension) (openAPI, error) {
 	root, err := parseDocument(openAPISource)
 	if err != nil {
@@ -108,8 +107,8 @@ func (s *Service) docs(w http.ResponseWriter, r *http.Request) {
 	serveText(w, r, "text/html; charset=utf-8", page)
 }
 
-// serveText answers with a text that changes only with the program: clients may
-// keep it, but have to ask whether it is still the same.
+// serveText answers with a text that changes only with the program. Clients may cache it but must
+// revalidate it.
 func serveText(w http.ResponseWriter, r *http.Request, contentType string, text []byte) {
 	sum := sha256.Sum256(text)
 	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
@@ -129,11 +128,10 @@ func serveText(w http.ResponseWriter, r *http.Request, contentType string, text 
 	w.Write(text)
 }
 
-// A document is an OpenAPI document as a tree that keeps the order in which it
-// was written.
+// A document is an OpenAPI document as a tree that keeps the source order.
 type document struct{ root *yaml.Node }
 
-// parseDocument reads a document, or the part of one that an extension has.
+// parseDocument parses a document, or an extension's part of a document.
 func parseDocument(source []byte) (*yaml.Node, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal(source, &file); err != nil {
@@ -148,9 +146,8 @@ func parseDocument(source []byte) (*yaml.Node, error) {
 	return plain(file.Content[0]), nil
 }
 
-// complete refuses members with nothing after the colon, which no object of OpenAPI
-// has: a text with a comma within braces is one member and a half unless it is
-// quoted.
+// complete rejects members without a value, which OpenAPI never has. They come from an unquoted
+// text with a comma inside braces, which YAML splits into two members.
 func complete(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		for i := 1; i < len(n.Content); i += 2 {
@@ -167,8 +164,8 @@ func complete(n *yaml.Node) error {
 	return nil
 }
 
-// plain returns a copy of n without comments and with aliases replaced by what
-// they stand for, so that no node is in two places.
+// plain returns a copy of n without comments. Aliases become copies of their targets, so that no
+// node is in two places.
 func plain(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -180,16 +177,16 @@ func plain(n *yaml.Node) *yaml.Node {
 	return c
 }
 
-// toNode returns a Go value as a tree. Maps are sorted by key.
+// toNode returns a Go value as a tree. Map keys are sorted.
 func toNode(v any) *yaml.Node {
 	var n yaml.Node
-	if err := n.Encode(v); err != nil { // only a type that cannot be YAML; a bug
+	if err := n.Encode(v); err != nil { // only a type that YAML cannot represent; a bug
 		panic(err)
 	}
 	return &n
 }
 
-// get returns what is in a tree under a path of keys, or nil.
+// get returns the node under a path of keys, or nil.
 func get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -215,7 +212,7 @@ func text(n *yaml.Node, path ...string) string {
 	return n.Value
 }
 
-// set adds a member to a mapping or replaces it.
+// set adds or replaces a member of a mapping.
 func set(n *yaml.Node, key string, value *yaml.Node) {
 	if old := get(n, key); old != nil {
 		*old = *value
@@ -313,7 +310,7 @@ func (d document) resolve(n *yaml.Node) *yaml.Node {
 
 func ref(kind, name string) string { return "#/components/" + kind + "/" + name }
 
-// addErrors makes the lists of errors part of the schemas.
+// addErrors adds the lists of error names and codes to the schemas.
 func (d document) addErrors() {
 	var slugs, codes []string
 	byStatus := make(map[int][]string)
@@ -341,8 +338,8 @@ func (d document) addErrors() {
 	set(get(schemas, "Problem"), "allOf", toNode(rules))
 }
 
-// parameters returns the parameters of an action, merged over all that have its
-// name and over all formats.
+// parameters returns the parameters of an action, merged over all actions of that name and all
+// formats.
 func parameters(reg *fileops.Registry, name string) fileops.Schema {
 	var all []fileops.Schema
 	for a := range reg.Actions() {
@@ -355,7 +352,7 @@ func parameters(reg *fileops.Registry, name string) fileops.Schema {
 	return fileops.Merge(all...)
 }
 
-// summary returns the sentence about an action.
+// summary returns the summary of an action.
 func summary(reg *fileops.Registry, name string) string {
 	for a := range reg.Actions() {
 		if spec := a.Spec(); spec.Name == name && spec.Summary != "" {
@@ -365,7 +362,7 @@ func summary(reg *fileops.Registry, name string) string {
 	return ""
 }
 
-// addActions tells which actions there are and what their parameters are.
+// addActions adds the actions and their parameters.
 func (d document) addActions(reg *fileops.Registry) {
 	names := reg.Names()
 	schemas := get(d.root, "components", "schemas")
@@ -393,7 +390,7 @@ func (d document) addActions(reg *fileops.Registry) {
 		set(get(do, "properties", "action"), "enum", toNode(names))
 		set(do, "oneOf", toNode(choices))
 	}
-	// Examples of what this service cannot do would mislead.
+	// Drop examples of actions that this service does not offer.
 	body := get(d.root, "paths", "/api/v1/do", "post", "requestBody", "content", "application/json")
 	examples := get(body, "examples")
 	for title, example := range maps.Collect(members(examples)) {
@@ -414,8 +411,8 @@ func (d document) addActions(reg *fileops.Registry) {
 	}
 }
 
-// addEnvelope rewrites the schemas and examples of successful responses, which
-// are written without it, for an envelope. See Service.encode.
+// addEnvelope applies an envelope to the schemas and examples of successful responses, which the
+// source has without an envelope. See Service.encode.
 func (d document) addEnvelope(envelope Envelope) {
 	name := [...]string{"dual", "plain", "data"}[envelope]
 	info := get(d.root, "info", "description")
@@ -501,18 +498,18 @@ func (d document) responses(f func(*yaml.Node)) {
 	}
 }
 
-// methods are the keys of operations in a path item, in the order of the page.
+// methods are the keys of operations in a path item, in display order.
 var methods = []string{"get", "head", "post", "put", "patch", "delete"}
 
-// addRequestID adds the header that every response has.
+// addRequestID adds the request ID header to every response.
 func (d document) addRequestID() {
 	d.responses(func(r *yaml.Node) {
 		set(get(r, "headers"), "X-Request-Id", toNode(map[string]string{"$ref": ref("headers", "X-Request-Id")}))
 	})
 }
 
-// addRateLimits adds the headers that tell how many requests are left to the
-// successful responses of what needs a key.
+// addRateLimits adds the rate limit headers to successful responses of endpoints that require a
+// key.
 func (d document) addRateLimits() {
 	for _, item := range members(get(d.root, "paths")) {
 		for method, op := range members(item) {
@@ -531,7 +528,7 @@ func (d document) addRateLimits() {
 	}
 }
 
-// What follows turns the document into the data of docs.html.
+// The following code turns the document into the data of docs.html.
 
 type docsPage struct {
 	Title, Summary, Version string
@@ -555,7 +552,7 @@ type docsTag struct {
 type docsOperation struct {
 	ID, Method, Path, Summary string
 	Doc                       template.HTML
-	Auth                      string // "" means that an API key is needed
+	Auth                      string // "": requires an API key
 	Deprecated, OnlyHere      bool
 	Curl                      string
 	Parameters                []docsMember
@@ -605,7 +602,7 @@ type docsActionRow struct {
 	Parameters []docsMember
 }
 
-// page renders the document for people.
+// page renders the document as HTML.
 func (d document) page(reg *fileops.Registry) ([]byte, error) {
 	tmpl, err := template.New("docs").Funcs(template.FuncMap{"lower": strings.ToLower}).Parse(docsTemplate)
 	if err != nil {
@@ -715,7 +712,7 @@ func (d document) content(kind string, n *yaml.Node) docsContent {
 		schema = events
 	}
 	schema = d.resolve(schema)
-	// Of a response in an envelope only what is in it.
+	// Show only the content of an enveloped response.
 	if all := elements(get(schema, "allOf")); len(all) == 1 && text(schema, "x-data-repeats-the-others") != "" {
 		schema = d.resolve(all[0])
 	} else if text(schema, "$ref") != "" {
@@ -742,8 +739,7 @@ func (d document) content(kind string, n *yaml.Node) docsContent {
 	return c
 }
 
-// membersOf lists the members of a schema, those of objects inside it with
-// their path.
+// membersOf lists the members of a schema. Members of nested objects are listed with their path.
 func (d document) membersOf(schema *yaml.Node, prefix string, depth int) []docsMember {
 	if depth > 4 {
 		return nil
@@ -779,7 +775,7 @@ func (d document) membersOf(schema *yaml.Node, prefix string, depth int) []docsM
 	return out
 }
 
-// typeOf says in few words what a schema allows.
+// typeOf describes in a few words the values that a schema permits.
 func (d document) typeOf(n *yaml.Node) string {
 	n = d.resolve(n)
 	t := text(n, "type")
@@ -815,7 +811,7 @@ func (d document) typeOf(n *yaml.Node) string {
 	return t
 }
 
-// curl writes a request as a command. The shell variables in it are those of the
+// curl returns a request as a shell command. Its shell variables are defined in the page's
 // introduction.
 func curl(method, url string, o docsOperation) string {
 	var b strings.Builder
@@ -845,11 +841,10 @@ func curl(method, url string, o docsOperation) string {
 	return b.String()
 }
 
-// describeAction lists the formats that an action takes, those with the same
-// parameters together.
+// describeAction lists the formats that an action accepts, grouped by equal parameters.
 func describeAction(reg *fileops.Registry, name string) docsAction {
 	out := docsAction{Name: name, Doc: summary(reg, name)}
-	rows := make(map[string]int) // by the parameters
+	rows := make(map[string]int) // index by parameters
 	seen := make(map[format.Format]bool)
 	for a := range reg.Actions() {
 		spec := a.Spec()
@@ -902,9 +897,8 @@ func describeSchema(s fileops.Schema) []docsMember {
 	return out
 }
 
-// markdown renders the part of CommonMark that the document uses: headings,
-// paragraphs, lists, fenced code, code spans and bold text. Everything else is
-// shown as it is.
+// markdown renders the CommonMark subset of the document: headings, paragraphs, lists, fenced code,
+// code spans and bold text. Everything else is shown unchanged.
 func markdown(source string) (template.HTML, []docsHeading) {
 	var (
 		b         strings.Builder
@@ -959,7 +953,7 @@ func markdown(source string) (template.HTML, []docsHeading) {
 	return template.HTML(b.String()), headings
 }
 
-// prose renders a text without headings. One paragraph stands without its tags.
+// prose renders a text without headings. A single paragraph has no p tags.
 func prose(source string) template.HTML {
 	html, _ := markdown(source)
 	if s, ok := strings.CutSuffix(strings.TrimSpace(string(html)), "</p>"); ok && strings.LastIndex(s, "<p>") == 0 {

@@ -29,7 +29,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// sampleActions have all kinds of parameters, and two have the same name.
+// sampleActions have parameters of all kinds; two actions have the same name.
 func sampleActions() []fileops.Action {
 	do := func(context.Context, *fileops.Job) error { return nil }
 	act := func(name, engine, doc string, joint bool, s fileops.Schema, formats ...format.Format) fileops.Action {
@@ -59,7 +59,7 @@ func sampleRegistry(t testing.TB) *fileops.Registry {
 	return reg
 }
 
-// described returns the document and its JSON as a value.
+// described returns the document, also as decoded JSON.
 func described(t testing.TB, envelope Envelope) (openAPI, map[string]any) {
 	t.Helper()
 	o, err := describeAPI(sampleRegistry(t), envelope, nil)
@@ -83,7 +83,7 @@ func sampleService(t testing.TB, cfg Config) *Service {
 	return s
 }
 
-// dig returns what is in a value under a path of keys.
+// dig returns the value under a path of keys.
 func dig(v any, path ...string) any {
 	for _, key := range path {
 		m, _ := v.(map[string]any)
@@ -107,7 +107,7 @@ func walk(v any, at string, f func(at string, m map[string]any)) {
 	}
 }
 
-// fragment makes a JSON pointer part of a URL.
+// fragment returns a JSON pointer as a URL fragment.
 func fragment(pointer string) string { return "#" + (&url.URL{Path: pointer}).EscapedPath() }
 
 var routeParam = regexp.MustCompile(`[:*]([a-z_]+)`)
@@ -141,8 +141,8 @@ func TestOpenAPIRoutes(t *testing.T) {
 			t.Errorf("%s %s: the document says open %v, the route %v", rt.method, path, free, rt.open)
 		}
 	}
-	// The other way round, the router decides: some documented paths are
-	// special cases of a route.
+	// In the other direction the router decides: some documented paths are special cases of a
+	// route.
 	braces := regexp.MustCompile(`\{[^}]+\}`)
 	aliases := dig(doc, "x-alias-prefixes", prefixes[0]).([]any)
 	if len(aliases) != len(prefixes)-1 {
@@ -190,7 +190,7 @@ func TestOpenAPIIsConsistent(t *testing.T) {
 					}
 				}
 			}
-			// What may be in the path of an operation is declared.
+			// Every variable in a path must be declared.
 			if rest, ok := strings.CutPrefix(at, "/paths/"); ok && !strings.Contains(rest, "/") {
 				path := strings.NewReplacer("~1", "/", "~0", "~").Replace(rest)
 				declared := make(map[string]bool)
@@ -215,7 +215,7 @@ func TestOpenAPIIsConsistent(t *testing.T) {
 		})
 		for _, kind := range []string{"schemas", "responses", "parameters", "headers"} {
 			for name := range dig(doc, "components", kind).(map[string]any) {
-				// Any path can be asked for with a method it does not have.
+				// MethodNotAllowed has no reference: every path can return it.
 				if !used["/components/"+kind+"/"+name] && name != "MethodNotAllowed" {
 					t.Errorf("%s %s is not used", kind, name)
 				}
@@ -229,7 +229,7 @@ func TestOpenAPIIsConsistent(t *testing.T) {
 
 func list(v any) []any { l, _ := v.([]any); return l }
 
-// Every schema is valid, and every example and default is valid for its schema.
+// Every schema is valid, and every example and default matches its schema.
 func TestOpenAPIExamples(t *testing.T) {
 	t.Parallel()
 	for _, envelope := range []Envelope{EnvelopeDual, EnvelopePlain, EnvelopeData} {
@@ -326,7 +326,7 @@ func TestOpenAPIActions(t *testing.T) {
 		if got := dig(choices[i], "properties", "parameters", "$ref"); got != "#/components/schemas/Parameters_"+name {
 			t.Errorf("do refers to %v for %s", got, name)
 		}
-		// What is valid for one format is in the schema of the action.
+		// Parameters that are valid for one format are valid in the schema of the action.
 		for a := range reg.Actions() {
 			for _, acc := range a.Spec().Accepts {
 				for _, f := range acc.Formats {
@@ -343,7 +343,7 @@ func TestOpenAPIActions(t *testing.T) {
 			}
 		}
 	}
-	// Requests are told apart by action.
+	// The action selects the schema of a request.
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	if err := c.AddResource("https://example.com/openapi.json", doc); err != nil {
@@ -373,7 +373,7 @@ func TestOpenAPIActions(t *testing.T) {
 			t.Errorf("%s: got %v, want valid %v", tt.body, err, tt.ok)
 		}
 	}
-	// Examples of actions that are not there are left out.
+	// Examples of missing actions are omitted.
 	examples := dig(doc, "paths", "/api/v1/do", "post", "requestBody", "content", "application/json", "examples").(map[string]any)
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, []string{"compress", "convert", "lock", "zip"}) {
 		t.Errorf("examples are %v", got)
@@ -395,7 +395,7 @@ func TestOpenAPIWithoutActions(t *testing.T) {
 	}
 }
 
-// The lists of errors are those that the service uses.
+// The documented error lists match the service's errors.
 func TestOpenAPIErrors(t *testing.T) {
 	t.Parallel()
 	_, doc := described(t, EnvelopeDual)
@@ -442,8 +442,7 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 }
 
-// Responses as the service writes them are as the document says, in every
-// envelope.
+// Responses of the service match the document in every envelope.
 func TestOpenAPIEnvelopes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -569,7 +568,7 @@ func TestOpenAPIHandlers(t *testing.T) {
 	}
 }
 
-// The page is complete, accessible and free of anything from elsewhere.
+// The page is complete, accessible and loads nothing from other sites.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	s := sampleService(t, Config{})
@@ -667,7 +666,7 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
-// Whatever the Host header says, the page stays what it is.
+// The page does not depend on the Host header.
 func TestDocsPageEscapesItsAddress(t *testing.T) {
 	t.Parallel()
 	s := sampleService(t, Config{TrustProxy: true})
@@ -711,8 +710,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// What the service really answers, from the first request to the last, is as the
-// document says.
+// Real responses, from the first request to the last, match the document.
 func TestOpenAPIRealResponses(t *testing.T) {
 	t.Parallel()
 	const auth = "Bearer key-of-the-test"

@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// Bounds of the notes of an operation.
+// Limits of the notes of an operation.
 const (
 	maxNotes     = 50
 	maxNoteBytes = 16 << 10 // all keys and values together
@@ -46,7 +46,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		return nil, err
 	}
 	if idem != "" {
-		// Asked before the files are looked at: they may be gone since.
+		// Check for a repeated request before looking up the files: they may have expired since.
 		for op, err := range s.tracker.List(r.Context(), status.Query{Owner: who.Account, IdempotencyKey: idem, Limit: 1}) {
 			if err != nil {
 				return nil, err
@@ -59,7 +59,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if err := req.check(s.cfg.Limits.Files); err != nil {
 		return nil, err
 	}
-	offered, err := s.known() // one answer for the whole request
+	offered, err := s.known() // one snapshot for the whole request
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		ID: uuid.NewString(), Owner: who.Account, Action: action, Notes: req.Notes,
 		IdempotencyKey: idem, Created: time.Now(), Origin: status.Origin{Request: requestID(r), Key: who.KeyID},
 	}
-	if idem != "" { // else nobody will ask for it
+	if idem != "" { // without a key nobody can repeat the request
 		op.Fingerprint = s.fingerprints.of(body)
 	}
 	if err := plan(op, offered, files, formats, req.Parameters); err != nil {
@@ -115,8 +115,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 
 var errIdempotency = errors.New("idempotency key used twice")
 
-// sameRequest refuses an operation that was created by another request under
-// the same idempotency key.
+// sameRequest returns an error if another request created op under the same idempotency key.
 func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operation, error) {
 	if !s.fingerprints.match(op.Fingerprint, body) {
 		return nil, errIdempotency
@@ -124,9 +123,8 @@ func (s *Service) sameRequest(op *status.Operation, body []byte) (*status.Operat
 	return op, nil
 }
 
-// plan makes the items of an operation: one for all files if the action is
-// joint, else one for each. Every one of them must be possible; what is not is
-// refused here, before anything is queued.
+// plan returns the items of an operation: one item for all files if the action is joint, else one
+// item for each file. It returns an error for an impossible item, before anything is queued.
 func plan(op *status.Operation, offered *capability.Matrix, files []*upload.File, formats []format.Format, args map[string]any) error {
 	item := func(a fileops.Action, files ...*upload.File) status.Item {
 		it := status.Item{Queue: a.Spec().Family, State: status.Queued}

@@ -11,16 +11,16 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Outages keeps the log readable while a dependency is away. Every loop and every
-// request that needs the dependency fails then, and each would write a line. Outages
-// writes one line when the first of them fails, one a minute while the outage lasts, and
-// one when the dependency is back; the records themselves are counted.
+// Outages keeps the log readable during the outage of a dependency. Every loop and request that
+// needs the dependency then fails, and each would write a line. Outages writes one line at the
+// first failure, one each minute during the outage, and one when the dependency is back. It counts
+// the suppressed records.
 //
-// It is a wrapper around a [slog.Handler], so that all parts of a program that log
-// through it are covered. A record belongs to an outage if one of its attributes is an
-// error that says so. Records below [slog.LevelInfo] pass as they are.
+// Outages wraps a [slog.Handler], so it covers everything that logs through it. A record belongs to
+// an outage if one of its attributes is an error of that dependency. Records below [slog.LevelInfo]
+// pass unchanged.
 //
-// A [Service] with Config.Outages reports what its Checks find, which ends outages.
+// A [Service] with Config.Outages reports the results of its Checks, which end outages.
 type Outages struct {
 	next slog.Handler
 	of   func(error) string
@@ -28,23 +28,23 @@ type Outages struct {
 
 	mu      sync.Mutex
 	open    map[string]*outage
-	settled map[string]time.Time // when an outage ended
+	settled map[string]time.Time // end of the last outage
 }
 
-// An outage is a dependency that is away.
+// An outage is the time in which a dependency is unavailable.
 type outage struct {
-	began, last, line time.Time // the first record, the last record, the last line
+	began, last, line time.Time // times of the first record, the last record, the last written line
 	unlogged          int       // records since the last line
 	total             int
 }
 
 const (
 	outageEvery  = time.Minute      // between two lines
-	outageSettle = 10 * time.Second // after an outage: requests that began in it still fail
+	outageSettle = 10 * time.Second // after an outage, requests that started in it may still fail
 )
 
-// NewOutages returns a wrapper of next. of names the dependency that an error is about,
-// "" for none; it is nil for [DependencyOf].
+// NewOutages wraps next. of returns the name of the dependency that an error belongs to, or "". nil
+// means [DependencyOf].
 func NewOutages(next slog.Handler, of func(error) string) *Outages {
 	if of == nil {
 		of = DependencyOf
@@ -52,8 +52,8 @@ func NewOutages(next slog.Handler, of func(error) string) *Outages {
 	return &Outages{next: next, of: of, now: time.Now, open: make(map[string]*outage), settled: make(map[string]time.Time)}
 }
 
-// DependencyOf names the dependency that an error is about: "database" for one that
-// matches status.ErrUnavailable, "store" for blob.ErrUnavailable, else "".
+// DependencyOf returns the dependency that an error belongs to: "database" if it matches
+// status.ErrUnavailable, "store" if it matches blob.ErrUnavailable, else "".
 func DependencyOf(err error) string {
 	switch {
 	case errors.Is(err, status.ErrUnavailable):
@@ -64,11 +64,11 @@ func DependencyOf(err error) string {
 	return ""
 }
 
-// Handler returns the handler to log through.
+// Handler returns the wrapping handler.
 func (o *Outages) Handler() slog.Handler { return outageHandler{o, o.next} }
 
-// failing counts a failure and writes the lines that are due. checked says that a check
-// has failed, and not what may have begun before the dependency was back.
+// failing counts a failure and writes the due lines. checked means that the failure comes from a
+// check, not from a request that may have started before the dependency was back.
 func (o *Outages) failing(name, what string, err error, checked bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +91,7 @@ func (o *Outages) failing(name, what string, err error, checked bool) {
 	}
 }
 
-// back ends the outage of a dependency that was checked.
+// back ends the outage of a checked dependency.
 func (o *Outages) back(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,8 +109,7 @@ func (o *Outages) end(name string, now time.Time) {
 		slog.Duration("after", now.Sub(f.began).Round(time.Millisecond)), slog.Int("suppressed", f.total-1))
 }
 
-// tick ends outages of dependencies that nobody checks, when nothing has failed for a
-// while.
+// tick ends outages of unchecked dependencies after a while without failures.
 func (o *Outages) tick(checked func(name string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,10 +128,10 @@ func (o *Outages) write(now time.Time, level slog.Level, text string, attrs ...s
 	}
 	r := slog.NewRecord(now, level, text, 0)
 	r.AddAttrs(attrs...)
-	_ = o.next.Handle(ctx, r) // as the log package does
+	_ = o.next.Handle(ctx, r) // the log package ignores this error too
 }
 
-// An outageHandler is a handler with the attributes of a logger.
+// An outageHandler is a handler of Outages with a logger's attributes.
 type outageHandler struct {
 	o    *Outages
 	next slog.Handler

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// An outage of 130 seconds in which 20 loops fail every second is four lines.
+// During an outage of 130 seconds 20 loops fail every second. The log has four lines.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,15 +31,15 @@ func TestOutages(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		o.back("database")
-		log.Error("request failed", "err", away) // began in the outage
+		log.Error("request failed", "err", away) // started during the outage
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 4 || !strings.Contains(lines[0], "dependency failed") || !strings.Contains(lines[1], "for=1m0s suppressed=1260") ||
 			!strings.Contains(lines[2], "for=2m0s") || !strings.Contains(lines[3], "dependency is back") || !strings.Contains(lines[3], "after=2m10s suppressed=2729") {
 			t.Errorf("the log is\n%s", out.String())
 		}
 
-		// Other errors pass, and a dependency that nobody checks is back when nothing fails
-		// for a while.
+		// Other errors pass. The outage of an unchecked dependency ends after a while without
+		// failures.
 		out = logtest.Buffer{}
 		time.Sleep(time.Minute)
 		log.Error("request failed", "err", errors.New("a bug"))
@@ -55,14 +55,14 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// Every check has its own time, all run together, and one that hangs is not begun again.
+// Each check has its own timeout, all run together, and a hanging check is not started again.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		var calls atomic.Int32
 		s := &Node{dependencies: newDependencies(map[string]func(context.Context) error{
-			"disk":     func(context.Context) error { calls.Add(1); <-hang; return nil }, // knows no context
+			"disk":     func(context.Context) error { calls.Add(1); <-hang; return nil }, // ignores its context
 			"database": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 			"bucket":   func(context.Context) error { return nil },
 			"scratch":  func(context.Context) error { return errors.New("read-only") },

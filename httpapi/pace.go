@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// A pace is how slow a client may be, in sending a body and in taking one. It
-// may stand still for stall, and be slower than rate for as long as it is ahead
-// of it by the same time at most: so what counts is the average over stall,
-// however large the body is.
+// A pace is the slowest permitted client, when it sends a body and when it reads a response. A
+// client may pause for at most stall. It may be slower than rate while its credit lasts, which is
+// at most stall. So the average over stall counts, whatever the size of the body.
 type pace struct {
-	rate  float64 // bytes per second; 0: any that is not nothing
+	rate  float64 // bytes per second; 0: any progress
 	stall time.Duration
 }
 
-// A credit is for how long a client may go on without a byte.
+// A credit is the time that a client may continue without a byte.
 type credit struct {
 	pace
 	left time.Duration
 }
 
-// spend records that n bytes have taken d.
+// spend records that n bytes took d.
 func (c *credit) spend(n int64, d time.Duration) {
 	switch {
 	case c.rate > 0:
@@ -34,7 +33,7 @@ func (c *credit) spend(n int64, d time.Duration) {
 	}
 }
 
-// worth is how long n bytes may take at the least rate.
+// worth returns the time in which n bytes pass at the least rate.
 func (c *credit) worth(n int64) time.Duration {
 	if c.rate <= 0 {
 		return 0
@@ -42,20 +41,20 @@ func (c *credit) worth(n int64) time.Duration {
 	return time.Duration(min(float64(n)/c.rate, 1e6) * float64(time.Second))
 }
 
-// slack is by how much a deadline may differ from what it should be, as a part
-// of the credit: it is not set anew for every few bytes.
+// slack is the tolerated error of a deadline, as a fraction of the credit. It avoids setting the
+// deadline again for every few bytes.
 const slack = 32
 
-// A pacedBody is the body of a request whose sender must keep up a pace. Only the
-// time in which we wait for the client counts. The deadline is that of the
-// connection, or of the stream; not every connection has one.
+// A pacedBody is the body of a request whose sender must keep a pace. Only the time spent waiting
+// for the client counts. The deadline is that of the connection or stream; some connections have no
+// deadline.
 type pacedBody struct {
 	io.ReadCloser
 	rc     *http.ResponseController
 	credit credit
-	until  time.Time // the deadline that is set; zero: none
-	sticky bool      // a deadline that passes while nobody reads ends the body (HTTP/2)
-	ended  bool      // everything was read, or it failed
+	until  time.Time // the current deadline; zero: none
+	sticky bool      // a deadline that expires between two reads fails the body (HTTP/2)
+	ended  bool      // everything was read, or a read failed
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
@@ -74,7 +73,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	case err != nil:
 		b.ended = true
 		if err == io.EOF {
-			// The server goes on reading, to notice when the client leaves.
+			// The server keeps reading, to detect that the client disconnects.
 			b.rc.SetReadDeadline(time.Time{})
 		}
 	case b.sticky:
@@ -84,23 +83,21 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish is called when the request is answered. The server reads a short rest
-// of a body that nobody wanted, so as to go on with the connection; it must not
-// wait for it for ever.
+// finish runs after the response. The server discards a short rest of an unread body in order to
+// reuse the connection. It must not wait for the rest forever.
 func (b *pacedBody) finish() {
 	if !b.ended {
 		b.rc.SetReadDeadline(time.Now().Add(min(b.credit.stall, 5*time.Second)))
 	}
 }
 
-// Sizes of the pieces in which responses are sent, between two looks at the pace.
+// Sizes of the pieces of a response. The writer updates the deadline between two pieces.
 const (
 	mostSent  = 256 << 10
 	leastSent = 4 << 10
 )
 
-// piece is how many bytes to send at a time: what the slowest client takes a
-// quarter of stall for.
+// piece returns the bytes to send at once: the slowest client reads them in a quarter of stall.
 func (p pace) piece() int64 {
 	if p.rate <= 0 {
 		return 4 * leastSent
@@ -108,15 +105,15 @@ func (p pace) piece() int64 {
 	return min(max(int64(p.rate*p.stall.Seconds()/4), leastSent), mostSent)
 }
 
-// A pacedWriter has the deadline of a response follow the pace of the client.
+// A pacedWriter adjusts the write deadline of a response to the pace of the client.
 type pacedWriter struct {
 	http.ResponseWriter
 	rc     *http.ResponseController
 	credit credit
-	until  time.Time // the deadline that is set; zero: none was set
+	until  time.Time // the current deadline; zero: none was set
 }
 
-// before gives the client the time that n bytes may take.
+// before extends the deadline by the time that n bytes may take.
 func (w *pacedWriter) before(n int64) time.Time {
 	now := time.Now()
 	want := now.Add(max(w.credit.left, 0) + w.credit.worth(n))
@@ -140,7 +137,7 @@ func (w *pacedWriter) Write(p []byte) (total int, err error) {
 	}
 }
 
-// ReadFrom passes files on in pieces, so that they still go out by sendfile.
+// ReadFrom copies src in pieces, so that files are still sent with sendfile.
 func (w *pacedWriter) ReadFrom(src io.Reader) (total int64, err error) {
 	all, ok := src.(*io.LimitedReader)
 	if !ok {
@@ -148,7 +145,7 @@ func (w *pacedWriter) ReadFrom(src io.Reader) (total int64, err error) {
 	}
 	step := w.credit.piece()
 	for all.N > 0 {
-		// A limit around a limit would hide the file from the kernel.
+		// A LimitedReader around a LimitedReader would prevent sendfile.
 		piece := &io.LimitedReader{R: all.R, N: min(all.N, step)}
 		want := piece.N
 		start := w.before(want)
@@ -163,16 +160,15 @@ func (w *pacedWriter) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, nil
 }
 
-// idle ends the deadline while there is nothing to write, because with HTTP/2 it
-// would end the response.
+// idle removes the deadline while there is nothing to write: with HTTP/2 an expired deadline would
+// end the response.
 func (w *pacedWriter) idle() {
 	w.until = time.Time{}
 	w.rc.SetWriteDeadline(time.Time{})
 }
 
-// finish is called when the request is answered. What the server still holds
-// back of the response goes out after that. Only a server that gives every
-// response a deadline of its own forgets ours before the next one.
+// finish runs after the response. The server may still hold unsent bytes, so the deadline remains.
+// Only a server that sets its own deadline for each response replaces it before the next response.
 func (w *pacedWriter) finish(r *http.Request) {
 	if w.until.IsZero() {
 		return
@@ -182,5 +178,5 @@ func (w *pacedWriter) finish(r *http.Request) {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -17,14 +17,14 @@ func initiate(size int64, parts int) string {
 	return fmt.Sprintf(`{"file_name":"a.bin","size":%d,"mime_type":"application/octet-stream","parts":%d}`, size, parts)
 }
 
-// A file can have as many parts as any published client makes of it, and no more than
-// parts of 5 MiB need beyond that.
+// A file can have as many parts as any published client uses. Beyond that, parts have at least 5
+// MiB.
 func TestPartCounts(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Unlimited()}})
 	const mib = 1 << 20
 	for _, size := range []int64{0, 1, 75, 5*mib - 1, 5 * mib, 5*mib + 1, 30*mib + 7, 499 * mib, 500*mib + 1, 4 << 30} {
-		parts := min(max((size+5*mib-1)/(5*mib), 1), 100) // what clients do
+		parts := min(max((size+5*mib-1)/(5*mib), 1), 100) // the formula of published clients
 		if st, m := a.call(t, "key-a", "POST", "/api/v1/initiate-upload", initiate(size, int(parts))); st != 200 || len(m["presigned_urls"].([]any)) != int(parts) {
 			t.Errorf("%d bytes in %d parts: %d %v", size, parts, st, m)
 		}
@@ -50,7 +50,7 @@ func TestPartCounts(t *testing.T) {
 	}
 }
 
-// An answer that is sent while it is made is the same in all envelopes, and its URLs work.
+// A streamed response is the same in all envelopes, and its URLs work.
 func TestManyParts(t *testing.T) {
 	t.Parallel()
 	const parts = 10_000
@@ -111,8 +111,8 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
-// Parts count in the rate limit, one request for a hundred, and a request that costs more
-// than the bucket holds is possible when it is full.
+// Every hundred parts count as one more request. A request that costs more than the bucket's size
+// passes when the bucket is full.
 func TestPartsCost(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Limits: httpapi.Limits{Rate: httpapi.Rate{PerSecond: 0.001, Burst: 150}}})
@@ -122,7 +122,7 @@ func TestPartsCost(t *testing.T) {
 			t.Errorf("request %d: %d %.300v", i+1, st, m)
 		}
 	}
-	// 150 - 101 - 1 are left for what is small.
+	// 150 - 101 - 1 remain for small requests.
 	for i := range 49 {
 		want := 200
 		if i == 48 {

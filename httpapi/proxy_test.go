@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// Without a key, an upload cannot be told from a key that does not exist.
+// Without a key, an upload has the same response as an unknown file key.
 func TestDownloadWithoutKey(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{})
@@ -58,8 +58,8 @@ func TestDownloadWithoutKey(t *testing.T) {
 	}
 }
 
-// After a request with Transfer-Encoding the connection ends, so that a proxy that
-// believes a Content-Length beside it cannot be made to send a second request.
+// The connection closes after a request with Transfer-Encoding. Otherwise a proxy that uses a
+// Content-Length beside it could be tricked into sending a second request.
 func TestTransferEncodingCloses(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{})
@@ -81,7 +81,7 @@ func TestTransferEncodingCloses(t *testing.T) {
 			if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			// To who believes the length the body is "0\r\n\r\n", and a request follows either way.
+			// By the Content-Length the body is "0\r\n\r\n"; either way another request follows.
 			fmt.Fprintf(conn, "POST /api/v1/do HTTP/1.1\r\nHost: x\r\n%s\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", tt.length)
 			r := bufio.NewReader(conn)
 			resp, err := http.ReadResponse(r, nil)
@@ -106,7 +106,7 @@ func TestTransferEncodingCloses(t *testing.T) {
 	}
 }
 
-// A Host header goes into upload URLs: it must be a host with an optional port.
+// The Host header appears in upload URLs, so it must be a host with an optional port.
 func TestHostHeader(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{TrustProxy: true})

@@ -9,56 +9,54 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// A Quota counts what accounts use and may refuse more. It is for programs that keep
-// accounts of their own; the limits of accounts in a database (account.Limits) need
-// none.
+// A Quota counts the use of accounts and can refuse more. It is for programs with their own
+// accounts. The limits of database accounts (account.Limits) need no Quota.
 //
-// Uploads are reserved when they begin and settled when they end, however they end;
-// operations are both when they are created. In a crash in between a call of Settle may
-// be lost, or Reserve may have been for something that is not there: who has to be
-// exact asks from time to time what there is (Service.Uploads, Service.Operations).
+// Every upload is reserved when it starts and settled when it ends, with any outcome. Operations
+// are reserved and settled at creation. A crash may lose a Settle call, or leave a Reserve without
+// its upload or operation. A program that needs exact counts compares them from time to time with
+// Service.Uploads and Service.Operations.
 type Quota interface {
-	// Reserve is asked before the fact. It refuses with an error that matches
-	// ErrQuota, best a *QuotaError. PrincipalOf(ctx) tells who asks.
+	// Reserve is called before the use. To refuse, it returns an error that matches ErrQuota,
+	// preferably a *QuotaError. PrincipalOf(ctx) returns the caller.
 	Reserve(ctx context.Context, u Use) error
 
-	// Settle tells what has become of what was reserved. It is also called for
-	// results of operations, which are never asked for: they are Kept, and Freed
-	// later. An error goes to the log only.
+	// Settle reports the outcome of a reservation. Results of operations are settled without a
+	// reservation: Kept, and later Freed. An error is only logged.
 	Settle(ctx context.Context, u Use, s Settlement) error
 }
 
-// A Use is what an account is about to use, or has used.
+// A Use is a planned or past use by an account.
 type Use struct {
 	Account    string
-	File       string // key of an upload or a result; "": an operation
-	Operation  string // that is created; "": a file
+	File       string // key of an upload or result; "": an operation
+	Operation  string // ID of the created operation; "": a file
 	Operations int    // 1 for an operation
 	Bytes      int64  // of the file
-	Result     bool   // the file is the result of an operation, never reserved
+	Result     bool   // the file is a result, which is never reserved
 }
 
-// A Settlement is what has become of a [Use].
+// A Settlement is the outcome of a [Use].
 type Settlement int
 
-// What may become of a use.
+// The outcomes of a use.
 const (
-	Kept     Settlement = iota // the upload is complete, the result stored, the operation created
-	Released                   // nothing came of it: the upload has expired or was deleted before it was complete, or failed to begin
-	Freed                      // a file that was kept has expired or was deleted
+	Kept     Settlement = iota // the upload is complete, the result is stored, or the operation is created
+	Released                   // the upload failed to start, or expired or was deleted before completion
+	Freed                      // a kept file has expired or was deleted
 )
 
 // String returns the name of the settlement.
 func (s Settlement) String() string { return [...]string{"kept", "released", "freed"}[s] }
 
-// settle tells the quota.
+// settle calls the quota and logs its error.
 func (n *Node) settle(ctx context.Context, u Use, as Settlement) {
 	if err := n.cfg.Quota.Settle(context.WithoutCancel(ctx), u, as); err != nil {
 		n.log.Error("quota not settled", "account", u.Account, "file", u.File, "operation", u.Operation, "as", as.String(), "err", err)
 	}
 }
 
-// quotaFiles are file records whose changes a quota is told of.
+// quotaFiles is a file store that reports its changes to a quota.
 type quotaFiles struct {
 	upload.Store
 	n *Node
@@ -123,7 +121,7 @@ func (q quotaFiles) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// changed tells the quota that a file has another state now.
+// changed reports a new state of a file to the quota.
 func (q quotaFiles) changed(ctx context.Context, before *upload.File, now upload.State) {
 	use := fileUse(before)
 	switch {

@@ -14,21 +14,21 @@ import (
 	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
-// A Rate is a token bucket: Burst requests may come at once, and PerSecond on the
-// average. The zero Rate stands for a default; a negative PerSecond is no limit.
+// A Rate is a token bucket: at most Burst requests at once and PerSecond on average. The zero Rate
+// stands for a default. A negative PerSecond means no limit.
 type Rate struct {
 	PerSecond float64
-	Burst     int // 0: as many as come in a second, at least 1
+	Burst     int // 0: the requests of one second, at least 1
 }
 
-// Unlimited is the [Rate] that limits nothing.
+// Unlimited returns the [Rate] without a limit.
 func Unlimited() Rate { return Rate{PerSecond: -1} }
 
-// limit counts a request of who and refuses it if there were too many. It tells
-// the client how many it may still send.
+// limit counts a request of who and returns an error if the limit is exceeded. It sets the headers
+// that show the client its remaining requests.
 func (s *Service) limit(w http.ResponseWriter, who Principal) error { return s.limitBy(w, who, 1) }
 
-// limitMore counts a request that has been counted once as n more, at most as a full bucket.
+// limitMore counts n more requests for a request that was already counted, at most a full bucket.
 func (s *Service) limitMore(w http.ResponseWriter, who Principal, n int) error {
 	_, _, burst := gcra.Rate(s.rateOf(who)).Spacing()
 	if n = min(n, burst-1); n <= 0 {
@@ -44,7 +44,7 @@ func (s *Service) rateOf(who Principal) Rate {
 	return s.cfg.Limits.Rate
 }
 
-// limitBy counts n requests of who, or none if there were too many.
+// limitBy counts n requests of who, or none if the limit is exceeded.
 func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 	rate := s.rateOf(who)
 	if rate.PerSecond <= 0 {
@@ -70,16 +70,15 @@ func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 	return p
 }
 
-// A guard keeps those who try keys from going on. Who has used a valid key is not
-// asked where it comes from, so that nobody is locked out by a neighbour behind
-// the same address.
+// A guard slows down clients that guess keys. The limit does not apply to a key that was valid
+// before, so a neighbour behind the same address cannot lock anyone out.
 type guard struct {
 	rate  Rate
-	fails *gcra.Buckets // by address
+	fails *gcra.Buckets // by client address
 
 	seed  maphash.Seed
 	mu    sync.RWMutex
-	known map[uint64]bool // hashes of credentials that were valid when last used
+	known map[uint64]bool // hashes of credentials that were valid at their last use
 }
 
 // maxKnown bounds the credentials that a guard remembers.
@@ -89,8 +88,8 @@ func newGuard(r Rate) *guard {
 	return &guard{rate: r, fails: gcra.New(), seed: maphash.MakeSeed(), known: make(map[uint64]bool)}
 }
 
-// credential returns a hash of what a request identifies itself with, 0 if that
-// is nothing. It differs from process to process.
+// credential returns a hash of the credentials in a request, or 0 without credentials. The hash
+// differs between processes.
 func (g *guard) credential(r *http.Request) uint64 {
 	var h maphash.Hash
 	h.SetSeed(g.seed)
@@ -123,7 +122,7 @@ func (g *guard) learn(credential uint64, valid bool) {
 		return
 	}
 	if len(g.known) >= maxKnown {
-		for old := range g.known { // any
+		for old := range g.known { // any entry
 			delete(g.known, old)
 			break
 		}
@@ -131,12 +130,12 @@ func (g *guard) learn(credential uint64, valid bool) {
 	g.known[credential] = true
 }
 
-// clientNetwork returns the address that a request comes from.
+// clientNetwork returns the client address of a request.
 func (s *Service) clientNetwork(r *http.Request) string { return ClientNetwork(r, s.cfg.TrustProxy) }
 
-// ClientNetwork returns the address that a request comes from, as a text to count by:
-// behind a proxy that is trusted, the one that it has added. Of IPv6 it is the /64
-// network, which one host owns as a whole.
+// ClientNetwork returns the client address of a request as a key for counters. Behind a trusted
+// proxy it is the address that the proxy added. For IPv6 it is the /64 network, which one host owns
+// as a whole.
 func ClientNetwork(r *http.Request, trustProxy bool) string {
 	text := r.RemoteAddr
 	if trustProxy {
@@ -149,7 +148,7 @@ func ClientNetwork(r *http.Request, trustProxy bool) string {
 	if err != nil {
 		ap, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return "unknown" // one bucket for all that we do not understand
+			return "unknown" // one bucket for all unparsable addresses
 		}
 		addr = ap.Addr()
 	}

@@ -44,12 +44,12 @@ func TestClientNetwork(t *testing.T) {
 		{"192.0.2.1:1234", "", false, "192.0.2.1"},
 		{"192.0.2.1:1234", "198.51.100.7", false, "192.0.2.1"},
 		{"192.0.2.1:1234", "198.51.100.7", true, "198.51.100.7"},
-		{"192.0.2.1:1234", "203.0.113.9, 198.51.100.7", true, "198.51.100.7"}, // what comes before was sent by the client
+		{"192.0.2.1:1234", "203.0.113.9, 198.51.100.7", true, "198.51.100.7"}, // the client sent the preceding elements
 		{"192.0.2.1:1234", "nonsense", true, "unknown"},
 		{"[2001:db8:1:2:3:4:5:6]:1234", "", false, "2001:db8:1:2::"},
 		{"[::ffff:192.0.2.1]:1234", "", false, "192.0.2.1"},
 		{"[fe80::1%eth0]:1234", "", false, "fe80::"},
-		{"@", "", false, "unknown"}, // a UNIX socket
+		{"@", "", false, "unknown"}, // a Unix socket
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = tt.remote
@@ -63,8 +63,8 @@ func TestClientNetwork(t *testing.T) {
 	}
 }
 
-// Of what is kept to recognise a repeated request no password can be guessed:
-// it depends on a secret. A secret that was replaced is still good for it.
+// Stored fingerprints cannot be used to guess a password: they are keyed. A replaced secret still
+// recognises its fingerprints.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
@@ -91,7 +91,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// One request with a key, of ten thousand keys, through the limit only.
+// Measures only the limit: one request with each of ten thousand keys.
 func BenchmarkRateLimit(b *testing.B) {
 	names := make([]string, 10_000)
 	for i := range names {
@@ -103,7 +103,7 @@ func BenchmarkRateLimit(b *testing.B) {
 	req := httptest.NewRequest("GET", "/", nil)
 	req.Header.Set("Authorization", "Bearer fw_"+strings.Repeat("x", 32))
 	w := httptest.NewRecorder()
-	b.Run("request", func(b *testing.B) { // with the headers, and the guard of wrong keys
+	b.Run("request", func(b *testing.B) { // with the headers and the guard of wrong keys
 		b.ReportAllocs()
 		for b.Loop() {
 			p, err := s.authenticate(req)

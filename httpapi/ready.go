@@ -15,36 +15,36 @@ import (
 )
 
 const (
-	// checkTime bounds every readiness check, so that readyz answers within two
-	// seconds whatever hangs.
+	// checkTime bounds every readiness check, so that readyz answers within two seconds even if a
+	// check hangs.
 	checkTime = 1500 * time.Millisecond
 
-	// checkEvery is the time between two rounds of checks that nobody asked for.
+	// checkEvery is the interval of the background checks.
 	checkEvery = 5 * time.Second
 )
 
-// errNoAnswer is the failure of a check that has not ended in time.
+// errNoAnswer reports that a check did not return in time.
 var errNoAnswer = errors.New("no answer")
 
-// A dependency is something that the service needs, with what its last check found.
+// A dependency is something that the service needs, with the result of its last check.
 type dependency struct {
 	name  string
 	check func(context.Context) error
 
 	mu      sync.Mutex
-	running chan struct{} // closed when the check in progress has ended; nil: none runs
+	running chan struct{} // closed when the running check returns; nil: no check runs
 	state   dependencyState
 }
 
 // A dependencyState is the state of a dependency.
 type dependencyState struct {
 	err     error
-	since   time.Time // when it became so; zero: it was never checked
+	since   time.Time // start of this state; zero: never checked
 	latency time.Duration
 }
 
-// probe checks the dependency and returns its state, after checkTime at most. Callers
-// that come together share one check; one that hangs, as a disk may, stays alone.
+// probe checks the dependency and returns its state after at most checkTime. Concurrent callers
+// share one check. While a check hangs, as on a failed disk, no second check starts.
 func (d *dependency) probe() dependencyState {
 	d.mu.Lock()
 	ended := d.running
@@ -90,7 +90,7 @@ func (d *dependency) record(err error, latency time.Duration) {
 	d.state.err, d.state.latency = err, latency
 }
 
-// newDependencies returns what Config.Checks name, in the order of their names.
+// newDependencies returns the dependencies of Config.Checks, sorted by name.
 func newDependencies(checks map[string]func(context.Context) error) []*dependency {
 	var all []*dependency
 	for name, check := range checks {
@@ -100,7 +100,7 @@ func newDependencies(checks map[string]func(context.Context) error) []*dependenc
 	return all
 }
 
-// checkAll checks all dependencies at the same time.
+// checkAll checks all dependencies concurrently.
 func (n *Node) checkAll() []dependencyState {
 	states := make([]dependencyState, len(n.dependencies))
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func (n *Node) checkAll() []dependencyState {
 	return states
 }
 
-// watchDependencies checks from time to time, for the log and the metrics.
+// watchDependencies runs the checks periodically, for the log and the metrics.
 func (n *Node) watchDependencies(ctx context.Context) {
 	if len(n.dependencies) == 0 && n.cfg.Outages == nil {
 		return
@@ -142,16 +142,16 @@ func (n *Node) watchDependencies(ctx context.Context) {
 	}
 }
 
-// A dependencyEntry is a dependency as readyz shows it.
+// A dependencyEntry describes a dependency in readyz responses.
 type dependencyEntry struct {
 	Name    string    `json:"name"`
 	State   string    `json:"state"`           // "ok", "failed" or "no answer"
-	Since   time.Time `json:"since"`           // when it became so
-	Latency float64   `json:"latency_seconds"` // of the last check
+	Since   time.Time `json:"since"`           // start of this state
+	Latency float64   `json:"latency_seconds"` // duration of the last check
 }
 
-// readyz answers whether the service can take work. Who may see details gets every
-// dependency by name, and the engines, of which some may be missing.
+// readyz reports whether the service is ready. Callers who may see details also get every
+// dependency by name and the engines, including missing engines.
 func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 	details := n.mayInspect(r)
 	resp := readyResponse{Status: "ok", Node: n.cfg.Node, Checks: map[string]string{}, Dependencies: []dependencyEntry{}, Engines: engineEntries(n.Engines()), Sandbox: n.cfg.Sandbox}
@@ -192,7 +192,7 @@ var (
 	dependencyLatencyDesc = prometheus.NewDesc("filewright_dependency_check_seconds", "Duration of the last check of the dependency.", []string{"dependency"}, nil)
 )
 
-// A dependencyCollector shows what the last checks found.
+// A dependencyCollector exports the results of the last checks.
 type dependencyCollector []*dependency
 
 // Describe implements prometheus.Collector.

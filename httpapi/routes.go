@@ -9,21 +9,19 @@ import (
 	"github.com/julienschmidt/httprouter"
 )
 
-// A route is one endpoint of the API. The OpenAPI document is checked against
-// the list of them.
+// A route is one endpoint of the API. A test compares the routes with the OpenAPI document.
 type route struct {
 	method, path string
 	handler      http.HandlerFunc
-	scope        Scope // that the API key must have; 0: any key
-	open         bool  // no API key
-	noAlias      bool  // only under its own path
+	scope        Scope // required scope of the API key; 0: any key
+	open         bool  // needs no API key
+	noAlias      bool  // served only under its own path
 }
 
-// prefixes are the ways in which clients address the API. The first is the one
-// in the documents.
+// prefixes are the path prefixes of the API. The documents use the first.
 var prefixes = [...]string{"/api/v1", "/v1/biz", "/v1/external"}
 
-// probes are the endpoints of every process, with and without the API.
+// probes are the endpoints of every process, with or without the API.
 func (n *Node) probes() []route {
 	return []route{
 		{method: "GET", path: "/healthz", handler: n.healthz, open: true, noAlias: true},
@@ -57,13 +55,13 @@ func (s *Service) routes() []route {
 	}...)
 }
 
-// uploadPath is where upload URLs lead.
+// uploadPath is the path prefix of upload URLs.
 const uploadPath = "/v1/upload/"
 
-// route makes the router; the handlers check API keys themselves.
+// route builds the router. The handlers check API keys themselves.
 func (n *Node) route(routes []route) (err error) {
 	router := httprouter.New()
-	// A redirect would make clients repeat a PUT of gigabytes, or drop it.
+	// A redirect would make clients repeat a PUT of gigabytes, or drop its body.
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +71,7 @@ func (n *Node) route(routes []route) (err error) {
 		n.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
 	})
 	defer func() {
-		// The router panics if a path is given twice or is none.
+		// The router panics if a path is invalid or occurs twice.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("httpapi: routes: %v", p)
 		}
@@ -105,7 +103,7 @@ func handle(router *httprouter.Router, rt route, path string) {
 		rt.handler(w, r)
 	}
 	router.Handle(rt.method, path, adapter)
-	if rt.method == http.MethodGet && rt.open { // what is behind a key is JSON, which nobody asks for by HEAD
+	if rt.method == http.MethodGet && rt.open { // endpoints behind a key return JSON, for which nobody uses HEAD
 		router.Handle(http.MethodHead, path, adapter)
 	}
 }
@@ -129,8 +127,8 @@ func (n *Node) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	n.metrics.handler().ServeHTTP(w, r)
 }
 
-// Internal returns a handler for the operator's network only: /healthz, /readyz with all
-// details, and /metrics, whatever Config.HideDetails says.
+// Internal returns a handler for the operator's network: /healthz, /readyz with all details, and
+// /metrics, regardless of Config.HideDetails.
 func (n *Node) Internal() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -11,25 +11,25 @@ import (
 	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
-// A Service is the whole service: a [Node] with the API. It implements http.Handler;
-// [Service.Run] does the background work.
+// A Service is a [Node] with the API. It implements http.Handler; [Service.Run] does the background
+// work.
 type Service struct {
 	*Node
 	offered      atomic.Pointer[catalogue]
 	extensions   []Extension
 	fingerprints fingerprints
-	rates        *gcra.Buckets // of keys
+	rates        *gcra.Buckets // by key
 	guard        *guard
-	longAnswers  *turnstile // of initiate-upload
-	longBodies   *turnstile // of requests in JSON
+	longAnswers  *turnstile // responses of initiate-upload
+	longBodies   *turnstile // JSON request bodies
 
-	// closing is done when Run is told to stop. It belongs to the service,
-	// not to a call: whoever waits for an operation is answered then.
+	// closing is done when Run is about to stop. It belongs to the service, not to a request:
+	// requests that wait for an operation are then answered.
 	closing context.Context
 	close   context.CancelFunc
 }
 
-// aliases are other names of actions that clients use.
+// aliases are alternative action names that clients use.
 var aliases = map[string]string{"create_zip": "zip"}
 
 // New checks cfg and returns a service. It starts nothing.
@@ -66,30 +66,28 @@ func New(cfg Config) (*Service, error) {
 	return s, s.route(routes)
 }
 
-// Run does the background work until ctx is done: it repairs what a crash left
-// behind, works on items and removes what has expired. When ctx is done, running
-// items get Limits.Drain to finish; the others are released and go on at the next
-// start. It must be called once.
+// Run does the background work until ctx is done: it recovers from a crash, processes items and
+// removes expired data. When ctx is done, running items get Limits.Drain to finish. The others are
+// released and resume at the next start. Call it once.
 func (s *Service) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.close)()
 	return s.Node.Run(ctx)
 }
 
-// Capabilities returns what the service offers.
+// Capabilities returns the current capability matrix.
 func (s *Service) Capabilities() *capability.Matrix { return s.offered.Load().matrix }
 
-// A catalogue is what clients are told that they can have done.
+// A catalogue describes the capabilities that clients see.
 type catalogue struct {
-	empty   bool // no action is on offer: in a cluster, no worker has ever been up
+	empty   bool // no action is offered: no worker of the cluster has ever run
 	matrix  *capability.Matrix
 	formats formatsResponse
 	openAPI openAPI
 }
 
-// Offer replaces what clients are told that they can have done, which is that of
-// Config.Actions and Config.Engines at first. Only the specs of the actions are
-// used: with several processes, somebody who works on their families must be able
-// to do them. It may be called at any time.
+// Offer replaces the capabilities that clients see, initially Config.Actions and Config.Engines. It
+// uses only the specs of the actions: with several processes, some worker must be able to run them.
+// It is safe to call at any time.
 func (s *Service) Offer(actions []fileops.Action, engines []Engine) error {
 	reg, err := fileops.NewRegistry(actions...)
 	if err != nil {

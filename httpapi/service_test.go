@@ -30,8 +30,8 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// shout is an action for tests: it writes text in capitals. With a password it
-// checks that the secret gets there and nowhere else.
+// shout is a test action that writes text in capitals. With a password it checks that the secret
+// reaches the action and nothing else.
 func shout() fileops.Action {
 	spec := fileops.Spec{
 		Name: "convert", Engine: "go", Family: "text", Summary: "Writes text in capitals.",
@@ -59,8 +59,7 @@ func shout() fileops.Action {
 	})
 }
 
-// api is a service under test. Every answer is checked against its own OpenAPI
-// document.
+// api is a service under test. It checks every response against the service's own OpenAPI document.
 type api struct {
 	*httptest.Server
 	svc   *httpapi.Service
@@ -99,7 +98,7 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 	return a
 }
 
-// learn has the answers checked against the service's own document from now on.
+// learn loads the service's current document for checking responses.
 func (a *api) learn(t *testing.T) {
 	t.Helper()
 	resp, err := http.Get(a.URL + "/openapi.json")
@@ -203,7 +202,7 @@ func TestFlowInMemory(t *testing.T) {
 	}
 }
 
-// While an operation waits its parameters are sealed in the store.
+// The parameters of a queued operation are encrypted in the store.
 func TestSecretsAreSealed(t *testing.T) {
 	t.Parallel()
 	store := status.NewMemStore()
@@ -256,16 +255,15 @@ func TestInputGone(t *testing.T) {
 	}
 }
 
-// brokenFinish is a store that records no outcome.
+// brokenFinish is a store that fails to record outcomes.
 type brokenFinish struct{ status.Store }
 
 func (brokenFinish) Finish(context.Context, *status.Claim, status.Outcome) (*status.Operation, error) {
 	return nil, errors.New("the store is out of order")
 }
 
-// unrecorded returns the configuration of a service that died when an item was done
-// but not recorded, the ID of its operation, and what lists the records of results, of
-// which there is one.
+// unrecorded returns the configuration of a service that died after an item finished and before it
+// was recorded. It also returns the operation's ID and a function that lists the one result record.
 func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, results func() []*upload.File) {
 	t.Helper()
 	cfg = httpapi.Config{Auth: httpapi.StaticKeys("key-a"), Actions: []fileops.Action{shout()}, Files: new(upload.MemStore), Blobs: memblob.New(),
@@ -313,8 +311,8 @@ func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, 
 	return cfg, ops, id, results
 }
 
-// A result whose item was not recorded as completed, because the process died in
-// between, goes when the item is begun again.
+// The process dies before it records an item as completed. Its result is removed when the item
+// restarts.
 func TestUnrecordedResult(t *testing.T) {
 	t.Parallel()
 	cfg, ops, id, results := unrecorded(t)
@@ -331,7 +329,7 @@ func TestUnrecordedResult(t *testing.T) {
 	}
 }
 
-// Nor does it stay if the operation is cancelled, so that the item is not begun again.
+// The result is also removed if the operation is cancelled, so that the item does not restart.
 func TestUnrecordedResultOfCancelled(t *testing.T) {
 	t.Parallel()
 	cfg, ops, id, results := unrecorded(t)
@@ -353,14 +351,14 @@ func TestUnrecordedResultOfCancelled(t *testing.T) {
 	}
 }
 
-// deaf is a store that says that all is well, and renews no claim.
+// deaf is a store that reports success but renews no claim.
 type deaf struct{ status.Store }
 
 func (deaf) Heartbeat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
 	return nil, nil
 }
 
-// registered tells what becomes of the records of results.
+// registered records what happens to the records of results.
 type registered struct {
 	upload.Store
 	errs chan error
@@ -374,8 +372,8 @@ func (r registered) Create(ctx context.Context, f *upload.File) (*upload.File, e
 	return g, err
 }
 
-// A service that has lost an item without knowing registers no results of it once
-// another one has begun it: it might die before it can remove them.
+// A service that lost its claim without noticing registers no results after another service has
+// restarted the item: it might die before it can remove them.
 func TestLateResult(t *testing.T) {
 	t.Parallel()
 	files, ops := new(upload.MemStore), status.NewMemStore()
@@ -411,12 +409,12 @@ func TestLateResult(t *testing.T) {
 	}
 }
 
-// quota is one for all accounts together.
+// quota is one quota shared by all accounts.
 type quota struct {
 	mu         sync.Mutex
 	left       int64 // bytes
 	operations int
-	plain      bool // refuses in its own words
+	plain      bool // returns a plain error
 	settled    []string
 }
 
@@ -452,7 +450,7 @@ func (q *quota) Settle(_ context.Context, u httpapi.Use, s httpapi.Settlement) e
 	return nil
 }
 
-// want waits until everything was settled that is listed, and nothing else.
+// want waits until exactly the listed uses are settled.
 func (q *quota) want(t *testing.T, settled ...string) {
 	t.Helper()
 	slices.Sort(settled)
@@ -488,7 +486,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("%d %v", st, m)
 	}
 
-	// An operation, with a result that is never refused.
+	// An operation. Its result is never refused.
 	body := fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file)
 	_, op := a.call(t, "key-a", "POST", "/api/v1/do", body)
 	_, op = a.call(t, "key-a", "GET", fmt.Sprintf("/api/v1/status/%s?wait=20s", op["main_task_id"]), "")
@@ -499,7 +497,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("%d %v", st, m)
 	}
 
-	// What is deleted is given back.
+	// Deleted files free their quota.
 	for _, key := range []string{file, first(op)["file_key"].(string)} {
 		if st, m := a.call(t, "key-a", "DELETE", "/api/v1/files/"+key, ""); st != 200 {
 			t.Error(m)
@@ -516,7 +514,7 @@ func TestQuota(t *testing.T) {
 	q.want(t, "5 bytes kept", "operation kept", "5 bytes kept", "5 bytes freed", "5 bytes freed", "6 bytes released")
 }
 
-// The same request again reserves nothing.
+// A repeated request reserves nothing.
 func TestQuotaAgain(t *testing.T) {
 	t.Parallel()
 	q := &quota{left: 100}
@@ -540,7 +538,7 @@ func TestQuotaAgain(t *testing.T) {
 	q.want(t, "6 bytes released")
 }
 
-// What expires is given back.
+// Expired files free their quota.
 func TestQuotaExpires(t *testing.T) {
 	t.Parallel()
 	t.Run("sessions", func(t *testing.T) {
@@ -574,14 +572,14 @@ func TestQueueFull(t *testing.T) {
 	if st, m := a.call(t, "key-a", "POST", "/api/v1/do", body); st != 429 || m["error"] != "queue_full" {
 		t.Errorf("%d %v", st, m)
 	}
-	// Another account is not concerned.
+	// Other accounts are not affected.
 	file = a.upload(t, "key-b", "a.txt", "hello")
 	if st, m := a.call(t, "key-b", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, file)); st != 200 {
 		t.Errorf("%d %v", st, m)
 	}
 }
 
-// brokenStore is a blob store on a disk that is full.
+// brokenStore is a blob store on a full disk.
 type brokenStore struct{ blob.Store }
 
 func (brokenStore) Put(context.Context, string, io.Reader, int64) error {
@@ -598,7 +596,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// slowStore notices that it is told to stop.
+// slowStore notices when its context is cancelled.
 type slowStore struct{ upload.Store }
 
 func (s slowStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*upload.File, error] {
@@ -609,7 +607,7 @@ func (s slowStore) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, err
 	return func(yield func(*upload.File, error) bool) { yield(nil, ctx.Err()) }
 }
 
-// Being told to stop is not a failure, even before anything has begun.
+// Stopping is not a failure, even before anything has started.
 func TestStoppedAtOnce(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Files: slowStore{new(upload.MemStore)}})
@@ -623,7 +621,7 @@ func TestStoppedAtOnce(t *testing.T) {
 	}
 }
 
-// stuckStore has more open sessions than can be looked at, and more that have expired.
+// stuckStore has more open and more expired sessions than one start can process.
 type stuckStore struct {
 	upload.Store
 	asked chan string
@@ -645,7 +643,7 @@ func (s stuckStore) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, er
 	return s.stuck(ctx, "open")
 }
 
-// What a start has to clear up does not delay the work, and does not delay the end.
+// Recovery at the start delays neither the work nor the shutdown.
 func TestRecoverBesideTheWork(t *testing.T) {
 	t.Parallel()
 	s := stuckStore{new(upload.MemStore), make(chan string, 2)}
@@ -677,7 +675,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Details and metrics are for the operator if he wants them to be.
+// The operator can hide details and metrics.
 func TestHiddenDetails(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{HideDetails: true, MetricsToken: "token-of-operator", Node: "host/1", Checks: map[string]func(context.Context) error{"database": func(context.Context) error { return nil }}})
@@ -707,7 +705,7 @@ func TestHiddenDetails(t *testing.T) {
 	}
 }
 
-// Lines about requests and items say who asked and what for; nothing in them is secret.
+// Log lines about requests and items name the caller and the purpose. They contain no secret.
 func TestLogLines(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{LogRequests: true})
@@ -821,7 +819,7 @@ func Example() {
 	// Output: 200 [convert]
 }
 
-// Cancelled with one of its files completed: that stays, the operation has failed.
+// Cancelled after one of two files completed: the file stays completed and the operation fails.
 func TestCancelledHalfway(t *testing.T) {
 	t.Parallel()
 	spec := fileops.Spec{Name: "convert", Engine: "go", Family: "text", Summary: "Hangs, or not.",

@@ -10,8 +10,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// operationStatus answers GET /status/<main_task_id>, with ?wait=30s as a long
-// poll.
+// operationStatus answers GET /status/<main_task_id>. With ?wait=30s it is a long poll.
 func (s *Service) operationStatus(w http.ResponseWriter, r *http.Request) {
 	op, err := s.wait(r)
 	if err != nil {
@@ -21,8 +20,7 @@ func (s *Service) operationStatus(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, s.Describe(op))
 }
 
-// wait returns the operation of a request, not before it is final or the time
-// that the request allows is up.
+// wait returns the operation of a request once it is final or the request's wait time is over.
 func (s *Service) wait(r *http.Request) (*status.Operation, error) {
 	owner, id := principal(r).Account, r.PathValue("main_task_id")
 	text := r.URL.Query().Get("wait")
@@ -41,14 +39,13 @@ func (s *Service) wait(r *http.Request) (*status.Operation, error) {
 	defer context.AfterFunc(s.closing, cancel)()
 	op, err := s.tracker.Wait(ctx, owner, id)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		return s.tracker.Get(r.Context(), owner, id) // the time was up before the first look
+		return s.tracker.Get(r.Context(), owner, id) // the wait time was over before the first look
 	}
 	return op, err
 }
 
-// fileStatus answers GET /status/<main_task_id>/<file_key>, where the key is
-// that of an input or of a result. The router knows no fixed segment beside a
-// variable one, so the event stream comes here too.
+// fileStatus answers GET /status/<main_task_id>/<file_key> for the key of an input or a result. The
+// router cannot mix a fixed segment with a variable one, so it also gets the requests for events.
 func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
 	key := r.PathValue("file_key")
 	if key == "events" {
@@ -79,8 +76,8 @@ func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, resp)
 }
 
-// events answers GET /status/<main_task_id>/events with server-sent events: the
-// status at every change, the final one last.
+// events answers GET /status/<main_task_id>/events with server-sent events: the status after every
+// change, last the final status.
 func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -98,7 +95,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 			started = true
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("Cache-Control", "no-store")
-			w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
+			w.Header().Set("X-Accel-Buffering", "no") // prevents buffering by nginx
 			w.WriteHeader(http.StatusOK)
 		}
 		b, err := s.encode(s.Describe(op))
@@ -111,7 +108,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 		if err := rc.Flush(); err != nil {
 			return
 		}
-		w.(*recorder).idle() // the next event may be long in coming
+		w.(*recorder).idle() // the next event may take long
 	}
 }
 
@@ -146,7 +143,7 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more tells whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	resp := listResponse{Operations: []OperationStatus{}}
 	for op, err := range s.tracker.List(r.Context(), query) {
 		if err != nil {
@@ -162,8 +159,7 @@ func (s *Service) listOperations(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, resp)
 }
 
-// Describe tells the state of an operation as its owner sees it, without the
-// envelope of a response.
+// Describe returns the state of an operation as its owner sees it, without the response envelope.
 func (s *Service) Describe(op *status.Operation) OperationStatus {
 	resp := OperationStatus{
 		OperationStatus: string(op.State), MainTaskID: op.ID, Action: op.Action, Notes: op.Notes,
@@ -175,7 +171,7 @@ func (s *Service) Describe(op *status.Operation) OperationStatus {
 	return resp
 }
 
-// describeItem returns an element for each result, or one if there is none.
+// describeItem returns one element for each result, or one element if there are no results.
 func (s *Service) describeItem(it status.Item) []FileStatus {
 	fd := FileStatus{Status: string(it.State), Progress: int(100 * it.Progress)}
 	if len(it.Inputs) > 0 {
@@ -222,7 +218,7 @@ func (s *Service) downloadLink(key string) string {
 	return link
 }
 
-// stamp is how times are shown: UTC, whole milliseconds.
+// stamp rounds t as responses show it: UTC, whole milliseconds.
 func stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

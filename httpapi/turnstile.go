@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// A turnstile bounds how many requests of a kind that takes memory are served at the same
-// time, in all and for one account: an account must not keep all others out with clients that are slow.
+// A turnstile bounds the concurrent requests of a kind that uses much memory, in total and for each
+// account. The limit for each account keeps slow clients of one account from blocking the others.
 type turnstile struct {
 	total, each int // limits
 
 	mu    sync.Mutex
 	in    int
 	by    map[string]int
-	freed chan struct{} // closed when a place becomes free; nil if nobody waits
+	freed chan struct{} // closed when a slot becomes free; nil if nobody waits
 }
 
 func newTurnstile(total, each int) *turnstile {
 	return &turnstile{total: total, each: each, by: make(map[string]int)}
 }
 
-// enter reports whether a request of an account may be served now. If so, leave must be
-// called after it.
+// enter reports whether a request of an account may run now. If so, the caller must call leave
+// afterwards.
 func (t *turnstile) enter(account string) bool {
 	ok, _ := t.try(account)
 	return ok
@@ -42,7 +42,7 @@ func (t *turnstile) try(account string) (ok bool, freed <-chan struct{}) {
 	return true, nil
 }
 
-// wait is like enter, but waits for a place for as long as patience and ctx allow.
+// wait is like enter, but waits for a slot until patience is over or ctx is done.
 func (t *turnstile) wait(ctx context.Context, account string, patience time.Duration) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

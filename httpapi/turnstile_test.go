@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// One account cannot keep the others out, and all together are bounded.
+// One account cannot block the others, and the total is bounded.
 func TestTurnstile(t *testing.T) {
 	t.Parallel()
 	s := newTurnstile(64, 8)

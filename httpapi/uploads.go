@@ -36,7 +36,7 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	// The request itself has been counted.
+	// The request itself is already counted.
 	if err := s.limitMore(w, who, req.Parts/partsPerRequest); err != nil {
 		s.fail(w, r, err)
 		return
@@ -64,7 +64,7 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return "", err
 		}
-		if !u.IsAbs() { // else it leads straight to the store
+		if !u.IsAbs() { // otherwise the URL leads straight to the store
 			full := base.JoinPath(u.Path)
 			full.RawQuery = u.RawQuery
 			u = full
@@ -73,21 +73,21 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// Rules for the number of parts of an upload.
+// Limits of the number of parts of an upload.
 const (
-	// freeParts is how many parts a file of any size may have. Published clients cut a
+	// freeParts is the number of parts that a file of any size may have. Published clients split a
 	// file into clamp(ceil(size / 5 MiB), 1, 100) parts.
 	freeParts = 100
 
-	// leastPart is the size in bytes that the parts of an upload with more parts have on
-	// average at least, but for the last. It is the least part size of S3.
+	// leastPart is the least average part size in bytes for uploads with more parts than freeParts,
+	// not counting the last part. It is the minimum part size of S3.
 	leastPart = 5 << 20
 
-	// partsPerRequest is how many parts count as one more request in the rate limit.
+	// partsPerRequest is the number of parts that cost one more request of the rate limit.
 	partsPerRequest = 100
 )
 
-// checkParts refuses more parts than a file of size bytes can need.
+// checkParts returns an error for more parts than a file of size bytes can need.
 func (s *Service) checkParts(size int64, parts int) error {
 	most := min(max(freeParts, (size+leastPart-1)/leastPart), int64(s.cfg.Limits.Parts))
 	if int64(parts) <= most {
@@ -98,8 +98,8 @@ func (s *Service) checkParts(size int64, parts int) error {
 	return err
 }
 
-// replySession answers with an upload session. More URLs than a few are signed while
-// they are sent, in the dual envelope twice, so that the size of the answer is not a matter of memory.
+// replySession answers with an upload session. It signs many URLs while it sends them, twice in the
+// dual envelope, so that memory does not grow with the response.
 func (s *Service) replySession(w http.ResponseWriter, r *http.Request, f *upload.File, urlOf func(part int) (string, error)) {
 	resp := initiateResponse{
 		FileKey: f.Key, ObjectName: f.Object, UploadID: f.UploadID, ExpiresAt: f.Expires.UTC().Truncate(time.Second),
@@ -117,15 +117,15 @@ func (s *Service) replySession(w http.ResponseWriter, r *http.Request, f *upload
 		s.reply(w, resp)
 		return
 	}
-	if _, err := urlOf(1); err != nil { // while it can be said
+	if _, err := urlOf(1); err != nil { // while an error response is still possible
 		s.fail(w, r, err)
 		return
 	}
 	frame, err := marshal(resp)
-	if err != nil { // only a type that cannot be JSON; a bug
+	if err != nil { // only a type that JSON cannot represent; a bug
 		panic(err)
 	}
-	const empty = `"presigned_urls":[]` // a quotation mark inside of a value is escaped
+	const empty = `"presigned_urls":[]` // cannot occur inside a value, where quotation marks are escaped
 	before, after, _ := bytes.Cut(frame, []byte(empty))
 	out := bufio.NewWriterSize(w, 16<<10)
 	urls := func() {
@@ -143,7 +143,7 @@ func (s *Service) replySession(w http.ResponseWriter, r *http.Request, f *upload
 				_, err = out.Write(b)
 			}
 			if err != nil {
-				panic(http.ErrAbortHandler) // a part of an answer must not look like all of it
+				panic(http.ErrAbortHandler) // a partial response must not look complete
 			}
 		}
 		out.WriteByte(']')
@@ -195,9 +195,8 @@ func (s *Service) baseURL(r *http.Request) *url.URL {
 	return PublicURL(r, s.cfg.BaseURL, s.cfg.TrustProxy)
 }
 
-// PublicURL returns the address of the service as the client of a request knows it:
-// base, or else what the request was sent to, believing X-Forwarded-Proto and
-// X-Forwarded-Host only if trustProxy is set.
+// PublicURL returns the service's address as the client of a request sees it: base, or else the
+// address of the request. X-Forwarded-Proto and X-Forwarded-Host count only if trustProxy is set.
 func PublicURL(r *http.Request, base *url.URL, trustProxy bool) *url.URL {
 	if base != nil {
 		return base
@@ -217,8 +216,8 @@ func PublicURL(r *http.Request, base *url.URL, trustProxy bool) *url.URL {
 	return u
 }
 
-// putPart answers PUT on an upload URL. It has no authentication but the
-// signature in the URL, which is checked before the body is read.
+// putPart answers PUT on an upload URL. The signature in the URL is its only authentication;
+// putPart checks it before it reads the body.
 func (s *Service) putPart(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Encoding") != "" {
 		s.fail(w, r, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the bytes of the file as they are, without Content-Encoding"))
@@ -228,7 +227,7 @@ func (s *Service) putPart(w http.ResponseWriter, r *http.Request) {
 		Size: r.ContentLength, ContentMD5: r.Header.Get("Content-MD5"),
 	})
 	if err != nil {
-		// What is left of the body is not worth reading.
+		// The rest of the body is not worth reading.
 		w.Header().Set("Connection", "close")
 		s.fail(w, r, err)
 		return
@@ -289,7 +288,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// fingerprint identifies the body of a request.
+// fingerprint returns the SHA-256 of a request body in hexadecimal.
 func fingerprint(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// The bodies of requests and responses. Absent members are left out, never
-// null; a null in a request is the same as an absent member, which
-// encoding/json does by leaving the field alone.
+// The bodies of requests and responses. Responses omit absent members and never contain null. In a
+// request, null equals an absent member: encoding/json leaves the field unchanged.
 
 type initiateRequest struct {
 	FileName string `json:"file_name"`
@@ -72,14 +71,13 @@ type capabilityResponse struct {
 	Ext              string   `json:"ext"`
 	Action           string   `json:"action,omitempty"`
 	AvailableActions []string `json:"available_actions,omitempty"`
-	// Published clients read this spelling.
+	// Published clients read this name.
 	AvailableActionsAlias []string       `json:"availableActions,omitempty"`
 	Parameters            map[string]any `json:"parameters,omitempty"`
 	Reason                string         `json:"reason,omitempty"`
 }
 
-// OperationStatus is the status of an operation as clients see it. See
-// [Service.Describe].
+// OperationStatus is the status of an operation in responses. See [Service.Describe].
 type OperationStatus struct {
 	OperationStatus string            `json:"operation_status"`
 	MainTaskID      string            `json:"main_task_id"`
@@ -91,12 +89,11 @@ type OperationStatus struct {
 	FilesData       []FileStatus      `json:"files_data"`
 }
 
-// FileStatus is an element of files_data: a result, or an input as long as there is
-// no result of it.
+// FileStatus is an element of files_data: a result, or an input that has no result yet.
 type FileStatus struct {
 	FileKey       string         `json:"file_key"`
 	InputFileKey  string         `json:"input_file_key"`
-	InputFileKeys []string       `json:"input_file_keys,omitempty"` // of a joint action
+	InputFileKeys []string       `json:"input_file_keys,omitempty"` // inputs of a joint action
 	Status        string         `json:"status"`
 	Progress      int            `json:"progress"`
 	DownloadLink  string         `json:"download_link,omitempty"`
@@ -109,7 +106,7 @@ type FileStatus struct {
 	ErrorMessage  string         `json:"error_message,omitempty"`
 }
 
-// WaitingStatus says what a file waits for.
+// WaitingStatus says why a file waits.
 type WaitingStatus struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
@@ -155,13 +152,13 @@ type readyResponse struct {
 	Sandbox      *Sandbox          `json:"sandbox,omitempty"`
 }
 
-// An Envelope is where a successful response carries its members.
+// An Envelope is the position of the members of a successful response.
 type Envelope int
 
-// Published clients read the members of a response under a "data" object, the
-// interface shows them at the top.
+// Published clients read the members under a "data" object; the original interface has them at the
+// top.
 const (
-	EnvelopeDual  Envelope = iota // both
+	EnvelopeDual  Envelope = iota // at the top and under "data"
 	EnvelopePlain                 // at the top only
 	EnvelopeData                  // under "data" only
 )
@@ -169,7 +166,7 @@ const (
 // reply writes v, a struct, as the body of a successful response.
 func (n *Node) reply(w http.ResponseWriter, v any) {
 	b, err := n.encode(v)
-	if err != nil { // only a type that cannot be JSON; a bug
+	if err != nil { // only a type that JSON cannot represent; a bug
 		panic(err)
 	}
 	writeJSON(w, http.StatusOK, "application/json", b)
@@ -192,8 +189,8 @@ func (n *Node) encode(v any) ([]byte, error) {
 	return fmt.Appendf(nil, `%s,"data":%s}`, b[:len(b)-1], b), nil
 }
 
-// marshal is json.Marshal without escaping for HTML: upload URLs contain "&",
-// and should be usable as they stand.
+// marshal is json.Marshal without HTML escaping: upload URLs contain "&" and should be usable
+// unchanged.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -209,16 +206,15 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, body []byt
 	w.Write(append(body, '\n'))
 }
 
-// jsonHeader sets the headers of a response in JSON.
+// jsonHeader sets the headers of a JSON response.
 func jsonHeader(h http.Header, contentType string) {
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// decode reads the JSON body of a request into v, a pointer to a struct. It
-// returns the raw body, which identifies the request. A body that is missing
-// altogether is an error unless optional is set.
+// decode decodes the JSON body of a request into v, a pointer to a struct. It returns the raw body,
+// which identifies the request. A missing body is an error unless optional is set.
 func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional bool) ([]byte, error) {
 	if ct := r.Header.Get("Content-Type"); ct != "" {
 		mt, params, err := mime.ParseMediaType(ct)
@@ -251,7 +247,7 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is empty; a JSON object is expected")
 	}
 	if c := bytes.TrimSpace(body)[0]; c != '{' {
-		// null would decode silently, an array with an error that tells little.
+		// null would decode silently, and an array with an unhelpful error.
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body must be a JSON object")
 	}
 	most := maxValues + 2*s.cfg.Limits.Files
@@ -264,7 +260,7 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
-			got, _, _ := strings.Cut(wrongType.Value, " ") // a number stands behind, however long
+			got, _, _ := strings.Cut(wrongType.Value, " ") // after the space comes a number of any length
 			p := problem(http.StatusBadRequest, "invalid_request", "%s must be %s, not %s", wrongType.Field, jsonType(wrongType.Type.Kind().String()), got)
 			p.Param = wrongType.Field
 			return nil, p
@@ -274,12 +270,13 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 	return body, nil
 }
 
-// maxValues is how many values the body of a request may have, beside those of its files or
-// parts: each takes a hundred bytes of memory and more, of few bytes in the body.
+// maxValues is the largest number of values in a request body, beside the values of its files or
+// parts. Each value takes a hundred bytes of memory or more, even if it is only a few bytes of the
+// body.
 const maxValues = 5000
 
-// countValues returns how many values JSON has, at least: those in arrays and objects, empty ones
-// counted. It allocates nothing.
+// countValues returns a lower bound of the number of JSON values in body: elements and members, and
+// empty arrays and objects. It does not allocate.
 func countValues(body []byte) (n int) {
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
@@ -296,8 +293,8 @@ func countValues(body []byte) (n int) {
 	return n
 }
 
-// shortBody is up to how many bytes any number of bodies are read at the same time. Longer ones
-// wait for each other, for up to bodyWait.
+// Any number of bodies of up to shortBody bytes is read at once. Longer bodies wait for each other,
+// for up to bodyWait.
 const (
 	shortBody = 64 << 10
 	bodyWait  = 10 * time.Second
@@ -330,7 +327,7 @@ func (s *Service) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		p.RetryAfter = time.Second
 		return nil, p
 	}
-	// What has been made of the body is in memory until the request has been answered.
+	// The decoded body stays in memory until the request is answered.
 	context.AfterFunc(r.Context(), func() { s.longBodies.leave(account) })
 	if n := r.ContentLength; n > 0 {
 		b.Grow(int(n) - b.Len() + bytes.MinRead)
@@ -339,7 +336,7 @@ func (s *Service) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return b.Bytes(), err
 }
 
-// jsonType names a Go kind in the words of JSON.
+// jsonType returns the JSON name of a Go kind.
 func jsonType(kind string) string {
 	switch {
 	case kind == "string":

@@ -20,7 +20,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// metric returns the sum of the metrics whose line matches a pattern.
+// metric returns the sum of the metrics whose lines match a pattern.
 func (a *api) metric(t *testing.T, pattern string) (sum float64) {
 	t.Helper()
 	resp, err := http.Get(a.URL + "/metrics")
@@ -42,7 +42,7 @@ func (a *api) metric(t *testing.T, pattern string) (sum float64) {
 	return sum
 }
 
-// away is a store that does not answer for a while.
+// away is a store that is unavailable for a while.
 type away struct {
 	*memblob.Store
 	left atomic.Int32 // calls that fail
@@ -55,8 +55,8 @@ func (s *away) Open(ctx context.Context, key string) (blob.Object, error) {
 	return s.Store.Open(ctx, key)
 }
 
-// A store that is away for more attempts than there may be costs none, and the status
-// says what the file waits for.
+// A store stays unavailable for more attempts than MaxAttempts. No attempt counts, and the status
+// says why the file waits.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	store := &away{Store: memblob.New()}
@@ -74,7 +74,7 @@ func TestStoreAway(t *testing.T) {
 				t.Errorf("it waits for %v", w)
 			}
 			if n := a.metric(t, `filewright_items_waiting\{family="text",reason="storage_unavailable"\}`); waits == 60 && n != 1 {
-				t.Errorf("%v items wait, want 1", n) // the figures are a second old at most
+				t.Errorf("%v items wait, want 1", n) // the metrics are at most a second old
 			}
 		}
 		if m["operation_status"] != "queued" && m["operation_status"] != "running" {
@@ -96,7 +96,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// What somebody cancels has not failed.
+// A cancelled item has not failed.
 func TestCancelIsNoFailure(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{Concurrency: map[string]int{"text": 1}})
@@ -110,7 +110,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	if _, m = a.call(t, "key-a", "GET", path+"?wait=20s", ""); first(m)["error_code"] != "cancelled" {
 		t.Fatalf("%v", m)
 	}
-	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" { // the only place is free again
+	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" { // the only slot is free again
 		t.Errorf("%v", m)
 	}
 	if n := a.metric(t, `filewright_item_failures_total\{.*\}`); n != 0 {
@@ -121,14 +121,14 @@ func TestCancelIsNoFailure(t *testing.T) {
 	}
 }
 
-// crash is the error of an engine that died.
+// crash is the error of a crashed engine.
 type crash struct{}
 
 func (crash) Error() string { return "killed by SIGSEGV" }
 func (crash) Crashed() bool { return true }
 
-// A file over which its engine dies is charged with an attempt for each, and fails
-// with the code that it had after the first.
+// Each engine crash counts as an attempt of the file. The file fails with the error code of the
+// first crash.
 func TestCrashingFile(t *testing.T) {
 	t.Parallel()
 	var runs atomic.Int32

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for a while: scripts/fuzz.sh 30s
+# Runs every fuzz target of the module for the given time: scripts/fuzz.sh 30s
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-30s}

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Installs what Filewright needs on Debian or Ubuntu and is not there yet.
+# Installs the missing dependencies of Filewright on Debian or Ubuntu.
 #
-#   scripts/setup.sh serve   engines, libraries and fonts: what a built server runs with
-#   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it with
+#   scripts/setup.sh serve   engines, libraries and fonts to run a built server
+#   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it
 #   scripts/setup.sh test    the same, and the linters and the tools that judge test results
-#   scripts/setup.sh bench   the same, and the tools that benchmarks compare with
+#   scripts/setup.sh bench   the same, and the tools for comparison in benchmarks
+#   scripts/setup.sh release like run, and the tools that build releases for other machines
 #
-# It does nothing, and needs no root, if everything is installed already.
+# If nothing is missing it does nothing and needs no root.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 export PATH="$root/.tools/go/bin:$PATH"
 
 need=()
-want() { # want PACKAGE COMMAND...: a package, and how to tell that it is there
+want() { # want PACKAGE COMMAND...: needs PACKAGE unless COMMAND succeeds
 	local package=$1
 	shift
 	"$@" >/dev/null 2>&1 || need+=("$package")
@@ -25,10 +26,10 @@ mode=${1:-run}
 if [ "$mode" = serve ]; then
 	libvips() { ldconfig -p | grep -q 'libvips\.so\.42'; }
 	want libvips42 libvips
-	packages ca-certificates # for buckets and receivers of webhooks
+	packages ca-certificates # for HTTPS to buckets and webhook receivers
 else
-	# A Go that is too old fetches the toolchain that go.mod asks for, unless it is older
-	# than 1.21 or told not to.
+	# An old Go downloads the toolchain of go.mod itself, unless it is older than 1.21 or
+	# GOTOOLCHAIN forbids it.
 	usable_go() { (cd "$root" && go list -m); }
 	fetch_go=no
 	if ! usable_go >/dev/null 2>&1; then
@@ -46,20 +47,20 @@ fi
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
 want pandoc command -v pandoc
-# Character recognition: English, and finding out which side of a page is up.
-# Other languages are packages of their own, such as tesseract-ocr-fra.
+# Character recognition: English, and detection of the page orientation.
+# Other languages have separate packages, such as tesseract-ocr-fra.
 packages tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd
-# The plain packages, not those ending in -nogui: without the user interface
+# Not the packages ending in -nogui: without the user interface
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
-# Web pages, Markdown, text and CSV to PDF. The headless shell is the smaller and
-# by far the faster one; where there is no such package LibreOffice does it.
+# Web pages, Markdown, text and CSV to PDF. The headless shell is smaller
+# and much faster than the whole browser. Without either, LibreOffice converts them.
 browser() { local p; for p in chromium-headless-shell chrome-headless-shell chromium google-chrome-stable google-chrome; do command -v "$p" && return; done; return 1; }
 choose_browser=no
 browser >/dev/null || choose_browser=yes
 # Latin, Greek, Cyrillic, Arabic, Hebrew, Indic …; Chinese, Japanese, Korean; emoji
 # in colour, and as outlines for LibreOffice before 7.5, which cannot print colours;
-# Carlito and Caladea, as wide as the Calibri and Cambria of most office documents.
+# Carlito and Caladea, which have the metrics of the Calibri and Cambria of most office documents.
 packages fonts-dejavu-core fonts-liberation fonts-crosextra-carlito fonts-crosextra-caladea
 packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
@@ -78,15 +79,21 @@ if [ "$mode" = test ] || [ "$mode" = bench ]; then
 	want zstd command -v zstd
 	want python3 command -v python3
 	want curl command -v curl
-	# The dashboard is tested in a whole browser, not in the headless shell, and for
-	# accessibility with axe-core, which comes from npm.
+	# The dashboard tests need a whole browser, not the headless shell. Their accessibility
+	# checks need axe-core, which comes from npm.
 	whole_browser() { command -v chromium || command -v google-chrome-stable || command -v google-chrome; }
 	want chromium whole_browser
 	want nodejs command -v node
 	want npm command -v npm
-	# Tests run servers of their own, which need no service.
+	# Tests start their own servers, without a system service.
 	postgres() { command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
 	want postgresql postgres
+fi
+
+if [ "$mode" = release ]; then
+	want mmdebstrap command -v mmdebstrap
+	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+	packages libc6-dev-arm64-cross
 fi
 
 if [ "$mode" = bench ]; then
@@ -94,8 +101,8 @@ if [ "$mode" = bench ]; then
 	want mupdf-tools command -v mutool
 fi
 
-# The official Go toolchain, as the go command itself would fetch it: from Go's module
-# proxy, as the version whose checksum is below.
+# go_toolchain installs the official Go toolchain like the go command: from Go's module
+# proxy, at the version with the checksums below.
 go_toolchain() {
 	local version=1.26.8 arch sum url
 	if [ "$mode" = serve ] || [ $fetch_go = no ]; then
@@ -124,26 +131,27 @@ go_toolchain() {
 	)
 }
 
-# The S3 server that tests run, and the linters, are Go programs, built once into the
-# build cache.
+# go_tools builds the S3 server of the tests and the linters into Go's build cache.
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
 		(cd "$root/internal/tools/golangci" && GOFLAGS='' GOWORK=off go tool -n golangci-lint >/dev/null)
+	elif [ "$mode" = release ]; then
+		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null)
 	fi
 }
 
-# axe-core is what the lock file says, beside the package that uses it.
+# axe installs axe-core at the version of the lock file, in the package that uses it.
 axe() {
 	local dir=$root/internal/browsertest
-	if [ "$mode" = serve ] || [ "$mode" = run ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
+	if [ "$mode" = serve ] || [ "$mode" = run ] || [ "$mode" = release ] || cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed"; then
 		return
 	fi
 	echo "Installing: axe-core in internal/browsertest/node_modules"
 	(cd "$dir" && npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/.installed)
 }
 
-# sharp is no package of the system. Without it the comparison reports it as missing.
+# sharp has no Debian package. Without it the comparison reports it as missing.
 sharp() {
 	local dir=$root/benchmarks/.tools version=0.34.5
 	if [ "$mode" != bench ] || [ -d "$dir/node_modules/sharp" ]; then
@@ -155,7 +163,7 @@ sharp() {
 		echo "sharp could not be installed: the comparison does without it" >&2
 }
 
-# offered names the browser package that the system's lists know, if any.
+# offered prints the available browser package, if any.
 offered() {
 	local p
 	for p in chromium-headless-shell chromium; do
@@ -166,18 +174,18 @@ offered() {
 	done
 }
 
-# A system that has lists, but no such package, is not asked again and again.
+# With package lists but no browser package, another apt-get update would not help.
 if [ $choose_browser = yes ] && apt-cache show bash >/dev/null 2>&1 && [ -z "$(offered)" ]; then
 	choose_browser=no
 fi
-# beside installs what is no package of the system.
+# beside installs everything that has no Debian package.
 beside() {
 	go_toolchain
 	go_tools
 	axe
 	sharp
 }
-finished() { # ends the script if no package is missing
+finished() { # exits if no package is missing
 	if [ ${#need[@]} -eq 0 ]; then
 		beside
 		exit 0

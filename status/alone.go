@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// When an item is run alone: it may be the item that ends what it runs with.
+// Thresholds after which an item runs alone, because it may be killing its worker or
+// engine.
 const (
-	suspicious = 2 // attempts that ended with Suspect
+	suspicious = 2 // outcomes with Suspect set
 	unlucky    = 3 // restarts
 )
 
-// suspected reports whether an item is to run alone.
+// suspected reports whether an item must run alone.
 func (it Item) suspected() bool { return it.Suspicions >= suspicious || it.Restarts >= unlucky }
 
-// Bounds of how long a suspected item keeps others from being started, before those
-// that run have ended.
+// Limits of how long a suspected item keeps other items from starting while it waits
+// for the running ones to finish.
 const (
 	aloneWait  = 10 * time.Second
-	alonePause = time.Minute // between two such times
+	alonePause = time.Minute // minimum time between two such waits
 )
 
-// A gate lets items run side by side, or one of them alone. The zero value is open.
+// A gate lets items run in parallel, or a single item alone. The zero value is open.
 type gate struct {
 	mu      sync.Mutex
-	running int           // items that run side by side
-	waiting int           // items that wait to
-	admit   int           // of those, how many are let in before the next one that runs alone
+	running int           // items running in parallel
+	waiting int           // items waiting to do so
+	admit   int           // how many of those may enter before the next item runs alone
 	alone   bool          // an item runs alone
-	claims  int           // items that wait to run alone, and keep others from being started
-	failed  time.Time     // when such a wait was given up last
+	claims  int           // items that wait to run alone and block others from entering
+	failed  time.Time     // when such a wait last timed out
 	changed chan struct{} // closed at the next change; nil: nobody waits
 }
 
@@ -58,7 +59,8 @@ func (g *gate) signal() {
 	}
 }
 
-// enter waits until an item may run beside others. It fails if ctx is done.
+// enter waits until an item may run in parallel with others. It reports false if ctx is
+// done first.
 func (g *gate) enter(ctx context.Context) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,8 +78,8 @@ func (g *gate) enter(ctx context.Context) bool {
 	return true
 }
 
-// isolate waits until an item that has entered is the only one. It gives up after a
-// while, or when ctx is done.
+// isolate waits until the calling item, which has entered, is the only one. It reports
+// false after aloneWait, or when ctx is done.
 func (g *gate) isolate(ctx context.Context) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,12 +108,12 @@ func (g *gate) isolate(ctx context.Context) bool {
 	return true
 }
 
-// leave ends what enter began.
+// leave undoes enter or isolate when the item has finished.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.alone {
-		// Those that wait have their turn before the next one that runs alone.
+		// The waiting items go before the next item that runs alone.
 		g.alone, g.admit = false, g.waiting
 	} else {
 		g.running--

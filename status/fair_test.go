@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// One owner's long items occupy a queue. Others who come later get a place, one
-// beyond the limit, and nobody's work is stopped.
+// One owner's long items occupy a queue. Owners that come later get the overflow slot,
+// one beyond the limit, and no item is stopped.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	const long = time.Hour
@@ -26,9 +26,9 @@ func TestOverflow(t *testing.T) {
 		want  map[string]time.Duration // owner → when the first item starts
 		most  int
 	}{
-		// bob finds both places taken by alice. carol finds the overflow slot
-		// taken by bob; in an hour both of alice's end, but so long it is that
-		// alice had a turn, and one of hers is started before carol's.
+		// alice occupies both slots when bob comes, and bob the overflow slot when
+		// carol comes. In an hour both of alice's items finish. Her last turn was so
+		// long ago that one of her items starts before carol's.
 		{"two places", 2, 2 * time.Second, map[string]time.Duration{"alice": 0, "bob": 12 * time.Second, "carol": long + 12*time.Second}, 3},
 		{"one place", 1, 2 * time.Second, map[string]time.Duration{"alice": 0, "bob": 12 * time.Second, "carol": long}, 2},
 		{"longer wait", 2, time.Minute, map[string]time.Duration{"alice": 0, "bob": 70 * time.Second, "carol": long + 70*time.Second}, 3},
@@ -106,7 +106,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// Who has short items is served in turn and needs no place beyond the limit.
+// Owners with short items are served in turn and need no overflow slot.
 func TestNoOverflowAmongShortItems(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestNoOverflowAmongShortItems(t *testing.T) {
 	})
 }
 
-// An item that is given back because the disk is full keeps its attempts, and
-// comes back when it was said.
+// An item that is released because the disk is full keeps its attempts and restarts
+// after RetryAfter.
 func TestReleaseLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestReleaseLater(t *testing.T) {
 		s := status.NewMemStore()
 		tr, err := status.New(status.Config{
 			Store: s, MaxAttempts: 2, Exclusive: true,
-			Dispatcher: status.NewLocal(s, &status.LocalOptions{Every: time.Second}), // looks at the store meanwhile
+			Dispatcher: status.NewLocal(s, &status.LocalOptions{Every: time.Second}), // reads the store in the meantime
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 				starts = append(starts, time.Since(start).Truncate(time.Second))
 				if c.Item.Attempt != 1 {
@@ -199,7 +199,7 @@ func TestReleaseLater(t *testing.T) {
 	})
 }
 
-// How long to wait for room in the queue follows from how fast it empties.
+// RetryAfter of a QueueFullError follows from the rate at which the queue empties.
 func TestQueueFullRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestQueueFullRetryAfter(t *testing.T) {
 		tr, err := status.New(status.Config{
 			Store: s, Limits: map[string]int{"pdf": 1}, MaxQueued: 100, MaxQueuedPerOwner: 40, Exclusive: true,
 			Handler: status.HandlerFunc(func(context.Context, *status.Claim, func(float64)) status.Outcome {
-				time.Sleep(500 * time.Millisecond) // two in a second
+				time.Sleep(500 * time.Millisecond) // two per second
 				return status.Outcome{}
 			}),
 		})
@@ -237,7 +237,7 @@ func TestQueueFullRetryAfter(t *testing.T) {
 				t.Fatalf("owner %d: %v", i, err)
 			}
 		}
-		refused("owner0", 40, true, time.Second, time.Minute) // before anything is known
+		refused("owner0", 40, true, time.Second, time.Minute) // before the rate is known
 		time.Sleep(20 * time.Second)                          // 40 of 80 are gone, 20 of each
 		refused("owner0", 40, true, 15*time.Second, 25*time.Second)
 		if err := submit("owner2", 40); err != nil {
@@ -246,7 +246,7 @@ func TestQueueFullRetryAfter(t *testing.T) {
 		if err := submit("owner3", 20); err != nil {
 			t.Error(err)
 		}
-		// 100 wait, and about two of them are started in a second.
+		// 100 items are queued, and about two start per second.
 		refused("owner4", 10, false, 4*time.Second, 6*time.Second)
 		if _, err := tr.Get(t.Context(), "owner4", "none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)

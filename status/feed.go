@@ -2,23 +2,23 @@ package status
 
 import "context"
 
-// A Feed is a [Store] that tells of changes that other processes make. A Tracker
-// uses it while it runs: watchers see changes at once, and a cancellation stops
-// items that are worked on here before the next heartbeat.
+// A Feed is a [Store] that reports changes made by other processes. A running Tracker
+// uses it: watchers see changes at once, and a cancellation stops local items before
+// the next heartbeat.
 type Feed interface {
-	// Changes calls f with changes that other processes have made, until ctx
-	// is done, then it returns nil. No change is certain to be told. f is
-	// called with none when some may have been missed.
+	// Changes calls f with changes made by other processes until ctx is done, then
+	// returns nil. Delivery is not guaranteed. Changes calls f with an empty slice when
+	// it may have missed some.
 	Changes(ctx context.Context, f func([]Change)) error
 }
 
-// A Change tells that another process has changed an operation.
+// A Change reports that another process changed an operation.
 type Change struct {
 	ID        string // of the operation
 	Cancelled bool   // Cancel was called
 }
 
-// follow takes note of changes by other processes until ctx is done.
+// follow applies changes made by other processes until ctx is done.
 func (t *Tracker) follow(ctx context.Context) {
 	feed, ok := t.cfg.Store.(Feed)
 	if !ok {
@@ -40,7 +40,7 @@ func (t *Tracker) follow(ctx context.Context) {
 	}
 }
 
-// stop ends the attempts at items of an operation that was cancelled.
+// stop cancels the running attempts of a cancelled operation.
 func (t *Tracker) stop(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *Tracker) stop(id string) {
 	}
 }
 
-// outdate has all watched operations read again.
+// outdate marks all watched operations as stale and wakes their watchers.
 func (h *hub) outdate() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// A gauge knows how many items wait without asking the store every time: it counts
-// what this process does between two looks. The zero value is ready for use.
+// A gauge estimates the number of queued items without reading the store every time: it
+// counts this process's own changes between two reads. The zero value is ready for use.
 type gauge struct {
 	mu       sync.Mutex
 	loads    []Load
-	at       time.Time // of loads; zero if they must be read again
+	at       time.Time // when loads was read; zero if it must be read again
 	took     time.Duration
 	total    int
 	owners   map[string]int
-	reserved map[string]int // by Submit calls that are not done yet
+	reserved map[string]int // by Submit calls in progress
 	pledged  int            // sum of reserved
 
-	starts map[string]*meter // items that were started, by owner; "" is never one
+	starts map[string]*meter // started items by owner; "" is all owners
 	all    meter
 }
 
-// A meter measures how often something happens, over the last half to whole
-// minute.
+// A meter measures the rate of an event over the last 30 to 60 seconds.
 type meter struct {
-	begin     time.Time // of the count that goes on
+	begin     time.Time // of the current count
 	prev, cur int
 	since     time.Time // of the first event
 }
@@ -52,25 +51,25 @@ func (m *meter) add(now time.Time) {
 	m.cur++
 }
 
-// rate returns how many events there are in a second.
+// rate returns the number of events per second.
 func (m *meter) rate(now time.Time) float64 {
 	m.roll(now)
 	d := min(now.Sub(m.begin)+meterWindow, now.Sub(m.since))
 	return float64(m.prev+m.cur) / max(d, time.Second).Seconds()
 }
 
-// maxMeters bounds the owners of whom the gauge knows how fast their items go.
+// maxMeters limits the number of owners with a meter.
 const maxMeters = 10000
 
-// Bounds of what a [QueueFullError] asks to wait.
+// Limits of the RetryAfter of a [QueueFullError].
 const (
 	leastRetry = time.Second
 	mostRetry  = time.Minute
-	someRetry  = 10 * time.Second // if nothing is known
+	someRetry  = 10 * time.Second // if the rate is unknown
 )
 
-// retry returns when n items of an owner less will wait, as things go; "" stands
-// for all owners. g.mu is held.
+// retry estimates the time until an owner has n fewer queued items, from the current
+// rate; "" stands for all owners. g.mu is held.
 func (g *gauge) retry(owner string, n int, now time.Time) time.Duration {
 	m := &g.all
 	if owner != "" {
@@ -86,14 +85,14 @@ func (g *gauge) retry(owner string, n int, now time.Time) time.Duration {
 	return time.Duration(min(max(float64(n)/rate, leastRetry.Seconds()), mostRetry.Seconds()) * float64(time.Second))
 }
 
-// Ages of what the gauge knows.
+// Maximum ages of the loads for each use.
 const (
 	gaugeFresh = 250 * time.Millisecond // new enough to refuse an operation
 	gaugeStale = 5 * time.Second        // too old for anything
 )
 
-// read looks at the store if the last look is older than age. A look that takes
-// long is not repeated soon. g.mu is held.
+// read reads the store if the last read is older than age. A slow read is not repeated
+// soon. g.mu is held.
 func (g *gauge) read(ctx context.Context, s Store, age time.Duration) error {
 	start := time.Now()
 	if !g.at.IsZero() && start.Sub(g.at) < max(age, 20*g.took) {
@@ -112,10 +111,10 @@ func (g *gauge) read(ctx context.Context, s Store, age time.Duration) error {
 	return nil
 }
 
-// count adds n to the items of an owner that wait. g.mu is held.
+// count adds n to an owner's queued items. g.mu is held.
 func (g *gauge) count(owner string, n int) {
 	if g.owners == nil {
-		return // nothing known yet, the first look will tell
+		return // nothing read yet; the first read will count them
 	}
 	g.total = max(0, g.total+n)
 	if g.owners[owner] = max(0, g.owners[owner]+n); g.owners[owner] == 0 {
@@ -134,14 +133,14 @@ func (g *gauge) started(owner string) {
 	defer g.mu.Unlock()
 	g.count(owner, -1)
 	if g.reserved == nil {
-		return // nobody asks
+		return // nobody reads the rates
 	}
 	now := time.Now()
 	g.all.add(now)
 	m := g.starts[owner]
 	if m == nil {
 		if len(g.starts) >= maxMeters {
-			for old := range g.starts { // any
+			for old := range g.starts { // any of them
 				delete(g.starts, old)
 				break
 			}
@@ -157,7 +156,7 @@ func (g *gauge) started(owner string) {
 
 func (g *gauge) requeued(owner string) { g.add(owner, 1) }
 
-// forget has the store looked at again.
+// forget makes the next read go to the store.
 func (g *gauge) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +168,7 @@ func (g *gauge) release(owner string, n int, stored bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reserved == nil {
-		return // there are no bounds
+		return // no limits configured
 	}
 	g.pledged -= n
 	if g.reserved[owner] -= n; g.reserved[owner] == 0 {
@@ -180,7 +179,8 @@ func (g *gauge) release(owner string, n int, stored bool) {
 	}
 }
 
-// reserve makes sure that n items more of an owner may wait.
+// reserve reserves room for n more queued items of an owner, or fails with a
+// [QueueFullError].
 func (t *Tracker) reserve(ctx context.Context, owner string, n int) error {
 	if t.cfg.MaxQueued == 0 && t.cfg.MaxQueuedPerOwner == 0 {
 		return nil
@@ -188,7 +188,7 @@ func (t *Tracker) reserve(ctx context.Context, owner string, n int) error {
 	g := &t.gauge
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// excess is by how much the bounds are exceeded, of all and of the owner.
+	// excess returns by how much the total limit and the owner's limit are exceeded.
 	excess := func() (all, own int) {
 		if limit := t.cfg.MaxQueued; limit > 0 {
 			all = max(0, g.total+g.pledged+n-limit)
@@ -225,19 +225,20 @@ func (t *Tracker) reserve(ctx context.Context, owner string, n int) error {
 	return nil
 }
 
-// QueueStats tells how much a queue has to do.
+// QueueStats describes the load of a queue.
 type QueueStats struct {
 	Queue   string
-	Queued  int           // items that wait
-	Running int           // items that are worked on, by any process
-	Oldest  time.Duration // since the oldest operation with a waiting item was submitted; 0 if none waits
+	Queued  int
+	Running int           // in all processes
+	Oldest  time.Duration // age of the oldest operation with a queued item; 0 if there is none
 
-	// Waiting is how many of the queued items wait for something, by reason; nil: none.
+	// Waiting counts the queued items that wait for a resource, by reason; nil: no such
+	// items.
 	Waiting map[string]int
 }
 
-// Stats returns figures of all queues that are not empty, by name. It is cheap
-// enough to be asked often: the store is not read more than once a second.
+// Stats returns the statistics of all non-empty queues, sorted by name. It is cheap to
+// call often: it reads the store at most once a second.
 func (t *Tracker) Stats(ctx context.Context) ([]QueueStats, error) {
 	g := &t.gauge
 	g.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// starved is a store whose heartbeats take long, or fail.
+// starved is a store whose heartbeats are slow or fail.
 type starved struct {
 	status.Store
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ func (s *starved) Heartbeat(ctx context.Context, worker string, lease time.Durat
 	return s.Store.Heartbeat(ctx, worker, lease, progress)
 }
 
-// A process that is starved takes longer leases, so that nobody takes its items, and
-// shorter ones when that is over. A store that is away says nothing of the process.
+// A starved process takes longer leases, so that no other process claims its items, and
+// shorter ones when that is over. An unreachable store says nothing about the process.
 func TestLeaseFollowsStarvation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/internal/backoff"
 )
 
-// A Source is what [Local] needs of a [Store].
+// A Source is the part of a [Store] that [Local] reads.
 type Source interface {
 	Pending(ctx context.Context, q PendingQuery) iter.Seq2[PendingItem, error]
 	Load(ctx context.Context) ([]Load, error)
@@ -23,75 +23,72 @@ type Source interface {
 
 // LocalOptions configure a [Local]. The zero value is usable.
 type LocalOptions struct {
-	// Every is the time between two looks at the store for items that the
-	// dispatcher was not told of, such as those of a process that died.
-	// 0: 10 seconds.
+	// Every is the time between two reads of the store for items without a
+	// notification, such as those of a process that died. 0: 10 seconds.
 	Every time.Duration
 
-	// OverflowWait is how long an owner with queued items and none running waits
-	// while another owner holds several places of the queue, or the only one. Then
-	// one item starts in the overflow slot, see [Local]. 0: for ever, so that no
-	// limit is exceeded.
+	// OverflowWait is how long an owner with queued items and none running waits while
+	// another owner holds several slots of the queue, or the only one. Then one of its
+	// items starts in the overflow slot, see [Local]. 0: for ever, so that no limit is
+	// exceeded.
 	OverflowWait time.Duration
 
 	Log *slog.Logger // nil discards
 }
 
-// Bounds of what a Local remembers; the rest waits in the store.
+// Limits of the items that a Local keeps in memory; the rest waits in the store.
 const (
 	bucketSize = 32   // items of one owner in one queue
-	delayedMax = 4096 // items to be tried again later
+	delayedMax = 4096 // items to be retried later
 )
 
-// failureDelay is the time before an item is handed out again whose work has
-// failed without telling when, and before a store that failed is asked again.
+// failureDelay is the pause before the retry of an item whose work failed without a
+// RetryError, and before the retry of a failed read of the store.
 const failureDelay = time.Second
 
-// A Local is a [Dispatcher] for one process. It hands out new items as it is told
-// of them, and takes the items of a queue from their owners in turn, first from
-// those who have none running, so that nobody waits for another one's backlog. It
-// holds no more than 32 items per
-// owner and queue in memory and reads the others from the store in time.
+// A Local is a [Dispatcher] for one process. It starts new items when it is notified of
+// them. It takes the items of a queue from their owners in turn, owners without running
+// items first, so that no owner waits for another's backlog. It keeps at most 32 items
+// per owner and queue in memory and reads the others from the store when needed.
 //
-// An owner of whom the store says that no more items may be begun, see
-// [ErrParallel], is passed over until one of his items ends, or a second has passed.
+// When a claim fails with [ErrParallel], Local skips the owner until one of the owner's
+// items finishes, or for a second.
 //
 // # Long items
 //
-// Turns are not enough when one owner's items occupy all places of a queue and
-// each takes long. An owner may do so, because places that nobody else needs
-// should not be idle. But when another owner, with nothing running in that queue,
-// has waited for LocalOptions.OverflowWait, one of its items starts in the overflow
-// slot, one place beyond the limit. A queue has one such slot, and nothing new starts
-// until it is free again. So a limit may be exceeded by one; no work is stopped and
-// repeated for another owner.
+// Turns are not enough when one owner's long items occupy all slots of a queue. That is
+// allowed, because slots that no other owner needs should not be idle. But another
+// owner, with nothing running in that queue, may wait for LocalOptions.OverflowWait.
+// Then one of its items starts in the overflow slot, one slot beyond the limit. A queue
+// has one overflow slot, and nothing new starts until it is free again. So a limit may
+// be exceeded by one, but no item is stopped and repeated for another owner.
 type Local struct {
 	source       Source
 	every        time.Duration
 	overflowWait time.Duration
 	log          *slog.Logger
-	wake         chan struct{} // holds a token if there may be something to do
+	wake         chan struct{} // holds a token if there may be work to start
 
 	mu      sync.Mutex
 	running bool
 	limits  map[string]int
-	lanes   map[string]*lane // nil if nothing is handed out
-	owners  map[string]*load // of whom items are running, or may not be begun
-	busy    map[Ref]bool     // being worked on
+	lanes   map[string]*lane // nil while Run is not running
+	owners  map[string]*load // owners with running items or at their limit
+	busy    map[Ref]bool     // running items
 	delayed delayedHeap
 }
 
-// A load is what runs of an owner, in all queues.
+// A load counts an owner's running items, over all queues.
 type load struct {
 	running int
 
-	// The store has said that no more than most may run; that is believed
-	// until the given time.
+	// The store reported ErrParallel: at most this many may run, assumed until the
+	// given time.
 	most  int
 	until time.Time
 }
 
-// full reports whether no item of an owner is to be begun, and until when.
+// full reports whether an owner is at its limit, and until when that is assumed.
 func (l *Local) full(owner string, now time.Time) (until time.Time, full bool) {
 	o := l.owners[owner]
 	if o == nil || o.running < o.most || !now.Before(o.until) {
@@ -100,16 +97,16 @@ func (l *Local) full(owner string, now time.Time) (until time.Time, full bool) {
 	return o.until, true
 }
 
-// A lane is a queue with those who have items in it.
+// A lane is a queue with the owners that have items in it.
 type lane struct {
 	limit   int
 	running int
-	held    map[string]int // places by owner; no zeros
-	ring    []*bucket      // whose turn it is
+	held    map[string]int // slots by owner; no zeros
+	ring    []*bucket      // owners in turn
 	owners  map[string]*bucket
 }
 
-// crowded reports whether somebody holds more than he would if others came in turn.
+// crowded reports whether an owner exceeds its fair share.
 func (ln *lane) crowded() bool {
 	for _, n := range ln.held {
 		if n > 1 {
@@ -119,9 +116,9 @@ func (ln *lane) crowded() bool {
 	return ln.limit == 1 && ln.running > 0
 }
 
-// turn returns whose turn it is, as an index into the ring of a lane: the first who
-// has nothing running or, if there is none, just the first; -1 if nobody's item may
-// be begun before the given time.
+// turn returns the next bucket, as an index into the ring of a lane: the first owner
+// with nothing running, else the first owner. It returns -1 if no item can start before
+// the given time.
 func (l *Local) turn(ln *lane, now time.Time) (i int, until time.Time) {
 	first := -1
 	for i, b := range ln.ring {
@@ -145,7 +142,7 @@ func (l *Local) turn(ln *lane, now time.Time) (i int, until time.Time) {
 }
 
 func (ln *lane) remove(i int) {
-	if i == 0 { // the usual case, without moving the others
+	if i == 0 { // the usual case: do not move the others
 		ln.ring[0] = nil
 		ln.ring = ln.ring[1:]
 		return
@@ -156,11 +153,11 @@ func (ln *lane) remove(i int) {
 type bucket struct {
 	queue, owner string
 	items        []PendingItem
-	more         bool // the store may hold more of them
-	loading      bool // they are being read: new ones must not overtake them
+	more         bool // the store may hold more items
+	loading      bool // refill is reading: new items must not overtake those it reads
 
-	// since is when handOut first saw that its owner wants a place and has
-	// none; zero if that is not so.
+	// since is when handOut first saw that the owner needs a slot and has none; zero if
+	// it does not.
 	since time.Time
 }
 
@@ -211,7 +208,7 @@ func (l *Local) Notify(items []PendingItem) {
 	l.signal()
 }
 
-// putBack puts an item that was not begun before the others of its owner. l.mu is
+// putBack returns an item that did not start to the front of its owner's items. l.mu is
 // held.
 func (l *Local) putBack(it PendingItem) {
 	b := l.bucket(it.Queue, it.Owner)
@@ -222,7 +219,7 @@ func (l *Local) putBack(it PendingItem) {
 	b.items = slices.Insert(b.items, 0, it)
 }
 
-// signal makes Run look for something to do.
+// signal makes Run look for items to start.
 func (l *Local) signal() {
 	select {
 	case l.wake <- struct{}{}:
@@ -230,7 +227,7 @@ func (l *Local) signal() {
 	}
 }
 
-// add puts an item behind the others of its owner. l.mu is held.
+// add appends an item to its owner's items. l.mu is held.
 func (l *Local) add(it PendingItem) {
 	b := l.bucket(it.Queue, it.Owner)
 	switch {
@@ -242,8 +239,8 @@ func (l *Local) add(it PendingItem) {
 	}
 }
 
-// bucket returns the items of an owner in a queue, or nil if the queue is not
-// worked on here. l.mu is held.
+// bucket returns the items of an owner in a queue, or nil if the queue is disabled
+// here. l.mu is held.
 func (l *Local) bucket(queue, owner string) *bucket {
 	ln := l.lanes[queue]
 	if ln == nil {
@@ -294,7 +291,7 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 	}()
 
 	start := func(it PendingItem) { wg.Go(func() { l.work(ctx, it, work) }) }
-	tick := time.NewTimer(0) // due at once: read the store at start
+	tick := time.NewTimer(0) // due at once: read the store at startup
 	defer tick.Stop()
 	retry := time.NewTimer(time.Hour)
 	defer retry.Stop()
@@ -327,8 +324,8 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 	return nil
 }
 
-// handOut starts what may be started. It returns a bucket if it must be read
-// from the store to go on, and when there may be something more to do.
+// handOut starts all items that can start. It returns a bucket that must be refilled
+// from the store first, if any, and when there may be more to start.
 func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -373,8 +370,8 @@ func (l *Local) handOut(start func(PendingItem)) (empty *bucket, next time.Time)
 	return nil, next
 }
 
-// startNext starts the next item of a bucket, which has one. It reports whether it
-// was not running already.
+// startNext starts the next item of a bucket, which must not be empty. It reports false
+// if the item was running already.
 func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
 	it := b.items[0]
 	b.items = b.items[1:]
@@ -393,9 +390,9 @@ func (l *Local) startNext(ln *lane, b *bucket, start func(PendingItem)) bool {
 	return true
 }
 
-// admitOverflow starts an item in the overflow slot of a lane that is full, if its owner
-// has waited long enough. It returns a bucket if it must be read from the store to
-// continue, and when an owner will have waited long enough.
+// admitOverflow starts an item in the overflow slot of a lane that is full, if its
+// owner has waited long enough. It returns a bucket that must be refilled from the
+// store first, if any, and when an owner will have waited long enough.
 func (l *Local) admitOverflow(ln *lane, now time.Time, start func(PendingItem)) (empty *bucket, due time.Time) {
 	if l.overflowWait <= 0 {
 		return nil, due
@@ -463,7 +460,7 @@ func (l *Local) refill(ctx context.Context, b *bucket) error {
 	return failed
 }
 
-// look asks the store who has items.
+// look reads from the store which owners have items.
 func (l *Local) look(ctx context.Context) error {
 	loads, err := l.source.Load(ctx)
 	if err != nil {
@@ -482,7 +479,7 @@ func (l *Local) look(ctx context.Context) error {
 	return nil
 }
 
-// work has an item worked on.
+// work runs an item and then frees its slot.
 func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Context, Ref) error) {
 	err := errors.New("work has not returned") // if it panics or ends its goroutine
 	defer func() {
@@ -501,7 +498,7 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 		o.running--
 		switch {
 		case errors.Is(err, ErrParallel):
-			// It is handed out when another one has ended, or the limit may
+			// Retry when another item of the owner has finished; the limit may also
 			// have changed.
 			o.most, o.until = o.running, time.Now().Add(failureDelay)
 			l.putBack(it)

@@ -36,7 +36,7 @@ func (f *flaky) Pending(ctx context.Context, q status.PendingQuery) iter.Seq2[st
 	return f.Source.Pending(ctx, q)
 }
 
-// TestLocal drives a dispatcher without a tracker: work fails in all ways.
+// TestLocal runs a dispatcher without a tracker: work fails in every way.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,9 +83,9 @@ func TestLocal(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
-		l.Notify([]status.PendingItem{{Ref: status.Ref{Operation: "fine"}, Queue: "pdf", Owner: "fine"}}) // of no effect
+		l.Notify([]status.PendingItem{{Ref: status.Ref{Operation: "fine"}, Queue: "pdf", Owner: "fine"}}) // has no effect
 
-		// Both looks at the store fail once, which costs a second each.
+		// Both reads of the store fail once, which costs a second each.
 		second := 2 * time.Second
 		for id, want := range map[string][]time.Duration{
 			"fine": {second}, "error": {second, second + time.Second}, "later": {second, second + time.Minute},
@@ -97,8 +97,8 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestLocalNotify hands over items that the store has not been asked for, more than
-// are remembered.
+// TestLocalNotify notifies of more items than the dispatcher keeps in memory, which it
+// has not read from the store.
 func TestLocalNotify(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestLocalNotify(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				c, err := s.Claim(ctx, ref, "w", time.Hour)
 				if errors.Is(err, status.ErrLost) {
-					return nil // handed out twice, which may be
+					return nil // started twice, which is allowed
 				}
 				if err == nil {
 					_, err = s.Finish(ctx, c, status.Outcome{})
@@ -139,7 +139,7 @@ func TestLocalNotify(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Notify(items)
-		l.Notify(items) // told twice
+		l.Notify(items) // notified twice
 		time.Sleep(time.Second)
 		cancel()
 		if err := <-finished; err != nil {

@@ -15,8 +15,8 @@ import (
 // idempotencyTTL is how long an idempotency key holds; see Store.Create.
 const idempotencyTTL = 24 * time.Hour
 
-// A MemStore is a [Store] in memory. Its operations end with the process. Owners have no
-// limits, so that no claim fails with [ErrParallel].
+// A MemStore is a [Store] in memory. Its operations are lost with the process. It has
+// no limits per owner, so Claim never fails with [ErrParallel].
 type MemStore struct {
 	mu     sync.Mutex
 	ops    map[string]*memOp
@@ -40,8 +40,8 @@ type memOp struct {
 
 type memItem struct {
 	worker string
-	lease  time.Time // while Running: end of the claim
-	due    time.Time // while Queued: not to be started before
+	lease  time.Time // while Running: when the claim lapses
+	due    time.Time // while Queued: earliest start
 }
 
 // NewMemStore returns an empty store.
@@ -54,9 +54,8 @@ func NewMemStore() *MemStore {
 	}
 }
 
-// An opList is ordered by Created and ID. Operations that do not belong to it
-// any more are left in it until they are the greater part, so that taking one
-// out costs little.
+// An opList is ordered by Created and ID. It drops removed operations only when they
+// are the majority, so that a removal is cheap.
 type opList struct {
 	ops  []*memOp
 	dead int
@@ -87,8 +86,8 @@ func (l *opList) insert(m *memOp) {
 	l.ops = slices.Insert(l.ops, l.search(m.position()), m)
 }
 
-// drop notes that one operation does not belong to the list any more; alive
-// tells which do.
+// drop records that one operation no longer belongs to the list; alive reports whether
+// an operation still does.
 func (l *opList) drop(alive func(*memOp) bool) {
 	if l.dead++; l.dead > 32 && l.dead > len(l.ops)/2 {
 		l.ops = slices.DeleteFunc(l.ops, func(m *memOp) bool { return !alive(m) })
@@ -112,7 +111,7 @@ func (s *MemStore) Create(_ context.Context, op *Operation) (*Operation, error) 
 		it := &m.op.Items[i]
 		*it = Item{Queue: it.Queue, Inputs: it.Inputs, State: Queued}
 		if m.items[i].due = op.Created; m.items[i].due.After(now) {
-			m.items[i].due = now // the clock of the submitter is ahead
+			m.items[i].due = now // the submitter's clock is ahead
 		}
 	}
 
@@ -323,7 +322,7 @@ func (s *MemStore) Finish(_ context.Context, c *Claim, o Outcome) (*Operation, e
 	return op.Clone(), nil
 }
 
-// settle brings the operation's state up to its items'.
+// settle updates the operation's state from its items.
 func (s *MemStore) settle(m *memOp, now time.Time) {
 	if m.op.State = Rollup(m.op.Items, m.op.Cancelled); !m.op.State.Final() {
 		return
@@ -354,7 +353,7 @@ func (s *MemStore) Cancel(_ context.Context, owner, id string) (*Operation, erro
 	return m.op.Clone(), nil
 }
 
-// pendingPage is how many operations Pending looks at under one lock.
+// pendingPage is the number of operations that Pending reads under one lock.
 const pendingPage = 64
 
 // Pending implements [Store].
@@ -380,8 +379,8 @@ func (s *MemStore) Pending(ctx context.Context, q PendingQuery) iter.Seq2[Pendin
 	}
 }
 
-// pending appends the items of the next operations after the given position,
-// and returns the position of the last one, or nil if there is none after it.
+// pending appends the items of the next operations after the given position, and
+// returns the position of the last one, or nil at the end of the list.
 func (s *MemStore) pending(q PendingQuery, after *position, page []PendingItem) ([]PendingItem, *position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

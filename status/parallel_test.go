@@ -53,8 +53,8 @@ func (s *limited) setLimit(n int) {
 	s.limit = n
 }
 
-// TestParallelLimit has an owner with a limit submit a thousand items, and others a few
-// later, to two queues.
+// TestParallelLimit submits a thousand items of an owner with a limit to two queues,
+// and later a few of others.
 func TestParallelLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,12 +104,12 @@ func TestParallelLimit(t *testing.T) {
 		alice := submit("alice", items)
 		time.Sleep(work / 2)
 		bob := submit("bob", 2*places)
-		// Half a second of waiting for alice's items, at most, and two rounds
-		// because one or two places of each queue are hers.
+		// At most half a second of waiting for alice's items, and two rounds because
+		// she holds one or two slots of each queue.
 		if d := wait(bob); d > 4*work {
 			t.Errorf("bob's items took %v", d)
 		}
-		// As many at a time as the limit permits, all the time.
+		// The number of running items equals the limit all the time.
 		if d, want := wait(alice), items/limit*work; d < want || d > want+want/10 {
 			t.Errorf("alice's items took %v, want about %v", d, want)
 		}
@@ -119,12 +119,12 @@ func TestParallelLimit(t *testing.T) {
 		if most["bob"] < places {
 			t.Errorf("%d of bob's items were worked on at once, want %d or more", most["bob"], places)
 		}
-		// The limit is tried once a second by the places that are free.
+		// Each free slot tries the limit once a second.
 		if n, want := s.refused, int64(items/limit+1)*2*places; n > want {
 			t.Errorf("%d claims were refused, want %d at most", n, want)
 		}
 
-		// A limit that is lifted is noticed.
+		// The dispatcher notices that the limit is lifted.
 		s.setLimit(items)
 		start = time.Now()
 		if d := wait(submit("alice", 8*places)); d > 6*work {

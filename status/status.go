@@ -1,30 +1,29 @@
-// Package status keeps operations and gets their items done.
+// Package status keeps operations and runs their items.
 //
-// It knows nothing of files or HTTP: a [Handler] does the work. An item is
-// worked on under a claim that is renewed by heartbeats; if the process dies, the
-// claim lapses and another worker takes the item over. The claim's number is a
-// fencing token: whoever comes back late cannot record anything.
+// It knows nothing about files or HTTP: a [Handler] does the work. A worker claims an
+// item before it runs it and renews the claim by heartbeats. If the worker dies, the
+// claim lapses and another worker claims the item. The claim's number is a fencing
+// token: a worker that has lost its claim cannot record an outcome.
 //
 // # Parts
 //
-// A [Store] is the truth: every step of an operation is one transaction of it.
-// [MemStore] is for tests and for programs that need no persistence; package
-// sqlstore keeps operations in a database. A [Dispatcher] decides which item is
-// worked on next; [Local] does so within one process. A [Tracker] puts them
-// together and is what programs use.
+// A [Store] holds the state: every step of an operation is one transaction. [MemStore]
+// is for tests and for programs that need no persistence; package sqlstore keeps
+// operations in a database. A [Dispatcher] chooses the item that runs next; [Local] is
+// one for a single process. A [Tracker] combines store, dispatcher and handler;
+// programs use the Tracker.
 //
 // # Life of an item
 //
-// An item is Queued until a worker claims it, then Running, and at the end
-// Completed or Failed. It goes back to Queued if its handler asks for another
-// attempt, if the process stops in good order, or if its claim lapses. Its
-// progress never runs backwards, and an operation that has started is never
-// Queued again.
+// An item is Queued until a worker claims it, then Running, and finally Completed or
+// Failed. It goes back to Queued if its handler asks for another attempt, if the
+// process shuts down cleanly, or if its claim lapses. Progress never runs backwards,
+// and an operation that has started is never Queued again.
 //
-// An attempt counts if its handler says so. It does not count if the process that
-// worked on the item died: that is a restart, which has a count of its own. Nor does
-// it count if something was missing that the work needs, such as the disk or the
-// network: then the item waits, and its Waiting says for what.
+// Failed attempts count against the item's limit. If the worker died instead, that is a
+// restart, which is counted separately. If the work lacked a resource, such as the disk
+// or the network, the attempt does not count: the item waits, and its Waiting holds the
+// reason.
 package status
 
 import (
@@ -47,32 +46,32 @@ const (
 	Failed    State = "failed"
 )
 
-// Final reports whether s will not change any more.
+// Final reports whether s is Completed or Failed, which never change.
 func (s State) Final() bool { return s == Completed || s == Failed }
 
-// An Operation is what one call of do asked for.
+// An Operation is the work that one call of do requested.
 type Operation struct {
 	ID     string // main_task_id
 	Owner  string // account it belongs to
 	Action string
 
-	// Args are the parameters, as the submitter encoded them; opaque here.
+	// Args are the parameters, as the submitter encoded them; opaque to this package.
 	// They are erased (nil) when the operation is final.
 	Args  []byte
 	Notes map[string]string
 	State State // see Rollup
 	Items []Item
 
-	// IdempotencyKey makes submitting repeatable: see [Store.Create].
-	// Fingerprint identifies the request it belongs to.
+	// IdempotencyKey makes it safe to repeat a submission: see [Store.Create].
+	// Fingerprint identifies the request that used the key.
 	IdempotencyKey string
 	Fingerprint    string
 
-	// Origin is where the operation comes from, for log lines.
+	// Origin names the request that submitted the operation, for log lines.
 	Origin Origin
 
-	// Cancelled tells that Cancel was called before the operation was final.
-	// Items that are still running then are about to end.
+	// Cancelled reports whether Cancel was called before the operation was final. Items
+	// that are still running are being stopped.
 	Cancelled bool
 
 	Created  time.Time // to the millisecond
@@ -100,8 +99,8 @@ func (op *Operation) Clone() *Operation {
 	return &c
 }
 
-// Percent returns the mean progress of the items in percent. A final item counts as 100,
-// also if it has failed.
+// Percent returns the mean progress of the items in percent. A final item counts as
+// 100, even if it failed.
 func (op *Operation) Percent() int {
 	total := 0.0
 	for _, it := range op.Items {
@@ -123,11 +122,11 @@ type Item struct {
 	State      State
 	Attempt    int       // number of attempts that count, including the current one
 	Restarts   int       // number of times that its worker died, froze or lost the store
-	Suspicions int       // number of attempts whose outcome had Suspect set
-	Claims     int       // number of times it was claimed, for whatever reason
-	Clean      int       // Outcome.Clean of its attempts, the highest
+	Suspicions int       // number of outcomes with Suspect set
+	Claims     int       // number of claims, for whatever reason
+	Clean      int       // highest Outcome.Clean of its attempts
 	Progress   float64   // 0 to 1; never runs backwards
-	Waiting    *Waiting  // why its latest attempt was put off; nil if it was not, or the item is final
+	Waiting    *Waiting  // why its latest attempt was postponed; nil if it was not, or if the item is final
 	Error      *Error    // when Failed
 	Started    time.Time // of the latest attempt; zero if there was none
 	Finished   time.Time // zero until final
@@ -147,16 +146,16 @@ func (it Item) clone() Item {
 	return it
 }
 
-// started reports whether there was an attempt at the item, be it one that was
-// given back.
+// started reports whether the item has been attempted, even if the attempt was
+// released.
 func (it Item) started() bool {
 	return it.State == Running || it.Attempt > 0 || !it.Started.IsZero()
 }
 
-// Rollup returns the state of an operation from the states of its items. It is
-// final when all of them are: Completed if at least one completed and the
-// operation was not cancelled, else Failed. Until then it is Queued if no item
-// was ever started or ended, else Running.
+// Rollup returns the state of an operation from the states of its items. It is final
+// when all of them are: Completed if at least one completed and the operation was not
+// cancelled, else Failed. Until then it is Queued if no item has ever started or
+// finished, else Running.
 func Rollup(items []Item, cancelled bool) State {
 	var completed, final, started int
 	for _, it := range items {
@@ -181,8 +180,8 @@ func Rollup(items []Item, cancelled bool) State {
 	return Queued
 }
 
-// A File is what an item tells of an input or a result. The file itself is
-// kept elsewhere, under Key.
+// A File describes an input or a result of an item. The content is stored elsewhere,
+// under Key.
 type File struct {
 	Key         string    `json:"key"`
 	Name        string    `json:"name,omitempty"`
@@ -200,24 +199,24 @@ type Error struct {
 // A Waiting says what an item waits for.
 type Waiting struct {
 	Reason string    // stable, for programs: one of the reasons of this package, or another name
-	Since  time.Time // when the first attempt was put off, of those since the last one that was not
+	Since  time.Time // when the first attempt of the current run of postponed attempts was postponed
 }
 
 // Reasons of a [Waiting].
 const (
-	WaitStorage  = "storage_unavailable"  // the place of the files does not answer
-	WaitDatabase = "database_unavailable" // the database does not answer
-	WaitDisk     = "disk_full"            // no space for results or for the work
+	WaitStorage  = "storage_unavailable"  // the file store does not respond
+	WaitDatabase = "database_unavailable" // the database does not respond
+	WaitDisk     = "disk_full"            // no space for results or scratch files
 	WaitEngine   = "engine_unavailable"   // the program that does the work cannot be started
-	WaitAlone    = "worker_busy"          // the item runs alone, and others run
+	WaitAlone    = "worker_busy"          // the item must run alone, and others are running
 )
 
-// Codes of errors that this package itself reports.
+// Error codes that this package itself reports.
 const (
 	CodeCancelled = "cancelled"       // [Tracker.Cancel] was called
 	CodeTimeout   = "timeout"         // waited or worked too long
-	CodeInternal  = "internal_error"  // restarted too often, or the handler panicked
-	CodeWaited    = "waited_too_long" // something that the work needs was missing for [Config.MaxWait]
+	CodeInternal  = "internal_error"  // too many restarts, or the handler panicked
+	CodeWaited    = "waited_too_long" // a resource was unavailable for [Config.MaxWait]
 )
 
 // A Ref names an item.
@@ -226,59 +225,58 @@ type Ref struct {
 	Index     int
 }
 
-// A Claim is the right to finish an item. Token grows with every claim: it is the
-// Claims of the item.
+// A Claim is the right to finish an item. Token equals the item's Claims and so grows
+// with every claim.
 type Claim struct {
 	Ref
 	Token int
 	Item  Item
-	Op    *Operation // without Items other than what Item tells
+	Op    *Operation // without Items; Item holds the claimed one
 
-	// Rescued says that the claim before has lapsed, of a worker that died, froze or
-	// lost the store.
+	// Rescued reports whether the previous claim lapsed because its worker died, froze
+	// or lost the store.
 	Rescued bool
 
-	// Alone says that the worker runs no other item meanwhile. A [Tracker] sets it
-	// for a handler.
+	// Alone reports whether the worker runs no other item at the same time. A [Tracker]
+	// sets it for its handler.
 	Alone bool
 }
 
-// An Outcome is the end of one attempt at an item. The zero Outcome is a success
+// An Outcome is the result of one attempt at an item. The zero Outcome is a success
 // without results.
 type Outcome struct {
 	Results []File // on success
 	Error   *Error // nil on success
 
-	// Retry gives the item back instead of finishing it, not to be started
-	// again before the given time has passed. Error tells why and becomes
-	// final if the item has had its attempts.
+	// Retry requeues the item instead of finishing it; it is due after RetryAfter.
+	// Error holds the reason and becomes final if no attempts are left.
 	Retry      bool
 	RetryAfter time.Duration
 
-	// Release gives the item back for a reason that is not its own: this
-	// process is stopping, or the disk is full. The attempt does not count.
-	// RetryAfter holds here, too.
+	// Release requeues the item for a reason outside the item: this process is
+	// stopping, or the disk is full. The attempt does not count. RetryAfter applies
+	// here, too.
 	Release bool
 
-	// Waiting, with Release, is what the item waits for: a reason of a [Waiting].
-	// Without RetryAfter the tracker makes the pauses longer and longer. An item
-	// that has waited for [Config.MaxWait] fails with CodeWaited.
+	// Waiting, with Release, is the reason of a [Waiting]. Without RetryAfter the
+	// tracker doubles the pause each time. An item that has waited for [Config.MaxWait]
+	// fails with CodeWaited.
 	Waiting string
 
-	// Clean is the number of a claim: neither that nor one before has left results
-	// that are not recorded. Later ones may have, such as those that ended without an
+	// Clean is the number of a claim. Neither that claim nor an earlier one has left
+	// unrecorded results. Later claims may have, for example if they ended without an
 	// outcome.
 	Clean int
 
-	// Suspect says that the item itself may have ended what worked on it. After two
-	// such attempts a tracker runs it alone.
+	// Suspect reports that the item itself may have killed its worker or engine. After
+	// two such attempts a tracker runs the item alone.
 	Suspect bool
 }
 
-// Apply returns what the running item becomes by the outcome, and from when on
-// it may be started if that is Queued. cancelled reports whether its operation was
-// cancelled: then the item fails with CodeCancelled whatever the outcome, and
-// its results are not recorded. Stores use it so that all of them agree.
+// Apply returns the running item with the outcome applied and, if it is Queued again,
+// the time at which it is due. If its operation was cancelled, the item fails with
+// CodeCancelled whatever the outcome, and its results are not recorded. All stores use
+// Apply so that they agree.
 func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due time.Time) {
 	it.Results, it.Error = nil, nil
 	before := it.Waiting
@@ -312,106 +310,102 @@ func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due t
 	return it, time.Time{}
 }
 
-// A Query selects operations of an owner.
+// A Query selects an owner's operations.
 type Query struct {
 	Owner  string
 	State  State  // "" selects all
-	Before string // ID of an operation of the owner: only older ones; "" starts at the newest
-	Limit  int    // at most so many; 0 means 50
+	Before string // ID of one of the owner's operations: only older ones; "" starts at the newest
+	Limit  int    // maximum number of operations; 0 means 50
 
-	// IdempotencyKey selects the operation that was created under it, if it
-	// still holds it. "" selects all.
+	// IdempotencyKey selects the operation that was created with this key and still
+	// holds it. "" selects all.
 	IdempotencyKey string
 }
 
-// ErrLost reports that a claim is not live any more: its result must be dropped.
+// ErrLost reports that a claim is no longer live: the caller must discard its results.
 var ErrLost = errors.New("the claim on the item was lost")
 
-// ErrParallel reports that an item may not be started for now because as many items
-// of its owner are worked on as may be at the same time, on all queues and by all
-// processes.
+// ErrParallel reports that an item cannot start yet because its owner already has the
+// maximum number of running items, over all queues and processes.
 var ErrParallel = errors.New("as many items of the owner are worked on as may be")
 
-// ErrUnavailable reports that a store cannot be reached for now. What was asked may
-// be tried again; it is not known whether it was done.
+// ErrUnavailable reports that a store cannot be reached for now. The caller may retry;
+// it is unknown whether the call took effect.
 var ErrUnavailable = errors.New("the store cannot be reached for now")
 
-// A Store keeps operations. Implementations must be safe for concurrent use, by
-// several processes if they are to share work. A missing operation matches
-// fs.ErrNotExist. Times are kept to the millisecond at least. A claim is live
-// while its lease lasts and nobody else has claimed the item. Operations are
-// ordered by Created, then by ID. It has more methods than four because each is
-// one transaction. Package statustest checks all of this.
+// A Store keeps operations. Implementations must be safe for concurrent use, by several
+// processes if they are to share work. Errors about a missing operation match
+// fs.ErrNotExist. Times have at least millisecond precision. A claim is live while its
+// lease lasts and no other worker has claimed the item. Operations are ordered by
+// Created, then by ID. The interface is large because each method is one transaction.
+// Package statustest tests all of this.
 type Store interface {
-	// Create stores an operation with all items queued. If op.IdempotencyKey
-	// is not empty and op.Owner has an operation with the same one, created
-	// after op.Created minus 24 hours, nothing is stored and that operation
-	// is returned; an older one loses the key. Otherwise the returned
-	// operation equals op. Its items may be started at once, also if
-	// op.Created is in the future by the clock of the store.
+	// Create stores an operation with all items queued. If op.IdempotencyKey is not
+	// empty and op.Owner used it less than 24 hours before op.Created, Create stores
+	// nothing and returns that operation; an older operation loses the key. Otherwise
+	// the returned operation equals op. Its items are due at once, even if op.Created
+	// is in the future by the store's clock.
 	Create(ctx context.Context, op *Operation) (*Operation, error)
 	Get(ctx context.Context, id string) (*Operation, error)
 
 	// List yields operations, newest first.
 	List(ctx context.Context, q Query) iter.Seq2[*Operation, error]
 
-	// Claim starts an item that is not final and not under a live claim, and
-	// returns it with its operation. That is another attempt, or another restart if
-	// the item is running under a claim that has lapsed. It fails with ErrLost if it may not be
-	// started: it is final, under a live claim, or waiting for a retry. An
-	// item of a cancelled operation can be claimed, if only to be finished.
+	// Claim starts an item that is not final and not under a live claim, and returns it
+	// with its operation. That counts as an attempt, or as a restart if the item is
+	// running under a lapsed claim. Claim fails with ErrLost if the item cannot start:
+	// it is final, under a live claim, or waiting for a retry. An item of a cancelled
+	// operation can be claimed, so that a worker can finish it.
 	//
-	// A store may have limits of how many items of an owner are under live
-	// claims. Then it fails with ErrParallel if the item could be started but
-	// for that; of claims at the same time no more succeed than the limit
-	// permits. Items of cancelled operations are not limited.
+	// A store may limit how many items of an owner are under live claims. Claim fails
+	// with ErrParallel if only this limit keeps the item from starting. Concurrent
+	// claims never exceed the limit together. Items of cancelled operations are exempt.
 	Claim(ctx context.Context, ref Ref, worker string, lease time.Duration) (*Claim, error)
 
-	// Heartbeat renews all live claims of a worker and records progress, where it
-	// is more than before. It returns the claims in progress that are lost
-	// or whose operation was cancelled.
+	// Heartbeat renews all live claims of a worker and records progress that exceeds
+	// the stored value. It returns the items in progress whose claim is lost or whose
+	// operation was cancelled.
 	Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[Ref]float64) (stop []Ref, err error)
 
-	// Finish records the outcome of a claimed item as Outcome.Apply says,
-	// and with it the operation's state, in one transaction, and returns the
-	// operation, with its Items only if it is final now. Progress in c.Item
-	// is recorded if it is more than before. A claim that is no longer live
-	// matches ErrLost and nothing is recorded.
+	// Finish applies the outcome to a claimed item (see Outcome.Apply) and updates the
+	// operation's state, in one transaction. It returns the operation, with its Items
+	// only if it is now final. Progress in c.Item is recorded if it exceeds the stored
+	// value. If the claim is no longer live, Finish records nothing and fails with
+	// ErrLost.
 	Finish(ctx context.Context, c *Claim, o Outcome) (*Operation, error)
 
-	// Cancel fails the items that have not started with CodeCancelled and
-	// marks the others, which Heartbeat then reports. Cancelling a final
-	// operation changes nothing. An operation of another owner matches
-	// fs.ErrNotExist.
+	// Cancel fails the items that have not started with CodeCancelled and marks the
+	// others, which Heartbeat then reports. Cancelling a final operation changes
+	// nothing. For another owner's operation it fails with fs.ErrNotExist.
 	Cancel(ctx context.Context, owner, id string) (*Operation, error)
 
-	// Pending yields the selected items that are not final and may be
-	// started now: queued and due, or running under a claim that has lapsed.
-	// Oldest operation first, its items by index. It reads no more than the
-	// caller asks for, and the caller may change the store between two items.
+	// Pending yields the selected items that are not final and can start now: queued
+	// and due, or running under a lapsed claim. Oldest operation first, its items by
+	// index. It reads no further than the caller iterates, and the caller may change
+	// the store between two items.
 	Pending(ctx context.Context, q PendingQuery) iter.Seq2[PendingItem, error]
 
 	// Load counts the items that are not final, by queue and owner, in no
 	// particular order.
 	Load(ctx context.Context) ([]Load, error)
 
-	// Recover gives all running items of workers other than the given one
-	// back, at once, which makes each a restart and takes its attempt back. Only a process that owns the store alone may call it,
-	// when it starts. It returns how many there were.
+	// Recover requeues all running items of workers other than the given one. Each is
+	// counted as a restart instead of an attempt. Only a process that is the store's
+	// sole user may call it, at startup. It returns the number of requeued items.
 	Recover(ctx context.Context, worker string) (int, error)
 
-	// DeleteFinished removes operations that were finished before t and
-	// returns how many.
+	// DeleteFinished removes operations that finished before t and returns their
+	// number.
 	DeleteFinished(ctx context.Context, t time.Time) (int, error)
 }
 
-// A PendingItem is an item that waits for work.
+// A PendingItem is an item that can start.
 type PendingItem struct {
 	Ref
 	Queue   string
 	Owner   string
 	Created time.Time // of the operation
-	Since   time.Time // when it began to wait: not before Created
+	Since   time.Time // when it became due: not before Created
 }
 
 // A PendingQuery selects items. The zero value selects all.
@@ -420,50 +414,48 @@ type PendingQuery struct {
 	Owner string // "" selects all
 }
 
-// Load tells how many items of an owner a queue holds.
+// Load counts an owner's items in a queue.
 type Load struct {
 	Queue   string
 	Owner   string
 	Queued  int       // due, or waiting for a retry
 	Running int       // under a claim, live or lapsed
-	Oldest  time.Time // when the oldest operation with a queued item was created; zero if there is none
+	Oldest  time.Time // creation of the oldest operation with a queued item; zero if there is none
 
-	// Waiting is how many of the queued items wait for something, by the reason of
-	// their [Waiting]. nil: none.
+	// Waiting counts the queued items that wait for a resource, by the reason of their
+	// [Waiting]. nil: no such items.
 	Waiting map[string]int
 }
 
-// A Dispatcher hands items to work, at most limits[queue] at a time, until ctx is
-// done; limits[""] is for queues that are not named, and a negative limit keeps
-// a queue from being worked on. Run returns when all work has returned, nil if
-// that is because ctx is done.
+// A Dispatcher calls work for items until ctx is done, with at most limits[queue] calls
+// at a time. limits[""] applies to queues that are not named; a negative limit disables
+// a queue. Run returns when all calls of work have returned, with nil if ctx ended it.
 //
-// An item whose work returns an error is handed out again: after the time that
-// a [RetryError] tells, when another item of its owner has ended if the error
-// matches [ErrParallel], else as the dispatcher sees fit. If the Dispatcher also
-// is a [Notifier] it is told of new items.
+// If work fails, the dispatcher retries the item. After a [RetryError] it waits for the
+// time in it. After an error that matches [ErrParallel] it waits until another item of
+// the owner stops. After other errors the pause is up to the dispatcher. A Dispatcher
+// that also is a [Notifier] is notified of new items.
 type Dispatcher interface {
 	Run(ctx context.Context, limits map[string]int, work func(context.Context, Ref) error) error
 }
 
-// A Notifier is a [Dispatcher] that wants to be told of items that have just been
-// stored, because it would notice them late otherwise. Notify does not block.
+// A Notifier is a [Dispatcher] that is notified of items as soon as they are stored, so
+// that it does not have to poll. Notify does not block.
 type Notifier interface {
 	Notify(items []PendingItem)
 }
 
-// A RetryError is what work returns for an item that is to be handed out again.
+// A RetryError makes a [Dispatcher] retry an item.
 type RetryError struct {
-	After time.Duration // not before this has passed
+	After time.Duration // minimum time before the retry
 }
 
 // Error describes e.
 func (e *RetryError) Error() string { return "to be tried again in " + e.After.String() }
 
-// A Handler does the work of one item. It must return soon after ctx is done. It
-// may be called again for the same item: after a failure that it wants retried,
-// after a crash, and after its claim was lost, then even before the first call
-// has returned.
+// A Handler does the work of one item. It must return soon after ctx is done. It may be
+// called again for the same item: after an outcome with Retry, after a crash, and after
+// its claim was lost. In the last case the first call may still be running.
 type Handler interface {
 	Handle(ctx context.Context, c *Claim, progress func(float64)) Outcome
 }

@@ -2,29 +2,28 @@ package status
 
 import "time"
 
-// A Lane is the items of an owner in a queue.
+// A Lane identifies an owner's items in one queue.
 type Lane struct{ Queue, Owner string }
 
-// A Summary is an operation without what only its owner should see: file names,
-// results, notes.
+// A Summary is an operation without its private parts (file names, results, notes).
 type Summary struct {
 	ID        string
 	Owner     string
 	Action    string
 	State     State
 	Created   time.Time
-	Finished  time.Time // zero: not yet
+	Finished  time.Time // zero until final
 	Items     int
 	Completed int
 	Failed    int
-	Codes     []string // of the errors of items, without duplicates
+	Codes     []string // distinct error codes of the items
 }
 
 // A SummaryQuery selects operations. Empty fields select all.
 type SummaryQuery struct {
 	Owner  string
 	State  State
-	Before string // ID of an operation; only those created before it
+	Before string // ID of an operation: only those created before it
 	Limit  int    // 0: 50
 }
 

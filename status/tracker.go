@@ -21,19 +21,19 @@ import (
 	"github.com/filewright/filewright/internal/steady"
 )
 
-// ErrQueueFull reports that too many items wait already; see [Config.MaxQueued]. The
-// operation may be submitted again later.
+// ErrQueueFull reports that too many items are queued; see [Config.MaxQueued]. The
+// caller may submit the operation again later.
 var ErrQueueFull = errors.New("too many items are waiting")
 
-// A QueueFullError is what Submit fails with when too many items wait. It matches
+// A QueueFullError is the error of Submit when too many items are queued. It matches
 // [ErrQueueFull].
 type QueueFullError struct {
-	// Owner tells that it is the owner's bound that is reached; else it is
-	// that of all.
+	// Owner reports whether the limit per owner is reached; if not, it is the limit of
+	// all owners together.
 	Owner bool
 
-	// RetryAfter is when there will be room, judged by how many items this
-	// process has started lately: 1 second to 1 minute.
+	// RetryAfter estimates when there will be room, from the rate at which this process
+	// starts items: 1 second to 1 minute.
 	RetryAfter time.Duration
 }
 
@@ -50,86 +50,84 @@ type Config struct {
 	Dispatcher Dispatcher // nil: a Local on Store
 	Handler    Handler
 
-	// Limits is how many items of a queue are worked on at once in this
-	// process. Limits[""] is for queues that are not named; 0 means
-	// GOMAXPROCS; a queue with a negative limit is not worked on.
+	// Limits holds the maximum number of running items by queue, for this process.
+	// Limits[""] applies to queues that are not named; 0 means GOMAXPROCS; a negative
+	// limit disables a queue.
 	Limits map[string]int
 
-	// Worker names this process in claims. It must be unique among all
-	// processes that share the store, now and before. "": random.
+	// Worker names this process in claims. It must be unique among all processes that
+	// share the store or have shared it. "": random.
 	Worker string
 
-	// Exclusive says that no other process works on the items of Store. Then
-	// what an earlier process left running is started again at once, not
-	// when its claim lapses.
+	// Exclusive declares that no other process runs items of Store. Items that an
+	// earlier process left running then restart at once, not when their claims lapse.
 	Exclusive bool
 
-	// MaxAttempts is how many attempts at an item its handler may want to be
-	// retried before it fails. 0: 3.
+	// MaxAttempts is the number of attempts after which an item fails although its
+	// handler requests a retry. 0: 3.
 	MaxAttempts int
 
-	// MaxRestarts is how often an item is started again because the process that
-	// worked on it died, froze or lost the store, before it fails with
-	// CodeInternal. After three times the item runs alone. 0: 1000.
+	// MaxRestarts is how often an item restarts because its worker died, froze or lost
+	// the store, before it fails with CodeInternal. After three restarts the item runs
+	// alone. 0: 1000.
 	MaxRestarts int
 
-	// MaxWait is how long an item waits for something that its work needs; then
-	// it fails with CodeWaited. See Outcome.Waiting. 0: 24 hours, <0: for ever.
+	// MaxWait is how long an item waits for a missing resource before it fails with
+	// CodeWaited. See Outcome.Waiting. 0: 24 hours, <0: no limit.
 	MaxWait time.Duration
 
-	// Backoff is the time before another attempt if the handler does not
-	// tell; attempt is that which failed, from 1. nil: 1 s, 4 s, 16 s …, at
-	// most 5 minutes.
+	// Backoff returns the pause before a retry if the handler does not set one; attempt
+	// is the number of the failed attempt, from 1. nil: 1 s, 4 s, 16 s …, at most 5
+	// minutes.
 	Backoff func(attempt int) time.Duration
 
-	// Lease is how long a claim lasts without a heartbeat, and Heartbeat the time
-	// between two. A cancellation by another process is noticed by a
+	// Lease is how long a claim lasts without a heartbeat, and Heartbeat is the
+	// interval between heartbeats. A cancellation by another process is noticed by a
 	// heartbeat, one by this process at once. A process whose heartbeats are late,
-	// because its host is overloaded, takes longer leases for some minutes.
-	// 0: 15 seconds, and a sixth of Lease, at most 1 second.
+	// because its host is overloaded, takes longer leases for some minutes. 0: 15
+	// seconds, and a sixth of Lease, at most 1 second.
 	Lease     time.Duration
 	Heartbeat time.Duration
 
-	// QueueTimeout is how long an item may wait; then it fails with
-	// CodeTimeout. 0: 24 hours, <0: for ever.
+	// QueueTimeout is how long an item may be queued before it fails with CodeTimeout.
+	// 0: 24 hours, <0: no limit.
 	QueueTimeout time.Duration
 
-	// WorkTimeout returns how long one attempt at an item of a queue may
-	// take; then it fails with CodeTimeout. 0 means 30 minutes, <0 for ever.
-	// nil: 30 minutes for all.
+	// WorkTimeout returns how long one attempt at an item of a queue may take before it
+	// fails with CodeTimeout. 0 means 30 minutes, <0 no limit. nil: 30 minutes for all
+	// queues.
 	WorkTimeout func(queue string) time.Duration
 
-	// Retention is how long operations are kept when they are final. 0: 24
-	// hours, <0: for ever.
+	// Retention is how long final operations are kept. 0: 24 hours, <0: for ever.
 	Retention time.Duration
 
-	// MaxQueued and MaxQueuedPerOwner bound the items that wait in the store,
-	// beyond which Submit fails with ErrQueueFull. 0: no bound. With several
-	// processes the bounds may be exceeded a little.
+	// MaxQueued and MaxQueuedPerOwner limit the queued items in the store; beyond them
+	// Submit fails with ErrQueueFull. 0: no limit. Several processes together may
+	// exceed the limits a little.
 	MaxQueued         int
 	MaxQueuedPerOwner int
 
-	// OnFinal, if not nil, is called when an operation has become final in
-	// this process. It delays the next item of the queue until it returns. It
-	// is not called again if the process dies before or while it runs.
+	// OnFinal, if not nil, is called when this process makes an operation final. It
+	// delays the next item of the queue until it returns. It is called at most once:
+	// not again if the process dies before or during the call.
 	OnFinal func(ctx context.Context, op *Operation)
 
-	// Discard, if not nil, is called with results of a handler that were not
-	// recorded, because the claim was lost, the operation was cancelled or
-	// the attempt was not a success after all.
+	// Discard, if not nil, is called with results of a handler that were not recorded,
+	// because the claim was lost, the operation was cancelled or the attempt failed
+	// after all.
 	Discard func(ctx context.Context, results []File)
 
 	Log *slog.Logger // nil discards
 }
 
-// A Tracker accepts operations, runs them and tells how they are.
+// A Tracker accepts operations, runs them and reports their state.
 type Tracker struct {
 	cfg   Config
 	hub   hub
 	gauge gauge
 	gate  gate
 
-	clock *steady.Clock // for what ends by time
+	clock *steady.Clock // for timeouts
 	pulse pulse
 
 	rescued atomic.Int64
@@ -137,12 +135,12 @@ type Tracker struct {
 	cancels sync.Mutex // serialises Cancel, so that OnFinal is called once
 
 	mu   sync.Mutex
-	base context.Context             // of the items being worked on; set by Run
-	over time.Time                   // when the time of grace was over; zero: it is not
+	base context.Context             // parent of the attempts' contexts; set by Run
+	over time.Time                   // when the grace period ended; zero: not yet
 	runs map[string]map[int]*attempt // by operation and index
 }
 
-// Causes of the end of an attempt's context.
+// Reasons for which an attempt's context is cancelled.
 var (
 	errCancelled = errors.New("the operation was cancelled")
 	errTimeout   = errors.New("the work took too long")
@@ -150,14 +148,14 @@ var (
 	errStopping  = errors.New("the process is stopping")
 )
 
-// An attempt is an item that this process works on.
+// An attempt is one run of an item by this process.
 type attempt struct {
 	cancel   context.CancelCauseFunc
 	progress atomic.Uint64 // bits of a float64
 	claimed  atomic.Bool
 }
 
-// raise records progress and reports whether it is news.
+// raise records progress and reports whether it increased.
 func (a *attempt) raise(p float64) bool {
 	if !(p > 0) { // also not a number
 		return false
@@ -220,13 +218,12 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Submit stores an operation with all its items queued and has them worked on.
-// ID and Created are filled in if they are zero; of the items only Queue and
-// Inputs count.
+// Submit stores an operation with all its items queued and wakes the dispatcher. Submit
+// fills in ID and Created if they are zero; of the items it uses only Queue and Inputs.
 //
-// If op.IdempotencyKey is not empty and was used by op.Owner within the last 24
-// hours, the operation of then is returned and nothing is stored. The caller may
-// compare Fingerprint to see whether it is the same request.
+// If op.IdempotencyKey is not empty and op.Owner used it within the last 24 hours,
+// Submit stores nothing and returns that operation. The caller may compare Fingerprint
+// to see whether it is the same request.
 func (t *Tracker) Submit(ctx context.Context, op Operation) (*Operation, error) {
 	if len(op.Items) == 0 {
 		return nil, errors.New("operation without items")
@@ -263,14 +260,15 @@ func (t *Tracker) Submit(ctx context.Context, op Operation) (*Operation, error) 
 	return got, nil
 }
 
-// Get returns an operation of owner. It matches fs.ErrNotExist if there is none,
-// also if it belongs to someone else.
+// Get returns an operation of owner. It fails with fs.ErrNotExist if there is no such
+// operation or it belongs to another owner.
 func (t *Tracker) Get(ctx context.Context, owner, id string) (*Operation, error) {
 	return t.get(owner, id, func() (*Operation, error) { return t.cfg.Store.Get(ctx, id) })
 }
 
-// get reads an operation and adds the progress that the store does not know yet.
-// That must be looked at first: if an attempt ends in between, the store knows.
+// get reads an operation and adds the progress that the store does not know yet. It
+// reads the local progress first: if an attempt finishes in between, the store has its
+// progress.
 func (t *Tracker) get(owner, id string, read func() (*Operation, error)) (*Operation, error) {
 	progress := t.progress(id)
 	op, err := read()
@@ -284,8 +282,7 @@ func (t *Tracker) get(owner, id string, read func() (*Operation, error)) (*Opera
 	return op, nil
 }
 
-// progress returns the progress of the items of an operation that this process
-// works on.
+// progress returns the progress of the items of an operation that this process runs.
 func (t *Tracker) progress(id string) map[int]float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -321,9 +318,9 @@ func (t *Tracker) List(ctx context.Context, q Query) iter.Seq2[*Operation, error
 	}
 }
 
-// Cancel ends an operation of owner: items that wait never start, those that are
-// worked on are stopped. Cancelling a final operation changes nothing. It
-// returns the operation as it is then, which need not be final yet.
+// Cancel cancels an operation of owner: queued items never start, running items are
+// stopped. Cancelling a final operation changes nothing. Cancel returns the operation,
+// which may not be final yet.
 func (t *Tracker) Cancel(ctx context.Context, owner, id string) (*Operation, error) {
 	op, ended, err := t.cancel(ctx, owner, id)
 	if err != nil {
@@ -335,7 +332,7 @@ func (t *Tracker) Cancel(ctx context.Context, owner, id string) (*Operation, err
 	return op, nil
 }
 
-// cancel reports whether it has made the operation final.
+// cancel reports whether this call made the operation final.
 func (t *Tracker) cancel(ctx context.Context, owner, id string) (op *Operation, ended bool, err error) {
 	t.cancels.Lock()
 	defer t.cancels.Unlock()
@@ -350,12 +347,12 @@ func (t *Tracker) cancel(ctx context.Context, owner, id string) (op *Operation, 
 	t.gauge.forget()
 	t.stop(id)
 	t.hub.changed(op, true)
-	// Had it been final already, it would not be marked as cancelled; had it
-	// been marked before, the last of its items would have ended it.
+	// An operation that was final before is not marked as cancelled. If it had been
+	// marked before, its last item would have made it final.
 	return op, op.State.Final() && op.Cancelled && !before.Cancelled, nil
 }
 
-// ended tells of an operation that has become final.
+// ended notifies watchers and OnFinal that an operation is final.
 func (t *Tracker) ended(ctx context.Context, op *Operation) {
 	if t.cfg.OnFinal == nil {
 		return
@@ -364,7 +361,7 @@ func (t *Tracker) ended(ctx context.Context, op *Operation) {
 	t.cfg.OnFinal(ctx, op.Clone())
 }
 
-// discard gives results back that were not recorded.
+// discard passes unrecorded results to Config.Discard.
 func (t *Tracker) discard(ctx context.Context, id string, results []File) {
 	if t.cfg.Discard == nil || len(results) == 0 {
 		return
@@ -379,12 +376,12 @@ func (t *Tracker) recovered(msg, id string) {
 	}
 }
 
-// Run works on items until ctx is done. Then no item is started any more; those
-// in work have the time grace to end, before they are stopped and given back,
-// without loss of an attempt, for another process to do. Run returns when all of
-// this is done, nil if that is because ctx is done. A store that does not answer is
-// not waited for: items that could not be given back are begun again when their claims
-// have lapsed. Run must not be called again before it has returned.
+// Run runs items until ctx is done. Then it starts no more items and gives running ones
+// the time grace to finish. After that it stops and releases them, without loss of an
+// attempt, for another process to run. Run returns when all items have stopped, with
+// nil if ctx ended it. It does not wait for a store that does not respond: items that
+// it could not release restart when their claims lapse. Run must not be called again
+// before it has returned.
 func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	if t.cfg.Handler == nil {
 		return errors.New("no handler to run items with")
@@ -408,7 +405,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	}
 
 	dispatch, end := context.WithCancel(ctx)
-	// Claims must be renewed until the last item has ended.
+	// Claims must be renewed until the last item has stopped.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loops sync.WaitGroup
 	loops.Go(func() {
@@ -448,7 +445,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// every calls f from time to time until ctx is done.
+// every calls f every d until ctx is done.
 func every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	t := time.NewTicker(d)
 	defer t.Stop()
@@ -462,19 +459,20 @@ func every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	}
 }
 
-// A pulse says for how long claims are taken. The loop of heartbeats uses it; its lease
-// is for all.
+// A pulse computes the lease of claims from the delay of heartbeats. Only the heartbeat
+// loop uses it, except for lease.
 type pulse struct {
-	last  time.Time     // when the last heartbeat was over
-	late  time.Duration // by how much heartbeats have been late; it fades
+	last  time.Time     // when the last heartbeat finished
+	late  time.Duration // how late heartbeats have been; decays
 	lease atomic.Int64  // time.Duration
 }
 
-// mostLease is the longest lease that a process takes because it is starved, unless it
-// is configured with more.
+// mostLease is the longest lease that a starved process takes, unless Config.Lease is
+// longer.
 const mostLease = 15 * time.Second
 
-// measure notes the end of a heartbeat. One that failed says nothing of this host.
+// measure records the end of a heartbeat. A failed heartbeat says nothing about this
+// host's load.
 func (t *Tracker) measure(ok bool) {
 	p, now := &t.pulse, time.Now()
 	if ok && !p.last.IsZero() {
@@ -488,7 +486,8 @@ func (t *Tracker) measure(ok bool) {
 // lease returns how long claims last.
 func (t *Tracker) lease() time.Duration { return time.Duration(t.pulse.lease.Load()) }
 
-// heartbeat renews the claims of this process. It reports whether the store did so.
+// heartbeat renews the claims of this process. It reports whether the store accepted
+// the heartbeat.
 func (t *Tracker) heartbeat(ctx context.Context) bool {
 	progress := make(map[Ref]float64)
 	attempts := make(map[Ref]*attempt)
@@ -505,7 +504,7 @@ func (t *Tracker) heartbeat(ctx context.Context) bool {
 	if len(progress) == 0 {
 		return true
 	}
-	limited, cancel := context.WithTimeout(ctx, t.lease()/2) // there is time for another one
+	limited, cancel := context.WithTimeout(ctx, t.lease()/2) // leaves time for another heartbeat
 	defer cancel()
 	stop, err := t.cfg.Store.Heartbeat(limited, t.cfg.Worker, t.lease(), progress)
 	if err != nil {
@@ -520,8 +519,8 @@ func (t *Tracker) heartbeat(ctx context.Context) bool {
 	return true
 }
 
-// begin registers an attempt. It fails if there is one already, whose claim must
-// have been lost without its handler having returned yet.
+// begin registers an attempt. It reports false if the item already has one here: its
+// claim is lost, but its handler has not returned yet.
 func (t *Tracker) begin(ref Ref) (*attempt, context.Context, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -548,16 +547,17 @@ func (t *Tracker) end(ref Ref, a *attempt) {
 	a.cancel(nil)
 }
 
-// work makes an attempt at an item. It is called by the dispatcher, whose context
-// ends before the time of grace and is of no interest therefore.
+// work makes an attempt at an item. The dispatcher calls it. It ignores the
+// dispatcher's context, which ends before the grace period does.
 func (t *Tracker) work(_ context.Context, ref Ref) error {
-	// Registered before the claim, so that Cancel finds either.
+	// Register the attempt before the claim, so that Cancel finds one or the other.
 	a, ctx, ok := t.begin(ref)
 	if !ok {
 		return &RetryError{After: t.cfg.Heartbeat}
 	}
 	defer t.end(ref, a)
-	// Before the claim, so that somebody else may start the item meanwhile.
+	// Wait before the claim, so that another process can start the item in the
+	// meantime.
 	if !t.gate.enter(ctx) {
 		return new(RetryError)
 	}
@@ -567,7 +567,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	switch {
 	case errors.Is(err, ErrLost), errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil: // ErrParallel too
+	case err != nil: // includes ErrParallel
 		return fmt.Errorf("claim: %w", err)
 	}
 	a.raise(c.Item.Progress)
@@ -580,7 +580,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 
 	var o Outcome
 	switch {
-	case c.Op.Cancelled: // Finish will say so
+	case c.Op.Cancelled: // Finish will report it
 	case c.Item.Attempt > t.cfg.MaxAttempts:
 		o.Error = &Error{CodeInternal, "processing was interrupted too often"}
 	case c.Item.Restarts > t.cfg.MaxRestarts:
@@ -599,7 +599,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 	return t.finish(plain, a, c, o)
 }
 
-// handle runs the handler and returns what has become of the attempt.
+// handle runs the handler and returns the outcome of the attempt.
 func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	limit := 30 * time.Minute
 	if t.cfg.WorkTimeout != nil {
@@ -617,8 +617,8 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	})
 	success := o.Error == nil && !o.Retry && !o.Release
 	if cause := context.Cause(ctx); cause != nil && !success {
-		// What the handler says of an end that was forced upon it does not
-		// count. A success does, if Finish still accepts it.
+		// If the tracker stopped the handler, ignore the handler's failure. A success
+		// counts if Finish still accepts it.
 		switch {
 		case errors.Is(cause, errTimeout):
 			o = Outcome{Results: o.Results, Error: &Error{CodeTimeout, "processing took longer than " + limit.String()}}
@@ -644,25 +644,26 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	return o
 }
 
-// Bounds of the pause before an item is started again that waits for something.
+// Limits of the pause before a waiting item starts again.
 const (
 	leastWait = time.Second
 	mostWait  = 30 * time.Second
 
-	// slowest is how long an attempt and the pause after it take at most, on the
-	// average, if the clock is right.
+	// slowest is the longest average time of an attempt and the pause after it, if the
+	// clock is right.
 	slowest = 10 * time.Minute
 )
 
-// putOff returns the outcome of an item that waits for something: it is started again
-// when it has waited for as long as it has until now, so that pauses double, and it
-// fails when it has waited for too long.
+// putOff returns the outcome of an item that waits for something: the next pause is as
+// long as the wait so far, so that pauses double. The item fails when it has waited for
+// Config.MaxWait.
 func (t *Tracker) putOff(c *Claim, o Outcome) Outcome {
 	var waited time.Duration
 	if w := c.Item.Waiting; w != nil {
 		waited = time.Since(w.Since)
 	}
-	// A clock that jumps is no wait: there were attempts in that time.
+	// If the clock jumped, the item did not wait that long: a real wait contains a
+	// minimum number of attempts.
 	if t.cfg.MaxWait > 0 && waited >= t.cfg.MaxWait && c.Token > int(t.cfg.MaxWait/slowest) {
 		return Outcome{Results: o.Results, Error: &Error{CodeWaited, fmt.Sprintf("what the work on the file needs was not available for %v (%s)", t.cfg.MaxWait, o.Waiting)}}
 	}
@@ -673,11 +674,11 @@ func (t *Tracker) putOff(c *Claim, o Outcome) Outcome {
 	return o
 }
 
-// Rescued returns how many items this process has taken over from workers that died,
-// froze or lost the store.
+// Rescued returns the number of items that this process has taken over from workers
+// that died, froze or lost the store.
 func (t *Tracker) Rescued() int64 { return t.rescued.Load() }
 
-// call calls the handler and survives its panic.
+// call calls the handler and recovers from its panic.
 func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -686,16 +687,16 @@ func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o
 			o = Outcome{Error: &Error{CodeInternal, "processing failed unexpectedly"}}
 		}
 	}()
-	claim := *c // the handler may keep or change what it gets
+	claim := *c // the handler may keep or change its argument
 	claim.Item, claim.Op = c.Item.clone(), c.Op.Clone()
 	return t.cfg.Handler.Handle(ctx, &claim, progress)
 }
 
-// lastWait is how long recording an outcome is tried when the time of grace is over.
+// lastWait is how long the tracker tries to record an outcome after the grace period.
 const lastWait = 5 * time.Second
 
-// finishDeadline returns a context for recording an outcome that exists since a time. It
-// has a deadline if the process is to stop.
+// finishDeadline returns a context for recording an outcome that has existed since the
+// given time. It has a deadline if the process is stopping.
 func (t *Tracker) finishDeadline(ctx context.Context, since time.Time) (context.Context, context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -708,8 +709,9 @@ func (t *Tracker) finishDeadline(ctx context.Context, since time.Time) (context.
 	return context.WithDeadline(ctx, since.Add(lastWait))
 }
 
-// retryUntil calls f until the store has answered. It fails when the process is to stop
-// and the finishDeadline of an outcome that exists since a time has passed.
+// retryUntil calls f until the store has answered. It reports false if the process is
+// stopping and the finishDeadline of the outcome, which has existed since the given
+// time, has passed.
 func (t *Tracker) retryUntil(ctx context.Context, since time.Time, f func(context.Context) (answered bool)) bool {
 	for b := backoff.New(50*time.Millisecond, 5*time.Second); ; {
 		limited, cancel := t.finishDeadline(ctx, since)
@@ -729,8 +731,8 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	since := time.Now()
 	var op *Operation
 	var err error
-	// A store that is out of order for a moment must not cost the work. The
-	// claim is renewed meanwhile, or lost.
+	// A short outage of the store must not cost the work. Heartbeats renew the claim in
+	// the meantime, or it is lost.
 	unsure := false
 	if !t.retryUntil(ctx, since, func(ctx context.Context) bool {
 		op, err = t.cfg.Store.Finish(ctx, c, o)
@@ -745,8 +747,8 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	}
 	final := err == nil && op.State.Final()
 	if err != nil && unsure {
-		// A call may have failed only after it had done its work. The results may be
-		// somebody's by now, and must stay until that is known.
+		// A failed call may have taken effect. Then the operation refers to the
+		// results, so keep them until that is known.
 		if !t.retryUntil(ctx, since, func(ctx context.Context) bool {
 			op, err = t.recorded(ctx, c, o)
 			return err == nil || errors.Is(err, ErrLost) || errors.Is(err, fs.ErrNotExist)
@@ -759,7 +761,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 		t.cfg.Log.Warn("claim was lost, outcome is dropped", "operation", c.Operation, "index", c.Index)
 		t.discard(ctx, c.Operation, o.Results)
 		t.hub.changed(c.Op, true)
-		return new(RetryError) // if it is not done it must be begun again
+		return new(RetryError) // an item that is not finished must restart
 	}
 
 	t.hub.changed(op, true)
@@ -780,8 +782,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 	return nil
 }
 
-// recorded returns the operation if an outcome is in the store already, else an
-// error.
+// recorded returns the operation if the store has the outcome already, else an error.
 func (t *Tracker) recorded(ctx context.Context, c *Claim, o Outcome) (*Operation, error) {
 	op, err := t.cfg.Store.Get(ctx, c.Operation)
 	if err != nil {
@@ -795,7 +796,8 @@ func (t *Tracker) recorded(ctx context.Context, c *Claim, o Outcome) (*Operation
 	return op, nil
 }
 
-// sweepInterval is how often Run sweeps: often enough for both time limits.
+// sweepInterval returns the time between two sweeps of Run: short enough for
+// QueueTimeout and Retention.
 func (t *Tracker) sweepInterval() time.Duration {
 	d := time.Minute
 	for _, limit := range []time.Duration{t.cfg.QueueTimeout, t.cfg.Retention} {
@@ -812,10 +814,10 @@ func (t *Tracker) sweep(ctx context.Context) {
 	}
 }
 
-// Sweep fails items that have waited too long, and deletes operations that have
-// been final for long enough. Run does so from time to time.
+// Sweep fails items queued for longer than QueueTimeout and deletes operations final
+// for longer than Retention. Run calls it periodically.
 func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
-	now := t.clock.Earliest() // a clock that is set forward ends nothing
+	now := t.clock.Earliest() // a clock that is set forward must not expire items
 	if t.cfg.QueueTimeout > 0 {
 		expired, err = t.expire(ctx, now.Add(-t.cfg.QueueTimeout))
 	}
@@ -826,7 +828,7 @@ func (t *Tracker) Sweep(ctx context.Context) (expired, deleted int, err error) {
 	return expired, deleted, err
 }
 
-// expire fails the items that have been waiting since before the given time.
+// expire fails the items that have been queued since before the given time.
 func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err error) {
 	for it, err := range t.cfg.Store.Pending(ctx, PendingQuery{}) {
 		if err != nil {
@@ -840,7 +842,7 @@ func (t *Tracker) expire(ctx context.Context, before time.Time) (n int, err erro
 		}
 		c, err := t.cfg.Store.Claim(ctx, it.Ref, t.cfg.Worker, t.cfg.Lease)
 		if errors.Is(err, ErrLost) || errors.Is(err, ErrParallel) || errors.Is(err, fs.ErrNotExist) {
-			continue // it has just been started, or must wait for its turn to fail
+			continue // it has just started, or must wait for its turn to fail
 		}
 		if err != nil {
 			return n, err

@@ -57,7 +57,7 @@ func onStores(t *testing.T, test func(t *testing.T, s status.Store)) {
 
 func TestMain(m *testing.M) { os.Exit(pgtest.MainWith(m, prepare)) }
 
-// prepare makes the tables that tests find.
+// prepare creates the tables for the tests.
 func prepare(url string) error {
 	db, err := sqlstore.Open(context.Background(), sqlstore.Options{URL: url})
 	if err != nil {
@@ -77,7 +77,7 @@ func newTracker(t *testing.T, cfg status.Config) *status.Tracker {
 	return tr
 }
 
-// run runs tr and returns a function that stops it; so does the end of the test.
+// run runs tr and returns a function that stops it. The end of the test also stops it.
 func run(t *testing.T, tr *status.Tracker, grace time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -140,7 +140,7 @@ func running(op *status.Operation) bool {
 	return slices.ContainsFunc(op.Items, func(it status.Item) bool { return it.State == status.Running })
 }
 
-// codes returns the error codes of the items, "" for none.
+// codes returns the error codes of the items, "" for no error.
 func codes(op *status.Operation) []string {
 	all := make([]string, len(op.Items))
 	for i, it := range op.Items {
@@ -162,7 +162,7 @@ func succeed(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome
 	return status.Outcome{Results: []status.File{{Key: "out-" + c.Item.Inputs[0].Key}}}
 }
 
-// obey works until it is told to stop.
+// obey runs until it is stopped.
 func obey(ctx context.Context, _ *status.Claim, _ func(float64)) status.Outcome {
 	<-ctx.Done()
 	return status.Outcome{Error: &status.Error{Code: "engine_failed", Message: "killed"}, Results: []status.File{{Key: "part"}}}
@@ -218,8 +218,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestParallel has items wait for each other, which only ends if all of them are
-// worked on at once.
+// TestParallel runs items that wait for each other, so they finish only if all run at
+// once.
 func TestParallel(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		const n = 5
@@ -256,7 +256,7 @@ func TestLimits(t *testing.T) {
 				now[q]++
 				most[q] = max(most[q], now[q])
 				mu.Unlock()
-				time.Sleep(time.Millisecond) // so that others would have the time to be too many
+				time.Sleep(time.Millisecond) // so that others would have the time to exceed the limit
 				mu.Lock()
 				now[q]--
 				mu.Unlock()
@@ -284,9 +284,9 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestFairness submits items of one owner after many of another, and looks when
-// they are worked on. The order does not depend on time: the items wait for the
-// dispatcher to start, or for a first item to end.
+// TestFairness submits items of one owner after many of another, and checks the order
+// in which they run. The order does not depend on time: the items wait for the
+// dispatcher to start, or for a first item to finish.
 func TestFairness(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(map[bool]string{false: "before start", true: "while running"}[early], func(t *testing.T) {
@@ -388,7 +388,7 @@ func TestCancelRunning(t *testing.T) {
 		tr := newTracker(t, status.Config{Store: s,
 			Limits:    map[string]int{"": 8},
 			Lease:     time.Hour,
-			Heartbeat: 10 * time.Minute, // so it is not a heartbeat that tells
+			Heartbeat: 10 * time.Minute, // so that no heartbeat reports the cancellation
 			Discard:   func(_ context.Context, files []status.File) { discarded <- files[0] },
 			OnFinal:   func(context.Context, *status.Operation) { finals.Add(1); ended <- struct{}{} },
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
@@ -419,7 +419,7 @@ func TestCancelRunning(t *testing.T) {
 	})
 }
 
-// late is a store in which an operation ends just before it is cancelled.
+// late is a store in which an operation finishes just before it is cancelled.
 type late struct {
 	status.Store
 	end func()
@@ -513,8 +513,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestStop stops a tracker in good order while its items are being worked on.
-// Nothing may be lost, and no attempt be counted.
+// TestStop stops a tracker while its items run. No item may be lost, and no attempt may
+// count.
 func TestStop(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		started, enough := make(chan struct{}, 8), make(chan struct{})
@@ -523,10 +523,10 @@ func TestStop(t *testing.T) {
 				p(0.5)
 				started <- struct{}{}
 				switch c.Item.Queue {
-				case "quick": // ends within the time of grace
+				case "quick": // finishes within the grace period
 					<-enough
 					return succeed(ctx, c, p)
-				case "late": // succeeds although it was to stop
+				case "late": // succeeds although it was stopped
 					<-ctx.Done()
 					return succeed(ctx, c, p)
 				}
@@ -552,7 +552,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("operation is %+v", got)
 		}
 
-		// Submitted while nobody works.
+		// Submitted while no tracker runs.
 		other := submit(t, first, "alice", "slow")
 		second := newTracker(t, status.Config{Store: s, Handler: handler(succeed)})
 		run(t, second, 0)
@@ -567,7 +567,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// mute is a store that answers Finish as little as its user waits.
+// mute is a store whose Finish blocks until its context is done.
 type mute struct{ status.Store }
 
 func (mute) Finish(ctx context.Context, _ *status.Claim, _ status.Outcome) (*status.Operation, error) {
@@ -575,8 +575,8 @@ func (mute) Finish(ctx context.Context, _ *status.Claim, _ status.Outcome) (*sta
 	return nil, fmt.Errorf("%w: %w", status.ErrUnavailable, ctx.Err())
 }
 
-// TestStopWithoutStore stops a tracker whose store does not answer: it does not wait for
-// that, and keeps the results, of which it does not know whether they were recorded.
+// TestStopWithoutStore stops a tracker whose store does not respond: it does not wait,
+// and it keeps the results because the store may have recorded them.
 func TestStopWithoutStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -587,7 +587,7 @@ func TestStopWithoutStore(t *testing.T) {
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
 				started <- struct{}{}
 				<-ctx.Done()
-				time.Sleep(8 * time.Second) // an engine ends slowly; its outcome has its time all the same
+				time.Sleep(8 * time.Second) // an engine stops slowly; its outcome still gets its full time
 				return succeed(ctx, c, p)
 			})})
 		stop := run(t, tr, time.Second)
@@ -604,15 +604,14 @@ func TestStopWithoutStore(t *testing.T) {
 	})
 }
 
-// frozen is a store whose user has lost touch with it: no heartbeat gets through.
+// frozen is a store whose heartbeats fail.
 type frozen struct{ status.Store }
 
 func (frozen) Heartbeat(context.Context, string, time.Duration, map[status.Ref]float64) ([]status.Ref, error) {
 	return nil, errors.New("no connection")
 }
 
-// TestCrash abandons a tracker in the middle of its work. What it says later must
-// not count.
+// TestCrash abandons a tracker with running items. Their later outcomes must not count.
 func TestCrash(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		const n = 20
@@ -662,7 +661,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestCrashLoop has an item that kills every process that works on it.
+// TestCrashLoop runs an item that kills every process that runs it.
 func TestCrashLoop(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		op, err := s.Create(t.Context(), &status.Operation{
@@ -693,7 +692,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// broken is a store that fails now and then, also after it has done its work.
+// broken is a store that fails now and then, sometimes after it has made the change.
 type broken struct {
 	status.Store
 	claims, finishes atomic.Int32
@@ -740,7 +739,8 @@ func TestBrokenStore(t *testing.T) {
 	})
 }
 
-// silent is a store that loses the answer to Finish and is silent for a while afterwards.
+// silent is a store that loses the response to Finish and does not respond for a while
+// afterwards.
 type silent struct {
 	status.Store
 	finishes, gets atomic.Int32
@@ -761,7 +761,7 @@ func (s *silent) Get(ctx context.Context, id string) (*status.Operation, error) 
 	return s.Store.Get(ctx, id)
 }
 
-// What may have been recorded is not discarded before it is known that it was not.
+// Results that may have been recorded are kept until it is known that they were not.
 func TestSilentStore(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		ended := make(chan *status.Operation, 1)
@@ -894,7 +894,7 @@ func TestQueueFull(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Many at once do not get more than there is room for.
+		// Concurrent calls do not exceed the limit.
 		tr = newTracker(t, status.Config{Store: s, MaxQueued: 20})
 		var wg sync.WaitGroup
 		var accepted atomic.Int32
@@ -912,7 +912,7 @@ func TestQueueFull(t *testing.T) {
 		if n := accepted.Load(); n > 8 || n == 0 {
 			t.Errorf("%d operations were accepted where there was room for 8", n)
 		}
-		tr = newTracker(t, status.Config{Store: s}) // that knows nothing yet
+		tr = newTracker(t, status.Config{Store: s}) // has no statistics yet
 		stats, err := tr.Stats(t.Context())
 		if err != nil || len(stats) != 1 || stats[0].Queue != "pdf" || stats[0].Queued != 12+int(accepted.Load()) ||
 			stats[0].Running != 0 || stats[0].Oldest <= 0 {
@@ -952,8 +952,8 @@ func TestIdempotent(t *testing.T) {
 	})
 }
 
-// TestMany runs a thousand operations of several owners and queues, from outside
-// and from a backlog, and counts.
+// TestMany runs a thousand operations of several owners and queues, newly submitted and
+// from a backlog, and counts them.
 func TestMany(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		const n = 1000
@@ -1008,14 +1008,14 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// The tests below are about time. They run on a clock of their own.
+// The tests below are about time. They run on a synctest clock.
 
 func TestWorkTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var discarded []status.File
 		tr := newTracker(t, status.Config{
-			Lease:     time.Hour, // heartbeats and looks at the store are not of interest
+			Lease:     time.Hour, // heartbeats and reads of the store do not matter here
 			Heartbeat: time.Minute,
 			Limits:    map[string]int{"": 8},
 			WorkTimeout: func(queue string) time.Duration {
@@ -1024,7 +1024,7 @@ func TestWorkTimeout(t *testing.T) {
 			Discard: func(_ context.Context, f []status.File) { discarded = append(discarded, f...) },
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
 				switch c.Item.Queue {
-				case "deaf": // succeeds after its time
+				case "deaf": // succeeds after its timeout
 					time.Sleep(time.Hour)
 					return succeed(ctx, c, p)
 				case "endless":
@@ -1062,7 +1062,7 @@ func TestQueueTimeout(t *testing.T) {
 			WorkTimeout:  func(string) time.Duration { return -1 },
 			OnFinal:      func(context.Context, *status.Operation) { finals++ },
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
-				time.Sleep(time.Hour) // longer than items may wait, which does not matter
+				time.Sleep(time.Hour) // longer than items may be queued, which does not matter
 				return succeed(ctx, c, p)
 			})})
 		stop := run(t, tr, time.Hour)
@@ -1105,7 +1105,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestLapse lets another process die whose items nobody gives back.
+// TestLapse lets another process die whose items are not released.
 func TestLapse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1125,7 +1125,7 @@ func TestLapse(t *testing.T) {
 	})
 }
 
-// TestLongWork works for longer than a lease, which heartbeats renew.
+// TestLongWork runs an item for longer than a lease, which heartbeats renew.
 func TestLongWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1151,8 +1151,7 @@ func TestLongWork(t *testing.T) {
 	})
 }
 
-// TestProgress sees progress at once that has not been stored yet, and not what
-// makes no sense.
+// TestProgress sees unstored progress at once, and no invalid values.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1189,7 +1188,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestWatchRate counts what watchers are told of fast progress.
+// TestWatchRate counts the updates that watchers get of fast progress.
 func TestWatchRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1237,7 +1236,7 @@ func (c *counted) Get(ctx context.Context, id string) (*status.Operation, error)
 	return c.Store.Get(ctx, id)
 }
 
-// TestWatchElsewhere watches an operation that another process works on.
+// TestWatchElsewhere watches an operation that another process runs.
 func TestWatchElsewhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1277,9 +1276,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestBacklog has far more items waiting than the dispatcher remembers, from owners
-// with retries in between, and counts how much is read.
-// sweepingStore takes until the end to delete old operations.
+// sweepingStore is a store whose DeleteFinished blocks until the end of the test.
 type sweepingStore struct {
 	status.Store
 	sweeping chan struct{}
@@ -1291,7 +1288,7 @@ func (s sweepingStore) DeleteFinished(ctx context.Context, _ time.Time) (int, er
 	return 0, ctx.Err()
 }
 
-// Old operations are deleted beside the work, also at the start.
+// Old operations are deleted in the background, even at startup.
 func TestSweepBesideTheWork(t *testing.T) {
 	t.Parallel()
 	s := sweepingStore{status.NewMemStore(), make(chan struct{})}
@@ -1305,6 +1302,8 @@ func TestSweepBesideTheWork(t *testing.T) {
 	}
 }
 
+// TestBacklog queues far more items than the dispatcher keeps in memory, from owners with
+// retries in between, and counts how many it reads.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// An outage that takes more attempts than there may be costs none, and the pauses
-// between them double up to half a minute.
+// An outage may last for more tries than an item has attempts: it costs no attempt, and
+// the pauses double up to half a minute.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestWaiting(t *testing.T) {
 		if stats, err := tr.Stats(t.Context()); err != nil || len(stats) != 1 || stats[0].Waiting[status.WaitStorage] != 1 {
 			t.Errorf("figures are %+v, %v", stats, err)
 		}
-		// Another process goes on, with what is in the store.
+		// Another process continues from the state in the store.
 		stop()
 		tr = newTracker(t, status.Config{Store: s, Exclusive: true, MaxAttempts: 1, Handler: work})
 		stop = run(t, tr, 0)
@@ -58,14 +58,15 @@ func TestWaiting(t *testing.T) {
 		for i := range starts[1:] {
 			pause, waited := starts[i+1].Sub(starts[i]), starts[i].Sub(start)
 			want := min(max(waited, time.Second), 30*time.Second)
-			if pause < want*3/4 || pause > want*5/4+10*time.Second { // the second tracker looks every ten seconds
+			if pause < want*3/4 || pause > want*5/4+10*time.Second { // the second tracker reads the store every ten seconds
 				t.Errorf("pause %d is %v, want %v", i, pause, want)
 			}
 		}
 	})
 }
 
-// What is missing for a day fails the item, and a clock that jumps by a day does not.
+// A resource that is missing for a day fails the item; a clock that jumps by a day does
+// not.
 func TestWaitedTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,11 +102,11 @@ func TestWaitedTooLong(t *testing.T) {
 	})
 }
 
-// crowd runs items side by side and remembers which ran with others.
+// crowd runs items in parallel and records which ran with others.
 type crowd struct {
 	mu      sync.Mutex
 	running map[status.Ref]bool
-	met     map[status.Ref]bool // another item, in the attempt before this one
+	met     map[status.Ref]bool // whether another item ran, in the previous attempt
 }
 
 func (c *crowd) run(ref status.Ref, f func()) (alone bool) {
@@ -130,14 +131,14 @@ func (c *crowd) run(ref status.Ref, f func()) (alone bool) {
 }
 
 // An item whose engine has died twice runs alone, and fails the third time. An item
-// that was in three servers that died runs alone, too, and does not fail.
+// that ran in three servers that died runs alone, too, and does not fail.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := status.NewMemStore()
 		var all crowd
 		var bad, restarted atomic.Pointer[status.Operation]
-		var attempts []bool // of the bad one: alone
+		var attempts []bool // of the bad item: whether it ran alone
 		tr := newTracker(t, status.Config{Store: s, Limits: map[string]int{"": 4},
 			Handler: handler(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 				alone := all.run(c.Ref, func() { time.Sleep(3 * time.Second) })
@@ -182,8 +183,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// An item that is to run alone does not keep others waiting for long, and has its turn
-// in the end.
+// An item that must run alone does not delay others for long, and gets its turn in the
+// end.
 func TestAloneGivesWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,8 +232,8 @@ func TestAloneGivesWay(t *testing.T) {
 	})
 }
 
-// Servers are killed with items in their hands more often than an item may be
-// attempted: every item is completed at its first attempt.
+// Servers with running items are killed more often than an item has attempts: every
+// item completes at its first attempt.
 func TestManyRestarts(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
 		const n, deaths = 4, 12

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Rates of Watch.
+// Intervals of Watch.
 const (
-	watchPause = 250 * time.Millisecond // least time between two changes, but before the last
-	watchPoll  = 2 * time.Second        // between two looks at the store for changes by other processes
+	watchPause = 250 * time.Millisecond // minimum time between two updates, except before the last
+	watchPoll  = 2 * time.Second        // between two reads of the store for changes by other processes
 )
 
-// Watch yields an operation of owner as it is, then after every change of its
-// state or progress, at most a few times a second, and ends after it has become
-// final. It also ends with an error if ctx is done or the operation is deleted.
-// An operation that is missing or someone else's matches fs.ErrNotExist.
+// Watch yields an operation of owner at once, then after every change of its state or
+// progress, at most four times a second. It stops when the operation is final. It stops
+// with an error if ctx is done or the operation is deleted. The error matches
+// fs.ErrNotExist if owner has no such operation.
 //
-// Any number of watchers is fine: they share what is read from the store, and
-// none is read while nothing happens, except once in a while for changes that
-// another process made.
+// Many watchers are cheap: they share their reads of the store. Without local changes
+// the store is read only every two seconds, for changes made by other processes.
 func (t *Tracker) Watch(ctx context.Context, owner, id string) iter.Seq2[*Operation, error] {
 	return func(yield func(*Operation, error) bool) {
 		tp := t.hub.join(id)
@@ -56,7 +55,7 @@ func (t *Tracker) Watch(ctx context.Context, owner, id string) iter.Seq2[*Operat
 				return
 			case <-signal:
 			case <-final:
-				final = nil // if the store lags behind, poll will tell
+				final = nil // if the store lags behind, the poll notices
 			case <-poll.C:
 				tp.outdate(watchPoll / 2)
 			}
@@ -64,8 +63,8 @@ func (t *Tracker) Watch(ctx context.Context, owner, id string) iter.Seq2[*Operat
 	}
 }
 
-// Wait returns an operation of owner when it is final or, as it is then, when ctx
-// is done. It fails like Get.
+// Wait returns an operation of owner when it is final, or its current state when ctx is
+// done. It fails like Get.
 func (t *Tracker) Wait(ctx context.Context, owner, id string) (*Operation, error) {
 	var last *Operation
 	for op, err := range t.Watch(ctx, owner, id) {
@@ -80,8 +79,8 @@ func (t *Tracker) Wait(ctx context.Context, owner, id string) (*Operation, error
 	return last, nil
 }
 
-// changed reports whether watchers of a need to see b. It keeps the progress of b from
-// falling behind that of a.
+// changed reports whether watchers of a need to see b. It raises b's progress to that
+// of a, so that progress never runs backwards.
 func changed(a, b *Operation) bool {
 	differ := a.State != b.State || a.Cancelled != b.Cancelled || len(a.Items) != len(b.Items)
 	for i := range min(len(a.Items), len(b.Items)) {
@@ -92,13 +91,13 @@ func changed(a, b *Operation) bool {
 	return differ
 }
 
-// A hub tells watchers of changes. The zero value is ready for use.
+// A hub notifies watchers of changes. The zero value is ready for use.
 type hub struct {
 	mu     sync.Mutex
-	topics map[string]*topic // operations that are being watched
+	topics map[string]*topic // watched operations, by ID
 }
 
-// A topic is an operation that is being watched.
+// A topic is a watched operation.
 type topic struct {
 	id       string
 	watchers int           // guarded by hub.mu
@@ -106,7 +105,7 @@ type topic struct {
 	isFinal  bool          // guarded by hub.mu
 	final    chan struct{} // closed when the operation is final
 
-	reading chan struct{} // holds a token while op is in use
+	reading chan struct{} // semaphore that guards op
 	op      *Operation    // as last read
 
 	mu    sync.Mutex
@@ -147,8 +146,8 @@ func (h *hub) signal(tp *topic) <-chan struct{} {
 	return tp.changed
 }
 
-// changed tells the watchers of op. stored says that the store has it now; else
-// it is only progress.
+// changed wakes the watchers of op. stored reports whether the store has the change; if
+// not, it is only progress.
 func (h *hub) changed(op *Operation, stored bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,7 +168,7 @@ func (h *hub) changed(op *Operation, stored bool) {
 	}
 }
 
-// outdate has the operation read again, unless it was read within the given time.
+// outdate marks the operation as stale, unless it was read less than age ago.
 func (tp *topic) outdate(age time.Duration) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
@@ -178,7 +177,8 @@ func (tp *topic) outdate(age time.Duration) {
 	}
 }
 
-// read returns a copy of the operation, from the store if it may have changed.
+// read returns a copy of the operation, which it reads from the store if its own is
+// stale.
 func (tp *topic) read(ctx context.Context, s Store) (*Operation, error) {
 	select {
 	case tp.reading <- struct{}{}:

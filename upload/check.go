@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A DifferenceKind says how the records and the contents differ.
+// A DifferenceKind is a way in which records and contents differ.
 type DifferenceKind string
 
 // The kinds of differences that [Manager.Check] finds.
@@ -25,12 +25,12 @@ const (
 	DifferenceMissing  DifferenceKind = "missing"      // a complete file has no content
 	DifferenceSize     DifferenceKind = "wrong_size"   // the content of a complete file has another size
 	DifferenceDamaged  DifferenceKind = "damaged"      // content cannot be read, or has another checksum
-	DifferenceOrphan   DifferenceKind = "orphan"       // content of which there is no record
-	DifferencePart     DifferenceKind = "missing_part" // an open upload lacks what was acknowledged
+	DifferenceOrphan   DifferenceKind = "orphan"       // content without a record
+	DifferencePart     DifferenceKind = "missing_part" // an open upload lacks an acknowledged part
 	DifferenceLeftover DifferenceKind = "leftover"     // parts of an upload that is not open
 
-	// DifferenceQuarantined is content in quarantine whose record is there again. The
-	// file is also missing.
+	// DifferenceQuarantined is content in quarantine whose record exists again. The
+	// file is also reported as missing.
 	DifferenceQuarantined DifferenceKind = "quarantined"
 )
 
@@ -40,13 +40,13 @@ type Difference struct {
 	Key      string         `json:"file_key"`         // of the file or the upload
 	Object   string         `json:"object,omitempty"` // key in the blob store
 	Size     int64          `json:"size"`             // bytes in the blob store
-	Want     int64          `json:"want_size"`        // bytes that the record says
-	Time     time.Time      `json:"time,omitzero"`    // of the record; of the content if there is none
+	Want     int64          `json:"want_size"`        // bytes according to the record
+	Time     time.Time      `json:"time,omitzero"`    // of the record; of the content if there is no record
 	Detail   string         `json:"detail,omitempty"` // for people
 	Repaired bool           `json:"repaired"`
 }
 
-// CheckCounts say what [Manager.Check] has looked at.
+// CheckCounts counts the objects that [Manager.Check] has examined.
 type CheckCounts struct {
 	Records  int64 `json:"records"`        // of files in any state
 	Objects  int64 `json:"objects"`        // contents of files
@@ -60,50 +60,49 @@ type CheckCounts struct {
 
 // CheckOptions configure [Manager.Check]. The zero value is usable.
 type CheckOptions struct {
-	// Deep reads all contents. Those of uploads are compared with their ETag if it
-	// is a checksum: not of parts that clients sent to the blob store themselves.
+	// Deep reads all contents. It compares those of uploads with their ETag if that is
+	// a checksum, which it is not if clients sent the parts directly to the blob store.
 	Deep bool
 
-	// Repair restores content from quarantine whose record is there again, moves
-	// content without a record to quarantine, and removes leftovers. Lost content stays
-	// lost.
+	// Repair restores content from quarantine whose record exists again, moves content
+	// without a record to quarantine, and removes leftovers. Lost content stays lost.
 	Repair bool
 
-	// Grace is the age from which content without a record is a difference: before,
-	// its record may be on its way. The check waits for younger content if Grace is a
-	// minute or less, else it counts it as Recent. 0 means Options.Grace.
+	// Grace is the age from which content without a record is a difference: the record
+	// of younger content may still be written. The check waits for younger content if
+	// Grace is a minute or less, else it counts it as Recent. 0 means Options.Grace.
 	Grace time.Duration
 
 	// Progress, if not nil, is called after each step with the counts so far.
 	Progress func(CheckCounts)
 
-	// secondLook is the time between the two looks at content without a record. A
+	// secondLook is the time after which content without a record is checked again. A
 	// deletion removes the record first, and the content right after it. 0: 2 seconds.
 	secondLook time.Duration
 }
 
 const (
-	// maxSuspects is how many contents wait for their second look.
+	// maxSuspects is the maximum number of contents that wait for their second check.
 	maxSuspects = 50_000
 
 	// mostGrace is the longest Grace that a check waits for.
 	mostGrace = time.Minute
 
 	// clockSkew is by how much the clocks of servers may differ: a file that expires
-	// within it may be gone already.
+	// within that time may be gone already.
 	clockSkew = time.Minute
 )
 
 // Check compares the records with the contents, in both directions, and calls found for
-// each difference. An error of found ends the check. If the records and the contents do
-// not belong together (see [Manager.Bind]) the error matches [ErrIdentity]. Check may run beside servers, also
-// in another process: what looks like a difference is looked at again, so that uploads,
-// completions and deletions that happen meanwhile are none. A check that could not look
-// at everything fails.
+// each difference. If found returns an error, the check stops. If the records and the
+// contents do not belong together (see [Manager.Bind]), the error matches
+// [ErrIdentity]. Check may run while servers run, even in another process: it checks
+// each difference twice, so that concurrent uploads, completions and deletions are not
+// reported. A check that could not examine everything fails.
 //
-// It reads records and contents in order, side by side. Its memory depends on the number
-// of staging areas and of contents without a record, at most 50,000 at a time, not on
-// the number of files.
+// Check merges the sorted lists of records and contents. Its memory depends on the
+// number of staging areas and of contents without a record, at most 50,000 at a time,
+// not on the number of files.
 func (m *Manager) Check(ctx context.Context, o CheckOptions, found func(Difference) error) (CheckCounts, error) {
 	def(&o.Grace, m.opts.Grace, o.Grace == 0)
 	def(&o.secondLook, 2*time.Second, o.secondLook == 0)
@@ -123,13 +122,13 @@ type checker struct {
 	o        CheckOptions
 	found    func(Difference) error
 	counts   CheckCounts
-	suspects []blob.Info // contents of which there was no record
-	noticed  time.Time   // when the last of them was seen
-	young    bool        // one of them is younger than Grace
+	suspects []blob.Info // contents without a record
+	noticed  time.Time   // when the last suspect was seen
+	young    bool        // a suspect is younger than Grace
 	buf      []byte      // for reading contents
 }
 
-// identity fails unless the records and the contents belong together.
+// identity returns an error unless the records and the contents belong together.
 func (c *checker) identity(ctx context.Context) error {
 	records, content, err := c.identities(ctx)
 	if err != nil {
@@ -142,7 +141,7 @@ func (c *checker) identity(ctx context.Context) error {
 	return nil
 }
 
-// quarantine looks for content in quarantine whose record is there again.
+// quarantine looks for content in quarantine whose record exists again.
 func (c *checker) quarantine(ctx context.Context) error {
 	for q, err := range c.Manager.Quarantined(ctx) {
 		if err != nil {
@@ -162,7 +161,7 @@ func (c *checker) quarantine(ctx context.Context) error {
 			if d.Repaired, err = c.Restore(ctx, q.Key); err != nil {
 				return err
 			}
-			if !d.Repaired { // its file has ended, or its content is there
+			if !d.Repaired { // its file has ended, or its content exists
 				continue
 			}
 		}
@@ -185,7 +184,7 @@ func (c *checker) lostToQuarantine(ctx context.Context, q Quarantined) (bool, er
 			return true, nil
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) { // restored meanwhile
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // restored in the meantime
 		return false, nil
 	}
 	return false, fmt.Errorf("look at content: %w", err)
@@ -232,12 +231,14 @@ func (c *checker) files(ctx context.Context) error {
 	return c.confirmSuspects(ctx)
 }
 
-// ending reports whether a file or session has expired, or may have by another clock.
+// ending reports whether a file or session has expired, or may have expired by another
+// clock.
 func (c *checker) ending(f *File) bool {
 	return f.State == Expired || !f.Expires.IsZero() && f.Expires.Before(c.now().Add(clockSkew))
 }
 
-// file checks a complete file. listed says that its content was seen, with its size.
+// file checks a complete file. listed reports whether its content was listed with the
+// right size.
 func (c *checker) file(ctx context.Context, f *File, listed bool) error {
 	if c.ending(f) {
 		return nil
@@ -260,7 +261,8 @@ func (c *checker) file(ctx context.Context, f *File, listed bool) error {
 	return nil
 }
 
-// lostFile reports a file whose content was lost, unless it has ended meanwhile.
+// lostFile reports a file whose content was lost, unless it has expired or was deleted
+// in the meantime.
 func (c *checker) lostFile(ctx context.Context, f *File, i blob.Info, why error) error {
 	d := Difference{Kind: DifferenceMissing, Key: f.Key, Object: f.Object, Size: i.Size, Want: f.Size, Time: f.Created}
 	if !errors.Is(why, fs.ErrNotExist) {
@@ -269,7 +271,8 @@ func (c *checker) lostFile(ctx context.Context, f *File, i blob.Info, why error)
 	return c.ifReady(ctx, d)
 }
 
-// ifReady reports a difference of a complete file, unless it has ended meanwhile.
+// ifReady reports a difference of a complete file, unless it has expired or was deleted
+// in the meantime.
 func (c *checker) ifReady(ctx context.Context, d Difference) error {
 	f, err := c.Ready(ctx, "", d.Key)
 	var ended *Error
@@ -282,7 +285,7 @@ func (c *checker) ifReady(ctx context.Context, d Difference) error {
 	return c.found(d)
 }
 
-// suspect remembers content without a record.
+// suspect records content without a record, for a second check.
 func (c *checker) suspect(ctx context.Context, i blob.Info) error {
 	if !c.old(i) {
 		if c.o.Grace > mostGrace {
@@ -301,7 +304,7 @@ func (c *checker) suspect(ctx context.Context, i blob.Info) error {
 // old reports whether content is so old that there should be a record.
 func (c *checker) old(i blob.Info) bool { return i.ModTime.Before(c.now().Add(-c.o.Grace)) }
 
-// wait waits until something was noticed for so long.
+// wait waits until the given pause after noticed has passed.
 func (c *checker) wait(ctx context.Context, noticed time.Time, pause time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -311,7 +314,7 @@ func (c *checker) wait(ctx context.Context, noticed time.Time, pause time.Durati
 	}
 }
 
-// confirmSuspects reports the suspects that have no record on the second look either.
+// confirmSuspects reports the suspects that have no record at the second check either.
 func (c *checker) confirmSuspects(ctx context.Context) error {
 	if len(c.suspects) == 0 {
 		return nil
@@ -339,7 +342,7 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look at content: %w", err)
 		}
-		if !c.old(i) { // written anew, or by a clock that is ahead
+		if !c.old(i) { // rewritten, or written by a clock that is ahead
 			c.counts.Recent++
 			continue
 		}
@@ -360,7 +363,7 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 	return nil
 }
 
-// recordNeeds reports whether there is a record that satisfies is.
+// recordNeeds reports whether the key has a record that satisfies is.
 func (c *checker) recordNeeds(ctx context.Context, key string, is func(*File) bool) (bool, error) {
 	f, err := c.store.Get(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -400,7 +403,7 @@ func (c *checker) read(ctx context.Context, f *File) error {
 		sum := md5.New()
 		switch read, err := c.copy(ctx, sum, r, size); {
 		case errors.Is(err, fs.ErrNotExist):
-			return c.file(ctx, f, false) // deleted meanwhile, or lost
+			return c.file(ctx, f, false) // deleted in the meantime, or lost
 		case errors.Is(err, syscall.EIO):
 			d.Detail = "it cannot be read: " + syscall.EIO.Error()
 			return c.ifReady(ctx, d)
@@ -427,8 +430,8 @@ func (c *checker) read(ctx context.Context, f *File) error {
 	return nil
 }
 
-// partSizes returns the sizes of the parts of which the ETag of a file was made, nil if
-// they are not known, or if the ETag is no checksum.
+// partSizes returns the sizes of the parts from which the ETag of a file was computed,
+// or nil if they are unknown or the ETag is not a checksum.
 func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
 	switch {
 	case f.UploadID == "" || f.direct():
@@ -437,7 +440,7 @@ func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
 		return []int64{f.Size}, nil
 	}
 	_, parts, err := c.store.Parts(ctx, f.Key)
-	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
 		return nil, nil
 	}
 	if err != nil {
@@ -455,7 +458,7 @@ func (c *checker) partSizes(ctx context.Context, f *File) ([]int64, error) {
 	return sizes, nil
 }
 
-// copy is blob.Copy that reports progress.
+// copy is blob.Copy with progress reports.
 func (c *checker) copy(ctx context.Context, w io.Writer, r io.Reader, n int64) (done int64, err error) {
 	if c.buf == nil {
 		c.buf = make([]byte, 1<<20)
@@ -472,7 +475,7 @@ func (c *checker) copy(ctx context.Context, w io.Writer, r io.Reader, n int64) (
 	return done, nil
 }
 
-// uploads checks the parts of open uploads, and looks for parts of others.
+// uploads checks the parts of open uploads, and searches for parts of other uploads.
 func (c *checker) uploads(ctx context.Context) error {
 	areas, err := c.areas(ctx)
 	if err != nil {
@@ -495,7 +498,7 @@ func (c *checker) uploads(ctx context.Context) error {
 		}
 	}
 	isOpen := func(f *File) bool { return f.State == Open }
-	var left []blob.Info // parts of no open upload
+	var left []blob.Info // parts without an open upload
 	for i, err := range c.blobs.List(ctx, blob.PartsPrefix) {
 		if err != nil {
 			return err
@@ -541,7 +544,7 @@ func (c *checker) uploads(ctx context.Context) error {
 			return err
 		}
 	}
-	stager, _ := blob.As[blob.Stager](c.blobs) // there are no areas without one
+	stager, _ := blob.As[blob.Stager](c.blobs) // without a Stager there are no areas
 	for _, id := range leftAreas {
 		i, there := areas[id]
 		if !there || !c.old(i) {
@@ -561,7 +564,7 @@ func partOwner(i blob.Info) string {
 	return key
 }
 
-// leftover reports parts that nobody needs.
+// leftover reports parts that no upload needs.
 func (c *checker) leftover(i blob.Info, key, object string, remove func() error) error {
 	d := Difference{Kind: DifferenceLeftover, Key: key, Object: object, Size: i.Size, Time: i.ModTime, Detail: "parts of an upload that is not open"}
 	if c.o.Repair {
@@ -589,8 +592,8 @@ func (c *checker) areas(ctx context.Context) (map[string]blob.Info, error) {
 	return areas, nil
 }
 
-// lacksPart reports whether the store lacks a part of an open upload that was
-// acknowledged. staged says whether there is a staging area for it.
+// lacksPart reports whether the store lacks an acknowledged part of an open upload.
+// staged reports whether the upload has a staging area.
 func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, error) {
 	if c.ending(f) {
 		return false, nil
@@ -622,7 +625,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 			there = err == nil && i.Size == p.Size
 		}
 		if !there {
-			// A part that was sent again meanwhile is another object.
+			// A part that was sent again in the meantime is another object.
 			_, now, err := c.store.Parts(ctx, f.Key)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return false, fmt.Errorf("part records: %w", err)
@@ -634,7 +637,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 }
 
 // confirmLacking reports an upload that lacks parts, unless it was completed or has
-// ended meanwhile, or a part was just being replaced.
+// ended in the meantime, or one of its parts was just being replaced.
 func (c *checker) confirmLacking(ctx context.Context, key string, staged bool) error {
 	f, err := c.store.Get(ctx, key)
 	if err == nil && f.State == Open {
@@ -644,7 +647,7 @@ func (c *checker) confirmLacking(ctx context.Context, key string, staged bool) e
 		}
 	}
 	if err == nil {
-		// The content is made of the parts before the record says so.
+		// A completion joins the parts before it updates the record.
 		if _, err = blob.Stat(ctx, c.blobs, f.Object); err == nil {
 			return nil
 		}

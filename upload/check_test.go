@@ -20,7 +20,8 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// check returns what a check finds, as "kind name", sorted. names are those of keys.
+// check returns the findings of a check, as "kind name", sorted. names maps keys to
+// names.
 func (e *env) check(o upload.CheckOptions, names map[string]string) ([]string, upload.CheckCounts) {
 	e.t.Helper()
 	found := []string{}
@@ -39,7 +40,7 @@ func (e *env) check(o upload.CheckOptions, names map[string]string) ([]string, u
 	return found, counts
 }
 
-// Each kind of difference is found, on every kind of store, and nothing else is.
+// A check finds each kind of difference, on every kind of store, and nothing else.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{SessionTTL: 1000 * time.Hour, FileTTL: 1000 * time.Hour, KeepExpired: 1000 * time.Hour}, func(t *testing.T, e *env) {
@@ -96,7 +97,7 @@ func TestCheck(t *testing.T) {
 		_, urls := begin("half sent", 2)
 		e.put(urls[0], noise(5))
 		_, urls = begin("sent in unusual parts", 2)
-		e.put(urls[0], noise(7)) // an object of its own, everywhere
+		e.put(urls[0], noise(7)) // a separate object on every store
 		e.put(urls[1], noise(3))
 		expired := add("expired", "abc", e.clock.now().Add(time.Hour))
 		if err := e.Delete(ctx, "alice", add("deleted", "abc", time.Time{}).Key); err != nil {
@@ -139,7 +140,7 @@ func TestCheck(t *testing.T) {
 		}
 		want = append(want, "missing missing", "wrong_size truncated")
 
-		// What has no record may get one, as long as it is young.
+		// Young content without a record may still get one.
 		found, counts := check(upload.CheckOptions{})
 		slices.Sort(want)
 		if young := slices.DeleteFunc(slices.Clone(want), func(s string) bool { return strings.HasPrefix(s, "leftover") }); !slices.Equal(found, young) || counts.Recent != 3 {
@@ -153,7 +154,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("found %q, want %q; %d are young", found, want, counts.Recent)
 		}
 
-		// A repair touches only what nobody needs.
+		// A repair touches only content that no record needs.
 		for i, line := range want {
 			if strings.HasPrefix(line, "leftover") || strings.HasPrefix(line, "orphan") {
 				want[i] += " repaired"
@@ -167,7 +168,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("after the repair: found %q, want %q; %d in quarantine", found, want, counts.Quarantined)
 		}
 
-		// Content in quarantine comes back if its record does.
+		// Content in quarantine is restored if its record exists again.
 		f = add("known again", "abc", time.Time{})
 		if err := e.store.Delete(ctx, f.Key); err != nil {
 			t.Fatal(err)
@@ -193,7 +194,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("after the restoration: found %q, want %q; %d in quarantine", found, want, counts.Quarantined)
 		}
 
-		// Nothing is compared with the records of other files.
+		// A check does not compare content with records that belong to another store.
 		if err := e.Bind(ctx, upload.BindOptions{Adopt: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// Of uploads that go to the bucket by themselves, the bucket knows the parts.
+// For direct uploads, the bucket knows the parts.
 func TestCheckDirect(t *testing.T) {
 	t.Parallel()
 	e, s := newDirect(t, upload.Options{})
@@ -233,7 +234,7 @@ func TestCheckDirect(t *testing.T) {
 	}
 }
 
-// A check beside uploads, completions, replaced parts, deletions and expiry finds no
+// A check during uploads, completions, part replacements, deletions and expiry finds no
 // difference, however short the grace.
 func TestCheckBesideWork(t *testing.T) {
 	t.Parallel()
@@ -274,7 +275,8 @@ func TestCheckBesideWork(t *testing.T) {
 			var counts upload.CheckCounts
 			for done.Load() < 300 || counts.Records < 100 {
 				var found []string
-				// Content is young for a moment longer than it takes to record it.
+				// The grace is a little longer than the time between storing content
+				// and recording it.
 				found, counts = e.check(upload.CheckOptions{Grace: 500 * time.Millisecond, Deep: true}, nil)
 				if len(found) > 0 {
 					t.Errorf("%d differences after %d uploads: %q", len(found), done.Load(), found)
@@ -287,8 +289,8 @@ func TestCheckBesideWork(t *testing.T) {
 	}
 }
 
-// A brokenStore fails to list, and is away for all that is asked about single objects.
-// before is called before a list.
+// A brokenStore fails to list and is unavailable for calls about single objects. before
+// is called before a list.
 type brokenStore struct {
 	blob.Store
 	listed, away error
@@ -315,7 +317,7 @@ func (s *brokenStore) Open(ctx context.Context, key string) (blob.Object, error)
 	return s.Store.Open(ctx, key)
 }
 
-// A check that cannot look says so, and reports nothing as lost.
+// A check that cannot read the store fails and reports nothing as lost.
 func TestCheckFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,7 +357,7 @@ func TestCheckFails(t *testing.T) {
 	})
 }
 
-// A file that is deleted, expires or is completed after its record was read is no
+// A file that is deleted, expires or is completed after its record was read is not a
 // difference.
 func TestCheckAfterChange(t *testing.T) {
 	t.Parallel()
@@ -394,7 +396,7 @@ func TestCheckAfterChange(t *testing.T) {
 	}
 }
 
-// Content whose record is deleted before the content is none of a difference.
+// Content whose record has just been deleted is not a difference.
 func TestCheckDuringDeletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

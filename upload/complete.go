@@ -9,14 +9,14 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Complete finishes a session, so that it becomes a Ready file. again tells that
-// it was finished before, which is not an error; then the list of parts is not
-// looked at. objectName and uploadID may be empty; else they must be the
-// session's. For owner see [Manager.Get].
+// Complete finishes a session, so that it becomes a Ready file. The result again
+// reports whether it was finished before, which is not an error; then parts is ignored.
+// objectName and uploadID may be empty; otherwise they must be the session's. For owner
+// see [Manager.Get].
 //
 // parts must list all parts of the session in order, with the ETags that PutPart
-// returned, in the form described at [blob.Part.Sum]. If anything is wrong with
-// it the session stays open, and can be completed later.
+// returned, in the form described at [blob.Part.Sum]. If the list is wrong, the session
+// stays open and can be completed later.
 func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID string, parts []blob.Part) (f *File, again bool, err error) {
 	unlock, err := m.lock(ctx, key)
 	if err != nil {
@@ -63,8 +63,7 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 	return f, false, err
 }
 
-// checkParts compares the list that the client sent with the parts that are
-// there.
+// checkParts compares the client's list with the stored parts.
 func checkParts(f *File, listed []blob.Part, stored []Part) error {
 	fault := func(kind error, part int, format string, args ...any) error {
 		return &Error{Kind: kind, Part: part, Message: fmt.Sprintf(format, args...)}
@@ -82,8 +81,8 @@ func checkParts(f *File, listed []blob.Part, stored []Part) error {
 	if last > f.Parts {
 		return fault(ErrMissingPart, last, "part %d is listed, but the upload has %d", last, f.Parts)
 	}
-	// The numbers ascend from 1 to at most f.Parts, so a gap shows as a number
-	// that is not at its index.
+	// The numbers ascend from 1 to at most f.Parts, so at a gap a number differs from
+	// its index.
 	for i := range f.Parts {
 		if i >= len(listed) || listed[i].Number != i+1 {
 			return fault(ErrMissingPart, i+1, "part %d of %d is not listed", i+1, f.Parts)
@@ -109,7 +108,7 @@ func checkParts(f *File, listed []blob.Part, stored []Part) error {
 	return nil
 }
 
-// markReady records that the object of a session is there.
+// markReady records that the object of a session exists.
 func (m *Manager) markReady(ctx context.Context, f *File, stored []Part) (*File, error) {
 	list := make([]blob.Part, len(stored))
 	for i, p := range stored {
@@ -134,14 +133,15 @@ func (m *Manager) markReadyAs(ctx context.Context, f *File, etag string) (*File,
 	return ready, nil
 }
 
-// interruptible reports whether the record may be that of a session whose completion
-// was interrupted: of a direct upload the ETag is recorded before the bucket joins it.
+// interruptible reports whether the completion of the session may have been
+// interrupted. For a direct upload, the ETag is recorded before the bucket joins the
+// parts.
 func (f *File) interruptible() bool {
 	return f.State == Open && (!f.direct() || f.ETag != "")
 }
 
-// settle finishes an Open session whose completion was interrupted after its
-// object had been made. The lock of the session must be held.
+// settle finishes an Open session whose completion was interrupted after its object was
+// created. The lock of the session must be held.
 func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 	if !f.interruptible() {
 		return f, nil
@@ -154,8 +154,8 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		return nil, fmt.Errorf("look for content: %w", err)
 	}
 	if i.Size != f.Size {
-		// Some stores keep what they have got of an object when its sender dies.
-		// Who completes the session replaces it.
+		// Some stores keep a partial object when its sender dies. Completing the
+		// session replaces it.
 		return f, nil
 	}
 	if f.direct() {
@@ -171,8 +171,8 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		size += p.Size
 	}
 	if len(stored) != f.Parts || size != f.Size {
-		// A copy of the records that is older than that of the content. The
-		// session is what the records say.
+		// The records were restored from a backup older than the content. The records
+		// decide: the session is open.
 		if err := m.blobs.Delete(ctx, f.Object); err != nil {
 			return nil, fmt.Errorf("remove content of a later time: %w", err)
 		}

@@ -78,7 +78,7 @@ func TestComplete(t *testing.T) {
 		if string(e.content(done)) != "aaaaBBBBcccc" {
 			t.Errorf("content is %q", e.content(done))
 		}
-		// Idempotent, whatever the list says; but it must be this upload.
+		// Completing again succeeds with any list, but only for the same upload.
 		for _, parts := range [][]blob.Part{list(a, b, c), nil} {
 			f2, again, err := e.Complete(ctx, "alice", f.Key, f.Object, f.UploadID, parts)
 			if err != nil || !again || f2.ETag != done.ETag {

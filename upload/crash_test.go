@@ -22,8 +22,8 @@ import (
 
 var errCrash = errors.New("crash")
 
-// A crasher lets some steps happen, and no more after one of them: that of a
-// process that is killed.
+// A crasher lets some steps of a store happen and then fails all further ones, like a
+// killed process.
 type crasher struct {
 	mu   sync.Mutex
 	left int // steps until the crash
@@ -35,8 +35,8 @@ type crashMode int
 
 const (
 	crashBefore crashMode = iota // the last step does not happen
-	crashDuring                  // what it stores is cut off
-	crashAfter                   // it happens, but nobody is told
+	crashDuring                  // its content is cut off
+	crashAfter                   // it happens, but the response is lost
 	crashModes
 )
 
@@ -123,16 +123,16 @@ func (s crashStore) AddPart(ctx context.Context, key string, p upload.Part) erro
 	return s.c.step(func(bool) error { return s.Store.AddPart(ctx, key, p) })
 }
 
-// A client sends each part of a list until it is acknowledged, one part twice,
-// and completes the upload. It remembers what was acknowledged across crashes.
+// A client sends each part of a list until it is acknowledged, one part twice, and
+// completes the upload. It keeps the acknowledgements across crashes.
 type client struct {
 	parts [][]byte
 	acked []string // ETags
 	redo  int      // index of the part to be sent twice; -1 when that is done
-	old   []byte   // what is sent of it first
+	old   []byte   // the content sent first
 }
 
-// run does what is left to do, until there is an error.
+// run does the remaining steps until an error.
 func (c *client) run(ctx context.Context, m *upload.Manager) (*upload.File, error) {
 	size := len(bytes.Join(c.parts, nil))
 	f, urls, err := m.Start(ctx, upload.Request{Owner: "alice", Name: "a", Size: int64(size), Parts: len(c.parts), IdempotencyKey: "k"})
@@ -159,8 +159,8 @@ func (c *client) run(ctx context.Context, m *upload.Manager) (*upload.File, erro
 	return f, err
 }
 
-// A process is killed at every step there is, in every way, and another one
-// goes on with what it left behind.
+// A process is killed at every step, in every way, and another one continues from the
+// state that it left behind.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for _, b := range backends {
@@ -224,7 +224,7 @@ func crashAt(t *testing.T, blobs blob.Store, parts [][]byte, step int, mode cras
 	if got := e.content(f); !bytes.Equal(got, bytes.Join(parts, nil)) || f.ETag != etagOf(parts) {
 		t.Fatalf("step %d: content has %d bytes, ETag %s", step, len(got), f.ETag)
 	}
-	// What was left behind goes away, and nothing else.
+	// The leftovers are removed, and nothing else.
 	e = newEnv(t, blobs, upload.Options{Store: store, Grace: time.Hour})
 	e.clock.advance(2 * time.Hour)
 	if _, err := e.Sweep(ctx); err != nil {
@@ -236,8 +236,8 @@ func crashAt(t *testing.T, blobs blob.Store, parts [][]byte, step int, mode cras
 	return crashed
 }
 
-// openOnly is a store that can only be asked for open sessions: Recover must not read
-// the files, of which there may be millions.
+// openOnly is a store that supports only the list of open sessions: Recover must not
+// read the files, of which there may be millions.
 type openOnly struct {
 	upload.Store
 	t testing.TB
@@ -268,7 +268,7 @@ func TestRecoverReadsOpenSessions(t *testing.T) {
 	})
 }
 
-// The crash that Recover is for.
+// The crash that Recover repairs.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
@@ -320,7 +320,7 @@ func TestRecover(t *testing.T) {
 		}
 		ready(early)
 
-		// Some stores keep what they have got of an object whose sender has died.
+		// Some stores keep a partial object when its sender dies.
 		half, urls := e.start(10, 2)
 		etags := []string{e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world"))}
 		if err := e.blobs.Put(ctx, half.Object, strings.NewReader("hellow"), 6); err != nil {
@@ -334,7 +334,7 @@ func TestRecover(t *testing.T) {
 		}
 		ready(half)
 
-		// Without Recover, who comes back finds it complete.
+		// Without Recover, a client that calls again finds it complete.
 		f, _, etags = interrupt()
 		if _, again, err := e.Complete(ctx, "alice", f.Key, "", "", list(etags...)); err != nil || !again {
 			t.Errorf("Complete = %v, %v", again, err)
@@ -345,7 +345,7 @@ func TestRecover(t *testing.T) {
 		wantKind(t, "PutPart", err, upload.ErrConflict)
 		ready(f)
 
-		// Who does not come back leaves nothing behind.
+		// A client that does not call again leaves nothing behind.
 		interrupt()
 		e.clock.advance(25 * time.Hour)
 		if n, err := e.Sweep(ctx); n != 7 || err != nil {

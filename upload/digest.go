@@ -5,12 +5,12 @@ import (
 	"hash"
 )
 
-// digestChunk is how many bytes are handed over at a time, and from how many on
-// a digest is worth a goroutine.
+// digestChunk is the number of bytes passed to the goroutine at a time, and the size
+// from which a digest is worth a goroutine.
 const digestChunk = 256 << 10
 
-// A digest computes an MD5 beside whoever writes to it: that takes longer than
-// receiving the bytes and storing them do together. close must be called.
+// A digest computes an MD5 in its own goroutine, because hashing takes longer than
+// receiving and storing the bytes together. close must be called.
 type digest struct {
 	md5        hash.Hash
 	n          int64
@@ -46,7 +46,7 @@ func (d *digest) write(p []byte) {
 }
 
 func (d *digest) start() {
-	const chunks = 3 // one is filled, one waits, one is hashed
+	const chunks = 3 // one is filled, one is queued, one is hashed
 	d.full, d.free, d.done = make(chan []byte, chunks), make(chan []byte, chunks), make(chan struct{})
 	for range chunks {
 		d.free <- make([]byte, 0, digestChunk)
@@ -60,7 +60,7 @@ func (d *digest) start() {
 	}()
 }
 
-// close waits until everything is hashed. Nothing may be written after it.
+// close waits until everything is hashed. No write may follow it.
 func (d *digest) close() {
 	if d.full == nil || d.closed {
 		return

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// The sum is that of the bytes, however they arrive, and no goroutine is left.
+// The sum is correct in whatever chunks the bytes arrive, and no goroutine is left.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -30,7 +30,7 @@ func TestDigest(t *testing.T) {
 				d.close()
 			})
 		}
-		synctest.Test(t, func(*testing.T) { // an upload that is broken off
+		synctest.Test(t, func(*testing.T) { // an aborted upload
 			d := newDigest()
 			d.write(data)
 			d.close()

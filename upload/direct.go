@@ -11,19 +11,18 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A session is direct if its parts are sent to the blob store by the client
-// (see blob.DirectUploader). Its UploadID is the store's then. Ours cannot be
-// mistaken for it.
+// direct reports whether the client sends the parts to the blob store itself (see
+// blob.DirectUploader). Then UploadID is the store's ID, which never looks like ours.
 func (f *File) direct() bool { return f.UploadID != "" && !isID(f.UploadID) }
 
 func (f *File) directUpload() blob.DirectUpload {
 	return blob.DirectUpload{Key: f.Object, ID: f.UploadID, Begun: f.Created}
 }
 
-// errNoDirect is for sessions from a time when the store was another one.
+// errNoDirect is the error for direct sessions that were started with another store.
 var errNoDirect = fmt.Errorf("the store knows nothing of direct uploads: %w", errors.ErrUnsupported)
 
-// directStore returns the blob store, for sessions that are direct.
+// directStore returns the blob store, for direct sessions.
 func (m *Manager) directStore() (blob.DirectUploader, error) {
 	if d, ok := blob.As[blob.DirectUploader](m.blobs); ok {
 		return d, nil
@@ -31,9 +30,9 @@ func (m *Manager) directStore() (blob.DirectUploader, error) {
 	return nil, errNoDirect
 }
 
-// beginDirect makes f a direct session if the store permits it. That comes
-// before the record, so that a record tells for ever which kind it is; what a
-// crash in between leaves behind is found by Sweep.
+// beginDirect makes f a direct session if the store permits it. This happens before the
+// record is created, so that the kind of a record never changes. Sweep finds uploads
+// that a crash in between leaves behind.
 func (m *Manager) beginDirect(ctx context.Context, f *File) error {
 	d, ok := blob.As[blob.DirectUploader](m.blobs)
 	if !ok {
@@ -52,26 +51,26 @@ func (m *Manager) beginDirect(ctx context.Context, f *File) error {
 	return nil
 }
 
-// abortDirect ends a direct session as far as the store knows of it.
+// abortDirect aborts a direct session in the store.
 func (m *Manager) abortDirect(ctx context.Context, f *File) error {
 	if !f.direct() {
 		return nil
 	}
 	d, err := m.directStore()
 	if err != nil {
-		return nil // nothing that we could reach
+		return nil // unreachable: the store is another one now
 	}
 	return d.AbortDirect(ctx, f.directUpload())
 }
 
-// directURLs returns what gets the URLs of the store.
+// directURLs returns a function that returns the store's URL for each part.
 func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) (func(part int) (*url.URL, error), error) {
 	d, err := m.directStore()
 	if err != nil {
 		return nil, err
 	}
-	// The size of a single part is known. Others need not be of equal size:
-	// that is up to the client.
+	// The size of a single part is known. With several parts the client chooses the
+	// sizes.
 	size := int64(-1)
 	if f.Parts == 1 {
 		size = f.Size
@@ -82,8 +81,8 @@ func (m *Manager) directURLs(ctx context.Context, f *File, now time.Time) (func(
 	}, nil
 }
 
-// completeDirect finishes a direct session. What has arrived, only the store
-// knows; but it would also leave out parts that are not listed.
+// completeDirect finishes a direct session. Only the store knows which parts have
+// arrived, but it would silently leave out unlisted parts.
 func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Part) (*File, error) {
 	d, err := m.directStore()
 	if err != nil {
@@ -91,7 +90,7 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 	}
 	arrived, err := d.DirectParts(ctx, f.directUpload())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errExpired("upload") // ended by a rule of the bucket
+		return nil, errExpired("upload") // aborted by a lifecycle rule of the bucket
 	}
 	if err != nil {
 		return nil, fmt.Errorf("parts of the upload: %w", err)
@@ -109,12 +108,12 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 	if err != nil {
 		return nil, fmt.Errorf("parts of the upload: %w", err)
 	}
-	// Whoever finds the object without us must know its ETag.
+	// A process that recovers the session needs the ETag.
 	if _, err := m.store.Update(ctx, f.Key, func(f *File) error { f.ETag = etag; return nil }); err != nil {
 		return nil, fmt.Errorf("record etag: %w", err)
 	}
 	if n := len(arrived); n > 1 && arrived[n-1].Size == 0 {
-		arrived = arrived[:n-1] // adds nothing, and not every store takes it
+		arrived = arrived[:n-1] // an empty part adds nothing, and some stores reject it
 	}
 	err = d.CommitDirect(ctx, f.directUpload(), arrived)
 	switch {
@@ -128,13 +127,13 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 	return m.markReadyAs(ctx, f, etag)
 }
 
-// maxLinkTTL is the longest lifetime of a link. A download that has begun goes on
+// maxLinkTTL is the longest lifetime of a link. A download that has started continues
 // after it.
 const maxLinkTTL = time.Hour
 
-// Link returns an absolute URL from which a file, whose record [Manager.Get] has just
-// read, can be fetched by GET for an hour at most. It is nil if the blob store has none.
-// For owner and the errors see [Manager.Open]. o.TTL is ignored.
+// Link returns an absolute URL from which a file can be fetched by GET for at most an
+// hour. f is a record just read by [Manager.Get]. The URL is nil if the blob store has
+// no links. For owner and the errors see [Manager.Open]. o.TTL is ignored.
 func (m *Manager) Link(ctx context.Context, owner string, f *File, o blob.LinkOptions) (*url.URL, error) {
 	if owner != "" && f.Owner != owner {
 		return nil, errNotFound()
@@ -146,7 +145,7 @@ func (m *Manager) Link(ctx context.Context, owner string, f *File, o blob.LinkOp
 	if !ok {
 		return nil, nil
 	}
-	// The client would follow the URL to an error of the store.
+	// Otherwise the client would follow the URL to an error of the store.
 	i, err := blob.Stat(ctx, m.blobs, f.Object)
 	if err == nil {
 		err = checkSize(f, i)

@@ -22,7 +22,7 @@ import (
 
 const mib = 1 << 20
 
-// send does a PUT as a client of a bucket does.
+// send sends a PUT like a client of a bucket.
 func send(t testing.TB, u *url.URL, data []byte) (etag string, code int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, u.String(), bytes.NewReader(data))
@@ -50,7 +50,7 @@ func (e *env) send(u *url.URL, data []byte) string {
 	return etag
 }
 
-// incomplete returns how many uploads the bucket has that have not ended.
+// incomplete returns the number of unfinished uploads in the bucket.
 func incomplete(t testing.TB, s *s3blob.Store) (n int) {
 	t.Helper()
 	for _, err := range s.ListDirect(t.Context()) {
@@ -76,7 +76,7 @@ func TestDirect(t *testing.T) {
 		cut(noise(11*mib), 2),
 		sizes(noise(17*mib), 8*mib, 8*mib, mib), // cut into equal chunks by another rule
 		sizes(noise(11*mib), 5*mib, 6*mib),      // the last is not the shortest
-		sizes(noise(15*mib), 7*mib, 8*mib, 0),   // an empty one at the end
+		sizes(noise(15*mib), 7*mib, 8*mib, 0),   // an empty part at the end
 	} {
 		var size int
 		for _, p := range parts {
@@ -118,7 +118,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// Where S3 would refuse to join the parts they come to us.
+// If S3 would refuse to join the parts, clients send them to us.
 func TestDirectOrNot(t *testing.T) {
 	t.Parallel()
 	e, s := newDirect(t, upload.Options{})
@@ -145,8 +145,8 @@ func TestDirectOrNot(t *testing.T) {
 	}
 }
 
-// A bucket completes an upload without looking whether anything is missing. We
-// do look, and the session can be completed afterwards.
+// A bucket completes an upload without checking whether parts are missing. The Manager
+// checks, and the session can be completed afterwards.
 func TestDirectFaults(t *testing.T) {
 	t.Parallel()
 	e, _ := newDirect(t, upload.Options{})
@@ -167,7 +167,7 @@ func TestDirectFaults(t *testing.T) {
 	_, _, err := e.Complete(t.Context(), "alice", f.Key, f.Object, "other", list(one, two, three))
 	wantKind(t, "Complete of another upload", err, upload.ErrInvalid)
 
-	// Sizes that S3 does not accept.
+	// Sizes that S3 rejects.
 	small, large := e.send(urls[0], parts[0][:mib]), e.send(urls[1], append(parts[0][mib:len(parts[0]):len(parts[0])], parts[1]...))
 	wantKind(t, "Complete with a small part", complete(list(small, large, three)...), upload.ErrInvalid)
 	if _, err := e.Ready(t.Context(), "alice", f.Key); !errors.Is(err, upload.ErrIncomplete) {
@@ -196,8 +196,9 @@ func TestDirectSize(t *testing.T) {
 	e.send(urls[0], noise(10))
 }
 
-// A direct part that is sent again with a wrong checksum leaves the earlier one. One that
-// breaks off does so in Amazon S3, but not in versitygw 1.8.0 (its issue 2414).
+// A direct part that is sent again with a wrong checksum keeps the earlier one. A part
+// whose connection breaks does so in Amazon S3, but not in versitygw 1.8.0 (its issue
+// 2414).
 func TestDirectPartAgainFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, openBucket(t, false), upload.Options{})
@@ -243,7 +244,7 @@ func TestDirectIdempotent(t *testing.T) {
 	}
 }
 
-// What has expired is gone from the bucket, and so is what nobody knows.
+// A sweep removes expired and unknown content from the bucket.
 func TestDirectSweep(t *testing.T) {
 	t.Parallel()
 	e, s := newDirect(t, upload.Options{SessionTTL: 30 * time.Minute, FileTTL: 3 * time.Hour, Grace: 5 * time.Hour, Exclusive: true})
@@ -292,7 +293,7 @@ func TestDirectSweep(t *testing.T) {
 	wantKind(t, "the session", func() error { _, err := e.Ready(ctx, "alice", f.Key); return err }(), upload.ErrExpired)
 }
 
-// Another process goes on where one was killed.
+// Another process continues after one was killed.
 func TestDirectRestart(t *testing.T) {
 	t.Parallel()
 	e, s := newDirect(t, upload.Options{})
@@ -301,7 +302,7 @@ func TestDirectRestart(t *testing.T) {
 	f, urls := e.start(12*mib, 2)
 	etags := list(e.send(urls[0], parts[0]), e.send(urls[1], parts[1]))
 
-	// Killed after the object was made, before that was recorded.
+	// Killed after the object was created, before it was recorded.
 	forgetful := newEnv(t, s, upload.Options{Store: &failingUpdates{Store: e.store, after: 1}})
 	if _, _, err := forgetful.Complete(ctx, "alice", f.Key, "", "", etags); !errors.Is(err, errStore) {
 		t.Fatalf("Complete = %v", err)
@@ -315,7 +316,7 @@ func TestDirectRestart(t *testing.T) {
 		t.Errorf("Complete after a restart = %+v, %v, %v", ready, again, err)
 	}
 
-	// A store that has lost the upload, by a rule of the bucket.
+	// A store that has lost the upload because of a lifecycle rule of the bucket.
 	f, urls = e.start(10, 1)
 	etag := e.send(urls[0], noise(10))
 	if err := s.AbortDirect(ctx, blob.DirectUpload{Key: f.Object, ID: f.UploadID}); err != nil {
@@ -364,7 +365,7 @@ func TestLink(t *testing.T) {
 	_, _, err = e.link(ctx, "alice", open.Key, blob.LinkOptions{})
 	wantKind(t, "Link to an open session", err, upload.ErrIncomplete)
 
-	// Stores without links have none.
+	// A private store returns no links.
 	private := newEnv(t, openBucket(t, true), upload.Options{})
 	for _, e := range []*env{newEnv(t, newFS(t, t.TempDir()), upload.Options{}), private} {
 		f, err := e.Add(ctx, upload.File{Owner: "alice", Name: "a.pdf", Size: 5}, strings.NewReader("hello"), "")

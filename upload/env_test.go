@@ -29,7 +29,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// A clock is moved by hand.
+// A clock advances only when told to.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -47,7 +47,7 @@ func (c *clock) advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// An env is a Manager with what is below it.
+// An env is a Manager with its stores and clock.
 type env struct {
 	*upload.Manager
 	t     testing.TB
@@ -77,7 +77,7 @@ func newFS(t testing.TB, dir string) *fsblob.Store {
 	return s
 }
 
-// backends are the kinds of store that a Manager must work alike on.
+// backends are the kinds of store on which a Manager must behave alike.
 var backends = []struct {
 	name string
 	open func(t testing.TB) blob.Store
@@ -88,8 +88,8 @@ var backends = []struct {
 	{"files without extras", func(t testing.TB) blob.Store { return struct{ blob.Store }{newFS(t, t.TempDir())} }},
 }
 
-// pairs are the kinds of stores of records and of content that are used together.
-// records and blobs open new, empty ones.
+// pairs are the combinations of record stores and blob stores in use. records and blobs
+// open new, empty ones.
 var pairs = []struct {
 	name    string
 	records func(t testing.TB) upload.Store
@@ -160,7 +160,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// openBucket returns a store in a part of the bucket of its own.
+// openBucket returns a store with its own prefix in the bucket.
 func openBucket(t testing.TB, private bool) *s3blob.Store {
 	t.Helper()
 	c := s3Server.Config(s3Bucket)
@@ -174,8 +174,8 @@ func openBucket(t testing.TB, private bool) *s3blob.Store {
 	return s
 }
 
-// newBucket returns a bucket to which all parts come through us. How it is when
-// they do not, is in direct_test.go.
+// newBucket returns a bucket to which all parts go through the Manager. For direct
+// uploads see direct_test.go.
 func newBucket(t testing.TB) blob.Store {
 	s := openBucket(t, true)
 	return struct {
@@ -251,8 +251,8 @@ func (e *env) content(f *upload.File) []byte {
 	return b
 }
 
-// objects returns how many objects and staging areas there are, but for the identity
-// and what is in quarantine.
+// objects returns the number of objects and staging areas, without the identity and the
+// quarantine.
 func (e *env) objects() (n int) {
 	e.t.Helper()
 	for i, err := range e.blobs.List(e.t.Context(), "") {
@@ -314,7 +314,7 @@ func etagOf(parts [][]byte) string {
 	return fmt.Sprintf("%x-%d", md5.Sum(sums), len(parts))
 }
 
-// cut cuts data as clients do: equal chunks, the last shorter, then empty ones.
+// cut divides data like clients: equal chunks, the last shorter, then empty ones.
 func cut(data []byte, parts int) [][]byte {
 	chunk := (len(data) + parts - 1) / parts
 	var out [][]byte

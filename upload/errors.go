@@ -6,15 +6,14 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Kinds of errors of a [Manager]. What is not there, or belongs to another
-// owner, matches fs.ErrNotExist instead. A disk that is full matches
-// syscall.ENOSPC.
+// Kinds of errors of a [Manager]. If a file is missing or belongs to another owner, the
+// error matches fs.ErrNotExist instead; if the disk is full, syscall.ENOSPC.
 var (
-	// ErrInvalid: the request makes no sense, whatever the state.
+	// ErrInvalid: the request is invalid in any state.
 	ErrInvalid = errors.New("invalid request")
 
-	// ErrMissingPart: a part is not in the list, was not uploaded, or is not
-	// one of the session. It matches [blob.ErrPart], as the next two do.
+	// ErrMissingPart: a part is not in the list, was not uploaded, or does not belong
+	// to the session. It matches [blob.ErrPart], as the next two do.
 	ErrMissingPart = blob.ErrMissingPart
 
 	// ErrPartOrder: the part numbers of a list do not ascend from 1.
@@ -29,38 +28,38 @@ var (
 	// ErrTooLarge: a file or part is larger than allowed.
 	ErrTooLarge = errors.New("too large")
 
-	// ErrSignature: the URL is not one that was given out, or the method is
-	// not the one it is for.
+	// ErrSignature: the server did not issue the URL, or did not issue it for this
+	// method.
 	ErrSignature = errors.New("invalid signature")
 
-	// ErrURLExpired: the URL was given out too long ago.
+	// ErrURLExpired: the URL has expired.
 	ErrURLExpired = errors.New("upload URL has expired")
 
 	// ErrIncomplete: the file has not been uploaded completely.
 	ErrIncomplete = errors.New("upload is not complete")
 
-	// ErrExpired: the file or session was there, but its time is over.
+	// ErrExpired: the file or session existed but has expired.
 	ErrExpired = errors.New("expired")
 
-	// ErrContentLost: the record of a file is complete, but its content is not in
-	// the store, or has another size. A store that does not answer is another
-	// matter: see [blob.ErrUnavailable].
+	// ErrContentLost: the record of a file is complete, but its content is not in the
+	// store, or has another size. For a store that does not respond see
+	// [blob.ErrUnavailable].
 	ErrContentLost = errors.New("content lost")
 
-	// ErrConflict: the state does not permit it, as a part for a completed
-	// session, or an idempotency key for another request.
+	// ErrConflict: the state does not permit the request, such as a part for a
+	// completed session, or an idempotency key that another request used.
 	ErrConflict = errors.New("conflict")
 
-	// ErrDigest: the bytes are not those of the Content-MD5 sent with them.
+	// ErrDigest: the bytes do not match the Content-MD5 sent with them.
 	ErrDigest = errors.New("bad digest")
 )
 
-// An Error is an error that the client is to be told of. It has no details of
-// the store in it. Other errors of a [Manager] are not meant for the client.
+// An Error is an error for the client. Its message has no details of the store. Other
+// errors of a [Manager] are not meant for the client.
 type Error struct {
 	Kind    error  // one of the variables above, or fs.ErrNotExist
 	Message string // for people; names parts and sizes where that helps
-	Part    int    // number of the part it is about; 0 if there is none
+	Part    int    // number of the part that caused it; 0: no part
 	Cause   error  // may be nil; not part of the message
 }
 

@@ -25,7 +25,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// What clients send to the URLs goes to PutPart.
+	// Bodies that clients send to the URLs go to PutPart.
 	var parts []blob.Part
 	for i, body := range []string{"hello", "world"} {
 		etag, err := m.PutPart(ctx, http.MethodPut, urls[i], strings.NewReader(body), upload.PutOptions{Size: 5})
@@ -35,7 +35,7 @@ func Example() {
 		parts = append(parts, blob.Part{Number: i + 1, ETag: etag})
 	}
 
-	// A mistake can be put right.
+	// After a mistake the session can still be completed.
 	_, _, err = m.Complete(ctx, "alice", f.Key, f.Object, f.UploadID, parts[:1])
 	fmt.Println(err, errors.Is(err, upload.ErrMissingPart))
 	f, _, err = m.Complete(ctx, "alice", f.Key, f.Object, f.UploadID, parts)

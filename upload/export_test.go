@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// SetClock makes a Manager take the time from now.
+// SetClock sets the clock of a Manager.
 func (o *Options) SetClock(now func() time.Time) { o.now = now }
 
-// SetPast makes a Manager take the time for what it removes from past.
+// SetPast sets the clock that a Manager uses for removals.
 func (o *Options) SetPast(past func() time.Time) { o.past = past }
 
-// SetRand makes a Manager take its randomness from r.
+// SetRand sets the random source of a Manager.
 func (o *Options) SetRand(r io.Reader) { o.rand = r }
 
-// SetSecondLook makes a check wait for d before it looks at content without a record
+// SetSecondLook sets the time after which a check examines content without a record
 // again.
 func (o *CheckOptions) SetSecondLook(d time.Duration) { o.secondLook = d }
 

@@ -97,7 +97,7 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%d objects, want 2", n)
 		}
 
-		// No record, no content.
+		// Without a record there is no content.
 		broken := newEnv(t, e.blobs, upload.Options{Store: failingStore{e.store}})
 		if _, err = broken.Add(ctx, upload.File{Size: 5}, strings.NewReader("hello"), ""); !errors.Is(err, errStore) {
 			t.Errorf("Add = %v", err)
@@ -110,7 +110,7 @@ func TestAdd(t *testing.T) {
 
 func testKey(n byte) string { return upload.KeyOf([16]byte{n, 15: n}) }
 
-// A key that is barred has no file, and none comes, for as long as files live.
+// A key with a tombstone has no file and cannot get one for the lifetime of files.
 func TestBar(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{FileTTL: time.Hour}, func(t *testing.T, e *env) {
@@ -154,7 +154,7 @@ func TestBar(t *testing.T) {
 	})
 }
 
-// Whoever comes first, nothing is left.
+// Whichever call comes first, no file is left.
 func TestBarAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
@@ -164,7 +164,7 @@ func TestBarAtOnce(t *testing.T) {
 			wg.Go(func() {
 				_, err := e.Add(ctx, upload.File{Key: testKey(i), Owner: "alice", Size: 5}, strings.NewReader("hello"), "")
 				if err == nil && i%2 == 0 {
-					err = e.Delete(ctx, "alice", testKey(i)) // as one who finds that it was in vain
+					err = e.Delete(ctx, "alice", testKey(i)) // like a worker that finds that its claim is lost
 				}
 				if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("Add = %v", err)

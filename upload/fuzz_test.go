@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// No URL but those that were given out is accepted, and none makes it panic.
+// Only issued URLs are accepted, and no URL causes a panic.
 func FuzzUploadURL(f *testing.F) {
 	var n byte
 	o := upload.Options{Secrets: [][]byte{bytes.Repeat([]byte("s"), 32), bytes.Repeat([]byte("t"), 32)}}
@@ -66,8 +66,8 @@ func FuzzUploadURL(f *testing.F) {
 	})
 }
 
-// Whatever the list of parts, an upload is completed only by the right one, and
-// can be completed by that after any wrong one.
+// Only the right list of parts completes an upload, and it does so even after any wrong
+// list.
 func FuzzComplete(f *testing.F) {
 	f.Add(1, "5d41402abc4b2a76b9719d911017c592", 2, "7d793037a0760186574b0282f2f435e7", 0, "")
 	f.Add(2, "7d793037a0760186574b0282f2f435e7", 1, "5d41402abc4b2a76b9719d911017c592", 3, "x")

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// handler serves part URLs, as simply as that can be done.
+// handler serves part URLs in the simplest way.
 func handler(m *upload.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		etag, err := m.PutPart(r.Context(), r.Method, r.URL, r.Body, upload.PutOptions{Size: r.ContentLength, ContentMD5: r.Header.Get("Content-MD5")})
@@ -32,7 +32,7 @@ func handler(m *upload.Manager) http.Handler {
 	})
 }
 
-// The judges are curl, md5sum and cmp.
+// TestCurl verifies uploads with curl, md5sum and cmp.
 func TestCurl(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, name string, args ...string) string {

@@ -25,7 +25,7 @@ var ErrIdentity = errors.New("records and content do not belong together")
 // matches [ErrIdentity].
 type IdentityError struct {
 	Records, Content     string // descriptions of both, see [BindOptions]
-	RecordsID, ContentID string // their identities; "" for none
+	RecordsID, ContentID string // their identities; "" if missing
 	Reason               string
 }
 
@@ -50,15 +50,14 @@ type BindOptions struct {
 	Records, Content string
 }
 
-// Bind makes sure that the records and the content belong together, so that a database
-// that is empty, or another one, does not make all content look like waste. Both carry
-// the same random identity, which the first Bind creates. Bind is to be called before
-// the Manager is used. Several processes may call it at the same time.
+// Bind checks that the records and the content belong together, so that an empty or
+// wrong database does not make all content look like garbage. Both carry the same
+// random identity, which the first Bind creates. Call Bind before using the Manager.
+// Several processes may call it at the same time.
 //
-// Without an identity on one or both sides, the records must be those of the content:
-// the blob store has content of one of the newest files, or there is neither a file
-// record nor the content of a file. Otherwise the error is an [*IdentityError], and
-// nothing has changed.
+// If one or both sides have no identity, Bind accepts other evidence. The blob store
+// has the content of one of the newest files, or there are neither file records nor
+// contents. Otherwise the error is an [*IdentityError], and nothing has changed.
 func (m *Manager) Bind(ctx context.Context, o BindOptions) error {
 	o.Records, o.Content = cmp.Or(o.Records, "the record store"), cmp.Or(o.Content, "the blob store")
 	if o.Adopt {
@@ -83,8 +82,8 @@ func (m *Manager) Bind(ctx context.Context, o BindOptions) error {
 	return nil
 }
 
-// compare returns why two identities do not belong together, or nil. The descriptions
-// are left to the caller.
+// compare returns why two identities do not belong together, or nil. The caller sets
+// the descriptions.
 func compare(records, content identity) *IdentityError {
 	e := &IdentityError{RecordsID: records.ID, ContentID: content.ID}
 	switch {
@@ -100,8 +99,8 @@ func compare(records, content identity) *IdentityError {
 	return e
 }
 
-// claim gives a blob store without an identity that of the records, which it creates if
-// there is none.
+// claim gives a blob store without an identity the identity of the records, which it
+// creates if necessary.
 func (m *Manager) claim(ctx context.Context, o BindOptions, records identity) (identity, error) {
 	if reason, err := m.foreign(ctx); err != nil || reason != "" {
 		if err == nil {
@@ -114,7 +113,7 @@ func (m *Manager) claim(ctx context.Context, o BindOptions, records identity) (i
 		if err != nil {
 			return records, err
 		}
-		// Of several processes that start at the same time one wins.
+		// If several processes start at the same time, one of them wins.
 		if records, err = m.replaceIdentity(ctx, "", identity{ID: id}); err != nil {
 			return records, err
 		}
@@ -126,9 +125,10 @@ func (m *Manager) claim(ctx context.Context, o BindOptions, records identity) (i
 	return records, m.writeIdentity(ctx, records)
 }
 
-// foreign returns why the content cannot be that of the records, judging by both, or "".
+// foreign returns why the content does not belong to the records, judging by both, or
+// "".
 func (m *Manager) foreign(ctx context.Context) (reason string, err error) {
-	const enough = 20 // some content may be lost
+	const enough = 20 // number of files to try: some content may be lost
 	newest, err := m.store.NewestReady(ctx, enough)
 	if err != nil {
 		return "", fmt.Errorf("newest files: %w", err)
@@ -170,7 +170,8 @@ func (m *Manager) adopt(ctx context.Context, o BindOptions) error {
 	}
 	m.log.Warn("the files are adopted: content without a record will be removed", "records", o.Records, "old_identity", records.ID,
 		"content", o.Content, "old_content_identity", content.ID, "identity", adopted.ID, "not_before", adopted.Adopted.Add(m.opts.Grace))
-	// Another process may adopt them at the same time. What the records say counts.
+	// Another process may adopt them at the same time. The identity of the records
+	// decides.
 	for {
 		if err := m.writeIdentity(ctx, adopted); err != nil {
 			return err
@@ -183,11 +184,11 @@ func (m *Manager) adopt(ctx context.Context, o BindOptions) error {
 	}
 }
 
-// An identity tells a pair of stores from others.
+// An identity identifies a pair of stores.
 type identity struct {
 	ID      string    `json:"id"`
-	Adopted time.Time `json:"adopted,omitzero"` // when an operator said that they belong together
-	text    string    // as it is stored; "" for none
+	Adopted time.Time `json:"adopted,omitzero"` // when an operator declared that they belong together
+	text    string    // as stored; "" if missing
 }
 
 func parseIdentity(text string) (i identity, err error) {
@@ -204,15 +205,15 @@ func parseIdentity(text string) (i identity, err error) {
 func (i identity) String() string {
 	text, err := json.Marshal(i)
 	if err != nil {
-		panic(err) // a time that time.Now returned
+		panic(err) // cannot fail: the time is from time.Now
 	}
 	return string(text)
 }
 
-// identities returns those of the records and of the content.
+// identities returns the identities of the records and of the content.
 func (m *Manager) identities(ctx context.Context) (records, content identity, err error) {
-	// The records get theirs first. So another process that is between the two cannot
-	// make it look as if only the content had one.
+	// Read the content's first: the records get theirs first, so content with an
+	// identity implies records with one, even while another process creates both.
 	if content, err = m.readIdentity(ctx); err != nil {
 		return records, content, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// add makes n files and returns them.
+// add creates n files and returns them.
 func (e *env) add(n int) []*upload.File {
 	e.t.Helper()
 	files := make([]*upload.File, n)
@@ -24,7 +24,7 @@ func (e *env) add(n int) []*upload.File {
 	return files
 }
 
-// intact fails unless all files can be read.
+// intact fails the test unless all files can be read.
 func (e *env) intact(files []*upload.File) {
 	e.t.Helper()
 	for _, f := range files {
@@ -45,7 +45,7 @@ func (e *env) mustBind(adopt bool) {
 	}
 }
 
-// refused fails unless the stores are not bound to each other.
+// refused fails the test unless Bind rejects the pair of stores.
 func (e *env) refused() {
 	e.t.Helper()
 	err := e.bind(false)
@@ -75,7 +75,7 @@ func TestBind(t *testing.T) {
 		e.mustBind(false)
 		other.mustBind(false)
 
-		// An installation from before there were identities: content tells.
+		// An installation older than identities: the content decides.
 		old := with(records(t), blobs(t))
 		oldFiles := old.add(3)
 		old.refusedWith(old.store, blobs(t))
@@ -94,7 +94,7 @@ func TestBind(t *testing.T) {
 		old.mustBind(false)
 		fresh := with(records(t), blobs(t))
 		fresh.mustBind(false)
-		with(fresh.store, blobs(t)).mustBind(false) // without a file nothing can be lost
+		with(fresh.store, blobs(t)).mustBind(false) // without a file there is nothing to lose
 
 		// An operator decides.
 		lost := with(records(t), e.blobs)

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// Locks are mutexes by name that can be waited for with a context. Its zero
-// value has none of them locked.
+// locks are named mutexes whose lock method takes a context. The zero value is ready
+// for use.
 type locks struct {
 	mu sync.Mutex
 	m  map[string]*lock
 }
 
 type lock struct {
-	held    chan struct{} // has an element while it is held
-	waiting int           // users, with the holder
+	held    chan struct{} // holds an element while locked
+	waiting int           // number of users, including the holder
 }
 
-// lock waits for the lock of a name. The function it returns unlocks it.
+// lock waits for the lock of a name. The returned function unlocks it.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	l.mu.Lock()
 	k := l.m[name]
@@ -47,15 +47,15 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 }
 
-// A Locker excludes processes that share files from each other.
+// A Locker provides locks among processes that share files.
 type Locker interface {
-	// Lock waits for the lock of a name. The function it returns frees it;
-	// the end of the process does so too.
+	// Lock waits for the lock of a name. The returned function releases it; so does the
+	// end of the process.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
 }
 
-// lock waits for the lock of a name, which no other process holds either if
-// there are others.
+// lock waits for the lock of a name, in this process and, with Options.Locker, among
+// all processes.
 func (m *Manager) lock(ctx context.Context, name string) (unlock func(), err error) {
 	here, err := m.locks.lock(ctx, name)
 	if err != nil || m.opts.Locker == nil {

@@ -10,15 +10,14 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A sizeError says that the content of a file has another size than its record.
+// A sizeError reports that the content of a file has another size than its record.
 type sizeError struct{ got, want int64 }
 
 func (e *sizeError) Error() string {
 	return fmt.Sprintf("the content has %d bytes, its record says %d", e.got, e.want)
 }
 
-// checkSize fails with a *sizeError unless i is about the content that the record of f
-// describes.
+// checkSize returns a *sizeError unless i has the size in f.
 func checkSize(f *File, i blob.Info) error {
 	if i.Size != f.Size {
 		return &sizeError{i.Size, f.Size}
@@ -26,7 +25,7 @@ func checkSize(f *File, i blob.Info) error {
 	return nil
 }
 
-// isLost reports whether the error is that content is gone or has the wrong size.
+// isLost reports whether the error means that content is gone or has the wrong size.
 func isLost(err error) bool {
 	var size *sizeError
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &size)
@@ -51,7 +50,7 @@ func (m *Manager) contentError(ctx context.Context, owner string, f *File, err e
 	return lost
 }
 
-// LostContents returns how many files were found without their content since
+// LostContents returns the number of files found without their content since
 // NewManager. Each file counts once.
 func (m *Manager) LostContents() int64 {
 	m.lost.mu.Lock()
@@ -59,8 +58,8 @@ func (m *Manager) LostContents() int64 {
 	return m.lost.n
 }
 
-// maxLost is how many keys lostContents remembers. After that it begins anew, and a
-// file may be reported again.
+// maxLost is how many keys lostContents keeps. Then it starts anew, and a file may be
+// reported again.
 const maxLost = 10_000
 
 // lostContents are the files that were found without their content.

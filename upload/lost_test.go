@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// A linkedStore has links, and can be away.
+// A linkedStore has links and can be unavailable.
 type linkedStore struct {
 	blob.Store
 	away bool
@@ -35,8 +35,8 @@ func (s *linkedStore) Link(context.Context, string, blob.LinkOptions) (*url.URL,
 
 func (s *linkedStore) Origin(context.Context) (string, error) { return "https://bucket.example", nil }
 
-// Content that is gone or truncated has an error of its own, wherever it is needed, and
-// one line in the log. A store that is away, and a file that is deleted, do not.
+// Missing or truncated content causes ErrContentLost in every call that needs it, and
+// one log line. An unavailable store or a deleted file does not.
 func TestContentLost(t *testing.T) {
 	t.Parallel()
 	var log logtest.Buffer
@@ -75,7 +75,7 @@ func TestContentLost(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		f    *upload.File
-		want error // nil: none
+		want error // nil: no error
 		text string
 	}{
 		{gone, upload.ErrContentLost, "upload it again"},

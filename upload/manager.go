@@ -6,27 +6,28 @@
 //   - [Manager.PutPart] stores a body that a client sends to such a URL, unless the URLs
 //     lead to the blob store itself;
 //   - [Manager.Complete] checks the list of parts and makes them a file;
-//   - [Manager.Open] opens a file, [Manager.Add] registers one from elsewhere, such as
+//   - [Manager.Open] opens a file, [Manager.Add] registers one from another source, such as
 //     the result of an operation;
-//   - [Manager.Sweep], called from time to time, removes what has expired.
+//   - [Manager.Sweep], called periodically, removes expired sessions and files.
 //
 // Clients see the semantics of S3: the ETag of a part is the hex MD5 of its bytes, and
-// the ETag of a file is that of blob.ETag.
+// blob.ETag defines the ETag of a file.
 //
 // # Durability
 //
-// PutPart returns when the bytes of a part are durable and recorded. A part that is sent
-// again is stored beside the earlier one and replaces it in the record in one step: until
-// then, and if that fails, the earlier part counts.
+// PutPart returns when the bytes of a part are durable and recorded. A part that is
+// sent again is stored beside the earlier one and replaces it in the record in one
+// step. Until then, and if that fails, the earlier part counts.
 //
-// Complete makes the object first, in one atomic step, and then marks the record
+// Complete creates the object first, in one atomic step, and then marks the record
 // Ready. So an Open session with an object was interrupted between the two, after all
-// checks. Whoever meets such a session marks it Ready; [Manager.Recover] looks for them.
+// checks. Any later call that finds such a session marks it Ready; [Manager.Recover]
+// searches for them.
 //
 // # Several processes
 //
 // Managers of several processes may share a Store and a blob store if Options.Locker
-// excludes them from each other. Without one, a single process may upload; others may
+// coordinates them. Without one, only a single process may accept uploads; others may
 // read.
 package upload
 
@@ -53,17 +54,17 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// MaxPart is the size of the largest part in bytes.
+// MaxPart is the maximum size of a part in bytes.
 const MaxPart = 5 << 30
 
 // MaxURLTTL is the longest lifetime of an upload URL.
 const MaxURLTTL = 7 * 24 * time.Hour
 
-// MinSecret is the length of the shortest secret in bytes.
+// MinSecret is the minimum length of a secret in bytes.
 const MinSecret = 16
 
-// objectPrefix begins the keys of all objects of a Manager that are complete.
-// The rest is the key of the file, so that the record of an object can be found.
+// objectPrefix is the prefix of the keys of all complete objects of a Manager. The rest
+// is the key of the file, so that the record of an object can be found.
 const objectPrefix = "files/"
 
 // Options configure a [Manager]. The zero value is usable.
@@ -71,63 +72,63 @@ type Options struct {
 	// Store keeps the records. nil means a new [MemStore].
 	Store Store
 
-	// Secrets sign upload URLs: the first one new URLs, and all of them are
-	// accepted, so that they can be replaced one after the other. Each has at
-	// least MinSecret random bytes. nil means a random one: then URLs do not
-	// survive the process.
+	// Secrets sign upload URLs: the first signs new URLs, and all are accepted, so that
+	// secrets can be rotated. Each has at least MinSecret random bytes. nil means one
+	// random secret: then URLs do not survive the process.
 	Secrets [][]byte
 
-	// URLPath begins the path of upload URLs. "" means "/v1/upload/".
+	// URLPath is the prefix of the path of upload URLs. "" means "/v1/upload/".
 	URLPath string
 
 	URLTTL     time.Duration // lifetime of upload URLs; 0: 1 hour; at most MaxURLTTL
-	SessionTTL time.Duration // lifetime of sessions that are not completed; 0: 24 hours
+	SessionTTL time.Duration // lifetime of sessions until completion; 0: 24 hours
 	FileTTL    time.Duration // lifetime of files, from completion; 0: 24 hours, <0: for ever
 
-	// KeepExpired is how long the record of an expired file is kept, so that
-	// clients are told that it has expired. 0 means 7 days, <0 not at all.
+	// KeepExpired is how long the record of an expired file is kept, so that clients
+	// learn that it has expired. 0 means 7 days, <0 not at all.
 	KeepExpired time.Duration
 
-	// Grace is the age from which Sweep removes content that no record knows.
-	// It must be longer than the longest single transfer. 0 means 24 hours.
+	// Grace is the age from which Sweep removes content without a record. It must be
+	// longer than the longest single transfer. 0 means 24 hours.
 	Grace time.Duration
 
-	// Quarantine is how long finished content that no record knows is kept aside
+	// Quarantine is how long finished content without a record is kept in quarantine
 	// before it is deleted. 0: 7 days; negative: it is deleted at once.
 	Quarantine time.Duration
 
-	// A Sweep removes no content without a record if that would be more than
-	// SweepCount objects and more than SweepShare of all: rather the records are
-	// damaged then. The parts of an upload count as one object. 0: 100 and 0.01.
+	// A Sweep removes no content without a record if it would remove more than
+	// SweepCount objects and more than the share SweepShare of all objects. In that
+	// case the records are probably damaged. The parts of an upload count as one
+	// object. 0: 100 and 0.01.
 	SweepCount int
 	SweepShare float64
 
-	// Exclusive says that no other process uses Store and the blobs. Then the
-	// first Sweep removes whatever no record knows and was there before
-	// NewManager was called, however young it is: a crash has left it behind.
+	// Exclusive declares that no other process uses Store and the blobs. Then the first
+	// Sweep removes all content without a record that is older than the call of
+	// NewManager, however young: a crash has left it behind.
 	Exclusive bool
 
 	MaxSize  int64 // of a file in bytes; 0: 5 TiB
 	MaxParts int   // of a session; 0: 10000
 
-	// MinFree is how many bytes uploads leave free in a blob store that knows
-	// how much room it has (blob.Volume), for results and whatever else is
-	// kept there. What would need them fails with an error that matches
-	// syscall.ENOSPC, before any of it is read. 0: 256 MiB; negative: none.
+	// MinFree is how many bytes uploads leave free in a blob store that knows its free
+	// space (blob.Volume), for results and other data. An upload that would use them
+	// fails with an error that matches syscall.ENOSPC, before any of it is read. 0: 256
+	// MiB; negative: none.
 	MinFree int64
-	// Locker excludes other processes that work on the same files. nil: there
-	// are none.
+	// Locker coordinates processes that share the same files. nil: there is only one
+	// process.
 	Locker Locker
 
 	Log *slog.Logger // nil discards
 
 	now  func() time.Time // nil: time.Now
-	past func() time.Time // for what is removed; nil: steady.Clock.Earliest, or now if there is one
+	past func() time.Time // for removals; nil: steady.Clock.Earliest, or now if that is set
 	rand io.Reader        // nil: crypto/rand
 }
 
-// A Manager runs upload sessions and keeps files. It must be made by
-// [NewManager]. Its methods may be called concurrently.
+// A Manager runs upload sessions and keeps files. It must be created by [NewManager].
+// Its methods may be called concurrently.
 type Manager struct {
 	opts     Options
 	blobs    blob.Store
@@ -140,8 +141,8 @@ type Manager struct {
 	lost lostContents
 
 	mu          sync.Mutex
-	orphansNext time.Time // when Sweep looks for orphans again
-	leftBehind  time.Time // what is older than this was left behind by others; zero: unknown
+	orphansNext time.Time // when Sweep next searches for orphans
+	leftBehind  time.Time // older content without a record was left behind by earlier processes; zero: unknown
 
 	refused atomic.Int64 // see SweepRefused
 }
@@ -196,8 +197,8 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	}
 	m.store, m.log = opts.Store, opts.Log
 	if opts.Exclusive {
-		// File systems take their time from a clock that lags a little. A
-		// store of another host may lag as far as it tolerates.
+		// File systems use a clock that lags a little. The clock of a remote store may
+		// lag by as much as the store tolerates.
 		lag := time.Second
 		if _, ok := blob.As[blob.DirectUploader](b); ok {
 			lag = 15 * time.Minute
@@ -213,15 +214,15 @@ func def[T any](p *T, v T, unset bool) {
 	}
 }
 
-// now is in milliseconds, which is what every Store can keep.
+// now returns the time truncated to milliseconds, the precision of every Store.
 func (m *Manager) now() time.Time { return m.opts.now().UTC().Truncate(time.Millisecond) }
 
-// past is now for decisions to remove something. A clock that jumps ahead does not
+// past returns the time for decisions to remove data. A clock that jumps ahead does not
 // make files expire.
 func (m *Manager) past() time.Time { return m.opts.past().UTC().Truncate(time.Millisecond) }
 
-// Ids have 128 random bits in 26 characters that need no escaping anywhere, and
-// look the same on file systems that do not know upper case.
+// Ids have 128 random bits in 26 characters that need no escaping anywhere, and stay
+// distinct on file systems that ignore case.
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 func (m *Manager) newID() (string, error) {
@@ -232,7 +233,7 @@ func (m *Manager) newID() (string, error) {
 	return idEncoding.EncodeToString(b), nil
 }
 
-// KeyOf makes a file key of 128 bits that are as hard to guess as they were.
+// KeyOf encodes 128 bits as a file key, which is as hard to guess as the bits.
 func KeyOf(bits [16]byte) string { return idEncoding.EncodeToString(bits[:]) }
 
 func isID(s string) bool {
@@ -244,17 +245,17 @@ func isID(s string) bool {
 	return len(s) == 26
 }
 
-// A Request says what is going to be uploaded.
+// A Request describes an upload.
 type Request struct {
 	Owner       string // account that the file belongs to
 	Name        string // see [CleanName]
-	ContentType string // MIME type; what is none becomes application/octet-stream
+	ContentType string // MIME type; an invalid one becomes application/octet-stream
 	Size        int64  // bytes
 	Parts       int    // 0 means 1
 
-	// IdempotencyKey, if not empty, makes the same request of the same owner
-	// within 24 hours return the same session. Fingerprint reports whether it
-	// is the same request; "" means one made of the fields above.
+	// IdempotencyKey, if not empty, makes the same request of the same owner within 24
+	// hours return the same session. Fingerprint identifies the request; "" means a
+	// fingerprint of the fields above.
 	IdempotencyKey string
 	Fingerprint    string
 }
@@ -267,7 +268,7 @@ func (r *Request) fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check reports whether a request can be fulfilled.
+// check returns an error unless the request is valid.
 func (m *Manager) check(r Request) error {
 	invalid := func(kind error, format string, args ...any) error {
 		return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
@@ -288,13 +289,12 @@ func (m *Manager) check(r Request) error {
 	return nil
 }
 
-// Start opens a session. It returns one URL for each part, in order. Those of a
-// blob.DirectUploader are absolute and lead there. All others have neither scheme
-// nor host and are to be resolved against wherever PutPart is served.
+// Start opens a session. It returns one URL for each part, in order. URLs of a
+// blob.DirectUploader are absolute and lead to the store. All others have neither
+// scheme nor host; resolve them against the server that serves PutPart.
 //
-// A request that is repeated (see [Request]) returns the session that there is,
-// in whatever state, with fresh URLs. If the key was used for another request
-// the error matches [ErrConflict].
+// A repeated request (see [Request]) returns the existing session, in whatever state,
+// with fresh URLs. If another request used the key, the error matches [ErrConflict].
 func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, error) {
 	f, sign, err := m.Begin(ctx, r)
 	if err != nil {
@@ -310,8 +310,8 @@ func (m *Manager) Start(ctx context.Context, r Request) (*File, []*url.URL, erro
 }
 
 // Begin is like [Manager.Start], but signs each URL when sign is called with the number
-// of its part, counted from 1. Thousands of URLs need not be in memory at once. sign
-// can be called until ctx is done, also several times for one part.
+// of its part, counted from 1. So thousands of URLs need not be in memory at once. sign
+// can be called until ctx is done, even several times for one part.
 func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part int) (*url.URL, error), err error) {
 	if err := m.check(r); err != nil {
 		return nil, nil, err
@@ -382,7 +382,7 @@ func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part
 	return f, m.urls(f, now), nil
 }
 
-// room makes sure that n bytes more can be uploaded.
+// room returns an error unless n more bytes can be uploaded.
 func (m *Manager) room(ctx context.Context, n int64) error {
 	if m.opts.MinFree < 0 {
 		return nil
@@ -399,18 +399,18 @@ func (m *Manager) room(ctx context.Context, n int64) error {
 	return nil
 }
 
-// FreeSpace returns how many bytes more the blob store can hold. It is an error
-// that matches errors.ErrUnsupported if the store does not know.
+// FreeSpace returns how many more bytes the blob store can hold. If the store does not
+// know, the error matches errors.ErrUnsupported.
 func (m *Manager) FreeSpace(ctx context.Context) (int64, error) { return blob.FreeSpace(ctx, m.blobs) }
 
-// forget removes the record of a file that could not be made.
+// forget removes the record of a file that could not be created.
 func (m *Manager) forget(ctx context.Context, key string) {
 	if err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.log.Warn("file record not removed", "error", err)
 	}
 }
 
-// urlExpires returns when URLs end that are given out now.
+// urlExpires returns when URLs issued now expire.
 func (m *Manager) urlExpires(f *File, now time.Time) time.Time {
 	expires := now.Add(m.opts.URLTTL)
 	if f.State == Open && f.Expires.Before(expires) {
@@ -419,7 +419,8 @@ func (m *Manager) urlExpires(f *File, now time.Time) time.Time {
 	return expires
 }
 
-// urls returns what signs the URLs of f. The same part always gets the same URL.
+// urls returns a function that signs the URLs of f. The same part always gets the same
+// URL.
 func (m *Manager) urls(f *File, now time.Time) func(part int) (*url.URL, error) {
 	expires := m.urlExpires(f, now).Unix()
 	return func(part int) (*url.URL, error) {
@@ -444,7 +445,8 @@ func errNotFound() error {
 	return &Error{Kind: fs.ErrNotExist, Message: "there is no such file"}
 }
 
-// get returns the record of an owner. A record of another owner does not exist for it.
+// get returns the record of an owner. For a record of another owner it fails with
+// fs.ErrNotExist.
 func (m *Manager) get(ctx context.Context, owner, key string) (*File, error) {
 	if !isID(key) {
 		return nil, errNotFound()
@@ -453,7 +455,7 @@ func (m *Manager) get(ctx context.Context, owner, key string) (*File, error) {
 	return owned(owner, f, err)
 }
 
-// getParts is get with the parts of the file.
+// getParts is like get, with the parts of the file.
 func (m *Manager) getParts(ctx context.Context, owner, key string) (*File, []Part, error) {
 	if !isID(key) {
 		return nil, nil, errNotFound()
@@ -463,7 +465,7 @@ func (m *Manager) getParts(ctx context.Context, owner, key string) (*File, []Par
 	return f, parts, err
 }
 
-// owned returns what get returns for the result of the store.
+// owned turns a result of the store into a result of get.
 func owned(owner string, f *File, err error) (*File, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -476,9 +478,9 @@ func owned(owner string, f *File, err error) (*File, error) {
 	return f, nil
 }
 
-// Get returns the record of a file, with the State that it has now. An owner of
-// "" may see every file: that is for links that are a capability by themselves.
-// A file that is not there, or belongs to another owner, matches fs.ErrNotExist.
+// Get returns the record of a file, with its current State. The owner "" may see every
+// file: it is for links that are capabilities themselves. If the file does not exist or
+// belongs to another owner, the error matches fs.ErrNotExist.
 func (m *Manager) Get(ctx context.Context, owner, key string) (*File, error) {
 	f, err := m.get(ctx, owner, key)
 	if err != nil {
@@ -490,7 +492,7 @@ func (m *Manager) Get(ctx context.Context, owner, key string) (*File, error) {
 	return f, nil
 }
 
-// Ready returns the record of a file that can be opened. Else the error matches
+// Ready returns the record of a file that can be opened. Otherwise the error matches
 // [ErrIncomplete], [ErrExpired] or fs.ErrNotExist. For owner see [Manager.Get].
 func (m *Manager) Ready(ctx context.Context, owner, key string) (*File, error) {
 	f, err := m.get(ctx, owner, key)
@@ -503,7 +505,7 @@ func (m *Manager) Ready(ctx context.Context, owner, key string) (*File, error) {
 	return f, nil
 }
 
-// ReadyAll is [Manager.Ready] for many files, which it reads together. If it fails it
+// ReadyAll is [Manager.Ready] for many files, which it reads together. If it fails, it
 // returns the files before the one with the error.
 func (m *Manager) ReadyAll(ctx context.Context, owner string, keys []string) ([]*File, error) {
 	all, err := m.store.GetAll(ctx, slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !isID(key) }))
@@ -524,7 +526,7 @@ func (m *Manager) ReadyAll(ctx context.Context, owner string, keys []string) ([]
 	return files, nil
 }
 
-// ready returns the error for a file that cannot be opened.
+// ready returns nil if the file can be opened, else the error.
 func (m *Manager) ready(f *File) error {
 	switch {
 	case m.expired(f):
@@ -535,9 +537,9 @@ func (m *Manager) ready(f *File) error {
 	return nil
 }
 
-// Open opens a file for reading. For the errors see [Manager.Ready], for owner
-// see [Manager.Get]. If the content is gone or has the wrong size the error
-// matches [ErrContentLost].
+// Open opens a file for reading. For the errors see [Manager.Ready], for owner see
+// [Manager.Get]. If the content is gone or has the wrong size, the error matches
+// [ErrContentLost].
 func (m *Manager) Open(ctx context.Context, owner, key string) (*File, blob.Object, error) {
 	f, err := m.get(ctx, owner, key)
 	if err != nil {
@@ -563,7 +565,7 @@ func (m *Manager) OpenFile(ctx context.Context, owner string, f *File) (blob.Obj
 		if err = checkSize(f, o.Info()); err == nil {
 			return o, nil
 		}
-		o.Close() // rather nothing than something else
+		o.Close() // better no content than wrong content
 	}
 	return nil, m.contentError(ctx, owner, f, err)
 }
@@ -580,22 +582,22 @@ func (m *Manager) Delete(ctx context.Context, owner, key string) error {
 	if err != nil {
 		return err
 	}
-	// The record goes first: nobody may see a file without content. What is
-	// left of the content if we are interrupted has no record and is swept.
+	// The record goes first: clients must never see a file without content. If we are
+	// interrupted, the rest of the content has no record and is swept.
 	if err := m.store.Delete(ctx, key); err != nil {
 		return fmt.Errorf("delete file record: %w", err)
 	}
 	return m.deleteContent(ctx, f)
 }
 
-// tombstoneTTL is how long a tombstone lasts, if files do not expire sooner.
+// tombstoneTTL is how long a tombstone lasts, unless files expire sooner.
 const tombstoneTTL = 24 * time.Hour
 
-// Tombstone removes the file of a key, if there is one, and keeps [Manager.Add] from
-// making one of that key later: a late worker may not know that nobody waits for the
-// file. It is for keys that the caller has chosen (File.Key). The tombstone is the record
-// of an expired file. It lasts a day, or as long as files if that is less. there reports
-// whether there was a file.
+// Tombstone removes the file of a key, if it exists, and keeps [Manager.Add] from
+// creating one with that key later. A late worker may not know that its claim is lost.
+// It is for keys that the caller has chosen (File.Key). The tombstone is the record of
+// an expired file. It lasts a day, or as long as files if that is less. there reports
+// whether the file existed.
 func (m *Manager) Tombstone(ctx context.Context, owner, key string) (there bool, err error) {
 	if !isID(key) {
 		return false, &Error{Kind: ErrInvalid, Message: "the key is not one"}
@@ -606,10 +608,10 @@ func (m *Manager) Tombstone(ctx context.Context, owner, key string) (there bool,
 		stone.Expires = now.Add(min(tombstoneTTL, m.opts.FileTTL))
 	}
 	for {
-		_, err := m.store.Create(ctx, stone) // usually there is no file
+		_, err := m.store.Create(ctx, stone) // usually the file does not exist
 		if errors.Is(err, fs.ErrExist) {
 			if there, err = m.replace(ctx, stone); errors.Is(err, fs.ErrNotExist) {
-				continue // somebody has just deleted it
+				continue // it has just been deleted
 			}
 		}
 		if err != nil {
@@ -619,8 +621,8 @@ func (m *Manager) Tombstone(ctx context.Context, owner, key string) (there bool,
 	}
 }
 
-// replace makes a record of one that there is, unless that has expired, and removes the
-// content.
+// replace replaces an existing record by another, unless it has expired, and removes
+// its content.
 func (m *Manager) replace(ctx context.Context, by *File) (bool, error) {
 	unlock, err := m.lock(ctx, by.Key)
 	if err != nil {
@@ -652,18 +654,18 @@ func (m *Manager) deleteContent(ctx context.Context, f *File) error {
 	return nil
 }
 
-// Add registers a file that does not come from a client, as the result of an
-// operation. The content is f.Size bytes of r or, if path is not "", the regular
-// file at path, which is moved into the store if that is possible; then f.Size
-// is ignored.
+// Add registers a file that does not come from a client, such as the result of an
+// operation. The content is f.Size bytes of r or, if path is not "", the regular file
+// at path. Add ignores f.Size for a path, and moves the file into the store if
+// possible.
 //
-// Of the fields of f, Owner, Name, ContentType and Task are used. So is Expires
-// unless it is zero, and ETag unless it is empty; the ETag is otherwise the hex
-// MD5 of what was read from r, or unique if the file was moved. Key, if not
-// empty, is for callers that must find the file again without having been told
-// its key, after a crash: 26 characters of a to z and 2 to 7 that nobody can
-// guess and that no other file has had, see [KeyOf]; else, and if it has a tombstone (see
-// [Manager.Tombstone]), the error matches fs.ErrExist.
+// Add uses the fields Owner, Name, ContentType and Task of f. It also uses Expires
+// unless it is zero, and ETag unless it is empty. The default ETag is the hex MD5 of
+// the bytes read from r, or a unique value if the file was moved. Key, if not empty, is
+// for callers that must find the file again after a crash, before they have learnt its
+// key. It must be 26 characters of a to z and 2 to 7 that cannot be guessed, see
+// [KeyOf], and that no other file has had. If a record has the key, such as a tombstone
+// (see [Manager.Tombstone]), the error matches fs.ErrExist.
 func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*File, error) {
 	key, err := f.Key, error(nil)
 	if key == "" {
@@ -703,7 +705,7 @@ func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*F
 	}
 	stored, err := m.store.Create(ctx, added)
 	if err != nil {
-		// If even this fails Sweep will find it.
+		// If this fails too, Sweep will find it.
 		if err := m.blobs.Delete(context.WithoutCancel(ctx), added.Object); err != nil {
 			m.log.Warn("content without record not removed", "error", err)
 		}
@@ -728,8 +730,8 @@ func (m *Manager) addContent(ctx context.Context, f *File, r io.Reader, path str
 		return "", err
 	}
 	f.Size = i.Size
-	// Reading the file only for this would cost more than moving it. The
-	// content of a key never changes, so any value made of it will do.
+	// Reading the file only for its ETag would cost more than moving it. The content of
+	// a key never changes, so any value derived from the key works.
 	sum := sha256.Sum256([]byte("filewright etag\n" + f.Key))
 	return hex.EncodeToString(sum[:16]), nil
 }

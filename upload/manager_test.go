@@ -59,8 +59,8 @@ func TestUploadRandom(t *testing.T) {
 	})
 }
 
-// testUpload sends parts concurrently and in random order, optionally with
-// other things in their place before.
+// testUpload sends parts concurrently and in random order, optionally after other
+// bodies for the same parts.
 func testUpload(t *testing.T, e *env, parts [][]byte, again bool) {
 	ctx := t.Context()
 	data := bytes.Join(parts, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// zeros yields zeros and looks at the heap from time to time.
+// zeros yields zeros and measures the heap from time to time.
 type zeros struct {
 	n     int64
 	onMiB func()

@@ -16,7 +16,7 @@ import (
 type MemStore struct {
 	mu       sync.Mutex
 	files    map[string]*memFile
-	idem     map[idemKey]string // → key of the file
+	idem     map[idemKey]string // → file key
 	identity string
 }
 
@@ -27,7 +27,7 @@ type memFile struct {
 
 type idemKey struct{ owner, key string }
 
-// idemWindow is how long an idempotency key is good for.
+// idemWindow is how long an idempotency key is valid.
 const idemWindow = 24 * time.Hour
 
 func (s *MemStore) get(key string) (*memFile, error) {
@@ -37,7 +37,7 @@ func (s *MemStore) get(key string) (*memFile, error) {
 	return nil, fmt.Errorf("file record: %w", fs.ErrNotExist)
 }
 
-// set changes a record and keeps the index of idempotency keys up to date.
+// set changes a record and updates the index of idempotency keys.
 func (s *MemStore) set(f *memFile, change func(*File)) {
 	if f.IdempotencyKey != "" {
 		delete(s.idem, idemKey{f.Owner, f.IdempotencyKey})
@@ -151,7 +151,7 @@ func (s *MemStore) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// remove removes a record, if there is one. s.mu must be held.
+// remove removes a record, if it exists. s.mu must be held.
 func (s *MemStore) remove(key string) {
 	if f := s.files[key]; f != nil {
 		s.set(f, func(f *File) { f.IdempotencyKey = "" })
@@ -240,14 +240,14 @@ func (s *MemStore) All(ctx context.Context) iter.Seq2[*File, error] {
 	return s.sorted(ctx, func(*File) bool { return true }, func(a, b *File) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// those yields the records for which which is true, by the time when they expire.
+// those yields the records for which which is true, ordered by expiry.
 func (s *MemStore) those(ctx context.Context, which func(*File) bool) iter.Seq2[*File, error] {
 	return s.sorted(ctx, which, func(a, b *File) int {
 		return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
 	})
 }
 
-// sorted yields the records for which which is true, in an order.
+// sorted yields the records for which which is true, in the given order.
 func (s *MemStore) sorted(ctx context.Context, which func(*File) bool, order func(a, b *File) int) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		s.mu.Lock()

@@ -10,22 +10,21 @@ import (
 
 const (
 	maxName = 255 // bytes, the limit of most file systems
-	maxExt  = 20  // bytes with the dot; longer ones are no extensions
+	maxExt  = 20  // bytes including the dot; longer suffixes are not extensions
 )
 
-// CleanName makes a base name of whatever a client calls a file. It drops
-// directories in the notation of Unix and of Windows, and characters that are
-// invisible and can deceive: control characters, line separators and those that
-// change the direction of writing. A name that is a device on Windows, such as
-// "con.pdf", gets an underscore in front. The result has at most 255 bytes, with
-// the extension preserved, and is never empty: if nothing is left it is "file".
-// Cleaning it again does not change it.
+// CleanName turns any client-supplied file name into a base name. It drops directories
+// in Unix and Windows notation, and invisible characters that can deceive: control
+// characters, line separators and those that change the writing direction. A name that
+// is a device on Windows, such as "con.pdf", gets an underscore in front. The result
+// has at most 255 bytes, with the extension preserved, and is never empty: if nothing
+// is left, it is "file". CleanName is idempotent.
 func CleanName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError { // also for bytes that are not UTF-8
+		if r == utf8.RuneError { // includes bytes that are not UTF-8
 			return '_'
 		}
 		if deceptive(r) {
@@ -54,15 +53,15 @@ func CleanName(name string) string {
 	return name
 }
 
-// trimName removes what Windows does not allow at the end of a name, and spaces
-// at its beginning. It leaves nothing of "." and "..".
+// trimName removes what Windows does not allow at the end of a name, and leading
+// spaces. It turns "." and ".." into "".
 func trimName(s string) string {
 	s = strings.TrimLeftFunc(s, unicode.IsSpace)
 	return strings.TrimRightFunc(s, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
 }
 
-// reserved reports whether Windows takes a name for that of a device, which is
-// decided by what stands before the first dot.
+// reserved reports whether a name is a device on Windows, which depends only on the
+// part before the first dot.
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
@@ -82,8 +81,8 @@ func deceptive(r rune) bool {
 		r == '\u2028' || r == '\u2029' || r == '\ufeff'
 }
 
-// cleanType returns a MIME type in its normal form. Clients send all kinds of
-// things, and none of it is to be trusted, so that there is no error.
+// cleanType returns a MIME type in normal form. An invalid type becomes
+// application/octet-stream, without an error, because clients send all kinds of values.
 func cleanType(s string) string {
 	const unknown = "application/octet-stream"
 	if len(s) > 255 {

@@ -12,25 +12,25 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// An orphan is something in the blob store that no record needs.
+// An orphan is an object or staging area that no record needs.
 type orphan struct {
 	file   string // key of the file whose record would need it
 	needed func(*File) bool
 	remove func(context.Context) error
 }
 
-// Orphans are what one look through the blob store finds.
+// orphans is the result of one search of the blob store.
 type orphans struct {
 	all   int // objects, needed or not; parts of one file count as one
-	found int // of them those that no record needs, but for those of before an adoption
+	found int // orphans, except those older than an adoption
 	list  []orphan
 }
 
-// maxOrphans bounds how many orphans are held and removed at a time. The next sweep
+// maxOrphans limits the orphans that are held and removed at a time. The next sweep
 // finds the others.
 const maxOrphans = 100_000
 
-// sweepOrphans removes content made before t that no record knows.
+// sweepOrphans removes content without a record that was created before t.
 func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	records, content, err := m.identities(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	var errs []error
 	removed, err := blob.Sweep(ctx, m.blobs, t)
 	errs = append(errs, err, m.sweepQuarantine(ctx, records.Adopted))
-	if !m.past().Before(records.Adopted.Add(m.opts.Grace)) { // until then the operator may find that it was an error
+	if !m.past().Before(records.Adopted.Add(m.opts.Grace)) { // in that time the operator may notice a mistake
 		n, err := m.removeOrphans(ctx, t, records.Adopted)
 		removed += n
 		errs = append(errs, err)
@@ -58,14 +58,14 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	return nil
 }
 
-// SweepRefused returns how many objects without a record the last sweep did not remove
-// because they were too many, see Options.SweepShare.
+// SweepRefused returns the number of objects without a record that the last sweep kept
+// because there were too many, see Options.SweepShare.
 func (m *Manager) SweepRefused() int64 { return m.refused.Load() }
 
-// removeOrphans removes what was made before t, unless it is too much. What was made
-// before an adoption does not count: the operator has decided about it.
+// removeOrphans removes orphans created before t, unless there are too many. Those
+// created before an adoption do not count: the operator has decided about them.
 func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (removed int, err error) {
-	// What could not be listed makes the share larger.
+	// If a list fails, the share of the orphans looks larger, which is the safe side.
 	o, err := m.findOrphans(ctx, t, adopted)
 	if o.found > m.opts.SweepCount && float64(o.found) > m.opts.SweepShare*float64(o.all) {
 		m.refused.Store(int64(o.found))
@@ -76,7 +76,7 @@ func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (remo
 	m.refused.Store(0)
 	errs := []error{err}
 	for _, x := range o.list {
-		// Finding the others has taken its time.
+		// The search took time, so read the record again.
 		f, err := m.store.Get(ctx, x.file)
 		if err == nil && x.needed(f) {
 			continue
@@ -94,8 +94,8 @@ func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (remo
 	return removed, errors.Join(errs...)
 }
 
-// findOrphans looks through the blob store. It goes on after errors: not every store has
-// all kinds of lists.
+// findOrphans searches the blob store. It continues after errors: not every store
+// supports all lists.
 func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orphans, error) {
 	o := new(orphans)
 	var errs []error
@@ -125,7 +125,7 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 			func(ctx context.Context) error { _, err := m.Quarantine(ctx, c.Key); return err }})
 	}
 	last := ""
-	s, staging := blob.As[blob.Stager](m.blobs) // has an area for each upload, which counts
+	s, staging := blob.As[blob.Stager](m.blobs) // a Stager has an area for each upload, which counts
 	parts := m.withRecords(ctx, m.blobs.List(ctx, blob.PartsPrefix), func(key string) string {
 		id, _, _ := strings.Cut(strings.TrimPrefix(key, blob.PartsPrefix), "/")
 		return id
@@ -169,14 +169,15 @@ func (m *Manager) findOrphans(ctx context.Context, t, adopted time.Time) (*orpha
 // needs reports whether an object is the content of a file.
 func needs(f *File, object string) bool { return f.State != Expired && f.Object == object }
 
-// A stored is something in the blob store with the record of its file.
+// A stored is an object or staging area with the record of its file.
 type stored struct {
 	blob.Info
 	file   string // key of the record
-	record *File  // nil: none
+	record *File  // nil: no record
 }
 
-// withRecords yields what a list yields, and reads the records of many at a time.
+// withRecords yields the elements of a list with their records, which it reads in
+// batches.
 func (m *Manager) withRecords(ctx context.Context, list iter.Seq2[blob.Info, error], file func(key string) string) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		var page []stored
@@ -215,5 +216,5 @@ func (m *Manager) withRecords(ctx context.Context, list iter.Seq2[blob.Info, err
 	}
 }
 
-// batchSize is how many records are read or changed at a time.
+// batchSize is the number of records that are read or changed at a time.
 const batchSize = 1000

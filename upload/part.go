@@ -18,18 +18,18 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// PutOptions tell of a body what the request headers say.
+// PutOptions holds the request headers of a body.
 type PutOptions struct {
-	Size       int64  // Content-Length; -1 if it is not known
-	ContentMD5 string // value of the header Content-MD5; "" if there is none
+	Size       int64  // Content-Length; -1 if unknown
+	ContentMD5 string // header Content-MD5; "" if missing
 }
 
-// PutPart stores a body that was sent to a URL from Start, and returns its ETag
-// without quotes. Nothing of the body is read before the URL, the size and the
-// state of the session are found to be right.
+// PutPart stores a body that was sent to a URL from Start, and returns its ETag without
+// quotes. It does not read the body before it has checked the URL, the size and the
+// state of the session.
 //
-// A part may be sent again until the session is completed; the last one that was
-// acknowledged counts. Two bodies for the same part are stored one after the other.
+// A part may be sent again until the session is completed; the last acknowledged body
+// counts. Two bodies for the same part are stored one after the other.
 func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.Reader, o PutOptions) (etag string, err error) {
 	t, err := m.signer.verify(method, u, m.now())
 	if err != nil {
@@ -63,7 +63,8 @@ func (m *Manager) PutPart(ctx context.Context, method string, u *url.URL, r io.R
 	return p.ETag, nil
 }
 
-// writePart stores a body, beside the part old if there is one, and checks it.
+// writePart stores a body and checks it. It does not touch old, the part that it
+// replaces, if any.
 func (m *Manager) writePart(ctx context.Context, a *blob.Assembly, n int, old *Part, r io.Reader, o PutOptions, digest *[md5.Size]byte) (p Part, err error) {
 	b := newBody(r)
 	defer b.digest.close()
@@ -94,11 +95,12 @@ func (m *Manager) writePart(ctx context.Context, a *blob.Assembly, n int, old *P
 	return p, nil
 }
 
-// recordPart records a part that was stored, in place of old if that is not nil.
+// recordPart records a stored part, in place of old if that is not nil.
 func (m *Manager) recordPart(ctx context.Context, f *File, old *Part, p Part) error {
 	a := m.assembly(f)
 	if old != nil {
-		// The session may have been completed with the old part, or is just being.
+		// The session may have been completed with the old part, or is being completed
+		// now.
 		unlock, err := m.lock(ctx, f.Key)
 		if err != nil {
 			return err
@@ -114,11 +116,11 @@ func (m *Manager) recordPart(ctx context.Context, f *File, old *Part, p Part) er
 		}
 	}
 	err := m.store.AddPart(ctx, f.Key, p)
-	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
 		m.dropPart(ctx, a, p)
 		return errNotFound()
 	}
-	if err != nil { // it may be recorded
+	if err != nil { // it may have been recorded
 		return fmt.Errorf("record part %d: %w", p.Number, err)
 	}
 	if old != nil {
@@ -131,7 +133,7 @@ func errComplete(part int) error {
 	return &Error{Kind: ErrConflict, Part: part, Message: "the upload is already complete"}
 }
 
-// dropPart removes the object of a part that is not needed.
+// dropPart removes the object of an unneeded part.
 func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, p Part) {
 	if err := a.DropPart(context.WithoutCancel(ctx), p.assembled()); err != nil {
 		m.log.Warn("content of a part not removed", "error", err)
@@ -146,7 +148,7 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 		return nil, nil, err
 	}
 	defer unlock()
-	sizes := m.arriving.sizes(t.key) // first, because a part that has arrived is recorded
+	sizes := m.arriving.sizes(t.key) // first, because an arriving part is recorded before it leaves this list
 	f, parts, err := m.getParts(ctx, "", t.key)
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +177,7 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 			left -= size
 		}
 	}
-	if size < 0 { // then no more than this is taken
+	if size < 0 { // limits how many bytes are accepted
 		_, size = m.assembly(f).Slot(t.part)
 	}
 	if size > max(left, 0) {
@@ -188,8 +190,8 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 	return f, old, nil
 }
 
-// Arrivals are the sizes of the parts that are being sent, by file key and number.
-// Without them, many parts that are too large could be sent at the same time.
+// arrivals holds the sizes of the parts that are being received, by file key and
+// number. Without it, concurrent parts could together exceed the size of the file.
 type arrivals struct {
 	mu sync.Mutex
 	m  map[string]map[int]int64
@@ -215,7 +217,7 @@ func (a *arrivals) remove(key string, part int) {
 	}
 }
 
-// sizes returns a copy.
+// sizes returns a copy of the sizes of a file's parts.
 func (a *arrivals) sizes(key string) map[int]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -239,8 +241,8 @@ func parseDigest(s string, part int) (*[md5.Size]byte, error) {
 	return (*[md5.Size]byte)(b), nil
 }
 
-// A body computes the MD5 of what is read through it, and remembers whether it
-// was the reader that failed.
+// A body computes the MD5 of the bytes read through it, and records whether the reader
+// failed.
 type body struct {
 	r      io.Reader
 	digest *digest
@@ -267,14 +269,14 @@ func (b *body) etag() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check returns the error that is the fault of who sent the body, if any. err
-// is what the store says, stored how much it took.
+// check returns the error that the sender of the body caused, or nil. err is the
+// error of the store, stored the number of bytes that it stored.
 func (b *body) check(ctx context.Context, part int, size, stored int64, err error) error {
 	fault := func(cause error, format string, args ...any) error {
 		return &Error{Kind: ErrInvalid, Part: part, Cause: cause, Message: fmt.Sprintf("part %d: ", part) + fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case errors.Is(b.err, os.ErrDeadlineExceeded): // net/http cancels the context, too
+	case errors.Is(b.err, os.ErrDeadlineExceeded): // net/http also cancels the context
 		return fault(b.err, "the body came too slowly; %d bytes have arrived", b.n)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -285,8 +287,7 @@ func (b *body) check(ctx context.Context, part int, size, stored int64, err erro
 	case size < 0 && errors.Is(err, io.ErrUnexpectedEOF):
 		return fault(err, "the body needs a Content-Length")
 	case size < 0 && err == nil:
-		// The store has read no more than the usual size of the part. The
-		// body must have ended there.
+		// The store reads at most the usual size of the part. The body must end there.
 		var one [1]byte
 		if n, rerr := io.ReadFull(b.r, one[:]); n > 0 {
 			return fault(nil, "the body is longer than %d bytes and needs a Content-Length", stored)

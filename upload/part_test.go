@@ -72,7 +72,7 @@ func TestPutPart(t *testing.T) {
 		}
 		recorded(1)
 
-		// With part 1 there, 5 bytes are left for part 2, and 10 for part 1.
+		// With part 1 stored, 5 bytes are left for part 2, and 10 for part 1.
 		_, err = put(2, unread{t}, upload.PutOptions{Size: 6})
 		wantKind(t, "larger than what is left", err, upload.ErrTooLarge)
 		for _, n := range []int{10, 3, 5} {
@@ -100,7 +100,7 @@ func TestPutPart(t *testing.T) {
 	})
 }
 
-// A part that is sent again and fails leaves the part that was acknowledged.
+// A part that is sent again and fails keeps the acknowledged part.
 func TestPutPartAgainFails(t *testing.T) {
 	t.Parallel()
 	backends := append(slices.Clone(backends), struct {
@@ -109,7 +109,7 @@ func TestPutPartAgainFails(t *testing.T) {
 	}{"shared files", newSharedFS})
 	wrong := base64.StdEncoding.EncodeToString(make([]byte, 16))
 	data := [2][]byte{noise(3 << 19), noise(1 << 20)} // larger and smaller than usual
-	for _, times := range []int{1, 3} {               // that it is sent well before
+	for _, times := range []int{1, 3} {               // number of successful sends before
 		for _, b := range backends {
 			t.Run(fmt.Sprintf("%s, %d", b.name, times), func(t *testing.T) {
 				t.Parallel()
@@ -156,7 +156,7 @@ func TestPutPartAgainFails(t *testing.T) {
 	}
 }
 
-// An upload that is completed while a part is sent again has the earlier part.
+// An upload that is completed while a part is sent again contains the earlier part.
 func TestCompleteWhilePartIsSentAgain(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
@@ -220,7 +220,7 @@ func TestSamePartConcurrently(t *testing.T) {
 	})
 }
 
-// A slow body calls back when it is read for the first time, and then waits.
+// A slow body calls a function at the first read, and then waits.
 type slow struct {
 	reading chan<- struct{}
 	goOn    <-chan struct{}
@@ -236,7 +236,7 @@ func (s *slow) Read(b []byte) (int, error) {
 	return s.r.Read(b)
 }
 
-// during calls f while a part is being sent, and returns the part's fate.
+// during calls f while a part is being sent, and returns the result of the part.
 func during(e *env, u *url.URL, data []byte, f func()) (etag string, err error) {
 	reading, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -259,10 +259,10 @@ func TestWhilePartArrives(t *testing.T) {
 		etag, err := during(e, urls[1], []byte("BBBBB"), func() {
 			err := second(e.Complete(ctx, "alice", f.Key, "", "", list(e1, e1)))
 			wantKind(t, "Complete while a part is sent", err, upload.ErrMissingPart)
-			// The bytes on their way count.
+			// Bytes in transit count.
 			_, err = e.PutPart(ctx, "PUT", urls[0], unread{t}, upload.PutOptions{Size: 6})
 			wantKind(t, "larger than what is left", err, upload.ErrTooLarge)
-			// Somebody who waits for the same part can give up.
+			// A call that waits for the same part can be cancelled.
 			waiting, cancel := context.WithCancel(ctx)
 			cancel()
 			if _, err = e.PutPart(waiting, "PUT", urls[1], unread{t}, upload.PutOptions{Size: 5}); !errors.Is(err, context.Canceled) {

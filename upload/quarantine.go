@@ -12,20 +12,21 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Keys of objects in quarantine are quarantinePrefix, the time in quarantineTime, a
-// slash and the key that the object had.
+// The key of an object in quarantine is quarantinePrefix, the time in quarantineTime, a
+// slash and the object's original key.
 const (
 	quarantinePrefix = "quarantine/"
 	quarantineTime   = "20060102T150405Z"
 )
 
-// A Quarantined is finished content that was put aside because no record knew it.
+// A Quarantined is finished content that was put into quarantine because it had no
+// record.
 type Quarantined struct {
 	Key    string    // in the blob store
-	Object string    // the key that it had: File.Object of its record
+	Object string    // original key: File.Object of its record
 	File   string    // key of the record
 	Size   int64     // bytes
-	Since  time.Time // when it was put aside, in seconds
+	Since  time.Time // when it was put into quarantine, in seconds
 }
 
 func parseQuarantined(i blob.Info) (q Quarantined, ok bool) {
@@ -35,7 +36,7 @@ func parseQuarantined(i blob.Info) (q Quarantined, ok bool) {
 	return Quarantined{i.Key, object, file, i.Size, since}, ok && isFile && err == nil
 }
 
-// Quarantined yields the content in quarantine, the oldest first.
+// Quarantined yields the content in quarantine, oldest first.
 func (m *Manager) Quarantined(ctx context.Context) iter.Seq2[Quarantined, error] {
 	return func(yield func(Quarantined, error) bool) {
 		for i, err := range m.blobs.List(ctx, quarantinePrefix) {
@@ -50,10 +51,10 @@ func (m *Manager) Quarantined(ctx context.Context) iter.Seq2[Quarantined, error]
 	}
 }
 
-// Quarantine puts an object aside, unless a record needs it; moved reports whether it
-// did. If Options.Quarantine is negative the object is deleted instead. It is not an
-// error if there is no such object. The caller must know that nobody is about to create
-// the record.
+// Quarantine moves an object to quarantine, unless a record needs it; moved reports
+// whether it did. If Options.Quarantine is negative, it deletes the object instead. It
+// is not an error if the object does not exist. The caller must ensure that no process
+// is about to create the record.
 func (m *Manager) Quarantine(ctx context.Context, object string) (moved bool, err error) {
 	file, ok := strings.CutPrefix(object, objectPrefix)
 	if !ok {
@@ -85,8 +86,8 @@ func (m *Manager) Quarantine(ctx context.Context, object string) (moved bool, er
 	return true, nil
 }
 
-// Restore puts content in quarantine, named by its Key there, back to where it was.
-// restored is false if no record needs it, or if the content of its file is there.
+// Restore moves content, named by its Key in quarantine, back to its original key.
+// restored is false if no record needs it, or if the file has content already.
 func (m *Manager) Restore(ctx context.Context, key string) (restored bool, err error) {
 	i, err := blob.Stat(ctx, m.blobs, key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +125,9 @@ func (m *Manager) Restore(ctx context.Context, key string) (restored bool, err e
 	return true, nil
 }
 
-// sweepQuarantine restores content whose record is there again, and deletes what has been
-// in quarantine for long enough, also since an adoption.
+// sweepQuarantine restores content whose record exists again. It deletes content that
+// has been in quarantine for Options.Quarantine, counted at the earliest from an
+// adoption.
 func (m *Manager) sweepQuarantine(ctx context.Context, adopted time.Time) error {
 	keep := max(m.opts.Quarantine, 0)
 	now := m.past()

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// quarantined returns what is in quarantine.
+// quarantined returns the content in quarantine.
 func (e *env) quarantined() (all []upload.Quarantined) {
 	e.t.Helper()
 	for q, err := range e.Quarantined(e.t.Context()) {
@@ -40,7 +40,7 @@ func (e *env) forget(files ...*upload.File) {
 	}
 }
 
-// remember brings records back, as a database that is restored.
+// remember restores records, like a restored database.
 func (e *env) remember(files ...*upload.File) {
 	e.t.Helper()
 	for _, f := range files {
@@ -77,7 +77,8 @@ func TestQuarantine(t *testing.T) {
 			}
 		}
 
-		// What a record needs again comes back: by hand, or with the next sweep.
+		// Content that a record needs again is restored: manually, or by the next
+		// sweep.
 		e.remember(files[1], files[2])
 		for i, want := range []bool{true, false} {
 			for _, q := range q {
@@ -90,14 +91,15 @@ func TestQuarantine(t *testing.T) {
 			}
 		}
 		e.intact(files[:2])
-		e.clock.advance(8 * day) // and is not deleted, although its time is over
+		e.clock.advance(8 * day) // and is not deleted, although its time in quarantine is over
 		e.mustSweep()
 		e.intact(files[:3])
 		if q := e.quarantined(); len(q) > 0 || e.objects() != 3 {
 			t.Errorf("after 8 days in quarantine are %+v, and %d objects elsewhere", q, e.objects())
 		}
 
-		// Nothing that has a record can be put aside, nor anything that is no file.
+		// Content with a record cannot be quarantined, nor can objects that are not
+		// files.
 		if moved, err := e.Quarantine(ctx, files[0].Object); moved || err != nil {
 			t.Errorf("Quarantine of a file = %t, %v", moved, err)
 		}
@@ -139,7 +141,7 @@ func TestSweepRefuses(t *testing.T) {
 		e.mustBind(false)
 		files := e.add(10)
 		e.forget(files[:3]...)
-		for i := range 2 { // each counts as one
+		for i := range 2 { // each counts as one object
 			f, urls := e.start(10, 5)
 			for _, u := range urls {
 				e.put(u, noise(2))
@@ -183,7 +185,7 @@ func TestSweepRefuses(t *testing.T) {
 			t.Errorf("a sweep that refuses has changed %q to %q", after, now)
 		}
 		e.mustBind(true)
-		e.clock.advance(day - time.Minute) // the operator may have been wrong
+		e.clock.advance(day - time.Minute) // the operator may notice a mistake until then
 		e.mustSweep()
 		if now := everything(); fmt.Sprint(now) != fmt.Sprint(after) {
 			t.Errorf("a sweep soon after an adoption has changed %q to %q", after, now)
@@ -192,7 +194,7 @@ func TestSweepRefuses(t *testing.T) {
 		if q := e.quarantined(); len(q) != 9 {
 			t.Errorf("in quarantine are %+v", q)
 		}
-		e.clock.advance(3 * day) // 7 days ago three were put aside, but adopted later
+		e.clock.advance(3 * day) // three were quarantined 7 days ago, but adopted later
 		sweep(0)
 		if q := e.quarantined(); len(q) != 9 {
 			t.Errorf("in quarantine are %+v", q)
@@ -206,7 +208,7 @@ func TestSweepRefuses(t *testing.T) {
 	})
 }
 
-// The stores may be exchanged while the server runs: a mount comes and goes.
+// The store may be replaced while the server runs, for example when a mount goes away.
 func TestSweepOfOtherStore(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A ticket is what an upload URL permits: one PUT after the other of one part
-// of one session.
+// A ticket is the permission in an upload URL: to PUT one part of one session, also
+// repeatedly.
 type ticket struct {
 	key     string // of the file
 	upload  string // UploadID
@@ -23,14 +23,14 @@ type ticket struct {
 	expires int64 // Unix seconds
 }
 
-// A signer makes tickets into URLs and back.
+// A signer converts tickets to URLs and back.
 type signer struct {
 	prefix  string // of the path
 	secrets []secret
 }
 
-// A secret signs URLs. Its id tells which one has signed a URL and gives nothing
-// away.
+// A secret signs URLs. Its id names the secret that signed a URL and reveals nothing
+// about it.
 type secret struct {
 	id  string
 	key []byte
@@ -41,7 +41,7 @@ func newSecret(key []byte) secret {
 	return secret{hex.EncodeToString(sum[:6]), key}
 }
 
-// mac covers everything, one field per line; keys and ids have no line breaks.
+// mac covers all fields, one per line; keys and ids have no line breaks.
 func (s secret) mac(t ticket) []byte {
 	h := hmac.New(sha256.New, s.key)
 	fmt.Fprintf(h, "filewright upload v1\n%s\n%s\n%s\n%d\n%d\n%d\n%s",
@@ -58,7 +58,7 @@ func (s *signer) url(t ticket) *url.URL {
 	}
 }
 
-// verify returns the ticket of a URL if it is authentic and in time.
+// verify returns the ticket of a URL if it is authentic and has not expired.
 func (s *signer) verify(method string, u *url.URL, now time.Time) (ticket, error) {
 	t, ok := s.parse(method, u)
 	if !ok {
@@ -96,7 +96,7 @@ func (s *signer) parse(method string, u *url.URL) (t ticket, ok bool) {
 	return t, false
 }
 
-// number parses a number in the only way in which it is ever written.
+// number parses a number in canonical form only.
 func number(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s

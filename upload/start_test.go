@@ -23,7 +23,7 @@ func TestStartLimits(t *testing.T) {
 		name  string
 		size  int64
 		parts int
-		kind  error // nil: fine
+		kind  error // nil: no error
 	}{
 		{"empty", 0, 1, nil},
 		{"no parts means one", 10, 0, nil},
@@ -129,7 +129,7 @@ func TestSignature(t *testing.T) {
 		}
 	}
 
-	// A URL that was not asked for by this process, but is signed by it.
+	// A URL that this process did not issue but that has its signature.
 	r := newEnv(t, memblob.New(), upload.Options{Secrets: secrets[1:2], URLPath: "/x/y/"})
 	_, err := r.PutPart(t.Context(), "PUT", good, unread{t}, upload.PutOptions{Size: 5})
 	wantKind(t, "URL of a session that is gone", err, fs.ErrNotExist)
@@ -185,7 +185,7 @@ func TestIdempotentStart(t *testing.T) {
 		if f2, _, err = e.Start(ctx, r); err != nil || f2.Key == f.Key {
 			t.Errorf("Start after a day = %+v, %v", f2, err)
 		}
-		e.clock.advance(time.Second) // 24 hours are both the session's life and the key's
+		e.clock.advance(time.Second) // 24 hours are the lifetime of both the session and the key
 		var wg sync.WaitGroup
 		keys := make([]string, 8)
 		r.IdempotencyKey = "concurrent"

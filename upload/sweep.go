@@ -13,17 +13,16 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Sweep ends sessions and files that have expired: their content is removed, and
-// their records when they have been kept for long enough. It returns how many
-// it has ended.
+// Sweep removes the content of expired sessions and files, and their records after
+// Options.KeepExpired. It returns the number of sessions and files that it expired.
 //
-// Not more often than once in Options.Grace it also removes what no record knows,
-// which crashes leave behind; see also Options.Exclusive. Finished content is moved to
-// quarantine, from which it returns if its record does, and is deleted after
-// Options.Quarantine. If too much content has no record nothing of it is removed, see
-// Options.SweepShare and [Manager.SweepRefused].
+// At most once in Options.Grace it also removes content without a record, which crashes
+// leave behind; see also Options.Exclusive. It moves finished content to quarantine,
+// restores it if its record exists again, and deletes it after Options.Quarantine. If
+// too much content has no record, Sweep removes none of it, see Options.SweepShare and
+// [Manager.SweepRefused].
 //
-// It goes on after errors and returns them all.
+// Sweep continues after errors and returns them all.
 func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	removed, err = m.sweepExpired(ctx)
 	errs := []error{err}
@@ -49,7 +48,7 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// sweepExpired ends what has expired, many at a time.
+// sweepExpired ends expired sessions and files, in batches.
 func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 	var errs []error
 	var page []*File
@@ -59,7 +58,7 @@ func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 		errs = append(errs, err)
 		page = page[:0]
 	}
-	// What expires in this very millisecond has expired.
+	// Include files that expire in this very millisecond.
 	for f, err := range m.store.ExpiredBefore(ctx, m.past().Add(time.Millisecond)) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("expired records: %w", err))
@@ -73,7 +72,7 @@ func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// expireAll ends files that have expired a moment ago.
+// expireAll ends a batch of expired sessions and files.
 func (m *Manager) expireAll(ctx context.Context, page []*File) (removed int, err error) {
 	var sessions, files []string
 	for _, f := range page {
@@ -88,8 +87,8 @@ func (m *Manager) expireAll(ctx context.Context, page []*File) (removed int, err
 	return removed + n, errors.Join(err, err2)
 }
 
-// expireFiles ends files and removes records of those that ended long ago. That takes no
-// lock: a file whose time is over can become nothing else.
+// expireFiles expires files and removes the records of those that expired long ago. It
+// needs no lock: an expired file cannot change to another state.
 func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -103,12 +102,12 @@ func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, 
 	for key, f := range records {
 		switch {
 		case f.Expires.IsZero() || now.Before(f.Expires) || f.State == Open:
-			delete(records, key) // changed meanwhile
+			delete(records, key) // changed in the meantime
 		case f.State == Ready:
 			objects = append(objects, f.Object)
 		}
 	}
-	// The content goes first: until the record says so, this is repeated.
+	// The content goes first: until the record changes, later sweeps repeat this.
 	var errs []error
 	failed := blob.DeleteAll(ctx, m.blobs, objects)
 	for key, f := range records {
@@ -124,7 +123,7 @@ func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, 
 	ended, err := m.store.Expire(ctx, slices.Collect(maps.Keys(records)), now, until)
 	removed = len(ended)
 	if err != nil {
-		// One of them may be the reason.
+		// A single record may be the cause.
 		n, err := m.expireEach(ctx, slices.Collect(maps.Keys(records)))
 		removed += n
 		errs = append(errs, err)
@@ -132,13 +131,13 @@ func (m *Manager) expireFiles(ctx context.Context, keys []string) (removed int, 
 	return removed, errors.Join(errs...)
 }
 
-// How files are ended one by one.
+// Limits of expiring files one by one.
 const (
 	expireParallel = 16
-	expireFailures = 100 // so many errors are enough to show that it makes no sense now
+	expireFailures = 100 // after so many errors it stops until the next sweep
 )
 
-// expireEach ends files one by one, some at the same time.
+// expireEach expires files one by one, a few concurrently.
 func (m *Manager) expireEach(ctx context.Context, keys []string) (removed int, err error) {
 	var mu sync.Mutex
 	var errs []error
@@ -168,7 +167,7 @@ func (m *Manager) expireEach(ctx context.Context, keys []string) (removed int, e
 	return removed, errors.Join(append(errs, ctx.Err())...)
 }
 
-// expire ends a file, or the record of one that ended long ago.
+// expire expires a file, or removes the record of one that expired long ago.
 func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error) {
 	unlock, err := m.lock(ctx, key)
 	if err != nil {
@@ -183,13 +182,13 @@ func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error
 		return false, err
 	}
 	now := m.past()
-	if f.Expires.IsZero() || now.Before(f.Expires) { // completed meanwhile
+	if f.Expires.IsZero() || now.Before(f.Expires) { // completed in the meantime
 		return false, nil
 	}
 	if f.State == Expired {
 		return false, m.store.Delete(ctx, key)
 	}
-	// The content goes first: until the record says so, this is repeated.
+	// The content goes first: until the record changes, later sweeps repeat this.
 	if err := m.deleteContent(ctx, f); err != nil {
 		return false, err
 	}
@@ -203,13 +202,13 @@ func (m *Manager) expire(ctx context.Context, key string) (ended bool, err error
 	return true, err
 }
 
-// Recover finishes the completions that a crash has interrupted, and returns how
-// many. It reads the sessions that are open, not the files, and may run beside
-// everything else, also in several processes. Nothing depends on it, because every
-// such session is also finished when its owner comes back, but an owner who does not
-// come back may find the file ready.
+// Recover finishes the completions that a crash has interrupted, and returns their
+// number. It reads only open sessions, not files, and may run concurrently with
+// everything else, even in several processes. It is optional: any later call for such a
+// session also finishes it. With Recover the file becomes ready even if the client does
+// not call again.
 //
-// It goes on after errors and returns them all.
+// Recover continues after errors and returns them all.
 func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 	var errs []error
 	for f, err := range m.store.OpenSessions(ctx) {
@@ -235,8 +234,8 @@ func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 
 // recover finishes the completion of a session, if one was interrupted.
 func (m *Manager) recover(ctx context.Context, f *File) (bool, error) {
-	// Most sessions are just not completed yet. That is found out without locking
-	// them, which in a cluster takes longer than the look.
+	// Most sessions are simply not completed yet. Check that without a lock, which in a
+	// cluster takes longer than the check.
 	if !f.interruptible() {
 		return false, nil
 	}

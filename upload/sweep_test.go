@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 		}
 		e.clock.advance(time.Hour)
 
-		// The time counts, not the sweep.
+		// The expiry time decides, not the sweep.
 		for range 2 {
 			_, err = e.PutPart(ctx, "PUT", urls[1], unread{t}, upload.PutOptions{Size: 5})
 			wantKind(t, "URL that ends with its session", err, upload.ErrURLExpired)
@@ -87,7 +87,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// What cannot be ended now does not keep the others, and is ended later.
+// A file that cannot be expired now does not block the others, and is expired later.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {
@@ -122,7 +122,7 @@ func TestSweepGoesOn(t *testing.T) {
 	})
 }
 
-// badBlobs are a store that cannot delete some objects.
+// badBlobs is a store that cannot delete some objects.
 type badBlobs struct {
 	blob.Store
 	bad map[string]bool
@@ -135,7 +135,7 @@ func (s badBlobs) Delete(ctx context.Context, key string) error {
 	return s.Store.Delete(ctx, key)
 }
 
-// badRecords are a store that cannot change a record.
+// badRecords is a store that cannot change one of its records.
 type badRecords struct {
 	upload.Store
 	bad string
@@ -155,7 +155,7 @@ func (s badRecords) Update(ctx context.Context, key string, fn func(*upload.File
 	return s.Store.Update(ctx, key, fn)
 }
 
-// A file whose time was prolonged after it was listed stays.
+// A file whose lifetime is extended after it was listed stays.
 func TestSweepProlonged(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, records func(testing.TB) upload.Store, blobs func(testing.TB) blob.Store) {
@@ -197,7 +197,8 @@ func (s *staleRecords) ExpiredBefore(context.Context, time.Time) iter.Seq2[*uplo
 	}
 }
 
-// Whoever has the store alone need not wait to remove what a crash has left.
+// A process with exclusive use of the store need not wait to remove the leftovers of a
+// crash.
 func TestSweepLeftBehind(t *testing.T) {
 	t.Parallel()
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
@@ -298,7 +299,7 @@ func TestSweepOrphans(t *testing.T) {
 			t.Errorf("%d objects and staging areas, want %d", n, want)
 		}
 
-		// What has a record is still whole.
+		// Content with a record is still complete.
 		done, _, err := e.Complete(ctx, "alice", open.Key, "", "", list(e1, e2))
 		if err != nil || !bytes.Equal(e.content(done), append(noise(3), noise(7)...)) {
 			t.Errorf("%+v, %v", done, err)
@@ -352,8 +353,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// While the clock of the host is a day ahead, files look expired, and nothing is
-// removed.
+// While the host's clock is a day ahead, files look expired but are not removed.
 func TestSweepClockJump(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package cluster measures how operations are accepted, worked on and asked for by
-// processes: by one with SQLite, and by two that accept and two that work, with
-// PostgreSQL. The work itself takes no time. Everything, load and databases
-// included, runs on this machine.
+// Package cluster measures how fast processes accept operations, process items and answer status
+// requests. It compares one process with SQLite, and two API processes and two workers with
+// PostgreSQL. The action itself takes no time. Everything runs on this machine, including load and
+// databases.
 //
 //	go test -count=1 -v ./benchmarks/cluster -time 4s
 //	go test -count=1 -v ./benchmarks/cluster -time 20s -rounds 5
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMeasure measures everything and shows the table.
+// TestMeasure runs all measurements and logs the table.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -76,7 +76,7 @@ type options struct {
 // A figure is a line of the result.
 type figure struct {
 	name, unit string
-	values     [2][]float64 // of the one process, of the cluster; a value for each round
+	values     [2][]float64 // values of each round, for the single process and the cluster
 }
 
 // measure measures both and writes a table.
@@ -155,10 +155,10 @@ func (f *figure) median(which int) string {
 	return fmt.Sprintf("%.0f/s", m)
 }
 
-// nodes are those that accept operations and those that work.
+// nodes are the nodes that accept operations and the nodes that process items.
 type nodes [2][]*node
 
-// phases makes all measurements.
+// phases runs all measurements.
 func phases(o options, all nodes, report func(name, unit string, v float64)) error {
 	load := func(c command) (sum answer, err error) {
 		c.Time = o.time
@@ -184,7 +184,7 @@ func phases(o options, all nodes, report func(name, unit string, v float64)) err
 	}
 	report("items accepted, worked on and ended", "/s", a.Rate)
 	for _, n := range all[1] {
-		if _, err := n.ask(command{Do: "latencies"}); err != nil { // of what came before
+		if _, err := n.ask(command{Do: "latencies"}); err != nil { // discard earlier latencies
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func phases(o options, all nodes, report func(name, unit string, v float64)) err
 	return nil
 }
 
-// A node is a process.
+// A node is a child process.
 type node struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -248,7 +248,7 @@ func startNode(ctx context.Context, args ...string) (*node, error) {
 	return n, nil
 }
 
-// ask has a node do something.
+// ask sends a command to a node and returns the answer.
 func (n *node) ask(c command) (a answer, err error) {
 	if err := json.NewEncoder(n.in).Encode(c); err != nil {
 		return a, err
@@ -266,7 +266,7 @@ func (n *node) ask(c command) (a answer, err error) {
 	return a, nil
 }
 
-// stop ends a node: its standard input is all that it lives for.
+// stop stops a node by closing its standard input.
 func (n *node) stop() error {
 	if n.ended {
 		return nil
@@ -276,7 +276,7 @@ func (n *node) stop() error {
 	return n.cmd.Wait()
 }
 
-// syncTime returns how long the disk takes, as a median.
+// syncTime returns the median time of an fsync.
 func syncTime(path string) (time.Duration, error) {
 	f, err := os.Create(path)
 	if err != nil {

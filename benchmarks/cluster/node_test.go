@@ -21,33 +21,33 @@ import (
 	"github.com/filewright/filewright/status/riverqueue"
 )
 
-// nodeCommand is the argument that makes a process a node.
+// nodeCommand is the first argument of a node process.
 const nodeCommand = "node"
 
-// A command is a line that a node reads, and an answer one that it writes.
+// A command is a line that a node reads; an answer is a line that it writes.
 type command struct {
 	Do   string        // "ready", "accept", "through", "pace", "poll", "latencies"
-	Time time.Duration // how long
+	Time time.Duration // duration of the measurement
 	Rate float64       // "pace": operations per second
 	What string        // "poll": "waiting", "final"
 }
 
 type answer struct {
-	Rate      float64         // what was done in a second
-	Latencies []time.Duration // from submitting to working
+	Rate      float64         // per second
+	Latencies []time.Duration // from submission to start
 	Error     string
 }
 
-// Queues of the measurements. Nobody works on the second.
+// Queues of the measurements. No worker serves the second queue.
 const (
 	worked = "office"
 	idle   = "idle"
 )
 
-// itemsPerOperation is what most operations have.
+// itemsPerOperation is the number of items of most operations.
 const itemsPerOperation = 5
 
-// A process is a node, from within.
+// A process is the state of a node inside its process.
 type process struct {
 	*status.Tracker
 
@@ -55,7 +55,7 @@ type process struct {
 	latencies []time.Duration
 }
 
-// runNode does what it is told by standard input until that ends.
+// runNode runs the commands from standard input until its end.
 func runNode(args []string) error {
 	flags := flag.NewFlagSet(nodeCommand, flag.ContinueOnError)
 	path := flags.String("path", "", "SQLite")
@@ -107,7 +107,7 @@ func runNode(args []string) error {
 	return <-done
 }
 
-// handle is the work. The parameters tell when the operation was submitted.
+// handle processes an item. The parameters contain the submission time of the operation.
 func (p *process) handle(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
 	if ns, err := strconv.ParseInt(string(c.Op.Args), 10, 64); err == nil {
 		p.mu.Lock()
@@ -125,7 +125,7 @@ func newOperation(owner int, queue string, items int) status.Operation {
 	return op
 }
 
-// do does what a command says.
+// do runs a command.
 func (p *process) do(ctx context.Context, c command) (a answer, err error) {
 	switch c.Do {
 	case "ready":
@@ -142,7 +142,7 @@ func (p *process) do(ctx context.Context, c command) (a answer, err error) {
 			return 1, err
 		})
 	case "through":
-		// So many at a time that their ends need not be noticed at once.
+		// Enough at once that noticing their ends is not the bottleneck.
 		a.Rate, err = repeat(ctx, 32, c.Time, func(ctx context.Context, i int) (int, error) {
 			op, err := p.Submit(ctx, newOperation(i, worked, itemsPerOperation))
 			if err != nil {
@@ -161,7 +161,7 @@ func (p *process) do(ctx context.Context, c command) (a answer, err error) {
 	return a, err
 }
 
-// pace submits operations of one item at a rate, and waits for the last.
+// pace submits operations of one item at a fixed rate, and waits for the last operation.
 func (p *process) pace(ctx context.Context, c command) error {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / c.Rate))
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (p *process) pace(ctx context.Context, c command) error {
 	return err
 }
 
-// poll asks for operations.
+// poll measures status requests.
 func (p *process) poll(ctx context.Context, c command) (float64, error) {
 	var ids []string
 	for range 100 {
@@ -201,8 +201,8 @@ func (p *process) poll(ctx context.Context, c command) (float64, error) {
 	})
 }
 
-// repeat calls f by n goroutines for a time, after a quarter of it that does not
-// count, and returns the sum of what f returns in a second.
+// repeat calls f in n goroutines for the time d after a warm-up of a quarter of d. It returns the
+// sum of the results of f per second.
 func repeat(ctx context.Context, n int, d time.Duration, f func(ctx context.Context, i int) (int, error)) (float64, error) {
 	var next, sum atomic.Int64
 	var counting atomic.Bool

@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/benchmarks/internal/worker"
 )
 
-// The test binary is what is measured too, as the program itself is.
+// The test binary also serves as the measured worker, like the program itself.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "-worker" {
 		w := worker.Worker{Actions: standardActions, Serve: newService}
@@ -42,7 +42,7 @@ func newEnvironment(t *testing.T) *environment {
 	return &environment{self: self, lean: self, sample: sample, tools: t.TempDir(), inputs: &inputs.Set{Dir: t.TempDir()}}
 }
 
-// Both sides of a task are measured in turn, and what is not there is missing.
+// A comparison measures both sides of a task in turn, and reports missing tools.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(t)
@@ -67,7 +67,7 @@ func TestCompare(t *testing.T) {
 			t.Fatalf("%s has %d runs (%v)", s.name, len(s.runs), s.missing)
 		}
 		for _, run := range s.runs {
-			// A process of its own takes some time, and no more than all cores have.
+			// A separate process takes some time, and at most that of all cores.
 			if run.wall <= 0 || run.cpu <= 0 || run.cpu > 64*run.wall || run.size < 1000 {
 				t.Errorf("%s: %+v", s.name, run)
 			}
@@ -90,7 +90,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// What the service stores is what was sent, and the time is that of the upload.
+// The service stores exactly the sent bytes, and the measured time is that of the upload.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	e := newEnvironment(t)
@@ -107,7 +107,7 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// The memory of a program is that of itself and of what it has started.
+// The memory of a program includes its child processes.
 func TestMeasureFamily(t *testing.T) {
 	t.Parallel()
 	c, err := newCommand(nil, "sh", "-c", `python3 -c 'import time; b = bytearray(40 << 20); time.sleep(0.3); open("x", "wb").write(b[:5])' & wait`)
@@ -123,7 +123,7 @@ func TestMeasureFamily(t *testing.T) {
 	}
 }
 
-// The clock of another process counts what it does and nothing else.
+// The clock of another process counts only that process.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sh", "-c", "read x; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; read x")
@@ -173,8 +173,7 @@ func TestAmount(t *testing.T) {
 	}
 }
 
-// A goal beside two others is held to the one that measures more, and not known
-// without both.
+// A goal with two rivals uses the one that measures more, and is unknown without both.
 func TestGoalBesideTwo(t *testing.T) {
 	t.Parallel()
 	timed := func(name string, d time.Duration) score { return score{name: name, runs: []sample{{wall: d}}} }

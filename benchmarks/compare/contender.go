@@ -19,19 +19,18 @@ import (
 	"github.com/filewright/filewright/benchmarks/internal/worker"
 )
 
-// A contender does a task again and again.
+// A contender runs a task repeatedly.
 type contender interface {
-	// measure does the task once, with results in dir, which is empty.
+	// measure runs the task once. dir is empty and receives the results.
 	measure(ctx context.Context, dir string) (sample, error)
 	close() error
 }
 
-// errMissing is what a tool that is not installed gives.
+// errMissing reports a tool that is not installed.
 var errMissing = errors.New("not installed")
 
-// A command is a program that is started for each run. In its arguments @1, @2
-// … stand for the inputs, @in for all of them and @dir for the directory of the
-// results.
+// A command is a program that is started for each run. In its arguments @1, @2, … stand for the
+// inputs, @in for all inputs and @dir for the directory of the results.
 type command struct {
 	argv   []string
 	inputs []string
@@ -79,8 +78,8 @@ func (c *command) measure(ctx context.Context, dir string) (sample, error) {
 
 func (c *command) close() error { return nil }
 
-// A server is a program that is kept: it reads a line of JSON for each run from
-// standard input and answers with one.
+// A server is a program that keeps running: for each run it reads a line of JSON from standard
+// input and answers with a line of JSON.
 type server struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -88,7 +87,7 @@ type server struct {
 	request map[string]any
 }
 
-// newServer starts a program. request is what every run sends, with "dir" added.
+// newServer starts a program. Every run sends request, with "dir" added.
 func newServer(request map[string]any, argv ...string) (*server, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return nil, fmt.Errorf("%s: %w", argv[0], errMissing)
@@ -143,7 +142,7 @@ func (s *server) measure(ctx context.Context, dir string) (sample, error) {
 	return out, err
 }
 
-// during measures what the server does while f runs.
+// during measures the server while f runs.
 func (s *server) during(f func() error) (sample, error) {
 	idle, err := s.ask(map[string]any{"op": "settle"})
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *server) during(f func() error) (sample, error) {
 	return out, nil
 }
 
-// close ends the program and what it has started.
+// close stops the program and its child processes.
 func (s *server) close() error {
 	s.in.Close()
 	done := make(chan error, 1)

@@ -1,13 +1,13 @@
 //go:build linux
 
-// Compare measures this module beside the tools that people use today: for each
-// task it runs both in turn, after a first run that is not counted, and writes
-// medians of time, processor time, peak memory and size to docs/performance.md.
+// Compare compares this module with the tools in common use. For each task it runs all contenders
+// in turn, after a first run that does not count. It writes the medians of time, processor time,
+// peak memory and size to docs/performance.md.
 //
 //	go run ./benchmarks/compare -full
 //
-// What is measured runs in processes of its own, this module too, which is
-// started again with -worker. Tools that are not there are reported as missing.
+// Everything measured runs in processes of its own. For this module, the program starts itself
+// again with -worker. Missing tools are reported as missing.
 package main
 
 import (
@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			// The others are worth having all the same.
+			// The results of the other tasks are still useful.
 			r.failed = err
 		}
 		r.print(out)
@@ -110,31 +110,31 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return failed
 }
 
-// standardActions are all that work on this host.
+// standardActions returns all actions that work on this host.
 func standardActions(ctx context.Context, cache string) ([]fileops.Action, func() error) {
 	set := standard.Probe(ctx, &standard.Options{CacheDir: cache})
 	return set.Actions(), set.Close
 }
 
-// A score is what was measured of one contender.
+// A score holds the measurements of one contender.
 type score struct {
 	name    string
 	missing error
 	runs    []sample
-	quality float64 // 0 if it is not known
+	quality float64 // 0 if unknown
 }
 
-// A result is a task with its scores, ours first.
+// A result is a task with its scores, the score of this module first.
 type result struct {
 	task   *task
 	scores []score
 	failed error
 }
 
-// ourName is what we are called in tables.
+// ourName is the name of this module in tables.
 const ourName = "Filewright"
 
-// compare runs a task: everybody once without being counted, then in turn.
+// compare runs a task: each contender once as a warm-up, then all in turn.
 func compare(ctx context.Context, e *environment, t *task, budget time.Duration, least int) (result, error) {
 	r := result{task: t}
 	var in []string
@@ -149,7 +149,7 @@ func compare(ctx context.Context, e *environment, t *task, budget time.Duration,
 	defer func() {
 		for _, c := range running {
 			if c != nil {
-				c.close() // what was measured is not changed by how it ended
+				c.close() // a failing close does not change the measurements
 			}
 		}
 	}()
@@ -172,7 +172,7 @@ func compare(ctx context.Context, e *environment, t *task, budget time.Duration,
 			break
 		}
 		for i := range all {
-			// Who comes first in a round is a matter of turns too.
+			// Rotate the order in each round.
 			i = (i + n) % len(all)
 			if running[i] == nil {
 				continue
@@ -188,7 +188,7 @@ func compare(ctx context.Context, e *environment, t *task, budget time.Duration,
 	return r, nil
 }
 
-// once does one run.
+// once runs a contender once.
 func once(ctx context.Context, e *environment, t *task, in []string, c contender, s *score, warm bool) error {
 	dir, err := os.MkdirTemp(e.inputs.Dir, "run-")
 	if err != nil {

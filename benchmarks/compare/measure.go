@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sample is what one run took.
+// A sample holds the measurements of one run.
 type sample struct {
 	wall   time.Duration
-	cpu    time.Duration // user and system, of all processes that took part
-	memory int64         // peak of resident memory of all these, bytes
+	cpu    time.Duration // user and system time of all processes of the run
+	memory int64         // peak resident memory of all these processes, bytes
 	size   int64         // of the results, bytes
 }
 
-// family returns pid and the processes that descend from it and still live.
+// family returns pid and its living descendants.
 func family(pid int) []int {
 	out := []int{pid}
 	for i := 0; i < len(out); i++ {
@@ -33,7 +33,7 @@ func family(pid int) []int {
 		for _, t := range tasks {
 			b, err := os.ReadFile(t)
 			if err != nil {
-				continue // it has ended
+				continue // the process has ended
 			}
 			for _, f := range strings.Fields(string(b)) {
 				if n, err := strconv.Atoi(f); err == nil {
@@ -45,9 +45,9 @@ func family(pid int) []int {
 	return out
 }
 
-// clock returns the processor time that a process has used, in nanoseconds and
-// without its children (clock_getcpuclockid(3); the layout of the identifier is
-// that of the kernel, include/linux/posix-timers.h).
+// clock returns the processor time of a process in nanoseconds, without its children
+// (clock_getcpuclockid(3); the layout of the identifier is the kernel's,
+// include/linux/posix-timers.h).
 func clock(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED
 	var ts unix.Timespec
@@ -57,8 +57,8 @@ func clock(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// waited returns the processor time of the children of a process that have
-// ended (proc_pid_stat(5), fields 16 and 17), in steps of 10 ms.
+// waited returns the processor time of the ended children of a process (proc_pid_stat(5), fields 16
+// and 17), in steps of 10 ms.
 func waited(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -74,8 +74,8 @@ func waited(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// familyCPU returns the processor time of a family of processes so far. own is
-// that of the first and of its ended children, where it is better known.
+// familyCPU returns the processor time of a family of processes so far. own is the more exact time
+// of the first process and its ended children.
 func familyCPU(pid int, own time.Duration) time.Duration {
 	sum := own
 	for i, p := range family(pid) {
@@ -86,8 +86,8 @@ func familyCPU(pid int, own time.Duration) time.Duration {
 	return sum
 }
 
-// peak returns the sum of the largest resident memory of the processes in a
-// family (proc_pid_status(5), VmHWM), in bytes.
+// peak returns the sum of the peak resident memory of the processes in a family
+// (proc_pid_status(5), VmHWM), in bytes.
 func peak(pid int) int64 {
 	var sum int64
 	for _, p := range family(pid) {
@@ -107,16 +107,15 @@ func peak(pid int) int64 {
 	return sum
 }
 
-// forget sets the peaks of a family to what they use now (proc_pid_clear_refs(5)).
-// Where that is not allowed, the peaks remain those of their whole life.
+// forget resets the peaks of a family to the current use (proc_pid_clear_refs(5)). Without the
+// permission, the peaks remain those of the whole lifetime.
 func forget(pid int) {
 	for _, p := range family(pid) {
 		os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p), []byte("5"), 0)
 	}
 }
 
-// watch samples the peak of a family until the returned function is called,
-// which returns the highest.
+// watch samples the peak of a family until stop is called, which returns the highest sample.
 func watch(pid int) (stop func() int64) {
 	end, done := make(chan struct{}), make(chan int64)
 	go func() {
@@ -124,7 +123,7 @@ func watch(pid int) (stop func() int64) {
 		tick := time.NewTicker(4 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ; n++ {
-			// A process of long life is looked at less often: to look takes time too.
+			// Sample long runs less often: sampling takes time too.
 			if n < 25 || n%8 == 0 {
 				high = max(high, peak(pid))
 			}

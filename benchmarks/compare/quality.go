@@ -14,7 +14,7 @@ import (
 
 var ssimLine = regexp.MustCompile(`All:([0-9.]+)`)
 
-// ssim returns the structural similarity of two pictures, as ffmpeg computes it.
+// ssim returns the structural similarity of two images, computed by ffmpeg.
 func ssim(ctx context.Context, a, b string) (float64, error) {
 	out, err := exec.CommandContext(ctx, "ffmpeg", "-nostdin", "-hide_banner", "-i", a, "-i", b,
 		"-lavfi", "[0]format=yuv444p[a];[1]format=yuv444p[b];[a][b]ssim", "-f", "null", "-").CombinedOutput()
@@ -28,21 +28,19 @@ func ssim(ctx context.Context, a, b string) (float64, error) {
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// imageQuality compares pictures. libvips decodes both, so that no difference
-// between decoders counts.
+// imageQuality compares images. libvips decodes both, so that differences between decoders do not
+// count.
 func imageQuality(ctx context.Context, in, dir string) (float64, error) {
 	return quality(ctx, in, dir, ".png", "vips", "copy")
 }
 
-// pdfQuality compares the first pages at 100 dpi. pdftoppm gives its result the
-// extension by itself.
+// pdfQuality compares the first pages at 100 dpi. pdftoppm adds the file extension itself.
 func pdfQuality(ctx context.Context, in, dir string) (float64, error) {
 	return quality(ctx, in, dir, "", "pdftoppm", "-r", "100", "-singlefile")
 }
 
-// quality compares the pictures that a program makes of in and of the only file
-// in dir. The program gets the file and the name of the picture as its last
-// arguments.
+// quality compares the images that a program renders from in and from the only file in dir. The
+// last arguments of the program are the file and the name of the image.
 func quality(ctx context.Context, in, dir, ext, program string, args ...string) (float64, error) {
 	made, err := only(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A file is like itself; without a result there is nothing to compare.
+// A file equals itself, and a missing result is an error.
 func TestQuality(t *testing.T) {
 	t.Parallel()
 	write := func(f format.Format, dir string) string {

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// median returns the middle of f over the runs; lower and upper are the
-// quartiles.
+// median returns the median of f over the runs. lower and upper are the quartiles.
 func (s *score) median(f func(sample) float64) (lower, middle, upper float64) {
 	if len(s.runs) == 0 {
 		return 0, 0, 0
@@ -50,7 +49,7 @@ func (s *score) of(m metric) float64 {
 	return v
 }
 
-// measured returns what was measured of a rival, 0 if nothing was.
+// measured returns the measurement of a rival, or 0.
 func (r *result) measured(rival string, m metric) float64 {
 	i := slices.IndexFunc(r.scores, func(s score) bool { return s.name == rival })
 	if i < 1 {
@@ -59,8 +58,8 @@ func (r *result) measured(rival string, m metric) float64 {
 	return r.scores[i].of(m)
 }
 
-// check tells what a goal asks for, what was measured and whether that is so;
-// known is false if the rival is missing.
+// check returns the target of a goal, the measured value, and whether it is met. known is false if
+// the rival is missing.
 func (g goal) check(r *result) (want, got string, met, known bool) {
 	ours := r.scores[0].of(g.metric)
 	if g.rival == "" {
@@ -73,7 +72,7 @@ func (g goal) check(r *result) (want, got string, met, known bool) {
 		if theirs > 0 && other > 0 {
 			theirs = max(theirs, other)
 		} else {
-			theirs = 0 // the missing one could be it
+			theirs = 0 // the missing rival could be the slower one
 		}
 	}
 	want = fmt.Sprintf("%s ≤ %.3g × %s", g.metric, g.max, rival)
@@ -90,7 +89,7 @@ func (g goal) check(r *result) (want, got string, met, known bool) {
 	return want, fmt.Sprintf("%.3g ×", ratio), ratio <= g.max, true
 }
 
-// amount writes a number of bytes with three digits.
+// amount formats a number of bytes with three digits.
 func amount(n int64) string {
 	switch v := float64(n); {
 	case n >= 1<<30:
@@ -117,7 +116,7 @@ func ratio(ours, theirs float64) string {
 	return fmt.Sprintf("%.2f", ours/theirs)
 }
 
-// print writes a result for people who wait.
+// print writes a result as progress output.
 func (r *result) print(w io.Writer) {
 	fmt.Fprintf(w, "%s (%s)\n", r.task.name, r.task.about)
 	for i := range r.scores {
@@ -227,13 +226,13 @@ func document(results []result, full bool, tools string) []byte {
 	return b.Bytes()
 }
 
-// cell makes an error fit into a table.
+// cell formats an error for a table.
 func cell(err error) string {
 	s := strings.Join(strings.Fields(err.Error()), " ")
 	return strings.ReplaceAll(s[:min(len(s), 120)], "|", "/")
 }
 
-// machine describes what was measured on.
+// machine describes the machine of the measurement.
 func machine(tools string) string {
 	model := "unknown processor"
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {

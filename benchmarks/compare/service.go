@@ -24,7 +24,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// newService starts the HTTP service with everything on disk.
+// newService starts the HTTP service with all data on disk.
 func newService(ctx context.Context, dir string) (url string, stop func() error, err error) {
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "filewright.db"), Exclusive: true})
 	if err != nil {
@@ -57,7 +57,7 @@ func newService(ctx context.Context, dir string) (url string, stop func() error,
 	}, nil
 }
 
-// An uploader uploads size bytes to a service that runs in a worker.
+// An uploader uploads size bytes to a service in a worker.
 type uploader struct {
 	*server
 	url  string
@@ -93,7 +93,7 @@ func (u *uploader) measure(ctx context.Context, _ string) (sample, error) {
 	return s, err
 }
 
-// upload is a whole upload, from initiate to complete, in one part.
+// upload runs a whole upload, from initiate to complete, in one part.
 func upload(ctx context.Context, base string, size int64) (key string, err error) {
 	var m struct {
 		FileKey    string   `json:"file_key"`
@@ -162,7 +162,7 @@ func randomBlock() []byte {
 	return b
 }
 
-// repeated reads the same block over and over.
+// repeated reads the same block repeatedly.
 type repeated struct {
 	block []byte
 	at    int

@@ -21,44 +21,43 @@ var picturesJS []byte
 //go:embed office.py
 var officePy []byte
 
-// An environment is where tasks run.
+// An environment provides what tasks need.
 type environment struct {
 	inputs *inputs.Set
 	tools  string // where sharp is installed
 	self   string // this program
-	lean   string // the program that has nothing but archives, see internal/lean
+	lean   string // the program with only package archiveops, see internal/lean
 	full   bool
 	sample string // the directory of the repository's sample files
 }
 
-// A task is work that this module and others do.
+// A task is work that this module and its rivals can do.
 type task struct {
 	name   string
-	about  string // the input and what differs, for people
+	about  string // the input and the differences between contenders, for people
 	inputs func(ctx context.Context, e *environment) ([]string, error)
 
 	action string
 	args   fileops.Args
-	lean   bool // it needs nothing but archives
+	lean   bool // needs only archives
 	copies int
 	ours   func(e *environment, in []string) (contender, error) // nil runs action
 
 	rivals []rival
 	goals  []goal
-	rounds int // at most; 0 leaves it to the time that there is
+	rounds int // maximum; 0: limited only by time
 
-	// quality compares a result with the input, 0 to 1; nil if there is
-	// nothing to compare.
+	// quality compares a result with the input, from 0 to 1; nil: not compared.
 	quality func(ctx context.Context, in, dir string) (float64, error)
 }
 
-// A rival is somebody else who does the task.
+// A rival is another program for the task.
 type rival struct {
 	name  string
 	start func(e *environment, in []string) (contender, error)
 }
 
-// A metric is something that is measured.
+// A metric is a measured quantity.
 type metric string
 
 const (
@@ -67,10 +66,9 @@ const (
 	byMemory metric = "memory"
 )
 
-// A goal is what the measurement should show: that our metric is at most max
-// times that of a rival or, if rival is "", at most max. within is how far it may
-// be from the rival's in either direction, instead. With other, the rival is the one
-// of both that measures more.
+// A goal is the expected result: our metric is at most max times that of a rival or, if rival is
+// "", at most max. With within, the metric may instead differ from the rival's by at most this
+// fraction. With other, the rival is whichever of the two measures more.
 type goal struct {
 	metric metric
 	rival  string
@@ -97,18 +95,18 @@ func (t *task) start(e *environment, in []string) (contender, error) {
 	return e.worker(r)
 }
 
-// tool returns a program that is started for each run.
+// tool returns a rival that is started for each run.
 func tool(name string, argv ...string) rival {
 	return rival{name, func(_ *environment, in []string) (contender, error) { return newCommand(in, argv...) }}
 }
 
-// script writes a program of ours for others.
+// script writes an embedded script to a file.
 func (e *environment) script(name string, text []byte) (string, error) {
 	path := filepath.Join(e.inputs.Dir, name)
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// python returns a Python that knows LibreOffice.
+// python returns a Python that can import LibreOffice's modules.
 func python() (string, error) {
 	for _, p := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(p, "-c", "import uno").Run() == nil {
@@ -120,7 +118,7 @@ func python() (string, error) {
 
 const warmOffice = "LibreOffice, kept warm, bare"
 
-// bareOffice is a warm LibreOffice without us.
+// bareOffice is a warm LibreOffice without this module.
 func bareOffice(copies int) rival {
 	return rival{warmOffice, func(e *environment, in []string) (contender, error) {
 		p, err := python()
@@ -157,7 +155,7 @@ func (e *environment) sharp() (module, script string, err error) {
 
 const warmSharp = "sharp, kept warm"
 
-// sharp converts pictures in a Node.js that is kept.
+// sharp converts images in a running Node.js.
 func sharp(format string, width int, options map[string]any) rival {
 	return rival{warmSharp, func(e *environment, in []string) (contender, error) {
 		module, script, err := e.sharp()
@@ -168,7 +166,7 @@ func sharp(format string, width int, options map[string]any) rival {
 	}}
 }
 
-// coldSharp converts one picture in a Node.js of its own.
+// coldSharp starts a Node.js for each image.
 func coldSharp(format string) rival {
 	return rival{"node with sharp", func(e *environment, in []string) (contender, error) {
 		module, _, err := e.sharp()
@@ -179,7 +177,7 @@ func coldSharp(format string) rival {
 	}}
 }
 
-// one makes a task's inputs of a function for one.
+// one turns a function for one input into a task's inputs.
 func one(f func(s *inputs.Set, ctx context.Context) (string, error)) func(context.Context, *environment) ([]string, error) {
 	return func(ctx context.Context, e *environment) ([]string, error) {
 		p, err := f(e.inputs, ctx)
@@ -282,7 +280,7 @@ func rounds(full bool, a, b int) int {
 	return b
 }
 
-// unite is pdfunite, whose output is its last argument.
+// unite is pdfunite, which takes the output as its last argument.
 var unite = rival{"pdfunite", func(_ *environment, in []string) (contender, error) {
 	return newCommand(in, "pdfunite", "@in", "@dir/out.pdf")
 }}
@@ -293,14 +291,14 @@ func md5Sum(size int64) rival {
 	}}
 }
 
-// disk writes as much to the disk and waits until it is there.
+// disk writes size bytes to the disk and waits for fsync.
 func disk(size int64) rival {
 	return rival{"write and fsync", func(e *environment, _ []string) (contender, error) {
 		return e.worker(map[string]any{"op": "write", "size": size})
 	}}
 }
 
-// photoPNG is a photo as a PNG.
+// photoPNG returns a photo as a PNG.
 func photoPNG(ctx context.Context, e *environment) ([]string, error) {
 	p, err := e.inputs.Photo(ctx, 1600, 1250)
 	if err != nil {

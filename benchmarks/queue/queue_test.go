@@ -1,5 +1,5 @@
-// Package queue measures how operations are accepted, worked on and asked for:
-// embedded in SQLite, and shared by several processes in PostgreSQL.
+// Package queue measures how fast operations are accepted, processed and polled: embedded in one
+// process with SQLite, and shared by several processes with PostgreSQL.
 //
 //	go test -bench . ./benchmarks/queue
 package queue
@@ -21,11 +21,10 @@ import (
 	"github.com/filewright/filewright/status/riverqueue"
 )
 
-// itemsPerOperation is what the operations of these benchmarks have.
+// itemsPerOperation is the number of items of each operation.
 const itemsPerOperation = 5
 
-// server is what all benchmarks on PostgreSQL share, once one has started it. It
-// waits for the disk as one outside of tests would.
+// server is the shared PostgreSQL server of all benchmarks. It waits for fsync, as in production.
 var server *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -36,14 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A bench is a database with what works on it.
+// A bench is a database with a dispatcher.
 type bench struct {
 	db         *sqlstore.DB
 	dispatcher status.Dispatcher // nil: in this process
 }
 
-// onDatabases runs a benchmark on SQLite, as it is embedded, and on PostgreSQL
-// with River.
+// onDatabases runs a benchmark on SQLite, embedded, and on PostgreSQL with River.
 func onDatabases(b *testing.B, f func(b *testing.B, open func() bench)) {
 	open := func(b *testing.B, o sqlstore.Options) *sqlstore.DB {
 		db, err := sqlstore.Open(b.Context(), o)
@@ -85,7 +83,7 @@ func newOperation(owner string) status.Operation {
 	return op
 }
 
-// BenchmarkSubmit stores operations of five items of a few owners.
+// BenchmarkSubmit stores operations of five items for a few owners.
 func BenchmarkSubmit(b *testing.B) {
 	onDatabases(b, func(b *testing.B, open func() bench) {
 		n := open()
@@ -107,8 +105,8 @@ func BenchmarkSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkThrough has operations of five items submitted and worked on, by two
-// processes if the database can be shared; the work itself takes no time.
+// BenchmarkThrough submits operations of five items and processes them, in two processes if the
+// database can be shared. The action itself takes no time.
 func BenchmarkThrough(b *testing.B) {
 	onDatabases(b, func(b *testing.B, open func() bench) {
 		var trackers []*status.Tracker
@@ -162,8 +160,8 @@ func BenchmarkThrough(b *testing.B) {
 	})
 }
 
-// BenchmarkStart measures the time from Submit to the begin of the work, on
-// another process if the database can be shared.
+// BenchmarkStart measures the time from Submit to the start of an item, in another process if the
+// database can be shared.
 func BenchmarkStart(b *testing.B) {
 	onDatabases(b, func(b *testing.B, open func() bench) {
 		started := make(chan time.Time, 1)
@@ -208,8 +206,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// BenchmarkPoll asks for operations of five items: some that wait, then some that
-// are final.
+// BenchmarkPoll reads operations of five items: first queued, then final operations.
 func BenchmarkPoll(b *testing.B) {
 	for _, final := range []bool{false, true} {
 		b.Run(map[bool]string{false: "waiting", true: "final"}[final], func(b *testing.B) {

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Package start measures how long a server needs from its start to the first
-// operation that it completes, with a database that has grown for a long time.
+// Package start measures the time from a server's start to its first completed operation, with a
+// database that has grown for a long time.
 //
 //	go test -count=1 -v -timeout 1h ./benchmarks/start -files 2000000 -operations 1000000
 //
-// The database is filled with the schema of the first release. The first start brings
-// it up to date, which is measured too; the second finds it so, after a kill -9.
+// The database is filled with the schema of the first release. The first start migrates it, which
+// is also measured. The second start follows a kill -9 and needs no migration.
 package start
 
 import (
@@ -63,12 +63,12 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// key is an API key that fill stores.
+// key is an API key that fill inserts.
 const key = "fw_start_benchmark_0123456789abcdef"
 
-// fill writes the records of a server that has run for a week: one account has half
-// of everything, 1000 have the rest. One file in a hundred expired lately, and one in
-// a thousand is an upload that is not completed. Two operations in a hundred failed.
+// fill inserts the records of a server that has run for a week. One account has half of everything,
+// 1000 accounts have the rest. One file in a hundred has recently expired, and one in a thousand is
+// an incomplete upload. Two operations in a hundred failed.
 func fill(ctx context.Context, db *sql.DB, postgres bool, files, operations int) error {
 	series := func(n int) string {
 		if postgres {
@@ -108,7 +108,7 @@ func fill(ctx context.Context, db *sql.DB, postgres bool, files, operations int)
 				'[{"Key":"in","Name":"report.docx","Size":12345}]', '[{"Key":"out","Name":"report.pdf","Size":54321}]', CASE WHEN i %% 50 = 1 THEN '{"code":"corrupt_input","message":"x"}' END,
 				%[3]d + CAST(i AS bigint) * %[4]d / %[5]d, %[3]d + CAST(i AS bigint) * %[4]d / %[5]d + 1000 FROM %[6]s`,
 			id("op"), owner, now-week+day/24, week-day/12, operations, series(operations)), nil},
-		// What the last process was doing when it died.
+		// Operations of a process that died.
 		{`INSERT INTO operations (id, owner, action, args, state, cancelled, open_items, completed_items, fingerprint, created_ms)
 			SELECT 'running' || i, 'other', 'convert', NULL, 'running', 0, 1, 0, '', ` + fmt.Sprint(now) + ` FROM ` + series(8), nil},
 		{`INSERT INTO items (operation, idx, queue, owner, created_ms, state, attempt, token, worker, due_ms, progress, inputs, started_ms)
@@ -119,14 +119,14 @@ func fill(ctx context.Context, db *sql.DB, postgres bool, files, operations int)
 		}
 	}
 	if postgres {
-		_, err := db.ExecContext(ctx, `VACUUM ANALYZE`) // as autovacuum does in time
+		_, err := db.ExecContext(ctx, `VACUUM ANALYZE`) // as autovacuum does after a while
 		return err
 	}
 	_, err := db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	return err
 }
 
-// TestStart measures starts and shows the times.
+// TestStart measures starts and logs the times.
 func TestStart(t *testing.T) {
 	if *sqliteFlag {
 		t.Run("sqlite", func(t *testing.T) {
@@ -176,7 +176,7 @@ func measure(t *testing.T, target string, flags ...string) {
 
 var readyLine = regexp.MustCompile(`is ready at (https?://\S+) `)
 
-// once starts the server, has it do one operation and kills it.
+// once starts the server, runs one operation and kills the server.
 func once(t *testing.T, flags []string) (ready, done time.Duration) {
 	t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--cache-dir", filepath.Join(filepath.Dir(binary), "cache"), "--log-level", "info"}, flags...)

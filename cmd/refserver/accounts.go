@@ -28,10 +28,10 @@ func accounts(ctx context.Context, c *cli, args []string) error {
 first login. `, args)
 }
 
-// A database is where accounts, keys and records are kept.
+// A database locates the database of accounts, keys and records.
 type database struct {
 	dir, url string
-	make     bool // the data directory, if there is none
+	make     bool // create a missing data directory
 }
 
 func (d *database) register(fs *flag.FlagSet) {
@@ -39,7 +39,7 @@ func (d *database) register(fs *flag.FlagSet) {
 	registerDatabase(fs, &d.url)
 }
 
-// use opens the database beside a server that may run.
+// use opens the database, also while a server uses it.
 func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 	o := sqlstore.Options{URL: d.url}
 	if d.url == "" {
@@ -58,14 +58,14 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 	return errors.Join(do(db), db.Close())
 }
 
-// withAccounts opens the accounts beside a server that may run.
+// withAccounts opens the accounts, also while a server uses them.
 func withAccounts(ctx context.Context, where database, do func(*auth.Accounts) error) error {
 	return where.use(ctx, func(db *sqlstore.DB) error {
 		return do(auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db}))
 	})
 }
 
-// find returns the account of an id or a name.
+// find returns the account with an ID or a name.
 func find(ctx context.Context, a *auth.Accounts, text string) (*account.Account, error) {
 	acct, err := a.Get(ctx, text)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func find(ctx context.Context, a *auth.Accounts, text string) (*account.Account,
 	return acct, err
 }
 
-// registerLimits registers the flags for what an account may use.
+// registerLimits registers the flags for account limits.
 func registerLimits(fs *flag.FlagSet, prefix, whose string, l *account.Limits) {
 	size := func(name string, to *int64, usage string) {
 		fs.Func(prefix+name, usage+" "+whose+", as a `size` such as 10GB; 0: any [0]", func(v string) (err error) {
@@ -192,7 +192,7 @@ func resetPassword(ctx context.Context, c *cli, args []string) error {
 	})
 }
 
-// disableAccount returns the command that disables an account, or the one that enables it.
+// disableAccount returns the command that disables or enables an account.
 func disableAccount(disable bool) func(context.Context, *cli, []string) error {
 	name, about, done := "enable", "Lets an account in again that was disabled. What waits for its webhooks is sent.", "enabled"
 	if disable {

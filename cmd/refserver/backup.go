@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// backup copies a data directory while a server uses it.
+// backup copies a data directory, also while a server uses it.
 func backup(ctx context.Context, c *cli, args []string) error {
 	var dir string
 	f := c.flags("backup", " DIR", `Copies the data directory to DIR, also while the server runs: everything that
@@ -40,8 +40,8 @@ what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
 	})
 }
 
-// backupAll copies the database and the files of a data directory. done says what was
-// copied, for people.
+// backupAll copies the database and the files of a data directory. done describes the copy for
+// people.
 func backupAll(ctx context.Context, db *sqlstore.DB, dir, to string) (done string, err error) {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return "", err
@@ -49,8 +49,8 @@ func backupAll(ctx context.Context, db *sqlstore.DB, dir, to string) (done strin
 	if err := backupDatabase(ctx, db, to); err != nil {
 		return "", err
 	}
-	// The content comes last: what the copy of the database knows is there
-	// now, unless it was deleted meanwhile.
+	// Copy the content last: then every file that the database copy lists exists by now, unless it
+	// was deleted in the meantime.
 	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.", to), nil
 	}
@@ -72,8 +72,8 @@ func backupDatabase(ctx context.Context, db *sqlstore.DB, to string) error {
 	return os.Rename(next, filepath.Join(to, databaseName))
 }
 
-// backupBlobs makes the objects of a store those of another one. Only the identity ever
-// changes, so any other object that is there needs no copy.
+// backupBlobs makes store to equal to store from. Only the identity object ever changes, so any
+// other existing object needs no copy.
 func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed int, bytes int64, err error) {
 	src, err := fsblob.New(from)
 	if err != nil {
@@ -102,7 +102,7 @@ func backupBlobs(ctx context.Context, from, to string) (copied, kept, removed in
 			continue
 		}
 		switch err := copyBlob(ctx, dst, src, i.Key); {
-		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case errors.Is(err, fs.ErrNotExist): // deleted in the meantime
 		case err != nil:
 			return copied, kept, removed, bytes, err
 		default:

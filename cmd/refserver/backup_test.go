@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
-// Files that are in a bucket are not in the data directory, and backup says so.
+// With files in a bucket, backup reports that it has not copied them.
 func TestBackupWithoutFiles(t *testing.T) {
 	t.Parallel()
 	none := func(string) (string, bool) { return "", false }

@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// uncheckedCode is the exit code of a check that could not look at everything.
+// uncheckedCode is the exit code of an incomplete check.
 const uncheckedCode = 3
 
 // check compares the records with the files.
@@ -63,8 +63,8 @@ not repaired, 2 for a wrong command line, and 3 if not everything could be check
 	return nil
 }
 
-// checkStores runs a check and prints what it finds. left is the number of differences
-// that were not repaired.
+// checkStores runs a check and prints the differences. left is the number of differences that were
+// not repaired.
 func checkStores(ctx context.Context, c *cli, cfg *serverConfig, o upload.CheckOptions, asJSON bool) (left int64, err error) {
 	err = database{dir: cfg.dataDir, url: cfg.cluster.url}.use(ctx, func(db *sqlstore.DB) error {
 		blobs, err := openBlobsBeside(ctx, cfg)
@@ -81,8 +81,7 @@ func checkStores(ctx context.Context, c *cli, cfg *serverConfig, o upload.CheckO
 	return left, err
 }
 
-// openBlobsBeside opens the files beside a server that may use them. It makes no store
-// where there is none.
+// openBlobsBeside opens the files, also while a server uses them. It creates no missing store.
 func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) {
 	if cfg.bucket != nil {
 		return openBlobs(ctx, *cfg, cfg.dataDir)
@@ -105,7 +104,7 @@ func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) 
 	return s, nil
 }
 
-// runCheck checks and prints.
+// runCheck runs the check and prints the report.
 func runCheck(ctx context.Context, c *cli, m *upload.Manager, total func(context.Context) (int64, error), o upload.CheckOptions, asJSON bool) (left int64, err error) {
 	about, err := total(ctx)
 	if err != nil {
@@ -134,21 +133,20 @@ func runCheck(ctx context.Context, c *cli, m *upload.Manager, total func(context
 	return left, errors.Join(report.end(checkSummary{counts, found, left}), out.Flush())
 }
 
-// A checkSummary is the end of a report.
+// A checkSummary ends a report.
 type checkSummary struct {
 	upload.CheckCounts
 	Found int64 `json:"found"`
 	Left  int64 `json:"left"`
 }
 
-// A checkReport prints what a check finds, as it finds it: there may be millions of
-// differences.
+// A checkReport prints differences as the check finds them: there may be millions.
 type checkReport interface {
 	difference(upload.Difference) error
 	end(checkSummary) error
 }
 
-// A checkTable prints for people.
+// A checkTable prints a table for people.
 type checkTable struct {
 	w     io.Writer
 	begun bool
@@ -216,11 +214,11 @@ func (j *checkJSON) end(s checkSummary) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(j.w, "],\n%s\n", b[1:]) // the members without their brace
+	_, err = fmt.Fprintf(j.w, "],\n%s\n", b[1:]) // the members without the opening brace
 	return err
 }
 
-// checkProgress shows how far a check is: on a terminal always, elsewhere every ten
+// checkProgress shows the progress of a check: continuously on a terminal, elsewhere every ten
 // seconds.
 type checkProgress struct {
 	w        io.Writer
@@ -228,7 +226,7 @@ type checkProgress struct {
 	total    int64
 	started  time.Time
 	next     time.Time
-	shown    bool // there is a line on the terminal
+	shown    bool // the terminal has a progress line
 }
 
 func newCheckProgress(w io.Writer, total int64) *checkProgress {
@@ -263,7 +261,7 @@ func (p *checkProgress) update(counts upload.CheckCounts) {
 	fmt.Fprintln(p.w, line)
 }
 
-// clear makes room for another line on the terminal.
+// clear erases the progress line on a terminal.
 func (p *checkProgress) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

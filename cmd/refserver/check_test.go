@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// withFiles opens the files of a data directory, as a server does.
+// withFiles opens the files of a data directory, like a server.
 func withFiles(t testing.TB, dir string, do func(m *upload.Manager, blobs *fsblob.Store)) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -40,7 +40,7 @@ func withFiles(t testing.TB, dir string, do func(m *upload.Manager, blobs *fsblo
 	do(m, blobs)
 }
 
-// The exit code and both reports say what a check has found.
+// The exit code and both report formats show the result of a check.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The owner of the directory is at work.
+		// The server owns the directory and is running.
 		if out, _ := check(0); !strings.Contains(out, "Checked 2 records, 2 files and 0 open uploads.\n0 differences found") {
 			t.Errorf("a whole store: %s", out)
 		}
@@ -137,7 +137,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Progress goes to standard error, and says how far the check is.
+// Progress goes to standard error.
 func TestCheckProgress(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -179,7 +179,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "files/s")
 }
 
-// fillFiles makes n files of 3 bytes without the syncs that a server does.
+// fillFiles creates n files of 3 bytes without the fsync calls of a server.
 func fillFiles(ctx context.Context, dir string, n int) error {
 	db, err := sql.Open("sqlite", filepath.Join(dir, databaseName))
 	if err != nil {

@@ -28,9 +28,9 @@ const (
 	roleWorker = "worker"
 )
 
-// clusterConfig is what several servers need to share work.
+// clusterConfig configures a server of a cluster.
 type clusterConfig struct {
-	url    string // "": one server, with a database of its own
+	url    string // "": one server with its own database
 	role   string
 	queues []string // nil: all
 	secret string
@@ -73,8 +73,8 @@ func registerDatabase(fs *flag.FlagSet, url *string) {
 	fs.StringVar(url, "database-url", "", "PostgreSQL database that several servers share, as a `URL` such as postgres://user@host/name; default: a file in the data directory")
 }
 
-// finish checks what only makes sense together. shared tells whether the files
-// are where other servers reach them.
+// finish checks flags that depend on each other. shared reports whether other servers can reach the
+// files.
 func (c *clusterConfig) finish(shared bool) error {
 	switch {
 	case c.url == "" && c.role != roleAll:
@@ -93,7 +93,7 @@ func (c *clusterConfig) finish(shared bool) error {
 	return nil
 }
 
-// limits narrows down what is worked on at once to the queues of this server.
+// limits restricts concurrency to the queues of this server.
 func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Action) map[string]int {
 	if c.role == roleAPI {
 		return map[string]int{}
@@ -101,7 +101,7 @@ func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Act
 	if c.queues == nil {
 		return concurrency
 	}
-	var narrow map[string]int // empty, but not nil, would mean none
+	var narrow map[string]int // an empty map would mean no family at all
 	set := func(family string, n int) {
 		if narrow == nil {
 			narrow = make(map[string]int)
@@ -120,20 +120,20 @@ func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Act
 }
 
 const (
-	nodeBeat    = 2 * time.Second  // a worker announces this often what it can do
-	beatTimeout = 15 * time.Second // of one announcement
+	nodeBeat    = 2 * time.Second  // interval at which a worker announces its capabilities
+	beatTimeout = 15 * time.Second // timeout of one announcement
 
-	// nodeKept is how long the work of a server that has stopped is still on
-	// offer: it may be restarting, or its machine may be replaced. While no
-	// server is up, the work of the last ones stays on offer, and items wait.
+	// nodeKept is how long the capabilities of a stopped server remain offered: it may be
+	// restarting, or its machine may be replaced. While no server runs, the last capabilities
+	// remain offered and items wait.
 	nodeKept = 10 * time.Minute
 )
 
-// nodeInfo is what a server tells others of itself.
+// nodeInfo describes a server to the other servers.
 type nodeInfo struct {
 	Version string
 	Role    string
-	Actions []fileops.Spec // on whose families it works
+	Actions []fileops.Spec // actions of the families that it processes
 	Engines []nodeEngine
 }
 
@@ -141,31 +141,31 @@ type nodeEngine struct {
 	Name, Version, Err, Hint string
 }
 
-// A cluster is the servers that share a database.
+// A cluster represents the servers that share a database.
 type cluster struct {
 	db    *sqlstore.DB
 	offer func([]fileops.Action, []httpapi.Engine) error
 	log   *slog.Logger
 	id    string
-	info  []byte // nil: this server does no work
-	known []byte // what was offered last
+	info  []byte // nil: this server processes no items
+	known []byte // the last offered description
 
 	workers  *prometheus.GaugeVec // by family
-	counted  map[string]int       // what it shows
-	families map[string][]string  // of the servers that say the same of themselves
+	counted  map[string]int       // current values of workers
+	families map[string][]string  // by server description
 }
 
-// newWorkers returns the metric of the servers that a cluster knows.
+// newWorkers returns the metric of the live workers.
 func newWorkers() *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_workers", Help: "Servers heard of lately that work on a family of actions."}, []string{"family"})
 }
 
-// count counts the servers that work on each family.
+// count counts the workers of each family.
 func (c *cluster) count(nodes []sqlstore.Node) error {
 	known := make(map[string][]string)
 	counts := make(map[string]int)
 	for family := range c.counted {
-		counts[family] = 0 // the last one may be gone
+		counts[family] = 0 // the last worker may be gone
 	}
 	for _, n := range nodes {
 		families, ok := c.families[string(n.Info)]
@@ -193,11 +193,11 @@ func (c *cluster) count(nodes []sqlstore.Node) error {
 }
 
 func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileops.Action, engines []httpapi.Engine) (*cluster, error) {
-	cl := &cluster{db: a.db, offer: a.offer, log: a.log, id: nodeName() + "/" + rand.Text(), workers: a.workers} // the table of nodes names hosts
+	cl := &cluster{db: a.db, offer: a.offer, log: a.log, id: nodeName() + "/" + rand.Text(), workers: a.workers} // the nodes table contains host names
 	if c.role == roleAPI {
 		return cl, nil
 	}
-	info := nodeInfo{Version: version, Role: c.role}
+	info := nodeInfo{Version: version(), Role: c.role}
 	for _, a := range actions {
 		spec := a.Spec()
 		if n, ok := limits[spec.Family]; !ok || n > 0 {
@@ -216,8 +216,8 @@ func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileo
 	return cl, err
 }
 
-// run tells others of this server, and clients of what the servers can do
-// together, until ctx is done.
+// run announces this server, and offers clients the capabilities of all servers together, until ctx
+// is done.
 func (c *cluster) run(ctx context.Context) {
 	t := time.NewTicker(nodeBeat)
 	defer t.Stop()
@@ -233,7 +233,7 @@ func (c *cluster) run(ctx context.Context) {
 	}
 }
 
-// beat does so once.
+// beat announces this server once and updates the offer.
 func (c *cluster) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -249,7 +249,7 @@ func (c *cluster) beat(ctx context.Context) error {
 	if err := c.count(nodes); err != nil {
 		return err
 	}
-	// Most have the same to tell.
+	// Most servers have the same description.
 	var infos [][]byte
 	for _, n := range nodes {
 		infos = append(infos, n.Info)
@@ -271,7 +271,7 @@ func (c *cluster) beat(ctx context.Context) error {
 	return nil
 }
 
-// union returns what servers can do together. An engine is missing if all lack it.
+// union returns the combined capabilities of servers. An engine is missing if all servers lack it.
 func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, err error) {
 	specs := make(map[string]bool)
 	index := make(map[string]int)
@@ -309,15 +309,15 @@ func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, 
 	return actions, engines, nil
 }
 
-// elsewhere is the work of an action that only other servers do.
+// elsewhere stands in for actions that only other servers can run.
 func elsewhere(context.Context, *fileops.Job) error {
 	return fileops.Fail(fileops.ErrUnavailable, nil, "this is done by another server")
 }
 
-// openPaths are what a server answers that only works.
+// openPaths are the endpoints of a server with role worker.
 var openPaths = []string{"/healthz", "/readyz", "/metrics"}
 
-// workerOnly keeps clients away from a server that only works.
+// workerOnly refuses all paths except openPaths.
 func workerOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(openPaths, r.URL.Path) {

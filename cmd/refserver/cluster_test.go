@@ -22,8 +22,7 @@ func action(name, engine, family string, params ...fileops.Param) fileops.Action
 	}}, func(context.Context, *fileops.Job) error { return nil })
 }
 
-// TestUnion has servers tell each other what they can do: nothing gets lost on the
-// way.
+// TestUnion checks that server descriptions survive the exchange without loss.
 func TestUnion(t *testing.T) {
 	t.Parallel()
 	convert := action("convert", "a", "image", fileops.Enum("convert_to", "The format.", "pdf", "png"),
@@ -86,7 +85,7 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// The metric of workers follows those that come and go.
+// The metric of workers follows servers that start and stop.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	node := func(families ...string) sqlstore.Node {

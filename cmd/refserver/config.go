@@ -24,18 +24,18 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// envPrefix starts the name of every variable that stands for a flag.
+// envPrefix is the prefix of the environment variables for flags.
 const envPrefix = "FILEWRIGHT_"
 
-// envName returns the variable for a flag: FILEWRIGHT_DATA_DIR for data-dir.
+// envName returns the variable of a flag: FILEWRIGHT_DATA_DIR for data-dir.
 func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// flags returns a flag set whose help text is about one command.
+// flags returns the flag set of a command. about is the text of its help.
 func (c *cli) flags(name, args, about string) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // errors and help are printed by parse
+	fs.SetOutput(io.Discard) // parse prints errors and help
 	fs.Usage = func() {
 		fmt.Fprintf(c.out, "Usage: refserver %s [flags]%s\n\n%s\n", name, args, about)
 		first := true
@@ -58,18 +58,18 @@ func (c *cli) flags(name, args, about string) *flag.FlagSet {
 	return fs
 }
 
-// parse reads the command line and, for flags that are not in it, the
-// environment. It wants between min and max arguments. Flags may follow
-// arguments; behind "--" there are none.
+// parse parses the command line, and takes flags that are not in it from the environment. It
+// requires between min and max arguments. Flags may follow arguments; after "--" there are only
+// arguments.
 func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
-	// Package flag writes flags with one dash, this program with two.
+	// Package flag prints flags with one dash; this program uses two.
 	dashes := strings.NewReplacer("for flag -", "for --", "not defined: -", "not defined: --", "needs an argument: -", "needs an argument: --")
 	wrong := func(err error) error {
 		fmt.Fprintf(c.err, "refserver %s: %s\nrefserver %s --help tells more.\n", fs.Name(), dashes.Replace(err.Error()), fs.Name())
 		return errUsage
 	}
 	usage := fs.Usage
-	fs.Usage = func() {} // package flag also calls it for a wrong flag
+	fs.Usage = func() {} // package flag also calls it for an invalid flag
 	if err := parseAnywhere(fs, args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			usage()
@@ -96,7 +96,7 @@ func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
 	return nil
 }
 
-// parseAnywhere is fs.Parse for flags among the arguments.
+// parseAnywhere is fs.Parse with flags between the arguments.
 func parseAnywhere(fs *flag.FlagSet, args []string) error {
 	var plain []string
 	for {
@@ -111,24 +111,24 @@ func parseAnywhere(fs *flag.FlagSet, args []string) error {
 	}
 }
 
-// defaultListen is where a server listens unless it is told otherwise.
+// defaultListen is the default of --listen.
 const defaultListen = "127.0.0.1:8080"
 
-// serverConfig is everything that can be configured about a server.
+// serverConfig is the configuration of a server.
 type serverConfig struct {
 	listen     string
 	dataDir    string
 	blobURL    string
 	bucket     *s3blob.Config // nil: a directory
 	blobDir    string         // "": in the data directory
-	adopt      bool           // the files belong to the database, whatever their identities say
+	adopt      bool           // the files belong to the database, whatever their identity says
 	publicURL  string
 	headerTime time.Duration
 	idleTime   time.Duration
 	rate       float64
 	logFormat  string
 	logLevel   slog.Level
-	metricsLn  string // address for metrics and details; "": that of the API
+	metricsLn  string // address for metrics and details; "": the API's
 	debugLn    string // address for profiles; "": none
 	engines    engineConfig
 	cluster    clusterConfig
@@ -251,8 +251,7 @@ func (s *serverConfig) register(fs *flag.FlagSet) {
 // minToken is the least length of --metrics-token.
 const minToken = 16
 
-// finish checks what only makes sense together, and reads from the environment
-// what is no flag.
+// finish checks flags that depend on each other, and reads environment variables without a flag.
 func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	if err := s.locateBlobs(env); err != nil {
 		return err
@@ -303,7 +302,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 	return s.cluster.finish(s.blobURL != "")
 }
 
-// locateBlobs reads --blob-url.
+// locateBlobs parses --blob-url.
 func (s *serverConfig) locateBlobs(env func(string) (string, bool)) error {
 	switch scheme, _, isURL := strings.Cut(s.blobURL, "://"); {
 	case s.blobURL == "":
@@ -324,9 +323,8 @@ func (s *serverConfig) locateBlobs(env func(string) (string, bool)) error {
 	return nil
 }
 
-// bucketCredentials returns the credentials for the bucket: those in the
-// environment, under the names that all S3 clients use, or else those that the
-// host gives out (EC2, ECS, EKS).
+// bucketCredentials returns the credentials for the bucket: from the environment, under the usual
+// names of S3 clients, or else from the host (EC2, ECS, EKS).
 func bucketCredentials(env func(string) (string, bool)) (*credentials.Credentials, error) {
 	get := func(name string) string { v, _ := env(name); return v }
 	access, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")
@@ -339,8 +337,8 @@ func bucketCredentials(env func(string) (string, bool)) (*credentials.Credential
 	return credentials.NewIAM(""), nil
 }
 
-// logger returns the logger of the server. Every line names the node, and outages of
-// dependencies are summed up.
+// logger returns the server's logger. Every line names the node. Outages of dependencies are
+// summarised.
 func (s *serverConfig) logger(w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: s.logLevel}
 	var h slog.Handler = slog.NewTextHandler(w, o)
@@ -352,7 +350,7 @@ func (s *serverConfig) logger(w io.Writer) *slog.Logger {
 	return slog.New(s.api.Outages.Handler())
 }
 
-// nodeName names this process to people: its host and process ID.
+// nodeName names this process for people: its host and process ID.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -370,7 +368,7 @@ const (
 	dependencyDisk     = "disk space"
 )
 
-// dependencyOf names the dependency that an error is about, "" for none.
+// dependencyOf returns the dependency that an error belongs to, or "".
 func (s *serverConfig) dependencyOf(err error) string {
 	switch name := httpapi.DependencyOf(err); {
 	case name == dependencyStore && s.bucket != nil:
@@ -393,7 +391,7 @@ func registerBlobURL(fs *flag.FlagSet, url *string) {
 	fs.StringVar(url, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
 }
 
-// engineConfig says where the engines are.
+// engineConfig configures the engines.
 type engineConfig struct {
 	standard.Options
 	sandbox   string
@@ -449,8 +447,7 @@ func (e *engineConfig) register(fs *flag.FlagSet) {
 	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")
 }
 
-// registerLimits registers the flags for what the work on one file may ask for and
-// take.
+// registerLimits registers the flags for the limits of one file.
 func (e *engineConfig) registerLimits(fs *flag.FlagSet) {
 	l := &e.Limits
 	size := func(name string, to *int64, usage string) {
@@ -505,10 +502,10 @@ func splitList(v string) []string {
 	return out
 }
 
-// families are the engine families of package standard: each has a queue.
+// families are the engine families of package standard. Each has a queue.
 var families = []string{"office", "web", "image", "media", "pdf", "archive", "data"}
 
-// checkFamily returns an error for a name that is none of families.
+// checkFamily returns an error for an unknown family.
 func checkFamily(name string) error {
 	if !slices.Contains(families, name) {
 		return fmt.Errorf("there is no engine family %q; there are %s", name, strings.Join(families, ", "))
@@ -532,8 +529,8 @@ func parseConcurrency(v string) (map[string]int, error) {
 	return out, nil
 }
 
-// parseSize reads a number of bytes with an optional unit: 10MB is ten million,
-// 10MiB is 10 × 2^20 (IEC 80000-13).
+// parseSize parses a number of bytes with an optional unit: 10MB is ten million, 10MiB is 10 × 2^20
+// (IEC 80000-13).
 func parseSize(v string) (int64, error) {
 	i := strings.IndexFunc(v, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	num, unit := v, ""

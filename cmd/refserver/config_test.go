@@ -202,7 +202,7 @@ func TestExitCodes(t *testing.T) {
 		if code != tt.code || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: exit code %d, output %q", tt.args, code, out.String())
 		}
-		// Commands of commands list what there is.
+		// Commands with subcommands list them.
 		if n := strings.Count(out.String(), "\n"); code != 0 && n > 2 && len(tt.args) > 1 {
 			t.Errorf("%v: the error has %d lines: %s", tt.args, n, out.String())
 		}
@@ -214,8 +214,8 @@ func TestExitCodes(t *testing.T) {
 
 func noEnv(string) (string, bool) { return "", false }
 
-// The server does not start where engines cannot have the namespaces that it was told to
-// give them, and doctor says which tier holds.
+// The server does not start where the requested namespaces of engines are unavailable. doctor
+// reports the tier that is in force.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	var none []string
@@ -247,7 +247,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// convert says which path is wrong, and replaces nothing unless it is told to.
+// convert names the invalid path, and replaces files only with --force.
 func TestConvertPaths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -271,7 +271,7 @@ func TestConvertPaths(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		code int
-		want string // in what is printed
+		want string // part of the output
 	}{
 		{[]string{in("no.csv"), in("b.json")}, 1, fmt.Sprintf("cannot read %q: no such file or directory", in("no.csv"))},
 		{[]string{dir, in("b.json")}, 1, fmt.Sprintf("cannot read %q: not a regular file", dir)},
@@ -362,7 +362,7 @@ func TestAccountFlags(t *testing.T) {
 	}
 }
 
-// What a data directory has of accounts and keys, as the commands show and change it.
+// The commands show and change the accounts and keys of a data directory.
 func TestAccountCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

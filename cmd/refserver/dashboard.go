@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// handler returns what answers requests: the service with the dashboard before it.
-// end ends what pages are waiting for, so that the server can be shut down.
+// handler returns the HTTP handler: the service behind the dashboard. end ends the requests of open
+// pages, so that the server can shut down.
 func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, end func(), err error) {
 	switch {
 	case a.service == nil:
@@ -25,7 +25,7 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 		return nil, nil, fmt.Errorf("--blob-url: %w", err)
 	}
 	d, err := dashboard.New(dashboard.Config{
-		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version, Connect: connect, Log: a.log,
+		Service: a.service, Accounts: a.accounts, Webhooks: a.hooks, Version: version(), Connect: connect, Log: a.log,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -33,8 +33,8 @@ func (a *app) handler(ctx context.Context, cfg *serverConfig) (h http.Handler, e
 	return withDashboard(d, a.service), d.Close, nil
 }
 
-// withDashboard sends people who open the root of the server to the dashboard, and
-// leaves all that is not for people to the service.
+// withDashboard redirects browsers from the root to the dashboard. It passes all other requests to
+// the service.
 func withDashboard(dash, service http.Handler) http.Handler {
 	prefix := strings.TrimSuffix(dashboard.Path, "/")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func withDashboard(dash, service http.Handler) http.Handler {
 	})
 }
 
-// uploadOrigins returns where browsers send files that go straight to the bucket.
+// uploadOrigins returns the origins for uploads that go straight to the bucket.
 func (a *app) uploadOrigins(ctx context.Context) ([]string, error) {
 	b, ok := blob.As[blob.Linker](a.blobs)
 	if !ok {

@@ -24,7 +24,7 @@ func TestWithDashboard(t *testing.T) {
 		{"POST", "/dashboard/login", html, "pages"},
 		{"GET", "/dashboard", "", "/dashboard/"},
 		{"GET", "/", html, "/dashboard/"},
-		{"GET", "/", "", "service"}, // programs are told that there is nothing
+		{"GET", "/", "", "service"}, // programs get a 404
 		{"GET", "/", "application/json", "service"},
 		{"POST", "/", html, "service"},
 		{"GET", "/docs", html, "service"},
@@ -45,7 +45,7 @@ func TestWithDashboard(t *testing.T) {
 	}
 }
 
-// Pages may send parts to the bucket, wherever it is in URLs, and nowhere else.
+// Pages may send parts to the bucket, with either URL style, and nowhere else.
 func TestUploadOrigins(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// health asks a server on this machine whether it is ready, for those who watch over
-// containers, which have no other program that could.
+// health checks whether a server on this machine is ready. It is for container health checks, whose
+// image has no other program for it.
 func health(ctx context.Context, c *cli, args []string) error {
 	var listen string
 	var patience time.Duration

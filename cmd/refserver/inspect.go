@@ -21,7 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// probe looks for the engines without starting any that stays.
+// probe looks for the engines and leaves no engine running.
 func probe(ctx context.Context, c *cli, e engineConfig) *standard.Set {
 	e.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return standard.Probe(ctx, &e.Options)
@@ -82,8 +82,8 @@ func formats(ctx context.Context, c *cli, args []string) error {
 	return nil
 }
 
-// doctor says which engines work and how to install those that do not. It fails
-// if one is missing, so that scripts can ask it.
+// doctor reports which engines work and how to install the others. It fails if an engine is
+// missing, for use in scripts.
 func doctor(ctx context.Context, c *cli, args []string) error {
 	var e engineConfig
 	fs := c.flags("doctor", "", "Starts each engine once and says which work here, and how to install the others.\nThe exit code is 1 if one is missing.")
@@ -134,7 +134,7 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 	return fmt.Errorf("%d engines are missing", missing)
 }
 
-// convert does one conversion without a server.
+// convert runs one conversion without a server.
 func convert(ctx context.Context, c *cli, args []string) error {
 	var e engineConfig
 	var params paramFlags
@@ -147,7 +147,7 @@ func convert(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	in, out := fs.Arg(0), fs.Arg(1)
-	// What is wrong with the paths is known before the engines are.
+	// Report path errors before the slow probe of the engines.
 	if err := checkPaths(in, out, force); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func convert(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	// Beside the target, so that the results need not be copied.
+	// In the target's directory, so that results need no copy.
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".refserver-")
 	if err != nil {
 		return fmt.Errorf("cannot write to %q: %w", filepath.Dir(out), withoutPath(err))
@@ -202,7 +202,7 @@ func convert(ctx context.Context, c *cli, args []string) error {
 	return nil
 }
 
-// checkPaths says what is wrong with the paths of a conversion.
+// checkPaths returns an error for invalid paths of a conversion.
 func checkPaths(in, out string, force bool) error {
 	src, err := os.Stat(in)
 	switch {
@@ -223,7 +223,7 @@ func checkPaths(in, out string, force bool) error {
 	return checkTarget(out, force)
 }
 
-// checkTarget says whether a result may be put at a path.
+// checkTarget returns an error if no result may be written to path.
 func checkTarget(path string, force bool) error {
 	switch st, err := os.Lstat(path); {
 	case errors.Is(err, iofs.ErrNotExist):
@@ -238,17 +238,17 @@ func checkTarget(path string, force bool) error {
 	return nil
 }
 
-// move moves a result to its place, where there is nothing unless force is set.
+// move moves a result to its path. It replaces an existing file only if force is set.
 func move(from, to string, force bool) error {
 	if !force {
 		err := os.Link(from, to)
 		switch {
 		case err == nil:
-			return nil // the other name goes with its directory
-		case errors.Is(err, iofs.ErrExist): // since a moment ago
+			return nil // the other name is removed with its directory
+		case errors.Is(err, iofs.ErrExist): // created in the meantime
 			return checkTarget(to, force)
 		}
-		// There are file systems without links.
+		// Some file systems have no links.
 	}
 	if err := os.Rename(from, to); err != nil {
 		return fmt.Errorf("cannot write to %q: %w", to, withoutPath(err))
@@ -256,8 +256,7 @@ func move(from, to string, force bool) error {
 	return nil
 }
 
-// withoutPath returns what an error of the operating system says, without the name
-// of the call and the path.
+// withoutPath returns an operating system error without the call and the path.
 func withoutPath(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -21,14 +21,13 @@ func listen(flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// isLoopback reports whether only this host can reach a listener.
+// isLoopback reports whether a listener is reachable only from this host.
 func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// serveSide starts the listeners of the operator, if there are any. The function that it
-// returns ends them.
+// serveSide starts the operator's listeners, if configured. end stops them.
 func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
 	var servers []*http.Server
 	end = func() {
@@ -60,8 +59,8 @@ func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
 	return end, nil
 }
 
-// profiles serves net/http/pprof. A page of another site cannot read them: only names of
-// this host are answered.
+// profiles serves net/http/pprof. It answers only requests to names of this host, so that pages of
+// other sites cannot read the profiles.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

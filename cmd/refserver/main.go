@@ -1,5 +1,5 @@
-// Command refserver is Filewright as a server: the packages of this module
-// wired together, with its state in one directory.
+// Command refserver is the Filewright server. It wires the packages of this module together and
+// keeps its state in one directory.
 //
 //	refserver [serve] [flags]      start the server
 //	refserver keys create|list|revoke
@@ -11,8 +11,8 @@
 //	refserver doctor               engines and what is missing
 //	refserver convert IN OUT       one conversion, without a server
 //
-// Every command explains itself with --help. Every flag can also be given in
-// the environment: --data-dir as FILEWRIGHT_DATA_DIR.
+// Every command has a --help flag. Every flag can also be set in the environment: --data-dir as
+// FILEWRIGHT_DATA_DIR.
 package main
 
 import (
@@ -30,13 +30,10 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// version is set when the program is built.
-var version = "dev"
-
 func main() {
 	standard.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second one ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.LookupEnv)
 	stop()
 	os.Exit(code)
@@ -45,7 +42,7 @@ func main() {
 // A command is one subcommand.
 type command struct {
 	name    string
-	args    string // what may follow, for the usage
+	args    string // arguments, for the usage text
 	summary string
 	run     func(ctx context.Context, c *cli, args []string) error
 }
@@ -63,22 +60,22 @@ func commands() []command {
 		{"doctor", "", "look for the engines and say what is missing", doctor},
 		{"convert", "", "convert one file without a server", convert},
 		{"version", "", "print the version", func(_ context.Context, c *cli, _ []string) error {
-			fmt.Fprintln(c.out, version)
+			fmt.Fprintln(c.out, versionLine())
 			return nil
 		}},
 	}
 }
 
-// A cli is what commands see of the world.
+// A cli is the environment of a command.
 type cli struct {
 	out, err io.Writer
 	env      func(string) (string, bool)
 }
 
-// errUsage tells that the command line was wrong; what is wrong was printed.
+// errUsage reports an invalid command line. The details are already printed.
 var errUsage = errors.New("usage")
 
-// An exitError ends the program with a code of its own.
+// An exitError ends the program with its own exit code.
 type exitError struct {
 	code int
 	err  error
@@ -90,8 +87,8 @@ func (e *exitError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }
 
-// run does what the command line says and returns the exit code: 0, 1 for a
-// failure, 2 for a wrong command line, or that of an exitError.
+// run runs the command line and returns the exit code: 0, 1 after a failure, 2 for an invalid
+// command line, or that of an exitError.
 func run(ctx context.Context, args []string, out, errw io.Writer, env func(string) (string, bool)) int {
 	c := &cli{out: out, err: errw, env: env}
 	cmds := commands()
@@ -103,7 +100,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer, env func(strin
 		c.usage(out, cmds)
 		return 0
 	case len(args) > 0 && args[0] == "--version":
-		fmt.Fprintln(out, version)
+		fmt.Fprintln(out, versionLine())
 		return 0
 	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -151,8 +148,8 @@ set in the environment: --data-dir as FILEWRIGHT_DATA_DIR.
 `)
 }
 
-// dispatch does what the first of args names among the commands of a command. about is
-// the beginning of the last paragraph of its usage.
+// dispatch runs the subcommand that args[0] names. about is the start of the last paragraph of the
+// usage text.
 func (c *cli) dispatch(ctx context.Context, name string, cmds []command, about string, args []string) error {
 	var names []string
 	for _, k := range cmds {

@@ -37,7 +37,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// serve runs the server until it is told to stop.
+// serve runs the server until it is stopped.
 func serve(ctx context.Context, c *cli, args []string) error {
 	var cfg serverConfig
 	fs := c.flags("serve", "", "Starts the server. Everything it knows is in the data directory: accepted\noperations go on after a crash or a restart.")
@@ -74,8 +74,8 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		ReadHeaderTimeout: cfg.headerTime,
 		IdleTimeout:       cfg.idleTime,
 		MaxHeaderBytes:    16 << 10,
-		// Bodies and responses have deadlines that move on with their bytes,
-		// set by the service. This one is in force until then.
+		// The service sets deadlines for bodies and responses that follow their progress. This
+		// deadline applies until then.
 		WriteTimeout: time.Minute + cfg.api.Limits.Stall,
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -99,7 +99,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	return app.run(ctx, &cfg, srv, ln)
 }
 
-// run serves requests and works until ctx is done or one of both fails.
+// run serves requests and processes items until ctx is done or one of them fails.
 func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln net.Listener) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -108,7 +108,7 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 		}
 		return nil
 	})
-	// Running work is drained while the last answers go out.
+	// Running items are drained while the last responses are sent.
 	group.Go(func() error {
 		<-running.Done()
 		if ctx.Err() != nil {
@@ -117,7 +117,7 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if err := srv.Shutdown(timeout); err != nil {
-			srv.Close() // an upload that takes longer can be repeated
+			srv.Close() // longer uploads can be repeated
 		}
 		return nil
 	})
@@ -141,9 +141,9 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	return err
 }
 
-// work works on items until ctx is done.
+// work processes items until ctx is done.
 func (a *app) work(ctx context.Context) error {
-	// An attempt that a crash ends counts, so isolated processes are ready first.
+	// A crash counts as an attempt, so the isolated processes must be ready first.
 	if a.set != nil {
 		if err := a.set.Ready(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error("files cannot be read in processes of their own", "err", err)
@@ -155,8 +155,8 @@ func (a *app) work(ctx context.Context) error {
 	return errors.New("the background work ended")
 }
 
-// sendWebhooks sends webhooks until ctx is done. A server that sends none still deletes
-// old deliveries, because perhaps no other server does.
+// sendWebhooks sends webhooks until ctx is done. With webhooks disabled it still deletes old
+// deliveries, because perhaps no other server does.
 func (a *app) sendWebhooks(ctx context.Context, keep time.Duration) {
 	if a.hooks == nil {
 		webhook.Sweep(ctx, a.db.Webhooks(), keep, a.log)
@@ -170,23 +170,23 @@ func (a *app) sendWebhooks(ctx context.Context, keep time.Duration) {
 // databaseName is the database file in the data directory.
 const databaseName = "filewright.db"
 
-// An app is the service with everything it stands on.
+// An app is the service with everything that it uses.
 type app struct {
 	node     *httpapi.Node
 	service  *httpapi.Service // nil: this server has no API, only its node
 	db       *sqlstore.DB
 	blobs    blobStore
 	accounts *auth.Accounts
-	hooks    *webhook.Webhooks    // nil: this server sends none
+	hooks    *webhook.Webhooks    // nil: this server sends no webhooks
 	set      *standard.Set        // nil: this server has no engines
 	cluster  *cluster             // nil: this is the only server
-	workers  *prometheus.GaugeVec // what the cluster shows of them
-	lock     *os.File             // of the data directory, if the database is elsewhere
+	workers  *prometheus.GaugeVec // the metric of cluster
+	lock     *os.File             // lock of the data directory, if the database is elsewhere
 	dataDir  string
 	log      *slog.Logger
 }
 
-// open puts the service together. Whoever gets an app must close it.
+// open creates the service. The caller must close the app.
 func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err error) {
 	dir, err := filepath.Abs(cfg.dataDir)
 	if err != nil {
@@ -211,8 +211,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if err != nil {
 		return nil, err
 	}
-	// Nobody else uses the directory now: what is in the scratch space was
-	// left behind by a process that was killed.
+	// No other process uses the directory now: the scratch files are leftovers of a killed process.
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, err
 	}
@@ -270,7 +269,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	return a, a.cluster.beat(ctx)
 }
 
-// serveAPI makes the service: a node with the API, accounts and webhooks.
+// serveAPI creates the service: a node with the API, accounts and webhooks.
 func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	a.accounts = auth.New(auth.Config{
 		Accounts: a.db.Accounts(), Keys: a.db.Keys(), Sessions: a.db.Sessions(), Usage: a.db,
@@ -291,7 +290,7 @@ func (a *app) serveAPI(cfg *serverConfig, api httpapi.Config) (err error) {
 	return nil
 }
 
-// offer passes on what the servers of a cluster can do together.
+// offer passes the combined capabilities of a cluster to clients.
 func (a *app) offer(actions []fileops.Action, engines []httpapi.Engine) error {
 	if a.service == nil {
 		a.node.ShowEngines(engines)
@@ -300,9 +299,9 @@ func (a *app) offer(actions []fileops.Action, engines []httpapi.Engine) error {
 	return a.service.Offer(actions, engines)
 }
 
-// join opens the database that several servers share.
+// join opens the shared database of a cluster.
 func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (err error) {
-	// What is in the data directory is of this server alone.
+	// The data directory belongs to this server alone.
 	if a.lock, err = sqlstore.LockFile(filepath.Join(a.dataDir, "node.lock")); err != nil {
 		return fmt.Errorf("data directory %s: %w", a.dataDir, err)
 	}
@@ -316,7 +315,7 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 	return err
 }
 
-// bind makes sure that the database and the files belong together.
+// bind checks that the database and the files belong together.
 func (a *app) bind(ctx context.Context, cfg *serverConfig) error {
 	o := upload.BindOptions{
 		Adopt:   cfg.adopt,
@@ -325,7 +324,7 @@ func (a *app) bind(ctx context.Context, cfg *serverConfig) error {
 	}
 	if cfg.cluster.url != "" {
 		o.Records = "the PostgreSQL database"
-		if u, err := url.Parse(cfg.cluster.url); err == nil { // without its password
+		if u, err := url.Parse(cfg.cluster.url); err == nil { // without the password
 			o.Records += fmt.Sprintf(" %s at %s", strings.TrimPrefix(u.Path, "/"), cmp.Or(u.Host, "the default host"))
 		}
 	}
@@ -347,7 +346,7 @@ func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api 
 	cfg.engines.TempDir = scratch
 	cfg.engines.Log = a.log
 	if cfg.engines.OfficeWorkers == 0 {
-		// One more than work at once, for a guest (Limits.GuestWait).
+		// One more than the concurrency, for the overflow slot (Limits.GuestWait).
 		n, ok := cfg.api.Concurrency["office"]
 		if !ok {
 			n = runtime.GOMAXPROCS(0)
@@ -376,14 +375,13 @@ func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api 
 	return nil
 }
 
-// A blobStore holds the files.
+// A blobStore stores the files.
 type blobStore interface {
 	blob.Store
 	io.Closer
 }
 
-// openBlobs opens the bucket or the directory of --blob-url, or else a directory
-// in the data directory.
+// openBlobs opens the bucket or directory of --blob-url, or else a directory in the data directory.
 func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, error) {
 	if cfg.bucket == nil {
 		open := fsblob.New
@@ -392,7 +390,7 @@ func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, er
 		}
 		s, err := open(cmp.Or(cfg.blobDir, filepath.Join(dir, "blobs")))
 		if err != nil {
-			return nil, err // not a nil pointer in an interface
+			return nil, err // not a nil pointer in a non-nil interface
 		}
 		return s, nil
 	}
@@ -409,7 +407,7 @@ func openBlobs(ctx context.Context, cfg serverConfig, dir string) (blobStore, er
 	return s, nil
 }
 
-// bucketSeconds measures requests to the bucket.
+// bucketSeconds measures bucket requests.
 type bucketSeconds struct{ *prometheus.HistogramVec }
 
 func newBucketSeconds() bucketSeconds {
@@ -445,14 +443,14 @@ func (a *app) close() {
 	}
 }
 
-// secret returns the secret of this data directory, made when it is new.
+// secret returns the secret of the data directory. The first start creates it.
 func (a *app) secret(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
 	return a.db.SetSettingOnce(ctx, "secret", fresh)
 }
 
-// engines tells the API about the engines of the host.
+// engines returns the engines of the host for the API.
 func engines(set *standard.Set) []httpapi.Engine {
 	var out []httpapi.Engine
 	for _, e := range set.Dependencies() {
@@ -461,7 +459,7 @@ func engines(set *standard.Set) []httpapi.Engine {
 	return out
 }
 
-// writable fails unless files can be made in dir.
+// writable returns an error unless files can be created in dir.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, "ready-")
 	if err != nil {
@@ -471,11 +469,11 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// A firstStart is what is made, and told once, at the very first start.
+// A firstStart holds the credentials that the very first start creates and shows once.
 type firstStart struct{ name, password, key string }
 
-// begin makes the first administrator, unless there is or was one, and a key if there
-// is none. Of several servers that start together one does.
+// begin creates the first administrator, unless one exists or existed, and a key if none exists. Of
+// several servers that start together, one does it.
 func (a *app) begin(ctx context.Context) (f firstStart, err error) {
 	if f.name, f.password, err = a.accounts.Bootstrap(ctx); err != nil || f.name == "" {
 		return f, err
@@ -492,16 +490,16 @@ func (a *app) begin(ctx context.Context) (f firstStart, err error) {
 	return f, err
 }
 
-// welcome tells people where the server is and, at the very first start, how to
-// try it. The first password and key go to a file unless standard output is a terminal.
+// welcome prints the server's address and, at the very first start, how to try it. The first
+// password and key go to a file if standard output is neither a terminal nor a pipe.
 func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	base = strings.TrimSuffix(base, "/")
 	pages := fmt.Sprintf("documentation: %s/docs", base)
 	if dashboard {
 		pages = fmt.Sprintf("dashboard: %s/dashboard/, %s", base, pages)
 	}
-	var b strings.Builder // told at once: programs wait for the first line
-	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version, base, pages)
+	var b strings.Builder // printed at once: programs wait for the first line
+	fmt.Fprintf(&b, "Filewright %s is ready at %s (%s)\n", version(), base, pages)
 	var missing []string
 	if a.set != nil {
 		for _, e := range a.set.Dependencies() {
@@ -514,7 +512,7 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		fmt.Fprintf(&b, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
 	}
 	secrets := &b
-	if !isTerminal(c.out) && !isPipe(c.out) { // it is a log, which others read
+	if !isTerminal(c.out) && !isPipe(c.out) { // a log file, which other users may read
 		secrets = new(strings.Builder)
 	}
 	if first.name != "" {
@@ -523,7 +521,7 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	if key := first.key; key != "" {
 		fmt.Fprintf(secrets, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
 		sample, how := "report.docx", "set FILE to a document of yours and paste this into another terminal"
-		// The other terminal may be anywhere.
+		// The user's other terminal may be in any directory.
 		if path, err := filepath.Abs(filepath.Join("examples", "files", "report.docx")); err == nil {
 			if _, err := os.Stat(path); err == nil {
 				sample, how = path, "paste this into another terminal"
@@ -542,8 +540,8 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	io.WriteString(c.out, b.String())
 }
 
-// isPipe reports whether w is a pipe to another program, such as the one that started
-// this one or the runtime of a container.
+// isPipe reports whether w is a pipe to another program, such as the parent process or a container
+// runtime.
 func isPipe(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -553,10 +551,10 @@ func isPipe(w io.Writer) bool {
 	return err == nil && st.Mode()&fs.ModeNamedPipe != 0
 }
 
-// firstStartName is the file in the data directory for what the first start gives out.
+// firstStartName is the file in the data directory with the credentials of the first start.
 const firstStartName = "first-start.txt"
 
-// writeSecrets writes a file that only this user can read.
+// writeSecrets writes a file that only the current user can read.
 func writeSecrets(path, text string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -569,7 +567,7 @@ func writeSecrets(path, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// walkthrough returns the lines that turn a document into a PDF with curl.
+// walkthrough returns shell commands that convert a document to PDF with curl.
 func walkthrough(base, key, sample string) string {
 	return strings.NewReplacer("@BASE@", base, "@KEY@", key, "@SAMPLE@", shellQuote(sample)).Replace(`API=@BASE@ KEY=@KEY@ FILE=@SAMPLE@
 get()  { grep -o "\"$1\":\[*\"[^\"]*" | head -n 1 | sed 's/.*"//'; }
@@ -583,10 +581,10 @@ LINK=$(curl -sS "$API/api/v1/status/$TASK?wait=60s" -H "Authorization: Bearer $K
 curl -sS -OJ -w 'saved %{filename_effective}, %{size_download} bytes\n' "$API$LINK"`)
 }
 
-// plainWord is a word that means itself to every shell.
+// plainWord matches words without special characters of a shell.
 var plainWord = regexp.MustCompile(`^[-+./:@_0-9A-Za-z]+$`)
 
-// shellQuote returns s as one word of a shell.
+// shellQuote quotes s as one shell word.
 func shellQuote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the first start gives out does not go to a log, but to a file that only the user
-// of the server can read.
+// The credentials of the first start do not go to a log, but to a file that only the server's user
+// can read.
 func TestFirstStartSecrets(t *testing.T) {
 	t.Parallel()
 	a := &app{dataDir: t.TempDir()}

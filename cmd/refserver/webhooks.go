@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// webhookConfig says whether and how accounts are told of their operations.
+// webhookConfig configures the sending of webhooks.
 type webhookConfig struct {
 	send  bool
 	allow []netip.Prefix
@@ -29,7 +29,7 @@ func (c *webhookConfig) register(fs *flag.FlagSet) {
 	fs.DurationVar(&c.ttl, "webhook-ttl", 7*24*time.Hour, "`lifetime` of the log of finished deliveries, also with --webhooks=false; negative: for ever")
 }
 
-// parseNetworks reads networks and addresses.
+// parseNetworks parses networks and addresses.
 func parseNetworks(v string) (list []netip.Prefix, err error) {
 	for _, text := range splitList(v) {
 		if text == "all" {
@@ -48,8 +48,8 @@ func parseNetworks(v string) (list []netip.Prefix, err error) {
 	return list, nil
 }
 
-// newWebhooks returns what sends webhooks, or nil if this server does not. service
-// returns the service once there is one.
+// newWebhooks returns the sender of webhooks, or nil if this server sends none. service is called
+// later, when the service exists.
 func (c *webhookConfig) newWebhooks(db *sqlstore.DB, cl *clusterConfig, secrets [][]byte, service func() *httpapi.Service, log *slog.Logger) (*webhook.Webhooks, error) {
 	if !c.send {
 		return nil, nil

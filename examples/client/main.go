@@ -19,13 +19,13 @@ import (
 	"strings"
 )
 
-// partSize is in what pieces a file is uploaded. One piece would do up to
-// 5 GiB; smaller ones can be repeated when a connection breaks.
+// partSize is the size of an uploaded part. A single part may have up to 5 GiB; smaller parts can
+// be repeated when a connection breaks.
 const partSize = 5 << 20
 
-// A Client talks to one server.
+// A Client calls one server.
 type Client struct {
-	Base string // address of the server, without a slash at its end
+	Base string // server address without a trailing slash
 	Key  string // API key
 }
 
@@ -52,8 +52,8 @@ func main() {
 	}
 }
 
-// Run uploads files, does action on them and saves the results in dir. It
-// returns their paths.
+// Run uploads files, runs action on them and saves the results in dir. It returns the paths of the
+// results.
 func (c *Client) Run(ctx context.Context, action string, files []string, params map[string]string, dir string) ([]string, error) {
 	var keys []string
 	for _, path := range files {
@@ -202,7 +202,7 @@ func (c *Client) download(ctx context.Context, link, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// problem returns the error that a response tells of, if it does.
+// problem returns the error of a response, or nil.
 func problem(resp *http.Response) error {
 	if resp.StatusCode < 400 {
 		return nil
@@ -212,6 +212,6 @@ func problem(resp *http.Response) error {
 		Slug   string `json:"error"`
 		Detail string `json:"detail"`
 	}
-	json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p) // what cannot be read is told by the status
+	json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p) // an unreadable body still leaves the status
 	return fmt.Errorf("%s: %s (%s)", resp.Status, p.Detail, p.Slug)
 }

@@ -1,6 +1,6 @@
-// Command customaction is the service with an action of its own beside the standard
-// ones. Each file is read in a confined process of its own, and a picture with too many
-// pixels is refused before it is decoded.
+// Command customaction is the service with a custom action beside the standard actions. Each file
+// is read in its own confined process. An image with too many pixels is refused before it is
+// decoded.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// maxPixels is the largest picture: decoded it takes 4 or 8 bytes for each pixel.
+// maxPixels is the largest image in pixels: decoded, each pixel takes 4 or 8 bytes.
 const maxPixels = 50_000_000
 
 // Grayscale returns an action that removes the colour from an image.

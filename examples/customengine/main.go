@@ -1,5 +1,5 @@
-// Command customengine is the service with an engine of its own: an external program,
-// confined as those of this module are.
+// Command customengine is the service with a custom engine: an external program, confined like the
+// engines of this module.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// A linearizer is a fileops.Engine: qpdf orders PDF files for reading on the web.
+// A linearizer is a fileops.Engine that runs qpdf to optimise PDF files for the web.
 type linearizer struct {
 	program *engine.Program
 	about   fileops.Dependency

@@ -1,5 +1,5 @@
-// Package customstore keeps the files of the service in a table of the backend's own
-// database, for small files. Its test runs blobtest, which says when a store is done.
+// Package customstore stores the service's files in a table of the backend's own database. It suits
+// small files. Its test runs blobtest, which checks that a store is complete.
 package customstore
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// MaxSize is the largest file in bytes: each is in memory while it is written or read.
+// MaxSize is the largest file in bytes. Put and Open hold the whole file in memory.
 const MaxSize = 128 << 20
 
 // A Store is a blob.Store in the table
@@ -29,7 +29,7 @@ func (s Store) Put(ctx context.Context, key string, r io.Reader, size int64) err
 	if !blob.ValidKey(key) || size < 0 || size > MaxSize {
 		return fs.ErrInvalid
 	}
-	data, err := io.ReadAll(fileops.ContextReader(ctx, io.LimitReader(r, size))) // the size is only a claim
+	data, err := io.ReadAll(fileops.ContextReader(ctx, io.LimitReader(r, size))) // the declared size may be wrong
 	if err == nil && int64(len(data)) < size {
 		err = io.ErrUnexpectedEOF
 	}
@@ -79,7 +79,8 @@ func (s Store) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// List implements blob.Store: a query for each file, so that it may be deleted meanwhile.
+// List implements blob.Store. It runs one query for each file, so that files may be deleted in the
+// meantime.
 func (s Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
 		for after, key := []byte{}, []byte{}; ; after = key {

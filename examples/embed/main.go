@@ -1,5 +1,5 @@
-// Command embed is the whole service in a dozen lines: everything in memory,
-// one API key from the environment.
+// Command embed is the whole service in a dozen lines: everything in memory, with one API key from
+// the environment.
 package main
 
 import (

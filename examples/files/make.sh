@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the sample files of this directory, from nothing but the tools that
-# scripts/setup.sh installs. They are in the repository so that nobody has to.
+# Creates the sample files of this directory with the tools that scripts/setup.sh installs.
+# The files are in the repository, so running it is rarely necessary.
 set -euo pipefail
 cd "$(dirname "$0")"
 tmp=$(mktemp -d)

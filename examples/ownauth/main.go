@@ -1,6 +1,5 @@
-// Command ownauth mounts the service in a backend that has users already: the
-// session decides who owns which files, the user's plan how much, and the backend's
-// other routes stay as they are.
+// Command ownauth mounts the service in a backend with its own users. The session determines the
+// owner of files, the user's plan limits their size, and the backend's other routes stay unchanged.
 package main
 
 import (
@@ -15,11 +14,11 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// sessions stands for what the backend knows of its users.
+// sessions stands for the backend's user database.
 var sessions = map[string]string{"cookie-of-ada": "ada", "cookie-of-bob": "bob"}
 
-// user is an httpapi.AuthFunc: it takes over the user of the session. Bob's plan does
-// not begin operations.
+// user is an httpapi.AuthFunc: it returns the user of the session. Bob's plan permits no
+// operations.
 func user(r *http.Request) (httpapi.Principal, error) {
 	cookie, err := r.Cookie("session")
 	if err != nil {
@@ -36,8 +35,8 @@ func user(r *http.Request) (httpapi.Principal, error) {
 	return p, nil
 }
 
-// plans is an httpapi.Quota: how many bytes a user may keep. A backend would have the
-// sums in its database, beside what else it knows of its users.
+// plans is an httpapi.Quota: it limits the bytes that a user may keep. A real backend would keep
+// the sums in its database.
 type plans struct {
 	limit int64
 
@@ -56,8 +55,8 @@ func (p *plans) Reserve(_ context.Context, u httpapi.Use) error {
 	return nil
 }
 
-// Settle implements httpapi.Quota. Results are free in these plans: nothing is
-// reserved for them, so nothing is given back.
+// Settle implements httpapi.Quota. Results are free in these plans: they are not reserved, so
+// deleting them frees nothing.
 func (p *plans) Settle(_ context.Context, u httpapi.Use, s httpapi.Settlement) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

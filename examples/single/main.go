@@ -1,4 +1,4 @@
-// Command single runs one action from Go, without a server: it locks a PDF.
+// Command single runs one action from Go, without a server: it encrypts a PDF with a password.
 //
 //	single report.pdf out-directory password
 package main

@@ -1,5 +1,5 @@
-// Command webhooks is a receiver of webhooks: it checks that a request comes from the
-// service, and prints what it tells, once, whatever is sent again.
+// Command webhooks receives webhooks: it verifies that a request comes from the service, and prints
+// each event once, even if it is sent again.
 //
 //	WEBHOOK_SECRETS=whsec_… go run ./examples/webhooks
 package main
@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// An event is the body of a request, as far as it is looked at here.
+// An event holds the members of the request body that this receiver uses.
 type event struct {
 	Type    string `json:"type"`
 	Payload struct {
@@ -36,8 +36,8 @@ type event struct {
 	} `json:"payload"`
 }
 
-// A receiver remembers which deliveries it has seen. In earnest that is a table,
-// and the work is done after the answer.
+// A receiver remembers the deliveries that it has seen. A real receiver would use a table, and do
+// the work after the response.
 type receiver struct {
 	secrets []string // two while one is replaced
 

@@ -19,8 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// late is what f returns when it is first read, which is after the program has
-// been started.
+// late is a reader that calls f on the first read, after the program has started.
 type late struct {
 	f func() string
 	r io.Reader
@@ -33,8 +32,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
-// A program reaches no thread of the process that started it, also not the one that
-// is confined like itself, with which it was started: that would be the whole process.
+// A program reaches no thread of the process that started it, not even the equally
+// confined thread that started it: that thread would give access to the whole process.
 func TestProcessAbove(t *testing.T) {
 	t.Parallel()
 	const script = `
@@ -87,12 +86,12 @@ print("done")
 	}
 }
 
-// Where nothing can be traced, as with Yama's ptrace_scope 2, programs start all the same,
-// and are kept from the process by the filter; but not those that see /proc.
+// If tracing is impossible, as with Yama's ptrace_scope 2, programs still start, and the
+// filter keeps them from the process. Programs that see /proc do not start.
 func TestUntraced(t *testing.T) {
 	const variable = "ENGINE_TEST_PTRACE_ERRNO"
 	number, err := strconv.Atoi(os.Getenv(variable))
-	if err != nil { // once for each error, in a process of its own
+	if err != nil { // once for each error, in a separate process
 		t.Parallel()
 		self, err := os.Executable()
 		if err != nil {
@@ -121,7 +120,7 @@ func TestUntraced(t *testing.T) {
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	runtime.LockOSThread() // the others follow
+	runtime.LockOSThread() // the filter applies to child threads too
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,9 @@
 // Package engine finds and runs the external programs that actions use.
 //
-// A program is never trusted with more than it needs: it runs with an
-// environment that contains nothing but what is listed; in the job's scratch
-// directory; with limits on CPU time, memory, processes and what it writes; and
-// in a [Sandbox], if there is one. When the context is done it is killed with
-// all that it started.
+// Each program runs with minimal rights: with only the listed environment variables; in
+// the job's scratch directory; with limits on CPU time, memory, processes and files; and
+// in a [Sandbox], if there is one. When the context is done, the program and everything
+// that it has started are killed.
 package engine
 
 import (
@@ -26,39 +25,40 @@ import (
 	"time"
 )
 
-// A Program is an external program that was found and answers.
+// A Program is an external program that exists and answered [Find].
 type Program struct {
 	Name    string // base name, for messages and logs
 	Path    string // absolute
-	Version string // "5.1.9", "" if its answer contains no version number
+	Version string // "5.1.9"; "" if its answer contains no version number
 
-	Sandbox *Sandbox // that it runs in; may be nil
+	Sandbox *Sandbox // that confines it; may be nil
 
-	// Alone reports that the program needs no other file of its directory. Without it a
-	// program outside the directories of the host, such as /usr/bin, may read and execute
-	// everything in its own directory, because it may have brought libraries with it.
+	// Alone reports that the program needs no other file of its directory. If it is
+	// false, a program outside the host's program directories (such as /usr/bin) may
+	// read and execute everything in its own directory, because it may ship libraries
+	// there.
 	Alone bool
 }
 
-// None as the name of a program stands for none: [Find] fails with [ErrDisabled].
+// None is the program name that disables a program: [Find] fails with [ErrDisabled].
 const None = "none"
 
-// ErrDisabled is the error of [Find] for [None].
+// ErrDisabled is the error of [Find] for the name [None].
 var ErrDisabled = errors.New("switched off by configuration")
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// Find looks for the first of names that exists and starts it with
-// versionArgs, to be sure that it does run here. A name without a slash is
-// searched for in PATH. If none exists, the error matches exec.ErrNotFound.
+// Find searches for the first of names that exists and runs it with versionArgs, to
+// check that it works on this host. A name without a slash is searched for in PATH. If
+// none of the names exists, the error matches exec.ErrNotFound.
 //
 // The program runs without a sandbox; see [Sandbox.Find].
 func Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
 	return (*Sandbox)(nil).Find(ctx, versionArgs, names...)
 }
 
-// Find is the function [Find] for programs that run in s, now and later. s may be
-// nil.
+// Find is the function [Find] for programs that run in s, in this check and later. s may
+// be nil.
 func (s *Sandbox) Find(ctx context.Context, versionArgs []string, names ...string) (*Program, error) {
 	var errs []error
 	for _, name := range names {
@@ -69,7 +69,7 @@ func (s *Sandbox) Find(ctx context.Context, versionArgs []string, names ...strin
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
-		if errors.Is(err, fs.ErrNotExist) { // what a name with a slash gives
+		if errors.Is(err, fs.ErrNotExist) { // for a name with a slash
 			err = fmt.Errorf("%w: %w", exec.ErrNotFound, err)
 		}
 		if err != nil {
@@ -105,41 +105,42 @@ func (p *Program) askVersion(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Limits bound one run. Zero fields mean no limit; the run's wall time is
-// bounded by its context.
+// Limits restrict one run. Zero fields mean no limit. The context limits the wall time
+// of the run.
 type Limits struct {
-	CPU      time.Duration // of all its threads together, rounded up to seconds
+	CPU      time.Duration // total of all threads, rounded up to seconds
 	Memory   int64         // address space of each process, bytes
-	FileSize int64         // largest file it may write, bytes
+	FileSize int64         // largest file that it may write, bytes
 
-	// These are looked at several times in a second, what is mapped of removed files once.
-	Resident  int64 // memory of all its processes together, bytes, shared memory included
-	Scratch   int64 // all files together, bytes: where it may write, and those it has removed but still has open
-	Files     int   // files and directories where it may write
-	Processes int   // at one time
+	// These are checked several times a second; mappings of removed files are checked
+	// once a second.
+	Resident  int64 // memory of all processes together, bytes, including shared memory
+	Scratch   int64 // all files together, bytes: in writable directories, and removed files that are still open
+	Files     int   // files and directories in writable directories
+	Processes int   // at the same time
 }
 
 // A Cmd is one run of a [Program].
 type Cmd struct {
 	Args   []string
 	Dir    string   // scratch directory: working directory, HOME and TMPDIR
-	Env    []string // "name=value", added to the empty environment
+	Env    []string // "name=value", added to PATH, HOME, TMPDIR, LANG and LC_ALL
 	Stdin  io.Reader
 	Stdout io.Writer         // nil discards
-	OnLine func(line string) // each line of standard error; may be nil
+	OnLine func(line string) // called for each line of standard error; may be nil
 	Limits Limits
 
 	// Files are inherited by the program as descriptors 3 and up.
 	Files []*os.File
 
-	Access Access // what it may touch, if it runs in a [Sandbox]
+	Access Access // its rights, if it runs in a [Sandbox]
 
 	forks bool // it is a [ForkServer]: its processes are not part of its run
 }
 
-// Run runs c and waits for it and for all that it started. It fails with an
-// *[ExitError] if the program does, and with the context's cause if that ended
-// the run.
+// Run runs c and waits for the program and everything that it has started. If the
+// program fails, Run fails with an *[ExitError]. If the context stops the run, it fails
+// with the cause of the context.
 func (p *Program) Run(ctx context.Context, c Cmd) error {
 	proc, err := p.Start(ctx, c)
 	if err != nil {
@@ -148,14 +149,14 @@ func (p *Program) Run(ctx context.Context, c Cmd) error {
 	return proc.Wait()
 }
 
-// A Process is a program that runs.
+// A Process is a running program.
 type Process struct {
-	ctx    context.Context // the caller's: ends the process, see Start
+	ctx    context.Context // the caller's: stops the process, see Start
 	name   string
 	dirs   []string // where it may write
 	pid    int
-	end    func() error // waits for the end and for the pipes
-	forget func()       // lets its number be used again; nil if end does
+	end    func() error // waits for the process and its pipes
+	forget func()       // releases the process id; nil if end does that
 	mark   mark
 	stderr *tail
 	lines  *lines
@@ -165,14 +166,14 @@ type Process struct {
 	gone   chan struct{} // closed when the process has ended
 
 	mu       sync.Mutex
-	ended    bool   // Wait is done with it: its id may be that of another process
-	watched  Limits // what watch looks at
+	ended    bool   // Wait has finished: another process may have the id now
+	watched  Limits // the limits that watch checks
 	watching bool
 	exceeded string // the limit that it was killed for
 }
 
-// Start runs c until it ends by itself, [Process.Kill] is called or ctx is
-// done. The caller must call [Process.Wait].
+// Start starts c, which runs until it exits, [Process.Kill] is called or ctx is done.
+// The caller must call [Process.Wait].
 func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -189,7 +190,7 @@ func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 	return proc, nil
 }
 
-// process returns what is known of a process before it is started.
+// process returns a Process that is not started yet.
 func (p *Program) process(ctx context.Context, c Cmd, m mark) *Process {
 	proc := &Process{ctx: ctx, name: p.Name, dirs: writable(c), mark: m, stderr: &tail{max: 4 << 10}, gone: make(chan struct{})}
 	if c.OnLine != nil {
@@ -198,7 +199,8 @@ func (p *Program) process(ctx context.Context, c Cmd, m mark) *Process {
 	return proc
 }
 
-// writable returns the directories that are watched for the limits of c: none is below another.
+// writable returns the directories that are watched for the limits of c, without
+// directories that are below another one.
 func writable(c Cmd) []string {
 	all := append([]string{c.Dir}, c.Access.Write...)
 	for i := range all {
@@ -215,7 +217,7 @@ func writable(c Cmd) []string {
 	return dirs
 }
 
-// errors returns what gets the standard error of the process.
+// errors returns the writer for the standard error of the process.
 func (p *Process) errors() io.Writer {
 	if p.lines == nil {
 		return p.stderr
@@ -223,7 +225,7 @@ func (p *Process) errors() io.Writer {
 	return io.MultiWriter(p.stderr, p.lines)
 }
 
-// started begins to look after a process.
+// started applies the context and the limits to a process that has started.
 func (p *Process) started(l Limits) {
 	p.unhook = context.AfterFunc(p.ctx, p.Kill)
 	p.mu.Lock()
@@ -231,10 +233,10 @@ func (p *Process) started(l Limits) {
 	p.watchFor(l)
 }
 
-// pipeDelay is how long a grandchild that keeps a pipe open may keep us waiting.
+// pipeDelay is how long we wait for a grandchild that keeps a pipe open.
 const pipeDelay = 2 * time.Second
 
-// command returns c as package os/exec wants it.
+// command converts c to a command of package os/exec.
 func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 	cmd := exec.Command(p.Path, c.Args...)
 	cmd.Dir = c.Dir
@@ -251,12 +253,12 @@ func (p *Program) command(c Cmd, proc *Process) *exec.Cmd {
 	return cmd
 }
 
-// watchFor has the process watched for what l limits. p.mu is held.
+// watchFor starts watching the process for the limits of l. p.mu is held.
 func (p *Process) watchFor(l Limits) {
 	w := &p.watched
 	w.Resident, w.Scratch = cmp.Or(l.Resident, w.Resident), cmp.Or(l.Scratch, w.Scratch)
 	w.Processes, w.Files = cmp.Or(l.Processes, w.Processes), cmp.Or(l.Files, w.Files)
-	w.CPU, w.FileSize = cmp.Or(l.CPU, w.CPU), cmp.Or(l.FileSize, w.FileSize) // see leader
+	w.CPU, w.FileSize = cmp.Or(l.CPU, w.CPU), cmp.Or(l.FileSize, w.FileSize) // for ignored
 	if !p.watching && w.any() {
 		p.watching = true
 		go p.watch(nil, func() Limits {
@@ -267,12 +269,12 @@ func (p *Process) watchFor(l Limits) {
 	}
 }
 
-// any reports whether there is a limit to watch.
+// any reports whether l has a limit to watch.
 func (l Limits) any() bool { return l.Resident > 0 || l.Scratch > 0 || l.Processes > 0 || l.Files > 0 }
 
-// Watch kills the process if it exceeds one of the limits that are watched (Resident,
-// Scratch, Files, Processes), until stop is called. It is for processes that serve several
-// files, and costs nothing between them. See [Process.Exceeded].
+// Watch kills the process if it exceeds Resident, Scratch, Files or Processes of l,
+// until stop is called. It is for processes that serve several files, and costs nothing
+// between them. See [Process.Exceeded].
 func (p *Process) Watch(l Limits) (stop func()) {
 	if !l.any() {
 		return func() {}
@@ -286,14 +288,14 @@ func (p *Process) Watch(l Limits) (stop func()) {
 	})
 }
 
-// Exceeded names the limit that the process was killed for, "" if it was not.
+// Exceeded names the limit that the process was killed for; "" if there was none.
 func (p *Process) Exceeded() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.exceeded
 }
 
-// watch kills the process when it takes too much, until done.
+// watch kills the process when it exceeds a limit, until done is closed.
 func (p *Process) watch(done <-chan struct{}, limits func() Limits) {
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()
@@ -305,10 +307,10 @@ func (p *Process) watch(done <-chan struct{}, limits func() Limits) {
 			return
 		case <-t.C:
 		}
-		// To list what is mapped takes as long as everything else.
+		// Listing the mappings takes as long as everything else together.
 		if what := p.over(limits(), n%5 == 4); what != "" {
 			p.mu.Lock()
-			if !p.ended { // else it is too late to have been the reason
+			if !p.ended { // otherwise the limit was not the reason
 				p.exceeded = what
 			}
 			p.mu.Unlock()
@@ -318,7 +320,7 @@ func (p *Process) watch(done <-chan struct{}, limits func() Limits) {
 	}
 }
 
-// over names the limit that the process exceeds, if it does.
+// over names the limit that the process exceeds, or returns "".
 func (p *Process) over(l Limits, mappings bool) string {
 	if l.Resident > 0 || l.Processes > 0 || l.Scratch > 0 {
 		pids := p.members()
@@ -348,31 +350,31 @@ func (p *Process) over(l Limits, mappings bool) string {
 	return ""
 }
 
-// memoryLimit names a limit for people.
+// memoryLimit is the name of a limit for users.
 const memoryLimit = "memory"
 
-// members returns the processes of the run.
+// members returns the ids of the processes of the run.
 func (p *Process) members() []int {
 	if pids := p.mark.members(); len(pids) > 0 || p.pid == 0 {
 		return pids
 	}
-	return []int{p.pid} // there is no mark, or /proc cannot be listed
+	return []int{p.pid} // there is no mark, or /proc cannot be read
 }
 
 // Pid returns the process id, which is also the id of the process group.
 func (p *Process) Pid() int { return p.pid }
 
-// Memory returns how many bytes of memory the process and all that it started
-// have, shared memory included as far as they have it open.
+// Memory returns the memory in bytes of the process and everything that it has started.
+// Shared memory counts if one of them has it open.
 func (p *Process) Memory() int64 {
 	pids := p.members()
 	_, shared := hidden(pids, p.dirs, false)
 	return memory(pids) + shared
 }
 
-// Limit sets the limits that are not zero. They must not be higher than those
-// that hold; time on processors that was used before counts. After [Process.Wait]
-// it does nothing.
+// Limit sets the limits that are not zero. They must not be higher than the current
+// limits. Processor time that was used before counts. After [Process.Wait] it does
+// nothing.
 func (p *Process) Limit(l Limits) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -390,8 +392,8 @@ func (p *Process) Limit(l Limits) error {
 	return p.mark.group.limit(p.watched, p.dirs)
 }
 
-// Kill ends the process and everything that it started at once, also what has
-// left its group. It does not wait. After [Process.Wait] it does nothing.
+// Kill immediately kills the process and everything that it has started, even processes
+// that have left its group. It does not wait. After [Process.Wait] it does nothing.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -400,12 +402,12 @@ func (p *Process) Kill() {
 	}
 }
 
-// Wait waits for the end and returns what [Program.Run] returns. It may be
-// called several times, also from several goroutines.
+// Wait waits for the process to end and returns the same error as [Program.Run]. It may
+// be called several times and concurrently.
 func (p *Process) Wait() error {
 	p.once.Do(func() {
 		err := p.end()
-		p.Kill() // what it left behind
+		p.Kill() // kill leftover processes
 		outOfMemory := err != nil && p.mark.group.outOfMemory()
 		p.mu.Lock()
 		if p.ended = true; outOfMemory && p.exceeded == "" {
@@ -436,7 +438,7 @@ func (p *Process) result(err error) error {
 		return context.Cause(p.ctx)
 	}
 	if limit == 0 && errors.Is(err, exec.ErrWaitDelay) {
-		return nil // it succeeded; only its pipes were still held open
+		return nil // it succeeded, and only its pipes were still open
 	}
 	p.mu.Lock()
 	e := &ExitError{Program: p.name, Code: -1, Stderr: p.stderr.String(), Exceeded: p.exceeded}
@@ -449,19 +451,19 @@ func (p *Process) result(err error) error {
 	if !ok {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	e.Code = st.ExitStatus() // -1 if it was a signal
+	e.Code = st.ExitStatus() // -1 for a signal
 	if st.Signaled() {
 		e.Signal = st.Signal()
 	}
 	return e
 }
 
-// exited is the error of a process that was not started by package os/exec.
+// exited is the error of a process that package os/exec did not start.
 type exited syscall.WaitStatus
 
 func (e exited) Error() string { return "the process has failed" }
 
-// waitStatus returns how a process has ended.
+// waitStatus returns the wait status of a process from its error.
 func waitStatus(err error) (st syscall.WaitStatus, ok bool) {
 	var e exited
 	if errors.As(err, &e) {
@@ -474,16 +476,16 @@ func waitStatus(err error) (st syscall.WaitStatus, ok bool) {
 	return st, ok
 }
 
-// An ExitError is a program's failure. Its Error text names the program and the
-// exit code only, and is safe to show; Stderr may contain paths.
+// An ExitError reports that a program failed. Its Error text contains only the program's
+// name and exit code and is safe to show. Stderr may contain paths.
 type ExitError struct {
 	Program string
-	Code    int            // -1 if a signal ended it
-	Signal  syscall.Signal // 0 if none; SIGXCPU or SIGXFSZ tell of a limit
+	Code    int            // -1 if a signal killed it
+	Signal  syscall.Signal // 0 if there was no signal; SIGXCPU and SIGXFSZ mean a limit
 	Stderr  string         // the last 4 KiB
 
-	// Exceeded names the limit of [Limits] that it was killed for, if it was one
-	// of those that are looked at from time to time: "memory".
+	// Exceeded names the watched limit of [Limits] that the program was killed for, such
+	// as "memory".
 	Exceeded string
 }
 
@@ -498,21 +500,21 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s failed with exit code %d", e.Program, e.Code)
 }
 
-// StderrTail returns Stderr, for whoever logs errors without knowing this type.
+// StderrTail returns Stderr. Code that logs errors can use it without knowing this type.
 func (e *ExitError) StderrTail() string { return e.Stderr }
 
-// Limit reports whether the program was ended because of its [Limits]. A program that gets
-// no more memory has to report that itself.
+// Limit reports whether the program was killed because of its [Limits]. A program that
+// cannot allocate memory has to report that itself.
 func (e *ExitError) Limit() bool {
 	return e.Exceeded != "" || e.Signal == sigXCPU || e.Signal == sigXFSZ
 }
 
-// Crashed reports whether the program died by itself: by a signal that neither its
-// [Limits] nor somebody who stops programs has sent.
+// Crashed reports whether the program died by a signal that came neither from its
+// [Limits] nor from a user or service manager.
 func (e *ExitError) Crashed() bool { return e.Signal != 0 && !e.Limit() && !e.Stopped() }
 
-// Stopped reports whether the program was stopped from outside, as service managers do
-// with all processes of a service.
+// Stopped reports whether the program was stopped from outside, for example by a service
+// manager that stops all processes of a service.
 func (e *ExitError) Stopped() bool {
 	return e.Exceeded == "" && (e.Signal == syscall.SIGTERM || e.Signal == syscall.SIGINT || e.Signal == syscall.SIGHUP)
 }
@@ -540,8 +542,8 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.b), "�")
 }
 
-// lines calls each for every line written to it; "\r" ends a line too, because
-// progress displays use it. Lines longer than 64 KiB are cut.
+// lines calls each for every line written to it. "\r" also ends a line, because progress
+// displays use it. Lines longer than 64 KiB are cut.
 type lines struct {
 	each func(string)
 	b    []byte

@@ -228,7 +228,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestRunEnvironment(t *testing.T) {
-	// Not parallel: the environment of the whole process is changed.
+	// Not parallel: the test changes the environment of the whole process.
 	t.Setenv("FILEWRIGHT_TEST_SECRET", "s3cret")
 	t.Setenv("LD_PRELOAD", "")
 	dir := t.TempDir()
@@ -240,7 +240,8 @@ func TestRunEnvironment(t *testing.T) {
 	got := strings.Fields(out.String())
 	slices.Sort(got)
 	want := []string{"A=1", "HOME=" + dir, "LANG=de_DE.UTF-8", "LC_ALL=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir}
-	// Go adds PWD where a directory is given but no environment; here is one.
+	// Go adds PWD if a command has a directory but no environment; this command has
+	// both.
 	got = slices.DeleteFunc(got, func(s string) bool { return s == "PWD="+dir })
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -269,7 +270,7 @@ func TestRunFiles(t *testing.T) {
 	}
 }
 
-// A file that is open here is not inherited.
+// A program does not inherit a file that is open in this process.
 func TestRunInheritsNoFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret-file")
@@ -288,7 +289,7 @@ func TestRunInheritsNoFiles(t *testing.T) {
 	}
 }
 
-// waitGone waits until a process has ended. A zombie has ended, too.
+// waitGone waits until a process has ended or is a zombie.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	for range 1000 {
@@ -304,7 +305,7 @@ func waitGone(t *testing.T, pid int) {
 	t.Errorf("process %d lives on", pid)
 }
 
-// pidOnLine returns a function for OnLine and a channel with the number on the
+// pidOnLine returns a function for OnLine and a channel that receives the number on the
 // first line.
 func pidOnLine(t *testing.T) (func(string), chan int) {
 	pids := make(chan int, 1)
@@ -320,8 +321,8 @@ func pidOnLine(t *testing.T) (func(string), chan int) {
 	}, pids
 }
 
-// When the context is done everything in the group dies, also a grandchild that
-// ignores signals and holds the pipes.
+// When the context is done, everything in the group is killed, including a grandchild
+// that ignores signals and holds the pipes.
 func TestRunCancel(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -370,8 +371,8 @@ func TestRunCancel(t *testing.T) {
 	})
 }
 
-// A program that ends well but leaves something behind that holds the pipe
-// counts as a success, and what it left behind is ended.
+// A program that succeeds but leaves a process that holds the pipe counts as a success,
+// and the leftover process is killed.
 func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	onLine, pids := pidOnLine(t)
@@ -448,7 +449,7 @@ func TestRunLimits(t *testing.T) {
 	})
 }
 
-// Limits hold from the start, so that no program is fast enough to escape them.
+// Limits are in force from the start, so that even a fast program cannot escape them.
 func TestRunLimitsHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	p := &engine.Program{Name: "dd", Path: "/bin/dd"}
@@ -508,7 +509,7 @@ func TestProcess(t *testing.T) {
 	waitGone(t, proc.Pid())
 }
 
-// Limits can be lowered while a program runs.
+// Limits can be lowered during a run.
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
 	proc, err := program(t, "while :; do :; done").Start(t.Context(), engine.Cmd{Dir: t.TempDir(), Limits: engine.Limits{CPU: time.Hour}})
@@ -527,7 +528,7 @@ func TestProcessLimit(t *testing.T) {
 	}
 }
 
-// The context of a process that has ended has no effect any more.
+// The context has no effect on a process that has ended.
 func TestProcessContextAfterEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -544,7 +545,7 @@ func TestProcessContextAfterEnd(t *testing.T) {
 	}
 }
 
-// Many at once neither mix up nor leave goroutines or descriptors behind.
+// Many concurrent runs are not mixed up and leave no goroutines or descriptors behind.
 func TestRunConcurrently(t *testing.T) {
 	p := program(t, `cat; echo "$1" >&2`)
 	run := func() {

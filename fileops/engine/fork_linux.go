@@ -18,48 +18,47 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// A ForkServer is a process of a program that waits, with all its libraries loaded and
-// nothing done, and divides itself whenever a process of the program is wanted
-// (fork(2)). That takes a fraction of what starting the program takes, if there are
-// many libraries.
+// A ForkServer is a waiting process of a program that has loaded all its libraries and
+// done nothing else. It forks whenever a process of the program is needed (fork(2)). For
+// a program with many libraries that takes a fraction of its start time.
 //
-// The program must know of it. It is started with [ForkServerEnv] in its environment and
-// a Unix socket as descriptor 3, before anything else reads requests from that
-// and answers them. Both are messages of one packet each, with numbers in the order of
-// the machine:
+// The program must support this. It starts with [ForkServerEnv] in its environment and a
+// Unix socket as descriptor 3. Before anything else, it reads requests from the socket
+// and answers them. Requests and responses are messages of one packet each, with numbers
+// in native byte order:
 //
 //	'F' n dir…   fork; with n+3 or n+2 descriptors: a pipe to wait for, standard
-//	             error, the rest of the process' own descriptors (3 and up), and
-//	             perhaps a ruleset of Landlock, which is to be put in force
-//	'R' pid      forget a process that has ended: its number may be used again
+//	             error, the n other descriptors of the process (3 and up), and
+//	             optionally a ruleset of Landlock to put in force
+//	'R' pid      forget a process that has ended: its id may be reused
 //	'P' pid      there is a new process; a negative number is an error (errno(3))
-//	'X' pid st   one has ended, with a status as wait(2) has it
+//	'X' pid st   a process has ended, with a status as in wait(2)
 //
-// The new process goes into a group of its own, waits until there is a byte in the
-// pipe, goes to dir, and goes on as if it had just been started.
+// The new process joins a group of its own, waits for a byte in the pipe, changes to
+// dir, and continues as if it had just started.
 type ForkServer struct {
 	prog *Program
 	proc *Process
 	conn *net.UnixConn
 
-	calls sync.Mutex // one at a time waits for forked
-	forks chan int   // answers 'P'
+	calls sync.Mutex // held while one caller waits for a fork
+	forks chan int   // responses 'P'
 	dead  chan struct{}
 
 	mu    sync.Mutex
 	exits map[int]chan syscall.WaitStatus
 }
 
-// ForkServerEnv is the variable that tells a program to be a [ForkServer].
+// ForkServerEnv is the environment variable that makes a program a [ForkServer].
 const ForkServerEnv = "FILEWRIGHT_FORK_SERVER"
 
-// forkTimeout is how long a fork server may work until it answers.
+// forkTimeout limits how long a fork server may take to respond.
 const forkTimeout = time.Minute
 
-// ForkServer starts p to wait for requests in the way that c says. Processes that it
-// makes have the same environment and arguments; their directories must be below c.Dir,
-// and what they may touch must be part of what c.Access says. c.Files and what c
-// says of input and output are not used. It ends with ctx or [ForkServer.Close].
+// ForkServer starts p as a fork server, as described by c. Its processes have the same
+// environment and arguments. Their directories must be below c.Dir, and their access
+// must be part of c.Access. c.Files and the input and output of c are not used. The
+// server runs until ctx is done or [ForkServer.Close] is called.
 func (p *Program) ForkServer(ctx context.Context, c Cmd) (*ForkServer, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -77,7 +76,7 @@ func (p *Program) ForkServer(ctx context.Context, c Cmd) (*ForkServer, error) {
 	}
 	c.Env = append([]string{ForkServerEnv + "=1"}, c.Env...)
 	c.Files, c.forks = []*os.File{theirs}, true
-	// Without a mark: each process gets one of its own.
+	// The server has no mark: each of its processes gets its own.
 	if f.proc, err = p.start(ctx, c, mark{}); err != nil {
 		f.conn.Close()
 		return nil, err
@@ -86,15 +85,15 @@ func (p *Program) ForkServer(ctx context.Context, c Cmd) (*ForkServer, error) {
 	return f, nil
 }
 
-// Close ends the server and all processes that it has made.
+// Close kills the server and all its processes.
 func (f *ForkServer) Close() error {
 	f.proc.Kill()
-	f.proc.Wait() // it was killed: that it did not end well is no news
+	f.proc.Wait() // it was killed, so an error is expected
 	<-f.dead
 	return nil
 }
 
-// Ended tells whether the server does not work any more.
+// Ended reports whether the server has stopped.
 func (f *ForkServer) Ended() bool {
 	select {
 	case <-f.dead:
@@ -104,7 +103,7 @@ func (f *ForkServer) Ended() bool {
 	}
 }
 
-// read takes what the server says, until it ends.
+// read handles the server's responses until the server ends.
 func (f *ForkServer) read() {
 	defer close(f.dead)
 	defer f.proc.Wait()
@@ -138,7 +137,7 @@ func (f *ForkServer) read() {
 	}
 }
 
-// fork asks for a process.
+// fork requests a new process.
 func (f *ForkServer) fork(dir string, files []*os.File, inherited int) (pid int, exit chan syscall.WaitStatus, err error) {
 	var fds []int
 	for _, file := range files {
@@ -169,16 +168,16 @@ func (f *ForkServer) fork(dir string, files []*os.File, inherited int) (pid int,
 	return pid, f.exits[pid], nil
 }
 
-// forget lets the number of a process that has ended be used again.
+// forget allows the id of an ended process to be reused.
 func (f *ForkServer) forget(pid int) {
 	f.mu.Lock()
 	delete(f.exits, pid)
 	f.mu.Unlock()
-	f.conn.Write(binary.NativeEndian.AppendUint32([]byte{'R'}, uint32(pid))) // if not, the server has ended
+	f.conn.Write(binary.NativeEndian.AppendUint32([]byte{'R'}, uint32(pid))) // on an error the server has ended
 }
 
-// Start has the server make a process, of which c says the directory, the files, the
-// limits and what it may touch. It is like [Program.Start] otherwise.
+// Start makes the server fork a process with the directory, files, limits and access of
+// c. Otherwise it works like [Program.Start].
 func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -189,7 +188,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 		return nil, err
 	}
 	defer wait.Close()
-	defer begin.Close() // the process ends then, if it has not begun
+	defer begin.Close() // a process that still waits for this pipe then exits
 	said, say, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 		var st syscall.WaitStatus
 		select {
 		case st = <-exit:
-		case <-f.dead: // which was the end of all its processes
+		case <-f.dead: // which ends all its processes
 			select {
 			case st = <-exit:
 			default:
@@ -240,7 +239,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	proc.forget = func() {
 		f.forget(pid)
-		proc.mark.group.remove() // else the next server does
+		proc.mark.group.remove() // the next server removes what is left
 	}
 	if err = f.join(proc, c.Limits); err == nil {
 		err = setLimits(pid, c.Limits, proc.mark)
@@ -257,7 +256,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	return proc, nil
 }
 
-// join gives a process a cgroup of its own, where the sandbox has them.
+// join puts a process into its own cgroup, if the sandbox has cgroups.
 func (f *ForkServer) join(p *Process, l Limits) (err error) {
 	if s := f.prog.Sandbox; s != nil && s.layers.groups != nil {
 		if p.mark.group, err = s.layers.groups.group(l, p.dirs); err == nil {

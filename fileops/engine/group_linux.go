@@ -15,15 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups is the directory of the cgroup v2 hierarchy in which each run gets a group of its own
+// groups is the cgroup v2 directory that contains one group for each run
 // (Documentation/admin-guide/cgroup-v2.rst).
 type groups struct {
 	dir    string
 	limits bool // the groups limit memory and the number of processes
 }
 
-// findGroups prepares the hierarchy that was delegated to this process, as far as proc, which is
-// /proc/self, knows it. It returns why groups have no limits, if they have none.
+// findGroups prepares the hierarchy that is delegated to this process. proc is
+// /proc/self, or a stand-in in tests. unlimited is the reason why groups cannot have
+// limits; nil if they can.
 func findGroups(proc string) (g *groups, unlimited, err error) {
 	own, err := ownGroup(proc)
 	if err != nil {
@@ -74,8 +75,8 @@ func ownGroup(proc string) (string, error) {
 	return "", errors.New("this process cannot see its cgroup v2")
 }
 
-// enable has the groups limit memory and processes. The kernel permits that only if no process
-// is in base itself, so this process moves to a group beside them.
+// enable lets the groups limit memory and processes. The kernel permits that only if
+// base itself contains no process, so this process moves to a sibling group.
 func (g *groups) enable(base string) error {
 	const controllers = "+memory +pids"
 	has := func(file string) bool {
@@ -125,9 +126,9 @@ func write(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// clean ends and removes the groups of processes that have ended without doing so.
+// clean kills and removes the groups that earlier processes left behind.
 func (g *groups) clean() {
-	dirs, _ := os.ReadDir(g.dir) // what cannot be listed stays
+	dirs, _ := os.ReadDir(g.dir) // an unreadable directory is left alone
 	for _, d := range dirs {
 		owner, _, _ := strings.Cut(d.Name(), "-")
 		if pid, err := strconv.Atoi(owner); err == nil && d.IsDir() && unix.Kill(pid, 0) == unix.ESRCH {
@@ -143,7 +144,7 @@ type group struct {
 	limits bool
 }
 
-// group makes a group with limits for programs that write to scratch.
+// group creates a group with limits for a run that writes to scratch.
 func (g *groups) group(l Limits, scratch []string) (_ *group, err error) {
 	n := &group{dir: filepath.Join(g.dir, strconv.Itoa(os.Getpid())+"-"+rand.Text()), limits: g.limits}
 	if err = os.Mkdir(n.dir, 0o755); err == nil {
@@ -161,16 +162,16 @@ func (g *groups) group(l Limits, scratch []string) (_ *group, err error) {
 func (g *group) add(pid int) error { return write(g.dir, "cgroup.procs", strconv.Itoa(pid)) }
 
 const (
-	// Beside what the watch counts, the kernel charges a group for page tables, buffers and the
-	// like. The group bounds what a run can take between two looks.
+	// The kernel also charges a group for page tables, buffers and the like, which watch
+	// does not count. The group limits what a run can use between two checks of watch.
 	kernelMemory = 16 << 20
 
 	// The kernel counts threads as processes.
 	threadsEach = 512
 )
 
-// limit sets the limits of l, and removes those that l does not have. Files in scratch count as
-// memory if they are in memory.
+// limit sets the limits of l, and removes those that are zero in l. Files in scratch
+// count as memory if scratch is in memory (tmpfs).
 func (g *group) limit(l Limits, scratch []string) error {
 	if g == nil || !g.limits {
 		return nil
@@ -216,12 +217,13 @@ func (g *group) members() []int {
 	return pids
 }
 
-// outOfMemory reports whether the kernel has ended a process for the group's limit.
+// outOfMemory reports whether the kernel has killed a process because of the group's
+// limit.
 func (g *group) outOfMemory() bool {
 	if g == nil || !g.limits {
 		return false
 	}
-	b, _ := os.ReadFile(filepath.Join(g.dir, "memory.events")) // gone with its group
+	b, _ := os.ReadFile(filepath.Join(g.dir, "memory.events")) // fails if the group is already removed
 	for line := range bytes.Lines(b) {
 		if n, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
 			return string(bytes.TrimSpace(n)) != "0"
@@ -230,20 +232,21 @@ func (g *group) outOfMemory() bool {
 	return false
 }
 
-// kill ends all processes of the group at once, also those that are just being made.
+// kill kills all processes of the group atomically, including processes that are just
+// being forked.
 func (g *group) kill() error { return write(g.dir, "cgroup.kill", "1") }
 
-// remove ends what is in the group, and removes it.
+// remove kills the processes in the group, and removes it.
 func (g *group) remove() error {
 	if g == nil {
 		return nil
 	}
-	g.fd.Close() // nil where it is another process's
+	g.fd.Close() // nil for the group of another process
 	err := os.Remove(g.dir)
 	if errors.Is(err, unix.EBUSY) {
 		g.kill()
 		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 4*time.Second; wait *= 2 {
-			time.Sleep(wait) // killed processes take a moment to end
+			time.Sleep(wait) // killed processes take a moment to exit
 			err = os.Remove(g.dir)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A delegated directory is prepared so that groups can have limits; where the kernel would not
-// permit that, there is a reason. A directory stands in for the hierarchy.
+// findGroups prepares a delegated directory for groups with limits, or returns a reason
+// if the kernel would not permit that. A directory stands in for the hierarchy.
 func TestFindGroups(t *testing.T) {
 	t.Parallel()
 	self := strconv.Itoa(os.Getpid())
@@ -91,8 +91,8 @@ func TestFindGroups(t *testing.T) {
 	}
 }
 
-// A group has the limits of its run, with some room for the kernel's own memory; files in memory
-// count, and a kernel without swap has no file for it.
+// A group has the limits of its run, with some room for the kernel's own memory. Files
+// in memory count, and a kernel without swap has no file for it.
 func TestGroupLimits(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -129,7 +129,7 @@ func TestGroupLimits(t *testing.T) {
 	}
 }
 
-// What the kernel has killed for memory exceeded its limit.
+// A process that the kernel killed for memory exceeded the memory limit.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	for events, want := range map[string]bool{"low 0\noom 1\noom_kill 0\noom_group_kill 0\n": false, "oom 1\noom_kill 3\noom_group_kill 1\n": true, "": false} {

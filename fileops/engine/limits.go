@@ -7,13 +7,14 @@ import (
 	"syscall"
 )
 
-// The signals that enforce limits. Linux and macOS give them these numbers; Windows has none.
+// The signals that enforce limits, with the numbers of Linux and macOS. Windows has no
+// such signals.
 const (
 	sigXCPU = syscall.Signal(24)
 	sigXFSZ = syscall.Signal(25)
 )
 
-// Or fills the zero fields of l from other.
+// Or fills l's zero fields from other.
 func (l Limits) Or(other Limits) Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, other.CPU), Memory: cmp.Or(l.Memory, other.Memory), FileSize: cmp.Or(l.FileSize, other.FileSize),
@@ -22,8 +23,8 @@ func (l Limits) Or(other Limits) Limits {
 	}
 }
 
-// Which returns the limit that the program was ended for, in words for people, such
-// as "memory" or "processor time"; "" if it was not, or did not tell.
+// Which returns a user-readable name of the limit that the program was killed for, such
+// as "memory" or "processor time". It returns "" if there was no limit or it is unknown.
 func (e *ExitError) Which() string {
 	switch {
 	case e.Exceeded != "":
@@ -36,13 +37,13 @@ func (e *ExitError) Which() string {
 	return ""
 }
 
-// used returns how many bytes the files below dirs take on disk, and how many files and
-// directories there are, or more than the limits if that is more.
+// used returns the bytes that the files below dirs occupy on disk, and the number of
+// files and directories. It may stop counting once a limit is exceeded.
 func used(dirs []string, most int64, mostFiles int) (bytes int64, files int) {
 	for _, dir := range dirs {
 		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 			if err != nil {
-				return nil // removed meanwhile
+				return nil // already removed
 			}
 			files++
 			if most > 0 {

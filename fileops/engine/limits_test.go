@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// What is not set comes from the other limits.
+// Zero fields are filled from the other limits.
 func TestLimitsOr(t *testing.T) {
 	t.Parallel()
 	own := engine.Limits{CPU: time.Second, Scratch: 3}
@@ -21,7 +21,7 @@ func TestLimitsOr(t *testing.T) {
 	}
 }
 
-// Whoever was ended for a limit can tell people for which.
+// Which names the limit for users.
 func TestWhich(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]*engine.ExitError{

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Open opens a file that a program has made in its directory dir, for reading. The
-// program may have been taken over, and still run: a link that leads out of dir
-// is not followed, and what is no regular file is refused.
+// Open opens a file that a program created in its directory dir, for reading. The
+// program may be compromised and still running. Open therefore follows no symbolic link
+// out of dir, and refuses everything that is not a regular file.
 func Open(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -31,8 +31,8 @@ func Open(dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// Take makes a file that [Open] has opened available at path, which must not exist:
-// as another name where that is possible, else as a copy.
+// Take makes a file that [Open] opened available at path, which must not exist: as a
+// hard link if possible, else as a copy.
 func Take(f *os.File, path string) error {
 	if link(f, path) == nil {
 		return nil

@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keep a pipe without a writer from blocking, and refuse links.
+// openFlags refuse symbolic links, and keep a pipe without a writer from blocking.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// link names an open file path, whatever has its old name by now (linkat(2)).
+// link adds the name path to an open file, even if the file was renamed or removed
+// (linkat(2)).
 func link(f *os.File, path string) error {
 	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// What a program has made is read and taken only if it is what it seems to be.
+// Program output is read and taken only if it is a regular file in its directory.
 func TestOpenAndTake(t *testing.T) {
 	t.Parallel()
 	dir, outside, to := t.TempDir(), t.TempDir(), t.TempDir()
@@ -37,9 +37,9 @@ func TestOpenAndTake(t *testing.T) {
 		}
 		path := filepath.Join(to, filepath.Base(filepath.Dir(name))+"-linked")
 		check(engine.Take(f, path))
-		check(os.Remove(filepath.Join(dir, name))) // its name leads elsewhere now, and
+		check(os.Remove(filepath.Join(dir, name))) // its name now leads elsewhere, and
 		check(os.Symlink(secret, filepath.Join(dir, name)))
-		check(os.Remove(path)) // it has none, so that it is copied
+		check(os.Remove(path)) // now it has no name, so it is copied
 		check(engine.Take(f, path))
 		if b, err := os.ReadFile(path); err != nil || string(b) != want {
 			t.Errorf("%s: taken %q, %v", name, b, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// Other systems have no sandbox, no fork server, and of the [Limits] only Scratch and Files.
+// Other systems have no sandbox and no fork server, and enforce only Scratch and Files
+// of [Limits].
 
 // NewSandbox returns a sandbox without layers.
 func NewSandbox() *Sandbox {
@@ -36,7 +37,7 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 	return nil
 }
 
-// members returns nothing: only the first process is known.
+// members returns nil: only the first process is known.
 func (*mark) members() []int { return nil }
 
 func memory([]int) int64 { return 0 }
@@ -51,7 +52,7 @@ func (*Process) limitGroup(Limits) (stop func()) { return func() {} }
 
 func (*Process) ignored(error) syscall.Signal { return 0 }
 
-// There are no cgroups.
+// Other systems have no cgroups.
 type (
 	groups struct{}
 	group  struct{}
@@ -61,7 +62,7 @@ func (*group) limit(Limits, []string) error { return nil }
 
 func (*group) outOfMemory() bool { return false }
 
-// Work returns a meter of the time by the clock.
+// Work returns a meter of elapsed wall-clock time.
 func (p *Process) Work() worktime.Meter {
 	from := time.Now()
 	return func() worktime.Usage { return worktime.Usage{Worked: time.Since(from)} }
@@ -71,18 +72,18 @@ const openFlags = 0
 
 func link(*os.File, string) error { return errors.ErrUnsupported }
 
-// A ForkServer does not exist on this system.
+// A ForkServer is not available on this system.
 type ForkServer struct{}
 
-// ForkServer fails.
+// ForkServer always fails.
 func (p *Program) ForkServer(context.Context, Cmd) (*ForkServer, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Start fails.
+// Start always fails.
 func (*ForkServer) Start(context.Context, Cmd) (*Process, error) { return nil, errors.ErrUnsupported }
 
-// Ended reports true.
+// Ended always returns true.
 func (*ForkServer) Ended() bool { return true }
 
 // Close does nothing.

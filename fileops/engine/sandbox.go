@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// A Sandbox confines programs, so that one that is taken over by the file it
-// reads can do no more than spoil the result: it reads and writes nothing but what
-// its [Cmd] names and the libraries of the host, connects to nothing, sees and
-// stops no other process, and gains no privilege.
+// A Sandbox confines programs. A program that a malicious file has compromised can then
+// only spoil its own result: it accesses no files but those named in its [Cmd] and the
+// libraries of the host, opens no connections, sees and signals no other process, and
+// gains no privileges.
 //
-// The layers are those of the kernel that need no privilege: Landlock for files,
-// a seccomp filter for system calls, and no capabilities for root. They work the
-// same in a container. Where an ordinary process may make user namespaces, which most
-// containers do not permit, programs also have a network, IPC and a host name of their
-// own. Where the host delegates a cgroup, each run has one, and most programs have a PID
-// namespace: see [Sandbox.Grouped]. A nil Sandbox confines nothing but the process group, the environment and the
-// [Limits].
+// The basic layers need no privilege and also work in containers: Landlock for files, a
+// seccomp filter for system calls, and no capabilities for root. If the host permits
+// user namespaces, which most containers do not, programs also have a separate network,
+// IPC and host name. If the host delegates a cgroup, each run has its own cgroup, and
+// most programs have a PID namespace: see [Sandbox.Grouped]. A nil Sandbox only applies
+// the process group, the environment and the [Limits].
 type Sandbox struct {
 	layers  layers
 	missing []string
@@ -25,14 +24,14 @@ type Sandbox struct {
 
 // layers are the protections in force.
 type layers struct {
-	landlock   int // version of its interface; 0 if there is none
+	landlock   int // ABI version of Landlock; 0 if unavailable
 	seccomp    bool
 	namespaces bool
-	groups     *groups // nil without namespaces of processes and cgroups
+	groups     *groups // nil without PID namespaces and cgroups
 }
 
-// Basic returns a sandbox like s without namespaces and cgroups, even where the host permits
-// them. With nil it returns nil.
+// Basic returns a sandbox like s without namespaces and cgroups, even if the host
+// permits them. It returns nil for nil.
 func (s *Sandbox) Basic() *Sandbox {
 	if s == nil || !s.layers.namespaces {
 		return s
@@ -43,18 +42,18 @@ func (s *Sandbox) Basic() *Sandbox {
 	return &t
 }
 
-// Namespaced reports whether programs have namespaces of their own. It is false for nil.
+// Namespaced reports whether programs run in namespaces. It is false for nil.
 func (s *Sandbox) Namespaced() bool { return s != nil && s.layers.namespaces }
 
-// Grouped reports whether each run also has a PID namespace and a cgroup of its own. It is false
+// Grouped reports whether each run also has a PID namespace and a cgroup. It is false
 // for nil.
 func (s *Sandbox) Grouped() bool { return s != nil && s.layers.groups != nil }
 
-// grouped names the layer of [Sandbox.Grouped].
+// grouped names the layer that [Sandbox.Grouped] reports.
 const grouped = "PID namespace and cgroup"
 
-// With returns a sandbox like s in which all programs have a as well. With nil it
-// returns nil.
+// With returns a sandbox like s in which all programs also have the access a. It returns
+// nil for nil.
 func (s *Sandbox) With(a Access) *Sandbox {
 	if s == nil {
 		return nil
@@ -64,14 +63,14 @@ func (s *Sandbox) With(a Access) *Sandbox {
 	return &t
 }
 
-// Strong tells whether files and system calls are both confined, which is what
-// engines need that read strangers' files. It is false for nil.
+// Strong reports whether both files and system calls are confined. Engines that read
+// untrusted files need this. It is false for nil.
 func (s *Sandbox) Strong() bool {
 	return s != nil && s.layers.landlock > 0 && s.layers.seccomp
 }
 
-// Layers names what is in force: "landlock 7", "seccomp", "namespaces", "PID namespace and
-// cgroup".
+// Layers names the active layers: "landlock 7", "seccomp", "namespaces", "PID namespace
+// and cgroup".
 func (s *Sandbox) Layers() []string {
 	if s == nil {
 		return nil
@@ -92,8 +91,8 @@ func (s *Sandbox) Layers() []string {
 	return out
 }
 
-// Missing says which layers this host lacks, and why: "landlock: the kernel does
-// not have it". It is for people.
+// Missing lists the layers that this host lacks, each with the reason, for users:
+// "landlock: the kernel does not have it".
 func (s *Sandbox) Missing() []string {
 	if s == nil {
 		return []string{"landlock: not asked for", "seccomp: not asked for", "namespaces: not asked for", grouped + ": not asked for"}
@@ -101,39 +100,39 @@ func (s *Sandbox) Missing() []string {
 	return slices.Clone(s.missing)
 }
 
-// Access is what a program may touch in a [Sandbox] beyond its directory, the
-// programs and libraries of the host (/usr and what belongs to it), its fonts and
-// its time zone. Paths that do not exist do no harm.
+// Access lists what a program may access in a [Sandbox], in addition to its directory,
+// the host's programs and libraries (/usr and related directories), fonts and time zone.
+// Paths that do not exist are ignored.
 type Access struct {
-	Read    []string // files, and directories with all below them
-	Write   []string // directories: for everything but starting programs in them
-	Sockets []string // directories: for making and removing Unix sockets
+	Read    []string // files, and directories with everything below them
+	Write   []string // directories with all rights except executing files in them
+	Sockets []string // directories in which Unix sockets may be created and removed
 
-	// Connect allows connections to Unix sockets, also to those of other
-	// programs that this user may connect to. No program that reads strangers'
-	// files should have it.
+	// Connect allows connections to Unix sockets, including sockets of other programs
+	// that this user may connect to. Do not set it for a program that reads untrusted
+	// files.
 	Connect bool
 
-	// Namespaces allows new namespaces and lowering limits of resources of the calling
-	// process, for a program that has a sandbox of its own. That also has to write in
-	// /proc.
+	// Namespaces allows the program to create namespaces and to lower its own resource
+	// limits, for a program with a built-in sandbox. Such a program also needs write
+	// access to /proc.
 	Namespaces bool
 
-	// SharedMemory allows memory that processes share (memfd_create(2), MAP_SHARED), which counts
-	// for [Limits].Resident.
+	// SharedMemory allows memory that processes share (memfd_create(2), MAP_SHARED). It
+	// counts towards [Limits].Resident.
 	SharedMemory bool
 
-	// Unwritable has access(2) say that nothing may be written. It is for a program that
-	// would choose a directory of the host, such as /tmp, over its own where it
-	// seems to be allowed. Files are opened and made as without it.
+	// Unwritable makes access(2) report every path as read-only. It is for a program
+	// that otherwise prefers a host directory that looks writable, such as /tmp, to its
+	// own. It does not affect opening and creating files.
 	Unwritable bool
 
-	// Limits allows lowering limits of resources, for a program that starts
-	// others by this package.
+	// Limits allows the program to lower resource limits, for a program that starts
+	// others with this package.
 	Limits bool
 }
 
-// and returns what a or b allow.
+// and returns the union of a and b.
 func (a Access) and(b Access) Access {
 	return Access{
 		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Sockets: slices.Concat(a.Sockets, b.Sockets),

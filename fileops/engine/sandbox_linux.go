@@ -16,8 +16,8 @@ import (
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
-// NewSandbox returns the strongest sandbox that this host has. What the kernel
-// says that it has is tried, on a thread of its own, and counts only if it holds.
+// NewSandbox returns the strongest sandbox that this host supports. It tries each layer
+// that the kernel reports, on a separate thread, and drops layers that do not work.
 func NewSandbox() *Sandbox {
 	has := confine.Available()
 	s := &Sandbox{layers: layers{landlock: has.Landlock, seccomp: has.Seccomp}}
@@ -33,7 +33,7 @@ func NewSandbox() *Sandbox {
 		s.layers.seccomp = false
 		s.missing = append(s.missing, "seccomp: "+err.Error())
 	}
-	if !s.Strong() { // namespaces without it would give programs more than they have
+	if !s.Strong() { // without it, namespaces would give programs additional rights
 		return s
 	}
 	if err := tryStart(s.layers, ownNamespaces, nil); err != nil {
@@ -60,10 +60,10 @@ func NewSandbox() *Sandbox {
 	return s
 }
 
-// tryStart starts this program in namespaces and a group. It is ended before its first
+// tryStart starts this program in namespaces and a group, and kills it before its first
 // instruction.
 func tryStart(l layers, flags uintptr, g *group) error {
-	// Inside of a sandbox of this package this fails: no more is to be had.
+	// Inside a sandbox of this package this fails: no namespaces are available.
 	if err := unix.Unshare(0); err != nil {
 		return fmt.Errorf("not permitted: %w", err)
 	}
@@ -85,7 +85,7 @@ func tryStart(l layers, flags uintptr, g *group) error {
 		done <- err
 	})
 	err = <-done
-	if perr, ok := errors.AsType[*fs.PathError](err); ok { // its path says nothing
+	if perr, ok := errors.AsType[*fs.PathError](err); ok { // its path is of no interest
 		err = fmt.Errorf("clone: %w", perr.Err)
 	}
 	if p := s.cmd.Process; p != nil {
@@ -93,18 +93,18 @@ func tryStart(l layers, flags uintptr, g *group) error {
 			err = errors.New("it is switched on, but does not hold")
 		}
 		p.Kill()
-		s.cmd.Wait() // it was killed: that it did not end well is no news
+		s.cmd.Wait() // it was killed, so an error is expected
 	}
 	return err
 }
 
-// try applies layers to a new thread and calls test there.
+// try applies layers to a new thread and calls test on that thread.
 func try(l confine.Layers, test func() error) error {
 	done := make(chan error)
 	confine.Go(func() {
 		rules, err := new(confine.Policy).Thread(l)
 		if err == nil {
-			rules.Close() // nil, or not wanted
+			rules.Close() // nil, or not needed
 			err = test()
 		}
 		done <- err
@@ -136,9 +136,9 @@ func noNetwork() error {
 	return nil
 }
 
-// hostPrograms and hostData are what programs need of any host. What administrators keep in
-// /usr/local, /usr/local/etc above all, is not part of it, but for programs, libraries and
-// their data.
+// hostPrograms and hostData are the paths that programs need on any host. Local
+// configuration below /usr/local, above all /usr/local/etc, is excluded. Programs,
+// libraries and their data below it are included.
 var (
 	hostPrograms = []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -151,8 +151,8 @@ var (
 	}
 )
 
-// brings returns where a program has the libraries that it brings: beside it, or in the
-// directory below /usr/local that it was installed in.
+// brings returns the directories of the libraries that a program ships with: its own
+// directory, or its installation directory below /usr/local.
 func brings(program string) []string {
 	for _, dir := range hostPrograms {
 		if strings.HasPrefix(program, dir+"/") {
@@ -167,7 +167,7 @@ func brings(program string) []string {
 	return []string{filepath.Dir(program)}
 }
 
-// policy returns what p may do for c.
+// policy returns the permissions of p for the run c.
 func (p *Program) policy(c Cmd) *confine.Policy {
 	programs := append(slices.Clone(hostPrograms), p.Path)
 	if real, err := filepath.EvalSymlinks(p.Path); err == nil && !p.Alone {

@@ -23,8 +23,8 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// sandbox returns that of this host. Hosts without one are told in the
-// documentation what they lose; the tests need one.
+// sandbox returns the sandbox of this host. The tests need one; the documentation
+// describes what hosts without it lose.
 func sandbox(t testing.TB) *engine.Sandbox {
 	t.Helper()
 	s := engine.NewSandbox()
@@ -43,8 +43,8 @@ func find(t testing.TB, s *engine.Sandbox, name string) *engine.Program {
 	return p
 }
 
-// attempts tries things that a program could do after a file has taken it over, and
-// prints the names of those that worked.
+// attempts tries what a compromised program could do, and prints the names of the
+// attempts that succeeded.
 const attempts = `
 import os, socket, sys, ctypes, signal
 canary, other, port, parent, listener = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
@@ -160,8 +160,8 @@ func TestSandboxHolds(t *testing.T) {
 	if b, err := os.ReadFile(canary); err != nil || string(b) != "secret" {
 		t.Errorf("canary: %q, %v", b, err)
 	}
-	// What is allowed is possible: without this the test could pass because of
-	// mistakes in the attempts.
+	// Allowed operations succeed. Otherwise mistakes in the attempts could make the test
+	// pass.
 	loose := run(p, "loose", engine.Access{Read: []string{given, outside, "/etc/passwd"}, Write: []string{given}, Connect: true})
 	for _, want := range []string{"read a file", "list a directory", "read passwd", "write a file", "symlink and read", "unix connect"} {
 		if !strings.Contains(loose, want) {
@@ -178,8 +178,8 @@ func TestSandboxHolds(t *testing.T) {
 	}
 }
 
-// Descriptors that other code in the process has opened without O_CLOEXEC, as C libraries
-// do, do not reach programs; those of the run do.
+// Programs do not inherit descriptors that other code in the process, such as C
+// libraries, opened without O_CLOEXEC. They do inherit those of the run.
 func TestDescriptorsStay(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
@@ -226,8 +226,8 @@ for fd in range(1024):
 	}
 }
 
-// What has a sandbox of its own lowers limits of its own process and of no other, and
-// keeps the mark by which it is found.
+// A program with a built-in sandbox can lower the limits of its own process only, and
+// keeps its mark.
 func TestOwnLimits(t *testing.T) {
 	t.Parallel()
 	const script = `
@@ -273,8 +273,7 @@ func TestSandboxDropsCapabilities(t *testing.T) {
 	}
 }
 
-// What confines the threads that start programs never reaches another
-// goroutine.
+// The confinement of the threads that start programs never reaches another goroutine.
 func TestSandboxStaysOutside(t *testing.T) {
 	t.Parallel()
 	p := find(t, sandbox(t), "true")
@@ -317,8 +316,8 @@ func TestSandboxStaysOutside(t *testing.T) {
 	free.Wait()
 }
 
-// A child that leaves the group and the session and ignores signals does not
-// outlive the run, whether that ends by itself or is ended.
+// A child that leaves the group and the session and ignores signals does not outlive the
+// run, whether the run exits or is killed.
 func TestKillReachesWhoLeft(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*engine.Sandbox{"sandbox": sandbox(t), "none": nil} {
@@ -388,7 +387,7 @@ func TestWatchedLimits(t *testing.T) {
 			if p.Run(t.Context(), engine.Cmd{Args: []string{"-c", "sleep 0.5"}, Dir: t.TempDir(), Limits: tt.limits}) != nil {
 				t.Error("within the limit, but killed")
 			}
-			// They can be set while it runs.
+			// Limits can be set during a run.
 			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-c", tt.script}, Dir: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
@@ -403,8 +402,8 @@ func TestWatchedLimits(t *testing.T) {
 	}
 }
 
-// Memory and files that no directory and no mapping of a process's own shows count for the
-// limits of the run, wherever they can be had.
+// Memory and files that are visible in no directory and in no process's own mappings
+// count for the limits of the run.
 func TestHiddenSpace(t *testing.T) {
 	t.Parallel()
 	const size = "40 << 20"
@@ -454,14 +453,14 @@ func TestNoSandbox(t *testing.T) {
 	if s.Strong() || len(s.Layers()) != 0 || len(s.Missing()) == 0 {
 		t.Errorf("nil: %v %v %v", s.Strong(), s.Layers(), s.Missing())
 	}
-	got := sandbox(t).Layers() // namespaces are for hosts that permit them
+	got := sandbox(t).Layers() // only hosts that permit them have namespaces
 	if len(got) < 2 || !strings.HasPrefix(got[0], "landlock ") || got[1] != "seccomp" || len(got) > 2 && !slices.Equal(got[2:], []string{"namespaces", "PID namespace and cgroup"}[:len(got)-2]) {
 		t.Errorf("got %v", got)
 	}
 }
 
-// Where the host permits namespaces, programs have their own and no capabilities in them;
-// where it does not, the sandbox says why. A program cannot make more of them.
+// If the host permits namespaces, programs have their own, without capabilities.
+// Otherwise the sandbox reports the reason. A program cannot create further namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	const script = `
@@ -487,7 +486,7 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 		return out.String()
 	}
 	s := sandbox(t)
-	// As unshare -Un true.
+	// Like unshare -Un true.
 	own := exec.CommandContext(t.Context(), "true")
 	own.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET}
 	if err := own.Run(); err == nil && !s.Namespaced() {
@@ -521,9 +520,9 @@ for key in 0, 1, 1 << 63, 0xffffffffffffffff:
 	}
 }
 
-// A host may run out of namespaces at any time: programs then start without them, and the
-// next server says so. The test runs itself again in a user namespace that has a limit of
-// its own.
+// A host may run out of namespaces at any time. Programs then start without them, and
+// the next server reports it. The test runs itself again in a user namespace with its
+// own limit.
 func TestNamespacesRunOut(t *testing.T) {
 	const inside = "FILEWRIGHT_TEST_INSIDE"
 	if os.Getenv(inside) == "" {

@@ -14,19 +14,20 @@ import (
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
-// ownNamespaces are the ones that a program starts in, CLONE_NEWPID beside them in tier 4. As it
-// has no mapping of users, nobody in it is root and it has no capabilities. Like any other
-// child, it shares memory with this process until its program is loaded.
+// ownNamespaces are the flags of the namespaces that a program starts in; tier 4 adds
+// CLONE_NEWPID. The user namespace maps no users, so nobody in it is root and the
+// program has no capabilities. Like any other child, it shares memory with this process
+// until its program is loaded.
 const ownNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_VM | unix.CLONE_VFORK
 
-// launch starts c on a thread of its own, one of [confine.Go], which stays until the process has
-// ended.
+// launch starts c on a separate thread of [confine.Go], which lives until the process
+// has ended.
 func (p *Program) launch(c Cmd, proc *Process) error {
 	s := start{cmd: p.command(c, proc), limits: c.Limits, mark: proc.mark}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.Sandbox != nil {
 		s.layers, s.policy = p.Sandbox.layers, p.policy(c)
-		if s.layers.namespaces && !s.policy.Namespaces { // else it makes some itself
+		if s.layers.namespaces && !s.policy.Namespaces { // such a program creates its own
 			s.flags = ownNamespaces
 		}
 		if s.layers.groups != nil && !c.forks {
@@ -34,7 +35,8 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 			if s.group, err = s.layers.groups.group(c.Limits, proc.dirs); err != nil {
 				return err
 			}
-			// A program that starts others looks for them in /proc, which has the numbers of the host.
+			// A program that starts others searches for them in /proc, which has the
+			// host's process ids.
 			if s.flags != 0 && !s.policy.Limits {
 				s.flags |= unix.CLONE_NEWPID
 				s.policy.Processes = true
@@ -44,14 +46,14 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 	group, result := s.group, make(chan error)
 	confine.Go(func() {
 		result <- s.start()
-		<-proc.gone // the process ends with the thread (PR_SET_PDEATHSIG(2const))
+		<-proc.gone // the process is killed when the thread ends (PR_SET_PDEATHSIG(2const))
 	})
 	err := <-result
 	if s.group == nil {
 		err = errors.Join(err, group.remove())
 	}
 	if s.cmd.Process != nil {
-		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { s.group.remove() } // else the next server does
+		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { s.group.remove() } // the next server removes what is left
 		proc.mark.first, proc.mark.group, proc.mark.leads = proc.pid, s.group, s.flags&unix.CLONE_NEWPID != 0
 	}
 	if err != nil {
@@ -65,7 +67,7 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 	return nil
 }
 
-// A start is what is done on the thread that starts a process.
+// A start is the work of the thread that starts a process.
 type start struct {
 	cmd    *exec.Cmd
 	limits Limits
@@ -77,14 +79,16 @@ type start struct {
 	probe  bool            // leaves the program stopped
 }
 
-// start starts the program with limits that hold from its first instruction on, with no
-// descriptors but its own, and with rules and filter in force (see [confine.Settle]): a traced
-// program stops when it has been loaded, and waits until it is let go.
+// start starts the program as a traced process: the program stops after it is loaded,
+// and continues when start detaches. The limits, the rules and the filter are then in
+// force from the first instruction, and the program inherits no foreign descriptors (see
+// [confine.Settle]).
 //
-// If the host has run out of namespaces (user.max_net_namespaces and the like) or groups, the
-// program gets none. Where tracing is not allowed the limits come a moment late, and the rules
-// not a second time: a program that sees /proc, as one that makes namespaces does, would see the
-// memory of its equals, and is not started.
+// If the host has run out of namespaces (user.max_net_namespaces and the like) or
+// groups, the program runs without them. If tracing is not allowed, the limits come a
+// moment late and the program is not restricted a second time. A program that sees
+// /proc, because it makes namespaces, could then read the memory of other confined
+// processes, so start fails for it.
 func (s *start) start() error {
 	var rules *os.File
 	var filter confine.Filter
@@ -93,7 +97,7 @@ func (s *start) start() error {
 		if rules, err = s.policy.Thread(confine.Layers{Landlock: s.layers.landlock}); err != nil {
 			return err
 		}
-		defer rules.Close() // nil where there is none
+		defer rules.Close() // nil without Landlock
 		if s.layers.seccomp {
 			filter = s.policy.Filter()
 		}
@@ -134,7 +138,7 @@ func (s *start) start() error {
 	return setLimits(s.cmd.Process.Pid, s.limits, s.mark)
 }
 
-// refused reports whether the kernel denies namespaces or tracing; emulators of another
+// refused reports whether the kernel denies namespaces or tracing. Emulators of another
 // processor do not have ptrace.
 func refused(err error) bool { return isOne(err, unix.EPERM, unix.ENOSYS) }
 
@@ -142,7 +146,7 @@ func isOne(err error, errnos ...unix.Errno) bool {
 	return slices.ContainsFunc(errnos, func(e unix.Errno) bool { return errors.Is(err, e) })
 }
 
-// traced starts the program and has it confine itself before its first instruction.
+// traced starts the program and makes it confine itself before its first instruction.
 func (s *start) traced(rules *os.File, filter confine.Filter) error {
 	attr := *s.cmd.SysProcAttr
 	attr.Ptrace, attr.Cloneflags = true, s.flags
@@ -176,8 +180,8 @@ func (s *start) traced(rules *os.File, filter confine.Filter) error {
 	return err
 }
 
-// setLimits limits and marks a process that was just started by us. It does so
-// from a thread that is not confined: one that is may not set limits.
+// setLimits limits and marks a process that we have just started. It uses an unconfined
+// thread, because a confined thread may not set limits.
 func setLimits(pid int, l Limits, m mark) error {
 	done := make(chan error)
 	go func() { done <- prlimit(pid, l, m) }()
@@ -194,8 +198,8 @@ func prlimit(pid int, l Limits, m mark) error {
 		soft     uint64
 		hard     uint64
 	}
-	// At the hard limit the kernel sends SIGKILL, which tells nobody why;
-	// SIGXCPU comes at the soft limit, if that is lower.
+	// At the hard limit the kernel sends SIGKILL, which does not show the reason. At a
+	// lower soft limit it sends SIGXCPU.
 	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
 	for _, x := range []limit{
 		{unix.RLIMIT_CORE, true, 0, 0},

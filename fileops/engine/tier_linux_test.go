@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// delegated returns the directory of this process in the v2 hierarchy if groups can be made
+// delegated returns the cgroup v2 directory of this process if groups can be created
 // there and programs can have namespaces, else "".
 func delegated(t *testing.T, s *engine.Sandbox) string {
 	t.Helper()
@@ -44,8 +44,8 @@ func delegated(t *testing.T, s *engine.Sandbox) string {
 	return ""
 }
 
-// Where a cgroup is delegated each run has one of its own, and most programs are the first of a
-// PID namespace. Nothing is left of either, whatever a program does.
+// With a delegated cgroup, each run has its own group, and most programs are the init
+// process of a PID namespace. Neither leaves anything behind, whatever a program does.
 func TestGroups(t *testing.T) {
 	s := sandbox(t)
 	dir := delegated(t, s)
@@ -114,8 +114,8 @@ if sys.argv[1:] == ["stay"]: time.sleep(1000)
 	}
 }
 
-// The first process of a PID namespace ignores signals that others end with. Limits and crashes
-// are recognised all the same.
+// The init process of a PID namespace ignores signals that kill other processes. Limits
+// and crashes are still recognised.
 func TestFirstProcess(t *testing.T) {
 	t.Parallel()
 	for kind, s := range map[string]*engine.Sandbox{"default": sandbox(t), "basic": sandbox(t).Basic()} {

@@ -17,26 +17,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A mark is what the processes of one run have in common, whatever they do: a
-// limit that nothing uses is set to a number that no other run has. Children
-// inherit it, and in a [Sandbox] cannot change it; a process group can be left.
+// A mark identifies the processes of one run: an unused resource limit is set to a value
+// that no other run has. Children inherit it, and in a [Sandbox] they cannot change it.
+// A process group is not enough, because a process can leave it.
 type mark struct {
 	resource int
 	value    uint64 // 0: no mark
 
-	first int // the process that all others come from
+	first int // process id of the run's first process
 	since time.Time
 
-	group *group // that the processes are in as well; may be nil
-	leads bool   // the first process is the first of a PID namespace
+	group *group // cgroup of the run; may be nil
+	leads bool   // the first process is the init process of a PID namespace
 }
 
-// newMark returns a mark that is not in use. A run inside of another one has
-// that one's mark too, and another resource for its own.
+// newMark returns an unused mark. A nested run also has the mark of the outer run, so it
+// uses another resource.
 func newMark() mark {
 	for _, m := range []mark{
-		{resource: unix.RLIMIT_LOCKS},  // not looked at since Linux 2.4
-		{resource: unix.RLIMIT_RTTIME}, // for the scheduling class of real time
+		{resource: unix.RLIMIT_LOCKS},  // unused since Linux 2.4
+		{resource: unix.RLIMIT_RTTIME}, // for real-time scheduling
 	} {
 		var now unix.Rlimit
 		if unix.Getrlimit(m.resource, &now) == nil && now.Max == unix.RLIM_INFINITY {
@@ -50,7 +50,7 @@ func newMark() mark {
 	return mark{}
 }
 
-// members returns the processes that have the mark.
+// members returns the ids of the processes that have the mark.
 func (m mark) members() []int {
 	if m.group != nil {
 		return m.group.members()
@@ -70,18 +70,18 @@ func (m mark) members() []int {
 			continue
 		}
 		var l unix.Rlimit
-		if unix.Prlimit(pid, m.resource, nil, &l) == nil && l.Max == m.value { // else ended, or somebody else's
+		if unix.Prlimit(pid, m.resource, nil, &l) == nil && l.Max == m.value { // else it has ended, or belongs to another run
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// onlyYounger tells whether all processes of the run have numbers above that of
-// the first. Numbers are given out in turn, and start again from below after
-// pid_max; with millions of them that takes more than a minute of nothing but
-// starting processes. Most processes of a machine are older than a run, and to
-// look at each takes longer than many a run.
+// onlyYounger reports whether all processes of the run have ids above that of the first.
+// The kernel assigns ids in ascending order and wraps around after pid_max. With
+// millions of ids that takes more than a minute of nothing but forks. Most processes of
+// a machine are older than a run, and checking each of them takes longer than many a
+// run.
 func (m mark) onlyYounger() bool {
 	if time.Since(m.since) > time.Minute {
 		return false
@@ -97,8 +97,8 @@ func (m mark) onlyYounger() bool {
 	return number("/proc/sys/kernel/pid_max", 0) >= 1<<20 && number("/proc/loadavg", 4) >= m.first
 }
 
-// kill ends the group of the first process and all processes with the mark. These are stopped
-// first, so that none starts another while it is looked for.
+// kill kills the process group of the first process and all processes with the mark. It
+// stops them first, so that none forks during the search.
 func (m mark) kill() {
 	if m.group != nil && m.group.kill() == nil {
 		return
@@ -125,8 +125,8 @@ func (m mark) kill() {
 	}
 }
 
-// memory returns how many bytes of memory the processes have for themselves, in memory or
-// swapped out: what does not come from a file and is not shared (proc_pid_status(5)).
+// memory returns the private memory of the processes in bytes, resident or swapped out:
+// memory that is not file-backed and not shared (proc_pid_status(5)).
 func memory(pids []int) int64 {
 	var total int64
 	for _, pid := range pids {
@@ -149,12 +149,12 @@ func procPath(pid int, name string) string {
 	return filepath.Join("/proc", strconv.Itoa(pid), name)
 }
 
-// hidden returns how many bytes the processes have in files that no directory shows any more:
-// files of the file systems that dirs are on, and shared memory, which to the kernel is a
-// file without a name (memfd_create(2), MAP_SHARED with MAP_ANONYMOUS). They exist as long
-// as a process has them open or mapped. Of what is only mapped the kernel does not tell how
-// large it is: it counts up to the end of the mapping.
-// Without mappings only files that are open count.
+// hidden returns the bytes that the processes hold in files without a directory entry:
+// removed files on the file systems of dirs, and shared memory, which the kernel treats
+// as an unnamed file (memfd_create(2), MAP_SHARED with MAP_ANONYMOUS). Such a file
+// exists while a process has it open or mapped. The kernel does not report the size of a
+// file that is only mapped, so hidden counts up to the end of the mapping. Without
+// mappings, only open files count.
 func hidden(pids []int, dirs []string, mappings bool) (files, shared int64) {
 	scratch := make(map[uint64]bool) // devices
 	for _, dir := range dirs {
@@ -205,11 +205,11 @@ func hidden(pids []int, dirs []string, mappings bool) (files, shared int64) {
 	return files, shared
 }
 
-// onDisk returns how many bytes a file takes on disk.
+// onDisk returns the bytes that a file occupies on disk.
 func onDisk(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * 512 }
 
-// limitGroup gives the group of the process the limits of l as well, until stop is called. That
-// does not have to work: they are also watched.
+// limitGroup also applies the limits l to the process's group, until stop is called.
+// Errors do not matter: watch enforces the limits too.
 func (p *Process) limitGroup(l Limits) (stop func()) {
 	set := func(l Limits) {
 		p.mu.Lock()
@@ -222,9 +222,9 @@ func (p *Process) limitGroup(l Limits) (stop func()) {
 	return func() { set(Limits{}) }
 }
 
-// ignored returns the signal that would have ended the process, had it not been the first of a
-// PID namespace, which ignores signals (pid_namespaces(7)); 0 if there is none. The kernel kills
-// a process a second after SIGXCPU, and lets a write fail beside SIGXFSZ.
+// ignored returns the limit signal that the process ignored as the init process of a PID
+// namespace (pid_namespaces(7)), or 0. Instead of SIGXCPU the kernel kills it with
+// SIGKILL one second later, and instead of SIGXFSZ the write fails.
 func (p *Process) ignored(err error) syscall.Signal {
 	if !p.mark.leads {
 		return 0
@@ -244,12 +244,12 @@ func (p *Process) ignored(err error) syscall.Signal {
 	return 0
 }
 
-// largest returns the size of the largest file below dirs.
+// largest returns the size in bytes of the largest file below dirs.
 func largest(dirs []string) (size int64) {
 	for _, dir := range dirs {
 		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil // a directory, or removed meanwhile
+				return nil // a directory, or already removed
 			}
 			if info, err := d.Info(); err == nil {
 				size = max(size, info.Size())

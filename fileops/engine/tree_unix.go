@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// A mark is the process group of a run. A process that leaves the group is lost from sight.
+// A mark is the process group of a run. A process that leaves the group is not found
+// again.
 type mark struct {
 	first int
-	group *group // nil
+	group *group // always nil
 }
 
 func newMark() mark { return mark{} }

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A mark is the job object of a run. Windows ends its processes with the job, and the job with
-// this process. A process that the program starts before hold returns is not part of the job.
+// A mark is the job object of a run. Windows kills the processes of a job when the job
+// or this process ends. A process that the program starts before hold returns is not
+// part of the job.
 type mark struct {
 	job   windows.Handle
-	group *group // nil
+	group *group // always nil
 }
 
 func newMark() mark { return mark{} }

@@ -7,8 +7,8 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// RunWithin is [Program.Run] for a program that may work for no longer than limit, see
-// [worktime.Context]. It fails with cause if it does.
+// RunWithin is [Program.Run] with a limit on working time, see [worktime.Context]. It
+// fails with cause if the program exceeds the limit.
 func (p *Program) RunWithin(ctx context.Context, c Cmd, limit time.Duration, cause error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

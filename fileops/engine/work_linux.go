@@ -10,19 +10,19 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// Work returns a meter for the process and all that it starts.
+// Work returns a meter for the process and everything that it has started.
 func (p *Process) Work() worktime.Meter {
 	w := &work{members: p.members, own: make(map[int]time.Duration), waited: make(map[string]time.Duration)}
 	return w.usage
 }
 
-// work is what was seen of the processes of a run. Processes and threads that have ended
-// count with what they had when they were last seen.
+// work records the processor use of a run's processes. Processes and threads that have
+// ended count with their last recorded values.
 type work struct {
 	members func() []int
 	own     map[int]time.Duration    // processor time of each process
 	waited  map[string]time.Duration // time that each thread waited for a processor
-	most    time.Duration            // processor time of all, children that have ended included
+	most    time.Duration            // processor time of all processes, including ended children
 }
 
 func (w *work) usage() worktime.Usage {
@@ -50,7 +50,7 @@ func (w *work) usage() worktime.Usage {
 	return u
 }
 
-// processorTime returns how long a process was on processors, and its children that have
+// processorTime returns the processor time of a process, and of its children that have
 // ended (proc_pid_stat(5)).
 func processorTime(pid int) (own, children time.Duration) {
 	b, err := os.ReadFile(procPath(pid, "stat"))
@@ -65,8 +65,8 @@ func processorTime(pid int) (own, children time.Duration) {
 	return ticks(11) + ticks(12), ticks(13) + ticks(14)
 }
 
-// runDelay returns how long a thread waited for a processor while it was ready to run, 0 if
-// the kernel does not count that (Documentation/scheduler/sched-stats.rst).
+// runDelay returns how long a thread waited for a processor while it was ready to run,
+// or 0 if the kernel does not record that (Documentation/scheduler/sched-stats.rst).
 func runDelay(path string) time.Duration {
 	b, err := os.ReadFile(path)
 	f := bytes.Fields(b)

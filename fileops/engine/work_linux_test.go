@@ -10,11 +10,11 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// busy keeps all processors busy with programs that compete for them.
+// busy keeps all processors busy with competing programs.
 func busy(t *testing.T, each int) {
 	t.Helper()
 	for range each * runtime.NumCPU() {
-		// A bound of its own, should nobody end it.
+		// A limit of its own, in case nothing kills it.
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -t 60; while :; do :; done")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -26,8 +26,8 @@ func busy(t *testing.T, each int) {
 	}
 }
 
-// A program may take any time by the clock on a busy host, as long as it works for less than
-// the limit. A program that never stops working is killed, and so is one that hangs.
+// On a busy host, a program may take any wall time if it works for less than the limit.
+// A program that never stops working is killed, and so is a program that hangs.
 func TestRunWithin(t *testing.T) {
 	tooLong := errors.New("too long")
 	p := find(t, sandbox(t), "/usr/bin/python3")

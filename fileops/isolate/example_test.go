@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/fileops/isolate"
 )
 
-// The action crashes, and only its run fails. The program has called [isolate.Main]
-// at its start, here in TestMain.
+// The action crashes, and only its run fails. The program calls [isolate.Main] at its
+// start, here in TestMain.
 func Example() {
 	pool, err := isolate.New("test", isolate.Options{Sandbox: engine.NewSandbox(), Spare: 1})
 	if err != nil {

@@ -184,5 +184,5 @@ static __attribute__((constructor)) void fork_server(void) {
 */
 import "C"
 
-// canFork tells whether this program, started by engine.Program.ForkServer, is one.
+// canFork reports whether this program can be a server of engine.Program.ForkServer.
 const canFork = true

@@ -1,10 +1,10 @@
-// Package isolate runs actions in processes of their own. Each run has a new, confined
-// process of this program, so that a file which crashes a library, or takes it over,
-// spoils nothing but its own result.
+// Package isolate runs actions in separate processes. Each run gets a new, confined
+// process of this program. A file that crashes or compromises a library can therefore
+// only spoil its own result.
 //
-// A program that uses it calls [Main] first. In the server process Main returns at
-// once. In a process that the [Pool] of the same name started, Main serves one run and
-// does not return.
+// A program that uses the package calls [Main] first. In the server process Main returns
+// at once. In a process that the [Pool] of the same name started, Main serves one run
+// and does not return.
 //
 //	func main() {
 //		isolate.Main("thumbnails", func(context.Context) ([]fileops.Action, error) {
@@ -15,10 +15,10 @@
 //		action := pool.Wrap(Thumbnail())
 //	}
 //
-// A program may have several pools, such as that of package standard and its own: each
-// has a name, and a call of Main before anything else happens. The pool limits processor
-// time, memory and scratch space. What a library allocates for a picture of many pixels
-// is cheaper to refuse in the action, before it decodes.
+// A program may have several pools, such as its own and that of package standard. Each
+// pool has a name, and its call of Main at the start of the program. The pool limits
+// processor time, memory and scratch space. Limit the pixels of a picture in the action,
+// before it decodes: that is cheaper than to run into the memory limit.
 package isolate
 
 import (
@@ -44,23 +44,23 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	// Sandbox confines the processes; nil does not.
+	// Sandbox confines the processes; nil runs them unconfined.
 	Sandbox *engine.Sandbox
 
-	// Access is what the processes need beyond their own directory.
+	// Access lists what the processes may access beyond their own directory.
 	Access engine.Access
 
-	// Env is for [Main] in the processes: "name=value".
+	// Env lists variables for [Main] in the processes: "name=value".
 	Env []string
 
-	Spare  int           // processes that wait for work; 0 means one for each core
+	Spare  int           // idle processes kept ready; 0 means one for each core
 	Limits engine.Limits // of one run; zero fields mean no limit
 
-	TempDir string       // parent of the directories of the processes; "" means os.TempDir
-	Log     *slog.Logger // what happens to the processes; nil discards
+	TempDir string       // parent of the processes' directories; "" means os.TempDir
+	Log     *slog.Logger // events of the processes; nil discards
 }
 
-// A Pool keeps processes ready. It is safe for concurrent use.
+// A Pool keeps idle processes ready. It is safe for concurrent use.
 type Pool struct {
 	name string
 	opts Options
@@ -74,12 +74,12 @@ type Pool struct {
 	spare []*starting
 
 	setup  sync.Mutex
-	dir    string             // has those of the processes in it; "" before the first
-	server *engine.ForkServer // makes the processes; nil before the first, or where they are started
+	dir    string             // parent of the processes' directories; "" before the first start
+	server *engine.ForkServer // forks the processes; nil before the first start, or if they are not forked
 }
 
-// New returns the pool of the processes that call [Main] with the same name. No process
-// is started before [Pool.Warm] or the first run. The caller must call [Pool.Close].
+// New returns a pool of processes that call [Main] with the same name. No process starts
+// before [Pool.Warm] or the first run. The caller must call [Pool.Close].
 func New(name string, o Options) (*Pool, error) {
 	if name == "" {
 		return nil, errors.New("isolate: a pool needs a name")
@@ -102,11 +102,11 @@ func New(name string, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// startTimeout is how long a process may work until it is ready; it takes a tenth
-// of a second.
+// startTimeout limits how long a process may work until it is ready. Normally it takes a
+// tenth of a second.
 const startTimeout = time.Minute
 
-// A starting is a process that was started.
+// A starting is a process that is being started.
 type starting struct {
 	done chan struct{}
 	w    *process
@@ -116,13 +116,13 @@ type starting struct {
 // A process serves one run.
 type process struct {
 	proc *engine.Process
-	from *engine.ForkServer // that has made it; nil if it was started
-	dir  string             // has the next two in it; the process may not touch it
-	data string             // inputs: may be read
-	work string             // may be written
+	from *engine.ForkServer // that forked it; nil if it was started without one
+	dir  string             // parent of data and work; the process may not access it
+	data string             // inputs, read-only
+	work string             // writable
 	in   *os.File
 	out  *bufio.Reader
-	pipe *os.File // what out reads
+	pipe *os.File // the pipe that out reads
 }
 
 // launch starts a process in the background.
@@ -138,8 +138,9 @@ func (p *Pool) launch() *starting {
 	return s
 }
 
-// starter returns where the directories of processes belong and what makes them: a
-// fork server, for most of a start is loading libraries. It is nil where there is none.
+// starter returns the parent of the processes' directories and the fork server, which
+// saves loading the libraries for each start. server is nil if this system has no fork
+// server.
 func (p *Pool) starter() (dir string, server *engine.ForkServer, err error) {
 	p.setup.Lock()
 	defer p.setup.Unlock()
@@ -163,10 +164,10 @@ func (p *Pool) starter() (dir string, server *engine.ForkServer, err error) {
 	return p.dir, p.server, nil
 }
 
-// cmd returns what is the same for all processes.
+// cmd returns the command that all processes share.
 func (p *Pool) cmd(dir string) engine.Cmd {
 	return engine.Cmd{
-		// Until it has a request it makes little that could be collected.
+		// Before the request there is little garbage to collect.
 		Dir: dir, Env: append([]string{roleEnv + "=" + p.name, "GOGC=off"}, p.opts.Env...),
 		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
 		Access: p.opts.Access,
@@ -211,7 +212,7 @@ func (p *Pool) start() (_ *process, err error) {
 	} else {
 		w.proc, err = p.prog.Start(p.ctx, cmd)
 	}
-	// Only the process has these ends now: its end is the end of the pipe.
+	// Only the process has these ends now, so the pipe closes when it ends.
 	inR.Close()
 	outW.Close()
 	if err != nil {
@@ -230,14 +231,14 @@ func (p *Pool) start() (_ *process, err error) {
 	return w, nil
 }
 
-// take returns a process that is ready, and sees to it that others will be.
+// take returns a ready process, and starts replacements.
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	for {
 		w, err := p.takeOne(ctx)
 		if err != nil || w.from == nil || !w.from.Ended() {
 			return w, err
 		}
-		// It has ended together with what has made it.
+		// It ended together with its fork server.
 		if err := w.end(); err != nil {
 			return nil, err
 		}
@@ -265,7 +266,7 @@ func (p *Pool) takeOne(ctx context.Context) (*process, error) {
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.spare = append(p.spare, s) // for the next one
+		p.spare = append(p.spare, s) // for the next run
 		return nil, context.Cause(ctx)
 	}
 }
@@ -297,7 +298,7 @@ func (p *Pool) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all processes. No run may be going on.
+// Close kills all processes. No run may be in progress.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.cancel()
@@ -323,7 +324,7 @@ func (p *Pool) Close() error {
 // end kills the process and removes its directory.
 func (w *process) end() error {
 	w.proc.Kill()
-	w.proc.Wait() // it was killed: that it did not end well is no news
+	w.proc.Wait() // it was killed, so an error is expected
 	return w.close()
 }
 
@@ -349,8 +350,8 @@ func (w *process) read() (message, error) {
 	return m, json.Unmarshal(line, &m)
 }
 
-// Wrap returns an action with the Spec of a. Its runs are done by the action of [Main]
-// that is described as a is. Both must be made in the same way.
+// Wrap returns an action with the Spec of a. It runs the action of [Main] that has the
+// same description. Both actions must be constructed in the same way.
 func (p *Pool) Wrap(a fileops.Action) fileops.Action {
 	spec := a.Spec()
 	key := keyOf(spec)
@@ -359,7 +360,7 @@ func (p *Pool) Wrap(a fileops.Action) fileops.Action {
 	})
 }
 
-// keyOf returns what an action is called between processes.
+// keyOf returns the name of an action in requests.
 func keyOf(s fileops.Spec) string {
 	return fmt.Sprint(s.Name, s.Joint, ": ", s.Engine, ": ", s.Summary)
 }
@@ -404,7 +405,7 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		case m.Error != nil:
 			return m.Error.failure()
 		case m.Done:
-			// What is checked must not change behind that.
+			// The results must not change after the check.
 			w.proc.Kill()
 			w.proc.Wait()
 			for _, f := range results {
@@ -419,7 +420,7 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 	}
 }
 
-// died tells why a process has ended before its run.
+// died returns the error of a process that ended during its run.
 func (w *process) died(ctx context.Context, cause error) error {
 	w.proc.Kill()
 	err := w.proc.Wait()
@@ -433,16 +434,16 @@ func (w *process) died(ctx context.Context, cause error) error {
 	return fileops.Fail(fileops.ErrEngine, crash{errors.Join(err, cause)}, "the engine could not process the file")
 }
 
-// A crash is the end of a process before its run.
+// A crash reports that a process ended during its run.
 type crash struct{ error }
 
 func (c crash) Unwrap() error { return c.error }
 
-// Crashed tells those who count such ends.
+// Crashed marks the error for code that counts crashes.
 func (crash) Crashed() bool { return true }
 
-// deliver takes a result into the job. The process may have been taken over: what
-// it calls a file is looked at like any other result.
+// deliver moves a result into the job. The process may be compromised, so the result is
+// checked like any other.
 func (w *process) deliver(job *fileops.Job, f file) error {
 	made, err := engine.Open(w.work, filepath.Join(resultsDir, f.Path))
 	if err != nil {

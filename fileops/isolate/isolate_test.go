@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work does what its parameter says, with any number of texts.
+// work is an action for any number of text files that does what its parameter names.
 func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
@@ -49,7 +49,7 @@ func work() fileops.Action {
 		switch job.Params.Get("how") {
 		case "badly":
 			return fileops.Fail(fileops.ErrWrongPassword, errors.New("inner"), "not with %s", "this")
-		case "odd": // text that takes six bytes for one in JSON, and some that is none
+		case "odd": // text that takes six bytes for each byte in JSON, and invalid text
 			odd := strings.Repeat("<\x01\xff&é", 2000)
 			return fileops.Fail(fileops.ErrUnsupportedInput, fmt.Errorf("part %s is no picture", odd), "%s is odd", odd[:900])
 		case "full":
@@ -117,7 +117,7 @@ func work() fileops.Action {
 				return fmt.Errorf("works in %s, TMPDIR %s, HOME %s: %v", cwd, tmp, os.Getenv("HOME"), err)
 			}
 			return job.WriteBytes("a.txt", fmt.Append(nil, os.Getppid(), " ", rand.Uint64(), " ", cwd))
-		case "spoil": // the input
+		case "spoil": // overwrite the input
 			path, ok := job.Input().Path()
 			if !ok {
 				return errors.New("not on disk")
@@ -130,7 +130,7 @@ func work() fileops.Action {
 					return fmt.Errorf("%s is possible", name)
 				}
 			}
-		case "lead": // away from where results are looked for
+		case "lead": // point outside the directory of results
 			if err := os.Remove("results"); err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func work() fileops.Action {
 			}
 			fmt.Fprintf(os.NewFile(4, "messages"), "{\"result\":{\"path\":%q,\"name\":\"out.txt\"}}\n{\"done\":true}\n", filepath.Base(job.Params.Get("path")))
 			select {}
-		case "link": // a result that is none
+		case "link": // a symbolic link as a result
 			return job.WriteFile("out.txt", func(path string) error { return os.Symlink(job.Params.Get("path"), path) })
 		}
 		job.Progress(0.5)
@@ -210,7 +210,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An input may be the file that was uploaded, under another name.
+// An input may be a hard link to the uploaded file.
 func TestInputsStay(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 1})
@@ -234,12 +234,11 @@ func TestInputsStay(t *testing.T) {
 	}
 }
 
-// Whatever happens in a process is the failure of one run, with the right code,
-// and the next one works.
+// Every problem in a process fails one run, with the right code, and the next run works.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 1, Limits: engine.Limits{Resident: 200 << 20, Scratch: 100 << 20}})
-	// The data of a server is often beside its program.
+	// The data of a server is often in the directory of its program.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -311,8 +310,8 @@ func TestDoesNotStart(t *testing.T) {
 	}
 }
 
-// A process that ends before it is ready is noticed, and one that never gets
-// ready does not keep Close waiting.
+// A process that ends before it is ready is noticed. A process that never gets ready
+// does not block Close.
 func TestNeverReady(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=dies"}})
@@ -347,7 +346,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// tell returns what a process says of itself.
+// tell returns what a process reports about itself.
 func tell(t *testing.T, p *isolate.Pool) (parent int, random uint64, dir string) {
 	t.Helper()
 	out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
@@ -360,8 +359,7 @@ func tell(t *testing.T, p *isolate.Pool) (parent int, random uint64, dir string)
 	return parent, random, dir
 }
 
-// Processes that are copies of one do not share what makes them different, nor can one
-// see what another has.
+// Forked processes do not share random state, and cannot see each other's files.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, isolate.Options{Spare: 1})
@@ -377,7 +375,7 @@ func TestCopies(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	canary := filepath.Join(all[0], "other", "in", "canary") // as if it were that of another process
+	canary := filepath.Join(all[0], "other", "in", "canary") // stands for another process's input
 	if err := errors.Join(os.MkdirAll(filepath.Dir(canary), 0o755), os.WriteFile(canary, []byte("secret"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +389,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// What makes the processes may be killed as well: there is another one.
+// If the fork server is killed, the pool starts another one.
 func TestMakerDies(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{Spare: 2})
@@ -405,7 +403,7 @@ func TestMakerDies(t *testing.T) {
 	if err := syscall.Kill(maker, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for other := maker; other == maker; { // a process of before may be used once more
+	for other := maker; other == maker; { // the spare process of the old server may come first
 		out, _, err := do(t.Context(), t, p, fileops.Args{"how": "tell"})
 		if err == nil {
 			fmt.Sscanf(out[0], "a.txt=%d", &other)
@@ -413,8 +411,8 @@ func TestMakerDies(t *testing.T) {
 	}
 }
 
-// A failure is of the same kind, has the same message and the same text, whether the
-// action runs in a process of its own or not.
+// A failure has the same kind, message and text, whether the action runs in an isolated
+// process or not.
 func TestFailuresAreTheSame(t *testing.T) {
 	t.Parallel()
 	p, _ := pool(t, isolate.Options{})

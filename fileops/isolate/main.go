@@ -20,10 +20,10 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// roleEnv has the name of the [Pool] that started a process.
+// roleEnv is the variable with the name of the [Pool] that started a process.
 const roleEnv = "FILEWRIGHT_ISOLATED"
 
-// A request is the one line that a process reads.
+// A request is the single line that a process reads.
 type request struct {
 	Key    string       `json:"key"`
 	Action string       `json:"action"`
@@ -32,16 +32,16 @@ type request struct {
 	Inputs []file       `json:"inputs"`
 }
 
-// resultsDir is where a process puts its results, below its working directory.
+// resultsDir is the directory of a process's results, below its working directory.
 const resultsDir = "results"
 
 // A file is an input, or a result in resultsDir.
 type file struct {
-	Path string `json:"path"` // of an input; of a result its name there
+	Path string `json:"path"` // path of an input; name of a result in resultsDir
 	Name string `json:"name"`
 }
 
-// A message is a line that a process writes. The first says that it is ready.
+// A message is a line that a process writes. The first message reports that it is ready.
 type message struct {
 	Progress float64 `json:"progress,omitempty"`
 	Result   *file   `json:"result,omitempty"`
@@ -49,21 +49,21 @@ type message struct {
 	Done     bool    `json:"done,omitempty"`
 }
 
-// A report is a failure on its way between processes.
+// A report is the wire form of a failure.
 type report struct {
 	Code    string        `json:"code"`
 	Message string        `json:"message"`
 	Failure bool          `json:"failure,omitempty"` // it is a fileops.Failure
 	Detail  string        `json:"detail,omitempty"`  // for the log: the cause of the failure, or the whole text
-	Errno   syscall.Errno `json:"errno,omitempty"`   // of the system call that failed, such as one on a full disk
+	Errno   syscall.Errno `json:"errno,omitempty"`   // of the failed system call, such as ENOSPC
 }
 
 const (
-	// maxText bounds a text in a report. In JSON each byte may take six.
+	// maxText limits the bytes of a text in a report. Each byte may take six in JSON.
 	maxText = 1000
 
-	// maxMessage bounds a message. It holds a report, and a result with the
-	// longest name that there is, and fits into a pipe.
+	// maxMessage limits the bytes of a message. A report fits, as does a result with the
+	// longest possible name, and a message fits into a pipe.
 	maxMessage = 32 << 10
 )
 
@@ -71,12 +71,12 @@ const (
 func reportOf(err error, action string) *report {
 	r := &report{Code: fileops.Code(err), Message: cut(fileops.Message(err))}
 	errors.As(err, &r.Errno)
-	// The parent puts the name of the action in front once more.
+	// The parent adds the name of the action again.
 	text := strings.TrimPrefix(err.Error(), action+": ")
 	var f *fileops.Failure
 	if errors.As(err, &f) {
 		r.Message, r.Failure = cut(f.Message), true
-		if text == f.Error() { // nothing but the message and its cause
+		if text == f.Error() { // only the message and its cause
 			text = ""
 			if f.Err != nil {
 				text = f.Err.Error()
@@ -87,22 +87,21 @@ func reportOf(err error, action string) *report {
 	return r
 }
 
-// cut shortens a text to maxText bytes of whole characters.
+// cut shortens a text to at most maxText bytes, without splitting a character.
 func cut(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxText)], "")
 }
 
-// A remoteError is what caused a failure in an isolated process.
+// A remoteError is the cause of a failure in an isolated process.
 type remoteError struct {
 	text string
-	is   error // nil if it was none of those that programs ask for
+	is   error // nil if it is no error that callers test for
 }
 
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.is }
 
-// failure returns the error that was reported: of the same kind, with the same
-// message.
+// failure returns the reported error, with the same kind and message.
 func (r *report) failure() error {
 	cause := &remoteError{text: r.Detail}
 	if r.Errno != 0 {
@@ -129,14 +128,14 @@ func (r *report) failure() error {
 	return cause
 }
 
-// Main does one run and ends the process, if the [Pool] called name started this
-// process. Otherwise Main returns at once. actions returns the actions that the pool
-// wraps. It is called before the request arrives, and should start what takes time.
+// Main serves one run and exits, if the [Pool] called name started this process.
+// Otherwise Main returns at once. actions returns the actions that the pool wraps. Main
+// calls it before the request arrives, so it should do all slow initialisation.
 func Main(name string, actions func(context.Context) ([]fileops.Action, error)) {
 	if name == "" || os.Getenv(roleEnv) != name {
 		return
 	}
-	// A process that was not started, but made, still has the ones of its maker.
+	// A forked process still has the variables of the fork server.
 	if dir, err := os.Getwd(); err == nil {
 		os.Setenv("HOME", dir)
 		os.Setenv("TMPDIR", dir)
@@ -177,7 +176,7 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 	}
 	line, err := bufio.NewReader(in).ReadBytes('\n')
 	if err != nil {
-		return nil // not needed any more
+		return nil // no longer needed
 	}
 	debug.SetGCPercent(100) // it was off, see Pool.start
 	var r request
@@ -190,12 +189,12 @@ func serve(in io.Reader, out io.Writer, actions func(context.Context) ([]fileops
 	return send(message{Done: true})
 }
 
-// watchTime reports that the processor time is used up, which otherwise ends a program
-// in Go with a long text that says so, and nothing that its parent could read. The
-// kernel allows a second for it.
+// watchTime reports that the processor time is used up. By default SIGXCPU ends a Go
+// program with a long stack dump that its parent cannot parse. The kernel allows a
+// second for the report.
 func watchTime(send func(message) error) (stop func()) {
 	over := make(chan os.Signal, 1)
-	signal.Notify(over, syscall.Signal(24)) // SIGXCPU, which Windows does not have
+	signal.Notify(over, syscall.Signal(24)) // SIGXCPU, which package syscall lacks on Windows
 	go func() {
 		if _, ok := <-over; ok {
 			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"), "")})

@@ -6,7 +6,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// transparent tells whether the pictures of s have an alpha channel.
+// transparent reports whether the frames of s have an alpha channel.
 func (s stream) transparent() bool {
 	if s.Codec == "gif" || s.Tags["alpha_mode"] == "1" || s.Tags["ALPHA_MODE"] == "1" {
 		return true
@@ -19,11 +19,11 @@ func (s stream) transparent() bool {
 	return false
 }
 
-// alphaDecoders are those that see the transparency of a codec which ffmpeg's own
-// decoder does not see.
+// alphaDecoders are the decoders that support transparency in codecs where ffmpeg's own
+// decoder ignores it.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
-// mayBeTransparent tells whether a video format can hold transparency.
+// mayBeTransparent reports whether a video format supports transparency.
 func mayBeTransparent(f format.Format) bool {
 	switch f {
 	case format.WebM, format.MKV, format.MOV, format.AVI, format.GIF:

@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// halfClear makes a video whose left half is red and whose right half is clear.
+// halfClear makes a video whose left half is red and whose right half is transparent.
 func halfClear(t *testing.T, name string, more string) *fileops.File {
 	t.Helper()
 	return makeFile(t, name, args("-f lavfi -i color=red:size=160x120:rate=10:duration=1 -vf format=rgba,geq=r=255:g=0:b=0:a='if(lt(X,80),255,0)'", more)...)
@@ -84,7 +84,7 @@ func TestVideoHeight(t *testing.T) {
 	}
 }
 
-// TestCoverOfPart: a cover belongs to all of a song, and so to each part of it.
+// TestCoverOfPart: a cover belongs to the whole song, and so to each part of it.
 func TestCoverOfPart(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "song.mp3", args(tone(4, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -c:v copy -disposition:v attached_pic -metadata title=Song")...)
@@ -100,8 +100,7 @@ func TestCoverOfPart(t *testing.T) {
 	}
 }
 
-// frames returns hashes of the decoded pictures of a file, or the hash of its
-// sound.
+// frames returns hashes of the decoded frames of a file, or the hash of its sound.
 func frames(t *testing.T, video bool, paths ...string) (out []string) {
 	t.Helper()
 	sound := md5.New()
@@ -130,7 +129,7 @@ func frames(t *testing.T, video bool, paths ...string) (out []string) {
 	return out
 }
 
-// TestMergeCopies: what is encoded alike is joined packet by packet.
+// TestMergeCopies: parts with the same encoding are joined packet by packet.
 func TestMergeCopies(t *testing.T) {
 	t.Parallel()
 	x264 := "-c:v libx264 -pix_fmt yuv420p -bf 2 -g 10 -c:a aac -b:a 96k"
@@ -138,7 +137,7 @@ func TestMergeCopies(t *testing.T) {
 		ext, more string
 		video     bool
 		seconds   float64
-		gaps      float64 // what the encoder of the parts has put around them
+		gaps      float64 // silence that the encoder has put around the parts
 	}{
 		"mp4": {"mp4", x264, true, 2, 0}, "mkv": {"mkv", x264, true, 2, 0},
 		"webm": {"webm", "-c:v libvpx -deadline realtime -an", true, 2, 0},
@@ -151,7 +150,7 @@ func TestMergeCopies(t *testing.T) {
 			}
 			parts := []*fileops.File{make("it's", "testsrc"), make("b", "smptebars"), make("c", "testsrc2")}
 			out := must(t, engine(t).Merge(), nil, parts...)
-			// The pictures are those of the parts, to the last bit.
+			// The frames are bit-identical to those of the parts.
 			var paths []string
 			for _, f := range parts {
 				paths = append(paths, onDisk(t, f))

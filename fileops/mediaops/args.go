@@ -11,18 +11,16 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Of ffmpeg-go this package uses the graph builder and nothing else: its Run
-// logs command lines through a global, knows no limits and would read the
-// environment. Building panics on a graph that makes no sense; arguments
-// recovers from that.
+// This package uses only the graph builder of ffmpeg-go: its Run logs command lines
+// through a global, has no limits and reads the environment. Building panics on an
+// invalid graph; arguments recovers from that.
 
 type (
 	node = *ffmpeg.Stream
 	opts = ffmpeg.KwArgs
 )
 
-// arguments returns the command line for out, an output node, but for the log
-// level.
+// arguments returns the command line for the output node out, without the log level.
 func (e *Engine) arguments(out func() node) (args []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -36,7 +34,7 @@ func (e *Engine) arguments(out func() node) (args []string, err error) {
 	return append(args, out().GetArgs()...), nil
 }
 
-// input returns the node of an input file, opened with every restriction.
+// input returns the node of an input file, opened with all restrictions.
 func (e *Engine) input(m *media, extra ...opts) node {
 	o := opts(e.options(m.source))
 	o["threads"] = e.threads
@@ -49,12 +47,12 @@ func (e *Engine) input(m *media, extra ...opts) node {
 	return ffmpeg.Input("file:"+m.path, o)
 }
 
-// ownInput returns the node of a file that this package itself has written.
+// ownInput returns the node of a file that this package has written.
 func ownInput(path, demuxer string) node {
 	return ffmpeg.Input("file:"+path, opts{"protocol_whitelist": "file,pipe", "format_whitelist": demuxer, "f": demuxer})
 }
 
-// output returns the node that writes streams to a path.
+// output returns the node that writes streams to path, at most limit bytes.
 func (e *Engine) output(path, muxer string, limit int64, streams []node, extra ...opts) node {
 	o := opts{"f": muxer, "fs": limit, "threads": e.threads, "dn": ""}
 	for _, x := range extra {
@@ -77,16 +75,16 @@ func filter(n node, steps ...step) node {
 	return n
 }
 
-// onGround puts a stream with transparency on a ground of one colour. The ground
-// is made of the pictures themselves with lutrgb, because drawbox crashes on RGBA
-// in ffmpeg 5.1.
+// onGround puts a stream with transparency on a background of one colour. It makes the
+// background from the frames themselves with lutrgb, because drawbox crashes on RGBA in
+// ffmpeg 5.1.
 func onGround(n node, c color.NRGBA) node {
 	split := filter(n, step{"format", "rgba"}).Split()
 	ground := filter(split.Get("0"), step{"lutrgb", fmt.Sprintf("r=%d", c.R), fmt.Sprintf("g=%d", c.G), fmt.Sprintf("b=%d", c.B), "a=255"})
 	return ffmpeg.Filter([]node{ground, split.Get("1")}, "overlay", ffmpeg.Args{"format=rgb"})
 }
 
-// join puts segments of v video and a audio streams each one after the other.
+// join concatenates segments of v video and a audio streams each.
 func join(streams []node, v, a int) (pictures, sound node) {
 	out := ffmpeg.FilterMultiOutput(streams, "concat", ffmpeg.Args{
 		fmt.Sprintf("n=%d", len(streams)/(v+a)), fmt.Sprintf("v=%d", v), fmt.Sprintf("a=%d", a),
@@ -100,7 +98,7 @@ func join(streams []node, v, a int) (pictures, sound node) {
 	return pictures, sound
 }
 
-// withPalette draws pictures with the colours of palette.
+// withPalette maps pictures to the colours of palette.
 func withPalette(pictures, palette node) node {
 	return ffmpeg.Filter([]node{pictures, palette}, "paletteuse", ffmpeg.Args{"dither=sierra2_4a", "diff_mode=rectangle"})
 }

@@ -13,34 +13,34 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// To load ffmpeg takes as long as to encode ten seconds of sound, and ffprobe is
-// no smaller. For sound, ffmpeg is therefore started at once, with the arguments
-// for what a file of its kind usually holds. Before it begins it tells what it
-// has found. If that is all understood and leads to the same arguments it goes
-// on; if to others it is started anew with these. In every other case, and after
-// every failure, ffprobe is asked and everything takes its usual way.
+// Loading ffmpeg takes as long as encoding ten seconds of sound, and ffprobe is no
+// smaller. For sound, ffmpeg therefore starts at once, with the arguments for the usual
+// content of such a file. Before it starts encoding, it prints a description of the
+// input. If the description is understood and leads to the same arguments, the run
+// continues. If it leads to other arguments, ffmpeg is restarted with these. In every
+// other case, and after every failure, the normal way with ffprobe is used.
 
-// errOtherwise ends a run whose arguments are not those for its input.
+// errOtherwise stops a run whose arguments do not fit its input.
 var errOtherwise = errors.New("the input is not as it was expected")
 
-// beforeHeard is how long ffmpeg may take to tell what it has found.
+// beforeHeard is the timeout for ffmpeg's description of the input.
 const beforeHeard = time.Minute
 
-// A hearing is what a run learns of its input while it begins.
+// A hearing collects ffmpeg's description of the input during the start of a run.
 type hearing struct {
 	said announcement
 
-	// agree tells whether the run is the right one for what was found, and how
-	// many seconds of output there will be.
+	// agree reports whether the run's arguments fit the described input, and returns the
+	// expected seconds of output.
 	agree func(*media) (seconds float64, ok bool)
 
-	decided chan struct{} // closed when these are known
+	decided chan struct{} // closed when agreed and seconds are set
 	agreed  bool
 	seconds float64
 }
 
-// quickly converts to sound without asking ffprobe, if that can be done. An error
-// is final.
+// quickly converts to sound without ffprobe, if possible. done reports whether it did.
+// An error is final.
 func (e *Engine) quickly(ctx context.Context, job *fileops.Job, t target, r request, path string) (done bool, err error) {
 	m, done, err := e.atOnce(ctx, job, t, r, path)
 	if m == nil || err != nil {
@@ -54,8 +54,8 @@ func (e *Engine) quickly(ctx context.Context, job *fileops.Job, t target, r requ
 	return false, nil
 }
 
-// atOnce converts to sound without asking ffprobe. done tells whether it did. If
-// not, m is the input if ffmpeg has told enough about it, else nil.
+// atOnce converts to sound without ffprobe. done reports whether it did. If not, m is
+// the input if ffmpeg's description was sufficient, else nil.
 func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r request, path string) (m *media, done bool, err error) {
 	guess, err := e.guess(job, t)
 	if guess == nil || r.start > 0 || err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r reque
 	h.agree = func(found *media) (float64, bool) {
 		found.file, found.path, found.source = guess.file, guess.path, guess.source
 		a, err := found.audio()
-		if err != nil || !t.lossy() && a.bits() > 0 { // how many is not told
+		if err != nil || !t.lossy() && a.bits() > 0 { // the description does not contain the resolution
 			return 0, false
 		}
 		if found.duration > e.maxDuration || slices.ContainsFunc(found.streams, func(s stream) bool { return e.checkPixels(s.Width, s.Height) != nil }) {
@@ -97,7 +97,7 @@ func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r reque
 	return nil, false, nil
 }
 
-// usualSound is the codec of the sound in files of a format.
+// usualSound maps formats to their usual sound codec.
 var usualSound = map[format.Format]string{
 	format.MP4: "aac", format.MOV: "aac", format.M4V: "aac", format.ThGP: "aac", format.M4A: "aac",
 	format.MKV: "aac", format.WebM: "opus", format.TS: "aac", format.FLV: "aac", format.AVI: "mp3", format.WMV: "wmav2",
@@ -105,7 +105,7 @@ var usualSound = map[format.Format]string{
 	format.OGG: "vorbis", format.Opus: "opus", format.WMA: "wmav2", format.AMR: "amr_nb",
 }
 
-// guess returns what the job's input usually is, or nil.
+// guess returns the usual form of the job's input, or nil.
 func (e *Engine) guess(job *fileops.Job, t target) (*media, error) {
 	f := job.Input()
 	src, err := e.source(f)
@@ -132,10 +132,10 @@ func (e *Engine) guess(job *fileops.Job, t target) (*media, error) {
 	return &media{file: f, path: path, source: src, streams: []stream{a}}, nil
 }
 
-// An announcement is what ffmpeg tells of its first input at the log level "info".
+// An announcement is ffmpeg's description of its first input at the log level "info".
 type announcement struct {
 	media media
-	odd   bool // there is something that is not understood
+	odd   bool // a part was not understood
 }
 
 var (
@@ -147,17 +147,17 @@ var (
 	protected    = regexp.MustCompile(`\((encv|enca|drmi|drms) / `)
 )
 
-// layouts are the channels of the usual layouts.
+// layouts maps the usual channel layouts to their number of channels.
 var layouts = map[string]int{"mono": 1, "stereo": 2, "downmix": 2, "5.1": 6, "5.1(side)": 6, "7.1": 8}
 
-// add takes a line without its level. end tells that ffmpeg begins.
+// add parses a line without its level. end reports that the description is complete.
 func (a *announcement) add(text string) (end bool) {
 	switch {
-	case strings.HasPrefix(text, "Stream mapping:"), strings.HasPrefix(text, "Output #"): // which comes first depends
+	case strings.HasPrefix(text, "Stream mapping:"), strings.HasPrefix(text, "Output #"): // their order varies
 		return true
 	case strings.HasPrefix(text, "  Duration: "):
 		d := saidDuration.FindStringSubmatch(text)
-		if d == nil || a.media.duration > 0 { // "N/A", or that of another input
+		if d == nil || a.media.duration > 0 { // "N/A", or the duration of another input
 			a.odd = a.odd || d == nil
 			break
 		}
@@ -170,7 +170,7 @@ func (a *announcement) add(text string) (end bool) {
 	return false
 }
 
-// saidOf reads the line of a stream.
+// saidOf parses the line of a stream.
 func saidOf(text string) (s stream, ok bool) {
 	m := saidStream.FindStringSubmatch(text)
 	if m == nil || m[3] == "none" || m[3] == "unknown" || protected.MatchString(text) {
@@ -199,7 +199,7 @@ func saidOf(text string) (s stream, ok bool) {
 	return s, err == nil
 }
 
-// found returns the input, or nil if not all of it is known.
+// found returns the input, or nil if the description was not sufficient.
 func (a *announcement) found() *media {
 	if a.odd || a.media.duration == 0 {
 		return nil
@@ -207,12 +207,12 @@ func (a *announcement) found() *media {
 	return &a.media
 }
 
-// line takes a line of standard error and returns it if it is a complaint. It
-// fails with errOtherwise if the run is not the right one.
+// line parses a line of standard error and returns it if it is a complaint. It fails
+// with errOtherwise if the run's arguments do not fit the input.
 func (h *hearing) line(line string) (complaint string, err error) {
 	m := saidLevel.FindStringSubmatchIndex(line)
 	if m == nil {
-		return "", nil // the rest of a message of several lines
+		return "", nil // continuation of a multi-line message
 	}
 	decided := h.isDecided()
 	switch level := line[m[2]:m[3]]; {

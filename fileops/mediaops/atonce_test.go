@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/fileops/mediaops"
 )
 
-// counting returns an engine whose programs note that they were started, and
-// functions that tell how often since they were asked last.
+// counting returns an engine whose programs record their starts, and functions that
+// return the number of starts since their last call.
 func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,9 +44,8 @@ func counting(t *testing.T) (e *mediaops.Engine, ffmpegs, ffprobes func() int) {
 	return e, ffmpegs, ffprobes
 }
 
-// Sound takes one process where the file is an ordinary one, a second one where
-// it is not, and ffprobe where that is not understood either. The result is the
-// same.
+// Sound takes one process for an ordinary file, a second one for other files, and
+// ffprobe if the description is not understood. The result is the same.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	e, ffmpegs, ffprobes := counting(t)
@@ -76,7 +75,7 @@ func TestProcesses(t *testing.T) {
 		{"odd channels", quad, "mp3", nil, "mp3", 2, 1},
 		{"lossless", quad, "flac", nil, "flac", 1, 1},
 	} {
-		t.Run(c.name, func(t *testing.T) { // in turn, because processes are counted
+		t.Run(c.name, func(t *testing.T) { // sequential, because processes are counted
 			out := must(t, e.Convert(), convertTo(c.to, c.more...), c.in)
 			if a, b := ffmpegs(), ffprobes(); a != c.first || b != c.last {
 				t.Errorf("%d runs of ffmpeg and %d of ffprobe instead of %d and %d", a, b, c.first, c.last)
@@ -92,8 +91,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A run that begins before the length of its input is known tells how far it is
-// all the same.
+// A run that starts before the length of its input is known still reports its progress.
 func TestProgressOfSound(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.wav", args(tone(150, 44100))...)

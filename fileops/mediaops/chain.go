@@ -13,25 +13,25 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// seamless are the codecs whose packets can follow those of another file: each
-// group of pictures or block of sound stands by itself, given the same headers.
+// seamless are the codecs whose packets can follow those of another file: each group of
+// pictures or block of sound is independent, given the same headers.
 var seamless = []string{
 	"h264", "hevc", "av1", "vp8", "vp9", "mpeg4", "mpeg2video", "mpeg1video", "mjpeg", "prores",
 	"mp3", "mp2", "aac", "ac3", "eac3", "pcm_s16le", "pcm_s24le", "pcm_s16be", "pcm_s24be",
 }
 
-// joinable tells whether parts can follow each other in t as they are: one video
-// and one sound track each, encoded in exactly the same way.
+// joinable reports whether parts can be joined in t without encoding: each part has one
+// video and one sound track, all with the same encoding.
 func (t target) joinable(parts []*media, sound bool) bool {
 	switch {
 	case len(parts) < 2:
 		return false
 	case t.kind == audio && t.audio != "pcm" && t.muxer != "mp3":
-		// The silence that encoders begin with is left out only at the start
-		// of a file, and would be heard between the parts.
+		// Encoders add silence at the start, and players skip it only at the start of a
+		// file. It would be audible between the parts.
 		return false
 	case t.muxer == "mpegts" || t.video == "mpeg2video":
-		return false // their clocks do not begin at zero
+		return false // their timestamps do not start at zero
 	}
 	first := parts[0]
 	for _, m := range parts {
@@ -53,8 +53,8 @@ func (t target) joinable(parts []*media, sound bool) bool {
 		if !slices.Contains(t.copyAudio, a.Codec) || !alike(a, first.audios()[0]) {
 			return false
 		}
-		// Where sound and picture of a part do not end together, what follows
-		// would have to be moved.
+		// If sound and picture of a part do not end together, the next part would have
+		// to be shifted.
 		if t.kind == video && a.seconds() > 0 && math.Abs(a.seconds()-m.videos()[0].seconds()) > 0.1 {
 			return false
 		}
@@ -62,7 +62,7 @@ func (t target) joinable(parts []*media, sound bool) bool {
 	return true
 }
 
-// alike tells whether two streams are encoded in the same way.
+// alike reports whether two streams have the same encoding.
 func alike(a, b stream) bool {
 	turnedA, sidewaysA := a.turned()
 	turnedB, sidewaysB := b.turned()
@@ -73,7 +73,7 @@ func alike(a, b stream) bool {
 		turnedA == turnedB && sidewaysA == sidewaysB && a.transparent() == b.transparent()
 }
 
-// chain joins parts without encoding them, by ffmpeg's list of files.
+// chain joins parts without encoding them, with ffmpeg's concat list.
 func (e *Engine) chain(ctx context.Context, job *fileops.Job, parts []*media, t target, sound bool, path string, total float64) error {
 	dir, err := job.Dir()
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *Engine) chain(ctx context.Context, job *fileops.Job, parts []*media, t 
 	}
 	out := func() node {
 		o := opts(e.options(parts[0].source))
-		// The content of every part was seen to be none of these lists.
+		// No part is such a list itself, as the check of their content has shown.
 		o["f"], o["format_whitelist"], o["safe"] = "concat", "concat,"+strings.Join(parts[0].source.demuxers, ","), 0
 		in := ffmpeg.Input("file:"+list, o)
 		var streams []node

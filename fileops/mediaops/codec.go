@@ -9,8 +9,7 @@ import (
 	"github.com/filewright/filewright/internal/colour"
 )
 
-// A level is how hard something is compressed. Conversion aims for what people
-// do not notice.
+// A level is the strength of compression. Conversion aims for invisible loss.
 type level int
 
 const (
@@ -31,15 +30,15 @@ func videoCodec(o opts, encoder string, l level) {
 		o["crf"] = [...]int{31, 31, 37, 43}[l]
 		o["b:v:0"] = 0 // constant quality
 		o["row-mt"] = 1
-		// Measured on 640 × 360: realtime takes a third of the time of good
-		// and gives a fifth more bytes.
+		// Measured on 640 × 360: realtime takes a third of the time of good and produces
+		// a fifth more bytes.
 		o["deadline"], o["cpu-used"] = "realtime", 5
 		if l != converted {
 			o["deadline"], o["cpu-used"] = "good", 4
 		}
 	case "mpeg4":
 		o["q:v:0"] = [...]int{4, 5, 8, 12}[l]
-		o["tag:v:0"] = "xvid" // what players of AVI look for
+		o["tag:v:0"] = "xvid" // AVI players search for this tag
 	case "wmv2":
 		o["q:v:0"] = [...]int{4, 5, 8, 12}[l]
 	case "mpeg2video":
@@ -48,16 +47,16 @@ func videoCodec(o opts, encoder string, l level) {
 	}
 }
 
-// firstTwo takes the first two of many channels.
+// firstTwo selects the first two of many channels.
 const firstTwo = "pan=stereo|c0=c0|c1=c1"
 
-// An audioRate says how much an audio encoder writes where no bit rate is asked for.
+// An audioRate is the default bit rate of an audio encoder.
 type audioRate struct {
 	mono, stereo, surround int // kbit/s
-	quality                int // of a variable bit rate, in place of these; 0 means none
+	quality                int // for a variable bit rate, instead of the rates; 0 means none
 }
 
-// audioRates has the rates by encoder. It is never written to.
+// audioRates maps encoders to their default rates. It is read-only.
 var audioRates = map[string]audioRate{
 	"libmp3lame": {quality: 2}, // about 190 kbit/s in stereo
 	"libvorbis":  {quality: 5}, // about 160 kbit/s in stereo
@@ -68,7 +67,7 @@ var audioRates = map[string]audioRate{
 	"aac":        {mono: 96, stereo: 160, surround: 384},
 }
 
-// kbit returns the bit rate in kbit/s for a number of channels.
+// kbit returns the bit rate in kbit/s for the given number of channels.
 func (r audioRate) kbit(channels int) int {
 	switch channels {
 	case 1:
@@ -79,9 +78,10 @@ func (r audioRate) kbit(channels int) int {
 	return r.surround
 }
 
-// audioCodec adds the options for sound track number i of the output: s as it is
-// if it may be copied, else encoded for t. kbit is the bit rate to use, 0 for
-// one that suits the target. plain forces what every player and encoder takes.
+// audioCodec adds the options for sound track number i of the output. It copies s if
+// mayCopy is set and the codecs fit, else encodes it for t. kbit is the bit rate, or 0
+// for the default of the target. plain restricts the result to what every player and
+// encoder supports.
 func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool) {
 	set := func(name string, v any) { o[fmt.Sprintf("%s:a:%d", name, i)] = v }
 	channels := s.Channels
@@ -90,7 +90,7 @@ func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool
 		return
 	}
 	switch {
-	case channels > 8: // there is no usual layout, so nothing to mix by
+	case channels > 8: // there is no usual layout for mixing
 		channels = 2
 		set("filter", firstTwo)
 	case (t.stereo || plain) && channels > 2:
@@ -131,7 +131,7 @@ func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool
 	}
 }
 
-// sampleRate returns the sampling rate for t of sound that has another one.
+// sampleRate returns the output sampling rate for sound with the given rate.
 func (t target) sampleRate(rate, kbit int, plain bool) int {
 	switch {
 	case plain && t.audio == "libopus":
@@ -144,13 +144,13 @@ func (t target) sampleRate(rate, kbit int, plain bool) int {
 		return 48000
 	case t.rates != nil && !slices.Contains(t.rates, rate):
 		return t.rates[0]
-	case rate < 32000 && (kbit > 64 || kbit > 0 && t.audio == "libvorbis"): // low sampling rates have low limits
+	case rate < 32000 && (kbit > 64 || kbit > 0 && t.audio == "libvorbis"): // low sampling rates limit the bit rate
 		return 44100
 	}
 	return rate
 }
 
-// acceptedRate returns the bit rate next to kbit that an encoder accepts.
+// acceptedRate returns the accepted bit rate of an encoder that is nearest to kbit.
 func acceptedRate(encoder string, kbit, channels int) int {
 	switch {
 	case encoder == "libopus":
@@ -163,8 +163,8 @@ func acceptedRate(encoder string, kbit, channels int) int {
 	return kbit
 }
 
-// pcm returns the encoder for uncompressed sound: 24 bit if the source has more
-// than 16, else 16.
+// pcm returns the encoder for uncompressed sound: 24 bits if the source has more than
+// 16, else 16.
 func pcm(s stream, muxer string) string {
 	bits, order := 16, "le"
 	if s.bits() > 16 {
@@ -176,15 +176,15 @@ func pcm(s stream, muxer string) string {
 	return fmt.Sprintf("pcm_s%d%s", bits, order)
 }
 
-// A shape says how pictures should come out.
+// A shape describes the frames of the output.
 type shape struct {
-	width, height float64 // largest, 0 means no limit
-	fps           float64 // 0 means that of the source
-	even          bool    // what 4:2:0 encoders need
+	width, height float64 // maximum, 0 means no limit
+	fps           float64 // 0 means the frame rate of the source
+	even          bool    // required by 4:2:0 encoders
 	constant      bool
 	pixels        string // pixel format, "" means the encoder's choice
 	lanczos       bool
-	ground        *color.NRGBA // behind transparent pictures; nil means white if the encoder knows no transparency
+	ground        *color.NRGBA // background of transparent pictures; nil means white if the encoder has no transparency
 }
 
 // pictures returns the filters between a decoded video stream and its encoder.
@@ -193,7 +193,7 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	case !v.transparent():
 	case sh.ground != nil:
 		in = onGround(in, *sh.ground)
-	case sh.pixels != "": // all of them are opaque
+	case sh.pixels != "": // all these formats are opaque
 		in = onGround(in, colour.White)
 	}
 	var steps []step
@@ -212,8 +212,7 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	case sh.constant:
 		steps = append(steps, step{"fps", usual(fps)})
 	}
-	// Also if nothing changes: a stream may change its size on the way, and an
-	// encoder cannot.
+	// Always scale: a stream may change its size on the way, but an encoder cannot.
 	w, h := fit(v, sh.width, sh.height, sh.even)
 	scale := step{"scale", fmt.Sprint(w), fmt.Sprint(h)}
 	if sh.lanczos {
@@ -235,8 +234,8 @@ func (e *Engine) pictures(in node, v stream, sh shape) node {
 	return filter(in, steps...)
 }
 
-// fit returns the size of the pictures: that at which they are shown, scaled
-// down to fit into width and height, never up.
+// fit returns the size of the frames in pixels: the display size, scaled down to fit
+// into width and height, never up.
 func fit(v stream, width, height float64, even bool) (w, h int) {
 	fw, fh := v.size()
 	scale := 1.0
@@ -254,7 +253,7 @@ func fit(v stream, width, height float64, even bool) (w, h int) {
 	return round(fw), round(fh)
 }
 
-// usual returns the exact form of a common frame rate, "" for any other.
+// usual returns the exact form of a common frame rate, or "" for any other.
 func usual(fps float64) string {
 	for _, r := range [...]struct {
 		fps  float64
@@ -270,8 +269,8 @@ func usual(fps float64) string {
 	return ""
 }
 
-// decimal prints a frame rate with at most two decimals, which every encoder's
-// time base can express.
+// decimal formats a frame rate with at most two decimals, which every encoder's time
+// base can express.
 func decimal(fps float64) string {
 	if u := usual(fps); u != "" {
 		return u

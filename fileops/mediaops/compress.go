@@ -12,10 +12,10 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Compress returns the action "compress" for audio and video. Its results have
-// the format of the input and are never larger: what does not become at least
-// 3 % smaller is returned as it was. See the package documentation for what the
-// levels mean; WAV and AIFF always stay as they are.
+// Compress returns the action "compress" for audio and video. Its results have the
+// format of the input and are never larger: if the result is not at least 3 % smaller,
+// the input is returned unchanged. See the package documentation for the levels. WAV and
+// AIFF always stay unchanged.
 func (e *Engine) Compress() fileops.Action {
 	levels := fileops.Compression("How hard to compress: the smaller the result, the lower the quality.")
 	spec := fileops.Spec{
@@ -57,7 +57,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		return err
 	}
 	path := filepath.Join(dir, "compressed."+string(in.Format()))
-	// There is no use in going on with what will not be smaller.
+	// Stop as soon as the result cannot be smaller.
 	limit := in.Size() * 97 / 100
 	var out func(plan) node
 	if t.kind == audio {
@@ -96,7 +96,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	return job.Best(in, path)
 }
 
-// bitRateFor returns the bit rate of sound in kbit/s.
+// bitRateFor returns the target bit rate of sound in kbit/s.
 func bitRateFor(l level, channels int) int {
 	kbit := [...]int{0, 160, 128, 96}[l]
 	switch {
@@ -108,8 +108,8 @@ func bitRateFor(l level, channels int) int {
 	return kbit
 }
 
-// bitRateOf returns the bit rate of the sound of m, in bit/s. Where nothing
-// says it, it is that of the whole file.
+// bitRateOf returns the bit rate of the sound of m in bit/s. If it is unknown, it
+// returns the bit rate of the whole file.
 func bitRateOf(m *media, a stream) float64 {
 	if b := cmp.Or(a.bitRate(), m.bitRate); b > 0 || m.duration == 0 {
 		return b
@@ -140,7 +140,7 @@ func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, pat
 	o := opts{"max_muxing_queue_size": 4096}
 	videoCodec(o, t.video, l)
 	sh := t.shape(request{})
-	if l == extreme { // 720p, lying or standing
+	if l == extreme { // 720p, landscape or portrait
 		if w, h := v.size(); w >= h {
 			sh.width, sh.height = 1280, 720
 		} else {
@@ -159,13 +159,13 @@ func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, pat
 			kbit = bitRateFor(l, min(a.Channels, 2))
 		}
 		if b := a.bitRate(); p.copies && b > 0 && b <= 1.15*1000*float64(kbit) {
-			kbit = 0 // small enough already: copied if the format allows it
+			kbit = 0 // already small enough: copied if the format allows it
 		}
 		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
 	}
 	if !p.plain {
 		streams = append(streams, subtitles(o, m, in, t)...)
-		if t.muxer == "matroska" { // fonts, that its subtitles need
+		if t.muxer == "matroska" { // fonts, which its subtitles need
 			for _, s := range m.of("attachment", func(stream) bool { return true }) {
 				streams = append(streams, pick(in, s))
 				o["c:t"] = "copy"

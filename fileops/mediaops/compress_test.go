@@ -74,7 +74,7 @@ func TestCompressAudio(t *testing.T) {
 	for _, tt := range []struct {
 		file, codec string
 		channels    string
-		kbit        []float64 // of the results, by level; 0 means kept
+		kbit        []float64 // of the results, by level; 0 means unchanged
 	}{
 		{"in.mp3", "-c:a libmp3lame -b:a 320k", "2", []float64{160, 128, 96}},
 		{"in.mp3", "-c:a libmp3lame -b:a 128k", "2", []float64{0, 0, 96}},
@@ -138,7 +138,7 @@ func TestCompressFLAC(t *testing.T) {
 	}
 }
 
-// What is as small as it can be is returned byte by byte.
+// A file that cannot become smaller is returned unchanged, byte by byte.
 func TestCompressKeeps(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mp4", args(picture("160x120", 25, 1), tone(1, 44100), "-c:v libx264 -crf 40 -preset slow -pix_fmt yuv420p -c:a aac -b:a 32k")...)
@@ -157,7 +157,7 @@ func TestCompressKeeps(t *testing.T) {
 	}
 }
 
-// Sound that is small enough already is not encoded again.
+// Sound that is already small enough is not encoded again.
 func TestCompressCopiesSound(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mp4", args(picture("160x120", 25, 1), "-f lavfi -i anoisesrc=d=1:a=0.3:r=44100 -ac 2 -c:v libx264 -qp 5 -pix_fmt yuv420p -c:a aac -b:a 96k")...)
@@ -191,7 +191,7 @@ func TestCompressSubtitles(t *testing.T) {
 	}
 }
 
-// A decoder that does not see the transparency of VP9 must not remove it.
+// A decoder that ignores the transparency of VP9 must not remove it.
 func TestCompressTransparent(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.webm", args(picture("160x120", 25, 1), "-vf format=yuva420p -c:v libvpx-vp9 -deadline realtime -b:v 5M -qmax 4 -auto-alt-ref 0")...)

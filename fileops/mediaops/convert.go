@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/internal/colour"
 )
 
-// maxAnimation is how long an animated picture may be, in seconds. The encoders
+// maxAnimation is the maximum duration of an animated picture in seconds. The encoders
 // keep much of it in memory.
 const maxAnimation = 300
 
@@ -30,8 +30,7 @@ func (e *Engine) Convert() fileops.Action {
 	}, e.convert)
 }
 
-// conversions lists for every source the targets, in groups that take the same
-// parameters.
+// conversions lists the targets of every source, grouped by parameters.
 func (e *Engine) conversions() []fileops.Accept {
 	bitRate := fileops.Param{Name: "audio_bitrate", Type: fileops.Integer, Min: 32, Max: 320, Doc: "Bit rate of the sound in kbit/s, within what the format allows; without it, one that suits the format."}
 	width := fileops.Param{Name: "width", Type: fileops.Integer, Min: 16, Max: 8192, Doc: "Largest width in pixels; larger pictures are scaled down in proportion."}
@@ -86,12 +85,12 @@ func (e *Engine) conversions() []fileops.Accept {
 	return all
 }
 
-// sensible tells whether a conversion makes sense by the formats alone.
+// sensible reports whether a conversion is useful, judged by the formats alone.
 func sensible(from, to format.Format, t target) bool {
 	switch from.Family() {
 	case format.Audio:
 		return t.kind == audio
-	case format.Image: // gif: other pictures are another engine's job
+	case format.Image: // gif; another engine handles the other picture formats
 		return to == format.MP4 || to == format.WebM || to == format.MOV || to == format.MKV
 	}
 	return true
@@ -107,14 +106,14 @@ func aliases(formats []string) map[string]string {
 	return m
 }
 
-// A request is what the parameters of a conversion say.
+// A request holds the parameters of a conversion.
 type request struct {
-	bitRate         int          // kbit/s, 0 if not given
-	width, height   float64      // pixels, 0 if not given
-	fps             float64      // 0 if not given
-	start, duration float64      // seconds, 0 if not given
-	time            float64      // seconds, -1 if not given
-	ground          *color.NRGBA // behind what is transparent, nil if not given
+	bitRate         int          // kbit/s, 0 if absent
+	width, height   float64      // pixels, 0 if absent
+	fps             float64      // 0 if absent
+	start, duration float64      // seconds, 0 if absent
+	time            float64      // seconds, -1 if absent
+	ground          *color.NRGBA // background of transparent content, nil if absent
 }
 
 func requestOf(p fileops.Params) request {
@@ -145,8 +144,8 @@ func (r request) window() opts {
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 6, 64) }
 
-// length returns how long the result will be if the source has total seconds;
-// 0 if that is not known.
+// length returns the duration of the result for a source of total seconds, or 0 if it is
+// unknown.
 func (r request) length(total float64) float64 {
 	if total == 0 {
 		return r.duration
@@ -189,15 +188,15 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	})
 }
 
-// A plan is one way to make a result.
+// A plan is one way to produce a result.
 type plan struct {
-	copies bool // streams are copied where the target allows it
-	plain  bool // nothing but one picture and one sound stream that every encoder takes
+	copies bool // copy streams if the target allows it
+	plain  bool // only one picture and one sound stream, in a form that every encoder accepts
 }
 
-// transcode makes sound or video with sound. What can be copied is copied; if
-// that fails, because streams are not always what their container says, it is
-// encoded; and if that fails, it is done without what is not essential.
+// transcode makes sound or video with sound. It first copies all streams that can be
+// copied. If that fails, because streams differ from what their container declares, it
+// encodes them. If that fails too, it leaves out everything that is not essential.
 func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t target, r request, path string) error {
 	total := m.duration
 	if t.kind == audio {
@@ -238,12 +237,12 @@ func (e *Engine) sound(m *media, t target, r request, p plan, path string) node 
 	o := opts{}
 	audioCodec(o, 0, a, t, r.bitRate, p.copies, p.plain)
 	if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
-		// A cover stands at the beginning, wherever the sound is cut.
+		// The cover is at the start, wherever the sound is cut.
 		streams = append(streams, pick(e.input(m), c[0]))
 		o["c:v:0"], o["disposition:v:0"] = "copy", "attached_pic"
 	}
 	if slices.Contains(m.source.demuxers, "ogg") {
-		o["map_metadata"] = "0:s:a:0" // Ogg has its tags in the stream
+		o["map_metadata"] = "0:s:a:0" // Ogg stores its tags in the stream
 	}
 	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
 }
@@ -259,7 +258,7 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 		streams = append(streams, pick(in, v))
 		o["c:v:0"] = "copy"
 		if v.Codec == "hevc" && t.iso {
-			o["tag:v:0"] = "hvc1" // the only one that Apple's players know
+			o["tag:v:0"] = "hvc1" // Apple's players know no other tag
 		}
 	} else {
 		videoCodec(o, t.video, converted)
@@ -269,13 +268,13 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
 }
 
-// mayCopy tells whether a video stream can be put into t as it is.
+// mayCopy reports whether a video stream can be copied into t.
 func (t target) mayCopy(v stream) bool {
 	if rotated, _ := v.turned(); rotated && !t.rotates {
 		return false
 	}
 	if v.Codec == "h264" && v.PixFmt != "yuv420p" && v.PixFmt != "yuvj420p" && t.muxer != "matroska" {
-		return false // players do not know the other profiles
+		return false // players do not support the other profiles
 	}
 	return slices.Contains(t.copyVideo, v.Codec)
 }
@@ -283,7 +282,7 @@ func (t target) mayCopy(v stream) bool {
 func (t target) shape(r request) shape {
 	sh := shape{width: r.width, height: r.height, fps: r.fps, even: true, constant: t.constant, pixels: "yuv420p", ground: r.ground}
 	switch t.video {
-	case "mpeg4", "wmv2", "mpeg2video": // the largest size that their headers hold
+	case "mpeg4", "wmv2", "mpeg2video": // the maximum size in their headers
 		limit := func(x float64) float64 { return min(cmp.Or(x, 4080), 4080) }
 		sh.width, sh.height = limit(sh.width), limit(sh.height)
 	}
@@ -307,7 +306,7 @@ func (e *Engine) sideStreams(o opts, m *media, in node, t target, kbit int, p pl
 	return append(streams, subtitles(o, m, in, t)...)
 }
 
-// subtitles adds those that t has a place for.
+// subtitles adds the subtitles that t can store.
 func subtitles(o opts, m *media, in node, t target) []node {
 	var streams []node
 	for _, s := range m.subtitles() {
@@ -327,8 +326,8 @@ func subtitles(o opts, m *media, in node, t target) []node {
 	return streams
 }
 
-// animate makes an animated picture. A gif takes two passes, the first one for
-// the palette: in a single one ffmpeg would keep every picture in memory.
+// animate makes an animated picture. A gif takes two passes, the first for the palette:
+// in a single pass ffmpeg would keep every frame in memory.
 func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to format.Format, r request, path string) error {
 	v, err := m.video()
 	if err != nil {
@@ -340,7 +339,7 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 		return fileops.Fail(fileops.ErrLimit, nil, "the video is %.0f seconds long; an animated picture can have at most %d: choose a part with start and duration", length, maxAnimation)
 	}
 	if r.duration == 0 {
-		r.duration = maxAnimation // the length may not be known
+		r.duration = maxAnimation // the duration may be unknown
 	}
 	sh := shape{width: r.width, height: r.height, fps: r.fps, lanczos: true, ground: r.ground}
 	if sh.width == 0 && sh.height == 0 {
@@ -349,7 +348,7 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 			sh.width = 640
 		}
 	}
-	// A gif counts in hundredths of a second, and 8 of them are 12.5 per second.
+	// A gif counts in hundredths of a second, and 8 of them are 12.5 frames per second.
 	if fps, _ := v.frameRate(); sh.fps == 0 && (fps == 0 || fps > 12.5) {
 		sh.fps = 12.5
 	}
@@ -391,8 +390,8 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 	return run(p)
 }
 
-// frame makes a still picture: that at the requested time, or one that is like
-// most of the video. The first one is often black.
+// frame makes a still picture: the frame at the requested time, or a frame that is
+// typical of the video. The first frame is often black.
 func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target, r request, path string) error {
 	v, err := m.video()
 	if err != nil {
@@ -411,7 +410,7 @@ func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target
 	var tries []func() node
 	if r.time >= 0 {
 		tries = append(tries, func() node { return write(e.pictures(from(r.time), v, sh)) })
-		if r.time > 0 { // behind the start of the last picture, perhaps
+		if r.time > 0 { // perhaps after the start of the last frame
 			tries = append(tries, func() node { return write(e.pictures(from(max(r.time-1, 0)), v, sh)) })
 		}
 	} else {
@@ -426,7 +425,7 @@ func (e *Engine) frame(ctx context.Context, job *fileops.Job, m *media, t target
 				return write(filter(all, step{"thumbnail", "5"}))
 			})
 		}
-		// As many of the first pictures as fit into some 200 MB.
+		// As many of the first frames as fit into some 200 MB.
 		n := max(1, min(100, 50_000_000/(v.Width*v.Height)))
 		tries = append(tries, func() node { return write(e.pictures(filter(from(0), step{"thumbnail", fmt.Sprint(n)}), v, sh)) })
 	}

@@ -24,8 +24,8 @@ func convertTo(to string, more ...any) fileops.Args {
 	return a
 }
 
-// hash returns a hash of one stream, decoded unless more says to copy it. Even
-// decoded, one of a lossy codec is the same only if the stream was copied.
+// hash returns a hash of one stream. The stream is decoded unless more copies it. Even
+// the decoded hash of a lossy codec is equal only if the stream was copied.
 func hash(t *testing.T, path, stream string, more ...string) string {
 	t.Helper()
 	a := append([]string{"-nostdin", "-v", "error", "-i", path, "-map", "0:" + stream, "-vsync", "passthrough"}, more...)
@@ -36,7 +36,7 @@ func hash(t *testing.T, path, stream string, more ...string) string {
 	return string(out)
 }
 
-// What the target allows is copied bit by bit.
+// Streams that the target allows are copied bit by bit.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
@@ -67,7 +67,7 @@ func TestCopies(t *testing.T) {
 			t.Parallel()
 			in := makeFile(t, tt.in, tt.args...)
 			out := must(t, e.Convert(), convertTo(tt.to), in)
-			if tt.to != "ts" && filepath.Ext(tt.in) != ".ts" { // AAC looks different there
+			if tt.to != "ts" && filepath.Ext(tt.in) != ".ts" { // AAC is stored differently there
 				if a, b := hash(t, onDisk(t, in), "a:0", "-c", "copy"), hash(t, out, "a:0", "-c", "copy"); a != b {
 					t.Errorf("the sound was changed: %s, %s", a, b)
 				}
@@ -91,7 +91,7 @@ func TestHEVC(t *testing.T) {
 	}
 }
 
-// An mp4 that can be played while it is loaded has its index in front.
+// The index of a streamable mp4 is at the front.
 func TestFastStart(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"mp4", "mov", "m4a"} {
@@ -105,7 +105,7 @@ func TestFastStart(t *testing.T) {
 	}
 }
 
-// The picture has odd sides, 4:4:4 colours and pixels that are not square.
+// The picture has odd sides, 4:4:4 colours and non-square pixels.
 func TestOddPicture(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "odd.mkv", args("-f lavfi -i testsrc=size=163x121:rate=25:duration=1 -vf setsar=4/3 -pix_fmt yuv444p -c:v libx264")...)
@@ -165,7 +165,7 @@ func TestRotated(t *testing.T) {
 	})
 }
 
-// Sound that encoders do not take as it is.
+// Sound that encoders do not accept directly.
 func TestOddSound(t *testing.T) {
 	t.Parallel()
 	inputs := map[string]*fileops.File{
@@ -210,7 +210,7 @@ func TestOddSound(t *testing.T) {
 	}
 }
 
-// A file in high resolution keeps it where nothing forbids that.
+// A file in high resolution keeps it if the target supports it.
 func TestResolution(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.flac", args(tone(1, 96000), "-c:a flac -sample_fmt s32 -bits_per_raw_sample 24")...)
@@ -220,7 +220,7 @@ func TestResolution(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", to, got, want)
 		}
 	}
-	// And a lossy one does not get resolution that it never had.
+	// A lossy file does not gain resolution.
 	s := probe(t, must(t, engine(t).Convert(), convertTo("wav"), sample(t, format.MP3))).Streams[0]
 	if s.Codec != "pcm_s16le" {
 		t.Errorf("mp3 became %s", s.Codec)
@@ -234,7 +234,7 @@ func TestMissingStreams(t *testing.T) {
 	for _, tt := range []struct {
 		name, to string
 		in       *fileops.File
-		says     string // "" if it works
+		says     string // "" if it succeeds
 	}{
 		{"no sound for mp3", "mp3", silent, "no audio stream"},
 		{"no sound for wav", "wav", silent, "no audio stream"},
@@ -265,7 +265,7 @@ func coverArt(t *testing.T) string {
 	return onDisk(t, makeFile(t, "cover.jpg", args(picture("64x64", 1, 1), "-frames:v 1")...))
 }
 
-// An mp3 with a picture is sound. The picture stays where there is a place.
+// An mp3 with a picture is sound. The picture is kept if the target can store it.
 func TestCover(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "song.mp3", args(tone(2, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -b:a 256k -c:v copy -disposition:v attached_pic -metadata title=Song")...)
@@ -313,7 +313,7 @@ func TestCover(t *testing.T) {
 	})
 }
 
-// The delay of the sound encoder moves everything by up to 50 ms.
+// The delay of the sound encoder shifts everything by up to 50 ms.
 var subtitle = regexp.MustCompile(`00:00:00,2\d\d --> 00:00:00,8\d\d\nHello, world`)
 
 func TestSubtitles(t *testing.T) {
@@ -334,7 +334,7 @@ func TestSubtitles(t *testing.T) {
 			if want == "" {
 				return
 			}
-			for range 2 { // here, and once more after the way back
+			for range 2 { // once here, and once more after converting back
 				text, err := exec.Command("ffmpeg", "-nostdin", "-v", "error", "-i", out, "-map", "0:s:0", "-f", "srt", "-").Output()
 				if err != nil || !subtitle.Match(text) {
 					t.Errorf("the text is %q: %v", text, err)
@@ -362,8 +362,8 @@ func TestSoundTracks(t *testing.T) {
 	}
 }
 
-// A recording whose pictures come when they like, with a time base of a
-// millisecond, must not become one of a thousand pictures per second.
+// A recording with irregular frames and a time base of a millisecond must not become a
+// video with a thousand frames per second.
 func TestVariableFrameRate(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mkv", args("-f lavfi -i", "testsrc2=size=160x120:rate=1000:duration=2", "-vf", "select='eq(mod(n,37),0)+eq(mod(n,50),0)'", "-vsync vfr -c:v libx264 -pix_fmt yuv420p")...)
@@ -395,13 +395,13 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// One picture only, as some programs export them.
+// A video with a single frame, as some programs export it.
 func TestStillVideo(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mkv", args(picture("160x120", 1, 1), "-c:v png -frames:v 1")...)
 	for _, to := range []string{"mp4", "webm", "jpg", "png", "gif"} {
 		out := must(t, engine(t).Convert(), convertTo(to), in)
-		if d := difference(pixels(t, onDisk(t, in), 0, 40, 30), pixels(t, out, 0, 40, 30)); d > 16 { // half the colours are lost in 4:2:0
+		if d := difference(pixels(t, onDisk(t, in), 0, 40, 30), pixels(t, out, 0, 40, 30)); d > 16 { // 4:2:0 loses half of the colours
 			t.Errorf("%s differs by %v", to, d)
 		}
 	}
@@ -428,7 +428,7 @@ func TestPoster(t *testing.T) {
 			t.Errorf("the picture at %v s differs by %v, another one by %v", seconds, d, other)
 		}
 	}
-	last := at(3.499) // no picture begins after this
+	last := at(3.499) // no frame starts after this
 	if last[0] < 200 || last[1] > 50 {
 		t.Errorf("the last picture is not red: %v", last[:3])
 	}
@@ -541,7 +541,7 @@ func TestAnimation(t *testing.T) {
 	})
 }
 
-// What is transparent in a gif becomes white, as on a page.
+// Transparent parts of a gif become white.
 func TestTransparentGIF(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.gif", args("-f lavfi -i testsrc=size=161x121:rate=10:duration=1", "-filter_complex",
@@ -570,7 +570,7 @@ func TestInterlaced(t *testing.T) {
 	}
 }
 
-// HDR is mapped to what an ordinary screen shows.
+// HDR is mapped to the range of an ordinary screen.
 func TestHDR(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "in.mkv", args("-f lavfi -i testsrc2=size=160x120:rate=10:duration=1", "-vf",

@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// abilities is what an ffmpeg lists of itself.
+// abilities lists what an ffmpeg supports, by its own account.
 type abilities struct {
 	encoders, decoders, muxers, demuxers, filters map[string]bool
 }
@@ -26,11 +26,11 @@ func (a abilities) missingFilters() []string {
 	return missing
 }
 
-// A source is a format that can be read.
+// A source is a readable format.
 type source struct {
-	// demuxers are the only ones that may touch a file of this content.
+	// demuxers are the only ones that may read a file with this content.
 	demuxers []string
-	// decoders: one of them is needed; nil if many codecs are possible.
+	// decoders lists decoders of which one is needed; nil if many codecs are possible.
 	decoders []string
 }
 
@@ -48,7 +48,7 @@ func (a abilities) sources() map[format.Format]source {
 		format.TS:   {demuxers: []string{"mpegts"}},
 		format.GIF:  {demuxers: []string{"gif"}, decoders: []string{"gif"}},
 
-		// An ID3 tag may stand before ADTS as well.
+		// ADTS may also have an ID3 tag in front.
 		format.MP3:  {[]string{"mp3", "aac"}, []string{"mp3float", "mp3"}},
 		format.AAC:  {[]string{"aac", "mp3"}, []string{"aac"}},
 		format.WAV:  {demuxers: []string{"wav"}},
@@ -67,8 +67,8 @@ func (a abilities) sources() map[format.Format]source {
 	return all
 }
 
-// source returns what may read a file, by its content and, where that says
-// nothing, by its name: streams without a header may begin with anything.
+// source returns the source for the content of a file or, if the content is not
+// recognised, for its name: streams without a header may start with anything.
 func (e *Engine) source(f *fileops.File) (source, error) {
 	got := format.Sniff(f.Reader(), f.Size())
 	if got == "" {
@@ -89,17 +89,17 @@ func (e *Engine) source(f *fileops.File) (source, error) {
 	return s, fileops.Mismatch(f.Format(), got)
 }
 
-// A kind says what a target makes of its input.
+// A kind is the type of a target's content.
 type kind int
 
 const (
-	audio     kind = iota // sound, perhaps with a cover picture
-	video                 // moving pictures with sound
+	audio     kind = iota // sound, optionally with a cover picture
+	video                 // moving pictures, optionally with sound
 	animation             // moving pictures without sound, in a picture format
 	still                 // one picture
 )
 
-// A target is a format that can be written.
+// A target is a writable format.
 type target struct {
 	kind  kind
 	muxer string
@@ -107,26 +107,26 @@ type target struct {
 
 	video string // encoder
 	audio string // encoder
-	subs  string // encoder of text subtitles; "" if there is no place for them
+	subs  string // encoder of text subtitles; "" if the format cannot store them
 
-	copyVideo []string // codecs that are copied as they are
+	copyVideo []string // codecs that are copied unchanged
 	copyAudio []string
 	copySubs  []string
 
-	tracks   bool // it may have several sound tracks
-	stereo   bool // more than two channels are mixed down
+	tracks   bool // supports several sound tracks
+	stereo   bool // mix down more than two channels
 	rates    []int
 	constant bool // needs a constant frame rate
-	rotates  bool // it stores how a picture must be turned
-	cover    bool // audio: it has a place for a picture
-	iso      bool // it is of the MP4 family
+	rotates  bool // stores the rotation of a picture
+	cover    bool // audio: can store a cover picture
+	iso      bool // belongs to the MP4 family
 }
 
-// lossy tells whether the sound of t has a bit rate to choose.
+// lossy reports whether the sound of t has a selectable bit rate.
 func (t target) lossy() bool { return t.audio != "flac" && t.audio != "pcm" }
 
-// targets returns what can be written. The first of several muxers or encoders
-// that exists is taken; what has none is left out.
+// targets returns the writable formats. Of several muxers or encoders, the first
+// available one is used. Formats without any are left out.
 func (a abilities) targets() map[format.Format]target {
 	first := func(set map[string]bool, names ...string) string {
 		for _, n := range names {
@@ -226,7 +226,7 @@ func (a abilities) targets() map[format.Format]target {
 	}
 	maps.DeleteFunc(all, func(f format.Format, t target) bool {
 		if f == format.GIF || f == format.JPG || f == format.PNG {
-			if !a.demuxers["png_pipe"] || !a.encoders["png"] { // the palette is handed over as png
+			if !a.demuxers["png_pipe"] || !a.encoders["png"] { // the palette is passed as png
 				return true
 			}
 		}

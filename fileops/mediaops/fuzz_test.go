@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAnnouncement gives odd texts to what reads what ffmpeg tells of a file: names
-// and tags of streams come from the file.
+// FuzzAnnouncement feeds odd texts to the parser of ffmpeg's description: names and tags
+// of streams come from the file.
 func FuzzAnnouncement(f *testing.F) {
 	f.Add("[info] Input #0, mp3, from 'file:in.mp3':\n[info]   Duration: 00:00:05.04, start: 0.025057, bitrate: 64 kb/s\n" +
 		"[info]   Stream #0:0: Audio: mp3, 44100 Hz, mono, fltp, 64 kb/s\n[info] Stream mapping:\n")
@@ -27,7 +27,7 @@ func FuzzAnnouncement(f *testing.F) {
 	})
 }
 
-// FuzzStreams gives odd numbers to what is computed from the answer of ffprobe.
+// FuzzStreams feeds odd numbers to the calculations on ffprobe's output.
 func FuzzStreams(f *testing.F) {
 	f.Add(`{"codec_name":"h264","codec_type":"video","width":16,"height":9,"sample_aspect_ratio":"1:0","r_frame_rate":"0/0","avg_frame_rate":"1/1e400","duration":"NaN","time_base":"1/0"}`)
 	f.Add(`{"codec_name":"aac","codec_type":"audio","sample_rate":"1e99","channels":-1,"bits_per_raw_sample":"x"}`)

@@ -41,14 +41,14 @@ func sample(t testing.TB, f format.Format) *fileops.File {
 	switch f {
 	case format.AMR:
 		return fileops.Bytes("sample.amr", amr(50))
-	case format.ThGP: // H.263, which ffmpeg would choose, knows few sizes
+	case format.ThGP: // H.263, ffmpeg's default, supports few sizes
 		return makeFile(t, "sample.3gp", args(picture("160x120", 25, 1), tone(1, 44100), "-pix_fmt yuv420p -c:v libx264 -c:a aac -ac 2")...)
 	}
 	return fileopstest.Sample(t, f)
 }
 
-// amr returns a recording of n frames of 20 ms, each of class 12.2 kbit/s with
-// an excitation that counts up (RFC 4867, section 5).
+// amr returns a recording of n frames of 20 ms, each with 12.2 kbit/s and a counter as
+// excitation (RFC 4867, section 5).
 func amr(n int) []byte {
 	b := []byte("#!AMR\n")
 	for i := range n {
@@ -60,7 +60,7 @@ func amr(n int) []byte {
 	return b
 }
 
-// make makes a file with ffmpeg; args are its inputs and options.
+// makeFile makes a file with ffmpeg; args are its inputs and options.
 func makeFile(t testing.TB, name string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -109,7 +109,7 @@ func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File)
 	return name, err
 }
 
-// must is run for what has to succeed.
+// must is run for actions that have to succeed.
 func must(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) string {
 	t.Helper()
 	out, err := run(t, a, args, in...)
@@ -119,7 +119,7 @@ func must(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File
 	return out
 }
 
-// probed is what ffprobe says of a file.
+// probed is ffprobe's description of a file.
 type probed struct {
 	Streams []struct {
 		Type          string `json:"codec_type"`
@@ -184,19 +184,19 @@ func (p probed) duration() float64 {
 	return d
 }
 
-// decodes checks that ffmpeg finds no fault with a file. It returns how many
-// seconds of it there are, and its mean volume in dB (0 if it has no sound).
+// decodes checks that ffmpeg decodes a file without errors. It returns the duration in
+// seconds, and the mean volume in dB (0 without sound).
 func decodes(t testing.TB, path string, opts ...string) (seconds, volume float64) {
 	t.Helper()
 	d := decode(t, path, opts...)
 	return d.seconds, d.volume
 }
 
-// decoded is what ffmpeg says of a file while it decodes it.
+// decoded is ffmpeg's report about a file that it decodes.
 type decoded struct {
-	seconds  float64 // that were decoded
-	volume   float64 // mean, in dB; 0 if there is no sound
-	duration float64 // that the file claims to have, 0 if it does not
+	seconds  float64 // decoded seconds
+	volume   float64 // mean, in dB; 0 without sound
+	duration float64 // declared by the file, 0 if it declares none
 	streams  []decodedStream
 }
 
@@ -211,7 +211,7 @@ func decode(t testing.TB, path string, opts ...string) decoded {
 	t.Helper()
 	a := append([]string{"-nostdin", "-v", "level+info", "-nostats", "-xerror", "-progress", "pipe:1"}, opts...)
 	cmd := exec.Command("ffmpeg", append(a, "-i", path, "-af", "volumedetect",
-		"-enc_time_base:v", "-1", "-f", "null", "-")...) // or pictures of a variable rate collide
+		"-enc_time_base:v", "-1", "-f", "null", "-")...) // otherwise frames of a variable rate collide
 	var out, msg bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &msg
 	if err := cmd.Run(); err != nil || strings.Contains(msg.String(), "[error]") || strings.Contains(msg.String(), "[fatal]") {
@@ -243,8 +243,8 @@ func decode(t testing.TB, path string, opts ...string) decoded {
 	return d
 }
 
-// pixels returns the first picture at a time of a file, scaled to w by h, as
-// RGB bytes.
+// pixels returns the first frame of a file at the given time, scaled to w by h, as RGB
+// bytes.
 func pixels(t testing.TB, path string, at float64, w, h int) []byte {
 	t.Helper()
 	a := []string{"-nostdin", "-v", "error"}
@@ -270,7 +270,7 @@ func difference(a, b []byte) float64 {
 	return sum / float64(len(a))
 }
 
-// onDisk returns the path of a file, which is written if it is in memory.
+// onDisk returns the path of a file. It writes the file if it is in memory.
 func onDisk(t testing.TB, f *fileops.File) string {
 	t.Helper()
 	if path, ok := f.Path(); ok {

@@ -21,9 +21,9 @@ import (
 	"github.com/filewright/filewright/fileops/mediaops"
 )
 
-// Files that make a player open other files. None of them may be processed, and
-// nothing of the other file may get into a result: neither through the Runner,
-// which knows them by their content, nor by the engine alone.
+// Files that make a player open other files. No action may process them, and no content
+// of the other file may get into a result: neither through the Runner, which detects
+// them by their content, nor with the engine alone.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
@@ -40,7 +40,7 @@ func TestHostile(t *testing.T) {
 	playlist := "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1.0,\n" + canary + "\n#EXT-X-ENDLIST\n"
 	hostile := map[string]string{
 		"playlist":             playlist,
-		"playlist with zeros":  strings.Replace(playlist, "#EXTINF", "#\x00\x01\x02\n#EXTINF", 1), // no longer text to a sniffer
+		"playlist with zeros":  strings.Replace(playlist, "#EXTINF", "#\x00\x01\x02\n#EXTINF", 1), // no longer text for content detection
 		"playlist by URL":      strings.Replace(playlist, canary, "file://"+canary, 1),
 		"playlist by concat":   strings.Replace(playlist, canary, "concat:"+canary, 1),
 		"playlist of a header": "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"" + canary + "\"\n#EXTINF:1.0,\n" + canary + "\n",
@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 				t.Run(fmt.Sprintf("%s as %s, %s", name, ext, action), func(t *testing.T) {
 					t.Parallel()
 					blamesInput(t, a, args, fileops.Path(path))
-					// A wrapper that takes every format keeps the Runner from looking.
+					// A wrapper that accepts every format bypasses the Runner's check.
 					any := a.Spec()
 					any.Accepts = []fileops.Accept{{Formats: []format.Format{format.Any}, Params: fileops.Schema{{Name: "convert_to"}}}}
 					blamesInput(t, fileops.Func(any, a.Do), args, fileops.Path(path))
@@ -127,12 +127,12 @@ func TestDamaged(t *testing.T) {
 			blamesInput(t, e.Compress(), nil, in)
 		})
 	}
-	// ffmpeg is content with both, and writes files with nothing in them.
+	// ffmpeg accepts both, and writes empty files.
 	sound := whole("g.wav", args(tone(1, 44100))...)
 	blamesInput(t, e.Convert(), convertTo("mp3"), fileops.Bytes("g.wav", sound[:bytes.Index(sound, []byte("data"))+8]))
 	drawing := whole("h.gif", args(picture("160x120", 10, 2))...)
 	blamesInput(t, e.Convert(), convertTo("mkv"), fileops.Bytes("h.gif", drawing[:800]))
-	// A recording that was cut off at the end is still one.
+	// A recording that is cut off at the end is still usable.
 	out := must(t, e.Convert(), convertTo("avi"), fileops.Bytes("f.ts", whole("f.ts", video...)[:60000]))
 	if probe(t, out).duration() < 1 {
 		t.Error("nothing of it was kept")
@@ -233,7 +233,7 @@ func TestCancel(t *testing.T) {
 			r := fileops.Runner{TempDir: dir, Progress: func(float64) { once.Do(func() { close(started) }) }}
 			go func() { done <- r.Run(ctx, a, args, fileops.ToDir(t.TempDir()), in) }()
 			select {
-			case <-started: // it is at work
+			case <-started: // it is working
 			case err := <-done:
 				t.Fatalf("it ended: %v", err)
 			}
@@ -253,14 +253,14 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What ffmpeg cannot do is not advertised.
+// Abilities that ffmpeg lacks are not advertised.
 func TestFindDerives(t *testing.T) {
 	t.Parallel()
 	real, err := exec.LookPath("ffmpeg")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// without returns an engine whose ffmpeg does not list lines that match.
+	// without returns an engine whose ffmpeg does not list lines that match pattern.
 	without := func(pattern string) (*mediaops.Engine, error) {
 		path := filepath.Join(t.TempDir(), "ffmpeg")
 		script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *-encoders|*-decoders|*-muxers|*-demuxers|*-filters) %s \"$@\" | grep -Ev '%s';; *) exec %s \"$@\";; esac\n", real, pattern, real)
@@ -349,7 +349,7 @@ func BenchmarkConvert(b *testing.B) {
 		name string
 		in   *fileops.File
 		to   string
-		bare string // the same with ffmpeg alone
+		bare string // the same operation with ffmpeg alone
 	}{
 		{"mp4 to mp3", video, "mp3", "-vn -c:a libmp3lame -q:a 2"},
 		{"wav to mp3", wav, "mp3", "-c:a libmp3lame -q:a 2"},

@@ -1,8 +1,8 @@
 // Package mediaops converts, compresses and joins audio and video with ffmpeg.
 //
-// [New] looks at the ffmpeg and ffprobe of the host and derives from their
-// encoders, muxers and demuxers what can be read and written; what is missing
-// there appears in no Spec. The actions of the resulting [Engine] are
+// [New] inspects the ffmpeg and ffprobe of the host and derives the readable and
+// writable formats from their encoders, muxers and demuxers. Missing ones appear in no
+// Spec. The actions of the [Engine] are
 //
 //   - [Engine.Convert]: audio and video into each other's formats, video to
 //     sound, to an animated gif or webp, or to a still picture;
@@ -11,30 +11,27 @@
 //
 // # What is kept
 //
-// Streams are copied without loss where the target allows their codecs and
-// encoded anew otherwise. Tags, chapters and, for audio, the cover picture are
-// kept where the target has a place for them. Text subtitles are kept in mp4,
-// mov, m4v, mkv and webm, every sound track in these and ts. Pictures are turned upright,
-// interlaced ones are made progressive, and pixels become square. HDR video
-// that has to be encoded is mapped to standard range if ffmpeg has the filters.
-// What is transparent is laid on white, or on the colour asked for, where the
-// target has no transparency.
+// Streams are copied without loss if the target allows their codecs, and encoded
+// otherwise. Tags, chapters and, for audio, the cover picture are kept if the target can
+// store them. Text subtitles are kept in mp4, mov, m4v, mkv and webm, all sound tracks
+// in these and ts. Pictures are turned upright, interlaced video becomes progressive,
+// and pixels become square. HDR video that has to be encoded is mapped to standard range
+// if ffmpeg has the filters. If the target has no transparency, transparent content is
+// put on white or on the requested colour.
 //
 // # Compression
 //
-// Video is encoded with x264 (webm: VP9; avi, wmv and mpeg: the codec usual
-// there) at three qualities, audio with 160, 128 or 96 kbit/s in the usual
-// codec of its format. FLAC is packed harder, without loss. WAV and AIFF are
-// returned as they are: there is no smaller form of the same format that
-// sounds the same.
+// Video is encoded with x264 (webm: VP9; avi, wmv and mpeg: their usual codec) at three
+// qualities, audio with 160, 128 or 96 kbit/s in the usual codec of its format. FLAC is
+// compressed harder, without loss. WAV and AIFF are returned unchanged: these formats
+// have no smaller form that sounds the same.
 //
 // # Safety
 //
-// A media file is a program for the demuxer that reads it: playlists and
-// concatenation scripts name other files and hosts. The content of every input
-// is therefore sniffed first, and ffmpeg may use only the demuxers for what was
-// found, only the file protocol, and bounded memory, pixels, streams, CPU time
-// and output.
+// A media file is a program for its demuxer: playlists and concatenation scripts name
+// other files and hosts. The package therefore detects the content of every input first.
+// ffmpeg may use only the demuxers for that content, only the file protocol, and limited
+// memory, pixels, streams, CPU time and output.
 package mediaops
 
 import (
@@ -54,59 +51,58 @@ import (
 
 // Options configure [New]. The zero value is ready to use.
 type Options struct {
-	FFmpeg  string // path or name; "" means ffmpeg in PATH, [engine.None] does without
-	FFprobe string // path or name; "" means ffprobe in PATH, [engine.None] does without
+	FFmpeg  string // path or name; "" means ffmpeg in PATH, [engine.None] disables the engine
+	FFprobe string // path or name; "" means ffprobe in PATH, [engine.None] disables the engine
 
-	// Threads is how many threads one run may use for decoding, and as many
-	// again for encoding; 0 means one per processor, at most 8.
+	// Threads is the number of decoding threads of one run, and also of encoding
+	// threads; 0 means one for each processor, at most 8.
 	Threads int
 
-	// MaxOutput is the largest result in bytes; 0 means 4 GiB, or what
-	// [fileops.Job.MaxOutput] says.
+	// MaxOutput is the maximum size of a result in bytes; 0 means 4 GiB, or the limit of
+	// [fileops.Job.MaxOutput].
 	MaxOutput int64
 
-	// MaxDuration is how long a recording, or all that are merged together, may
-	// be; 0 means 24 hours.
+	// MaxDuration limits the duration of a recording, and of all merged recordings
+	// together; 0 means 24 hours.
 	MaxDuration time.Duration
 
-	// MaxPixels is the largest picture, width times height; 0 means 100 million.
+	// MaxPixels limits width times height of a picture; 0 means 100 million.
 	MaxPixels int64
 
-	// Limits bound each run of the programs. Zero fields mean: processor time
-	// ten times the duration for each thread, but at least ten minutes; 4 GiB of
-	// address space.
+	// Limits restrict each run of the programs. The defaults are 4 GiB of address space,
+	// and for each thread a processor time of ten times the duration, but at least ten
+	// minutes.
 	Limits engine.Limits
 
-	// Sandbox confines the programs; nil does not.
+	// Sandbox confines the programs; nil runs them unconfined.
 	Sandbox *engine.Sandbox
 }
 
-// An Engine is an ffmpeg that was found and asked what it can do. It is safe
-// for concurrent use.
+// An Engine is an installed ffmpeg with its abilities. It is safe for concurrent use.
 type Engine struct {
 	ffmpeg, ffprobe *engine.Program
 
 	threads     int
 	maxOutput   int64
-	ownOutput   bool    // maxOutput is a setting, not the default
+	ownOutput   bool    // Options set maxOutput
 	maxDuration float64 // seconds
 	maxPixels   int64
 	limits      engine.Limits
 	toneMap     bool // it has the filters for HDR
 
-	decoders map[string]bool // that it has
+	decoders map[string]bool // names of available decoders
 
-	sources map[format.Format]source // what can be read
-	targets map[format.Format]target // what can be written
+	sources map[format.Format]source // readable formats
+	targets map[format.Format]target // writable formats
 }
 
-// dependency describes ffmpeg and ffprobe, before anything is known about them.
+// dependency returns the dependency on ffmpeg and ffprobe, without path and version.
 func dependency() fileops.Dependency {
 	return fileops.Dependency{Name: "ffmpeg", Purpose: "audio and video", Packages: []string{"ffmpeg"}}
 }
 
-// New looks for ffmpeg and ffprobe and asks them what they can do. If one of them
-// cannot be used, it fails with a *[fileops.MissingError].
+// New searches for ffmpeg and ffprobe and queries their abilities. If one of them cannot
+// be used, it fails with a *[fileops.MissingError].
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e, err := find(ctx, o)
 	if err != nil {
@@ -168,7 +164,7 @@ func (e *Engine) within(job *fileops.Job) *Engine {
 	return &one
 }
 
-// checkDuration refuses what takes longer than is allowed.
+// checkDuration fails with [fileops.ErrLimit] if seconds is above the limit.
 func (e *Engine) checkDuration(what string, seconds float64) error {
 	if seconds <= e.maxDuration {
 		return nil
@@ -176,7 +172,7 @@ func (e *Engine) checkDuration(what string, seconds float64) error {
 	return fileops.Fail(fileops.ErrLimit, nil, "%s more than the limit of %v; cut it into parts", what, time.Duration(e.maxDuration*float64(time.Second)).Round(time.Millisecond))
 }
 
-// checkPixels refuses pictures that are larger than is allowed.
+// checkPixels fails with [fileops.ErrLimit] if a picture is above the limit.
 func (e *Engine) checkPixels(width, height int) error {
 	if width <= 0 || height <= 0 || int64(width) <= e.maxPixels/int64(height) {
 		return nil
@@ -184,7 +180,7 @@ func (e *Engine) checkPixels(width, height int) error {
 	return fileops.Fail(fileops.ErrLimit, nil, "the picture has %d × %d pixels, more than the limit of %s; make it smaller first", width, height, e.pixels())
 }
 
-// pixels returns the limit for people.
+// pixels returns the pixel limit as text for users.
 func (e *Engine) pixels() string {
 	if e.maxPixels%1_000_000 == 0 {
 		return fmt.Sprintf("%d megapixels", e.maxPixels/1_000_000)
@@ -222,9 +218,9 @@ func (e *Engine) list(ctx context.Context, flag string) (map[string]bool, error)
 	return parseList(out.String()), nil
 }
 
-// parseList reads the lists of ffmpeg: lines of flags, a name or several
-// separated by commas, and a description. A legend stands before them, which
-// has lines like "D. = Demuxing supported".
+// parseList parses the lists of ffmpeg: lines with flags, one or several names separated
+// by commas, and a description. Before them comes a legend with lines like "D. =
+// Demuxing supported".
 func parseList(s string) map[string]bool {
 	m := make(map[string]bool)
 	for line := range strings.Lines(s) {

@@ -14,17 +14,16 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// maxMerged is how many files can be merged: each one is open all the time.
+// maxMerged is the maximum number of files to merge: all are open at the same time.
 const maxMerged = 100
 
-// Merge returns the action "merge", which puts recordings one after the other:
-// any mixture of audio formats, or any of video formats. The first input decides
-// the format of the result and, for video, the size and frame rate of the
-// picture; others are scaled and get borders. Parts that are encoded in exactly the
-// same way are joined as they are, without loss; the silence of a few hundredths of a
-// second that MP3 encoders put around a recording stays then. A part without sound is silent, and
-// one with more than two channels is mixed down.
-// The result is merged.<ext>.
+// Merge returns the action "merge", which joins recordings one after the other: any mix
+// of audio formats, or any mix of video formats. The first input decides the format of
+// the result and, for video, the frame size and frame rate. Other videos are scaled and
+// get borders. Parts with identical encoding are joined without loss. The silence of a
+// few hundredths of a second that MP3 encoders add around a recording then remains. A
+// part without sound becomes silent, and a part with more than two channels is mixed
+// down. The result is merged.<ext>.
 func (e *Engine) Merge() fileops.Action {
 	spec := fileops.Spec{
 		Name: "merge", Engine: e.name(), Family: "media", Joint: true,
@@ -48,8 +47,8 @@ func (e *Engine) Merge() fileops.Action {
 	return fileops.Func(spec, e.merge)
 }
 
-// mergeTarget returns what a merge becomes whose first input is of format f:
-// the same, or m4a for what cannot be written (AMR).
+// mergeTarget returns the result format of a merge whose first input is of format f: f,
+// or m4a if f cannot be written (AMR).
 func (e *Engine) mergeTarget(f format.Format) (format.Format, bool) {
 	if t, ok := e.targets[f]; ok && (t.kind == audio || t.kind == video) {
 		return f, true
@@ -99,7 +98,7 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		}
 		for i, m := range parts {
 			if len(m.audios()) == 0 {
-				// One for each, because ffmpeg-go takes equal nodes for the same.
+				// One file for each, because ffmpeg-go merges equal nodes.
 				silence[i] = filepath.Join(dir, fmt.Sprintf("silence-%d.wav", i))
 				if err := writeSilence(silence[i]); err != nil {
 					return err
@@ -130,7 +129,7 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 }
 
 func (e *Engine) joinSound(parts []*media, t target, path string) node {
-	best := parts[0].audios()[0] // as if all of the result were one stream of this kind
+	best := parts[0].audios()[0] // as if the whole result were one stream of this kind
 	best.Channels = 1
 	rate := best.rate()
 	for _, m := range parts {
@@ -166,7 +165,7 @@ func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []stri
 		each := sh
 		each.width, each.height, each.fps = float64(w), float64(h), fps
 		picture := filter(e.pictures(pick(in, v), v, each),
-			// Smaller ones grow here; the others have their size already.
+			// Scales smaller ones up; the others already have their size.
 			step{"scale", fmt.Sprint(w), fmt.Sprint(h), "force_original_aspect_ratio=decrease:force_divisible_by=2"},
 			step{"pad", fmt.Sprint(w), fmt.Sprint(h), "(ow-iw)/2", "(oh-ih)/2"},
 			step{"setsar", "1"},
@@ -197,8 +196,7 @@ func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []stri
 	return e.output(path, t.muxer, e.maxOutput, outs, t.muxed, o)
 }
 
-// evenSound brings sound of some channels to a common form: the concat filter
-// demands it.
+// evenSound converts sound to a common form, which the concat filter requires.
 func (e *Engine) evenSound(n node, from, rate, channels int) node {
 	if from > 8 {
 		n = filter(n, step{"pan", "stereo|c0=c0|c1=c1"})

@@ -64,7 +64,7 @@ func TestMergeVideo(t *testing.T) {
 		return makeFile(t, name, args("-f lavfi -i color="+colour+":size="+size+":rate=25:duration=1", more)...)
 	}
 	red := makeFile(t, "a.mp4", args("-f lavfi -i color=red:size=160x120:rate=25:duration=1", tone(1, 44100), "-c:v libx264 -pix_fmt yuv420p -c:a aac")...)
-	green := colour("b.webm", "lime", "90x160", "-c:v libvpx") // upright, and without sound
+	green := colour("b.webm", "lime", "90x160", "-c:v libvpx") // portrait, and without sound
 	blue := makeFile(t, "c.avi", args("-f lavfi -i color=blue:size=640x480:rate=10:duration=1", tone(1, 22050), "-c:v mpeg4 -c:a libmp3lame -ac 2")...)
 	silent := colour("d.mkv", "red", "162x120", "-c:v libx264")
 
@@ -96,7 +96,7 @@ func TestMergeVideo(t *testing.T) {
 			t.Errorf("result %s", filepath.Base(out))
 		}
 		check(t, out, 160, 120, 4, "rgbg")
-		edge := pixels(t, out, 1.5, 17, 13)[:3] // beside the upright picture
+		edge := pixels(t, out, 1.5, 17, 13)[:3] // beside the portrait picture
 		if edge[1] > 40 {
 			t.Errorf("the border is %v", edge)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// codecsOf lists what a result of each format may contain. The first entries are
-// what we encode, the others what may be copied from the samples.
+// codecsOf lists the codecs that a result of each format may contain. The first entry is
+// what we encode, the others may be copied from the samples.
 var codecsOf = map[format.Format]struct{ video, audio []string }{
 	format.MP4:  {[]string{"h264"}, []string{"aac", "mp3"}},
 	format.M4V:  {[]string{"h264"}, []string{"aac", "mp3"}},
@@ -41,8 +41,8 @@ var codecsOf = map[format.Format]struct{ video, audio []string }{
 	format.PNG:  {[]string{"png"}, nil},
 }
 
-// judge checks that a result has what belongs into its format and lasts as long
-// as its input.
+// judge checks that a result has suitable content for its format and the duration of its
+// input.
 func judge(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File) {
 	t.Helper()
 	if len(out) != 1 {
@@ -96,7 +96,7 @@ func judge(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File
 		t.Errorf("%.3f s could be decoded, want %v s", d.seconds, total)
 	}
 	if f != format.AAC && f != format.MPEG && (d.duration < total-tolerance || d.duration > total+tolerance) {
-		// ADTS and program streams have no duration, ffmpeg guesses it.
+		// ADTS and program streams have no duration; ffmpeg guesses it.
 		t.Errorf("it says that it lasts %.3f s, want %v s", d.duration, total)
 	}
 	if want.audio != nil && (d.volume > -1 || d.volume < -60) {
@@ -104,7 +104,7 @@ func judge(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File
 	}
 }
 
-// Every pair that the Spec advertises is run once, and judged by ffprobe and by
+// Every pair that the Spec advertises is run once, and checked with ffprobe and by
 // decoding it.
 func TestConvertPairs(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestConvertPairs(t *testing.T) {
 			}
 		}
 	}
-	// 11 video formats, 10 of sound (AMR is read only) and gif.
+	// 11 video formats, 10 sound formats (AMR is read-only) and gif.
 	if want := 11*(10+4+9) + 9*8 + 9 + 4; n != want {
 		t.Errorf("%d pairs are advertised, want %d", n, want)
 	}

@@ -22,17 +22,17 @@ const (
 	memory     = 4 << 30 // address space of a process
 )
 
-// A media is an input and what ffprobe says of it.
+// A media is an input and ffprobe's description of it.
 type media struct {
 	file   *fileops.File
 	path   string
 	source source
 
-	decoder string // of the video; "" for ffmpeg's choice
+	decoder string // of the video; "" means ffmpeg's choice
 
 	streams  []stream
-	duration float64 // seconds, 0 if not known
-	bitRate  float64 // bit/s of everything, 0 if not known
+	duration float64 // seconds, 0 if unknown
+	bitRate  float64 // bit/s of the whole file, 0 if unknown
 }
 
 // A stream is one of the streams of a media file.
@@ -43,7 +43,7 @@ type stream struct {
 	Tag           string `json:"codec_tag_string"`
 	Profile       string
 	TimeBase      string `json:"time_base"`
-	Extradata     string `json:"extradata_hash"` // of what the decoder needs to begin with
+	Extradata     string `json:"extradata_hash"` // of the decoder's initialisation data
 	Width, Height int
 	PixFmt        string `json:"pix_fmt"`
 	SAR           string `json:"sample_aspect_ratio"`
@@ -64,13 +64,13 @@ type stream struct {
 	} `json:"side_data_list"`
 }
 
-// cover tells whether s is a picture that belongs to sound, not a video.
+// cover reports whether s is a cover picture of sound, not a video.
 func (s stream) cover() bool { return s.Disposition["attached_pic"] != 0 }
 
 func (s stream) seconds() float64 { return number(s.DurationText) }
 func (s stream) rate() int        { return int(number(s.SampleRate)) }
 
-// bitRate returns bit/s, 0 if not known.
+// bitRate returns bit/s, or 0 if unknown.
 func (s stream) bitRate() float64 {
 	if n := number(s.BitRateText); n > 0 {
 		return n
@@ -78,7 +78,7 @@ func (s stream) bitRate() float64 {
 	return number(s.Tags["BPS"]) // Matroska's statistics
 }
 
-// bits returns the resolution of s if its codec is lossless, else 0.
+// bits returns the bits per sample of s if its codec is lossless, else 0.
 func (s stream) bits() int {
 	lossless := strings.HasPrefix(s.Codec, "pcm_") && s.Codec != "pcm_alaw" && s.Codec != "pcm_mulaw"
 	switch s.Codec {
@@ -97,7 +97,8 @@ func (s stream) bits() int {
 	return 16
 }
 
-// turned tells whether the picture is stored lying on its side or upside down.
+// turned reports whether the picture is stored rotated, and whether that exchanges width
+// and height.
 func (s stream) turned() (rotated, sideways bool) {
 	for _, d := range s.SideData {
 		if r := math.Mod(math.Abs(d.Rotation), 360); r != 0 {
@@ -107,11 +108,11 @@ func (s stream) turned() (rotated, sideways bool) {
 	return false, false
 }
 
-// hdr tells whether s has the transfer function of HDR10 or HLG.
+// hdr reports whether s has the transfer function of HDR10 or HLG.
 func (s stream) hdr() bool { return s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67" }
 
-// frameRate returns the average frames per second, 0 if not known, and whether
-// that is only an average.
+// frameRate returns the average frames per second, or 0 if unknown, and whether the
+// frame rate is variable.
 func (s stream) frameRate() (fps float64, variable bool) {
 	avg, r := ratio(s.AvgFrameRate, '/'), ratio(s.RFrameRate, '/')
 	if avg <= 0 || avg > 1000 {
@@ -120,8 +121,7 @@ func (s stream) frameRate() (fps float64, variable bool) {
 	return avg, avg > 0 && math.Abs(r-avg) > 0.02*avg
 }
 
-// size returns the size at which the picture is shown: upright, with square
-// pixels.
+// size returns the display size of the picture: upright, with square pixels.
 func (s stream) size() (w, h float64) {
 	w, h = float64(s.Width), float64(s.Height)
 	if sar := ratio(s.SAR, ':'); sar > 1 && sar < 10 {
@@ -143,7 +143,7 @@ func number(s string) float64 {
 	return n
 }
 
-// ratio parses "30000/1001" or "4:3"; it returns 0 for anything else.
+// ratio parses "30000/1001" or "4:3". It returns 0 for anything else.
 func ratio(s string, sep byte) float64 {
 	a, b, _ := strings.Cut(s, string(sep))
 	if d := number(b); d > 0 {
@@ -152,22 +152,21 @@ func ratio(s string, sep byte) float64 {
 	return 0
 }
 
-// options returns what bounds how an input is opened. It holds for
-// ffmpeg and ffprobe alike.
+// options returns the options that restrict how ffmpeg and ffprobe open an input.
 func (e *Engine) options(s source) map[string]any {
 	o := map[string]any{
 		"protocol_whitelist": "file,pipe",
 		"format_whitelist":   strings.Join(s.demuxers, ","),
-		"max_pixels":         e.maxPixels + e.maxPixels/8 + 1<<16, // of what is decoded, which is rounded up to whole blocks
+		"max_pixels":         e.maxPixels + e.maxPixels/8 + 1<<16, // of decoded frames, which are rounded up to whole blocks
 		"max_streams":        maxStreams,
 	}
 	if len(s.demuxers) == 1 {
-		o["f"] = s.demuxers[0] // nothing to guess
+		o["f"] = s.demuxers[0] // unambiguous
 	}
 	return o
 }
 
-// probe asks ffprobe about an input.
+// probe runs ffprobe on an input.
 func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (*media, error) {
 	src, err := e.source(f)
 	if err != nil {
@@ -191,7 +190,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 	tooLarge := false
 	err = e.ffprobe.Run(ctx, engine.Cmd{
 		Args: args, Dir: dir, Stdout: &out,
-		// It goes on without the size of the picture then.
+		// ffprobe then continues without the size of the picture.
 		OnLine: func(line string) { tooLarge = tooLarge || strings.Contains(line, "max pixel count") },
 		Limits: e.limits.Or(engine.Limits{CPU: 2 * time.Minute, Memory: memory, FileSize: 1 << 20}),
 		Access: engine.Access{Read: []string{filepath.Dir(path)}},
@@ -248,8 +247,8 @@ func (m *media) of(kind string, ok func(stream) bool) []stream {
 	return out
 }
 
-// videos returns the video streams that can be decoded, the default one first.
-// Cover pictures are none.
+// videos returns the decodable video streams, the default one first, without cover
+// pictures.
 func (m *media) videos() []stream {
 	v := m.of("video", func(s stream) bool {
 		return !s.cover() && s.Codec != "" && s.Codec != "unknown" && s.Width > 0 && s.Height > 0
@@ -258,14 +257,14 @@ func (m *media) videos() []stream {
 	return v
 }
 
-// audios returns the sound tracks that can be decoded, the default one first.
+// audios returns the decodable sound tracks, the default one first.
 func (m *media) audios() []stream {
 	a := m.of("audio", func(s stream) bool { return s.Codec != "" && s.Codec != "unknown" && s.Channels > 0 && s.rate() > 0 })
 	sortDefault(a)
 	return a
 }
 
-// covers returns pictures that can be copied into another file as its cover.
+// covers returns the pictures that can be copied as a cover of another file.
 func (m *media) covers() []stream {
 	return m.of("video", func(s stream) bool { return s.cover() && (s.Codec == "mjpeg" || s.Codec == "png") })
 }

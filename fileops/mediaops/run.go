@@ -21,33 +21,32 @@ import (
 
 // A pass is one run of ffmpeg within a job.
 type pass struct {
-	// out is called within a recover and returns the output node.
+	// out is called with a recover and returns the output node.
 	out func() node
 
-	path     string  // what it writes
-	limit    int64   // how large that may get; a full file fails with errFull
-	expected float64 // seconds of output, 0 if not known
+	path     string  // of the output
+	limit    int64   // maximum size of the output; reaching it fails with errFull
+	expected float64 // seconds of output, 0 if unknown
 
-	still bool // it writes one picture, so the time of its output says nothing
+	still bool // it writes one picture, so the output time means nothing
 
-	// heard is for a run that begins before its input is known: it gives
-	// expected then. nil otherwise.
+	// heard is set for a run that starts before its input is known. It then replaces
+	// expected.
 	heard *hearing
 
-	from, to float64 // which part of the job's progress this is
+	from, to float64 // range of the job's progress that this pass covers
 }
 
-// errFull tells that the output reached its limit.
+// errFull reports that the output reached its limit.
 var errFull = errors.New("the output reached its size limit")
 
-// setupError is a failure before anything was encoded: the combination of
-// options may be at fault, and others are worth a try.
+// setupError is a failure before anything was encoded. The combination of options may be
+// the reason, so other options are worth a try.
 type setupError struct{ error }
 
 func (e setupError) Unwrap() error { return e.error }
 
-// run runs ffmpeg. Its errors are ready to be returned from an action, except
-// for errFull.
+// run runs ffmpeg. Its errors can be returned from an action, except errFull.
 func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	dir, err := job.Dir()
 	if err != nil {
@@ -67,7 +66,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// What a file says of its duration need not be true.
+	// The duration that a file declares need not be true.
 	progress.most, progress.exceeded = e.maxDuration+1, func() {
 		stop(e.checkDuration("the recording takes", math.Inf(1)))
 	}
@@ -77,13 +76,13 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 		Limits: e.limits.Or(engine.Limits{
 			CPU:    e.cpuTime(p.expected),
 			Memory: memory,
-			// -fs ends a file in order, but is only looked at now and then.
+			// -fs ends a file cleanly, but ffmpeg checks it only now and then.
 			FileSize: p.limit + 64<<20,
 		}),
 	}, progress)
 	st, statErr := os.Stat(p.path)
 	if err != nil && ctx.Err() != nil && outer.Err() == nil {
-		return err // for its duration
+		return err // because of its duration
 	}
 	ctx = outer
 	switch {
@@ -107,8 +106,8 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	if stderr.first != "" {
 		job.Log.Info("ffmpeg complained", "stderr", stderr.first, "lines", stderr.n)
 	}
-	// ffmpeg goes on after errors and reports success. What it could decode is
-	// worth having, unless it is but a part.
+	// ffmpeg continues after errors and reports success. Keep what it decoded, unless a
+	// large part is missing.
 	expected := progress.expected
 	if short := expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, expected/10) {
 		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
@@ -117,8 +116,8 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	return nil
 }
 
-// cpuTime is how much time of all its threads together a run may take for an
-// output of so many seconds.
+// cpuTime returns the limit of processor time, all threads together, for an output of
+// the given seconds.
 func (e *Engine) cpuTime(seconds float64) time.Duration {
 	if e.limits.CPU > 0 {
 		return e.limits.CPU
@@ -126,8 +125,7 @@ func (e *Engine) cpuTime(seconds float64) time.Duration {
 	return time.Duration(e.threads) * max(10*time.Minute, time.Duration(10*seconds)*time.Second)
 }
 
-// start runs ffmpeg and, if it begins before its input is known, hears what that
-// is.
+// start runs ffmpeg. If p.heard is set, it also reads ffmpeg's description of the input.
 func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *progress) error {
 	h := p.heard
 	if h == nil {
@@ -173,12 +171,12 @@ func (e *Engine) start(ctx context.Context, p pass, c engine.Cmd, progress *prog
 	if err == nil && !h.agreed {
 		return errOtherwise
 	}
-	progress.expect(h.seconds) // it may have ended before anybody looked
+	progress.expect(h.seconds) // it may have ended before this point
 	return err
 }
 
-// failure turns an error of ffmpeg or ffprobe into one that can be shown. kind is
-// used if its output tells nothing.
+// failure converts an error of ffmpeg or ffprobe to an error for users. kind is the
+// default if the output does not show the reason.
 func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 	var x *engine.ExitError
 	if !errors.As(err, &x) {
@@ -196,7 +194,7 @@ func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 	switch {
 	case says("No space left on device"):
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-	case x.Limit(), x.Signal == syscall.SIGKILL, says("received signal 24"), x.Code == 255 && !says("not permitted"): // the kernel's answer to too much CPU time, and ffmpeg's to that
+	case x.Limit(), x.Signal == syscall.SIGKILL, says("received signal 24"), x.Code == 255 && !says("not permitted"): // the kernel's signal for too much CPU time, and ffmpeg's exit code for it
 		return fileops.Fail(fileops.ErrLimit, err, "processing the file takes more %s than is allowed; try a shorter or smaller one", cmp.Or(x.Which(), "processor time"))
 	case says("exceeds specified max pixel count", "exceeds max_streams", "Cannot allocate memory", "Value too large", "failed to map segment"):
 		return fileops.Fail(fileops.ErrLimit, err, "the file needs more memory than is allowed; try a smaller one")
@@ -210,7 +208,7 @@ func (e *Engine) failure(job *fileops.Job, err error, kind error) error {
 	return fileops.Fail(kind, err, "")
 }
 
-// tooLarge is what errFull means to users.
+// tooLarge returns the user's version of errFull.
 func (e *Engine) tooLarge() error {
 	return fileops.Fail(fileops.ErrLimit, errFull, "the result would have more than the limit of %d bytes; choose a part of the recording, or a format that is smaller", e.maxOutput)
 }
@@ -234,40 +232,40 @@ func (c *complaints) err() error {
 	return errors.New(c.first)
 }
 
-// progress reads what -progress writes: lines of key=value. out_time_us is how
-// much of the output is written, in microseconds ("N/A" before the first
-// packet; negative while an encoder fills its delay).
+// progress parses the output of -progress: lines of key=value. out_time_us is the length
+// of the written output in microseconds ("N/A" before the first packet; negative while
+// an encoder fills its delay).
 type progress struct {
-	report func(done float64) // from 0 to 1
+	report func(done float64) // done is from 0 to 1
 
-	most     float64 // seconds from which exceeded is called
+	most     float64 // seconds after which exceeded is called
 	exceeded func()
 
 	mu       sync.Mutex
-	expected float64 // seconds of output, 0 if not known
+	expected float64 // seconds of output, 0 if unknown
 	line     []byte
 	seconds  float64
-	frames   bool // some picture was written
+	frames   bool // a picture was written
 	ended    bool
 }
 
-// expect tells how many seconds there will be.
+// expect sets the expected seconds of output.
 func (p *progress) expect(seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expected = seconds
 }
 
-// none tells whether ffmpeg has ended without a picture and without any time
-// having passed. That may be a sound shorter than a packet, or nothing.
+// none reports whether ffmpeg has ended without a picture and at time zero. The output
+// may be a sound shorter than a packet, or nothing.
 func (p *progress) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended && !p.frames && p.seconds == 0
 }
 
-// empty tells whether a file that ffmpeg wrote has no packet that could be read: for some
-// damaged inputs it makes a container with nothing in it and is content.
+// empty reports whether a file of ffmpeg has no readable packet. For some damaged inputs
+// ffmpeg writes an empty container and reports success.
 func (e *Engine) empty(ctx context.Context, dir, path string) bool {
 	var out bytes.Buffer
 	err := e.ffprobe.Run(ctx, engine.Cmd{

@@ -14,9 +14,9 @@ import (
 // languageParam is the parameter for the language of a text.
 const languageParam = "ocr_language"
 
-// LanguageParam returns the parameter with which a caller says in which language
-// the text of a picture is, one of languages; the first is the default. Two-letter
-// codes (ISO 639-1) of common languages are accepted too.
+// LanguageParam returns the parameter for the language of the text in a picture: one of
+// languages, of which the first is the default. It also accepts two-letter codes (ISO
+// 639-1) of common languages.
 func LanguageParam(languages []string) fileops.Param {
 	p := fileops.Param{
 		Name: languageParam, Scope: fileops.ScopeContent, Default: languages[0], Enum: languages, Aliases: make(map[string]string),
@@ -30,8 +30,7 @@ func LanguageParam(languages []string) fileops.Param {
 	return p
 }
 
-// shortNames are the codes of ISO 639-1 for those of ISO 639-2 that Tesseract
-// uses.
+// shortNames maps ISO 639-1 codes to Tesseract's ISO 639-2 codes.
 var shortNames = map[string]string{
 	"ara": "ar", "bul": "bg", "ces": "cs", "dan": "da", "deu": "de", "ell": "el", "eng": "en", "est": "et", "fin": "fi", "fra": "fr",
 	"heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko", "lav": "lv", "lit": "lt",
@@ -39,10 +38,10 @@ var shortNames = map[string]string{
 	"swe": "sv", "tha": "th", "tur": "tr", "ukr": "uk", "vie": "vi", "chi_sim": "zh",
 }
 
-// Convert returns the action that converts pictures to plain text: lines as they
-// are in the picture, an empty one between paragraphs, and a form feed after each
-// page. All pages of a TIFF file are read; of an animation the first picture is.
-// The orientation in EXIF data is not looked at, only the text itself.
+// Convert returns the action that converts pictures to plain text: the lines of the
+// picture, an empty line between paragraphs, and a form feed after each page. It reads
+// all pages of a TIFF file, and the first frame of an animation. It ignores the
+// orientation in EXIF data and detects that of the text instead.
 //
 // A picture without any text fails with [fileops.ErrUnsupportedInput].
 func (e *Engine) Convert() fileops.Action {
@@ -83,7 +82,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	var out bytes.Buffer
 	any := false
 	for _, p := range found {
-		// Lines in any direction are text here, where only their order counts.
+		// Lines in all directions count, because only their order matters.
 		for _, l := range p.lines {
 			l.angle = 0
 		}
@@ -104,7 +103,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 
 var errNoText = fileops.Fail(fileops.ErrUnsupportedInput, nil, "no text was found in the picture")
 
-// writeText writes a page in the order in which Tesseract reads it.
+// writeText writes a page in Tesseract's reading order.
 func writeText(w io.Writer, p *Page) {
 	b := bufio.NewWriter(w)
 	for i, l := range p.Lines {

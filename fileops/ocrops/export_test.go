@@ -7,7 +7,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// ParseHOCR makes parseHOCR testable, with what is made of its result.
+// ParseHOCR exports parseHOCR and the processing of its result.
 func ParseHOCR(r io.Reader) {
 	pages, err := parseHOCR(r)
 	if err != nil {
@@ -19,5 +19,5 @@ func ParseHOCR(r io.Reader) {
 	}
 }
 
-// PictureSizes makes pictureSizes testable.
+// PictureSizes exports pictureSizes.
 func PictureSizes(f *fileops.File) ([]image.Point, error) { return pictureSizes(f, 500) }

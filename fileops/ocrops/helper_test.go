@@ -59,7 +59,7 @@ schickte sie ans Ende des Tals, wo die Mühle früher Öl für viele Häuser lie
 Jeder Schüler mußte eine Geschichte über die große Brücke schreiben.`
 )
 
-// page returns a page of text, drawn by another program: A5 at dpi.
+// page returns a page of text, drawn by an external program: A5 at dpi.
 func page(t testing.TB, text string, dpi int) *image.Gray {
 	t.Helper()
 	var content strings.Builder
@@ -103,7 +103,7 @@ func latin1(s string) string {
 	return b.String()
 }
 
-// skewed returns img turned by some degrees, on white.
+// skewed returns img rotated by the given degrees, on white.
 func skewed(img *image.Gray, degrees float64) *image.Gray {
 	out := image.NewGray(img.Rect)
 	for i := range out.Pix {
@@ -116,7 +116,7 @@ func skewed(img *image.Gray, degrees float64) *image.Gray {
 	return out
 }
 
-// noisy adds noise as a bad scanner does.
+// noisy adds noise like that of a bad scanner.
 func noisy(img *image.Gray, amount int) *image.Gray {
 	out := image.NewGray(img.Rect)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -176,7 +176,7 @@ func encode(t testing.TB, img *image.Gray, to format.Format) []byte {
 	return b.Bytes()
 }
 
-// tiff returns a TIFF file of several pages, not compressed (TIFF 6.0, section 4).
+// tiff returns an uncompressed TIFF file with several pages (TIFF 6.0, section 4).
 func tiff(pages ...*image.Gray) []byte {
 	b := []byte("II*\x00\x00\x00\x00\x00")
 	link := 4
@@ -204,7 +204,7 @@ func tokens(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// recall returns which part of the words of want is in got.
+// recall returns the fraction of the words of want that are in got.
 func recall(want, got string) float64 {
 	count := make(map[string]int)
 	for _, w := range tokens(got) {

@@ -13,16 +13,16 @@ import (
 	"unicode"
 )
 
-// This file reads hOCR 1.2, the form in which Tesseract tells what it has
-// found: XHTML whose elements have a class and, in title, properties.
+// This file parses hOCR 1.2, the output of Tesseract: XHTML whose elements have a class,
+// and properties in title.
 
-// Limits of what one file of hOCR may contain.
+// Limits for one hOCR file.
 const (
 	maxWords  = 500_000
 	maxAnswer = 100_000 // pages
 )
 
-// An hocrPage is a page as Tesseract sees it.
+// An hocrPage is a page in Tesseract's output.
 type hocrPage struct {
 	w, h  float64
 	lines []*hocrLine
@@ -30,26 +30,26 @@ type hocrPage struct {
 
 type hocrLine struct {
 	box        [4]float64 // left, top, right, bottom
-	slope      float64    // of the base line: dy/dx
-	offset     float64    // of it at the left edge, against the bottom
-	size       float64    // from the ascenders to the descenders
-	angle      int        // of the text in degrees, counterclockwise
+	slope      float64    // slope of the base line: dy/dx
+	offset     float64    // of the base line at the left edge, relative to the bottom
+	size       float64    // from ascenders to descenders
+	angle      int        // text direction in degrees, counterclockwise
 	paragraph  int
 	words      []Word
 	confidence float64 // mean, 0 to 1
 }
 
-// parseHOCR reads all pages.
+// parseHOCR parses all pages.
 func parseHOCR(r io.Reader) ([]*hocrPage, error) {
 	d := xml.NewDecoder(r)
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
 	var pages []*hocrPage
 	var line *hocrLine
-	var text *strings.Builder // of the word that is open
+	var text *strings.Builder // of the open word
 	var open Word
 	paragraph, words := 0, 0
-	var stack []string // classes of the elements that are open
+	var stack []string // classes of the open elements
 	for {
 		tok, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -131,7 +131,7 @@ func attributes(t xml.StartElement) (class, title string) {
 // props are the properties of an element: name and values.
 type props map[string][]string
 
-// properties reads "bbox 1 2 3 4; x_wconf 95".
+// properties parses "bbox 1 2 3 4; x_wconf 95".
 func properties(title string) props {
 	p := make(props)
 	for part := range strings.SplitSeq(title, ";") {
@@ -142,7 +142,7 @@ func properties(title string) props {
 	return p
 }
 
-// number returns the i-th value of a property, 0 if there is none.
+// number returns the i-th value of a property, or 0.
 func (p props) number(name string, i int) float64 {
 	if i >= len(p[name]) {
 		return 0
@@ -161,12 +161,12 @@ func (p props) box() (b [4]float64) {
 	return b
 }
 
-// turn returns by how many quarter turns counterclockwise most of the page has
-// to be turned to be upright.
+// turn returns the number of counterclockwise quarter turns that make most of the text
+// upright.
 func (p *hocrPage) turn() int {
 	var votes [4]int
 	for _, l := range p.lines {
-		// Text at 90 degrees runs upwards: three turns more and it is level.
+		// Text at 90 degrees runs upwards: three more turns make it level.
 		votes[(4-(l.angle/90)%4)%4] += len(l.words)
 	}
 	best := 0
@@ -178,17 +178,17 @@ func (p *hocrPage) turn() int {
 	return best
 }
 
-// What is left out, because it is more likely dirt than text. Confidence is
-// that of Tesseract, which for real text is nearly always above 0.7.
+// Thresholds below which text is probably dirt and is dropped. They apply to Tesseract's
+// confidence, which is nearly always above 0.7 for real text.
 const (
 	leastLine   = 0.35 // mean confidence of a line
 	leastWord   = 0.10
 	leastSign   = 0.50 // of a word without letters and digits
-	fontPerSize = 1.1  // 1 em, measured from the ascenders to the descenders of usual fonts
+	fontPerSize = 1.1  // 1 em, relative to the distance from ascenders to descenders of usual fonts
 )
 
-// page makes sense of what was found: without dirt, straight, and with one size
-// for lines that are alike.
+// page returns the text without dirt, straightened, and with equal sizes for similar
+// lines.
 func (p *hocrPage) page() *Page {
 	out := &Page{Width: int(p.w), Height: int(p.h)}
 	for _, l := range p.lines {
@@ -219,7 +219,7 @@ func (p *hocrPage) page() *Page {
 			x, b := (w.Left+w.Right)/2, base((w.Left+w.Right)/2)
 			moved, _ := at(x, b)
 			half := (w.Right - w.Left) / 2
-			lean := min(math.Abs(slope)*half, (w.Bottom-w.Top)/4) // what the box got higher by leaning
+			lean := min(math.Abs(slope)*half, (w.Bottom-w.Top)/4) // the extra height of the box because of the slope
 			w.Left, w.Right = moved-half, moved+half
 			w.Top, w.Bottom = w.Top+line.Base-b+lean, w.Bottom+line.Base-b-lean
 			line.Words = append(line.Words, w)
@@ -231,8 +231,8 @@ func (p *hocrPage) page() *Page {
 	return out
 }
 
-// borrowSizes gives a piece of a line whose letters have nothing above or below
-// them ("on our own"), so that its size is a guess, that of the piece beside it.
+// borrowSizes corrects pieces of a line without ascenders and descenders ("on our own"),
+// whose size is a guess. They get the size of the piece beside them.
 func borrowSizes(lines []Line) {
 	guess := func(l Line) bool {
 		for _, w := range l.Words {
@@ -242,7 +242,7 @@ func borrowSizes(lines []Line) {
 		}
 		return true
 	}
-	byBase := make([]int, len(lines)) // of those that are sure
+	byBase := make([]int, len(lines)) // indexes of lines with a reliable size, by base line
 	for i := range byBase {
 		byBase[i] = i
 	}
@@ -263,7 +263,7 @@ func borrowSizes(lines []Line) {
 
 func isText(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// slope returns that of the page: the median of its lines, weighted by length.
+// slope returns the slope of the page: the median of its lines, weighted by length.
 func (p *hocrPage) slope() float64 {
 	type weighted struct{ slope, width float64 }
 	var all []weighted
@@ -284,8 +284,8 @@ func (p *hocrPage) slope() float64 {
 	return 0
 }
 
-// evenSizes gives lines of about the same size exactly the same: what Tesseract
-// measures depends on which letters a line has.
+// evenSizes makes similar sizes of lines equal: Tesseract's measurements depend on the
+// letters of a line.
 func evenSizes(lines []Line) {
 	const alike = 0.13
 	weight := make([]float64, len(lines))
@@ -298,8 +298,8 @@ func evenSizes(lines []Line) {
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= alike*max(a, b) }
 	for rounds := 0; len(rest) > 0 && rounds < 12; rounds++ {
-		// The size that has the most text around it.
-		steps := make(map[int]float64) // per hundredth of a factor of e
+		// The size with the most text around it.
+		steps := make(map[int]float64) // in hundredths of a factor of e
 		for i := range rest {
 			steps[int(math.Round(100*math.Log(lines[i].Size)))] += weight[i]
 		}
@@ -321,7 +321,7 @@ func evenSizes(lines []Line) {
 				group = append(group, i)
 			}
 		}
-		slices.Sort(group) // so that sums are always the same
+		slices.Sort(group) // so that the sums are deterministic
 		for _, i := range group {
 			sum, total = sum+weight[i]*lines[i].Size, total+weight[i]
 		}

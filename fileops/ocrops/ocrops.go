@@ -6,28 +6,27 @@
 //	err = fileops.Run(ctx, ocr.Convert(), fileops.Args{"convert_to": "txt", "ocr_language": "deu"},
 //		fileops.ToDir("out"), fileops.Path("letter.jpg"))
 //
-// [Engine.Recognize] gives words with their places, for packages that make
-// documents of scanned pages.
+// [Engine.Recognize] returns words with their positions, for packages that make
+// documents from scanned pages.
 //
 // # Languages
 //
-// A language has to be installed (tesseract-ocr-deu, tesseract-ocr-fra …) and to
-// be named: with the wrong one Tesseract guesses letters that the text does not
-// have. The default is English, or the first language there is.
+// A language has to be installed (tesseract-ocr-deu, tesseract-ocr-fra …) and to be
+// named in the request. With the wrong language Tesseract guesses letters that the text
+// does not have. The default is English, or the first installed language.
 //
 // # Pages that are not straight
 //
-// A page that lies on its side or its head is turned, if the data for finding
-// that out (tesseract-ocr-osd) is installed and there is enough text; a page
-// that is a few degrees off is straightened. What Tesseract itself is not sure
-// of, as it finds it in photographs, is left out.
+// A page that is sideways or upside down is turned, if the orientation data
+// (tesseract-ocr-osd) is installed and there is enough text. A page that is a few
+// degrees off is straightened. Text with low confidence, as Tesseract finds in
+// photographs, is dropped.
 //
 // # Safety
 //
-// Tesseract gets a picture on its standard input and writes to its standard
-// output; no name that somebody else has chosen is in its arguments. The size of
-// a picture is read from its header and checked first; memory, CPU time and the
-// length of the output are bounded.
+// Tesseract reads a picture from standard input and writes to standard output; its
+// arguments contain no untrusted names. The size of a picture is read from its header
+// and checked first. Memory, CPU time and the length of the output are limited.
 package ocrops
 
 import (
@@ -52,55 +51,54 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	Tesseract string // path or name; "" means tesseract in PATH, [engine.None] does without
+	Tesseract string // path or name; "" means tesseract in PATH, [engine.None] disables the engine
 
-	Workers int           // processes at once, for all jobs together; 0 means GOMAXPROCS
+	Workers int           // processes at the same time, for all jobs together; 0 means GOMAXPROCS
 	Timeout time.Duration // of CPU time for one page; 0 means 2 minutes
 
 	MaxPixels int64 // of one page, width times height; 0 means 100 million
 	MaxPages  int   // of one file; 0 means 500
 
-	// Limits bound each process. Zero fields mean: processor time as Timeout
-	// says, 3 GiB of address space.
+	// Limits restrict each process. The defaults are Timeout for processor time and 3
+	// GiB of address space.
 	Limits engine.Limits
 
 	TempDir string       // parent of the empty directories that processes run in; "" means os.TempDir
 	Log     *slog.Logger // nil discards
-	// Sandbox confines the programs; nil does not.
+	// Sandbox confines the programs; nil runs them unconfined.
 	Sandbox *engine.Sandbox
 
-	// Probed is what [Engine.Probed] has returned to another process on this
-	// host; then Tesseract is not asked again, which takes a tenth of a second.
+	// Probed is the result of [Engine.Probed] of another process on this host. With it
+	// New does not query Tesseract, which takes a tenth of a second.
 	Probed string
 }
 
-// Limits of what is processed.
+// Limits of the processed data.
 const (
-	maxSide   = 32_767    // what Tesseract can address
+	maxSide   = 32_767    // maximum of Tesseract
 	maxInput  = 512 << 20 // bytes
 	maxOutput = 64 << 20  // bytes of hOCR
 	maxMemory = 3 << 30   // address space of a process
 )
 
-// An Engine is a Tesseract that was found and asked for its languages. It is
-// safe for concurrent use.
+// An Engine is an installed Tesseract with its languages. It is safe for concurrent use.
 type Engine struct {
 	tesseract *engine.Program
 	languages []string
-	upright   bool // it can find out which side of a page is up
+	upright   bool // it can detect which side of a page is up
 	opts      Options
 	turns     chan struct{} // held while a process runs
 }
 
 var languageName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{1,31}$`)
 
-// tesseract describes Tesseract, before anything is known about it.
+// tesseract returns the dependency on Tesseract, without its path and version.
 func tesseract() fileops.Dependency {
 	return fileops.Dependency{Name: "tesseract", Purpose: "text of scanned PDFs and of pictures", Packages: []string{"tesseract-ocr"}}
 }
 
-// New looks for Tesseract and asks for its languages. If it cannot be used, New fails
-// with a *[fileops.MissingError].
+// New searches for Tesseract and queries its languages. If Tesseract cannot be used, New
+// fails with a *[fileops.MissingError].
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e, err := find(ctx, o)
 	if err != nil {
@@ -157,15 +155,15 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// parseLanguages reads the answer to --list-langs: a line of text and then a
-// name in each. English comes first, the others are sorted.
+// parseLanguages parses the output of --list-langs: a heading, then one name on each
+// line. English comes first, the others are sorted.
 func parseLanguages(s string) (names []string, osd bool) {
 	_, s, _ = strings.Cut(s, "\n")
 	for name := range strings.Lines(s) {
 		switch name = strings.TrimSpace(name); {
 		case name == "osd":
 			osd = true
-		case name == "equ" || name == "snum": // no languages
+		case name == "equ" || name == "snum": // not languages
 		case languageName.MatchString(name):
 			names = append(names, name)
 		}
@@ -178,7 +176,7 @@ func parseLanguages(s string) (names []string, osd bool) {
 	return names, osd
 }
 
-// probed is what is known of a Tesseract once it was asked.
+// probed is the information that New gets from Tesseract.
 type probed struct {
 	Path      string   `json:"path"`
 	Version   string   `json:"version"`
@@ -186,17 +184,17 @@ type probed struct {
 	Upright   bool     `json:"upright"`
 }
 
-// Probed returns what was found out about Tesseract, for [Options].
+// Probed returns the information about Tesseract for [Options].
 func (e *Engine) Probed() string {
 	b, err := json.Marshal(probed{e.tesseract.Path, e.tesseract.Version, e.languages, e.upright})
 	if err != nil {
-		panic(err) // strings and a boolean
+		panic(err) // it has only strings and a boolean
 	}
 	return string(b)
 }
 
-// Languages returns what a text may be in, as Tesseract names it: "eng", "deu",
-// and "deu+eng" for one that has both. The first is the default.
+// Languages returns Tesseract's names of the supported languages: "eng", "deu", and
+// "deu+eng" for a text in both. The first is the default.
 func (e *Engine) Languages() []string {
 	out := slices.Clone(e.languages)
 	if e.languages[0] == "eng" {
@@ -220,8 +218,8 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 
 func (e *Engine) name() string { return strings.TrimSpace("tesseract " + e.tesseract.Version) }
 
-// run runs Tesseract when there is a turn for it, in an empty directory. It may
-// take so long from then on; otherwise the error is tooLong.
+// run waits for a turn and runs Tesseract in an empty directory. If that takes longer
+// than limit, not counting the wait, run fails with tooLong.
 func (e *Engine) run(ctx context.Context, c engine.Cmd, limit time.Duration, tooLong error) error {
 	select {
 	case e.turns <- struct{}{}:
@@ -235,7 +233,7 @@ func (e *Engine) run(ctx context.Context, c engine.Cmd, limit time.Duration, too
 	}
 	defer os.RemoveAll(dir)
 	c.Dir = dir
-	// Several processes with one thread each do more than one with several.
+	// Several processes with one thread each are faster than one with several.
 	c.Env = []string{"OMP_THREAD_LIMIT=1"}
 	c.Limits.Memory = maxMemory
 	c.Limits.FileSize = 1 << 20 // it has nothing to write there

@@ -16,8 +16,8 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// A Page is the text of a picture. Places are in pixels from the top left corner
-// of the picture once it is turned upright and straightened.
+// A Page is the text of a picture. Positions are in pixels from the top left corner of
+// the picture after it is turned upright and straightened.
 type Page struct {
 	Width, Height int
 	Turn          int // quarter turns counterclockwise that make the picture upright
@@ -28,22 +28,22 @@ type Page struct {
 type Line struct {
 	Words     []Word
 	Base      float64 // y of the base line
-	Size      float64 // of the font (1 em), pixels; the same for lines that are alike
-	Paragraph int     // lines of one paragraph have the same number
+	Size      float64 // of the font (1 em), pixels; equal for similar lines
+	Paragraph int     // lines of one paragraph share the number
 }
 
-// A Word is text without space.
+// A Word is text without spaces.
 type Word struct {
 	Text                     string
 	Left, Top, Right, Bottom float64
 	Confidence               float64 // 0 to 1
 }
 
-// Recognize reads the text of img, which has dpi dots per inch, in a language of
-// [Engine.Languages]; "" means the first. A picture without text is no error.
+// Recognize reads the text of img, which has dpi dots per inch. language is one of
+// [Engine.Languages]; "" means the first. A picture without text is not an error.
 //
-// It fails with [fileops.ErrLimit] if the picture is too large or takes too
-// long, and with the cause of ctx if that is done.
+// It fails with [fileops.ErrLimit] if the picture is too large or takes too long, and
+// with the cause of ctx when ctx is done.
 func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*Page, error) {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	if err := e.checkSize(w, h); err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 	}
 	p := pages[0]
 	turn := p.turn()
-	if turn != 0 { // base lines are known for upright text only
+	if turn != 0 { // base lines are known only for upright text
 		img = turned(img, turn)
 		if pages, err = e.read(ctx, netpbm(img), dpi, language, false, 1); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (e *Engine) checkSize(w, h int) error {
 	return nil
 }
 
-// read runs Tesseract on a picture file of so many pages.
+// read runs Tesseract on a picture file with the given number of pages.
 func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language string, upright bool, pages int) ([]*hocrPage, error) {
 	if language == "" {
 		language = e.languages[0]
@@ -89,7 +89,7 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 	if !slices.Contains(e.Languages(), language) {
 		return nil, fmt.Errorf("ocrops: language %q is not installed", language)
 	}
-	mode := "3" // find text in any arrangement
+	mode := "3" // find text in any layout
 	if upright {
 		mode = "1" // the same, in any direction
 	}
@@ -103,7 +103,7 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 	err := e.run(ctx, engine.Cmd{
 		Args: append(args, "-c", "tessedit_create_hocr=1"), Stdin: file, Stdout: &limitedWriter{w: &out, left: maxOutput},
 		Limits: engine.Limits{CPU: limit},
-	}, 4*limit+time.Minute, tooLong) // more than CPU time, because of other work on the machine
+	}, 4*limit+time.Minute, tooLong) // more than the CPU time, because of other work on the machine
 	var exit *engine.ExitError
 	switch {
 	case err == nil:
@@ -139,7 +139,7 @@ func netpbm(img *image.Gray) io.Reader {
 	return io.MultiReader(rows...)
 }
 
-// blank tells whether there is next to no contrast in a picture.
+// blank reports whether a picture has almost no contrast.
 func blank(img *image.Gray) bool {
 	lo, hi := byte(255), byte(0)
 	w := img.Rect.Dx()
@@ -154,7 +154,7 @@ func blank(img *image.Gray) bool {
 	return true
 }
 
-// turned returns img turned counterclockwise by quarter turns.
+// turned returns img after counterclockwise quarter turns.
 func turned(img *image.Gray, turn int) *image.Gray {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	at := func(x, y int) int { return y*img.Stride + x }
@@ -181,7 +181,7 @@ func turned(img *image.Gray, turn int) *image.Gray {
 
 var errOutput = errors.New("too much output")
 
-// A limitedWriter fails when it gets more than is left.
+// A limitedWriter fails when it receives more than the remaining bytes.
 type limitedWriter struct {
 	w    io.Writer
 	left int

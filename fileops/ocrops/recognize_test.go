@@ -246,7 +246,7 @@ func Example() {
 	//
 }
 
-// What one process has found out serves another.
+// One process can use the probe result of another.
 func TestProbed(t *testing.T) {
 	t.Parallel()
 	e := engine(t)

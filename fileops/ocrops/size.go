@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"image"
-	_ "image/gif" // headers are read with these
+	_ "image/gif" // decodes headers
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
@@ -16,8 +16,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// pictureSizes returns the width and height of each page of a picture, from its
-// headers alone, if there are no more than most pages.
+// pictureSizes returns the width and height of each page of a picture, read from its
+// headers only. It fails if there are more than most pages.
 func pictureSizes(f *fileops.File, most int) ([]image.Point, error) {
 	var sizes []image.Point
 	var err error
@@ -45,7 +45,7 @@ const (
 	tagHeight = 257
 )
 
-// tiffSizes follows the directories of a TIFF file (TIFF 6.0, section 2).
+// tiffSizes reads the page directories of a TIFF file (TIFF 6.0, section 2).
 func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
 	var head [8]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil {
@@ -61,7 +61,7 @@ func tiffSizes(r io.ReaderAt, most int) ([]image.Point, error) {
 	}
 	var sizes []image.Point
 	for at := int64(order.Uint32(head[4:])); at != 0; {
-		if len(sizes) >= most { // or a loop
+		if len(sizes) >= most { // or the directories form a loop
 			return nil, errPages
 		}
 		var n [2]byte

@@ -22,7 +22,7 @@ func benchmark(b *testing.B, e *officeops.Engine, in *fileops.File, to format.Fo
 	}
 }
 
-// BenchmarkWarm converts by a process that is running.
+// BenchmarkWarm converts with a running process.
 func BenchmarkWarm(b *testing.B) {
 	for name, c := range map[string]struct {
 		in *fileops.File
@@ -39,8 +39,8 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// BenchmarkOneShot converts by a process for each document, as a program that
-// runs soffice --convert-to does.
+// BenchmarkOneShot converts with a separate process for each document, like soffice
+// --convert-to.
 func BenchmarkOneShot(b *testing.B) {
 	e, _, _ := find(b, officeops.Options{Python: engine.None})
 	b.Run("docx to pdf", func(b *testing.B) { benchmark(b, e, fixture(b, format.DOCX), format.PDF) })

@@ -11,24 +11,23 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A cellCounter counts the cells of OpenDocument sheets that have something in
-// them. A cell and a row can say how often they are to be repeated (OpenDocument
-// 1.3 part 3, 19.675 and 19.679), which makes a thousand million cells of a few
-// hundred bytes.
+// A cellCounter counts the non-empty cells of OpenDocument sheets. A cell and a row can
+// have a repeat count (OpenDocument 1.3 part 3, 19.675 and 19.679), so a few hundred
+// bytes can stand for a thousand million cells.
 //
-// It is not an XML parser, because these are slow: it knows tags, attributes,
-// comments and character data, and takes what is not well-formed somehow. The
-// prefix of a name does not matter.
+// It is not an XML parser, because these are slow. It recognises tags, attributes,
+// comments and character data, and tolerates XML that is not well-formed. It ignores the
+// prefix of names.
 type cellCounter struct {
 	most  int64
 	cells int64
-	rows  int64 // how often the present row stands
+	rows  int64 // repeat count of the current row
 }
 
-// errCells says that there are more cells than may be.
+// errCells reports that there are more cells than the limit.
 var errCells = errors.New("officeops: too many cells")
 
-// check reads XML to its end.
+// check counts the cells of an XML stream up to its end.
 func (c *cellCounter) check(ctx context.Context, r io.Reader) error {
 	err := c.read(bufio.NewReaderSize(fileops.ContextReader(ctx, r), 64<<10))
 	switch {
@@ -42,7 +41,7 @@ func (c *cellCounter) check(ctx context.Context, r io.Reader) error {
 	return err
 }
 
-// maxTag is how many bytes of a tag are looked at.
+// maxTag is the number of bytes of a tag that are examined.
 const maxTag = 16 << 10
 
 func (c *cellCounter) read(r *bufio.Reader) error {
@@ -71,7 +70,7 @@ func (c *cellCounter) read(r *bufio.Reader) error {
 	}
 }
 
-// skipTo reads up to the end of a text of one byte or of three.
+// skipTo reads up to the end of text, which has one or three bytes.
 func skipTo(r *bufio.Reader, text string) error {
 	if len(text) == 1 {
 		for {
@@ -92,8 +91,8 @@ func skipTo(r *bufio.Reader, text string) error {
 	}
 }
 
-// readTag reads what is before the next > that is not in quotation marks. What is
-// longer than maxTag is cut.
+// readTag reads up to the next > outside quotation marks. It truncates tags that are
+// longer than maxTag.
 func readTag(r *bufio.Reader, tag []byte) ([]byte, error) {
 	quote := byte(0)
 	for {
@@ -114,7 +113,7 @@ func readTag(r *bufio.Reader, tag []byte) ([]byte, error) {
 	}
 }
 
-// tag takes a tag without its angle brackets.
+// tag processes a tag without its angle brackets.
 func (c *cellCounter) tag(tag []byte) error {
 	end := bytes.IndexAny(tag, " \t\r\n/")
 	if end < 0 {
@@ -144,8 +143,8 @@ func (c *cellCounter) tag(tag []byte) error {
 	return nil
 }
 
-// repeated returns the number that an attribute has, at least 1. What is no number
-// counts as a large one: LibreOffice may know how to read it.
+// repeated returns the numeric value of an attribute, at least 1. An invalid number
+// counts as a large one: LibreOffice may be able to read it.
 func repeated(tag []byte, name string) int64 {
 	most := int64(1)
 	for {

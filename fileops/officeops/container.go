@@ -15,12 +15,12 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// largeEntry is how many bytes a part must have for [Limits.Ratio] to count.
+// largeEntry is the size in bytes from which [Limits.Ratio] applies to a part.
 const largeEntry = 10 << 20
 
-// check looks at a document before an engine does. LibreOffice repairs what is
-// damaged as well as it can and says nothing: half a document is a success.
-// errMaybeProtected means that only the engine can tell.
+// check validates a document before an engine reads it. LibreOffice silently repairs
+// damaged documents and reports success for half a document. errMaybeProtected means
+// that only the engine can decide.
 func (l Limits) check(ctx context.Context, f *fileops.File) error {
 	switch f.Format() {
 	case format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB:
@@ -57,7 +57,7 @@ func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 	if err != nil {
 		return damaged(err)
 	}
-	src.left = math.MaxInt64 // the parts are read one after the other
+	src.left = math.MaxInt64 // from here on the parts are read one after the other
 	if len(z.File) > l.Entries {
 		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(z.File), l.Entries)
 	}
@@ -73,7 +73,7 @@ func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 			return protected()
 		}
 	}
-	if compressed > uint64(f.Size()) { // entries that share their data
+	if compressed > uint64(f.Size()) { // entries share their data
 		return damaged(errors.New("zip: entries overlap"))
 	}
 	for _, e := range z.File {
@@ -92,11 +92,11 @@ func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 	return nil
 }
 
-// maxDirectory is how many bytes a ZIP directory may always have. An entry that takes 46 bytes
-// there takes ten times as much in memory.
+// maxDirectory is a size in bytes that every ZIP directory may have. An entry that takes
+// 46 bytes there takes ten times as much in memory.
 const maxDirectory = 8 << 20
 
-// A directoryLimiter fails when more is read than is left.
+// A directoryLimiter fails when more than left bytes are read.
 type directoryLimiter struct {
 	r    io.ReaderAt
 	left int64
@@ -123,12 +123,11 @@ func (l Limits) checkCells(ctx context.Context, e *zip.File) error {
 	return (&cellCounter{most: l.Cells}).check(ctx, r)
 }
 
-// checkEntry reads an entry, which compares its size and checksum with what the
-// archive says.
+// checkEntry reads an entry, which verifies its size and checksum.
 func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 	r, err := e.Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil // the engine may know it
+		return nil // the engine may support it
 	}
 	if err != nil {
 		return damaged(err)
@@ -156,8 +155,8 @@ func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 	return nil
 }
 
-// checkXML tells whether flat XML is well-formed. A document type is not taken:
-// it could declare entities that expand without end.
+// checkXML returns an error if flat XML is not well-formed. It rejects document type
+// declarations, which could declare entities that expand without end.
 func checkXML(ctx context.Context, r io.Reader) error {
 	d := xml.NewDecoder(&tokenLimiter{r: fileops.ContextReader(ctx, r)})
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
@@ -184,19 +183,19 @@ func checkXML(ctx context.Context, r io.Reader) error {
 
 const (
 	maxXMLTag  = 1 << 20  // bytes of a tag
-	maxXMLText = 64 << 20 // bytes of the text between two tags, such as a picture
+	maxXMLText = 64 << 20 // bytes of the text between two tags, such as an embedded picture
 )
 
-// A tokenLimiter fails when the XML that it reads has a tag or a text that is too long: the
-// parser holds each in memory, a tag with its attributes many times. "<" begins a tag also in
-// quotes, where the parser refuses it.
+// A tokenLimiter fails when its XML contains a tag or a text that is too long: the
+// parser holds each in memory, and multiplies the size of a tag with attributes. "<"
+// starts a tag even in quotes, where the parser refuses it.
 type tokenLimiter struct {
 	r     io.Reader
 	n     int     // bytes since the last "<"
-	tag   bool    // in a tag
-	quote byte    // of the value that it is in; or 0
-	end   string  // of the comment, CDATA section or instruction that it is in; or ""
-	last  [2]byte // the two bytes before
+	tag   bool    // inside a tag
+	quote byte    // quote of the current attribute value, or 0
+	end   string  // end of the current comment, CDATA section or instruction, or ""
+	last  [2]byte // the two previous bytes
 }
 
 // Read implements io.Reader.
@@ -238,17 +237,17 @@ func (l *tokenLimiter) step(c byte) {
 	}
 }
 
-// checkRTF tells whether the outermost group of the file is closed: braces not
-// preceded by a backslash, and not in binary data (Rich Text Format
-// Specification 1.9.1, "RTF Syntax").
+// checkRTF returns an error if the outermost group of the file is not closed. Braces
+// after a backslash or in binary data do not count (Rich Text Format Specification
+// 1.9.1, "RTF Syntax").
 func checkRTF(ctx context.Context, r io.Reader) error {
 	src := fileops.ContextReader(ctx, r)
 	buf := make([]byte, 64<<10)
 	depth := 0
-	skip := int64(0)   // bytes of binary data left
-	var control []byte // a control word being read, without its backslash
+	skip := int64(0)   // remaining bytes of binary data
+	var control []byte // the current control word, without its backslash
 	inControl := false // after a backslash
-	closed := false    // the outermost group ended
+	closed := false    // the outermost group is closed
 	endControl := func() {
 		if n, ok := strings.CutPrefix(string(control), "bin"); ok {
 			fmt.Sscanf(n, "%d", &skip)

@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// A filter is what LibreOffice calls the code for a format.
+// A filter is LibreOffice's name for the code of a format.
 type filter struct {
 	name    string
 	options string
@@ -30,9 +30,9 @@ type app struct {
 	out  map[format.Format]filter
 }
 
-// apps lists what LibreOffice is used for; it is never written to. An empty
-// name of an import filter lets LibreOffice look at the content: there are
-// several versions of the old formats.
+// apps lists the programs of LibreOffice and their formats; it is read-only. With an
+// empty import filter, LibreOffice detects the format: the old formats have several
+// versions.
 var apps = []app{
 	{
 		kind: kindText,
@@ -86,7 +86,7 @@ var apps = []app{
 			format.XLS:  {"MS Excel 97", ""},
 			format.ODS:  {"calc8", ""},
 			format.HTML: {"HTML (StarCalc)", "EmbedImages"},
-			// Separator, quote, UTF-8, from line 1, …, values as they are shown.
+			// Separator, quote, UTF-8, from line 1, …, values as displayed.
 			format.CSV: {"Text - txt - csv (StarCalc)", "44,34,76,1,,0,false,true,false"},
 			format.TSV: {"Text - txt - csv (StarCalc)", "9,34,76,1,,0,false,true,false"},
 		},
@@ -95,19 +95,19 @@ var apps = []app{
 
 // Tools, each of which does one step of a conversion.
 const (
-	byText   = "text"  // decodes text, or makes HTML of it
+	byText   = "text"  // decodes text, or converts it to HTML
 	byTable  = "table" // rewrites separated values
 	byPandoc = "pandoc"
 	byOffice = "libreoffice"
 )
 
-// newRouter returns what knows the steps of conversions on this host.
+// newRouter returns the router for the conversions of this host.
 func (e *Engine) newRouter() *route.Router {
 	return &route.Router{
 		Converters: []string{byText, byTable, byPandoc, byOffice},
 		Can:        e.can,
 		Joins: []route.Join{
-			// Pandoc does not read all of OpenDocument.
+			// Pandoc does not support all of OpenDocument.
 			{First: byOffice, Mid: format.DOCX, Second: byPandoc, Before: true, Only: func(from, _ format.Format) bool { return from == format.ODT }},
 			{First: byText, Mid: format.HTML, Second: byPandoc},
 			{First: byPandoc, Mid: format.HTML, Second: byPandoc},
@@ -117,7 +117,7 @@ func (e *Engine) newRouter() *route.Router {
 	}
 }
 
-// can reports whether a tool takes a step on this host, and should.
+// can reports whether a tool should do a step on this host.
 func (e *Engine) can(s route.Step) bool {
 	switch s.By {
 	case byText:
@@ -129,9 +129,9 @@ func (e *Engine) can(s route.Step) bool {
 			return false
 		}
 		switch s.From {
-		case format.MD: // in a book pandoc takes pictures from HTML only
+		case format.MD: // for books pandoc reads pictures only from HTML
 			return s.To != format.EPUB
-		case format.DOCX, format.ODT: // the rest is better done by LibreOffice
+		case format.DOCX, format.ODT: // LibreOffice does the others better
 			return s.To == format.MD || s.To == format.EPUB
 		}
 		return true
@@ -139,12 +139,12 @@ func (e *Engine) can(s route.Step) bool {
 	if e.office == nil || appFor(s) == nil {
 		return false
 	}
-	// Excel 97 holds fewer rows: what does not fit is cut off in silence.
-	// The driver checks that, and we do for text.
+	// Excel 97 has fewer rows, and LibreOffice silently cuts off the rest. The driver
+	// checks that, and this package does for text.
 	return s.To != format.XLS || e.python != nil || s.From == format.CSV || s.From == format.TSV
 }
 
-// appFor returns the program that does s, nil if none does.
+// appFor returns the program for step s, or nil.
 func appFor(s route.Step) *app {
 	for i, a := range apps {
 		_, in := a.in[s.From]
@@ -168,8 +168,8 @@ var (
 	}
 )
 
-// Convert returns the action "convert" with convert_to. It accepts what the
-// programs that were found can do.
+// Convert returns the action "convert" with convert_to. It accepts the formats that the
+// installed programs support.
 func (e *Engine) Convert() fileops.Action {
 	spec := fileops.Spec{
 		Name:    "convert",
@@ -183,16 +183,16 @@ func (e *Engine) Convert() fileops.Action {
 	return fileops.Func(spec, e.convert)
 }
 
-// A task is one conversion on its way through its steps.
+// A task is one conversion with its steps.
 type task struct {
 	*Engine
 	job   *fileops.Job
 	dir   string
-	n     int     // of intermediate files
+	n     int     // number of intermediate files
 	first bool    // the current step reads the input
-	last  bool    // it writes the result
-	start float64 // progress when the current step began
-	share float64 // of one step
+	last  bool    // the current step writes the result
+	start float64 // progress at the start of the current step
+	share float64 // progress share of one step
 	extra extras
 }
 
@@ -284,7 +284,7 @@ func (t *task) rewriteTable(ctx context.Context, s route.Step, text *charset.Tex
 	return tab.rewrite(ctx, w, comma)
 }
 
-// create makes a new file at path of what write writes.
+// create creates a file at path with the output of write.
 func create(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -303,7 +303,7 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 		Filter: a.out[s.To].name, Options: a.out[s.To].options,
 	}
 	if s.To == format.PDF {
-		// Remarks of reviewers are not for those who get the PDF.
+		// Reviewers' comments are not for the readers of the PDF.
 		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
 		r.FitWidth = a.kind == kindSheet
 	}
@@ -318,7 +318,7 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 		}
 	case format.XLSX, format.ODS, format.FODS:
 		if s.To.Family() == format.Sheet && s.To != format.CSV && s.To != format.TSV {
-			break // formulas stay formulas
+			break // keep formulas
 		}
 		values := t.temp(s.From)
 		frozen, err := freeze(ctx, s.From, in, values)
@@ -339,8 +339,8 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 	})
 }
 
-// readable replaces the input of r, a text in any encoding, by one that
-// LibreOffice reads right.
+// readable replaces the input of r, a text in any encoding, with a file that LibreOffice
+// reads correctly.
 func (t *task) readable(ctx context.Context, s route.Step, r *request) error {
 	if s.From == format.HTML {
 		f, text, err := openText(r.In, charset.NewHTML)
@@ -382,8 +382,8 @@ func (t *task) readable(ctx context.Context, s route.Step, r *request) error {
 	})
 }
 
-// openText opens a text in any encoding, which decode finds. The caller must close the file
-// after the last use of the text.
+// openText opens a text in any encoding, which decode detects. The caller must close the
+// file after the last use of the text.
 func openText(path string, decode func(io.ReaderAt, int64) (*charset.Text, error)) (*os.File, *charset.Text, error) {
 	f, size, err := openLimited(path)
 	if err != nil {
@@ -397,7 +397,7 @@ func openText(path string, decode func(io.ReaderAt, int64) (*charset.Text, error
 	return f, text, nil
 }
 
-// openLimited opens a text, which has at most maxText bytes.
+// openLimited opens a text of at most maxText bytes.
 func openLimited(path string) (*os.File, int64, error) {
 	f, err := engine.Open(filepath.Dir(path), filepath.Base(path))
 	if err != nil {

@@ -42,8 +42,8 @@ func convert(ctx context.Context, e *officeops.Engine, in *fileops.File, to form
 	return out, err
 }
 
-// textOf returns the text of a result, read by a program other than the one
-// that wrote it where there is one.
+// textOf returns the text of a result. Where possible it uses another program than the
+// one that wrote the result.
 func textOf(t testing.TB, f format.Format, b []byte) string {
 	t.Helper()
 	path := save(t, "result."+string(f), b)
@@ -59,7 +59,7 @@ func textOf(t testing.TB, f format.Format, b []byte) string {
 	case format.PPTX, format.XLSX, format.ODP, format.ODS:
 		return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(tool(t, "unzip", "-p", path, "*.xml"), " ")
 	}
-	// No other program reads the formats before 2007: LibreOffice on its own.
+	// No other program reads the formats before 2007, so LibreOffice does.
 	to := map[format.Format]string{format.DOC: "txt:Text (encoded):UTF8", format.XLS: "csv:Text - txt - csv (StarCalc):44,34,76", format.PPT: "pdf"}[f]
 	dir := t.TempDir()
 	tool(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to", to, "--outdir", dir, path)
@@ -69,7 +69,7 @@ func textOf(t testing.TB, f format.Format, b []byte) string {
 	return tool(t, "cat", dir+"/result."+to[:3])
 }
 
-// words are what the result of a conversion must contain.
+// words returns the words that the result of a conversion must contain.
 func words(from, to format.Format) []string {
 	switch from.Family() {
 	case format.Slides:
@@ -85,10 +85,10 @@ func words(from, to format.Format) []string {
 		return []string{"A sample", sentence}
 	}
 	all := []string{"A sample", sentence, latin, cjk, item, cell, "Second part", "The end."}
-	if to != format.RTF { // pandoc does not join the two halves of such a character; see TestRTFEmoji
+	if to != format.RTF { // pandoc does not join surrogate pairs; see TestRTFEmoji
 		all = append(all, emoji)
 	}
-	if to != format.PDF { // pdftotext may show Arabic letters in another form
+	if to != format.PDF { // pdftotext may use other forms of Arabic letters
 		all = append(all, arabic)
 	}
 	return all
@@ -100,7 +100,7 @@ var mimeOf = map[format.Format]string{
 	format.DOC: "application/msword", format.XLS: "application/vnd.ms-excel", format.PPT: "application/vnd.ms-powerpoint",
 }
 
-// Every pair that is advertised works, and the result says the same.
+// Every advertised pair works and keeps the words.
 func TestPairs(t *testing.T) {
 	for _, acc := range office.Convert().Spec().Accepts {
 		from := acc.Formats[0]
@@ -175,13 +175,13 @@ func pageCount(t testing.TB, pdf []byte) int {
 }
 
 func TestSuite(t *testing.T) {
-	if err := office.Warm(t.Context()); err != nil { // so that the goroutines of the pool are there
+	if err := office.Warm(t.Context()); err != nil { // starts the pool's goroutines
 		t.Fatal(err)
 	}
 	fileopstest.Run(t, fileopstest.Suite{Action: office.Convert(), Concurrency: 8})
 }
 
-// RTF has characters beyond the first plane as two halves.
+// RTF stores characters beyond the first plane as surrogate pairs.
 func TestRTFEmoji(t *testing.T) {
 	t.Parallel()
 	b, err := convert(t.Context(), office, fixture(t, format.DOCX), format.RTF)
@@ -193,7 +193,7 @@ func TestRTFEmoji(t *testing.T) {
 	}
 }
 
-// The first sheet becomes the text file, whichever is shown.
+// The first sheet becomes the text file, whichever sheet is active.
 func TestSheetToCSV(t *testing.T) {
 	t.Parallel()
 	for _, from := range []format.Format{format.XLSX, format.XLS, format.ODS} {
@@ -238,7 +238,7 @@ func TestMainPart(t *testing.T) {
 	}
 }
 
-// A picture that is wider than the page is shrunk to it.
+// A picture wider than the page is scaled down to it.
 func TestLargePicture(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -261,7 +261,7 @@ func TestLargePicture(t *testing.T) {
 	}
 }
 
-// Progress has steps that mean something.
+// Progress has meaningful steps.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -280,7 +280,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// The names of formats may be written in other ways.
+// Formats have aliases.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	reg, err := fileops.NewRegistry(office.Actions()...)

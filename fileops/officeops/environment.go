@@ -19,35 +19,35 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// LibreOffice computes some functions whenever it loads a workbook, whatever value the
-// workbook has for them: CELL and INFO, which describe the computer and the path of the file,
-// and functions that fetch something. Here the computer and the path are ours, and nothing
-// can be fetched. Where a result shows values, formulas with such functions are replaced by the
-// values that the author saw. What the clock or chance decides (NOW, RAND) is
-// computed anew, as everywhere.
+// When LibreOffice loads a workbook, it always recomputes some functions, even if the
+// workbook stores their values: CELL and INFO, which describe the computer and the path
+// of the file, and functions that fetch something. Here the computer and the path are
+// ours, and nothing can be fetched. If a result shows values, formulas with such
+// functions are replaced by their stored values. Functions of time and chance (NOW,
+// RAND) are recomputed, as everywhere.
 
-// neutralURL returns the address under which LibreOffice knows a document that is
-// called name and lies at path: fields that show the path of the file get it. There is no
-// such file; the content comes from a stream.
+// neutralURL returns the address that LibreOffice sees for a document called name at
+// path. Fields that show the path of the file contain it. No such file exists; the
+// content comes from a stream.
 func neutralURL(name, path string) string {
 	return (&url.URL{Scheme: "file", Path: "/" + format.Base(name) + filepath.Ext(path)}).String()
 }
 
-// environmentFunctions matches a call of a function that depends on where a formula is
-// computed. The names are those of OOXML and OpenDocument.
+// environmentFunctions matches a call of a function whose value depends on the host. The
+// names are those of OOXML and OpenDocument.
 var environmentFunctions = regexp.MustCompile(`(?i)(?:^|[^\p{L}\d_.])(?:_xlfn\.|com\.microsoft\.)?(CELL|INFO|WEBSERVICE|DDE|RTD)\s*\(\s*("[a-z]*")?`)
 
-// cellFacts are the arguments of CELL that are about a cell and nothing else.
+// cellFacts are the arguments of CELL that depend only on a cell.
 var cellFacts = []string{
 	`"address"`, `"col"`, `"color"`, `"contents"`, `"coord"`, `"format"`, `"parentheses"`, `"prefix"`, `"protect"`, `"row"`, `"sheet"`, `"type"`, `"width"`,
 }
 
-// A freezer replaces formulas by their values.
+// A freezer replaces formulas with their stored values.
 type freezer struct {
-	names map[string]bool // in lower case: of named expressions that stand for such formulas
+	names map[string]bool // named expressions that stand for such formulas, in lower case
 }
 
-// depends reports whether a formula depends on where it is computed.
+// depends reports whether the value of a formula depends on the host.
 func (z *freezer) depends(formula string) bool {
 	for _, m := range environmentFunctions.FindAllStringSubmatch(formula, -1) {
 		if !strings.EqualFold(m[1], "CELL") || !slices.Contains(cellFacts, strings.ToLower(m[2])) {
@@ -66,18 +66,18 @@ func (z *freezer) depends(formula string) bool {
 
 var word = regexp.MustCompile(`[\p{L}_\\][\p{L}\p{N}_.\\]*`)
 
-// Bounds of what is kept in memory.
+// Limits of the data kept in memory.
 const (
 	longestPiece  = 256 << 10 // a tag, or a formula
 	mostNames     = 10_000
 	mostNameBytes = 4 << 20
 )
 
-// errPiece says that a tag is longer than any that an office program writes.
+// errPiece reports a tag that is longer than any tag of an office program.
 var errPiece = errors.New("officeops: tag too long")
 
-// freeze writes the workbook at in to out, with values instead of the formulas that depend
-// on where they are computed. It reports whether there were any; if not, out does not exist.
+// freeze writes the workbook at in to out, with values in place of the formulas that
+// depend on the host. It reports whether there were any; if not, out does not exist.
 func freeze(ctx context.Context, from format.Format, in, out string) (frozen bool, err error) {
 	src, err := os.Open(in)
 	if err != nil {
@@ -140,7 +140,7 @@ func freeze(ctx context.Context, from format.Format, in, out string) (frozen boo
 	z := new(freezer)
 	found, err := z.scan(parts, from)
 	if err != nil || !found {
-		if errors.Is(err, errPiece) { // LibreOffice may know what to do with it
+		if errors.Is(err, errPiece) { // LibreOffice may be able to read it
 			err = nil
 		}
 		return false, err
@@ -156,8 +156,8 @@ func freeze(ctx context.Context, from format.Format, in, out string) (frozen boo
 	return true, nil
 }
 
-// hasFormulas reports whether a part of a package may have formulas of cells, or names for
-// them.
+// hasFormulas reports whether a part of a package may contain cell formulas, or names
+// for them.
 func hasFormulas(f format.Format, part string) bool {
 	part = strings.ToLower(part)
 	if f == format.ODS {
@@ -175,7 +175,8 @@ func readEntry(ctx context.Context, e *zip.File, do func(io.Reader) error) error
 	return do(fileops.ContextReader(ctx, r))
 }
 
-// scan reports whether there is a formula to replace, and learns the names of such formulas.
+// scan reports whether there is a formula to replace, and collects the names of such
+// formulas.
 func (z *freezer) scan(parts func(func(string, io.Reader) error) error, f format.Format) (found bool, err error) {
 	type name struct{ name, formula string }
 	var names []name
@@ -233,7 +234,7 @@ func (z *freezer) scan(parts func(func(string, io.Reader) error) error, f format
 	return found, err
 }
 
-// copy copies a part without the formulas to replace that have a value.
+// copy copies a part and omits the formulas to replace that have a stored value.
 func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
 	inCell := false
 	shared := make(map[string]bool) // groups of shared formulas (ISO/IEC 29500-1, 18.3.1.40)
@@ -245,7 +246,8 @@ func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
 		case f == format.XLSX && tag == "/c":
 			inCell = false
 		case f == format.XLSX && tag == "f" && inCell:
-			// The formula, its end, and the tag behind it, which is <v> if there is a value.
+			// The formula, its end tag, and the next tag, which is <v> if there is a
+			// value.
 			kept := bytes.Clone(p)
 			formula := ""
 			if !selfClosing(p) {
@@ -282,8 +284,8 @@ func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
 	})
 }
 
-// pieces calls each for the tags and texts of XML, one after the other. It is no parser, as
-// [cellCounter] is none. A text may come in several pieces; comments and character data are
+// pieces calls each for the tags and texts of XML in order. Like [cellCounter], it is
+// not a parser. A text may come in several pieces; comments and character data are
 // texts. A piece is valid until the next one is read.
 func pieces(r io.Reader, each func(p []byte, src *bufio.Reader) error) error {
 	src := bufio.NewReaderSize(r, longestPiece)
@@ -348,13 +350,13 @@ func nextPiece(src *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// textPiece returns what comes up to and with the first take bytes of end. A text before a
-// tag may be returned in parts; comments and the like are not.
+// textPiece returns the input up to and including the first take bytes of end. It may
+// return a text before a tag in parts, but not comments and the like.
 func textPiece(src *bufio.Reader, end string, take int) ([]byte, error) {
 	for n := 1; ; n++ {
 		b, err := src.Peek(n)
 		if len(b) < n {
-			if errors.Is(err, bufio.ErrBufferFull) { // longer than any comment that an office program writes
+			if errors.Is(err, bufio.ErrBufferFull) { // longer than any comment of an office program
 				return nil, errPiece
 			}
 			return nil, damaged(io.ErrUnexpectedEOF)
@@ -389,7 +391,8 @@ func textUpTo(src *bufio.Reader, text []byte) (_, tag []byte, err error) {
 	}
 }
 
-// local returns the name of a tag without its prefix, "/c" of an end tag, "" of what is no tag.
+// local returns the name of a tag without its prefix, "/c" for an end tag, and "" if p
+// is not a tag.
 func local(p []byte) string {
 	if len(p) < 3 || p[0] != '<' || p[1] == '!' || p[1] == '?' {
 		return ""
@@ -416,8 +419,8 @@ func selfClosing(p []byte) bool { return bytes.HasSuffix(p, []byte("/>")) }
 // attributes matches the attributes of a tag, with the space before them.
 var attributes = regexp.MustCompile(`\s+(?:[^\s=:/>]+:)?([^\s=:/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')`)
 
-// findAttribute returns where an attribute is in a tag, nil if it is not, and where its value
-// is: the start and the end of each.
+// findAttribute returns the start and end of an attribute in a tag, then those of its
+// value. It returns nil if the tag does not have the attribute.
 func findAttribute(p []byte, name string) []int {
 	if !bytes.Contains(p, []byte(name)) {
 		return nil
@@ -433,7 +436,7 @@ func findAttribute(p []byte, name string) []int {
 	return nil
 }
 
-// attribute returns the value of an attribute, whatever its prefix, "" if there is none.
+// attribute returns the value of an attribute with any prefix, or "".
 func attribute(p []byte, name string) string {
 	at := findAttribute(p, name)
 	if at == nil {

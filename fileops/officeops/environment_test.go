@@ -20,8 +20,8 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 )
 
-// curious returns documents that show where they lie: by fields, headers, functions and
-// links. The workbooks have values as Excel stores them.
+// curious returns documents that show their path: in fields, headers, functions and
+// links. The workbooks store values like Excel does.
 func curious(t testing.TB) map[string][]byte {
 	talk, err := io.ReadAll(fileopstest.Sample(t, format.FODP).Reader())
 	if err != nil {
@@ -88,7 +88,7 @@ func curious(t testing.TB) map[string][]byte {
 	}
 }
 
-// contents returns what a result says, everything that is packed in it included.
+// contents returns the text of a result, including everything packed in it.
 func contents(t testing.TB, to format.Format, b []byte) string {
 	t.Helper()
 	all := string(b)
@@ -110,11 +110,11 @@ func contents(t testing.TB, to format.Format, b []byte) string {
 		path := save(t, "result.pdf", b)
 		all += tool(t, "qpdf", "--qdf", "--object-streams=disable", path, "-") + tool(t, "pdftotext", "-layout", path, "-") + tool(t, "pdfinfo", path)
 	}
-	return all + strings.ReplaceAll(all, "\x00", "") // two bytes for each character in the old formats
+	return all + strings.ReplaceAll(all, "\x00", "") // the old formats use two bytes for each character
 }
 
-// No result says where the document lay on this host: not in fields, headers, values and
-// links, and not in metadata.
+// No result contains the path of the document on this host: neither in fields, headers,
+// values and links, nor in metadata.
 func TestResultsHaveNoPaths(t *testing.T) {
 	t.Parallel()
 	const canary = "wherewework"
@@ -131,7 +131,7 @@ func TestResultsHaveNoPaths(t *testing.T) {
 			}
 			defer e.Close()
 			files := curious(t)
-			if python == "" { // the old formats, with formulas and fields as they are written there
+			if python == "" { // the old formats store formulas and fields unchanged
 				for name, to := range map[string]format.Format{"Budget.xlsx": format.XLS, "Letter.docx": format.DOC, "Talk.fodp": format.PPT} {
 					b, err := runIn(t.Context(), dir, e.Convert(), fileops.Bytes(name, files[name]), to)
 					if err != nil {
@@ -189,7 +189,7 @@ func runIn(ctx context.Context, dir string, a fileops.Action, in *fileops.File, 
 	return out, err
 }
 
-// targets returns what a format can be converted to.
+// targets returns the formats that a format can be converted to.
 func targets(e *officeops.Engine, from format.Format) (out []format.Format) {
 	for _, a := range e.Convert().Spec().Accepts {
 		if a.Formats[0] == from {
@@ -201,8 +201,8 @@ func targets(e *officeops.Engine, from format.Format) (out []format.Format) {
 	return out
 }
 
-// Values that depend on where a workbook is computed are those that its author saw, and so are
-// the ones computed from them. Other formulas are computed, and stay formulas in workbooks.
+// Values that depend on the host keep their stored values, and so do values computed
+// from them. Other formulas are recomputed, and stay formulas in workbooks.
 func TestEnvironmentFunctions(t *testing.T) {
 	t.Parallel()
 	files := curious(t)

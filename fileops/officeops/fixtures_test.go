@@ -22,8 +22,8 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 )
 
-// What the fixtures say. Every text document contains all words, every sheet
-// and slide some of them.
+// Texts of the fixtures. Every text document contains all words, every sheet and slide
+// some of them.
 const (
 	sentence = fileopstest.Text
 	latin    = "Äpfel"
@@ -36,8 +36,8 @@ const (
 
 const head = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
 
-// office is the engine that most tests share: starting LibreOffice takes longer
-// than most conversions.
+// office is the engine that most tests share, because LibreOffice starts more slowly
+// than it converts.
 var office *officeops.Engine
 
 func TestMain(m *testing.M) {
@@ -78,8 +78,8 @@ func zipOf(pairs ...string) []byte {
 	return b.Bytes()
 }
 
-// docx is a document with headings, a list, a table, a picture, a header and a
-// comment. body is added before the end.
+// docx is a document with headings, a list, a table, a picture, a header and a comment.
+// body is appended.
 func docx(body string) []byte {
 	const (
 		ns = `xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" ` +
@@ -143,7 +143,7 @@ func markdown() string {
 		cell + " |\n\n```go\nfunc main() {}\n```\n\n![A picture](" + dataURL() + ")\n\n# Second part\n\nThe end.\n"
 }
 
-// xlsx has two sheets, of which the second is shown, and a wide one.
+// xlsx has two sheets, of which the second is active, and a wide one.
 func xlsx() []byte {
 	const (
 		ns   = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"`
@@ -175,8 +175,8 @@ const csvText = "name;price;article;date;note\r\n" +
 	"Birnen;1.234,25;0012;2024-02-01;\"" + cell + "; \"\"quoted\"\"\"\r\n" +
 	"Kirschen;-7;0100;2024-02-02;1/2\r\n"
 
-// fixture returns a rich document of a format: made by code, or converted from
-// such by the engine, which the tests then convert on.
+// fixture returns a rich document of a format, made by code, or converted from such a
+// document by the engine.
 func fixture(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
 	switch f {
@@ -220,7 +220,7 @@ func made(t testing.TB, from, to format.Format) *fileops.File {
 	return fileops.Bytes("made."+string(to), b)
 }
 
-// save writes a file for an outside tool.
+// save writes a file for an external tool.
 func save(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -230,7 +230,7 @@ func save(t testing.TB, name string, b []byte) string {
 	return path
 }
 
-// tool runs an outside program and returns its output.
+// tool runs an external program and returns its output.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/internal/hostile"
 )
 
-// FuzzCheck gives damaged documents to what looks at them before an engine does.
+// FuzzCheck runs the checks before an engine on damaged documents.
 func FuzzCheck(f *testing.F) {
 	for _, k := range []format.Format{format.DOCX, format.FODT, format.FODS, format.RTF, format.EPUB} {
 		b, _ := fileopstest.Sample(f, k).Bytes()
@@ -31,8 +31,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzCells compares the count of cells with one that is made by other means where the
-// document is simple.
+// FuzzCells compares the count of cells with a simpler count for simple documents.
 func FuzzCells(f *testing.F) {
 	f.Add([]byte(`<t:table-row t:number-rows-repeated="3"><t:table-cell t:number-columns-repeated="2" v:value="1"/></t:table-row>`))
 	f.Add([]byte(`<!-- <x:table-cell> --><![CDATA[<x:table-cell>]]><x:table-cell a=">" b='/'></x:table-cell>`))
@@ -49,7 +48,7 @@ func FuzzCells(f *testing.F) {
 	})
 }
 
-// What counts as a cell with content, and how often.
+// Rules for non-empty cells and their repeat counts.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{

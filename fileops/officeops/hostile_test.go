@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 )
 
-// takenOver stands for a LibreOffice that does what a document wants. It makes
-// output of what it could do, or a link to a file that it cannot read.
+// takenOver stands for a compromised LibreOffice. It writes the list of attacks that
+// succeeded, or a link to a file that it cannot read.
 const takenOver = `#!/bin/bash
 case "$*" in
 *--version*) echo "LibreOffice 99.1.2"; exit;;
@@ -63,7 +63,7 @@ func takeover(t *testing.T) *officeops.Engine {
 	return e
 }
 
-// The input may be the file that was uploaded, under another name.
+// The input may be a hard link to the uploaded file.
 func TestInputStays(t *testing.T) {
 	t.Parallel()
 	e := takeover(t)
@@ -92,7 +92,7 @@ func TestInputStays(t *testing.T) {
 	}
 }
 
-// A link is no result: the server could read where it leads.
+// A link is not accepted as a result: the server might be able to read its target.
 func TestLinkIsNoResult(t *testing.T) {
 	t.Parallel()
 	e := takeover(t)

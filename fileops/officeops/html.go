@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// pageStyle comes before the styles of a document, which may override it.
-// LibreOffice would otherwise leave hardly any margin.
+// pageStyle comes before the styles of a document, which may override it. Without it
+// LibreOffice leaves hardly any margin.
 const pageStyle = `<style>@page { size: 21cm 29.7cm; margin: 2cm }</style>`
 
 var (
@@ -25,7 +25,7 @@ var (
 	cssImport = regexp.MustCompile(`(?is)@import[^;]*;?`)
 )
 
-// dropped are the elements that are left out: true with all that is in them.
+// dropped are the elements that are left out: true with their content, false without.
 var dropped = map[string]bool{
 	"script": true, "iframe": true, "frame": true, "frameset": true, "object": true, "applet": true,
 	"audio": true, "video": true, "canvas": true, "template": true, "svg": true, "annotation": true,
@@ -33,22 +33,22 @@ var dropped = map[string]bool{
 	"base": false, "link": false, "meta": false, "embed": false, "source": false, "track": false, "param": false,
 }
 
-// void elements have no end (HTML, 13.1.2).
+// void elements have no end tag (HTML, 13.1.2).
 var void = map[string]bool{
 	"area": true, "base": true, "br": true, "col": true, "embed": true, "hr": true, "img": true, "input": true,
 	"link": true, "meta": true, "param": true, "source": true, "track": true, "wbr": true,
 }
 
-// A cleaner rewrites HTML so that an engine which reads it can neither fetch
-// nor run anything, and so that it is read well.
+// A cleaner rewrites HTML so that an engine can neither fetch nor run anything, and lays
+// it out well.
 type cleaner struct {
-	tables   bool // give tables a border that have none: for pages without a style of their own
+	tables   bool // add a border to tables without one: for pages without styles
 	pageSize bool // add pageStyle
 }
 
-// clean rewrites a page in UTF-8. The result is ASCII, so that it does not
-// matter which encoding it declares or an engine assumes. It holds no more of the page in
-// memory than a tag or the text between two tags, and limits these.
+// clean rewrites a page in UTF-8. The result is ASCII, so the encoding that it declares
+// or an engine assumes does not matter. clean holds one tag, or the text between two
+// tags, in memory, and limits their size.
 func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("<!DOCTYPE html>\n")
@@ -57,7 +57,7 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 	}
 	z := html.NewTokenizer(&attributeCounter{r: fileops.ContextReader(ctx, page)})
 	z.SetMaxBuf(maxToken)
-	skip, depth := "", 0 // the element being left out, and how deep we are in such
+	skip, depth := "", 0 // the element that is skipped, and its nesting depth
 	inStyle := false
 	for {
 		switch z.Next() {
@@ -148,7 +148,7 @@ func (c cleaner) writeTag(b *bufio.Writer, t html.Token) {
 			}
 			v = cssURL.ReplaceAllString(v, "none")
 		case key == "type" && t.Data == "ol" && v == "1":
-			continue // the default; LibreOffice makes bullets of it in a nested list
+			continue // the default; LibreOffice turns it into bullets in a nested list
 		case key == "border" && t.Data == "table":
 			border = true
 		case key == "srcset", key == "background", key == "poster", key == "data", key == "action", key == "formaction",
@@ -169,8 +169,8 @@ func (c cleaner) writeTag(b *bufio.Writer, t html.Token) {
 	}
 }
 
-// isPicture tells whether a URL contains a picture. SVG is not taken: it can
-// name other files.
+// isPicture reports whether a URL contains a picture. SVG is rejected: it can name other
+// files.
 func isPicture(url string) bool {
 	url = strings.ToLower(strings.TrimSpace(url[:min(len(url), 64)]))
 	for _, kind := range []string{"png", "jpeg", "jpg", "gif", "bmp", "webp", "tiff"} {
@@ -181,7 +181,7 @@ func isPicture(url string) bool {
 	return false
 }
 
-// isLink tells whether a link means the same wherever the page is.
+// isLink reports whether a link does not depend on the location of the page.
 func isLink(url string) bool {
 	url = strings.ToLower(strings.TrimSpace(url))
 	for _, prefix := range []string{"#", "http://", "https://", "mailto:", "tel:", "ftp://"} {
@@ -192,8 +192,8 @@ func isLink(url string) bool {
 	return false
 }
 
-// writeCheckbox shows what a form shows: LibreOffice would make a control of it
-// that is lost in most formats.
+// writeCheckbox writes the state of a form's checkbox as text. LibreOffice would make it
+// a control, which most formats lose.
 func writeCheckbox(b *bufio.Writer, t html.Token) {
 	kind, checked, value := "text", false, ""
 	for _, a := range t.Attr {
@@ -216,7 +216,7 @@ func writeCheckbox(b *bufio.Writer, t html.Token) {
 	}
 }
 
-// writeASCII writes a style with escapes for what is not ASCII.
+// writeASCII writes a style with escapes for non-ASCII characters.
 func writeASCII(b *bufio.Writer, css string) {
 	for _, r := range css {
 		if r < 0x80 {
@@ -227,8 +227,8 @@ func writeASCII(b *bufio.Writer, css string) {
 	}
 }
 
-// writeEscaped writes a text with character references for what is not ASCII or means
-// something in HTML.
+// writeEscaped writes a text with character references for non-ASCII and special HTML
+// characters.
 func writeEscaped(b *bufio.Writer, s string) {
 	for _, r := range s {
 		switch {
@@ -243,26 +243,26 @@ func writeEscaped(b *bufio.Writer, s string) {
 }
 
 const (
-	maxToken      = 16 << 20 // bytes of a tag, with the pictures in it, or of the text between two tags
+	maxToken      = 16 << 20 // bytes of a tag, including embedded pictures, or of the text between two tags
 	maxAttributes = 50_000   // of a tag
 )
 
-// An attributeCounter fails when a tag of the page that it reads has too many attributes: the
-// parser keeps many times the bytes that an attribute takes. It does not know where a script
-// or a comment hides what looks like a tag, so it follows all that could be one.
+// An attributeCounter fails when a tag of its page has too many attributes: the parser
+// needs many times the bytes of an attribute. It does not know whether a tag is hidden
+// in a script or comment, so it follows everything that could be a tag.
 type attributeCounter struct {
 	r    io.Reader
 	last byte
 
-	// How many attributes a tag may have here that is in this state, plus one; 0 if there is
-	// no such tag. See HTML, 13.2.5.
+	// For each state, the attribute count of a possible tag in that state, plus one; 0
+	// if there is no such tag. See HTML, 13.2.5.
 	tag [attributeStates]int
 }
 
 // States of a tag.
 const (
 	inTagName   = iota
-	inAttribute // in a name, or before one
+	inAttribute // in a name, or before it
 	beforeValue // after "="
 	inValue     // without quotes
 	inDouble
@@ -311,7 +311,7 @@ func (a *attributeCounter) step(c byte) {
 			to(inValue, count)
 		case state == inAttribute && c == '=':
 			to(beforeValue, count)
-			if strings.IndexByte(" \t\n\f\r/\"'", last) >= 0 { // the name may begin with it
+			if strings.IndexByte(" \t\n\f\r/\"'", last) >= 0 { // the name may start with it
 				to(inAttribute, count)
 			}
 		case state == inAttribute && c == '/', state != beforeValue && space, state == inTagName && c == '/':

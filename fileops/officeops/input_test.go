@@ -35,7 +35,7 @@ func bytesOf(t testing.TB, f *fileops.File) []byte {
 	return bytes.Clone(b)
 }
 
-// A damaged document fails; LibreOffice would make what it can of it.
+// A damaged document fails, although LibreOffice would repair it.
 func TestDamaged(t *testing.T) {
 	for _, f := range []format.Format{
 		format.DOCX, format.DOC, format.ODT, format.FODT, format.RTF, format.EPUB, format.PPTX, format.PPT, format.ODP, format.FODP,
@@ -65,7 +65,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A container that is sound but has nonsense in it.
+// A valid container with invalid content.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]*fileops.File{
@@ -82,7 +82,7 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// withPassword stores a document under a password, by LibreOffice itself.
+// withPassword stores a document with a password, using LibreOffice.
 func withPassword(t *testing.T, f format.Format, filter string) *fileops.File {
 	t.Helper()
 	from := map[format.Family]format.Format{format.Document: format.DOCX, format.Sheet: format.XLSX, format.Slides: format.PPTX}[f.Family()]
@@ -154,7 +154,7 @@ func TestPassword(t *testing.T) {
 	})
 }
 
-// What expands without end, and what does not fit, is refused.
+// Documents that expand without end or do not fit are refused.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	bomb := zipOf("word/document.xml", strings.Repeat(" ", 64<<20))
@@ -177,7 +177,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrLimit", name, err)
 		}
 	}
-	// From another sheet: LibreOffice would cut off the rows in silence.
+	// From another sheet: LibreOffice would silently cut off the rows.
 	ods, err := convert(t.Context(), office, fileops.Bytes("x.csv", []byte(tall)), format.ODS)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Text in the encodings people have comes out as what it says.
+// Text in common encodings is decoded correctly.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	utf16le := func(s string) []byte {
@@ -264,12 +264,12 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// Separated values keep what they mean.
+// Separated values keep their meaning.
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		in   string
-		want string // as CSV of the workbook made of it
+		want string // as CSV of the resulting workbook
 	}{
 		"comma":     {"a,b\n1.5,x\n", "a,b\n1.5,x\n"},
 		"semicolon": {"a;b\n1,5;x\n", "a,b\n1.5,x\n"},
@@ -323,7 +323,7 @@ func TestSheetFitsPage(t *testing.T) {
 	}
 }
 
-// A PDF has bookmarks for the headings, and not the remarks of reviewers.
+// A PDF has bookmarks for the headings, but no reviewers' comments.
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	for _, f := range []format.Format{format.DOCX, format.HTML, format.MD} {
@@ -344,7 +344,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// No document makes the engines ask a server, run something or read a file.
+// No document makes an engine connect to a server, run a program or read a file.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
@@ -394,7 +394,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What a form shows stays, as text.
+// Form values become text.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	page := `<ul><li><input type="checkbox" checked>done</li><li><input type="checkbox">open</li><li><input value="typed"></li><li><input type="hidden" value="hidden"></li></ul>`
@@ -413,7 +413,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// Formats that look alike are told apart by what is in them, not by name.
+// Similar formats are distinguished by content, not by name.
 func TestWrongName(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]*fileops.File{

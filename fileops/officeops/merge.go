@@ -9,22 +9,22 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// maxMerge is how many documents can be put together. Each is inserted into the
-// whole before it.
+// maxMerge is the maximum number of documents to merge. Each is inserted into the result
+// of the previous ones.
 const maxMerge = 200
 
-// Merge returns the joint action "merge" for text documents: it puts them into
-// one, each on a page of its own. Documents that are all docx give merged.docx,
-// those that are all odt give merged.odt; with convert_to the result may be
-// chosen, and the documents may be of different formats.
+// Merge returns the joint action "merge" for text documents: it combines them into one
+// document, each starting on a new page. If all documents are docx, the result is
+// merged.docx; if all are odt, it is merged.odt. With convert_to the caller chooses the
+// result format and may mix input formats.
 //
-// Every document keeps its page size and margins, headers and footers, fonts,
-// and the start of its numbering. Where it has a style that looks different from
-// one of the same name in the first document, the style gets its number added.
-// Metadata and settings are those of the first document. A single document that
-// has the right format comes out as it is.
+// Every document keeps its page size and margins, headers and footers, fonts, and the
+// start of its numbering. If a style looks different from the style of the same name in
+// the first document, the document's number is added to its name. Metadata and settings
+// are those of the first document. A single document in the right format is returned
+// unchanged.
 //
-// The action is only of use where Python with UNO was found.
+// The action requires Python with UNO.
 func (e *Engine) Merge() fileops.Action {
 	to := func(required bool, formats ...string) fileops.Schema {
 		p := fileops.Param{Name: "convert_to", Doc: "The format of the result.", Enum: formats, Required: required}

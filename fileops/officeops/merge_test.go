@@ -43,8 +43,8 @@ func variant(name, color string, landscape bool) *fileops.File {
 	return fileops.Bytes(name+".docx", rewritten(b, change))
 }
 
-// Texts are in order, lists start anew, and each document has its own page size,
-// header, heading colour and picture.
+// Texts are in order, lists restart, and each document has its own page size, header,
+// heading colour and picture.
 func TestMergeDocuments(t *testing.T) {
 	t.Parallel()
 	in := []*fileops.File{variant("Alpha", "FF0000", false), variant("Beta", "0000FF", true), variant("Gamma", "00AA00", false)}

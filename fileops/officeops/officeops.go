@@ -1,12 +1,10 @@
-// Package officeops converts office documents: text documents, slides and
-// sheets to PDF and to each other.
+// Package officeops converts office documents: text documents, slides and sheets to PDF
+// and to each other.
 //
-// Most of the work is done by LibreOffice, kept warm: a pool of processes that
-// are started when the first document comes (or by [Engine.Warm]), each with a
-// profile directory of its own. They are driven over a UNO pipe, without any
-// network port, by a small Python program that is part of this package.
-// Markdown, EPUB and what HTML is better read by go through pandoc, always
-// with --sandbox.
+// LibreOffice does most of the work, in a pool of warm processes. They start with the
+// first document or with [Engine.Warm], and each has its own profile directory. A small
+// Python program of this package drives them over a UNO pipe, without a network port.
+// pandoc, always with --sandbox, converts Markdown, EPUB, and HTML that it reads better.
 //
 //	office, err := officeops.New(ctx, officeops.Options{})
 //	...
@@ -16,26 +14,24 @@
 //
 // # Processes
 //
-// A process serves one document at a time. It is replaced in the background
-// after a number of documents, when it has grown, when it crashed, and when a
-// document was cancelled or took too long: then the process is killed at once.
-// A document that makes a process crash is tried once more by a LibreOffice of
-// its own, which is also how everything works where Python has no UNO module.
+// A process converts one document at a time. It is replaced in the background after a
+// number of documents, when its memory has grown, and when it has crashed. When a
+// document is cancelled or takes too long, its process is killed at once. A document
+// that crashes a process is retried once in a separate LibreOffice. Without the UNO
+// module of Python, every document has a separate LibreOffice.
 //
 // # Hostile documents
 //
-// Macros, links, updates and remote content are off in the profile, HTML is
-// stripped of everything that points outside the file, and memory and time are
-// bounded. That is not enough: LibreOffice still reads files that an RTF
-// document or an SVG picture names. Confine its processes where documents come
-// from strangers.
+// The profile disables macros, links, updates and remote content. References to anything
+// outside the file are removed from HTML, and memory and time are limited. That is not
+// enough: LibreOffice still reads files that an RTF document or an SVG picture names.
+// Confine its processes if documents are untrusted.
 //
 // # Sheets as PDF
 //
-// A sheet whose scale nobody has set is scaled so that all its columns fit on a
-// page, which is turned to landscape if the columns would otherwise shrink by
-// more than a fifth. Scale, orientation and print ranges that the author has
-// set are kept.
+// A sheet without an explicit scale is scaled so that all its columns fit on a page. The
+// page becomes landscape if the columns would otherwise shrink by more than a fifth.
+// Explicit scale, orientation and print ranges are kept.
 package officeops
 
 import (
@@ -59,11 +55,11 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	LibreOffice string // path of soffice; "" searches PATH, [engine.None] does without
-	Python      string // path of a Python that can import uno; "" searches, [engine.None] does without
-	Pandoc      string // path of pandoc; "" searches PATH, [engine.None] does without
+	LibreOffice string // path of soffice; "" searches PATH, [engine.None] disables it
+	Python      string // path of a Python that can import uno; "" searches, [engine.None] disables it
+	Pandoc      string // path of pandoc; "" searches PATH, [engine.None] disables it
 
-	Workers      int           // LibreOffice processes, and pandoc processes, at once; 0 means one for each core
+	Workers      int           // LibreOffice processes, and pandoc processes, at the same time; 0 means one for each core
 	RecycleAfter int           // documents after which a process is replaced; 0 means 50
 	RecycleRSS   int64         // resident memory in bytes above which it is replaced; 0 means 600 MB
 	MemoryLimit  int64         // address space of a process in bytes; 0 means 4 GiB
@@ -71,24 +67,25 @@ type Options struct {
 
 	Limits Limits // of documents
 
-	// Run limits memory, scratch space, files and processes of LibreOffice while it has a
-	// document, and of pandoc. Zero fields mean no limit, but for MemoryLimit.
+	// Run limits memory, scratch space, files and processes of LibreOffice while it has
+	// a document, and of pandoc. Zero fields mean no limit, except that MemoryLimit
+	// still applies.
 	Run engine.Limits
 
 	TempDir string       // parent of the profile directories; "" means os.TempDir
-	Log     *slog.Logger // what happens to the processes; nil discards
+	Log     *slog.Logger // events of the processes; nil discards
 
-	// Sandbox confines the programs; nil does not.
+	// Sandbox confines the programs; nil runs them unconfined.
 	Sandbox *engine.Sandbox
 }
 
-// Limits bound what documents may contain. They are looked at before an engine sees a
+// Limits restrict the content of documents. They are checked before an engine reads a
 // document. Zero fields mean the defaults.
 type Limits struct {
 	Entries  int   // parts of a document that is an archive; 0 means 10,000
 	Unpacked int64 // bytes of all its parts together; 0 means 1 GiB
-	Ratio    int64 // of the size of a part of more than 10 MiB to that of its compressed data; 0 means 200
-	Cells    int64 // with content, of all sheets of an OpenDocument workbook together; 0 means 10 million
+	Ratio    int64 // uncompressed to compressed size of a part of more than 10 MiB; 0 means 200
+	Cells    int64 // non-empty cells of all sheets of an OpenDocument workbook together; 0 means 10 million
 }
 
 func (l Limits) orDefault() Limits {
@@ -109,7 +106,7 @@ func (l Limits) orDefault() Limits {
 // An Engine owns the processes. It is safe for concurrent use.
 type Engine struct {
 	office *engine.Program // soffice.bin; nil if there is none
-	python *engine.Program // nil if there is none with UNO
+	python *engine.Program // nil if no Python has UNO
 	pandoc *engine.Program // nil if there is none
 	opts   Options
 
@@ -117,13 +114,13 @@ type Engine struct {
 
 	dependencies []fileops.Dependency
 
-	pool  *pool         // nil without office
+	pool  *pool         // nil if office is nil
 	turns chan struct{} // held while pandoc runs
 }
 
-// New looks for the programs and starts each once, to be sure that it runs
-// here. No process is left running. If there is neither LibreOffice nor pandoc, it
-// fails with a *[fileops.MissingError].
+// New searches for the programs and starts each once, to check that it works on this
+// host. No process keeps running. If it finds neither LibreOffice nor pandoc, it fails
+// with a *[fileops.MissingError].
 func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -182,8 +179,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// findOffice looks for soffice.bin. The soffice that is in PATH is a script
-// that starts a program that starts it: slower, and two more processes to end.
+// findOffice searches for soffice.bin. The soffice in PATH is a script that starts a
+// program that starts soffice.bin: slower, and two more processes to stop.
 func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 	access := engine.Access{
 		Read: []string{
@@ -192,7 +189,7 @@ func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 		},
 		Unwritable: true, // see socketsHere
 	}
-	if !o.Sandbox.Strong() { // which that may need
+	if !o.Sandbox.Strong() { // it may need that
 		access.Sockets = []string{"/tmp"}
 	}
 	sandbox := o.Sandbox.With(access)
@@ -218,8 +215,8 @@ func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 	return nil, errors.Join(errs...)
 }
 
-// findPython looks for a Python that can import uno: the one of the system,
-// which need not be first in PATH, or the one that LibreOffice brings along.
+// findPython searches for a Python that can import uno: the system's Python, which need
+// not be first in PATH, or the one that LibreOffice ships.
 func findPython(ctx context.Context, o Options, office *engine.Program) (*engine.Program, error) {
 	if office == nil {
 		return nil, fmt.Errorf("not searched for without LibreOffice: %w", exec.ErrNotFound)
@@ -243,8 +240,8 @@ func (e *Engine) Actions() []fileops.Action {
 	return []fileops.Action{e.Convert(), e.Merge()}
 }
 
-// Warm starts all processes and waits until they are ready. Without it they
-// start when they are first needed.
+// Warm starts all processes and waits until they are ready. Without it they start when
+// they are first needed.
 func (e *Engine) Warm(ctx context.Context) error {
 	if e.pool == nil {
 		return nil
@@ -252,8 +249,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return e.pool.warm(ctx)
 }
 
-// Close ends all processes at once and removes their profiles. Conversions
-// that are under way fail with [fileops.ErrUnavailable].
+// Close kills all processes and removes their profiles. Running conversions fail with
+// [fileops.ErrUnavailable].
 func (e *Engine) Close() error {
 	if e.pool == nil {
 		return nil
@@ -261,7 +258,7 @@ func (e *Engine) Close() error {
 	return e.pool.close()
 }
 
-// name is for Spec.Engine: "libreoffice 7.4.7.2, pandoc 2.17.1.1".
+// name returns Spec.Engine: "libreoffice 7.4.7.2, pandoc 2.17.1.1".
 func (e *Engine) name() string {
 	var names []string
 	for _, p := range []struct {

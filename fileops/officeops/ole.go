@@ -11,13 +11,13 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// errMaybeProtected tells that a workbook is encrypted, but perhaps with the
-// password that every reader knows: that is how Excel 97 stores one that is
-// only protected against changes.
+// errMaybeProtected reports that a workbook is encrypted, but perhaps with the password
+// that every reader knows. Excel 97 stores workbooks like this if they are only
+// protected against changes.
 var errMaybeProtected = errors.New("the workbook may be protected by a password")
 
-// head returns the first bytes of a stream, at most limit. ok is false if there is
-// no such stream.
+// head returns up to limit bytes from the start of a stream. ok is false if the stream
+// does not exist.
 func head(c *compound.File, name string, limit int64) (b []byte, ok bool, err error) {
 	r, ok, err := c.Stream(name)
 	if err != nil || !ok {
@@ -27,8 +27,8 @@ func head(c *compound.File, name string, limit int64) (b []byte, ok bool, err er
 	return b, true, err
 }
 
-// checkOLE tells whether the main stream of an old document is complete, and
-// whether it is encrypted.
+// checkOLE returns an error if the main stream of an old document is incomplete or
+// encrypted.
 func checkOLE(ctx context.Context, f *fileops.File) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -24,9 +24,8 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// pandocIn and pandocOut are pandoc's names of formats. Markdown is that of
-// GitHub, because that is what people write: a list needs no empty line before
-// it.
+// pandocIn and pandocOut are pandoc's names of formats. Markdown is GitHub's dialect,
+// because most people write it: a list needs no empty line before it.
 var (
 	pandocIn = map[format.Format]string{
 		format.DOCX: "docx",
@@ -48,13 +47,13 @@ const (
 	bookStyle = "body { margin: 5%; }\npre { white-space: pre-wrap; }\nimg { max-width: 100%; }\n" +
 		"table { border-collapse: collapse; }\ntd, th { border: 1px solid #999; padding: 0.2em 0.4em; }\n"
 
-	// plainPage is a template of HTML that LibreOffice is going to read: it
-	// takes styles meant for a screen too seriously.
+	// plainPage is a template of HTML for LibreOffice, which takes styles for a screen
+	// too literally.
 	plainPage = "<!DOCTYPE html>\n<html$if(lang)$ lang=\"$lang$\"$endif$><head><meta charset=\"utf-8\"><title>$pagetitle$</title>" +
 		"</head><body>\n$if(heading)$$if(title)$<h1>$title$</h1>\n$endif$$endif$$body$\n</body></html>\n"
 )
 
-// byPandoc runs pandoc, which reads UTF-8 only. The result is one file.
+// byPandoc runs pandoc, which reads only UTF-8. The result is one file.
 func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error {
 	work, err := os.MkdirTemp(t.dir, "pandoc-")
 	if err != nil {
@@ -62,7 +61,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 	}
 	title := format.Base(t.job.Input().Name())
 	from := pandocIn[s.From]
-	files := make(map[string][]byte) // to be written to work
+	files := make(map[string][]byte) // files to write to work
 	switch s.From {
 	case format.MD, format.HTML:
 		decode := charset.NewText
@@ -81,7 +80,7 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			return err
 		}
 		if s.To == format.EPUB && s.From == format.HTML {
-			// In the sandbox pandoc takes pictures from a container only.
+			// In its sandbox pandoc reads pictures only from a container.
 			in, from = "in.epub", pandocIn[format.EPUB]
 			var clean bytes.Buffer
 			if err := (cleaner{}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
@@ -115,15 +114,15 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			}
 		}
 	case format.EPUB:
-		// Some builds cannot read their own data in the sandbox, only files
-		// that are named. The style is named twice: --css does not count.
+		// In the sandbox, some builds cannot read their own data, only files named on
+		// the command line. The style is named twice, because --css does not count.
 		files["style.css"] = []byte(bookStyle)
 		args = append(args, "--standalone", "--css=style.css", "--reference-doc=style.css")
 		defaults["title"] = title
 	case format.MD:
 		args = append(args, "--extract-media="+media)
 	}
-	if len(defaults) > 0 { // the document's own title comes first
+	if len(defaults) > 0 { // the document's own title takes precedence
 		for k, v := range defaults {
 			defaults[k] = escapeMarkdown(v)
 		}
@@ -179,13 +178,13 @@ func (t *task) runPandoc(ctx context.Context, dir string, args []string) error {
 	switch exit.Code { // pandoc manual, "Exit codes"
 	case 44, 63, 64, 92: // XML, a part, a text, an encoding
 		return fileops.Fail(fileops.ErrCorruptInput, err, "the document is damaged or cannot be read")
-	case 251: // out of the memory that -M allows
+	case 251: // exceeded the memory limit of -M
 		return fileops.Fail(fileops.ErrLimit, err, "the document needs more memory than is allowed")
 	}
 	return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 }
 
-// escapeMarkdown protects a name in metadata, where pandoc reads Markdown.
+// escapeMarkdown escapes a name for metadata, which pandoc parses as Markdown.
 func escapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -205,15 +204,15 @@ var (
 	pagePicture = regexp.MustCompile(`src="data:image/(png|jpeg|jpg|gif|bmp|webp|tiff);base64,([A-Za-z0-9+/=]*)"`)
 )
 
-// maxBook is how many bytes a page that becomes a book may have, and a Markdown file with its
-// pictures: these are held in memory.
+// maxBook limits the bytes of a page that becomes a book, and of a Markdown file with
+// its pictures: both are held in memory.
 const maxBook = 32 << 20
 
 func tooMuchForBook() error {
 	return fileops.Fail(fileops.ErrLimit, nil, "the text with its pictures has more than %d MiB, the limit of this operation", maxBook>>20)
 }
 
-// A limitedWriter takes no more than left bytes.
+// A limitedWriter accepts at most left bytes.
 type limitedWriter struct {
 	w    io.Writer
 	left int
@@ -227,7 +226,7 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// bookOf writes an EPUB of one clean page: only a container that pandoc can read.
+// bookOf writes an EPUB with one clean page, as a container for pandoc.
 func bookOf(out io.Writer, page []byte, title string) error {
 	if m := pageTitle.FindSubmatch(page); m != nil && len(m[1]) > 0 {
 		title = html.UnescapeString(string(m[1]))
@@ -264,10 +263,10 @@ func bookOf(out io.Writer, page []byte, title string) error {
 	return errors.Join(failed, z.Close())
 }
 
-// embedMedia puts the pictures that pandoc has written to work/media into the
-// Markdown file made, as data URLs, and writes that to path. A picture of a kind
-// that no viewer of Markdown shows is left out. What is read was made by an engine,
-// which could have been taken over: see [engine.Open].
+// embedMedia replaces the pictures in the Markdown file made with data URLs and writes the
+// result to path. pandoc has written the pictures to work/media. It drops pictures of a
+// kind that no Markdown viewer shows. A compromised engine may have made these files:
+// see [engine.Open].
 func embedMedia(made *os.File, path, work, media string) error {
 	root, err := os.OpenRoot(work)
 	if err != nil {
@@ -320,7 +319,7 @@ func embedMedia(made *os.File, path, work, media string) error {
 		b = regexp.MustCompile(`!\[([^\]]*)\]\(`+quoted+`[^)]*\)`).ReplaceAll(b, []byte("$1"))
 		b = regexp.MustCompile(`<img src="`+quoted+`"[^>]*>`).ReplaceAll(b, nil)
 	}
-	if err := os.Remove(path); err != nil { // rather than write to where it might lead
+	if err := os.Remove(path); err != nil { // do not write to a link's target
 		return err
 	}
 	return create(path, func(w io.Writer) error {
@@ -338,7 +337,7 @@ func readMade(dir, name string, most int64) ([]byte, error) {
 	return readLimited(f, most)
 }
 
-// readLimited returns what r has, which must not be more than most bytes.
+// readLimited returns the content of r. It fails if there are more than most bytes.
 func readLimited(r io.Reader, most int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(b)) > most {

@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// Parameters of Convert beyond convert_to, each where it means something.
+// Optional parameters of Convert, each only for the formats where it applies.
 var (
 	paramPDFA = fileops.Param{
 		Name: "pdfa", Doc: "Makes a PDF/A file for archiving, of part 1, 2 or 3, conformance level B or better.",
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// accepts returns what Convert can do with a format, an entry for each set of
+// accepts returns the conversions from one format, with an entry for each set of
 // parameters.
 func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 	var keys []string
@@ -71,11 +71,11 @@ func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 	return out
 }
 
-// extras are the values of these parameters.
+// extras are the values of the optional parameters.
 type extras struct {
 	pdfa  int // part of ISO 19005; 0 for an ordinary PDF
 	sheet string
-	comma rune // 0 if not given
+	comma rune // 0 if absent
 }
 
 func readExtras(p fileops.Params) (x extras, err error) {
@@ -95,7 +95,7 @@ func readExtras(p fileops.Params) (x extras, err error) {
 	return x, nil
 }
 
-// apply changes a request for LibreOffice.
+// apply adds the values to a request for LibreOffice.
 func (x extras) apply(s route.Step, r *request) {
 	if s.To == format.PDF && x.pdfa != 0 {
 		r.Data["SelectPdfVersion"] = x.pdfa

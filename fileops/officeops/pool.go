@@ -14,15 +14,14 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// A request is one conversion by LibreOffice. Its JSON form is read by
-// worker.py.
+// A request is one conversion by LibreOffice. worker.py reads its JSON form.
 type request struct {
 	In        string         `json:"in"`            // path
 	Out       string         `json:"out"`           // path; must not exist
-	Name      string         `json:"-"`             // of the document, as its author knows it
-	URL       string         `json:"url,omitempty"` // what LibreOffice takes for its address, see neutralURL
+	Name      string         `json:"-"`             // original name of the document
+	URL       string         `json:"url,omitempty"` // the document's address for LibreOffice, see neutralURL
 	Kind      string         `json:"kind"`
-	InFilter  string         `json:"inFilter,omitempty"` // "" lets LibreOffice look at the content
+	InFilter  string         `json:"inFilter,omitempty"` // "" makes LibreOffice detect the format
 	InOptions string         `json:"inOptions,omitempty"`
 	Filter    string         `json:"filter"`
 	Options   string         `json:"options,omitempty"`
@@ -30,17 +29,17 @@ type request struct {
 
 	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
 	MaxColumns  int    `json:"maxColumns,omitempty"`
-	Widest      int    `json:"widest,omitempty"` // make columns as wide as needed, at most this many 1/100 mm; 0 leaves them
+	Widest      int    `json:"widest,omitempty"` // fit column widths, up to this many 1/100 mm; 0 keeps the widths
 	SheetName   string `json:"sheetName,omitempty"`
 	FitWidth    bool   `json:"fitWidth,omitempty"`
-	Sheet       string `json:"sheet,omitempty"` // name or number of the one that becomes text; "" is the first
+	Sheet       string `json:"sheet,omitempty"` // name or number of the sheet that becomes text; "" means the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
 
-	More    []addition `json:"more,omitempty"`    // documents to insert behind it
-	Scratch string     `json:"scratch,omitempty"` // how the paths of files for that begin
+	More    []addition `json:"more,omitempty"`    // documents to append
+	Scratch string     `json:"scratch,omitempty"` // path prefix of temporary files for that
 }
 
-// An addition is a document that is put behind another one.
+// An addition is a document that is appended to another one.
 type addition struct {
 	In       string `json:"in"`
 	Name     string `json:"-"`
@@ -48,7 +47,7 @@ type addition struct {
 	InFilter string `json:"inFilter,omitempty"`
 }
 
-// Kinds of documents, as worker.py calls them.
+// Kinds of documents, with the names that worker.py uses.
 const (
 	kindText   = "text"
 	kindSheet  = "sheet"
@@ -65,23 +64,23 @@ type crash struct{}
 
 func (crash) Error() string { return "the LibreOffice process ended" }
 
-// Crashed tells those who count such ends.
+// Crashed marks the error for code that counts crashes.
 func (crash) Crashed() bool { return true }
 
 // A pool owns the LibreOffice processes.
 type pool struct {
 	office, python *engine.Program // python may be nil: then each document gets its own process
 	opts           Options
-	startTime      time.Duration // of work until a process is ready
+	startTime      time.Duration // maximum work until a process is ready
 	log            *slog.Logger
 
-	ctx    context.Context // ends with the pool: processes outlive the call that started them
+	ctx    context.Context // done when the pool closes: processes outlive the call that started them
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup // everything that must have ended before close returns
+	wg     sync.WaitGroup // everything that close waits for
 	turns  chan struct{}  // held while a document is converted
 
-	prepare sync.Mutex // guards the next two; held while the first process makes them
-	base    string     // directory of everything on disk; "" until the first process
+	prepare sync.Mutex // guards base and ready; held while the first process creates them
+	base    string     // directory of all files of the pool; "" until the first process
 	ready   bool       // base is complete
 
 	mu     sync.Mutex
@@ -89,12 +88,12 @@ type pool struct {
 	free   []*slot
 }
 
-// A slot is the place of one process, which may be replaced.
+// A slot holds one process, which can be replaced.
 type slot struct {
-	next *future // nil if nothing was started
+	next *future // nil if no process was started
 }
 
-// A future is a worker that is being started.
+// A future is a worker that is starting.
 type future struct {
 	done chan struct{}
 	w    *worker
@@ -156,7 +155,7 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	if errors.Is(err, errSlow) {
 		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
 	}
-	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can put them together
+	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can merge them
 		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be put together")
 	}
 	if errors.Is(err, errCrashed) {
@@ -169,12 +168,12 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	return err
 }
 
-// tooLong is the error of a document that takes more work than it may.
+// tooLong returns the error for a document that takes more work than limit.
 func tooLong(limit time.Duration) error {
 	return fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit)
 }
 
-// enter counts a call that close must wait for.
+// enter registers a call that close must wait for. It reports whether the pool is open.
 func (p *pool) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,13 +183,14 @@ func (p *pool) enter() bool {
 	return !p.closed
 }
 
-// take returns a free slot, one that has a process if possible, and starts a
-// process where there is none. There is a free slot: the caller has a turn.
+// take returns a free slot, preferably one with a process, and starts a process if the
+// slot has none. There is a free slot, because the caller has a turn.
 func (p *pool) take() *slot {
 	p.mu.Lock()
 	best := 0
 	for i, s := range p.free {
-		// The last one used, if several are ready: its memory is still in the caches.
+		// Of several ready slots, take the last used one: its memory is still in the
+		// caches.
 		if s.rank() >= p.free[best].rank() {
 			best = i
 		}
@@ -225,7 +225,7 @@ func (s *slot) rank() int {
 	}
 }
 
-// broken tells whether the process was started but does not run any more.
+// broken reports whether the process has failed to start or has ended.
 func (s *slot) broken() bool {
 	select {
 	case <-s.next.done:
@@ -263,14 +263,14 @@ func (p *pool) launch(s *slot) {
 		f.w, f.err = p.start()
 		if f.err == nil {
 			p.log.Info("office process started", "pid", f.w.office.Pid())
-			p.wg.Go(func() { // whoever ends it: the pool, a document or somebody outside
+			p.wg.Go(func() { // whether the pool, a document or something outside stops it
 				f.w.reap()
 			})
 		}
 	}()
 }
 
-// warm starts what is not started yet and waits for all that nobody uses.
+// warm starts the missing processes and waits for all that are not in use.
 func (p *pool) warm(ctx context.Context) error {
 	if !p.enter() {
 		return errClosed

@@ -44,8 +44,8 @@ func find(t testing.TB, o officeops.Options) (e *officeops.Engine, dir string, l
 	return e, dir, log
 }
 
-// processes returns the ids of the processes that have dir in their command
-// line, by the name of their program.
+// processes returns the ids of the processes that have dir in their command line, by
+// program name.
 func processes(t testing.TB, dir string) map[string][]int {
 	t.Helper()
 	found := make(map[string][]int)
@@ -65,7 +65,7 @@ func processes(t testing.TB, dir string) map[string][]int {
 	return found
 }
 
-// eventually waits until ok, for as long as a busy machine may need.
+// eventually waits until ok returns true, with a timeout for busy machines.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -75,7 +75,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// sockets returns the paths of the UNIX sockets that processes have open.
+// sockets returns the paths of the open UNIX sockets of processes.
 func sockets(t testing.TB, pids []int) []string {
 	t.Helper()
 	var paths []string
@@ -101,7 +101,7 @@ func sockets(t testing.TB, pids []int) []string {
 	return paths
 }
 
-// Nothing runs before it is needed, and nothing is left after Close.
+// No process starts before it is needed, and nothing is left after Close.
 func TestLife(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 2})
 	if got := processes(t, dir); len(got) != 0 {
@@ -121,7 +121,7 @@ func TestLife(t *testing.T) {
 	if len(open) < 4 { // two for each process
 		t.Errorf("sockets: %v", open)
 	}
-	for _, path := range open { // in its own directory: what kills this program leaves none in /tmp
+	for _, path := range open { // in its own directory, so that a kill of this program leaves no sockets in /tmp
 		if filepath.IsAbs(path) {
 			t.Errorf("a socket outside of the directory: %s", path)
 		}
@@ -158,7 +158,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// Close does not wait for a document that takes long.
+// Close does not wait for a slow document.
 func TestCloseWhileBusy(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1})
 	if err := e.Warm(t.Context()); err != nil {
@@ -176,16 +176,16 @@ func TestCloseWhileBusy(t *testing.T) {
 	}
 }
 
-// slow is a document that takes LibreOffice far longer than a test has time:
-// tables in tables.
+// slow is a document that takes LibreOffice far longer than a test may run: nested
+// tables.
 func slow() *fileops.File {
 	const n = 3000
 	open := `<w:tbl><w:tblPr><w:tblW w:w="0" w:type="auto"/></w:tblPr><w:tblGrid><w:gridCol w:w="3000"/></w:tblGrid><w:tr><w:tc><w:tcPr><w:tcW w:w="3000" w:type="dxa"/></w:tcPr>`
 	return fileops.Bytes("slow.docx", docx(strings.Repeat(open, n)+`<w:p/>`+strings.Repeat(`</w:tc></w:tr></w:tbl><w:p/>`, n)))
 }
 
-// busy starts the conversion of a slow document and returns when LibreOffice
-// works on it.
+// busy starts the conversion of a slow document and returns when LibreOffice is working
+// on it.
 func busy(t testing.TB, ctx context.Context, e *officeops.Engine, dir string) <-chan error {
 	t.Helper()
 	pids := processes(t, dir)["soffice.bin"]
@@ -211,8 +211,8 @@ func busy(t testing.TB, ctx context.Context, e *officeops.Engine, dir string) <-
 	return done
 }
 
-// A cancelled document ends at once, its process with it; the next finds
-// another.
+// Cancelling a document kills its process at once. The next document gets another
+// process.
 func TestCancel(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1})
 	if err := e.Warm(t.Context()); err != nil {
@@ -238,7 +238,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A document that takes longer than the limit is ended too.
+// A document that exceeds the time limit is stopped too.
 func TestTimeout(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 6 * time.Second})
 	_, err := convert(t.Context(), e, slow(), format.PDF)
@@ -250,7 +250,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A document may take any time by the clock on a busy host, as long as LibreOffice works for
+// On a busy host a document may take any wall time, as long as LibreOffice works for
 // less than the limit.
 func TestStarved(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 3 * time.Second})
@@ -270,7 +270,7 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// A LibreOffice that hangs is ended, although it does not work.
+// A LibreOffice that hangs is stopped, although it does not use the processor.
 func TestHang(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 1, Timeout: 500 * time.Millisecond})
 	if err := e.Warm(t.Context()); err != nil {
@@ -286,8 +286,8 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// A process that dies in the middle of a document does no harm: the document is
-// tried once more, and the next finds a new process.
+// If a process dies in the middle of a document, the document is retried, and the next
+// document gets a new process.
 func TestCrash(t *testing.T) {
 	e, dir, log := find(t, officeops.Options{Workers: 1})
 	if err := e.Warm(t.Context()); err != nil {
@@ -306,7 +306,7 @@ func TestCrash(t *testing.T) {
 		t.Error(err)
 	}
 
-	// While it has nothing to do.
+	// The process crashes while it is idle.
 	for name, pids := range processes(t, dir) {
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -319,8 +319,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// convertQueued converts a document while a slow one has the only turn, which
-// it then gives up.
+// convertQueued converts a document while a slow document has the only turn. It then
+// cancels the slow one.
 func convertQueued(t testing.TB, e *officeops.Engine, cancel context.CancelFunc, done <-chan error) ([]byte, error) {
 	t.Helper()
 	cancel()
@@ -330,7 +330,7 @@ func convertQueued(t testing.TB, e *officeops.Engine, cancel context.CancelFunc,
 	return convert(t.Context(), e, fixture(t, format.DOCX), format.PDF)
 }
 
-// A crash in the middle of ordinary documents loses none of them.
+// A crash in the middle of ordinary documents loses no document.
 func TestCrashLosesNothing(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Workers: 2})
 	if err := e.Warm(t.Context()); err != nil {
@@ -349,7 +349,7 @@ func TestCrashLosesNothing(t *testing.T) {
 		})
 	}
 	for range 3 {
-		time.Sleep(200 * time.Millisecond) // somewhere in the work
+		time.Sleep(200 * time.Millisecond) // a point somewhere in the work
 		for _, pid := range processes(t, dir)["soffice.bin"] {
 			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("--accept")) {
 				syscall.Kill(pid, syscall.SIGKILL)
@@ -390,7 +390,7 @@ func TestRecycle(t *testing.T) {
 	}
 }
 
-// Many documents of all kinds at once give the same as one by one.
+// Many concurrent documents of all kinds give the same results as one by one.
 func TestConcurrent(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 2, RecycleAfter: 7})
 	var wg sync.WaitGroup
@@ -413,7 +413,7 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// Without Python every document has a process of its own.
+// Without Python every document has a separate process.
 func TestWithoutPython(t *testing.T) {
 	e, dir, _ := find(t, officeops.Options{Python: engine.None, Workers: 1})
 	if err := e.Warm(t.Context()); err != nil {
@@ -437,7 +437,7 @@ func TestWithoutPython(t *testing.T) {
 	}
 }
 
-// What is not installed is not advertised.
+// Missing programs are not advertised.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	targets := func(o officeops.Options) map[format.Format]string {
@@ -483,8 +483,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A document that would keep LibreOffice busy for ever, or fill the memory, ends
-// with its time, and the next one is converted.
+// A document that would keep LibreOffice busy forever, or fill the memory, stops at its
+// time limit, and the next one is converted.
 func TestSlowBombs(t *testing.T) {
 	e, _, _ := find(t, officeops.Options{Workers: 1, Timeout: 5 * time.Second, MemoryLimit: 2 << 30})
 	if err := e.Warm(t.Context()); err != nil {

@@ -39,11 +39,11 @@ var profileXCU []byte
 var fontsConf []byte
 
 const (
-	startTime = time.Minute // of work until a process is ready; it takes about a second
+	startTime = time.Minute // maximum work until a process is ready; normally about a second
 	maxOutput = 2 << 30     // bytes in one file
 
-	// exitRestart is what soffice.bin exits with when it has set up a profile
-	// and wants to be started again.
+	// exitRestart is the exit code of soffice.bin after it has set up a profile, when it
+	// requests a restart.
 	exitRestart = 81
 )
 
@@ -51,7 +51,7 @@ const (
 type process struct {
 	*engine.Process
 	done chan struct{} // closed when it has ended
-	err  error         // how, after done
+	err  error         // its error, valid after done is closed
 }
 
 // spawn starts prog.
@@ -77,14 +77,13 @@ func (x *process) ended() bool {
 	}
 }
 
-// A place is the directory of a process and what it is for. The process may write
-// only what is not its input: that may be the very file that was uploaded, under
-// another name.
+// A place holds the directories of a process. The process may not write to its input:
+// that may be a hard link to the uploaded file.
 type place struct {
-	dir     string // may not be touched
-	in      string // may be read
-	work    string // may be written: home and working directory
-	profile string // may be written
+	dir     string // no access
+	in      string // read-only
+	work    string // writable: home and working directory
+	profile string // writable
 }
 
 // A worker is a LibreOffice process and the Python process that drives it.
@@ -109,8 +108,8 @@ type reply struct {
 	Detail string `json:"detail"`
 }
 
-// dir returns the directory of the pool, with a profile in it that has been
-// used once, so that copies of it start at once.
+// dir returns the directory of the pool. It contains a profile that was used once, so
+// that copies of it start at once.
 func (p *pool) dir() (string, error) {
 	p.prepare.Lock()
 	defer p.prepare.Unlock()
@@ -170,11 +169,11 @@ func (p *pool) dir() (string, error) {
 // drivers returns the directory of the code that drives LibreOffice.
 func (p *pool) drivers() string { return filepath.Join(p.base, "drivers") }
 
-// socketsHere has LibreOffice and its driver make their sockets in their working
-// directory: in a sandbox that tells them that they may not write to /tmp.
+// socketsHere makes LibreOffice and its driver create their sockets in their working
+// directory. A sandbox shows them /tmp as read-only.
 const socketsHere = "OSL_SOCKET_PATH=."
 
-// command returns how to start soffice.bin.
+// command returns the command that starts soffice.bin.
 func (p *pool) command(at place, args ...string) engine.Cmd {
 	c := engine.Cmd{
 		Dir: at.work,
@@ -195,7 +194,7 @@ func (p *pool) command(at place, args ...string) engine.Cmd {
 	return c
 }
 
-// newPlace makes the directory of a process, but for its profile.
+// newPlace creates the directories of a process, except the profile.
 func (p *pool) newPlace() (place, error) {
 	dir, err := os.MkdirTemp(p.base, "process-")
 	if err != nil {
@@ -209,7 +208,7 @@ func (p *pool) newPlace() (place, error) {
 	return at, nil
 }
 
-// newProfile makes a place with a copy of the profile in it.
+// newProfile creates a place with a copy of the profile.
 func (p *pool) newProfile() (place, error) {
 	base, err := p.dir()
 	if err != nil {
@@ -226,7 +225,7 @@ func (p *pool) newProfile() (place, error) {
 	return at, nil
 }
 
-// start starts a worker and waits until it can take a document.
+// start starts a worker and waits until it is ready for a document.
 func (p *pool) start() (_ *worker, err error) {
 	at, err := p.newProfile()
 	if err != nil {
@@ -258,8 +257,8 @@ func (p *pool) start() (_ *worker, err error) {
 	w.python, err = p.spawn(p.python, engine.Cmd{
 		Dir: at.work, Args: []string{"-I", "-B", filepath.Join(p.drivers(), "worker.py"), pipe}, Env: []string{socketsHere},
 		Stdin: inR, Stdout: outW, Limits: engine.Limits{Memory: 1 << 30},
-		// It has documents read, and reads itself only how LibreOffice stores those
-		// that are put together.
+		// LibreOffice reads the documents. The driver itself only reads what LibreOffice
+		// stores of documents to merge.
 		Access: engine.Access{Read: []string{p.drivers()}, Connect: true, Unwritable: true},
 	})
 	if err != nil {
@@ -284,14 +283,14 @@ func (p *pool) start() (_ *worker, err error) {
 	}
 }
 
-// read passes on what python writes, until that ends.
+// read passes on the output of python until python ends.
 func (w *worker) read(r *os.File) {
 	defer close(w.replies)
 	defer r.Close()
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		var m reply
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			continue // not ours: a library that prints
+			continue // output of a library, not of worker.py
 		}
 		select {
 		case w.replies <- m:
@@ -301,10 +300,10 @@ func (w *worker) read(r *os.File) {
 	}
 }
 
-// convert has one document converted. If it fails with errCrashed or because
-// ctx is done, the worker is of no use any more.
+// convert converts one document with the worker. If it fails with errCrashed or because
+// ctx is done, the worker cannot be used again.
 func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) error {
-	// A process that was taken over may have put something in the way.
+	// A compromised process may have left files in its way.
 	work, err := os.MkdirTemp(w.at.work, "document-")
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCrashed, err)
@@ -356,7 +355,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 	}
 }
 
-// crashed returns the error for a process that has ended by itself or for a limit.
+// crashed returns the error for a process that ended by itself or exceeded a limit.
 func (w *worker) crashed(cause error) error {
 	if what := w.office.Exceeded(); what != "" {
 		return fileops.Fail(fileops.ErrLimit, cause, "the document needs more %s than is allowed", what)
@@ -378,8 +377,8 @@ func failure(m reply, r request) error {
 	return fileops.Fail(fileops.ErrEngine, cause, "the document could not be converted")
 }
 
-// spent tells why the worker should be replaced after a conversion that ended
-// with err, or returns "".
+// spent returns the reason why the worker should be replaced after a conversion that
+// ended with err, or "".
 func (w *worker) spent(ctx context.Context, err error) string {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -396,8 +395,8 @@ func (w *worker) spent(ctx context.Context, err error) string {
 
 func (w *worker) gone() bool { return w.office.ended() || w.python.ended() }
 
-// rss returns the resident memory of the LibreOffice process in bytes, 0 if it
-// is not known (proc_pid_statm(5)).
+// rss returns the resident memory of the LibreOffice process in bytes, or 0 if it is
+// unknown (proc_pid_statm(5)).
 func (w *worker) rss() int64 {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(w.office.Pid()) + "/statm")
 	if err != nil {
@@ -410,7 +409,7 @@ func (w *worker) rss() int64 {
 	return pages[1] * int64(os.Getpagesize())
 }
 
-// reap waits until one of the processes has ended and ends the other.
+// reap waits until one of the processes has ended and stops the other.
 func (w *worker) reap() {
 	select {
 	case <-w.office.done:
@@ -419,8 +418,8 @@ func (w *worker) reap() {
 	w.stop()
 }
 
-// stop kills the processes, waits for their end and removes what they leave
-// behind. It may be called several times.
+// stop kills the processes, waits for them, and removes their files. It may be called
+// several times.
 func (w *worker) stop() {
 	w.clean.Do(func() {
 		for _, x := range []*process{w.office, w.python} {
@@ -439,7 +438,7 @@ func (w *worker) stop() {
 	})
 }
 
-// oneShot converts a document by a process that does nothing else.
+// oneShot converts a document with a separate process.
 func (p *pool) oneShot(ctx context.Context, r request) error {
 	at, err := p.newProfile()
 	if err != nil {
@@ -478,8 +477,8 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	// The path of the document can be part of the result. Through a descriptor it says nothing
-	// about this host.
+	// The path of the document can become part of the result. A path through a
+	// descriptor says nothing about this host.
 	dir, err := os.Open(filepath.Dir(own.In))
 	if err != nil {
 		return err
@@ -510,14 +509,14 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 		return fileops.Fail(fileops.ErrEngine, err, "the document could not be converted")
 	}
 	made := filepath.Join(at.work, strings.TrimSuffix(filepath.Base(own.In), filepath.Ext(own.In))+"."+ext)
-	if st, err := os.Lstat(made); err != nil || st.Size() == 0 { // it exits with 0 all the same
+	if st, err := os.Lstat(made); err != nil || st.Size() == 0 { // it exits with 0 even then
 		return fileops.Fail(fileops.ErrCorruptInput, errors.Join(err, errors.New("libreoffice: no output")), "the document is damaged or cannot be read")
 	}
 	return at.deliver(made, r.Out)
 }
 
-// within returns r with its documents in the directory in and its results in work,
-// which is all that a process may touch.
+// within returns r with its documents in the directory in and its results in work, the
+// only directories that a process may access.
 func (r request) within(in, work string) (request, error) {
 	link := func(path *string, name string) error {
 		to := filepath.Join(in, name+filepath.Ext(*path))
@@ -525,7 +524,7 @@ func (r request) within(in, work string) (request, error) {
 		*path = to
 		return err
 	}
-	if r.changes() { // only what may be written can be opened for that
+	if r.changes() { // the driver opens it for writing
 		to := filepath.Join(work, "in"+filepath.Ext(r.In))
 		if err := copyFile(r.In, to); err != nil {
 			return r, err
@@ -564,7 +563,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// deliver puts a result where it is wanted.
+// deliver moves a result to its destination.
 func (at place) deliver(made, to string) error {
 	name, err := filepath.Rel(at.work, made)
 	if err != nil {
@@ -578,9 +577,9 @@ func (at place) deliver(made, to string) error {
 	return engine.Take(f, to)
 }
 
-// officeSockets returns where LibreOffice puts its UNIX sockets: one that
-// stands for the profile, named by the MD5 sum of its URL in UTF-16, bytes
-// without leading zeros, and the UNO pipe. A killed process leaves them behind.
+// officeSockets returns the paths of LibreOffice's UNIX sockets: the socket of the
+// profile, named by the MD5 sum of its URL in UTF-16 with bytes without leading zeros,
+// and the UNO pipe. A killed process leaves them behind.
 func officeSockets(profile, pipe string) []string {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(fileURL(profile))) {
@@ -591,8 +590,8 @@ func officeSockets(profile, pipe string) []string {
 		name += strconv.FormatUint(uint64(c), 16)
 	}
 	var paths []string
-	for _, dir := range []string{"/tmp", "/var/tmp"} { // the second if it may not write to the first
-		// In a sandbox it cannot find out who the user is.
+	for _, dir := range []string{"/tmp", "/var/tmp"} { // the second if the first is not writable
+		// In a sandbox it cannot determine the user.
 		for _, user := range []string{strconv.Itoa(os.Getuid()) + "_", ""} {
 			prefix := filepath.Join(dir, "OSL_PIPE_"+user)
 			paths = append(paths, prefix+name)
@@ -614,7 +613,7 @@ func removeSockets(paths []string) {
 
 func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// olderThan tells whether a version such as "7.4.7.2" is known to be lower than
+// olderThan reports whether a version such as "7.4.7.2" is known to be lower than
 // major.minor.
 func olderThan(version string, major, minor int) bool {
 	var a, b int

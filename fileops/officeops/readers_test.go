@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// The parser of HTML never gets a tag with so many attributes that they fill the memory,
-// wherever the tag hides, and gets everything else.
+// The HTML parser never receives a tag whose attributes would fill the memory, wherever
+// the tag hides. It receives everything else.
 func TestAttributesAreCounted(t *testing.T) {
 	t.Parallel()
 	many := func(attribute string) string { return strings.Repeat(attribute, maxAttributes+1) }
@@ -47,7 +47,8 @@ func TestAttributesAreCounted(t *testing.T) {
 	}
 }
 
-// The check of flat XML refuses what its parser would hold in memory.
+// The check of flat XML refuses texts and tags that are too large for the parser's
+// memory.
 func TestTokensAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -17,20 +17,20 @@ import (
 	"github.com/filewright/filewright/internal/delimited"
 )
 
-// Limits of the sheets of LibreOffice and Excel, and of those of Excel 97.
+// Maximum rows and columns of LibreOffice and Excel, and of Excel 97.
 const (
 	maxRows, maxColumns       = 1 << 20, 16384
 	maxRowsXLS, maxColumnsXLS = 65536, 256
 )
 
-// A table says how to read a file of separated values.
+// A table describes the format of a file of separated values.
 type table struct {
 	text    *charset.Text
 	comma   rune
-	columns []byte // of LibreOffice's column types, 0 means standard
+	columns []byte // LibreOffice's column types; 0 means standard
 	rows    int
-	width   int  // most columns in a row
-	german  bool // 1.234,5 rather than 1,234.5
+	width   int  // maximum columns of a row
+	german  bool // numbers like 1.234,5 instead of 1,234.5
 }
 
 // Types of columns (LibreOffice help, Filter Options for CSV, token 5).
@@ -45,17 +45,17 @@ var (
 	decimalPoint = regexp.MustCompile(`^[-+]?\d+(,\d{3})*\.\d+$`)
 )
 
-// inspect finds out how a text of separated values is to be read. from decides
-// on the separator only if it is TSV; comma is that of a CSV file if it is known,
-// otherwise 0. It holds no more than one row in memory, and refuses a row that
-// [delimited.Reader] refuses.
+// inspect detects the format of a text of separated values. from decides the separator
+// only if it is TSV. comma is the separator of a CSV file if it is known, else 0.
+// inspect holds at most one row in memory, and refuses the rows that [delimited.Reader]
+// refuses.
 func inspect(ctx context.Context, text *charset.Text, from format.Format, comma rune) (*table, error) {
 	if from == format.TSV {
 		comma = '\t'
 	}
 	known := byte(comma)
 	if comma >= utf8.RuneSelf {
-		known = 0x01 // anything that is no separator: only a line "sep=;" is of interest
+		known = 0x01 // any byte that is no separator: only a line "sep=;" matters
 	}
 	found, _, err := delimited.Sniff(fileops.ContextReader(ctx, text.Reader()), known)
 	if err != nil {
@@ -116,7 +116,7 @@ func inspect(ctx context.Context, text *charset.Text, from format.Format, comma 
 	return t, nil
 }
 
-// content returns the text without a line that names the separator.
+// content returns the text without a line that declares the separator.
 func (t *table) content(ctx context.Context) (io.Reader, error) {
 	_, rest, err := delimited.Sniff(fileops.ContextReader(ctx, t.text.Reader()), 0)
 	return rest, err
@@ -144,8 +144,8 @@ func (t *table) each(ctx context.Context, do func(*delimited.Reader) error) erro
 	}
 }
 
-// mustStayText reports whether a value would lose something as a number: article
-// and telephone numbers, and what has more digits than a number can hold.
+// mustStayText reports whether a value would lose information as a number: article and
+// telephone numbers, and numbers with too many digits.
 func mustStayText(v []byte) bool {
 	if v[0] == '+' {
 		return len(v) > 1 && v[1] >= '0' && v[1] <= '9'
@@ -166,9 +166,9 @@ func mustStayText(v []byte) bool {
 	return len(v) > 1 && v[0] == '0' && v[1] >= '0' && v[1] <= '9'
 }
 
-// options returns the filter options that make LibreOffice read the text so:
-// separator, quote, UTF-8, first line, column types, language, quoted fields
-// are text, detect special numbers, …, evaluate formulas.
+// options returns the LibreOffice filter options for the text: separator, quote, UTF-8,
+// first line, column types, language, quoted fields are text, detect special numbers, …,
+// evaluate formulas.
 func (t *table) options() string {
 	var types []string
 	for i, kind := range t.columns {
@@ -202,7 +202,7 @@ func (t *table) rewrite(ctx context.Context, w io.Writer, comma rune) error {
 	return out.Error()
 }
 
-// sheetName returns the name of a sheet made from a file: what Excel allows.
+// sheetName returns the sheet name for a file, within the rules of Excel.
 func sheetName(file string) string {
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`[]*?:/\`, r) || r < ' ' {

@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/internal/logtest"
 )
 
-// A LibreOffice that does not become ready is started again. If that does not help, the
-// engine is unavailable, which is not the fault of the document.
+// A LibreOffice that does not become ready is restarted. If that fails too, the engine
+// is unavailable, and the document is not at fault.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	dir, log := t.TempDir(), new(logtest.Buffer)

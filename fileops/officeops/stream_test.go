@@ -25,7 +25,7 @@ func textOfBytes(t testing.TB, b []byte) *charset.Text {
 	return text
 }
 
-// allocated returns how many bytes do allocates, in all.
+// allocated returns the total number of bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -34,7 +34,7 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A row that no sheet can hold is refused while it is read: a text of nothing but
+// A row that no sheet can hold is refused while it is read: a text that consists of
 // separators would otherwise take a hundred times its size in memory.
 func TestRowsAreBounded(t *testing.T) {
 	commas := bytes.Repeat([]byte(","), 33<<20)
@@ -50,13 +50,13 @@ func TestRowsAreBounded(t *testing.T) {
 		if !errors.Is(err, fileops.ErrLimit) {
 			t.Errorf("%s: %v, want ErrLimit", name, err)
 		}
-		if n > 300<<20 { // of which little is held at a time
+		if n > 300<<20 { // most of it is garbage at once
 			t.Errorf("%s: %d MiB allocated for %d", name, n>>20, len(in)>>20)
 		}
 	}
 }
 
-// Values go to another separator as they are.
+// Values are unchanged with another separator.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -84,7 +84,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// paragraphs is what textToHTML does, for a text that is in memory.
+// paragraphs is a simple textToHTML for a text in memory.
 func paragraphs(text string) string {
 	var b strings.Builder
 	inside := false
@@ -134,7 +134,7 @@ func FuzzTextToHTML(f *testing.F) {
 	})
 }
 
-// A text of one long line is not held in memory.
+// A long line is not held in memory.
 func TestLongLine(t *testing.T) {
 	line := bytes.Repeat([]byte("x "), 20<<20)
 	var err error

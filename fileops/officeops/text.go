@@ -7,23 +7,23 @@ import (
 	"unicode"
 )
 
-// maxText is how large a text file may be, in bytes.
+// maxText is the maximum size of a text file in bytes.
 const maxText = 128 << 20
 
-// textToHTML makes a page of plain text in UTF-8: a paragraph for each block between
-// empty lines, with its line breaks and indents. White space at the end of a line is
-// left out. It holds no line in memory.
+// textToHTML converts plain UTF-8 text to a page: one paragraph for each block between
+// empty lines, with its line breaks and indents. It drops white space at the end of a
+// line, and never holds a whole line in memory.
 func textToHTML(w io.Writer, text io.Reader, title string) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) +
 		"</title><style>p { white-space: pre-wrap }</style></head><body>\n")
 	r := bufio.NewReaderSize(text, 64<<10)
-	const maxSpace = 4096 // characters of white space in a row that are kept
+	const maxSpace = 4096 // maximum run of white space that is kept, in characters
 	var (
 		inside bool   // in a paragraph
-		empty  = true // nothing but white space so far in the line
-		cr     bool   // the character before was a carriage return
-		space  []rune // before the next character of the line
+		empty  = true // the line has only white space so far
+		cr     bool   // the previous character was a carriage return
+		space  []rune // pending white space before the next character of the line
 	)
 	endLine := func() {
 		if empty && inside {
@@ -79,7 +79,7 @@ func textToHTML(w io.Writer, text io.Reader, title string) error {
 			}
 		}
 		empty, space = false, space[:0]
-		switch c { // as html.EscapeString
+		switch c { // as in html.EscapeString
 		case '&', '<', '>', '"', '\'':
 			b.WriteString(html.EscapeString(string(c)))
 		default:

@@ -9,14 +9,14 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// scripts are words whose letters no single font has.
+// scripts are words whose letters need several fonts.
 var scripts = map[string]string{
 	"Chinese": "漢字", "Japanese": "ひらがな", "Korean": "한국어", "Arabic": "مرحبا", "Hebrew": "שלום", "Hindi": "नमस्ते",
 	"Tamil": "வணக்கம்", "Thai": "สวัสดี", "Greek": "λόγος", "Russian": "привет", "emoji": "🚀🎉", "math": "∑≤√",
 }
 
-// Every script has letters in a font that is embedded: a box would be the glyph
-// of no character, which gives no text.
+// The letters of every script come from an embedded font. A missing letter would be the
+// glyph of no character, without text.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -50,8 +50,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// Form feeds end pages, tabs stay wide, long lines are wrapped, and nothing is
-// added to the page.
+// Form feeds end pages, tabs stay wide, long lines are wrapped, and nothing is added to
+// the page.
 func TestPlainTextLayout(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 400) + strings.Repeat("x", 500) + "END"

@@ -40,8 +40,8 @@ const (
 	documentEngine = "document"
 )
 
-// A finder has what engines are made of: in a server its options, in an isolated
-// process what the server found out.
+// A finder holds the input for constructing engines: the options in a server, and the
+// server's findings in an isolated process.
 type finder struct {
 	opts    Options
 	sandbox *engine.Sandbox
@@ -56,9 +56,9 @@ type entry struct {
 	find  func() (fileops.Engine, error)
 }
 
-// list returns the engines in order of preference: where two convert the same pair of
-// formats, the first does. An engine is found when it is first asked for. One that
-// uses another asks for that.
+// list returns the engines in order of preference: if two convert the same pair of
+// formats, the first one is used. Each engine is constructed when it is first needed, by
+// the caller or by another engine.
 func (f *finder) list(ctx context.Context) []entry {
 	l, o := f.opts.Limits, f.opts
 	images := lazily(ctx, imageops.New, func() imageops.Options { return l.images(imageops.Options{Probed: f.probed[imageEngine]}) })
@@ -82,9 +82,9 @@ func (f *finder) list(ctx context.Context) []entry {
 	web := lazily(ctx, f.newBrowser, func() webops.Options {
 		w := webops.Options{
 			Chromium: chromium, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
-			NoSandbox: os.Geteuid() == 0,         // as root it does not start otherwise
-			Workers:   runtime.GOMAXPROCS(0) + 1, // one for a guest, see status.Local; it is only a page more
-			MaxCells:  50_000,                    // better slowly than not at all
+			NoSandbox: os.Geteuid() == 0,         // it does not start as root otherwise
+			Workers:   runtime.GOMAXPROCS(0) + 1, // one for an overflow slot, see status.Local; it costs only one more page
+			MaxCells:  50_000,                    // slow is better than not at all
 		}
 		if e, err := office(); err == nil {
 			w.Fallback, w.MaxCells = e.Convert(), 0
@@ -159,12 +159,12 @@ func (f *finder) list(ctx context.Context) []entry {
 	return list
 }
 
-// lazily returns a function that makes an engine when it is first called.
+// lazily returns a function that constructs an engine on its first call.
 func lazily[E, O any](ctx context.Context, make func(context.Context, O) (E, error), options func() O) func() (E, error) {
 	return sync.OnceValues(func() (E, error) { return make(ctx, options()) })
 }
 
-// found returns find for a list of engines of any type.
+// found adapts find to the type of the list of engines.
 func found[E fileops.Engine](find func() (E, error)) func() (fileops.Engine, error) {
 	return func() (fileops.Engine, error) {
 		e, err := find()
@@ -175,7 +175,7 @@ func found[E fileops.Engine](find func() (E, error)) func() (fileops.Engine, err
 	}
 }
 
-// newPages returns pdfium. In an isolated process that takes what the server compiled.
+// newPages returns pdfium. An isolated process uses the code that the server compiled.
 func (f *finder) newPages(ctx context.Context, o pdfread.Options) (*pdfread.Engine, error) {
 	if f.probed != nil && o.CacheDir == "" {
 		return nil, errors.New("the server has no pdfium")
@@ -183,8 +183,8 @@ func (f *finder) newPages(ctx context.Context, o pdfread.Options) (*pdfread.Engi
 	return pdfread.New(ctx, o)
 }
 
-// newBrowser returns the browser with its own sandbox if that works here. In most
-// containers it does not.
+// newBrowser returns the browser with its built-in sandbox, if that works on this host.
+// In most containers it does not.
 func (f *finder) newBrowser(ctx context.Context, o webops.Options) (*webops.Engine, error) {
 	e, err := webops.New(ctx, o)
 	if err == nil || o.NoSandbox || o.Chromium == None {
@@ -201,10 +201,10 @@ func (f *finder) newBrowser(ctx context.Context, o webops.Options) (*webops.Engi
 // processes is the name of the isolated processes of this package.
 const processes = "standard"
 
-// A role is what an isolated process must know of the server.
+// A role is the server state that an isolated process needs.
 type role struct {
 	Probed map[string]string // see finder
-	Cache  string            // "" if there is no pdfium
+	Cache  string            // "" without pdfium
 	Limits Limits
 }
 
@@ -239,8 +239,8 @@ func (f *finder) pool(list []entry) (*isolate.Pool, error) {
 	})
 }
 
-// Main does one run and ends the process, if a [Set] with the option Isolate started it
-// for that. Otherwise Main returns at once. A program that uses the option calls Main
+// Main serves one run and exits, if a [Set] with the option Isolate started this
+// process. Otherwise Main returns at once. A program that uses the option calls Main
 // first, with the actions that it passes to [Set.Isolate].
 func Main(own ...fileops.Action) {
 	isolate.Main(processes, func(ctx context.Context) ([]fileops.Action, error) {
@@ -259,7 +259,7 @@ func Main(own ...fileops.Action) {
 			}
 			got, err := e.find()
 			if err != nil {
-				continue // the server has none either
+				continue // the server does not have it either
 			}
 			all = append(all, got.Actions()...)
 			if pdf, ok := got.(*pdfops.Engine); ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// Limits are looked at before anything is decoded: of a picture that is too large the
-// first part is enough to be refused for its size, and not because the rest is missing.
+// Limits are checked before decoding: the first part of a picture that is too large is
+// refused for its size, not because the rest is missing.
 func TestHeadersAreEnough(t *testing.T) {
 	t.Parallel()
 	s := standard.Probe(t.Context(), &standard.Options{
@@ -47,7 +47,7 @@ func TestHeadersAreEnough(t *testing.T) {
 		} {
 			for _, a := range args {
 				if action == "compress" && f == format.BMP {
-					continue // there is no smaller one of the same kind
+					continue // there is no smaller file of the same kind
 				}
 				_, err := do(t, s, 0, action, a, []*fileops.File{fileops.Bytes("a."+string(f), b[:len(b)/3])})
 				if !errors.Is(err, fileops.ErrLimit) {

@@ -22,7 +22,7 @@ import (
 	"github.com/filewright/filewright/internal/hostile"
 )
 
-// text returns what of a result could have come from another file.
+// text returns the parts of a result that could come from another file.
 func text(t *testing.T, f *fileops.File) string {
 	b, err := io.ReadAll(f.Reader())
 	if err != nil {
@@ -49,7 +49,7 @@ func text(t *testing.T, f *fileops.File) string {
 	return out
 }
 
-// TestTrapWorks makes sure that a visit would be noticed.
+// TestTrapWorks checks that the trap notices a visit.
 func TestTrapWorks(t *testing.T) {
 	t.Parallel()
 	x := hostile.NewTrap(t)
@@ -73,11 +73,10 @@ func TestTrapWorks(t *testing.T) {
 	t.Error("a call is not noticed")
 }
 
-// atOnce is how many files are tried at the same time.
+// atOnce is the number of files that are tried concurrently.
 const atOnce = 3
 
-// attempts calls do for each way to do something with f that there is among actions and
-// targets.
+// attempts calls do for each way to process f with one of actions and targets.
 func attempts(t *testing.T, reg *fileops.Registry, f *fileops.File, actions, targets []string, do func(what string, a fileops.Action, p fileops.Params)) (n int) {
 	t.Helper()
 	for _, action := range actions {
@@ -104,8 +103,8 @@ func attempts(t *testing.T, reg *fileops.Registry, f *fileops.File, actions, tar
 	return n
 }
 
-// Nothing that a file says makes an engine open another file or call a server,
-// by whatever action it comes.
+// No content of a file makes an engine open another file or call a server, whatever the
+// action.
 func TestHostileFilesStayInside(t *testing.T) {
 	t.Parallel()
 	if !set.Sandbox().Strong() {
@@ -115,7 +114,7 @@ func TestHostileFilesStayInside(t *testing.T) {
 	for part := range atOnce {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			x := hostile.NewTrap(t) // of its own, so that it is known who was caught
+			x := hostile.NewTrap(t) // one for each file, so that a visit shows its cause
 			for i, f := range hostile.Files(x.Path, x.URL) {
 				if i%atOnce == part {
 					stayInside(t, reg, x, f)
@@ -159,9 +158,9 @@ func stayInside(t *testing.T, reg *fileops.Registry, x *hostile.Trap, f *fileops
 	}
 }
 
-// A page that keeps pdfium in a loop does not stop anybody else. Code of WebAssembly
-// cannot be interrupted by the collector of garbage, which stops all goroutines until it
-// can: in this process the loop would stop the program, deadlines included.
+// A page that keeps pdfium in a loop blocks nobody else. The garbage collector stops all
+// goroutines and cannot interrupt WebAssembly code. In this process, the loop would stop
+// the whole program, including deadlines.
 func TestPageThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
@@ -196,9 +195,9 @@ func TestPageThatNeverEnds(t *testing.T) {
 	t.Fatal("no such file")
 }
 
-// Files that ask for much are refused, or done within limits, and nothing is left
-// of them. What they cost in memory is measured in internal/e2e, on a server that
-// was built without the race detector.
+// Files that demand many resources are refused, or processed within the limits, and
+// leave nothing behind. Their memory use is measured in internal/e2e, on a server
+// without the race detector.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
@@ -214,7 +213,7 @@ func TestBombs(t *testing.T) {
 				attempts(t, reg, f, []string{"convert", "compress"}, []string{"pdf", "png", "txt", "zip"}, func(what string, a fileops.Action, p fileops.Params) {
 					began := time.Now()
 					r := fileops.Runner{TempDir: t.TempDir()}
-					// Some may work as long as they are let.
+					// Some work until their timeout.
 					ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 					defer cancel()
 					err := r.Do(ctx, a, p, fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil }), f)

@@ -16,54 +16,54 @@ import (
 	"github.com/filewright/filewright/fileops/webops"
 )
 
-// Limits bound what the work on one file may ask for and take. Zero fields mean the
-// defaults. What is set holds for everything that it applies to, in this process, in those of
-// [Options.Isolate] and in the external programs, also where it is more than the
-// default. What exceeds a limit fails with [fileops.ErrLimit].
+// Limits restrict the size of a file's content and the resources that the work on it
+// takes. Zero fields mean the defaults. A set field applies everywhere: in this process,
+// in the processes of [Options.Isolate] and in external programs, even if it is above
+// the default. Exceeding a limit fails with [fileops.ErrLimit].
 //
-// How long a run may take is a matter of its context; how large its results may
-// be, of [fileops.Runner].
+// The context limits the duration of a run, and [fileops.Runner] the size of its
+// results.
 type Limits struct {
-	// These are read from the headers of a file, before it is decoded.
+	// These are checked against the headers of a file, before it is decoded.
 
-	Pixels   int64         // of a picture, a frame, a page as a picture: width times height; 0 means 100 million
+	Pixels   int64         // of a picture, a frame, or a rendered page: width times height; 0 means 100 million
 	Frames   int           // of an animation, pages of a TIFF; 0 means 1,000
-	Pages    int           // of a PDF, and of all that are merged; 0 means 5,000, for character recognition 500
-	Duration time.Duration // of a recording, and of all that are merged; 0 means 24 hours
+	Pages    int           // of a PDF, and of all merged PDFs together; 0 means 5,000, for character recognition 500
+	Duration time.Duration // of a recording, and of all merged recordings together; 0 means 24 hours
 	Entries  int           // of an archive, parts of a document; 0 means 10,000
 	Unpacked int64         // bytes of all entries; 0 means 4 GiB for archives, 2 GiB for documents and 1 GiB for those that LibreOffice reads
-	Ratio    int64         // of an entry's size to that of its compressed data, from 10 MiB on; 0 means 200
-	Cells    int64         // with content in an OpenDocument workbook; 0 means 10 million
+	Ratio    int64         // uncompressed to compressed size of an entry, from 10 MiB on; 0 means 200
+	Cells    int64         // non-empty cells of an OpenDocument workbook; 0 means 10 million
 
-	// These are watched while an engine works.
+	// These are monitored while an engine works.
 
 	CPU       time.Duration // of one run of a program; 0 means ten times the duration for each thread for recordings, minutes for others
-	Memory    int64         // of one run, bytes; 0 means 3 or 4 GiB, as the engine needs; pdfium always has 1 GiB
-	Scratch   int64         // files of one run that are not results yet, bytes; 0 means 20 GiB
+	Memory    int64         // of one run, bytes; 0 means 3 or 4 GiB, depending on the engine; pdfium always has 1 GiB
+	Scratch   int64         // intermediate files of one run, bytes; 0 means 20 GiB
 	Processes int           // of one run; 0 means 64
-	Document  time.Duration // time for one document in LibreOffice, pandoc or Chromium; 0 means 2 minutes
+	Document  time.Duration // work on one document in LibreOffice, pandoc or Chromium; 0 means 2 minutes
 }
 
-// run returns what holds for each run of a program that is started for one file.
+// run returns the limits for a program that is started for one file.
 func (l Limits) run() engine.Limits {
 	return engine.Limits{
 		CPU: max(l.CPU, 0), Memory: max(l.Memory, 0),
 		Scratch: cmp.Or(max(l.Scratch, 0), 20<<30), Processes: cmp.Or(max(l.Processes, 0), 64),
-		Files: 50_000 + 2*max(l.Entries, 10_000) + 2*max(l.Pages, 5000), // no run needs more of its own
+		Files: 50_000 + 2*max(l.Entries, 10_000) + 2*max(l.Pages, 5000), // no run needs more files of its own
 	}
 }
 
-// warm returns what holds for a process that stays, while it has a document.
+// warm returns the limits for a long-running process while it has a document.
 func (l Limits) warm() engine.Limits {
 	run := l.run()
 	run.CPU, run.Memory = 0, 0
 	return run
 }
 
-// isolated returns what holds for an action in a process of its own.
+// isolated returns the limits for an action in an isolated process.
 func (l Limits) isolated() engine.Limits {
 	run := l.run()
-	// An address space is no measure of a program in Go.
+	// Address space does not measure the memory of a Go program.
 	run.Resident, run.Memory = cmp.Or(run.Memory, 3<<30), 0
 	run.CPU = cmp.Or(run.CPU, time.Hour)
 	return run
@@ -94,13 +94,13 @@ func (l Limits) render(o pdfread.Options) pdfread.Options {
 
 func (l Limits) web(o webops.Options) webops.Options {
 	o.MemoryLimit, o.Timeout, o.Run = l.Memory, l.Document, l.warm()
-	o.Run.Processes = 0 // of one browser, which has several documents and processes for each
+	o.Run.Processes = 0 // per browser, which has several documents and several processes for each
 	return o
 }
 
 func (l Limits) ocr(o ocrops.Options) ocrops.Options {
 	o.MaxPixels, o.MaxPages, o.Timeout, o.Limits = l.Pixels, l.Pages, l.CPU, l.run()
-	o.Limits.CPU = 0 // it is for each page there
+	o.Limits.CPU = 0 // per page instead
 	return o
 }
 

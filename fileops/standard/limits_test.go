@@ -30,7 +30,7 @@ var small = standard.Limits{
 	Pixels: 40_000, Frames: 5, Pages: 4, Duration: 3 * time.Second, Entries: 20, Unpacked: 30 << 20, Ratio: 50, Cells: 500,
 }
 
-// made returns a file that an external program writes.
+// made returns a file written by an external program.
 func made(t *testing.T, name, program string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -42,7 +42,7 @@ func made(t *testing.T, name, program string, args ...string) *fileops.File {
 	return fileops.Bytes(name, b)
 }
 
-// blank returns a picture of a size in any format that libvips writes.
+// blank returns a picture of the given size in any format that libvips writes.
 func blank(t *testing.T, name string, w, h int) *fileops.File {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func blank(t *testing.T, name string, w, h int) *fileops.File {
 	return fileops.Bytes(name, b)
 }
 
-// recording returns sound, or sound and a picture, of some seconds.
+// recording returns sound, or sound and picture, of the given seconds.
 func recording(t *testing.T, name string, seconds float64, size string) *fileops.File {
 	t.Helper()
 	args := []string{"-v", "error", "-f", "lavfi", "-i", fmt.Sprintf("sine=duration=%g", seconds)}
@@ -66,7 +66,7 @@ func recording(t *testing.T, name string, seconds float64, size string) *fileops
 	return made(t, name, "ffmpeg", args...)
 }
 
-// animation returns a GIF of so many frames.
+// animation returns a GIF with the given number of frames.
 func animation(t *testing.T, frames int) *fileops.File {
 	t.Helper()
 	g := new(gif.GIF)
@@ -81,7 +81,7 @@ func animation(t *testing.T, frames int) *fileops.File {
 	return fileops.Bytes("a.gif", b.Bytes())
 }
 
-// leaves returns a PDF file of so many pages.
+// leaves returns a PDF file with n pages.
 func leaves(n int) *fileops.File {
 	var b strings.Builder
 	var at []int
@@ -108,7 +108,7 @@ func leaves(n int) *fileops.File {
 	return fileops.Bytes("a.pdf", []byte(b.String()))
 }
 
-// entries returns an archive of so many small files.
+// entries returns an archive of n small files.
 func entries(name string, n int) *fileops.File {
 	var files []string
 	for i := range n {
@@ -117,7 +117,7 @@ func entries(name string, n int) *fileops.File {
 	return fileops.Bytes(name, []byte(hostile.Zip(files...)))
 }
 
-// dense returns a file with one more entry of zeros.
+// dense returns f with one more entry that contains zeros.
 func dense(t *testing.T, f *fileops.File, name string, size int) *fileops.File {
 	t.Helper()
 	b, _ := f.Bytes()
@@ -145,18 +145,18 @@ func dense(t *testing.T, f *fileops.File, name string, size int) *fileops.File {
 	return fileops.Bytes(f.Name(), out.Bytes())
 }
 
-// cells returns a workbook with rows × columns cells, written out or repeated.
+// cells returns a workbook with rows × columns cells, each stored or repeated.
 func cells(rows, columns int) *fileops.File {
 	return fileops.Bytes("a.fods", []byte(fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.spreadsheet"><office:body><office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="%d"><table:table-cell table:number-columns-repeated="%d" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell><table:table-cell table:number-columns-repeated="900"/></table:table-row></table:table></office:spreadsheet></office:body></office:document>`, rows, columns)))
 }
 
-// A bounded is a limit of a family, with a file just below and one just above.
+// A bounded is a limit of a family, with one file just below and one just above.
 type bounded struct {
 	limit        string
 	action       string
 	args         fileops.Args
 	below, above []*fileops.File
-	message      string // part of what people are told
+	message      string // part of the message for users
 }
 
 func boundaries(t *testing.T) []bounded {
@@ -236,7 +236,7 @@ func boundaries(t *testing.T) []bounded {
 		add("entries", action, args, "20", one(docx), one(many))
 	}
 	odt := fileopstest.Sample(t, format.ODT)
-	// Nearly 11 MB of zeros are 1000 times as large as when compressed.
+	// Nearly 11 MB of zeros are 1000 times their compressed size.
 	add("ratio", "compress", nil, "50", one(dense(t, odt, "x.bin", 9<<20)), one(dense(t, odt, "x.bin", 11<<20)))
 	add("ratio", "convert", to("pdf"), "50", one(dense(t, docx, "x.bin", 9<<20)), one(dense(t, docx, "x.bin", 11<<20)))
 	add("ratio", "convert", to("zip"), "50", nil, one(made(t, "a.tar.gz", "bash", "-c", "cd "+t.TempDir()+" && truncate -s 12M z && tar czf \"$0\" z")))
@@ -272,8 +272,7 @@ func do(t *testing.T, s *standard.Set, most int64, action string, args fileops.A
 	return size, err
 }
 
-// external tells whether a bounded is the business of an engine that is never in a process
-// of this program.
+// external reports whether the engine for b never runs in a process of this program.
 func external(t *testing.T, s *standard.Set, b bounded) bool {
 	t.Helper()
 	in := b.above
@@ -289,9 +288,9 @@ func external(t *testing.T, s *standard.Set, b bounded) bool {
 	})
 }
 
-// Every limit holds for every family that it concerns, in this process and in
-// processes of their own: what is just below is done, what is just above is
-// refused with a message that names the limit.
+// Every limit applies to every family that it concerns, in this process and in isolated
+// processes: a file just below passes, and a file just above fails with a message that
+// names the limit.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	table := boundaries(t)
@@ -309,11 +308,11 @@ func TestLimits(t *testing.T) {
 			ran := 0
 			for _, b := range table {
 				if isolate && external(t, s, b) {
-					continue // it makes no difference for these
+					continue // isolation makes no difference for these
 				}
 				ran++
 				what := b.limit + " " + b.action + " " + fmt.Sprint(b.args["convert_to"])
-				if b.below != nil && !isolate { // with set, every test does what is below its limits
+				if b.below != nil && !isolate { // other tests cover files below the limits of set
 					if _, err := do(t, s, 0, b.action, b.args, b.below); err != nil {
 						t.Errorf("%s of %s below the limit: %v", what, b.below[0].Name(), err)
 					}
@@ -332,8 +331,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Results that are larger than allowed end the run, by whatever engine they are
-// written.
+// Results above the allowed size fail the run, whichever engine writes them.
 func TestMaxOutput(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -385,8 +383,7 @@ func lockedOf(t *testing.T, f *fileops.File) *fileops.File {
 	return mustRun(t, "lock", fileops.Args{"password": "pw"}, f)[0]
 }
 
-// Time, memory and scratch space are bounded for what is isolated and for
-// external programs.
+// Time, memory and scratch space are limited for isolated actions and external programs.
 func TestResources(t *testing.T) {
 	t.Parallel()
 	probe := func(l standard.Limits) *standard.Set {

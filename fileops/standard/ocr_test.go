@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// letter is the text of what is scanned: 44 paragraphs, more than a page.
+// letter is the text of the scan: 44 paragraphs, more than one page.
 func letter() string {
 	stems := strings.Fields("Bürger Größe Türme Sturm über Dächer weil Wasser gegen Straße oder Körbe Äpfel Mühle früher Häuser Schüler Brücke schöne Garten Fenster zwölf Hafen Winter öffnen Theater")
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -62,7 +62,7 @@ func mustRun(t testing.TB, name string, args fileops.Args, in ...*fileops.File) 
 	return out
 }
 
-// scan returns the letter printed and scanned: a picture for each page.
+// scan returns the letter, printed and scanned: one picture for each page.
 func scan(t testing.TB) []*fileops.File {
 	pdf := mustRun(t, "convert", fileops.Args{"convert_to": "pdf"}, fileops.Bytes("letter.txt", []byte(letter())))
 	return mustRun(t, "convert", fileops.Args{"convert_to": "png", "dpi": 200}, pdf[0])
@@ -117,7 +117,7 @@ func TestScannedPDF(t *testing.T) {
 	})
 }
 
-// xmlText returns the text of a part of a package, with space where elements are.
+// xmlText returns the text of a part of a package, with spaces in place of elements.
 func xmlText(t testing.TB, b []byte, part string) string {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
@@ -169,7 +169,8 @@ func TestScannedPicture(t *testing.T) {
 	}
 }
 
-// Without Tesseract nothing speaks of it, but what is missing is said.
+// Without Tesseract nothing offers character recognition, and the set reports what is
+// missing.
 func TestWithoutTesseract(t *testing.T) {
 	t.Parallel()
 	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Tesseract: standard.None, CacheDir: t.TempDir()})

@@ -21,7 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// few are options of a set without external programs, which starts quickly.
+// few returns options of a set without external programs, which starts quickly.
 func few(t testing.TB) *standard.Options {
 	return &standard.Options{
 		FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, Chromium: standard.None, Tesseract: standard.None,
@@ -29,7 +29,7 @@ func few(t testing.TB) *standard.Options {
 	}
 }
 
-// waiting returns what the processes that wait in dir have mapped into memory.
+// waiting returns the memory maps of the idle processes in dir.
 func waiting(t *testing.T, dir string) (maps [][]byte) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -50,9 +50,9 @@ func waiting(t *testing.T, dir string) (maps [][]byte) {
 	return maps
 }
 
-// Nothing is started by looking for engines; after Ready processes wait, without
-// the libraries that only plug-ins of libvips need, and a picture for which a plug-in
-// is needed is read and written all the same.
+// Constructing engines starts no process. After Ready idle processes exist, without the
+// libraries that only plug-ins of libvips need. A picture that needs a plug-in is still
+// read and written.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	o := few(t)
@@ -105,8 +105,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// whereabouts is an action of the program: its result is the number of the process that
-// it ran in, and what reading a file of the server gave.
+// whereabouts is a custom action. Its result is the id of its process, and the outcome
+// of reading a file of the server.
 func whereabouts() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "whereabouts", Summary: "Says where it is.",
@@ -117,8 +117,7 @@ func whereabouts() fileops.Action {
 	})
 }
 
-// An action of the program runs in a confined process of its own, beside those of the
-// set, if that isolates its actions.
+// A custom action runs in a separate confined process, if the set isolates its actions.
 func TestIsolateOwn(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -148,7 +147,7 @@ func TestIsolateOwn(t *testing.T) {
 	if pid, denied := ask(s.Isolate(whereabouts())); pid != os.Getpid() || denied {
 		t.Errorf("without Isolate it ran in process %d of %d, denied %v", pid, os.Getpid(), denied)
 	}
-	// What Main does not know is refused, not run here.
+	// An action that Main does not know is refused, not run in this process.
 	other := whereabouts()
 	spec := other.Spec()
 	spec.Summary = "Is not known to Main."
@@ -157,7 +156,7 @@ func TestIsolateOwn(t *testing.T) {
 	}
 }
 
-// letters is an engine of the program, which makes PDF files of text.
+// letters is a custom engine that makes PDF files of text.
 type letters struct{ path string }
 
 func (l letters) Dependencies() []fileops.Dependency {
@@ -174,8 +173,8 @@ func (l letters) Actions() []fileops.Action {
 	})}
 }
 
-// Engines of the program stand beside those of the set, and what they convert to PDF can
-// be merged. An engine that is missing says so.
+// The set includes custom engines, and what they convert to PDF can be merged. A missing
+// engine reports its reason.
 func TestOwnEngines(t *testing.T) {
 	t.Parallel()
 	o := few(t)
@@ -211,8 +210,8 @@ func TestOwnEngines(t *testing.T) {
 	pages("4")(t, filepath.Join(dir, "merged.pdf"))
 }
 
-// A program that reads files of strangers in processes of their own: its first line is
-// the one that these processes stop at. (Here that is in TestMain.)
+// A program that reads untrusted files in separate processes starts with Main, which
+// does not return in those processes. (Here that call is in TestMain.)
 func ExampleMain() {
 	// func main() {
 	standard.Main()

@@ -14,13 +14,12 @@ import (
 	"github.com/filewright/filewright/internal/hostile"
 )
 
-// A file that could be several things is treated as the one that it is by its
-// content, or refused: nothing reads its other half, by whatever action and
-// under whatever name it comes.
+// A file that is valid in several formats is treated as the format that its content
+// shows, or refused. No action reads its other half, under whatever name.
 func TestPolyglots(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
-	// In these what is hidden from the others is content like any other.
+	// In these formats the part that is hidden from other readers is ordinary content.
 	open := map[format.Format]bool{format.HTML: true, format.TXT: true, format.SVG: true, format.XML: true, format.ZIP: true, format.TAR: true, format.GZ: true}
 	for _, p := range hostile.Polyglots() {
 		t.Run(p.Name, func(t *testing.T) {

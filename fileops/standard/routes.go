@@ -14,17 +14,17 @@ import (
 
 const convertTo = "convert_to"
 
-// joins lists where two engines meet. The conversions in two steps follow from it.
+// joins lists where two engines meet. It determines the conversions in two steps.
 func joins() []route.Join {
 	to := func(all ...format.Format) func(from, to format.Format) bool {
 		return func(_, to format.Format) bool { return slices.Contains(all, to) }
 	}
 	return []route.Join{
-		// A browser prints books better than the office, and records as a table.
+		// A browser prints books better than the office, and prints records as a table.
 		{First: officeEngine, Mid: format.HTML, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.EPUB }},
 		{First: dataEngine, Mid: format.CSV, Second: webEngine, Before: true, Only: func(from, _ format.Format) bool { return from == format.JSON }},
 
-		// Pictures of pages, and the text of slides. A drawing becomes a picture directly.
+		// Pictures of pages, and the text of slides. Drawings become pictures directly.
 		{First: webEngine, Mid: format.PDF, Second: pageEngine, Only: func(from, to format.Format) bool {
 			return from != format.SVG && from != format.JSON && to.Family() == format.Image
 		}},
@@ -38,12 +38,12 @@ func joins() []route.Join {
 		}},
 		{First: pdfEngine, Mid: format.PDF, Second: pageEngine, Only: to(format.DOCX, format.HTML, format.MD)},
 
-		// A PDF as other documents than pages are read as.
+		// A PDF to the other document formats, through DOCX.
 		{First: pageEngine, Mid: format.DOCX, Second: officeEngine, Only: func(_, to format.Format) bool {
 			return to.Family() == format.Document && to != format.FODT
 		}},
 
-		// Records and tables as sheets, and back.
+		// Records and tables to spreadsheets, and back.
 		{First: dataEngine, Mid: format.CSV, Second: officeEngine, Only: func(from, to format.Format) bool {
 			return from == format.JSON && (to.Family() == format.Sheet || to == format.PDF)
 		}},
@@ -56,11 +56,11 @@ func joins() []route.Join {
 	}
 }
 
-// A router makes the actions that take two steps.
+// A router builds the actions with two steps.
 type router struct {
 	route.Router
 	by    map[string][]fileops.Action   // conversions, by the name of an engine
-	takes map[route.Step]fileops.Action // a step; absent if none does
+	takes map[route.Step]fileops.Action // the action for a step; absent if there is none
 }
 
 func newRouter(list []entry, actions map[string][]fileops.Action) *router {
@@ -73,7 +73,7 @@ func newRouter(list []entry, actions map[string][]fileops.Action) *router {
 			r.add(e.name, a)
 		}
 	}
-	if len(r.by[textEngine]) == 0 { // no page of a picture has text then
+	if len(r.by[textEngine]) == 0 { // then pages of pictures have no text
 		r.Joins = slices.DeleteFunc(r.Joins, func(j route.Join) bool { return j.First == pdfEngine })
 	}
 	return r
@@ -97,8 +97,8 @@ func (r *router) add(engine string, a fileops.Action) {
 	}
 }
 
-// accepted returns the parameters with which a converts from one format to another, nil
-// if it does not.
+// accepted returns the parameters with which a converts from one format to another, or
+// nil if a does not.
 func accepted(a fileops.Action, from, to format.Format) fileops.Schema {
 	for _, acc := range a.Spec().Accepts {
 		if slices.Contains(acc.Formats, from) && slices.Contains(targets(acc.Params), to) {
@@ -135,7 +135,7 @@ func inputs(a fileops.Action, target format.Format) []format.Format {
 	return out
 }
 
-// join returns the actions that take the two steps of j.
+// join returns the actions for the two steps of j.
 func (r *router) join(j route.Join) (out []fileops.Action) {
 	for _, first := range r.by[j.First] {
 		for _, second := range r.by[j.Second] {
@@ -147,8 +147,8 @@ func (r *router) join(j route.Join) (out []fileops.Action) {
 	return out
 }
 
-// chain returns an action that converts with first, and what that makes with second. It
-// returns nil if j leads nowhere with these two.
+// chain returns an action that converts with first and passes the result to second. It
+// returns nil if j has no conversion with these two.
 func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action) fileops.Action {
 	one, two := first.Spec(), second.Spec()
 	spec := fileops.Spec{
@@ -176,7 +176,7 @@ func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action
 		return nil
 	}
 	spec.Accepts = group(spec.Accepts)
-	// What second does not take concerns what first reads.
+	// Parameters that second does not take are for first.
 	forSecond := func(name string, p fileops.Params) bool {
 		return slices.ContainsFunc(accepted(second, j.Mid, format.Format(p.Get(convertTo))), named(name))
 	}
@@ -194,8 +194,8 @@ func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action
 		}})
 }
 
-// parameters returns those of a conversion in two steps to one of the formats to: those
-// of the second step, and those of the first that choose what of the input is read.
+// parameters returns the parameters of a conversion in two steps to one of the formats
+// to: those of the second step, and those of the first that select a part of the input.
 func parameters(first, second fileops.Schema, to []string) fileops.Schema {
 	var out fileops.Schema
 	for _, p := range second {
@@ -225,7 +225,7 @@ func aliasesOf(values []string) map[string]string {
 	return m
 }
 
-// group joins entries that take the same parameters, which makes tables short.
+// group merges entries with equal parameters, which makes tables short.
 func group(all []fileops.Accept) []fileops.Accept {
 	var out []fileops.Accept
 	for _, a := range all {
@@ -239,8 +239,8 @@ func group(all []fileops.Accept) []fileops.Accept {
 	return out
 }
 
-// routed returns the actions of all engines in order of preference: of a pair of formats
-// the conversion in one step, then those in two, and the merge of what becomes a PDF.
+// routed returns the actions of all engines in order of preference: conversions in one
+// step, then those in two, and the merge of everything that can become a PDF.
 func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileops.Action {
 	var all []fileops.Action
 	add := func(more ...fileops.Action) {
@@ -288,8 +288,8 @@ func (s *Set) routed(list []entry, actions map[string][]fileops.Action) []fileop
 	return all
 }
 
-// imagesToPDF returns a conversion for pictures that do not fit into a PDF as they are,
-// unless one of direct does it. All pages of a picture go into one document.
+// imagesToPDF returns a conversion for pictures that a PDF cannot contain directly, and
+// that no action of direct converts. All pages of a picture go into one document.
 func imagesToPDF(convert, pages fileops.Action, direct []fileops.Action) fileops.Action {
 	one := convert.Spec()
 	spec := fileops.Spec{
@@ -316,8 +316,8 @@ func imagesToPDF(convert, pages fileops.Action, direct []fileops.Action) fileops
 	})
 }
 
-// renamed returns a with another name for its result. A joint action names it after the
-// first of its inputs.
+// renamed returns a with another name for its result. A joint action names its result
+// after the first input.
 func renamed(a fileops.Action, name string) fileops.Action {
 	return fileops.Wrap(a, func(ctx context.Context, job *fileops.Job, do func(context.Context, *fileops.Job) error) error {
 		err := do(ctx, job)
@@ -326,7 +326,7 @@ func renamed(a fileops.Action, name string) fileops.Action {
 	})
 }
 
-// toPDF returns the actions that make a PDF of something.
+// toPDF returns the actions that convert something to PDF.
 func toPDF(all []fileops.Action) []fileops.Action {
 	return slices.DeleteFunc(slices.Clone(all), func(a fileops.Action) bool {
 		spec := a.Spec()

@@ -1,10 +1,10 @@
 // Package standard collects the engines of this module that work on this host.
 //
-// [Probe] looks for them and returns a [Set] of actions: those of each engine, those
-// that take two steps through a format in between, and a merge of everything that
-// becomes a PDF. Importing the package links every engine. Programs that need only
-// some import imageops, pdfops, pdfread, mediaops, officeops, webops, ocrops,
-// documentops, archiveops or dataops instead.
+// [Probe] searches for them and returns a [Set] of actions: those of each engine,
+// conversions in two steps through an intermediate format, and a merge of everything
+// that can become a PDF. Importing the package links every engine. Programs that need
+// only some engines import imageops, pdfops, pdfread, mediaops, officeops, webops,
+// ocrops, documentops, archiveops or dataops instead.
 //
 //	set := standard.Probe(ctx, nil)
 //	defer set.Close()
@@ -12,9 +12,9 @@
 //
 // # Isolation
 //
-// External programs run in a sandbox. With [Options.Isolate], libraries read each file
-// in a confined process of their own too. Such a process is this program, so main
-// begins with [Main]. [Set.Isolate] does the same for an action of the program:
+// External programs run in a sandbox. With [Options.Isolate], libraries also read each
+// file in a separate confined process. Such a process runs this program, so main starts
+// with [Main]. [Set.Isolate] does the same for a custom action:
 //
 //	func main() {
 //		gray := Grayscale()
@@ -40,67 +40,66 @@ import (
 	"github.com/filewright/filewright/fileops/isolate"
 )
 
-// None as the path of a program in [Options] does without it.
+// None is the path in [Options] that disables a program.
 const None = engine.None
 
 // Options configure [Probe]. The zero value is usable.
 type Options struct {
-	// Paths of programs; "" searches PATH, [None] does without.
+	// Paths of programs; "" searches PATH, [None] disables the program.
 	FFmpeg, FFprobe, LibreOffice, Python, Pandoc, QPDF, Chromium, Tesseract string
 
-	// OfficeWorkers is how many LibreOffice processes are kept; 0 means one
-	// for each core.
+	// OfficeWorkers is the number of LibreOffice processes; 0 means one for each core.
 	OfficeWorkers int
 
-	// OfficeDocuments is after how many documents a LibreOffice process is
-	// replaced; 0 means 50. With 1 each document has a process of its own, which
-	// takes about a second more of processor time.
+	// OfficeDocuments is the number of documents after which a LibreOffice process is
+	// replaced; 0 means 50. With 1, each document has its own process, which costs about
+	// one more second of processor time.
 	OfficeDocuments int
 
-	CacheDir string       // for compiled machine code, see pdfread.Options; "" means none
+	CacheDir string       // for compiled machine code, see pdfread.Options; "" means no cache
 	TempDir  string       // for the profiles of LibreOffice and Chromium; "" means os.TempDir
 	Log      *slog.Logger // nil discards
 
-	// Engines adds engines of the program. Their actions come after those of this
-	// package; what they convert to PDF can be merged. Each constructor gets the sandbox
-	// for external programs, which is nil if Unconfined is set.
+	// Engines adds custom engines. Their actions come after those of this package, and
+	// what they convert to PDF can be merged. Each constructor receives the sandbox for
+	// external programs, which is nil if Unconfined is set.
 	Engines []func(context.Context, *engine.Sandbox) (fileops.Engine, error)
 
-	// Unconfined runs external programs without a sandbox, for hosts where every
-	// file is trusted. Otherwise each program runs in the strongest sandbox that the
-	// host has. If that is weak (see [engine.Sandbox.Strong]), a program is not used
-	// unless AllowWeak has its name as in [fileops.Dependency].
+	// Unconfined runs external programs without a sandbox, for hosts where every file is
+	// trusted. Otherwise each program runs in the strongest sandbox of the host. If that
+	// is weak (see [engine.Sandbox.Strong]), a program is used only if AllowWeak has its
+	// name as in [fileops.Dependency].
 	Unconfined bool
 	AllowWeak  []string
 
-	// NoNamespaces runs programs without their own namespaces even if the host
-	// permits namespaces, see [engine.Sandbox.Basic].
+	// NoNamespaces runs programs without namespaces even if the host permits them, see
+	// [engine.Sandbox.Basic].
 	NoNamespaces bool
 
-	// Limits bound what the work on one file may take.
+	// Limits restrict the work on one file.
 	Limits Limits
 
-	// Isolate runs what reads files in this process (libvips, pdfcpu, pdfium, and
-	// the code for archives, tables and documents) in a new process for each file.
-	// The program must call [Main] first. Without a CacheDir there is one below
-	// TempDir until the set is closed. Isolate has no effect if Unconfined is set.
+	// Isolate runs all code that reads files in this process (libvips, pdfcpu, pdfium,
+	// and the code for archives, tables and documents) in a new process for each file.
+	// The program must call [Main] first. Without a CacheDir, a directory below TempDir
+	// is used until the set is closed. Isolate has no effect if Unconfined is set.
 	Isolate bool
 }
 
-// A Set is what a host can do.
+// A Set holds the actions and engines that work on a host.
 type Set struct {
 	sandbox      *engine.Sandbox
 	actions      []fileops.Action
 	dependencies []fileops.Dependency
 	engines      []fileops.Engine
 	pool         *isolate.Pool // nil if actions run in this process
-	poolErr      error         // why actions cannot be isolated, though they should be
-	cache        string        // a directory of the set; "" if there is none
+	poolErr      error         // why actions cannot be isolated; nil if they can
+	cache        string        // created by the set; "" if there is none
 }
 
-// Probe starts each external program once, to learn its version and codecs. Probe does
-// not fail: an engine that is missing leaves its actions out. No process is left
-// running. The caller must close the set. o may be nil.
+// Probe starts each external program once, to learn its version and codecs. It does not
+// fail: the actions of a missing engine are left out. No process keeps running. The
+// caller must close the set. o may be nil.
 func Probe(ctx context.Context, o *Options) *Set {
 	if o == nil {
 		o = new(Options)
@@ -117,13 +116,13 @@ func Probe(ctx context.Context, o *Options) *Set {
 	}
 	s := &Set{sandbox: f.sandbox}
 	isolated := o.Isolate && !o.Unconfined
-	if isolated && o.CacheDir == "" { // or every process would compile pdfium
+	if isolated && o.CacheDir == "" { // otherwise every process would compile pdfium
 		s.cache, s.poolErr = os.MkdirTemp(o.TempDir, "cache-")
 		f.opts.CacheDir = s.cache
 	}
 	list := f.list(ctx)
 	var wg sync.WaitGroup
-	for _, e := range list { // each waits for processes, mostly
+	for _, e := range list { // each mostly waits for processes
 		wg.Go(func() { e.find() })
 	}
 	wg.Wait()
@@ -140,18 +139,18 @@ func Probe(ctx context.Context, o *Options) *Set {
 // Actions returns the actions that work, in order of preference.
 func (s *Set) Actions() []fileops.Action { return slices.Clone(s.actions) }
 
-// Dependencies reports what the engines are built on, including what is missing.
+// Dependencies returns the dependencies of the engines, including missing ones.
 func (s *Set) Dependencies() []fileops.Dependency { return slices.Clone(s.dependencies) }
 
-// Sandbox returns the sandbox of the external programs, nil if they are not confined.
+// Sandbox returns the sandbox of the external programs, or nil if they are not confined.
 func (s *Set) Sandbox() *engine.Sandbox { return s.sandbox }
 
-// Isolate returns an action that runs a in a confined process for each run, within the
-// limits of the set. The program must pass a to [Main]. If the set does not isolate
-// its actions, Isolate returns a.
+// Isolate returns an action that runs a in a separate confined process, within the
+// limits of the set. The program must pass a to [Main]. If the set does not isolate its
+// actions, Isolate returns a.
 func (s *Set) Isolate(a fileops.Action) fileops.Action {
 	switch {
-	case s.poolErr != nil: // no result is better than one that was not isolated
+	case s.poolErr != nil: // no result is better than a result without isolation
 		return fileops.Func(a.Spec(), func(context.Context, *fileops.Job) error {
 			return fileops.Fail(fileops.ErrUnavailable, s.poolErr, "the engine could not be started")
 		})
@@ -161,9 +160,9 @@ func (s *Set) Isolate(a fileops.Action) fileops.Action {
 	return s.pool.Wrap(a)
 }
 
-// Warm starts what takes time to start (LibreOffice, the compiler of pdfium), so
-// that the first operation need not wait for it. A server calls it in the
-// background. What it starts runs until Close.
+// Warm starts everything that is slow to start (LibreOffice, the compiler of pdfium), so
+// that the first operation need not wait. A server calls it in the background. It keeps
+// running until Close.
 func (s *Set) Warm(ctx context.Context) error {
 	var errs []error
 	for _, e := range s.engines {
@@ -184,7 +183,7 @@ func (s *Set) Ready(ctx context.Context) error {
 	return s.pool.Warm(ctx)
 }
 
-// Close stops what the actions have started. No action may be running.
+// Close stops everything that the actions have started. No action may be running.
 func (s *Set) Close() error {
 	var errs []error
 	for _, e := range s.engines {
@@ -201,8 +200,8 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// assemble collects the actions. The order decides: a conversion in one step stands
-// before one in several.
+// assemble collects the actions. Their order matters: a conversion in one step comes
+// before a conversion in several.
 func (s *Set) assemble(f *finder, list []entry) {
 	actions, pages := make(map[string][]fileops.Action), fileops.Warmer(nil)
 	for _, e := range list {
@@ -216,7 +215,7 @@ func (s *Set) assemble(f *finder, list []entry) {
 			pages, _ = got.(fileops.Warmer)
 		}
 		if e.local && s.poolErr != nil {
-			continue // no action is better than one that is not isolated
+			continue // no action is better than an action without isolation
 		}
 		for _, a := range got.Actions() {
 			if e.local && s.pool != nil {
@@ -231,7 +230,7 @@ func (s *Set) assemble(f *finder, list []entry) {
 	s.actions = s.routed(list, actions)
 }
 
-// after returns a that waits until w is warm: pdfium is compiled once, in this process.
+// after returns a with a wait until w is warm: pdfium is compiled once, in this process.
 func after(w fileops.Warmer, a fileops.Action) fileops.Action {
 	return fileops.Wrap(a, func(ctx context.Context, job *fileops.Job, do func(context.Context, *fileops.Job) error) error {
 		if err := w.Warm(ctx); err != nil && ctx.Err() == nil {
@@ -243,8 +242,8 @@ func after(w fileops.Warmer, a fileops.Action) fileops.Action {
 
 var errWeak = errors.New("not used, because this host cannot confine it")
 
-// program returns the path to look for, or [None] if the program must not be used.
-// names are those of the dependencies that then have no other reason.
+// program returns the path to search for, or [None] if the program must not be used. In
+// that case it records the reason for the dependencies called names.
 func (f *finder) program(path string, names ...string) string {
 	if path == None || !f.allowed(names[0]) {
 		for _, n := range names {
@@ -261,12 +260,12 @@ func (f *finder) weak() error {
 	return fmt.Errorf("%w (%s)", errWeak, strings.Join(f.sandbox.Missing(), "; "))
 }
 
-// allowed reports whether a program may be used in the sandbox of this host.
+// allowed reports whether the program may be used in the sandbox of this host.
 func (f *finder) allowed(name string) bool {
 	return f.probed != nil || f.opts.Unconfined || f.sandbox.Strong() || slices.Contains(f.opts.AllowWeak, name)
 }
 
-// report lists the dependencies of an engine, with hints about those that are missing.
+// report lists the dependencies of an engine, with hints for missing ones.
 func (f *finder) report(name string, e fileops.Engine, err error) []fileops.Dependency {
 	all := []fileops.Dependency{{Name: name, Err: err, Hint: "see the error"}}
 	var missing *fileops.MissingError

@@ -17,8 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/standard"
 )
 
-// set is shared by the tests, because an office process for each of them would
-// be many.
+// set is shared by the tests, because an office process for each test would be too many.
 var (
 	set      *standard.Set
 	cacheDir string
@@ -62,14 +61,14 @@ func TestEverythingIsFound(t *testing.T) {
 	}
 }
 
-// No action offers to convert a format to itself, and every target is a format
-// that this module knows.
+// No action offers to convert a format to itself, and the module knows every target
+// format.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	m := capability.New(registry(t, set), nil)
 	for e := range m.Entries() {
 		if e.Action != "convert" {
-			continue // a merged document may be what its parts are
+			continue // a merged document may have the format of its parts
 		}
 		for _, p := range e.Params {
 			if p.Name != "convert_to" {
@@ -84,7 +83,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// What takes several steps has the right name and content.
+// The results of several steps have the right name and content.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, set)
@@ -200,7 +199,7 @@ func TestPagesOfATIFF(t *testing.T) {
 	pages("3")(t, filepath.Join(dir, "three.pdf"))
 }
 
-// Merge takes everything that becomes a PDF, mixed.
+// Merge takes a mix of all formats that can become a PDF.
 func TestMergeMixed(t *testing.T) {
 	t.Parallel()
 	kinds := []format.Format{format.PDF, format.DOCX, format.WebP, format.JPG, format.TXT}
@@ -219,7 +218,7 @@ func TestMergeMixed(t *testing.T) {
 	pages("6")(t, filepath.Join(dir, "merged.pdf"))
 }
 
-// Documents of one kind stay what they are, unless a PDF is asked for.
+// Merged documents of one kind keep their format, unless a PDF is requested.
 func TestMergeDocuments(t *testing.T) {
 	t.Parallel()
 	two := func(f format.Format) []format.Format { return []format.Format{f, f} }
@@ -258,7 +257,7 @@ func TestMergeDocuments(t *testing.T) {
 	}
 }
 
-// What is switched off is neither found nor offered, and nothing else is lost.
+// A disabled program is neither searched for nor offered, and all other actions remain.
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	s := standard.Probe(t.Context(), &standard.Options{FFmpeg: standard.None, LibreOffice: standard.None, Pandoc: standard.None, QPDF: standard.None, Chromium: standard.None})
@@ -279,14 +278,14 @@ func TestWithout(t *testing.T) {
 	}
 	m := capability.New(registry(t, s), nil)
 	for ext, want := range map[string][]string{
-		"docx": {"compress", "lock", "reset_password", "unlock", "zip"}, // which need no engine
+		"docx": {"compress", "lock", "reset_password", "unlock", "zip"}, // these need no engine
 		"mp4":  {"zip"}, "md": {"zip"},
 	} {
 		if a := m.Query(capability.Query{Ext: ext}); !slices.Equal(a.AvailableActions, want) {
 			t.Errorf("%s: %v", ext, a.AvailableActions)
 		}
 	}
-	// Passwords go on with what is built in.
+	// Password actions use the built-in engine instead.
 	if a := m.Query(capability.Query{Ext: "pdf", Action: "lock", Parameters: map[string]any{"password": "x"}}); !a.Supported {
 		t.Errorf("lock without qpdf: %v", a.Err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// sheetsOf reads a workbook of Excel with Python: for each sheet its name and its
-// rows, of numbers and texts.
+// sheetsOf reads an Excel workbook with Python. It returns the name of each sheet and
+// its rows of numbers and texts.
 const sheetsOf = `
 import json, sys, zipfile, xml.etree.ElementTree as ET
 M = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -28,8 +28,8 @@ for i, s in enumerate(ET.fromstring(z.read("xl/workbook.xml")).find(M + "sheets"
 print(json.dumps(out))
 `
 
-// The tables of a page become the sheets of a workbook, and nothing in them
-// becomes a date or loses a zero.
+// The tables of a page become the sheets of a workbook. No value becomes a date or loses
+// a zero.
 func TestTablesOfPage(t *testing.T) {
 	t.Parallel()
 	in := fileops.Bytes("page.html", []byte(`<!DOCTYPE html><meta charset="utf-8"><h1>Not in a table</h1>

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// article is a page of a few pages, with what pages have.
+// article is a document of a few pages with typical content.
 var article = "<!DOCTYPE html><title>An article</title><h1>An article</h1>" +
 	strings.Repeat("<h2>A section</h2><p>"+strings.Repeat("Some <b>words</b> and <a href='https://example.com'>links</a> in a row. ", 20)+"</p><ul><li>one<li>two</ul>", 10)
 
@@ -39,7 +39,7 @@ func BenchmarkHTMLToPDF(b *testing.B) {
 			})
 		})
 	}
-	// What it would be without this package.
+	// The time without this package.
 	b.Run("cold, --print-to-pdf", func(b *testing.B) {
 		dir := b.TempDir()
 		in := filepath.Join(dir, "a.html")

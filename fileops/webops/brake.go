@@ -11,20 +11,20 @@ import (
 
 const (
 	maxNesting = 100   // of quotes, lists and notes
-	maxMarks   = 5_000 // characters in a paragraph that may be Markdown
+	maxMarks   = 5_000 // special characters of Markdown in a paragraph
 )
 
-// A brake stops the parser of Markdown, which knows no context and takes a time
-// that grows with the square of what it finds nested or in one paragraph. It is
-// asked before each block and at each special character, takes part in nothing,
-// and panics with the error in stop.
+// A brake stops the Markdown parser, which ignores contexts. The parser's time grows
+// with the square of nesting depth and of paragraph length. The parser calls the brake
+// before each block and at each special character. The brake changes nothing and panics
+// with the error in stopped.
 type brake struct {
-	ctx   context.Context // of the run, which the parser does not outlive
-	block ast.Node        // the paragraph that is being parsed
-	marks int             // in there
+	ctx   context.Context // of the run, which outlives the parser
+	block ast.Node        // the current paragraph
+	marks int             // special characters in block
 }
 
-// stopped is what a brake panics with.
+// stopped is the panic value of a brake.
 type stopped struct{ err error }
 
 func (b *brake) stop() {
@@ -33,7 +33,7 @@ func (b *brake) stop() {
 	}
 }
 
-// release turns the panic of a brake into its error. It is deferred.
+// release recovers the panic of a brake and stores its error. Call it with defer.
 func release(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -44,16 +44,17 @@ func release(err *error) {
 	}
 }
 
-// blockBrake and inlineBrake are a brake as the two kinds of parsers.
+// blockBrake and inlineBrake adapt a brake to the two kinds of parsers.
 type (
 	blockBrake  struct{ *brake }
 	inlineBrake struct{ *brake }
 )
 
-// Trigger implements parser.BlockParser: what quotes, lists and notes begin with.
+// Trigger implements parser.BlockParser. It returns the first characters of quotes,
+// lists and notes.
 func (blockBrake) Trigger() []byte { return []byte(">-+*[0123456789") }
 
-// Open implements parser.BlockParser. It opens nothing.
+// Open implements parser.BlockParser. It never opens a block.
 func (b blockBrake) Open(parent ast.Node, _ text.Reader, _ parser.Context) (ast.Node, parser.State) {
 	b.stop()
 	depth := 0

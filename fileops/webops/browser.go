@@ -12,19 +12,19 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// startTimeout is how long a browser may work until it answers.
+// startTimeout limits how long a browser may work until it responds.
 const startTimeout = time.Minute
 
-// flags returns the arguments of the browser. There are three reasons for them:
-// nothing may reach the network, nothing may be left running or on the disk, and
-// a page must look the same everywhere.
+// flags returns the arguments of the browser. They ensure that nothing reaches the
+// network, that nothing stays running or on disk, and that a page looks the same
+// everywhere.
 func flags(profile string, sandbox bool) []string {
 	args := []string{
 		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + profile,
 
-		// No name has an address, not even one that is an address, and what
-		// gets by that has to go by a proxy that does not exist. Without the
-		// bypass rule this machine itself would be reached without it.
+		// No name resolves, not even an IP address. Everything else must use a proxy
+		// that does not exist. Without the bypass rule the browser would connect to this
+		// machine directly.
 		"--host-resolver-rules=MAP * ~NOTFOUND",
 		"--proxy-server=socks5://0.0.0.0:1", "--proxy-bypass-list=<-loopback>",
 		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -40,7 +40,7 @@ func flags(profile string, sandbox bool) []string {
 		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-renderer-backgrounding", "--disable-background-timer-throttling",
 		"--disable-backgrounding-occluded-windows",
 
-		// Scripts are off; if one runs all the same it is not compiled.
+		// Scripts are off. If one runs anyway, it is not compiled.
 		"--js-flags=--jitless",
 
 		"--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", "--lang=en-US", "--hide-scrollbars",
@@ -51,23 +51,23 @@ func flags(profile string, sandbox bool) []string {
 	return append(args, "about:blank")
 }
 
-// A browser is a running Chromium with a profile directory of its own.
+// A browser is a running Chromium with its own profile directory.
 type browser struct {
 	proc *engine.Process
 	conn *conn
 	dir  string
-	done chan struct{} // closed when the process and all it started have ended
+	done chan struct{} // closed when the process and everything it has started have ended
 
 	tooLarge atomic.Bool // it was killed because of its memory
 
 	// Guarded by the pool's lock.
 	users     int
 	documents int
-	retired   string // why it gets no more documents; "" if it does
+	retired   string // why it gets no new documents; "" if it gets some
 }
 
-// startBrowser starts a browser and waits until it answers. It lives until ctx
-// is done or [browser.stop] is called. version is that of the browser.
+// startBrowser starts a browser and waits until it responds. The browser runs until ctx
+// is done or [browser.stop] is called. version is the version of the browser.
 func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *browser, version string, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "webops-")
 	if err != nil {
@@ -92,13 +92,13 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 	defer outW.Close()
 	var write []string
 	if !o.NoSandbox {
-		write = append(write, "/proc") // its sandbox writes who is who in a namespace
+		write = append(write, "/proc") // its sandbox writes the id maps of a namespace
 	}
 	proc, err := prog.Start(ctx, engine.Cmd{
 		Dir: dir, Args: flags(filepath.Join(dir, "profile"), !o.NoSandbox),
 		Env: []string{
 			"XDG_CONFIG_HOME=" + dir, "XDG_CACHE_HOME=" + dir,
-			// No session bus: it would be asked for settings of a desktop.
+			// No session bus: the browser would request desktop settings from it.
 			"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 		},
 		Files: []*os.File{inR, outW},
@@ -116,7 +116,7 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 	b = &browser{proc: proc, dir: dir, conn: newConn(outR, inW), done: make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() {
-		err := proc.Wait() // the group has been killed
+		err := proc.Wait() // the process group has been killed
 		b.conn.close()
 		<-b.conn.done
 		if rerr := removeAll(dir); rerr != nil {
@@ -137,8 +137,8 @@ func startBrowser(ctx context.Context, prog *engine.Program, o Options) (b *brow
 	return b, v.Product, nil
 }
 
-// removeAll removes a directory in which processes that were just killed may
-// still be creating files.
+// removeAll removes a directory in which recently killed processes may still create
+// files.
 func removeAll(dir string) error {
 	var err error
 	for range 20 {
@@ -150,8 +150,8 @@ func removeAll(dir string) error {
 	return err
 }
 
-// stop kills the browser and waits until everything it had is gone. It may be
-// called several times, from several goroutines.
+// stop kills the browser and waits until all its processes and files are gone. It may be
+// called several times and concurrently.
 func (b *browser) stop() {
 	b.proc.Kill()
 	<-b.done
@@ -168,8 +168,8 @@ func (b *browser) ended() bool {
 	}
 }
 
-// watch kills the browser when it uses more than limit bytes of memory, until
-// ctx is done.
+// watch kills the browser when it uses more than limit bytes of memory, until ctx is
+// done.
 func (b *browser) watch(ctx context.Context, limit int64) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

@@ -10,32 +10,31 @@ import (
 	"sync"
 )
 
-// maxMessage is how long a message of the browser may be, in bytes. What we ask
-// for is shorter.
+// maxMessage limits the size of a message of the browser in bytes. All expected messages
+// are shorter.
 const maxMessage = 64 << 20
 
 // errGone is the error of a call whose browser has ended.
 var errGone = errors.New("the browser has ended")
 
-// A conn speaks the Chrome DevTools Protocol over a pair of pipes: messages are
-// JSON, each followed by a zero byte (devtools_pipe_handler.cc in Chromium). It
-// is safe for concurrent use.
+// A conn speaks the Chrome DevTools Protocol over a pair of pipes. Messages are JSON,
+// each followed by a zero byte (devtools_pipe_handler.cc in Chromium). It is safe for
+// concurrent use.
 type conn struct {
 	r io.ReadCloser
 	w io.WriteCloser
 
 	mu       sync.Mutex
-	queue    [][]byte // to be written
+	queue    [][]byte // messages to write
 	calls    map[int64]chan<- message
 	sessions map[string]func(event)
-	last     int64 // id of a call
+	last     int64 // id of the last call
 
 	more chan struct{} // the queue is not empty
-	done chan struct{} // closed when nothing more can be read
+	done chan struct{} // closed when the input has ended
 }
 
-// A message is what the browser sends: the reply to a call if it has an id,
-// else an event.
+// A message from the browser is the response to a call if it has an id, else an event.
 type message struct {
 	ID        int64           `json:"id"`
 	SessionID string          `json:"sessionId"`
@@ -45,13 +44,13 @@ type message struct {
 	Error     *protocolError  `json:"error"`
 }
 
-// An event is something that has happened in a session.
+// An event is an event of a session.
 type event struct {
 	method string
 	params json.RawMessage
 }
 
-// A protocolError is the browser's refusal of a call.
+// A protocolError is an error response of the browser.
 type protocolError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -62,8 +61,8 @@ func (e *protocolError) Error() string {
 	return fmt.Sprintf("%s: %s (%d)", e.method, e.Message, e.Code)
 }
 
-// newConn starts to read from r and to write to w. It closes both when the
-// browser closes its end or [conn.close] is called.
+// newConn starts reading from r and writing to w. It closes both when the browser closes
+// its end or [conn.close] is called.
 func newConn(r io.ReadCloser, w io.WriteCloser) *conn {
 	c := &conn{
 		r: r, w: w, calls: make(map[int64]chan<- message), sessions: make(map[string]func(event)),
@@ -74,9 +73,9 @@ func newConn(r io.ReadCloser, w io.WriteCloser) *conn {
 	return c
 }
 
-// close ends the connection; calls that wait fail with errGone. It does not
-// wait for the other end: what the browser had just started when it was killed may
-// hold that open for longer.
+// close closes the connection; pending calls fail with errGone. It does not wait for the
+// other end: processes that the browser had just started when it was killed may hold it
+// open for longer.
 func (c *conn) close() {
 	c.w.Close()
 	c.r.Close()
@@ -103,7 +102,7 @@ func (c *conn) read() {
 		}
 		var m message
 		if json.Unmarshal(part[:len(part)-1], &m) != nil {
-			return // whatever it is, it is no browser
+			return // the other end is not a browser
 		}
 		c.mu.Lock()
 		reply, handler := c.calls[m.ID], c.sessions[m.SessionID]
@@ -111,15 +110,15 @@ func (c *conn) read() {
 		c.mu.Unlock()
 		switch {
 		case m.ID != 0 && reply != nil:
-			reply <- m // has room for it
+			reply <- m // reply has room for it
 		case m.ID == 0 && handler != nil:
 			handler(event{m.Method, m.Params})
 		}
 	}
 }
 
-// write writes what is in the queue. The queue is not bounded: a handler of
-// events must never wait for the browser, which may wait for it.
+// write writes the messages in the queue. The queue has no limit: an event handler must
+// never wait for the browser, which may wait for the handler.
 func (c *conn) write() {
 	for {
 		select {
@@ -133,14 +132,14 @@ func (c *conn) write() {
 		c.mu.Unlock()
 		for _, b := range queue {
 			if _, err := c.w.Write(b); err != nil {
-				return // what is read will end, too
+				return // the input ends too
 			}
 		}
 	}
 }
 
-// send sends a call; its reply goes to reply, which has room for it, or is
-// dropped if that is nil.
+// send sends a call. The response goes to reply, which must have room for it; a nil
+// reply drops it.
 func (c *conn) send(session, method string, params any, reply chan<- message) (id int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,8 +164,8 @@ func (c *conn) send(session, method string, params any, reply chan<- message) (i
 	return c.last, nil
 }
 
-// call sends a call, waits for its reply and decodes that into result, which
-// may be nil. It fails with a *protocolError, errGone or the cause of ctx.
+// call sends a call, waits for the response and decodes it into result, which may be
+// nil. It fails with a *protocolError, errGone or the cause of ctx.
 func (c *conn) call(ctx context.Context, session, method string, params, result any) error {
 	reply := make(chan message, 1)
 	id, err := c.send(session, method, params, reply)
@@ -196,8 +195,8 @@ func (c *conn) call(ctx context.Context, session, method string, params, result 
 	return json.Unmarshal(m.Result, result)
 }
 
-// listen has the events of a session handled until [conn.forget]. handle is
-// called from the goroutine that reads: it must not wait for anything.
+// listen passes the events of a session to handle until [conn.forget]. The reading
+// goroutine calls handle, which must not block.
 func (c *conn) listen(session string, handle func(event)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

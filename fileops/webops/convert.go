@@ -9,30 +9,29 @@ import (
 	"github.com/filewright/filewright/internal/charset"
 )
 
-// Margins in points where none is asked for: two centimetres around text that
-// has none of its own, less around what has.
+// Default margins in points: two centimetres around text without its own margins, less
+// around content that has margins.
 const (
 	textMargin  = 57
 	pageMargin  = 36
 	tableMargin = 36
 )
 
-// A page is a document to be printed.
+// A page is a document to print.
 type page struct {
 	html   string
-	title  string // of the PDF if the document has none
+	title  string // of the PDF if the document has no title
 	layout layout
-	most   int64 // bytes of the PDF
+	most   int64 // maximum bytes of the PDF
 
-	// check tells that the first picture must load: it is the document.
+	// check requires the first picture to load, because it is the document.
 	check bool
 }
 
-// A source makes a page of a document. in is its content.
+// A source makes a page from the content of a document.
 type source func(e *Engine, ctx context.Context, job *fileops.Job, in []byte) (page, error)
 
-// conversions lists what becomes a PDF, in the order of the Spec. It is never
-// written to.
+// conversions lists the input formats in the order of the Spec. It is read-only.
 var conversions = []struct {
 	formats []format.Format
 	params  fileops.Schema
@@ -51,11 +50,11 @@ var conversions = []struct {
 
 // Convert returns the action "convert" to pdf, see the package comment.
 //
-// It fails with [fileops.ErrLimit] if a document is larger than 32 MiB or
-// [ErrTooLong], takes more time or memory than the [Options] allow or makes a PDF of more than
-// 512 MiB, with [fileops.ErrCorruptInput] if it cannot be read, with
-// [fileops.ErrUnsupportedInput] if what it shows is in other files, and with
-// [fileops.ErrEngine] if the browser crashes over it, twice.
+// It fails with [fileops.ErrLimit] if a document is larger than 32 MiB, is too long
+// ([ErrTooLong]), exceeds the time or memory of the [Options], or makes a PDF of more
+// than 512 MiB. It fails with [fileops.ErrCorruptInput] for an unreadable document, with
+// [fileops.ErrUnsupportedInput] if the visible content is in other files, and with
+// [fileops.ErrEngine] if the browser crashes twice.
 func (e *Engine) Convert() fileops.Action {
 	spec := fileops.Spec{
 		Name:    "convert",
@@ -113,14 +112,14 @@ func (e *Engine) print(ctx context.Context, job *fileops.Job) error {
 	})
 }
 
-// htmlPage takes a page as it is.
+// htmlPage prints a page as it is.
 func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page, error) {
 	l := newLayout(job.Params, pageMargin, false)
 	l.follow = true
 	p := job.Params
 	rule := ""
 	if p.Get("page_size") != auto || p.Get("orientation") != auto {
-		// Without a rule of our own a page is turned the way its style says.
+		// Without this rule the style of a page decides its orientation.
 		rule += "size: " + css(l.page.width) + " " + css(l.page.height) + " !important; "
 	}
 	if rule != "" || p.Has("margin") {

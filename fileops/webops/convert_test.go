@@ -35,8 +35,8 @@ func TestConformance(t *testing.T) {
 
 const scripts = "Emoji 🎉 👍🏽 🇩🇪 👨‍👩‍👧 end. 漢字かな交じり文。中文简体。한국어 문장. مرحبا بالعالم. שלום עולם. क्षत्रिय हिन्दी. ภาษาไทยที่นี่. Ωμέγα Жизнь. ∀x∈ℝ: ∑∫√π ≤ ∞. ┌─┬─┐│█▓░│└─┴─┘ ½ € ‰ ☂ ♞"
 
-// Every script has glyphs: they are in fonts that contain them, the text can be
-// read back, and emoji have colours.
+// Every script has glyphs: the embedded fonts contain them, the text can be extracted,
+// and emoji are coloured.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]string{
@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 					t.Errorf("a font is not embedded as a subset: %s", line)
 				}
 			}
-			// Emoji are the only thing with colours here.
+			// Emoji are the only coloured content.
 			if n := colours(t, path); n < 100 {
 				t.Errorf("%d coloured pixels: the emoji have none", n)
 			}
@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// colours returns how many pixels of the first page are neither grey nor blue
+// colours returns the number of pixels of the first page that are neither grey nor blue
 // like links.
 func colours(t *testing.T, path string) int {
 	t.Helper()
@@ -87,7 +87,7 @@ func colours(t *testing.T, path string) int {
 	return n
 }
 
-// firstPage draws the first page of a PDF.
+// firstPage renders the first page of a PDF.
 func firstPage(t *testing.T, path string) image.Image {
 	t.Helper()
 	base := filepath.Join(t.TempDir(), "page")
@@ -104,7 +104,7 @@ func firstPage(t *testing.T, path string) image.Image {
 	return img
 }
 
-// Arabic letters join: a word takes less room than its letters alone.
+// Arabic letters join: a word is narrower than its separate letters.
 func TestArabicIsShaped(t *testing.T) {
 	t.Parallel()
 	width := func(word string) float64 {
@@ -130,7 +130,7 @@ func TestPageLayout(t *testing.T) {
 	for _, tt := range []struct {
 		name, file, in string
 		args           fileops.Args
-		size           string // within a point or so
+		size           string // within about a point
 		x              float64
 	}{
 		{"a4", "a.html", "<body style=margin:0>word", nil, "595 x 841", 36},
@@ -201,8 +201,8 @@ func TestPageNumbersAndColours(t *testing.T) {
 	}
 }
 
-// Links, headings and the title of a page are in the PDF; a picture that is not
-// there is its alternative text.
+// The PDF has the links, headings and title of a page. A missing picture is replaced by
+// its alternative text.
 func TestStructure(t *testing.T) {
 	t.Parallel()
 	in := `<title>A &amp; B</title><h1>One</h1><a href="https://example.com/x">far</a> <a href="#two">near</a> <a href="other.html">relative</a>
@@ -283,8 +283,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// The heading is on each page, nothing is cut off, and what are data is no
-// heading.
+// The heading is on each page, nothing is cut off, and a row of data is not a heading.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	in := "Name,Amount,Wide\n" + strings.Repeat("\"a\nb\",12.50,"+strings.Repeat("W", 70)+"\n", 60)
@@ -313,7 +312,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A drawing stays one: text is text and there are no pixels.
+// A drawing stays vectors: text is text and there are no pixels.
 func TestDrawing(t *testing.T) {
 	t.Parallel()
 	path := convert(t, "a.svg", svgOf(`width="400" height="200"`), nil)

@@ -18,7 +18,7 @@ func FuzzPrepare(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		out := prepare(in)
 		heavy(out)
-		// Whatever is closed here has an end tag, so that nothing is left to close.
+		// All tags that are closed here have an end tag, so nothing is left to close.
 		if head := out[:min(len(out), 1024)]; len(in) < 1000 && (xmlFile.MatchString(head) || xhtml.MatchString(head)) {
 			if again := string(closeTags([]byte(out))); len(again) != len(out) {
 				t.Errorf("%q becomes %q, then %q", in, out, again)

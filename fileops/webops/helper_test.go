@@ -11,8 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// convert has a document printed by the shared engine and returns the path of
-// the PDF.
+// convert prints a document with the shared engine and returns the path of the PDF.
 func convert(t testing.TB, name, in string, args fileops.Args) string {
 	t.Helper()
 	path, err := try(t, shared.Convert(), name, in, args)
@@ -42,7 +41,7 @@ func output(t testing.TB, name string, args ...string) string {
 	return string(b)
 }
 
-// info returns an entry of what pdfinfo prints.
+// info returns an entry of the output of pdfinfo.
 func info(t testing.TB, path, key string) string {
 	t.Helper()
 	for line := range strings.Lines(output(t, "pdfinfo", path)) {
@@ -53,7 +52,7 @@ func info(t testing.TB, path, key string) string {
 	return ""
 }
 
-// scan reads the box of a word from a line of pdftotext -bbox.
+// scan parses the box of a word from a line of pdftotext -bbox.
 func scan(line string, x0, y0, x1, y1 *float64) (int, error) {
 	return fmt.Sscanf(strings.TrimSpace(line), `<word xMin="%g" yMin="%g" xMax="%g" yMax="%g">`, x0, y0, x1, y1)
 }

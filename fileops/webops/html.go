@@ -15,15 +15,15 @@ var (
 	xhtml   = regexp.MustCompile(`(?i)<!doctype\s+html\s[^>]*xhtml|<html\s[^>]*xmlns\s*=`)
 )
 
-// void elements have no end (HTML, 13.1.2); foreign ones may be empty anyway.
+// void elements have no end tag (HTML, 13.1.2); foreign ones may be empty anyway.
 var void = map[string]bool{
 	"area": true, "base": true, "br": true, "col": true, "embed": true, "hr": true, "img": true, "input": true,
 	"link": true, "meta": true, "param": true, "source": true, "track": true, "wbr": true,
 }
 
-// prepare changes in a page what would make it vanish: a demand to go elsewhere,
-// and the tags of XHTML that HTML reads as the start of something without an
-// end. Everything else is up to the browser.
+// prepare changes parts of a page that would make it vanish: instructions to navigate
+// elsewhere, and XHTML tags that HTML reads as start tags without an end tag. The
+// browser handles everything else.
 func prepare(text []byte) string {
 	text = refresh.ReplaceAll(text, nil)
 	head := text[:min(len(text), 1024)]
@@ -33,8 +33,8 @@ func prepare(text []byte) string {
 	return string(text)
 }
 
-// closeTags gives "<p/>" an end of its own, except in SVG and MathML, where HTML
-// has the same rule as XML.
+// closeTags adds an end tag to "<p/>", except in SVG and MathML, where HTML has the same
+// rule as XML.
 func closeTags(text []byte) []byte {
 	if !bytes.Contains(text, []byte("/>")) {
 		return text
@@ -54,7 +54,7 @@ func closeTags(text []byte) []byte {
 			continue
 		}
 		closed := kind == nethtml.SelfClosingTagToken
-		raw = bytes.Clone(raw) // TagName lowers it
+		raw = bytes.Clone(raw) // TagName converts it to lower case
 		name, _ := z.TagName()
 		tag := string(name)
 		if tag == "svg" || tag == "math" {
@@ -68,16 +68,16 @@ func closeTags(text []byte) []byte {
 		if closed && foreign == 0 && !void[tag] && tag != "svg" && tag != "math" {
 			b.Write(bytes.TrimSuffix(raw, []byte("/>")))
 			b.WriteString("></" + tag + ">")
-			z.NextIsNotRawText() // it would take what follows <title/> for its content
+			z.NextIsNotRawText() // otherwise it would read the text after <title/> as its content
 			continue
 		}
 		b.Write(raw)
 	}
 }
 
-// Limits of what is tagged, see heavy.
+// Limits for tagged PDFs, see heavy.
 const (
-	maxTags   = 16_000 // of a page, start and end counted
+	maxTags   = 16_000 // of a page, start and end tags
 	maxInline = 1500   // parts of one block
 )
 
@@ -89,9 +89,9 @@ var inline = map[string]bool{
 	"var": true, "wbr": true,
 }
 
-// heavy tells whether the tags of a page would take longer than all the rest:
-// the browser looks for each part of a paragraph in all that come before it. 8000
-// parts take minutes.
+// heavy reports whether tagging a page would take longer than everything else. The
+// browser searches for each part of a paragraph in all previous parts. 8000 parts take
+// minutes.
 func heavy(page string) bool {
 	if strings.Count(page, "<") > maxTags {
 		return true
@@ -104,7 +104,7 @@ func heavy(page string) bool {
 			return false
 		case nethtml.TextToken:
 			raw := z.Raw()
-			parts += bytes.Count(raw, []byte("\n")) + len(raw)/100 // lines, roughly
+			parts += bytes.Count(raw, []byte("\n")) + len(raw)/100 // approximate number of lines
 		case nethtml.StartTagToken, nethtml.SelfClosingTagToken, nethtml.EndTagToken:
 			if name, _ := z.TagName(); inline[string(name)] {
 				parts++
@@ -116,7 +116,7 @@ func heavy(page string) bool {
 	return true
 }
 
-// document returns a page of our own.
+// document returns a complete page.
 func document(title, style, body string) string {
 	var b strings.Builder
 	b.Grow(len(style) + len(body) + 200)

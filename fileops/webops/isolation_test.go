@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// temptation names, in every way a page can, what is at base, and has a script
+// temptation returns a page that references base in every possible way, with a script
 // that does the same.
 func temptation(base, secret string) string {
 	ws := "ws" + strings.TrimPrefix(base, "http")
@@ -55,7 +55,7 @@ window.open("BASE/open"); setTimeout(() => location = "BASE/location", 0);
 <p>the end</p></body></html>`)
 }
 
-// A bait is a server that counts who comes by.
+// A bait is a server that records its visitors.
 type bait struct {
 	url  string
 	mu   sync.Mutex
@@ -90,7 +90,7 @@ func (b *bait) seen() []string {
 	return append([]string(nil), b.hits...)
 }
 
-// secretFile has content that must not be in a result.
+// secretFile creates a file whose content must not appear in a result.
 func secretFile(t *testing.T) (path, content string) {
 	path, content = filepath.Join(t.TempDir(), "secret.txt"), "topsecretcontent"
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
@@ -130,8 +130,8 @@ func TestNothingIsLoaded(t *testing.T) {
 	}
 }
 
-// Each wall holds alone: what the browser is started with, and what is told to a
-// page. Without both the same page does get through, so that the test is one.
+// Each layer is sufficient alone: the browser's switches, and the instructions to a
+// page. Without both, the same page does get through, which shows that the test works.
 func TestEachWall(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "browser")
@@ -173,9 +173,9 @@ exec `+shared.prog.Path+` "${args[@]}"
 				}
 				return b.printQuietly(ctx, tt.quiet, pg, path, func(float64) {})
 			}
-			err = try() // where scripts run it may well end elsewhere or nowhere
+			err = try() // with scripts it may navigate elsewhere or never finish
 			if tt.hits {
-				// Until it does: the machine may be busy with other tests.
+				// Retry until it does: the machine may be busy with other tests.
 				for tries := 0; tries < 10 && len(server.seen()) == 0; tries++ {
 					err = try()
 				}
@@ -184,7 +184,7 @@ exec `+shared.prog.Path+` "${args[@]}"
 			if hits := server.seen(); len(hits) > 0 != tt.hits {
 				t.Errorf("visits: %v (%v)", hits, err)
 			}
-			// What could not be printed is no result, and may be half a file.
+			// A failed print may leave half a file, which is not a result.
 			if err == nil && strings.Contains(output(t, "pdftotext", path, "-"), content) {
 				t.Error("a file was read")
 			}
@@ -192,8 +192,8 @@ exec `+shared.prog.Path+` "${args[@]}"
 	}
 }
 
-// What makes a page go elsewhere or has its content there is an error rather
-// than an empty page.
+// A page that navigates elsewhere or has its content there fails, instead of printing an
+// empty page.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -214,7 +214,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// The policy comes before everything else but the type of the document.
+// The policy comes before everything except the doctype.
 func TestWithPolicy(t *testing.T) {
 	t.Parallel()
 	for in, before := range map[string]string{
@@ -235,7 +235,7 @@ func TestWithPolicy(t *testing.T) {
 	}
 }
 
-// A page looks the same with the policy, also what it brings itself.
+// The policy does not change the look of a page, including embedded resources.
 func TestPolicyShowsAll(t *testing.T) {
 	t.Parallel()
 	const own = `<html style="color:#fe0000"><head><style>@import "data:text/css,i{color:%23fd0000}"; b{color:#fc0000}</style>

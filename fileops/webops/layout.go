@@ -8,19 +8,18 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Points in an inch, and in an inch of CSS pixels.
+// Points in an inch, and CSS pixels in an inch.
 const (
 	pointsPerInch = 72
 	pixelsPerInch = 96
 )
 
-// A size is that of a page or picture in points.
+// A size is the size of a page or picture in points.
 type size struct{ width, height float64 }
 
 func (s size) turned() size { return size{s.height, s.width} }
 
-// paper has the pages that can be asked for (ISO 216; ANSI Y14.1). It is never
-// written to.
+// paper lists the supported page sizes (ISO 216; ANSI Y14.1). It is read-only.
 var paper = map[string]size{
 	"a3":     {millimetres(297), millimetres(420)},
 	"a4":     {millimetres(210), millimetres(297)},
@@ -37,8 +36,8 @@ const (
 	landscape = "landscape"
 )
 
-// parameters returns those of a conversion to PDF. what says what auto stands
-// for; margin is the default in points.
+// parameters returns the parameters of a conversion to PDF. sizeDoc and orientationDoc
+// describe the value auto; margin is the default in points.
 func parameters(sizeDoc, orientationDoc string, margin float64) fileops.Schema {
 	marginDoc := fmt.Sprintf("Margin on each side in points (1/72 inch); if absent, %v", margin)
 	return fileops.Schema{
@@ -51,26 +50,25 @@ func parameters(sizeDoc, orientationDoc string, margin float64) fileops.Schema {
 	}
 }
 
-// A layout is what a page looks like, from the parameters and the document.
+// A layout is the page layout, from the parameters and the document.
 type layout struct {
 	page    size
 	margin  float64
 	numbers bool
 	colours bool
-	follow  bool // @page rules of the document come first
+	follow  bool // @page rules of the document take precedence
 	plain   bool // without tags and bookmarks
 }
 
-// footer is what stands at the bottom of numbered pages. The browser fills it in
-// and gives it no style at all.
+// footer is the template of the page number. The browser fills it in and applies no
+// style to it.
 const footer = `<div style="width:100%;text-align:center;font:8px 'Liberation Sans','Noto Sans',sans-serif;color:#555">` +
 	`<span class="pageNumber"></span> / <span class="totalPages"></span></div>`
 
-// minFooter is the margin below which there is no room for footer, in points.
+// minFooter is the minimum margin for the footer, in points.
 const minFooter = 28
 
-// newLayout returns the layout that the parameters ask for. turn says that auto
-// stands for landscape here.
+// newLayout returns the layout for the parameters. turn makes auto mean landscape.
 func newLayout(p fileops.Params, margin float64, turn bool) layout {
 	l := layout{margin: margin, numbers: p.Bool("page_numbers"), colours: p.Bool("print_background")}
 	if p.Has("margin") {

@@ -10,8 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// shared is the engine of most tests, because a browser for each of them would
-// be many.
+// shared is the engine of most tests, because a browser for each test would be too many.
 var shared *Engine
 
 func TestMain(m *testing.M) {

@@ -27,16 +27,16 @@ import (
 var markdownStyle string
 
 var (
-	// frontMatter is what comes before the text for programs that publish it.
+	// frontMatter matches metadata before the text, for publishing programs.
 	frontMatter = regexp.MustCompile(`(?s)\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\z)`)
 	matterTitle = regexp.MustCompile(`(?m)^title:[ \t]*(.+?)[ \t]*$`)
 )
 
-// markdownPage prints Markdown as GitHub reads it: CommonMark with tables, task
-// lists, strikethrough, links without brackets, footnotes, alerts and :names: of
-// emoji. HTML in it is taken as it is: it can do here no more than in a page.
+// markdownPage prints Markdown in GitHub's dialect: CommonMark with tables, task lists,
+// strikethrough, links without brackets, footnotes, alerts and :names: of emoji. It
+// keeps HTML, which has no more rights here than in a page.
 //
-// It fails with [fileops.ErrLimit] if reading takes longer than a document may.
+// It fails with [fileops.ErrLimit] if parsing exceeds the time limit of a document.
 func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) (_ page, err error) {
 	runtime.LockOSThread() // for worktime.Thread
 	defer runtime.UnlockOSThread()
@@ -77,7 +77,7 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l}, nil
 }
 
-// firstHeading returns the text of the first heading of the first level.
+// firstHeading returns the text of the first level-1 heading.
 func firstHeading(root ast.Node, src []byte) string {
 	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 1 {
@@ -103,8 +103,7 @@ func plain(n ast.Node, src []byte) string {
 	return strings.TrimSpace(b.String())
 }
 
-// alerts is the extension of GitHub for quotes that begin with [!NOTE] and the
-// like.
+// alerts is GitHub's extension for quotes that start with [!NOTE] and the like.
 type alerts struct{}
 
 var alertMark = regexp.MustCompile(`^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*\n?$`)
@@ -126,7 +125,7 @@ func (alerts) Transform(doc *ast.Document, reader text.Reader, _ parser.Context)
 		if m == nil {
 			return ast.WalkContinue, nil
 		}
-		// The mark is what the first line has become.
+		// The parsed first line is the marker.
 		for c := first.FirstChild(); c != nil; {
 			next := c.NextSibling()
 			t, ok := c.(*ast.Text)

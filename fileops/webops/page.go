@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// printParams are those of Page.printToPDF (Chrome DevTools Protocol, tip of
+// printParams are the parameters of Page.printToPDF (Chrome DevTools Protocol, tip of
 // tree). Lengths are in inches.
 type printParams struct {
 	Landscape               bool    `json:"landscape"`
@@ -37,7 +37,7 @@ type printParams struct {
 // params are the parameters of a call.
 type params = map[string]any
 
-// print prints pg to a file at path, which it replaces.
+// print prints pg to the file at path and replaces it.
 func (b *browser) print(ctx context.Context, pg page, path string, progress func(float64)) error {
 	pg.html = withPolicy(pg.html)
 	return b.printQuietly(ctx, quiet, pg, path, progress)
@@ -54,7 +54,7 @@ func (b *browser) printQuietly(ctx context.Context, quiet []instruction, pg page
 	if err := c.call(ctx, "", "Target.createBrowserContext", params{"disposeOnDetach": true}, &made); err != nil {
 		return err
 	}
-	// Whatever happens: the page and its process end with the context.
+	// The page and its process always end with the browser context.
 	defer c.send("", "Target.disposeBrowserContext", params{"browserContextId": made.BrowserContextID}, nil)
 	if err := c.call(ctx, "", "Target.createTarget", params{"url": "about:blank", "browserContextId": made.BrowserContextID}, &made); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (b *browser) printQuietly(ctx context.Context, quiet []instruction, pg page
 	return err
 }
 
-// A session is our connection to one page.
+// A session is the connection to one page.
 type session struct {
 	conn   *conn
 	id     string
@@ -87,7 +87,7 @@ func (s *session) call(ctx context.Context, method string, p, result any) error 
 	return s.conn.call(ctx, s.id, method, p, result)
 }
 
-// handle reacts to what happens in the page.
+// handle processes an event of the page.
 func (s *session) handle(e event) {
 	switch e.method {
 	case "Fetch.requestPaused":
@@ -95,7 +95,7 @@ func (s *session) handle(e event) {
 			RequestID string `json:"requestId"`
 		}
 		if json.Unmarshal(e.params, &p) == nil {
-			// Aborted rather than refused: no frame shows a page that says so.
+			// Aborted, not failed: no frame then shows an error page.
 			s.conn.send(s.id, "Fetch.failRequest", params{"requestId": p.RequestID, "errorReason": "Aborted"}, nil)
 		}
 	case "Page.loadEventFired":
@@ -119,15 +119,15 @@ func (s *session) handle(e event) {
 	}
 }
 
-// An instruction is a call that is made to each page before it has any content.
+// An instruction is a call that is sent to each page before it has any content.
 type instruction struct {
 	method string
 	params params
 }
 
-// quiet keeps a page from running code and from loading anything: the first for
-// what a page does, the others for what it names. The last two are for us to
-// know what happens. It is never written to.
+// quiet keeps a page from running code and from loading anything. The first instruction
+// is for the page's code, the others for what it references. The last two report events
+// to us. It is read-only.
 var quiet = []instruction{
 	{"Emulation.setScriptExecutionDisabled", params{"value": true}},
 	{"Fetch.enable", params{"patterns": []params{{"urlPattern": "*"}}}},
@@ -139,17 +139,17 @@ var quiet = []instruction{
 	{"Inspector.enable", nil},
 }
 
-// policy keeps a page from loading anything but what is in itself (Content Security
-// Policy Level 3). Some requests are made by the browser for the page, which
-// quiet does not always see in time: prefetch was one in fifteen times.
+// policy keeps a page from loading anything outside itself (Content Security Policy
+// Level 3). The browser sends some requests on behalf of the page, and quiet does not
+// always see them in time: it missed prefetch once in fifteen times.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src data: blob: 'unsafe-inline'">`
 
-// preamble is what there may be before the first element, up to the type of the
-// document, which says how the page is laid out and so has to remain the first.
+// preamble matches everything before the first element, up to the doctype. The doctype
+// decides the layout mode, so it has to come first.
 var preamble = regexp.MustCompile(`(?i)^\x{feff}?(?:\s+|<!--(?s:.*?)-->|<\?[^>]*>)*<!doctype[^>]*>`)
 
-// withPolicy returns a page with policy. Whatever else is in the page comes later,
-// and can make the policy stricter only.
+// withPolicy adds policy to a page. The rest of the page comes later and can only make
+// the policy stricter.
 func withPolicy(html string) string {
 	start := preamble.FindString(html)
 	return start + policy + html[len(start):]
@@ -157,7 +157,7 @@ func withPolicy(html string) string {
 
 func (s *session) print(ctx context.Context, quiet []instruction, pg page, path string, progress func(float64)) error {
 	replies := make(chan message, len(quiet))
-	for _, q := range quiet { // all at once: each would be a round trip
+	for _, q := range quiet { // without waiting in between, which would cost a round trip each
 		if _, err := s.conn.send(s.id, q.method, q.params, replies); err != nil {
 			return err
 		}
@@ -206,8 +206,8 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 	return s.save(ctx, printed.Stream, path, pg.most)
 }
 
-// look waits for fonts that are in the page, gives it a title, and finds out
-// whether it shows anything. Scripts are off for the page, not for us.
+// look waits for the fonts in the page, gives the page a title, and checks whether it
+// shows anything. Scripts are off for the page, but not for us.
 func (s *session) look(ctx context.Context, pg page) error {
 	title, err := json.Marshal(pg.title)
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *session) look(ctx context.Context, pg page) error {
 	switch {
 	case errors.As(err, &refused):
 		select {
-		case <-ctx.Done(): // a crash, perhaps
+		case <-ctx.Done(): // possibly a crash
 			return context.Cause(ctx)
 		case <-time.After(time.Second):
 		}
@@ -248,12 +248,12 @@ func (s *session) look(ctx context.Context, pg page) error {
 	return nil
 }
 
-// elsewhere is the error of a page that goes to another address by itself.
+// elsewhere returns the error for a page that navigates to another address.
 func elsewhere(cause error) error {
 	return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the page leads on to another page at once")
 }
 
-// save writes what the browser has in a stream to a file of no more than most bytes.
+// save writes a stream of the browser to a file. It fails if there are more than most bytes.
 func (s *session) save(ctx context.Context, stream, path string, most int64) error {
 	f, err := os.Create(path)
 	if err != nil {

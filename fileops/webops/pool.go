@@ -13,30 +13,30 @@ import (
 
 var errClosed = errors.New("webops: the engine is closed")
 
-// errCrashed says that a browser or the process of a page ended by itself.
+// errCrashed reports that a browser or the process of a page ended by itself.
 var errCrashed error = crash{}
 
 type crash struct{}
 
 func (crash) Error() string { return "the browser crashed" }
 
-// Crashed tells those who count such ends.
+// Crashed marks the error for code that counts crashes.
 func (crash) Crashed() bool { return true }
 
-// A pool keeps one browser, which several documents share, each in a browser
-// context of its own. A browser that is not good any more gets no new
-// documents; it is stopped when the last one has left it.
+// A pool keeps one browser, which several documents share. Each document has its own
+// browser context. A browser that has to be replaced gets no new documents and is
+// stopped after its last document.
 type pool struct {
 	prog  *engine.Program
 	opts  Options
 	ctx   context.Context // done when the pool is closed
 	end   context.CancelCauseFunc
 	turns chan struct{}  // held by each document
-	wg    sync.WaitGroup // of the browsers
+	wg    sync.WaitGroup // counts the browsers
 
 	mu       sync.Mutex
 	current  *browser
-	starting chan struct{} // closed when the start that is under way has ended; nil if none is
+	starting chan struct{} // closed when the current start has finished; nil if there is none
 	startErr error         // of the last start
 }
 
@@ -45,9 +45,9 @@ func newPool(prog *engine.Program, o Options) *pool {
 	return &pool{prog: prog, opts: o, ctx: ctx, end: end, turns: make(chan struct{}, o.Workers)}
 }
 
-// use calls do with a browser. If that crashes, do is called once more with a
-// browser of its own, so that a document which makes browsers crash does that to
-// others once at most.
+// use calls do with the shared browser. If that crashes, use calls do once more with a
+// separate browser, so that a document that crashes browsers affects other documents at
+// most once.
 func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error) error {
 	select {
 	case p.turns <- struct{}{}:
@@ -80,13 +80,13 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 	return p.verdict(ctx, b, err)
 }
 
-// limited returns a context for one document, whose work m measures.
+// limited returns a context for one document; m measures its work.
 func (p *pool) limited(ctx context.Context, m worktime.Meter) (context.Context, context.CancelFunc) {
 	limit := p.opts.Timeout
 	return worktime.Context(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit), m)
 }
 
-// watched calls do and watches the memory of the browser meanwhile.
+// watched calls do and monitors the memory of the browser.
 func (p *pool) watched(ctx context.Context, b *browser, do func(context.Context, *browser) error) error {
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -101,7 +101,7 @@ func (p *pool) watched(ctx context.Context, b *browser, do func(context.Context,
 	return err
 }
 
-// verdict returns the error for whoever sent the document.
+// verdict converts err to the error for the sender of the document.
 func (p *pool) verdict(ctx context.Context, b *browser, err error) error {
 	switch {
 	case err == nil:
@@ -124,7 +124,7 @@ func (p *pool) closed() error {
 	return fileops.Fail(fileops.ErrUnavailable, errClosed, "the service is shutting down")
 }
 
-// get returns the current browser, started if need be.
+// get returns the current browser. It starts one if necessary.
 func (p *pool) get(ctx context.Context) (*browser, error) {
 	for {
 		p.mu.Lock()
@@ -136,7 +136,7 @@ func (p *pool) get(ctx context.Context) (*browser, error) {
 		}
 		if p.starting == nil {
 			p.starting = make(chan struct{})
-			// Not bound to ctx: others may be waiting for it, too.
+			// Independent of ctx, because others may be waiting for the browser too.
 			go func() {
 				b, err := p.start()
 				p.mu.Lock()
@@ -190,7 +190,7 @@ func (p *pool) start() (*browser, error) {
 	return b, nil
 }
 
-// put returns a browser after a document that ended with err.
+// put releases a browser after a document that ended with err.
 func (p *pool) put(ctx context.Context, b *browser, err error) {
 	large := b.proc.Memory() > p.opts.RecycleMemory
 	p.mu.Lock()
@@ -198,7 +198,7 @@ func (p *pool) put(ctx context.Context, b *browser, err error) {
 	switch {
 	case b.retired != "":
 	case err != nil && ctx.Err() != nil:
-		b.retired = "stopped" // the page may be busy for ever
+		b.retired = "stopped" // the page may be busy forever
 	case b.ended():
 		b.retired = "crashed"
 	case b.documents >= p.opts.RecycleAfter:
@@ -213,11 +213,11 @@ func (p *pool) put(ctx context.Context, b *browser, err error) {
 	}
 	p.mu.Unlock()
 	if why != "" && last {
-		b.proc.Kill() // the rest need not be waited for
+		b.proc.Kill() // without waiting for its end
 	}
 }
 
-// warm starts the browser if it does not run.
+// warm starts the browser if it is not running.
 func (p *pool) warm(ctx context.Context) error {
 	b, err := p.get(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (p *pool) warm(ctx context.Context) error {
 	return nil
 }
 
-// close ends all browsers and waits for that.
+// close stops all browsers and waits for them.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.end(errClosed)

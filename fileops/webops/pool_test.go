@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// newEngine returns an engine of its own, and where its profiles are.
+// newEngine returns a separate engine, and the directory of its profiles.
 func newEngine(t *testing.T, o Options) (*Engine, string) {
 	t.Helper()
 	o.Sandbox, o.NoSandbox, o.TempDir, o.Chromium = shared.pool.opts.Sandbox, shared.pool.opts.NoSandbox, t.TempDir(), shared.prog.Path
@@ -30,7 +30,7 @@ func newEngine(t *testing.T, o Options) (*Engine, string) {
 	return e, o.TempDir
 }
 
-// processes returns the processes whose arguments name dir.
+// processes returns the processes that have dir in their arguments.
 func processes(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	found := make(map[int]string)
@@ -59,7 +59,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// Close ends every process, whatever it is in the middle of, and leaves nothing.
+// Close stops every process at any point of its work, and leaves nothing behind.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	e, dir := newEngine(t, Options{})
@@ -90,7 +90,7 @@ func TestClose(t *testing.T) {
 		t.Errorf("processes left: %v", n)
 	}
 	if err := syscall.Kill(-group, 0); err == nil {
-		// What nobody waits for stays as a zombie in a container without init.
+		// In a container without init, unreaped processes stay as zombies.
 		for pid, args := range processes(t, dir) {
 			t.Errorf("in the group: %d %s", pid, args)
 		}
@@ -106,11 +106,11 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// endless is a page over which the browser is busy for long: nested columns and
-// floats have to be laid out again and again.
+// endless is a page that keeps the browser busy for long: it has to lay out nested
+// columns and floats again and again.
 var endless = "<p>" + strings.Repeat("<div style='columns:2'><div style='float:left'><table><tr><td>x", 30) + strings.Repeat("<p>text</p>", 60_000)
 
-// A browser that crashes takes no document with it.
+// A crash of the browser loses no document.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	e, dir := newEngine(t, Options{Workers: 4})
@@ -142,7 +142,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A page whose own process crashes, in each browser, is an error of its own.
+// A page whose own process crashes, in each browser, fails with its own error.
 func TestPageCrashes(t *testing.T) {
 	t.Parallel()
 	e, _ := newEngine(t, Options{})
@@ -157,8 +157,8 @@ func TestPageCrashes(t *testing.T) {
 	}
 }
 
-// A document that takes too long, or too much memory, or is not wanted any more
-// is stopped, and so is what works on it.
+// A document that takes too much time or memory, or is cancelled, is stopped with its
+// processes.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("time", func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestLimits(t *testing.T) {
 		}
 		busy := e.pool.current
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { // once it is at work: before that there is nothing to stop
+		go func() { // once it is working: before that there is nothing to stop
 			defer cancel()
 			for range 3000 {
 				e.pool.mu.Lock()
@@ -223,7 +223,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A browser is replaced after a number of documents, and the old one ends.
+// A browser is replaced after a number of documents, and the old browser stops.
 func TestRecycle(t *testing.T) {
 	t.Parallel()
 	e, dir := newEngine(t, Options{RecycleAfter: 2, Workers: 3})
@@ -239,7 +239,7 @@ func TestRecycle(t *testing.T) {
 	eventually(t, "all but one profile removed", func() bool { es, _ := os.ReadDir(dir); return len(es) <= 1 })
 }
 
-// Markdown that makes its parser busy is stopped, too.
+// Markdown that keeps its parser busy is stopped, too.
 func TestHostileMarkdown(t *testing.T) {
 	t.Parallel()
 	e, _ := newEngine(t, Options{Timeout: 3 * time.Second})

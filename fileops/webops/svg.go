@@ -17,12 +17,12 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxSide is the longest side of a page in points (ISO 32000-1, annex C.2).
+// maxSide is the maximum side of a page in points (ISO 32000-1, annex C.2).
 const maxSide = 14400
 
-// svgPage shows a drawing as a picture in a page: so it is not a document of its
-// own, and cannot name other files (SVG Integration, 3.6 "secure static mode").
-// It is printed as vectors and text.
+// svgPage shows a drawing as a picture in a page. It is then not a document of its own
+// and cannot reference other files (SVG Integration, 3.6 "secure static mode"). The
+// browser prints it as vectors and text.
 func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, error) {
 	s, err := svgSize(in)
 	if err != nil {
@@ -56,9 +56,9 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 	return page{html: document(name, style, img), layout: l, check: true}, nil
 }
 
-// svgSize returns the natural size of a drawing (SVG 2, 8.2 and CSS Images 3,
-// 5.1): its width and height, what is missing from the proportions of its
-// viewBox, and where there is nothing 300 × 150 pixels.
+// svgSize returns the natural size of a drawing (SVG 2, 8.2 and CSS Images 3, 5.1): its
+// width and height, a missing one computed from its viewBox, and 300 × 150 pixels
+// without any.
 func svgSize(in []byte) (size, error) {
 	d := xml.NewDecoder(bytes.NewReader(in))
 	d.Strict = false
@@ -123,8 +123,8 @@ func naturalSize(w, h, boxWidth, boxHeight float64) size {
 	return size{max(w*f, 1), max(h*f, 1)}
 }
 
-// length returns an absolute length (CSS Values 4, 6.2) in points, 0 if it is
-// none.
+// length returns an absolute length (CSS Values 4, 6.2) in points, or 0 if s is not an
+// absolute length.
 func length(s string) float64 {
 	s = strings.ToLower(strings.TrimSpace(s))
 	i := strings.LastIndexAny(s, "0123456789.") + 1
@@ -148,5 +148,5 @@ func length(s string) float64 {
 	case "q":
 		return millimetres(n / 4)
 	}
-	return 0 // relative to what is not known
+	return 0 // relative to an unknown size
 }

@@ -23,45 +23,43 @@ var tableStyle string
 const (
 	tableSize, minTableSize = 9.0, 5.0 // points
 
-	// average is how wide a character is on average, in parts of the size of
-	// the font: a little more than in ordinary text, because of capitals and
-	// digits.
+	// average is the average width of a character, relative to the font size: a little
+	// more than in ordinary text, because of capitals and digits.
 	average = 0.56
 
-	// padding is that of a cell, left and right together, in parts of the size
-	// of the font (table.css).
+	// padding is the sum of a cell's left and right padding, relative to the font size
+	// (table.css).
 	padding = 1.2
 
-	// longCell is from how many characters on a cell is rather wrapped than
-	// given more room.
+	// longCell is the number of characters from which a cell is wrapped instead of
+	// widened.
 	longCell = 50
 
-	// longWord is from how many characters on a word is rather broken.
+	// longWord is the number of characters from which a word is broken.
 	longWord = 18
 
-	// maxTagged is how many cells a table may have to be tagged: each tag
-	// takes some hundred bytes.
+	// maxTagged is the maximum number of cells of a tagged table: each tag takes some
+	// hundred bytes.
 	maxTagged = 5000
 )
 
-// A column is what is known about a column of a table.
+// A column holds measurements of a column of a table.
 type column struct {
-	longest int // cell, in characters; at most longCell
-	word    int // longest word, in characters; at most longWord
-	values  int // cells that are not empty, without the first row
-	numbers int // of them
+	longest int // longest cell in characters, at most longCell
+	word    int // longest word in characters, at most longWord
+	values  int // non-empty cells, without the first row
+	numbers int // values that are numbers
 }
 
-// need returns how wide the column must be for n characters, in parts of the
-// size of the font.
+// need returns the width that n characters need in the column, relative to the font
+// size.
 func (c column) need(n int) float64 { return average*float64(max(n, 1)) + padding }
 
-// tablePage prints delimited values as a table whose columns all fit on the page:
-// first by turning that, if nobody has said how it is to be held, then by a
-// smaller font, then by wrapping cells. The first row is repeated on each page,
-// if it does not look like data.
+// tablePage prints delimited values as a table whose columns all fit on the page. It
+// first turns the page if the orientation is auto, then reduces the font, then wraps
+// cells. The first row is repeated on each page if it does not look like data.
 func (e *Engine) tablePage(ctx context.Context, job *fileops.Job, in []byte) (page, error) {
-	var comma byte // to be found out
+	var comma byte // to be detected
 	if job.Input().Format() == format.TSV {
 		comma = '\t'
 	}
@@ -86,13 +84,13 @@ func (e *Engine) tablePage(ctx context.Context, job *fileops.Job, in []byte) (pa
 	return page{html: document(format.Base(job.Input().Name()), style, body), layout: l}, nil
 }
 
-// A table is delimited values that have been looked through once.
+// A table is delimited values with measurements from a first pass.
 type table struct {
-	text    []byte // without a line that names the separator
+	text    []byte // without a line that declares the separator
 	comma   byte
 	rows    int
 	columns []column
-	heading bool // the first row is one
+	heading bool // the first row is a heading
 }
 
 func newTable(ctx context.Context, text []byte, comma byte) (*table, error) {
@@ -119,7 +117,7 @@ func newTable(ctx context.Context, text []byte, comma byte) (*table, error) {
 			for word := range bytes.FieldsSeq(cell[:min(len(cell), 400)]) {
 				n := width(word)
 				if r.Rows() == 1 {
-					n += (n + 5) / 6 // a heading is bold
+					n += (n + 5) / 6 // headings are bold
 				}
 				c.word = max(c.word, min(n, longWord))
 			}
@@ -158,7 +156,7 @@ func (t *table) each(ctx context.Context, do func(*delimited.Reader)) error {
 	}
 }
 
-// width returns how wide the table would like to be, in points.
+// width returns the preferred width of the table in points.
 func (t *table) width() float64 {
 	total := 0.0
 	for _, c := range t.columns {
@@ -167,8 +165,8 @@ func (t *table) width() float64 {
 	return total
 }
 
-// fit returns the size of the font and the widths of the columns in points. The
-// font gets smaller until every word fits; if it cannot, words are broken.
+// fit returns the font size and the widths of the columns in points. It reduces the font
+// until every word fits; below the minimum size it breaks words.
 func (t *table) fit(available float64) (font float64, widths []float64) {
 	words, wishes := make([]float64, len(t.columns)), make([]float64, len(t.columns))
 	allWords, allWishes := 0.0, 0.0
@@ -187,7 +185,7 @@ func (t *table) fit(available float64) (font float64, widths []float64) {
 	case allWishes <= room:
 		widths = wishes
 	case allWords <= room:
-		// What their longest words leave is shared by what else they wish.
+		// The columns share the space that remains after their longest words.
 		more := make([]float64, len(wishes))
 		for i := range more {
 			more[i] = wishes[i] - words[i]
@@ -205,8 +203,8 @@ func (t *table) fit(available float64) (font float64, widths []float64) {
 	return font, widths
 }
 
-// share gives each as much as it wishes, or less if there is not enough: then
-// those who wish most get the same.
+// share gives each wish its amount. If there is not enough room, the largest wishes get
+// equal amounts.
 func share(wishes []float64, room float64) []float64 {
 	sorted := slices.Sorted(slices.Values(wishes))
 	level := 0.0
@@ -267,7 +265,7 @@ func (t *table) write(ctx context.Context, available float64) (body string, font
 	return b.String(), font, err
 }
 
-// visible drops what no font shows, line ends and tabs excepted.
+// visible drops characters that no font shows, except line ends and tabs.
 func visible(r rune) rune {
 	if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
 		return -1
@@ -275,7 +273,7 @@ func visible(r rune) rune {
 	return r
 }
 
-// longestLine returns how wide a cell is, at most longCell.
+// longestLine returns the width of a cell in characters, at most longCell.
 func longestLine(cell []byte) int {
 	longest := 0
 	for line := range bytes.SplitSeq(cell[:min(len(cell), 1000)], []byte("\n")) {
@@ -284,8 +282,8 @@ func longestLine(cell []byte) int {
 	return min(longest, longCell)
 }
 
-// isNumber tells whether a cell is a number, an amount or a share in any of the
-// usual spellings.
+// isNumber reports whether a cell is a number, an amount or a percentage in any common
+// notation.
 func isNumber(cell []byte) bool {
 	digits := 0
 	for _, r := range string(cell) {

@@ -19,27 +19,25 @@ import (
 var textStyle string
 
 const (
-	// charWidth is how wide a character of a monospaced font is, in parts of
-	// the size of the font (DejaVu Sans Mono).
+	// charWidth is the width of a character of a monospaced font, relative to the font
+	// size (DejaVu Sans Mono).
 	charWidth = 0.602
 
 	textSize, minTextSize = 10.0, 7.0 // points
 
-	// blockLines is how many lines are one element. The browser takes very
-	// long over an element of a hundred thousand.
+	// blockLines is the number of lines in one element. The browser is very slow with an
+	// element of a hundred thousand lines.
 	blockLines = 200
 
-	// maxLines is how many lines a text may have: more than a thousand pages.
+	// maxLines is the maximum number of lines of a text: more than a thousand pages.
 	maxLines = 100_000
 )
 
-// escapes are the sequences for colours and the like on terminals (ECMA-48, 5.4),
-// which are in many logs.
+// escapes are terminal control sequences (ECMA-48, 5.4), which many logs contain.
 var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\a\x1b]*(?:\a|\x1b\\\\)")
 
-// textPage prints text as it is, in columns: lines end where they end in the
-// file, and are wrapped only if they are longer than the page is wide. A form
-// feed begins a new page.
+// textPage prints text in its original columns and lines. It wraps only lines that are
+// wider than the page. A form feed starts a new page.
 func (e *Engine) textPage(ctx context.Context, job *fileops.Job, in []byte) (page, error) {
 	text := string(charset.Decode(in))
 	text = escapes.ReplaceAllString(text, "")
@@ -50,7 +48,7 @@ func (e *Engine) textPage(ctx context.Context, job *fileops.Job, in []byte) (pag
 	l := newLayout(job.Params, textMargin, false)
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
-	var counts [256]int // of lines by their width
+	var counts [256]int // number of lines for each width
 	pages := strings.Split(strings.Trim(text, "\f"), "\f")
 	for i, p := range pages {
 		if ctx.Err() != nil {
@@ -76,7 +74,7 @@ func (e *Engine) textPage(ctx context.Context, job *fileops.Job, in []byte) (pag
 				b.WriteString("<pre" + class + ">")
 				class = ""
 				if line == "" {
-					b.WriteString("\n") // the first one is not counted in pre
+					b.WriteString("\n") // pre drops the first line break
 				}
 			}
 			lines++
@@ -91,8 +89,8 @@ func (e *Engine) textPage(ctx context.Context, job *fileops.Job, in []byte) (pag
 	return page{html: document(format.Base(job.Input().Name()), style, b.String()), layout: l}, nil
 }
 
-// fontSize returns the size of the font in which all but a hundredth of the lines
-// fit, or textSize if that would be too small.
+// fontSize returns the font size at which 99% of the lines fit, or textSize if that size
+// would be too small.
 func fontSize(counts []int, available float64) float64 {
 	total := 0
 	for _, n := range counts {
@@ -114,7 +112,7 @@ func fontSize(counts []int, available float64) float64 {
 	return textSize
 }
 
-// columns returns how wide a line is in a monospaced font, at most some hundred.
+// columns returns the width of a line in a monospaced font, at most some hundred.
 func columns(line string) int {
 	n := 0
 	for _, r := range line {
@@ -133,13 +131,13 @@ func columns(line string) int {
 	return n
 }
 
-// wide tells whether a character takes two columns (Unicode Standard Annex 11).
+// wide reports whether a character takes two columns (Unicode Standard Annex 11).
 func wide(r rune) bool {
 	k := eastasian.LookupRune(r).Kind()
 	return k == eastasian.EastAsianWide || k == eastasian.EastAsianFullwidth
 }
 
-// printable replaces what no font shows.
+// printable replaces characters that no font shows.
 func printable(r rune) rune {
 	switch {
 	case r == '\t':
@@ -150,7 +148,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// width returns how many columns a text takes in a table, roughly: the average
+// width returns the approximate number of columns of a text in a table. An average
 // character of a proportional font counts as one.
 func width(b []byte) int {
 	n := 0

@@ -1,6 +1,6 @@
 // Package webops prints web pages, Markdown, plain text, delimited values and SVG
-// drawings to PDF by Chromium: with real typography, every script and emoji for
-// which there is a font, tags for screen readers and bookmarks.
+// drawings to PDF with Chromium. The PDFs have real typography, every script and emoji
+// for which a font is installed, bookmarks, and tags for screen readers.
 //
 //	web, err := webops.New(ctx, webops.Options{})
 //	...
@@ -10,37 +10,36 @@
 //
 // # Processes
 //
-// One browser is kept running, started by [Engine.Warm] or the first document and
-// driven by the DevTools protocol over a pair of pipes: there is no network port.
-// Each document gets a browser context and a process of its own. The browser is
-// replaced after a number of documents, when it has grown and when a document was
-// stopped; if it crashes, each document that was in it is tried once more in a
-// browser of its own. The headless shell (chrome-headless-shell, in Debian
-// chromium-headless-shell) is taken first: it needs a fifth of the time of the
-// complete browser for a small page, and half of the memory.
+// One browser keeps running. [Engine.Warm] or the first document starts it, and the
+// DevTools protocol over a pair of pipes drives it, without a network port. Each
+// document has its own browser context and process. The browser is replaced after a
+// number of documents, when its memory has grown, and when a document was stopped. If it
+// crashes, each of its documents is retried once in a separate browser. The package
+// prefers the headless shell (chrome-headless-shell, in Debian chromium-headless-shell):
+// for a small page it needs a fifth of the time of the complete browser, and half of the
+// memory.
 //
 // # Hostile documents
 //
-// A page runs no scripts and reaches nothing but itself: every request is
-// intercepted and aborted, the network is switched off for the page, no host name
-// and no address resolves, and the proxy does not exist. The page has no origin
-// and so no access to files. Time, memory and the size of the result are bounded.
-// The browser's own sandbox is on unless [Options] say otherwise.
+// A page runs no scripts and loads nothing: every request is intercepted and aborted,
+// the network is switched off for the page, no host name and no address resolves, and
+// the proxy does not exist. The page has no origin and so no access to files. Time,
+// memory and the size of the result are limited. The browser's own sandbox is on unless
+// [Options] disable it.
 //
-// What a page names is therefore missing: pictures, styles and fonts must be in
-// it as data URLs. A picture that is not there is its alternative text.
+// External resources are therefore missing: pictures, styles and fonts must be in the
+// page as data URLs. A missing picture is replaced by its alternative text.
 //
 // # Pages
 //
-// What a web page says about paper (@page) is followed unless the parameters ask
-// for something else. Text keeps its lines in a monospaced font; a form feed
-// begins a page. A table gets all its columns on the page, and its first row on
-// each page if it is a heading. A drawing stays vectors.
+// The page rules of a web page (@page) apply unless the parameters override them. Text
+// keeps its lines in a monospaced font, and a form feed starts a new page. A table gets
+// all its columns on the page, and a heading row is repeated on each page. A drawing
+// stays vectors.
 //
-// PDFs have tags and bookmarks unless the page is so large that the browser would
-// need minutes for them. Fonts are embedded as subsets; those with PostScript
-// outlines, such as the usual ones for Chinese, Japanese and Korean, and emoji
-// become fonts of type 3.
+// PDFs have tags and bookmarks unless the page is so large that the browser would need
+// minutes for them. Fonts are embedded as subsets. Fonts with PostScript outlines, such
+// as the usual ones for Chinese, Japanese and Korean, and emoji become Type 3 fonts.
 package webops
 
 import (
@@ -59,9 +58,9 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 )
 
-// ErrTooLong is the cause of a failure because of a text or table that has too
-// many lines or cells: the time that the browser takes grows with the square of the
-// number of pages. Another engine may do better.
+// ErrTooLong is the cause of a failure for a text or table with too many lines or cells:
+// the browser's time grows with the square of the number of pages. Another engine may
+// succeed.
 var ErrTooLong = errors.New("webops: the document is too long")
 
 // Limits of documents.
@@ -72,36 +71,36 @@ const (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	// Chromium is the path of Chromium, Chrome or their headless shell; ""
-	// searches PATH, [engine.None] does without.
+	// Chromium is the path of Chromium, Chrome or their headless shell; "" searches
+	// PATH, [engine.None] disables the engine.
 	Chromium string
 
-	// NoSandbox does without the browser's own sandbox. As root, and where there are
-	// no namespaces for users, as in most containers, it does not start otherwise;
-	// elsewhere the sandbox should be left on. It is one of several walls around a
-	// document: scripts and the network are off anyway.
+	// NoSandbox disables the browser's own sandbox. Set it as root, and where user
+	// namespaces are unavailable, as in most containers: the browser does not start
+	// otherwise. Elsewhere leave the sandbox on. It is one of several layers: scripts
+	// and the network are off anyway.
 	NoSandbox bool
 
-	Workers       int           // documents at once; 0 means one for each core
+	Workers       int           // documents at the same time; 0 means one for each core
 	RecycleAfter  int           // documents after which the browser is replaced; 0 means 200
 	RecycleMemory int64         // private memory in bytes above which it is replaced; 0 means 800 MB
 	MemoryLimit   int64         // private memory in bytes at which it is killed; 0 means 3 GiB
 	Timeout       time.Duration // of work for one document, see [worktime.Context]; 0 means 2 minutes
 
-	// Run limits scratch space, files and processes of the browser while it has documents. Zero
-	// fields mean no limit.
+	// Run limits scratch space, files and processes of the browser while it has
+	// documents. Zero fields mean no limit.
 	Run      engine.Limits
 	MaxCells int // of a table; 0 means 20,000
 
 	// Fallback converts documents that are too long for the browser, unless the request
-	// says how the pages look. nil means that they fail with [ErrTooLong].
+	// sets the page layout. Without it they fail with [ErrTooLong].
 	Fallback fileops.Action
 
 	TempDir string       // parent of the profile directories; "" means os.TempDir
-	Log     *slog.Logger // what happens to the browser; nil discards
+	Log     *slog.Logger // events of the browser; nil discards
 
-	// Sandbox confines the browser as a whole; nil does not. It is beside the
-	// browser's own sandbox, which confines its parts.
+	// Sandbox confines the browser as a whole; nil runs it unconfined. It is independent
+	// of the browser's own sandbox, which confines its parts.
 	Sandbox *engine.Sandbox
 }
 
@@ -112,11 +111,11 @@ type Engine struct {
 	fallback fileops.Action // may be nil
 }
 
-// programs are the names by which the browser is known, the smallest first.
+// programs are the names of the browser, smallest variant first.
 var programs = []string{"chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 
-// New looks for a browser and starts it once, to be sure that it runs here and
-// answers. No process is left running. If there is no browser, it fails with a
+// New searches for a browser and starts it once, to check that it works and responds. No
+// process keeps running. If there is no browser, it fails with a
 // *[fileops.MissingError].
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e, err := find(ctx, o)
@@ -130,7 +129,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// chromium describes the browser, before anything is known about it.
+// chromium returns the dependency on the browser, without its path and version.
 func chromium() fileops.Dependency {
 	return fileops.Dependency{Name: "chromium", Purpose: "web pages, Markdown, text, CSV and SVG as PDF", Packages: []string{"chromium-headless-shell"}}
 }
@@ -195,7 +194,7 @@ func find(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // binary returns the program that the script at path starts. The script of a
-// distribution adds switches for people, and extensions.
+// distribution adds interactive switches and extensions.
 func binary(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -222,12 +221,12 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 	return []fileops.Dependency{d}
 }
 
-// Warm starts the browser and waits until it is ready. Without it the first
-// document does that.
+// Warm starts the browser and waits until it is ready. Without it the first document
+// starts the browser.
 func (e *Engine) Warm(ctx context.Context) error { return e.pool.warm(ctx) }
 
-// Close ends the browser at once and removes its profile. Conversions that are
-// under way fail with [fileops.ErrUnavailable].
+// Close kills the browser and removes its profile. Running conversions fail with
+// [fileops.ErrUnavailable].
 func (e *Engine) Close() error {
 	e.pool.close()
 	return nil

@@ -35,7 +35,7 @@ func TestAccounts(t *testing.T) {
 	key := s.call(t, 200, boss, "POST", accounts+"/"+ada+"/keys", `{"name":"all","scopes":["upload","operate","read","admin"]}`)["key"].(string)
 	one := accounts + "/" + ada
 
-	// Limits are in force, and what is used is shown.
+	// Limits are enforced, and the use is reported.
 	initiate := func(want int, size int) map[string]any {
 		t.Helper()
 		return s.call(t, want, key, "POST", "/api/v1/initiate-upload", fmt.Sprintf(`{"file_name":"a.txt","size":%d,"mime_type":"text/plain"}`, size))
@@ -62,7 +62,7 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("accounts %v", got)
 	}
 
-	// What is not for everybody.
+	// Requests that need an administrator.
 	for _, call := range [][3]string{
 		{"GET", accounts, ""}, {"POST", accounts, `{"name":"x"}`}, {"PATCH", accounts + "/self", `{"limits":{"stored_bytes":0}}`}, {"DELETE", accounts + "/self", ""},
 		{"POST", accounts + "/self/password", ""}, {"GET", "/api/v1/admin/overview", ""}, {"GET", "/api/v1/admin/operations", ""},
@@ -74,7 +74,7 @@ func TestAccounts(t *testing.T) {
 		s.call(t, 404, boss, call[0], accounts+"/nobody"+call[1], call[2])
 	}
 
-	// What is not possible.
+	// Invalid requests.
 	for body, want := range map[string]int{
 		`{}`: 400, `{"name":""}`: 400, `{"name":"COUNTESS"}`: 409, `{"name":"x","limits":{"parallel":-1}}`: 400, `{"name":"x","limits":{"stored_bytes":1.5}}`: 400,
 	} {
@@ -102,7 +102,7 @@ func TestAccounts(t *testing.T) {
 		t.Error("a secret is in the log")
 	}
 
-	// An account of keys alone has no name to log in with until it is given one.
+	// An account with only keys has no login name until it gets one.
 	if _, _, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "old", Account: "robot"}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if failure == nil && id == "3" {
-			return // it waits
+			return // queued
 		}
 		c, err := s.db.Operations().Claim(t.Context(), status.Ref{Operation: id}, "w", time.Minute)
 		if err != nil {
@@ -158,7 +158,7 @@ func TestUsage(t *testing.T) {
 	if len(days) != 30 || got["to"] != now.Format("2006-01-02") && time.Since(now) < time.Hour {
 		t.Errorf("usage %v", got)
 	}
-	if time.Now().UTC().Day() == now.Day() { // else it is midnight
+	if time.Now().UTC().Day() == now.Day() { // otherwise midnight is near
 		act, _ := today["actions"].([]any)
 		if today["uploaded_bytes"] != 77.0 || today["operations"] != 2.0 || len(act) != 1 || act[0].(map[string]any)["items"] != 2.0 || act[0].(map[string]any)["failed"] != 1.0 || act[0].(map[string]any)["bytes_out"] != 30.0 {
 			t.Errorf("today %v", today)
@@ -215,7 +215,7 @@ func TestUsage(t *testing.T) {
 	s.call(t, 404, boss, "GET", operations+"?cursor=gone", "")
 }
 
-// A person who has logged in uses the same endpoints, from a page of the service.
+// A logged-in user calls the same endpoints from a page of the service.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -269,8 +269,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// Every schema of the document can be used, every reference leads somewhere, and every
-// example is what its schema says.
+// Every schema of the document is valid, every reference resolves, and every example matches its
+// schema.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -1,5 +1,5 @@
-// Package admin is the part of the API for managing accounts: endpoints below
-// /api/v1/admin, as extensions of the service.
+// Package admin provides the API for managing accounts: endpoints below /api/v1/admin, as
+// extensions of the service.
 //
 //	svc, err := httpapi.New(httpapi.Config{
 //		Auth:       accounts,
@@ -7,9 +7,9 @@
 //		...
 //	})
 //
-// They need an API key with the scope admin, or the session of a person. The keys of
-// an account manage that account; "self" in a path stands for it. Those of an
-// administrator manage all. For others the accounts of others are not there.
+// Requests need an API key with the scope admin, or a user's session. A key manages its own
+// account, which "self" stands for in a path. The keys of an administrator manage all accounts. For
+// other callers, foreign accounts look missing.
 package admin
 
 import (
@@ -29,18 +29,17 @@ import (
 // Config configures the endpoints. Accounts and Operations are required.
 type Config struct {
 	Accounts   *auth.Accounts
-	Operations Operations        // *sqlstore.DB is one
+	Operations Operations        // *sqlstore.DB implements it
 	Webhooks   *webhook.Webhooks // nil: no endpoints for webhooks
 }
 
 // Operations reads the operations of all accounts.
 type Operations interface {
-	// Summaries returns operations, newest first. If there is no operation
-	// q.Before the error matches fs.ErrNotExist.
+	// Summaries returns operations, newest first. If operation q.Before does not exist, the error
+	// matches fs.ErrNotExist.
 	Summaries(ctx context.Context, q status.SummaryQuery) ([]status.Summary, error)
 
-	// Failures returns why items have failed since a time, the most frequent
-	// reasons first.
+	// Failures counts the errors of failed items since a time, most frequent first.
 	Failures(ctx context.Context, since time.Time) ([]status.FailureCount, error)
 }
 
@@ -76,10 +75,10 @@ func (c Config) accounts(svc *httpapi.Service) httpapi.Extension {
 	}}
 }
 
-// prefix begins all paths.
+// prefix is the start of all paths.
 const prefix = "/api/v1/admin"
 
-// A handler returns what is to be answered.
+// A handler returns the body of the response.
 type handler = func(http.ResponseWriter, *http.Request) (any, error)
 
 func (a *api) route(method, path string, h handler) httpapi.Route {
@@ -93,13 +92,13 @@ func (a *api) route(method, path string, h handler) httpapi.Route {
 	}}
 }
 
-// An api answers requests.
+// An api handles the requests.
 type api struct {
 	cfg Config
 	svc *httpapi.Service
 }
 
-// of returns a handler that gives h the account in the path of a request.
+// of returns a handler that calls h with the account in the request's path.
 func (a *api) of(h func(http.ResponseWriter, *http.Request, *account.Account) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
 		acct, err := a.account(r)
@@ -110,7 +109,7 @@ func (a *api) of(h func(http.ResponseWriter, *http.Request, *account.Account) (a
 	}
 }
 
-// account returns the account in the path of a request, if the caller may manage it.
+// account returns the account in the path of a request if the caller may manage it.
 func (a *api) account(r *http.Request) (*account.Account, error) {
 	id := r.PathValue("account")
 	p, _ := httpapi.PrincipalOf(r.Context())
@@ -123,7 +122,7 @@ func (a *api) account(r *http.Request) (*account.Account, error) {
 	return a.cfg.Accounts.Get(r.Context(), id)
 }
 
-// administrator refuses who may manage one account only.
+// administrator returns an error unless the caller is an administrator.
 func administrator(r *http.Request) error {
 	if p, _ := httpapi.PrincipalOf(r.Context()); !p.Administrator {
 		return httpapi.NewProblem(http.StatusForbidden, "forbidden", "this is for administrators")

@@ -22,8 +22,7 @@ import (
 	"github.com/filewright/filewright/internal/logtest"
 )
 
-// A site is a service with accounts. Every answer is checked against its own
-// document.
+// A site is a service with accounts. It checks every response against its own document.
 type site struct {
 	*httptest.Server
 	svc      *httpapi.Service
@@ -71,7 +70,7 @@ func serve(t *testing.T) *site {
 	return s
 }
 
-// call makes a request with a key, checks the answer and returns it.
+// call makes a request with a key, checks the response and returns it.
 func (s *site) call(t *testing.T, want int, key, method, path, body string) map[string]any {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -104,7 +103,7 @@ func (s *site) call(t *testing.T, want int, key, method, path, body string) map[
 	return m
 }
 
-// status tries a key and returns the status of the answer.
+// status tries a key and returns the response status.
 func (s *site) status(t *testing.T, key string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/v1/formats", nil)
@@ -120,7 +119,7 @@ func (s *site) status(t *testing.T, key string) int {
 	return resp.StatusCode
 }
 
-// account makes an account and a key of it for everything.
+// account creates an account and a key with all scopes.
 func (s *site) account(t *testing.T, name string, administrator bool) (id, key string) {
 	t.Helper()
 	acct, _, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: name, Administrator: administrator})
@@ -155,7 +154,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("keys %v", got)
 	}
 
-	// Scopes and the rate are in force.
+	// Scopes and the rate are enforced.
 	for _, tt := range []struct {
 		method, path, body, scope string
 	}{
@@ -171,7 +170,7 @@ func TestKeys(t *testing.T) {
 	if got := s.call(t, 200, key, "PATCH", one, `{"scopes":["read","admin"],"rate":{"per_second":1000000,"burst":1000},"name":"reader"}`); fmt.Sprint(got["rate"]) != "map[burst:1000 per_second:1e+06]" || fmt.Sprint(got["scopes"]) != "[read admin]" || got["name"] != "reader" {
 		t.Errorf("changed %v", got)
 	}
-	// The next request is possible soon, and not when it would have been before.
+	// The next request is possible soon, and later than the old rate would allow.
 	for deadline := time.Now().Add(30 * time.Second); s.status(t, raw) == 429; {
 		if time.Now().After(deadline) {
 			t.Fatal("the old rate is in force")
@@ -193,7 +192,7 @@ func TestKeys(t *testing.T) {
 	}
 	s.call(t, 400, key, "PATCH", one, `{"scopes":["all"]}`)
 
-	// What is of others is not there, but for administrators.
+	// Foreign keys look missing, except for administrators.
 	theirs := "/api/v1/admin/accounts/" + ada + "/keys"
 	s.call(t, 404, other, "GET", theirs, "")
 	s.call(t, 404, other, "POST", theirs, `{"name":"x"}`)
@@ -219,7 +218,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// unseen returns the successful responses of paths that were not seen.
+// unseen returns the documented successful responses that no request has produced.
 func (s *site) unseen(part string) []string {
 	return slices.DeleteFunc(s.check.Unseen(), func(op string) bool {
 		return !strings.Contains(op, "/admin/") || !strings.Contains(op, part) || strings.Count(op, " ") != 1

@@ -54,7 +54,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change checks what is asked for.
+// change validates a request.
 func (req *keyRequest) change() (c auth.KeyChange, err error) {
 	c.Name, c.Expires = req.Name, req.ExpiresAt
 	if c.Expires != nil && !c.Expires.After(time.Now()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// failuresOf is the time whose failures the overview shows.
+// failuresOf is the period of the failures in the overview.
 const failuresOf = 24 * time.Hour
 
 // overview answers GET /overview.
@@ -71,7 +71,7 @@ func (a *api) listOperations(_ http.ResponseWriter, r *http.Request) (any, error
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more shows whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	list, err := a.cfg.Operations.Summaries(r.Context(), query)
 	if err != nil {
 		return nil, err

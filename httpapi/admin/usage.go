@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// dayForm is how days are written.
+// dayForm is the format of days.
 const dayForm = "2006-01-02"
 
 // usage answers GET …/usage.
@@ -47,11 +47,10 @@ func (a *api) usage(_ http.ResponseWriter, r *http.Request, acct *account.Accoun
 	return body, nil
 }
 
-// maxDays is the longest time that usage is shown of.
+// maxDays is the longest period of a usage request, in days.
 const maxDays = 400
 
-// span returns the days that are asked for: those of the last month unless the query
-// says something else.
+// span returns the requested days, by default the last month.
 func span(r *http.Request, now time.Time) (from, to time.Time, err error) {
 	to = now.UTC().Truncate(24 * time.Hour)
 	q := r.URL.Query()

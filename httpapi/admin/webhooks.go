@@ -53,7 +53,7 @@ type webhookBody struct {
 	DisabledReason      string    `json:"disabled_reason,omitempty"`
 	FailingSince        time.Time `json:"failing_since,omitzero"`
 	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"`
-	Secret              string    `json:"secret,omitempty"` // once, when it was made
+	Secret              string    `json:"secret,omitempty"` // only in the response that creates it
 }
 
 type webhookList struct {
@@ -109,7 +109,7 @@ func describeDelivery(d *webhook.Delivery) deliveryBody {
 	}
 }
 
-// refused returns the problem that an error of package webhook stands for.
+// refused returns the problem for an error of package webhook.
 func refused(err error) error {
 	var bad *webhook.InputError
 	switch {
@@ -177,7 +177,7 @@ func (a *api) updateWebhook(w http.ResponseWriter, r *http.Request, acct *accoun
 	return describeWebhook(e), nil
 }
 
-// deleteWebhook answers DELETE …/webhooks/<webhook> with what it was.
+// deleteWebhook answers DELETE …/webhooks/<webhook> with the deleted webhook.
 func (a *api) deleteWebhook(w http.ResponseWriter, r *http.Request, acct *account.Account) (any, error) {
 	body, err := a.getWebhook(w, r, acct)
 	if err != nil {
@@ -230,7 +230,7 @@ func (a *api) listDeliveries(_ http.ResponseWriter, r *http.Request, acct *accou
 		query.Limit = n
 	}
 	limit := query.Limit
-	query.Limit++ // one more shows whether there is a next page
+	query.Limit++ // one more, to detect a next page
 	all, err := a.cfg.Webhooks.Deliveries(r.Context(), acct.ID, query)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// serveWebhooks starts a service that sends webhooks, and does the work.
+// serveWebhooks starts a service that processes items and sends webhooks.
 func serveWebhooks(t *testing.T) *site {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -98,7 +98,7 @@ func serveWebhooks(t *testing.T) *site {
 	return s
 }
 
-// operate uploads a file and has it copied.
+// operate uploads a file and copies it.
 func (s *site) operate(t *testing.T, key string) (id string) {
 	t.Helper()
 	up := s.call(t, 200, key, "POST", "/api/v1/initiate-upload", `{"file_name":"a.txt","size":5,"mime_type":"text/plain"}`)
@@ -116,7 +116,7 @@ func (s *site) operate(t *testing.T, key string) (id string) {
 	return s.call(t, 200, key, "POST", "/api/v1/do", fmt.Sprintf(`{"action":"copy","file_keys":[%q],"notes":{"order":"7"}}`, up["file_key"]))["main_task_id"].(string)
 }
 
-// conforms compares a body with a schema of the document.
+// conforms checks a body against a schema of the document.
 func (s *site) conforms(t *testing.T, schema string, body []byte) {
 	t.Helper()
 	resp, err := http.Get(s.URL + "/openapi.json")
@@ -196,7 +196,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("webhooks %v", all)
 	}
 
-	// From an upload to the receiver.
+	// One event from the upload to the receiver.
 	op := s.operate(t, key)
 	r := next()
 	wh, err := standardwebhooks.NewWebhook(secret)
@@ -228,7 +228,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("body %s", r.body)
 	}
 	s.conforms(t, "OperationEvent", r.body)
-	// Its elements are those of the status.
+	// Its elements equal those of the status.
 	var want, have any
 	status := s.call(t, 200, key, "GET", "/api/v1/status/"+op, "")
 	want = status["files_data"]
@@ -236,7 +236,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("file_data is %v, files_data %v, error %v", have, want, err)
 	}
 
-	// The log.
+	// The delivery log.
 	deliveries := s.call(t, 200, key, "GET", one+"/deliveries", "")["deliveries"].([]any)
 	d := deliveries[0].(map[string]any)
 	if len(deliveries) != 1 || d["id"] != r.header.Get("webhook-id") || d["main_task_id"] != op || d["type"] != "operation.completed" {
@@ -268,7 +268,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	settled(delivery, "delivered", 2)
 
-	// Rotated, tested, refused.
+	// Rotate the secret, send a test, and check refused requests.
 	rotated := s.call(t, 200, key, "POST", one+"/secret", "")
 	if rotated["secret"] == secret || rotated["previous_secret_until"] == nil {
 		t.Errorf("rotated %v", rotated)
@@ -325,7 +325,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	s.call(t, 409, key, "POST", hooks, `{"url":"https://example.com/"}`)
 
-	// What is of others is not there.
+	// Foreign webhooks look missing.
 	for _, path := range []string{"/api/v1/admin/accounts/" + ada + "/webhooks/" + id, one} {
 		s.call(t, 404, other, "GET", path, "")
 		s.call(t, 404, other, "PATCH", path, `{"enabled":true}`)
@@ -343,7 +343,7 @@ func TestWebhooks(t *testing.T) {
 	s.call(t, 404, key, "GET", one, "")
 	s.call(t, 404, key, "GET", delivery, "")
 
-	// Numbers for whoever runs the server.
+	// Metrics for operators.
 	resp, err := http.Get(s.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type limitsRequest struct {
 	Parallel         *int   `json:"parallel"`
 }
 
-// apply returns limits with those that are asked for, nil if none are.
+// apply returns l with the requested changes, or nil without changes.
 func (req *limitsRequest) apply(l account.Limits) *account.Limits {
 	if req == nil {
 		return nil
@@ -47,7 +47,7 @@ type accountBody struct {
 	DisabledAt    time.Time  `json:"disabled_at,omitzero"`
 	Limits        limitsBody `json:"limits"`
 	Used          *usedBody  `json:"used,omitempty"`
-	Password      string     `json:"password,omitempty"` // once, when it was made
+	Password      string     `json:"password,omitempty"` // only in the response that creates it
 }
 
 type limitsBody struct {
@@ -188,7 +188,7 @@ type keyBody struct {
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	RevokedAt  time.Time `json:"revoked_at,omitzero"`
-	Key        string    `json:"key,omitempty"` // once, when it was made
+	Key        string    `json:"key,omitempty"` // only in the response that creates it
 }
 
 type keyList struct {
@@ -215,7 +215,7 @@ func describeKey(k *account.Key, now time.Time) keyBody {
 	return b
 }
 
-// stamp is how times are shown: UTC, whole milliseconds.
+// stamp rounds t as responses show it: UTC, whole milliseconds.
 func stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -8,23 +8,23 @@
 //	...
 //	svc, err := httpapi.New(httpapi.Config{Auth: accounts, ...})
 //
-// [Accounts] is an httpapi.Authenticator for API keys and for session cookies. [Keys]
-// alone is one for API keys.
+// [Accounts] is an httpapi.Authenticator for API keys and session cookies. [Keys] is an
+// authenticator for API keys only.
 //
 // # Keys
 //
-// A key is shown once, when it is created. The database keeps its hash, and a prefix by
-// which people tell keys apart. A key has 160 random bits, so plain SHA-256 is enough:
-// nobody can guess it. Every request asks the database for its key. So revoked keys, and
-// keys of disabled accounts, are refused at once by all processes.
+// A key is shown once, when it is created. The database keeps its hash and a prefix by which users
+// distinguish keys. A key has 160 random bits, so plain SHA-256 suffices: nobody can guess it.
+// Every request looks up its key in the database. So all processes refuse revoked keys, and keys of
+// disabled accounts, at once.
 //
 // # Logins
 //
-// Passwords are hashed with argon2id and the parameters that OWASP recommends (19 MiB,
-// two passes). A login renews a hash with other parameters. Few hashes are computed at a
-// time, so that logins cannot take all memory. Failed logins are limited by name and by
-// address; the time of a response does not show whether a name exists. A session is a
-// random token, of which the database has only the SHA-256.
+// Passwords are hashed with argon2id and the parameters that OWASP recommends (19 MiB, two passes).
+// A login updates a hash with other parameters. Only a few hashes are computed at a time, so that
+// logins cannot exhaust memory. Failed logins are limited by name and by address; the response time
+// does not reveal whether a name exists. A session is a random token; the database keeps only its
+// SHA-256.
 package auth
 
 import (
@@ -50,30 +50,28 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// Config configures [Accounts]. The four stores are required; a *sqlstore.DB has them
-// all.
+// Config configures [Accounts]. The four stores are required; *sqlstore.DB provides all of them.
 type Config struct {
 	Accounts account.Store
 	Keys     account.KeyStore
 	Sessions account.SessionStore
 	Usage    account.UsageStore
 
-	// Limits are those of accounts that are created without their own.
+	// Limits apply to accounts that are created without limits.
 	Limits account.Limits
 
-	SessionTime time.Duration // after which an unused session ends; 0: 7 days
-	SessionLife time.Duration // after which any session ends; 0: 30 days
+	SessionTime time.Duration // lifetime of an unused session; 0: 7 days
+	SessionLife time.Duration // lifetime of any session; 0: 30 days
 
-	// BaseURL is the public address of the service; nil takes that of each
-	// request, believing what a proxy says only if TrustProxy is set. Requests
-	// with a session come from there or are not accepted.
+	// BaseURL is the service's public address. nil means the address of each request; proxy headers
+	// count only if TrustProxy is set. Requests with a session must come from this address.
 	BaseURL    *url.URL
 	TrustProxy bool
 
 	Log *slog.Logger // nil discards
 }
 
-// Accounts keeps accounts and recognises them. It is safe for concurrent use.
+// Accounts manages accounts and authenticates requests. It is safe for concurrent use.
 type Accounts struct {
 	cfg      Config
 	keys     *Keys
@@ -83,7 +81,7 @@ type Accounts struct {
 	hashing  hashing
 }
 
-// New returns the accounts in a database.
+// New returns an [Accounts] for the stores in c.
 func New(c Config) *Accounts {
 	c.SessionTime = cmp.Or(c.SessionTime, 7*24*time.Hour)
 	c.SessionLife = cmp.Or(c.SessionLife, 30*24*time.Hour)
@@ -93,7 +91,7 @@ func New(c Config) *Accounts {
 	return &Accounts{cfg: c, keys: NewKeys(c.Keys, c.Log), store: c.Accounts, sessions: c.Sessions, attempts: newThrottle(), hashing: newHashing()}
 }
 
-// DefaultLimits returns the limits of accounts that are made without their own.
+// DefaultLimits returns the limits of accounts that are created without limits.
 func (a *Accounts) DefaultLimits() account.Limits { return a.cfg.Limits }
 
 // Keys returns the API keys of all accounts.
@@ -101,23 +99,22 @@ func (a *Accounts) Keys() *Keys { return a.keys }
 
 // Errors of [Accounts], which [httpapi.Service.Fail] sends to clients.
 var (
-	// ErrCredentials reports that a name or a password is wrong.
+	// ErrCredentials reports a wrong name or password.
 	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
 
-	// ErrWeakPassword reports that a new password is too short, too long, or the
-	// old one.
+	// ErrWeakPassword reports a new password that is too short, too long, too common or unchanged.
 	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
 
-	// ErrNoSession reports that nobody has logged in, or not lately.
+	// ErrNoSession reports a missing or expired session.
 	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")
 )
 
-// firstAdministrator is the name that Bootstrap gives.
+// firstAdministrator is the name of the account that Bootstrap creates.
 const firstAdministrator = "admin"
 
-// Bootstrap makes the first administrator, "admin", with a password that is returned
-// once and has to be changed at the first login. If the database has had one the
-// texts are empty. Of several processes that call it at the same time one does it.
+// Bootstrap creates the first administrator, "admin". It returns a one-time password, which must be
+// changed at the first login. If the database has or had an administrator, name and password are
+// empty. Of several concurrent calls, one creates the account.
 func (a *Accounts) Bootstrap(ctx context.Context) (name, password string, err error) {
 	if has, err := a.store.HasAdministrator(ctx); err != nil || has {
 		return "", "", err
@@ -140,20 +137,20 @@ func (a *Accounts) Bootstrap(ctx context.Context) (name, password string, err er
 	}
 }
 
-// NewAccount says what an account is to be like.
+// NewAccount describes an account to create.
 type NewAccount struct {
-	Name          string // to log in with; required
+	Name          string // login name; required
 	Administrator bool
-	Limits        *account.Limits // nil: those of Config
+	Limits        *account.Limits // nil: Config.Limits
 
-	// ID is what owns files and operations; "": a random one. It is for accounts
-	// of which there are files already.
+	// ID is the owner of files and operations; "": a random ID. Set it for an account whose files
+	// already exist.
 	ID string
 }
 
-// Create makes an account. It returns a password that has to be changed at the first
-// login and cannot be had again. A name that is taken, or none, is an error that
-// [httpapi.Service.Fail] sends.
+// Create creates an account. It returns a one-time password, which must be changed at the first
+// login and is not shown again. A missing or taken name is an error that [httpapi.Service.Fail]
+// sends.
 func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Account, password string, err error) {
 	name, err := cleanName(n.Name)
 	if err != nil {
@@ -180,7 +177,7 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (acct *account.Acco
 	return acct, password, nil
 }
 
-// cleanName returns a name as it is kept.
+// cleanName normalizes and validates a name.
 func cleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }
@@ -202,7 +199,7 @@ func checkLimits(l account.Limits) error {
 	return nil
 }
 
-// toPublicError turns errors of the store into errors for clients.
+// toPublicError turns store errors into errors for clients.
 func toPublicError(err error) error {
 	switch {
 	case errors.Is(err, account.ErrNameTaken):
@@ -213,7 +210,7 @@ func toPublicError(err error) error {
 	return err
 }
 
-// taken is a problem for clients and an error for programs.
+// taken is both a problem for clients and an error for programs.
 type taken struct {
 	*httpapi.Problem
 	err error
@@ -222,13 +219,13 @@ type taken struct {
 func (t taken) Error() string   { return t.err.Error() }
 func (t taken) Unwrap() []error { return []error{t.Problem, t.err} }
 
-// Get returns an account. A missing one matches fs.ErrNotExist.
+// Get returns an account. The error for a missing account matches fs.ErrNotExist.
 func (a *Accounts) Get(ctx context.Context, id string) (*account.Account, error) {
 	return a.store.Get(ctx, id)
 }
 
-// ByName returns the account of a name, without regard to case. A missing one matches
-// fs.ErrNotExist.
+// ByName returns the account of a name, without regard to case. The error for a missing account
+// matches fs.ErrNotExist.
 func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, error) {
 	return a.store.ByName(ctx, strings.TrimSpace(name))
 }
@@ -236,17 +233,17 @@ func (a *Accounts) ByName(ctx context.Context, name string) (*account.Account, e
 // List returns all accounts, oldest first.
 func (a *Accounts) List(ctx context.Context) ([]*account.Account, error) { return a.store.List(ctx) }
 
-// A Change is what is to be changed of an account. What is nil stays.
+// A Change describes changes to an account. Nil fields stay unchanged.
 type Change struct {
 	Name          *string
 	Administrator *bool
-	Disabled      *bool // its keys and sessions are refused from then on, and its webhooks rest
+	Disabled      *bool // its keys and sessions are refused, and its webhooks pause
 	Limits        *account.Limits
 }
 
-// Update changes an account, at once in all processes, and returns it. A missing one
-// matches fs.ErrNotExist. The last administrator cannot be disabled or demoted, which
-// matches account.ErrLastAdministrator.
+// Update changes an account in all processes at once, and returns it. The error for a missing
+// account matches fs.ErrNotExist. Disabling or demoting the last administrator fails with
+// account.ErrLastAdministrator.
 func (a *Accounts) Update(ctx context.Context, id string, c Change) (*account.Account, error) {
 	name := ""
 	if c.Name != nil {
@@ -282,16 +279,16 @@ func (a *Accounts) Update(ctx context.Context, id string, c Change) (*account.Ac
 	return acct, toPublicError(err)
 }
 
-// Delete removes an account with its keys and sessions. Its files and operations
-// stay, seen by nobody, until they expire. A missing one matches fs.ErrNotExist, the
-// last administrator account.ErrLastAdministrator.
+// Delete removes an account with its keys and sessions. Its files and operations stay until they
+// expire, visible to nobody. The error for a missing account matches fs.ErrNotExist, for the last
+// administrator account.ErrLastAdministrator.
 func (a *Accounts) Delete(ctx context.Context, id string) error {
 	return toPublicError(a.store.Delete(ctx, id))
 }
 
-// ResetPassword gives an account a password that has to be changed at the next login,
-// and ends its sessions. A missing account matches fs.ErrNotExist; one without a name
-// cannot have a password.
+// ResetPassword sets a one-time password, which must be changed at the next login, and ends the
+// account's sessions. The error for a missing account matches fs.ErrNotExist. An account without a
+// name cannot have a password.
 func (a *Accounts) ResetPassword(ctx context.Context, id string) (password string, err error) {
 	acct, err := a.store.Get(ctx, id)
 	if err != nil {
@@ -308,10 +305,9 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 	return password, a.store.SetPassword(ctx, id, "*", hash, true)
 }
 
-// ChangePassword replaces the old password by a new one, ends all sessions of the
-// account and begins a new one, whose token it returns. It fails with ErrCredentials
-// if the old one is wrong, and with ErrWeakPassword. Attempts are limited like those
-// of [Accounts.Login].
+// ChangePassword replaces the old password, ends all sessions of the account and starts a new
+// session, whose token it returns. It fails with ErrCredentials if old is wrong, and with
+// ErrWeakPassword. Attempts are limited as in [Accounts.Login].
 func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, from Client) (token string, err error) {
 	acct, err := a.store.Get(ctx, id)
 	if err != nil {
@@ -338,17 +334,16 @@ func (a *Accounts) ChangePassword(ctx context.Context, id, old, fresh string, fr
 	}
 	if err := a.store.SetPassword(ctx, id, acct.Password, hash, false); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = ErrCredentials // somebody else was faster
+			err = ErrCredentials // a concurrent change won
 		}
 		return "", err
 	}
 	return a.begin(ctx, id, hash, from)
 }
 
-// Login begins a session for who knows the password of a name, and returns its token.
-// from is where the attempt comes from, see [Accounts.From]. It fails with
-// ErrCredentials, whatever is wrong, and with an [httpapi.Problem] of status 429 if
-// there were too many attempts.
+// Login checks name and password, starts a session and returns its token. from is the client; see
+// [Accounts.From]. It fails with ErrCredentials for any wrong input, and with an [httpapi.Problem]
+// of status 429 after too many attempts.
 func (a *Accounts) Login(ctx context.Context, name, password string, from Client) (token string, acct *account.Account, err error) {
 	name = strings.TrimSpace(name)
 	if len(name) > 8*maxName || len(password) > 8*maxPassword {
@@ -383,8 +378,7 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 		if !again || !errors.Is(err, ErrCredentials) {
 			return "", nil, err
 		}
-		// What has changed may be how the password is kept: another login has
-		// renewed it.
+		// Only the hash may have changed, because a concurrent login has renewed it.
 	}
 	release()
 	if outdated(hash) {
@@ -396,8 +390,8 @@ func (a *Accounts) Login(ctx context.Context, name, password string, from Client
 	return token, acct, nil
 }
 
-// renew hashes a password anew, as is done now. It does not matter if it fails: the next
-// login tries again.
+// renew stores a new hash of the password with the current parameters. A failure is harmless: the
+// next login tries again.
 func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 	hash, err := a.hashing.password(ctx, password)
 	if err == nil {
@@ -408,29 +402,29 @@ func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 	}
 }
 
-// begin begins a session of an account that has the given hash for a password.
+// begin starts a session of an account with the given password hash.
 func (a *Accounts) begin(ctx context.Context, id, hash string, from Client) (token string, err error) {
 	now := time.Now()
 	if err := a.sessions.DeleteBefore(ctx, now.Add(-a.cfg.SessionLife), now.Add(-a.cfg.SessionTime)); err != nil {
 		return "", err
 	}
 	secret := make([]byte, 32)
-	rand.Read(secret) // never fails, see its documentation
+	rand.Read(secret) // never fails (crypto/rand)
 	token = strings.ToLower(encoding.EncodeToString(secret))
 	err = a.sessions.Create(ctx, &account.Session{Token: sha256.Sum256([]byte(token)), Account: id, Created: now, Seen: now, Address: from.Address, Agent: clip(from.Agent)}, hash)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", ErrCredentials // disabled, or another password, since
+		return "", ErrCredentials // meanwhile disabled, or the password has changed
 	}
 	return token, err
 }
 
-// A Client is where somebody logs in from.
+// A Client is the origin of a login.
 type Client struct {
 	Address string
-	Agent   string // what the browser says of itself
+	Agent   string // User-Agent of the browser
 }
 
-// clip bounds what a browser says of itself.
+// clip limits the length of a User-Agent.
 func clip(agent string) string {
 	const most = 300
 	if len(agent) > most {
@@ -439,8 +433,8 @@ func clip(agent string) string {
 	return strings.ToValidUTF8(agent, "")
 }
 
-// Session returns the account of a session. It fails with ErrNoSession if there is
-// none, if it has ended, or if the account is disabled.
+// Session returns the account of a session. It fails with ErrNoSession if the session is unknown or
+// has ended, or if the account is disabled.
 func (a *Accounts) Session(ctx context.Context, token string) (*account.Account, error) {
 	if len(token) != sessionLength {
 		return nil, ErrNoSession
@@ -469,16 +463,16 @@ func (a *Accounts) live(s *account.Session, now time.Time) bool {
 	return now.Sub(s.Seen) <= a.cfg.SessionTime && now.Sub(s.Created) <= a.cfg.SessionLife
 }
 
-// A Session is a login that has not ended, as its owner sees it.
+// A Session is a current login, as its owner sees it.
 type Session struct {
 	ID       string // not the token
 	Created  time.Time
 	LastUsed time.Time // to the minute
-	From     string    // address
-	Agent    string    // what the browser says of itself
+	From     string    // client address
+	Agent    string    // User-Agent of the browser
 }
 
-// SessionID returns the ID of the session of a token.
+// SessionID returns the session ID of a token.
 func (a *Accounts) SessionID(token string) string { return sessionID(sha256.Sum256([]byte(token))) }
 
 func sessionID(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }
@@ -495,7 +489,7 @@ func (a *Accounts) Sessions(ctx context.Context, id string) ([]Session, error) {
 	return list, err
 }
 
-// EndSession ends a session of an account. A missing one matches fs.ErrNotExist.
+// EndSession ends a session of an account. The error for a missing session matches fs.ErrNotExist.
 func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
 	all, err := a.sessions.List(ctx, id)
 	if err != nil {
@@ -509,24 +503,24 @@ func (a *Accounts) EndSession(ctx context.Context, id, session string) error {
 	return fmt.Errorf("session %q: %w", session, fs.ErrNotExist)
 }
 
-// EndOtherSessions ends all sessions of an account but that of a token.
+// EndOtherSessions ends all sessions of an account except that of token.
 func (a *Accounts) EndOtherSessions(ctx context.Context, id, token string) error {
 	return a.sessions.DeleteOthers(ctx, id, sha256.Sum256([]byte(token)))
 }
 
-// Usage returns what an account has had done from one day to another, both included,
-// by day (of UTC) and action.
+// Usage returns the finished items of an account by UTC day and action, for the days from and to
+// and all days between them.
 func (a *Accounts) Usage(ctx context.Context, id string, from, to time.Time) ([]account.Usage, error) {
 	return a.cfg.Usage.Usage(ctx, id, from, to)
 }
 
-// Days returns what an account has begun from one day to another, both included, by
-// day (of UTC): bytes that were uploaded and operations.
+// Days returns the uploaded bytes and started operations of an account by UTC day, for the days
+// from and to and all days between them.
 func (a *Accounts) Days(ctx context.Context, id string, from, to time.Time) ([]account.Day, error) {
 	return a.cfg.Usage.Days(ctx, id, from, to)
 }
 
-// Used returns what an account uses now of its limits.
+// Used returns what an account currently uses of its limits.
 func (a *Accounts) Used(ctx context.Context, id string) (account.Used, error) {
 	return a.cfg.Usage.Used(ctx, id)
 }
@@ -534,7 +528,7 @@ func (a *Accounts) Used(ctx context.Context, id string) (account.Used, error) {
 // sessionLength is the number of characters of a token: 256 bits.
 const sessionLength = 52
 
-// Logout ends a session. It is not an error if there is none.
+// Logout ends a session. A missing session is no error.
 func (a *Accounts) Logout(ctx context.Context, token string) error {
 	return a.sessions.Delete(ctx, sha256.Sum256([]byte(token)))
 }

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// eachDatabase runs a test on both databases. connect opens the same one each time, as
-// another process does.
+// eachDatabase runs a test on both databases. Each call of connect opens the same database, like
+// another process.
 func eachDatabase(t *testing.T, f func(t *testing.T, connect func() *sqlstore.DB)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -50,7 +50,7 @@ func eachDatabase(t *testing.T, f func(t *testing.T, connect func() *sqlstore.DB
 
 var home = auth.Client{Address: "192.0.2.1", Agent: "test"}
 
-// session returns a request with the cookie of a session.
+// session returns a request with a session cookie.
 func session(token string, headers ...string) *http.Request {
 	r := httptest.NewRequest("POST", "http://files.test/api/v1/do", nil)
 	r.AddCookie(&http.Cookie{Name: auth.CookieName, Value: token})
@@ -74,8 +74,8 @@ func problemStatus(err error) int {
 	return 0
 }
 
-// From the very first start to the second day: the administrator logs in, changes the
-// password and lets others in.
+// From the first start to the second day: the administrator logs in, changes the password and
+// creates other accounts.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
@@ -132,7 +132,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("session as %+v, %v", p, err)
 		}
 
-		// Somebody else.
+		// A second account.
 		ada, given, err := a.Create(ctx, auth.NewAccount{Name: "Ada Lovelace"})
 		if err != nil || ada.Limits.StoredBytes != 1000 || !ada.MustChange || ada.Administrator {
 			t.Fatalf("made %+v, %v", ada, err)
@@ -167,7 +167,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("key as %+v, %v", p, err)
 		}
 
-		// Disabled: at once, there as well as here.
+		// Disabling takes effect at once, in both processes.
 		yes, no := true, false
 		if got, err := a.Update(ctx, ada.ID, auth.Change{Disabled: &yes}); err != nil || got.Disabled.IsZero() {
 			t.Fatalf("disabled: %+v, %v", got, err)
@@ -191,7 +191,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("a session came back: %v", err)
 		}
 
-		// There is an administrator as long as there is a database.
+		// A database always keeps an administrator.
 		for what, err := range map[string]error{
 			"disabled": second(a.Update(ctx, boss.ID, auth.Change{Disabled: &yes})),
 			"demoted":  second(a.Update(ctx, boss.ID, auth.Change{Administrator: &no})),
@@ -204,7 +204,7 @@ func TestAccounts(t *testing.T) {
 		if _, err := a.Update(ctx, ada.ID, auth.Change{Administrator: &yes}); err != nil {
 			t.Fatal(err)
 		}
-		// Two at the same time: one stays.
+		// Two concurrent attempts: one administrator stays.
 		var wg sync.WaitGroup
 		results := make([]error, 2)
 		for i, id := range []string{boss.ID, ada.ID} {
@@ -217,7 +217,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("two administrators demoted at the same time: %v", results)
 		}
 
-		// A new name and a new password, given out.
+		// A new name and a reset password.
 		rename := "Countess"
 		if got, err := a.Update(ctx, ada.ID, auth.Change{Name: &rename}); err != nil || got.Name != rename {
 			t.Errorf("renamed: %+v, %v", got, err)
@@ -284,7 +284,7 @@ func TestDeleted(t *testing.T) {
 	})
 }
 
-// Of several servers that start at the same time one makes the administrator.
+// Of several servers that start together, one creates the administrator.
 func TestBootstrapTogether(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
@@ -370,9 +370,9 @@ func TestSessions(t *testing.T) {
 		expect("", false)
 		expect(strings.Repeat("a", 52), false)
 
-		// Sessions end by themselves: those that are not used, and all in the end.
+		// Unused sessions expire, and finally all sessions.
 		token := login()
-		time.Sleep(2 * time.Millisecond) // what is kept has milliseconds
+		time.Sleep(2 * time.Millisecond) // stored times have milliseconds
 		for _, c := range []auth.Config{{SessionTime: time.Millisecond}, {SessionLife: time.Millisecond}} {
 			strict := newAccounts(db, c)
 			if _, err := strict.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {
@@ -393,7 +393,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// Cookies count only where a page of the service has sent the request.
+// Cookies count only in requests from a page of the service.
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -469,7 +469,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// Who tries passwords is slowed down, and nobody else is locked out.
+// Password guessing is throttled, and nobody else is locked out.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -512,7 +512,7 @@ func TestThrottled(t *testing.T) {
 	if refused < 3 {
 		t.Errorf("of 15 attempts from one address %d were refused", refused)
 	}
-	// Changing the password is no way around.
+	// Changing the password is throttled too.
 	refused = 0
 	for range 15 {
 		if _, err := a.ChangePassword(ctx, acct.ID, "wrong", "correct horse battery", home); problemStatus(err) == 429 {

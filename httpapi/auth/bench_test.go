@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/internal/pgtest"
 )
 
-// BenchmarkAuthenticate recognises one key, for many requests at the same time.
+// BenchmarkAuthenticate authenticates one key in many concurrent requests.
 func BenchmarkAuthenticate(b *testing.B) {
 	for name, options := range map[string]sqlstore.Options{
 		"sqlite":   {Path: filepath.Join(b.TempDir(), "filewright.db")},

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The passwords that attackers try first are refused, in whatever case.
+// The most common passwords are refused, in upper and lower case.
 func TestCommonPasswords(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"1234567890", "Qwertyuiop", "PASSWORD123", "aaaaaaaaaa", "AaAaAaAaAa", "1212121212", "filewright1"} {

@@ -10,18 +10,18 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// CookieName is the cookie that holds the token of a session.
+// CookieName is the name of the cookie with the session token.
 const CookieName = "filewright_session"
 
-// SetCookie has a browser keep the token of a session. Scripts cannot read it, it is
-// sent by pages of the service only, and over TLS only if r came so.
+// SetCookie sets the session cookie. Scripts cannot read it, browsers send it only from pages of
+// the service, and it is Secure if r came over TLS.
 func (a *Accounts) SetCookie(w http.ResponseWriter, r *http.Request, token string) {
 	c := a.cookie(r, token)
 	c.MaxAge = int(a.cfg.SessionLife.Seconds())
 	http.SetCookie(w, c)
 }
 
-// ClearCookie has a browser forget the token of a session.
+// ClearCookie deletes the session cookie.
 func (a *Accounts) ClearCookie(w http.ResponseWriter, r *http.Request) {
 	c := a.cookie(r, "")
 	c.MaxAge = -1
@@ -40,14 +40,14 @@ func (a *Accounts) base(r *http.Request) *url.URL {
 	return httpapi.PublicURL(r, a.cfg.BaseURL, a.cfg.TrustProxy)
 }
 
-// From returns where a request comes from, for [Accounts.Login]. Behind a proxy that
-// is trusted the address is the one that it names; of IPv6 it is the network.
+// From returns the client of a request, for [Accounts.Login]. Behind a trusted proxy the address is
+// the one that the proxy added. For IPv6 it is the network.
 func (a *Accounts) From(r *http.Request) Client {
 	return Client{Address: httpapi.ClientNetwork(r, a.cfg.TrustProxy), Agent: r.UserAgent()}
 }
 
-// Current returns the account whose session cookie a request has. It fails with
-// ErrNoSession if there is none that counts.
+// Current returns the account of a request's session cookie. It fails with ErrNoSession without a
+// valid session.
 func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
 	c, err := r.Cookie(CookieName)
 	if err != nil {
@@ -56,12 +56,12 @@ func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
 	return a.Session(r.Context(), c.Value)
 }
 
-// errMustChange is told to who has not yet replaced a password that was given out.
+// errMustChange is the error for a session whose one-time password is still unchanged.
 var errMustChange error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the password must be changed first")
 
-// Authenticate implements httpapi.Authenticator. A request has an API key or, if it
-// comes from a page of the service, the cookie of a session. Sessions have all
-// scopes; only those of administrators may manage other accounts.
+// Authenticate implements httpapi.Authenticator. A request has an API key or, if it comes from a
+// page of the service, a session cookie. Sessions have all scopes; only those of administrators may
+// manage other accounts.
 func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if httpapi.Key(r) != "" || !a.sameOrigin(r) {
 		return a.keys.Authenticate(r)
@@ -79,9 +79,8 @@ func (a *Accounts) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	return httpapi.Principal{Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin, Administrator: acct.Administrator}, nil
 }
 
-// sameOrigin reports whether a browser says that a request was made by a page of the
-// service, or by a person who has typed its address. Whatever else sends requests
-// has the cookie only if it was given it.
+// sameOrigin reports whether a request comes from a page of the service or from a typed address. It
+// trusts the browser's headers: other clients have the cookie only if somebody gave it to them.
 func (a *Accounts) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
@@ -89,7 +88,7 @@ func (a *Accounts) sameOrigin(r *http.Request) bool {
 	case "none":
 		return r.Method == http.MethodGet || r.Method == http.MethodHead
 	case "":
-		// Browsers leave it out where there is no TLS, and some are old.
+		// Browsers omit the header without TLS, and old browsers do not know it.
 		origin := r.Header.Get("Origin")
 		if origin == "" {
 			return true

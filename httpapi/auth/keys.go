@@ -22,10 +22,10 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// Prefix starts every key, so that people and secret scanners recognise one.
+// Prefix is the start of every key, by which users and secret scanners recognise keys.
 const Prefix = "fw_"
 
-// Keys makes keys and recognises them. It is safe for concurrent use.
+// Keys creates and authenticates keys. It is safe for concurrent use.
 type Keys struct {
 	store account.KeyStore
 	log   *slog.Logger
@@ -43,16 +43,16 @@ func NewKeys(store account.KeyStore, log *slog.Logger) *Keys {
 	return k
 }
 
-// NewKey says what a key is to be like.
+// NewKey describes a key to create.
 type NewKey struct {
 	Name    string        // for people; required
-	Account string        // that owns what is uploaded with it; "": an account of its own
+	Account string        // owner of files uploaded with the key; "": a new account
 	Expires time.Time     // zero: never
-	Scopes  httpapi.Scope // what it may be used for; 0: httpapi.DefaultScopes
+	Scopes  httpapi.Scope // permissions; 0: httpapi.DefaultScopes
 	Rate    httpapi.Rate  // zero: the default of the service
 }
 
-// keyName returns the name of a key as it is kept.
+// keyName normalizes and validates the name of a key.
 func keyName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
@@ -64,19 +64,19 @@ func keyName(name string) (string, error) {
 	return name, nil
 }
 
-// maxName is the most characters of a name.
+// maxName is the largest length of a name in characters.
 const maxName = 100
 
 var encoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// Create makes a key. raw is the key itself, which cannot be had again.
+// Create creates a key. raw is the key itself, which is not stored.
 func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *account.Key, err error) {
 	name, err := keyName(n.Name)
 	if err != nil {
 		return "", nil, err
 	}
 	secret := make([]byte, 20)
-	rand.Read(secret) // never fails, see its documentation
+	rand.Read(secret) // never fails (crypto/rand)
 	raw = Prefix + strings.ToLower(encoding.EncodeToString(secret))
 	key = &account.Key{
 		ID: uuid.NewString(), Name: name, Prefix: raw[:len(Prefix)+6], Account: n.Account,
@@ -92,18 +92,18 @@ func (k *Keys) Create(ctx context.Context, n NewKey) (raw string, key *account.K
 	return raw, key, nil
 }
 
-// Get returns a key. A missing one matches fs.ErrNotExist.
+// Get returns a key. The error for a missing key matches fs.ErrNotExist.
 func (k *Keys) Get(ctx context.Context, id string) (*account.Key, error) {
 	return k.store.Get(ctx, id)
 }
 
-// List returns the keys of an account, or all if account is "", oldest first, also
-// those that are not valid any more.
+// List returns the keys of an account, or all keys if account is "", oldest first. It includes
+// expired and revoked keys.
 func (k *Keys) List(ctx context.Context, account string) ([]*account.Key, error) {
 	return k.store.List(ctx, account)
 }
 
-// A KeyChange is what is to be changed of a key. What is nil stays.
+// A KeyChange describes changes to a key. Nil fields stay unchanged.
 type KeyChange struct {
 	Name    *string
 	Expires *time.Time // zero: never
@@ -111,7 +111,7 @@ type KeyChange struct {
 	Rate    *httpapi.Rate
 }
 
-// Update changes a key, at once in all processes, and returns it. A missing one
+// Update changes a key in all processes at once, and returns it. The error for a missing key
 // matches fs.ErrNotExist.
 func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key, error) {
 	key, err := k.store.Get(ctx, id)
@@ -135,8 +135,7 @@ func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key
 	return key, k.store.Update(ctx, key)
 }
 
-// Revoke makes a key invalid: a request that comes after Revoke has returned is
-// refused, in all processes.
+// Revoke makes a key invalid. After it has returned, all processes refuse requests with the key.
 func (k *Keys) Revoke(ctx context.Context, id string) error {
 	err := k.store.Revoke(ctx, id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,8 +150,8 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	if !strings.HasPrefix(raw, Prefix) || len(raw) > 100 {
 		return httpapi.Principal{}, httpapi.ErrUnauthenticated
 	}
-	// That the hash is looked up, and not compared, gives no time to measure: who
-	// does not know a key cannot steer its hash.
+	// Looking up the hash, not comparing it, allows no timing attack: without the key nobody can
+	// control its hash.
 	g, err := k.lookup.get(r.Context(), sha256.Sum256([]byte(raw)))
 	if err != nil {
 		return httpapi.Principal{}, err
@@ -176,7 +175,7 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 	}, nil
 }
 
-// errDisabled is told to those who have a key of an account that is disabled.
+// errDisabled is the error for a key of a disabled account.
 var errDisabled error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the account is disabled")
 
 var _ httpapi.Authenticator = (*Keys)(nil)

@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		r    *http.Request
-		want string // account; "" is refused
+		want string // account; "" means refused
 	}{
 		{"bearer", request("Authorization", "Bearer "+raw), key.Account},
 		{"lower case", request("Authorization", "bearer "+raw), key.Account},
@@ -97,8 +97,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A key that another process changes or revokes is so at once: the next request
-// notices.
+// Changes and revocations by another process take effect at the next request.
 func TestRevokedElsewhere(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
@@ -135,13 +134,12 @@ func TestRevokedElsewhere(t *testing.T) {
 	})
 }
 
-// However many requests come together, each is let in or not by what was true after
-// it had come.
+// Concurrent requests are each accepted or refused by the state after their arrival.
 func TestKeysTogether(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
 		here, there := auth.NewKeys(connect().Keys(), nil), auth.NewKeys(connect().Keys(), nil)
-		const n = 70 // more than are asked for at once
+		const n = 70 // more than one query takes
 		raws, ids := make([]string, n), make([]string, n)
 		for i := range n {
 			raw, key, err := there.Create(t.Context(), auth.NewKey{Name: "k", Account: fmt.Sprint("account", i)})
@@ -171,7 +169,7 @@ func TestKeysTogether(t *testing.T) {
 					}
 				}
 			})
-			if i%7 == 0 { // some give up
+			if i%7 == 0 { // some requests are cancelled
 				wg.Go(func() {
 					ctx, cancel := context.WithCancel(t.Context())
 					cancel()

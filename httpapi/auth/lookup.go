@@ -10,20 +10,20 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 )
 
-// A lookup finds keys by their hashes. It asks the store for every request, so that a
-// key that was revoked a moment ago is refused, whoever revoked it. One query at a time
-// answers all requests that arrived while the query before it ran.
+// A lookup finds keys by their hashes. Every request queries the store, so that a key is refused as
+// soon as any process revokes it. One query at a time answers all requests that arrived during the
+// previous query.
 type lookup struct {
 	ask func(ctx context.Context, hashes ...[32]byte) ([]*account.Grant, error)
 
 	mu      sync.Mutex
-	running *batch // the newest that was started; nil: none
+	running *batch // the latest started batch; nil: none
 	next    *batch // nil: no request waits
 }
 
 // A batch is the keys of one query. The first request in it runs the query.
 type batch struct {
-	grants map[[32]byte]*account.Grant // nil: there is no such key
+	grants map[[32]byte]*account.Grant // nil value: unknown key
 	err    error
 	done   chan struct{} // closed after the query
 }
@@ -31,7 +31,7 @@ type batch struct {
 // lookupTimeout limits one query.
 const lookupTimeout = 15 * time.Second
 
-// get returns the key with a hash, or nil if there is none.
+// get returns the key with a hash, or nil if it does not exist.
 func (l *lookup) get(ctx context.Context, hash [32]byte) (*account.Grant, error) {
 	l.mu.Lock()
 	b, first, before := l.next, l.next == nil, l.running
@@ -55,8 +55,8 @@ func (l *lookup) get(ctx context.Context, hash [32]byte) (*account.Grant, error)
 	}
 }
 
-// run runs the query of a batch, which no request joins from then on. The query
-// continues if its first request is cancelled: the others need the answer.
+// run queries the store for a batch, which no request can join anymore. The query continues if its
+// first request is cancelled: the others need the result.
 func (l *lookup) run(ctx context.Context, b *batch) {
 	defer close(b.done)
 	l.mu.Lock()

@@ -24,21 +24,20 @@ const (
 	hashLength  = 32
 )
 
-// Bounds of a password in characters. The upper one keeps hashing from being used to
-// keep the server busy.
+// Limits of a password in characters. The upper limit bounds the time that hashing takes.
 const (
 	minPassword = 10
 	maxPassword = 200
 )
 
-// hashing holds a token for each password that is being hashed. It bounds the memory
-// and the processors that passwords take.
+// hashing holds a token for each running hash. It bounds the memory and processors that passwords
+// use.
 type hashing chan struct{}
 
-// newHashing leaves half of the processors to others.
+// newHashing leaves half of the processors free.
 func newHashing() hashing { return make(hashing, max(1, runtime.GOMAXPROCS(0)/2)) }
 
-// argon hashes a password when it is its turn.
+// argon waits for its turn and hashes a password.
 func (h hashing) argon(ctx context.Context, password string, salt []byte, p argonParams, length int) ([]byte, error) {
 	select {
 	case h <- struct{}{}:
@@ -54,15 +53,15 @@ type argonParams struct {
 	lanes        uint8
 }
 
-// current are those with which passwords are hashed now.
+// current are the parameters of new hashes.
 var current = argonParams{argonMemory, argonTime, argonLanes}
 
 var b64 = base64.RawStdEncoding
 
-// password returns a password as it is kept, in PHC form.
+// password returns the hash of a password in PHC form.
 func (h hashing) password(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltLength)
-	rand.Read(salt) // never fails, see its documentation
+	rand.Read(salt) // never fails (crypto/rand)
 	sum, err := h.argon(ctx, password, salt, current, hashLength)
 	if err != nil {
 		return "", err
@@ -71,12 +70,11 @@ func (h hashing) password(ctx context.Context, password string) (string, error) 
 		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
-// nobody is a hash that no password has. It takes as long to find out as any other.
+// nobody is a hash without a password. Checking it takes as long as any other.
 var nobody = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
 	b64.EncodeToString(make([]byte, saltLength)), b64.EncodeToString(make([]byte, hashLength)))
 
-// check reports whether a password is the one that was hashed. hash may be "" for
-// nobody's.
+// check reports whether a password matches a hash. A hash of "" matches nothing and takes as long.
 func (h hashing) check(ctx context.Context, hash, password string) (bool, error) {
 	known := hash != ""
 	if !known {
@@ -93,13 +91,13 @@ func (h hashing) check(ctx context.Context, hash, password string) (bool, error)
 	return subtle.ConstantTimeCompare(got, sum) == 1 && known, nil
 }
 
-// outdated reports whether a password would be hashed in another way now.
+// outdated reports whether a hash has other parameters than new hashes.
 func outdated(hash string) bool {
 	p, salt, sum, err := parse(hash)
 	return err == nil && (p != current || len(salt) != saltLength || len(sum) != hashLength)
 }
 
-// parse reads a password as it is kept.
+// parse parses a hash in PHC form.
 func parse(hash string) (p argonParams, salt, sum []byte, err error) {
 	var version int
 	parts := strings.Split(hash, "$")
@@ -118,20 +116,20 @@ func parse(hash string) (p argonParams, salt, sum []byte, err error) {
 	return p, salt, sum, err
 }
 
-// weak reports whether a password must not be the new one.
+// weak reports whether a new password is not acceptable.
 func weak(name, old, fresh string) bool {
 	n := utf8.RuneCountInString(fresh)
 	return n < minPassword || n > maxPassword || !utf8.ValidString(fresh) || fresh == old || strings.EqualFold(fresh, name) || common(fresh)
 }
 
-// commonPasswords are the best-known passwords that are long enough, in lower case, one
-// on each line.
+// commonPasswords are the most common passwords of sufficient length, in lower case, one on each
+// line.
 //
 //go:embed common.txt
 var commonPasswords string
 
-// common reports whether attackers try a password first: it is in commonPasswords, in
-// upper or lower case, or has at most two different characters.
+// common reports whether attackers try a password first: it is in commonPasswords, in any case, or
+// has at most two different characters.
 func common(password string) bool {
 	password = strings.ToLower(password)
 	if !strings.Contains(password, "\n") && strings.Contains("\n"+commonPasswords, "\n"+password+"\n") {
@@ -147,7 +145,7 @@ func common(password string) bool {
 // oneTimePassword returns a password of 100 random bits that is easy to copy.
 func oneTimePassword() string {
 	b := make([]byte, 13)
-	rand.Read(b) // never fails, see its documentation
+	rand.Read(b) // never fails (crypto/rand)
 	s := strings.ToLower(encoding.EncodeToString(b))
 	return s[:5] + "-" + s[5:10] + "-" + s[10:15] + "-" + s[15:20]
 }

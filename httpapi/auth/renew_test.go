@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
-// TestRenewed logs in with a password that was hashed with other parameters: it is
-// hashed anew, once, whoever logs in at the same time, and only for who knows it.
+// TestRenewed logs in with a hash of other parameters. The hash is renewed once, also during
+// concurrent logins, and only with the right password.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, connect func() *sqlstore.DB) {
@@ -54,7 +54,7 @@ func TestRenewed(t *testing.T) {
 			var logins sync.WaitGroup
 			for i := range 3 {
 				logins.Go(func() {
-					time.Sleep(time.Duration(i) * 20 * time.Millisecond) // some while another one renews it
+					time.Sleep(time.Duration(i) * 20 * time.Millisecond) // some arrive while another login renews the hash
 					token, _, err := a.Login(ctx, "ada", password, home)
 					if err != nil {
 						t.Errorf("%s: %v", name, err)

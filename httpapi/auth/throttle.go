@@ -9,18 +9,18 @@ import (
 	"github.com/filewright/filewright/httpapi/internal/gcra"
 )
 
-// A throttle slows down clients that try passwords: it limits the failures of each name
-// and of each address. For an address from which a name has logged in before, that pair
-// counts in place of the name, so that nobody can lock out somebody else for good.
+// A throttle slows down password guessing: it limits the failures of each name and of each address.
+// Once a name has logged in from an address, that pair counts in place of the name. So nobody can
+// permanently lock out another user.
 type throttle struct {
 	now      func() time.Duration
 	attempts *gcra.Buckets
 
 	mu    sync.Mutex
-	known map[string]bool // name and address of successful logins
+	known map[string]bool // pairs of name and address with a successful login
 }
 
-// How many attempts may fail in a row, and how soon another one may follow.
+// Limits of consecutive failures, and the rate of further attempts.
 const (
 	loginBurst   = 10
 	loginSpacing = 30 * time.Second
@@ -34,9 +34,9 @@ func newThrottle() *throttle {
 	return &throttle{now: attempts.Now, attempts: attempts, known: make(map[string]bool)}
 }
 
-// begin counts an attempt for a name and an address, "" for none, before its result is
-// known, so that many at the same time do not get through together. The caller calls
-// succeeded after success: then the attempt does not count.
+// begin counts an attempt for a name and an address ("" for no address) before its result is known,
+// so that many concurrent attempts do not pass together. After success the caller calls succeeded,
+// which uncounts it.
 func (t *throttle) begin(name, from string) (succeeded func(), err error) {
 	now := t.now()
 	pair := name + "\x00" + from
@@ -70,7 +70,7 @@ func (t *throttle) begin(name, from string) (succeeded func(), err error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if len(t.known) >= maxKnown {
-			for old := range t.known { // any
+			for old := range t.known { // any entry
 				delete(t.known, old)
 				break
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Attempts come back one by one, successes count for nothing, and memory is bounded.
+// Attempts refill one by one, successes do not count, and memory is bounded.
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
@@ -41,10 +41,10 @@ func TestThrottle(t *testing.T) {
 			succeeded()
 		}
 	}
-	if len(th.known) > maxKnown { // gcra bounds the others
+	if len(th.known) > maxKnown { // gcra bounds the other maps
 		t.Errorf("%d entries", len(th.known))
 	}
-	// What was used up stays so among many others.
+	// An exhausted limit survives many other names.
 	for range loginBurst {
 		fail("victim", "")
 	}

@@ -19,23 +19,23 @@ import (
 type accountsPage struct {
 	Accounts []*account.Account
 	Form     accountForm
-	Password string // one-time password of the account that has just been made
+	Password string // one-time password of the account just created
 	New      *account.Account
 }
 
-// An accountForm is the form for an account, as it was sent.
+// An accountForm holds the submitted values of the account form.
 type accountForm struct {
 	Name          string
 	Administrator bool
 	Stored        string // with a unit, or "" for no limit
-	PerDay        string // the same
+	PerDay        string // like Stored
 	Operations    string // a number, or "" for no limit
-	Parallel      string // the same
+	Parallel      string // like Operations
 	Error         string
-	Param         string // the field that Error is about; "": none
+	Param         string // the field that Error belongs to; "": none
 }
 
-// ErrorOf returns what is wrong with a field.
+// ErrorOf returns the error of a field.
 func (f accountForm) ErrorOf(param string) string {
 	if f.Param == param {
 		return f.Error
@@ -53,7 +53,7 @@ func (d *Dashboard) showAccounts(v *visit, code int, b accountsPage) error {
 	return d.render(v, code, page{Template: "accounts", Title: "Accounts", Nav: "accounts", Body: b})
 }
 
-// readAccount reads a form. If there is something wrong with it, its Error is set.
+// readAccount reads the submitted form. It sets the form's Error for invalid values.
 func readAccount(r *http.Request) (f accountForm, limits account.Limits) {
 	f = accountForm{
 		Name: strings.TrimSpace(r.FormValue("name")), Administrator: r.FormValue("administrator") != "",
@@ -94,7 +94,7 @@ var byteUnits = []struct {
 	n    float64
 }{{"tib", 1 << 40}, {"gib", 1 << 30}, {"mib", 1 << 20}, {"kib", 1 << 10}, {"tb", 1e12}, {"gb", 1e9}, {"mb", 1e6}, {"kb", 1e3}, {"b", 1}}
 
-// parseBytes reads a number of bytes with a unit; "" is 0.
+// parseBytes parses a number of bytes with a unit; "" is 0.
 func parseBytes(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
@@ -113,7 +113,7 @@ func parseBytes(text string) (int64, bool) {
 	return int64(f * unit), true
 }
 
-// limitText writes a number of bytes so that parseBytes reads the same.
+// limitText formats a number of bytes for parseBytes.
 func limitText(n int64) string {
 	if n == 0 {
 		return ""
@@ -129,7 +129,7 @@ func limitText(n int64) string {
 	return strconv.FormatInt(n, 10) + " B"
 }
 
-// wrong puts an error of the visitor's into the form.
+// wrong reports whether err is a user error, and then puts it into the form.
 func (f *accountForm) wrong(err error) bool {
 	var p *httpapi.Problem
 	if !errors.As(err, &p) || p.Status >= 500 {
@@ -161,7 +161,7 @@ type accountPage struct {
 	Acct     *account.Account
 	Self     bool
 	Form     accountForm
-	Password string // one-time password that has just been made
+	Password string // one-time password just created
 	Used     *used
 	Total    actionUse // of the last 30 days
 	Keys     []*account.Key

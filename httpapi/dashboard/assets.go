@@ -14,9 +14,8 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// assets are the files that pages refer to. Their address holds a hash of all of
-// them, so that browsers keep them for ever and modules can import each other by
-// plain names.
+// assets are the static files of the pages. Their address contains a hash of all files. So browsers
+// can cache them forever, and modules can import each other by plain names.
 type assets struct {
 	base  string // "/dashboard/static/0123456789abcdef/"
 	hash  string
@@ -46,9 +45,8 @@ func loadAssets() (*assets, error) {
 
 func (a *assets) url(name string) string { return a.base + name }
 
-// ServeHTTP answers GET …/static/{hash}/{name}. Under a hash that is not ours, which
-// a page of another version has while servers are replaced one by one, the file is
-// given out but not kept.
+// ServeHTTP answers GET …/static/{hash}/{name}. During a rolling update, a page of another version
+// has another hash. Its files are served but not cached.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	b, ok := a.files[name]
@@ -66,7 +64,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(b)
 }
 
-// contentType does not ask the system, whose tables differ.
+// contentType does not use the system's MIME tables, which differ.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":

@@ -1,22 +1,20 @@
-// Package dashboard is the service for people: pages to see operations, usage and
-// formats, to manage keys, webhooks and accounts, and to try everything out.
+// Package dashboard is the web interface of the service. Its pages show operations, usage and
+// formats, manage keys, webhooks and accounts, and run actions.
 //
-// [New] returns an http.Handler for the paths under [Path]. Pages are made on the
-// server and work without JavaScript, all but the try-it page and live updates;
-// the scripts call the public API with the session's cookie, so that the
-// [httpapi.Service] must be served under the same origin and must recognise
-// sessions, as auth.Accounts does.
+// [New] returns an http.Handler for the paths under [Path]. The server renders the pages. They work
+// without JavaScript, except the try-it page and live updates. Scripts call the public API with the
+// session cookie. So the [httpapi.Service] must have the same origin and authenticate sessions, as
+// auth.Accounts does.
 //
 //	mux.Handle(dashboard.Path, dash)
 //	mux.Handle("/", service)
 //
 // # Security
 //
-// Whoever is logged in sees and changes only what is of the own account;
-// administrators manage accounts too. Forms of other sites are refused
-// (net/http.CrossOriginProtection), scripts and styles are only those of this
-// package (Content-Security-Policy), and the names of files, which strangers
-// choose, go through html/template.
+// Users see and change only data of their own account; administrators also manage accounts. Forms
+// of other sites are refused (net/http.CrossOriginProtection). Scripts and styles come only from
+// this package (Content-Security-Policy). File names are untrusted and are escaped by
+// html/template.
 package dashboard
 
 import (
@@ -37,19 +35,19 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// Path is where the dashboard is: every address in its pages begins with it.
+// Path is the path prefix of every page.
 const Path = "/dashboard/"
 
 // Config configures a [Dashboard].
 type Config struct {
 	Service  *httpapi.Service  // required
 	Accounts *auth.Accounts    // required
-	Webhooks *webhook.Webhooks // nil: there are no pages for webhooks
-	Version  string            // of the program, for people; "": it is not shown
+	Webhooks *webhook.Webhooks // nil: no pages for webhooks
+	Version  string            // version of the program, for people; "": not shown
 
-	// Connect are origins besides the own that browsers may upload to, such as
-	// that of the bucket if uploads go straight there (s3blob.Store.Origin).
-	// Nothing else comes from there, also if downloads are redirected.
+	// Connect lists further origins that browsers may upload to, such as the bucket's origin if
+	// uploads go straight there (s3blob.Store.Origin). Pages load nothing from these origins, even
+	// if downloads are redirected.
 	Connect []string
 
 	Log *slog.Logger // nil discards
@@ -64,28 +62,27 @@ type Dashboard struct {
 	csp    string
 	serve  http.Handler
 
-	closing context.Context // done when no more live updates are sent
+	closing context.Context // done once live updates must stop
 	close   context.CancelFunc
 
 	mu      sync.Mutex
-	streams map[string]int // pages that get live updates, by account; "" is all of them
+	streams map[string]int // open live updates by account; "" is the total
 }
 
-// These bound the pages that get live updates at a time, of all accounts and of one;
-// other pages ask again from time to time.
+// Limits of the pages with live updates, in total and for each account. Other pages poll.
 const (
 	maxStreams    = 1000
 	maxOwnStreams = 30
 )
 
-// formTime is how long a form may take to arrive, and fileTime how long a file that is
-// looked at may take to be sent; what is longer is asked for in parts.
+// formTime bounds the upload of a form, and fileTime the transfer of a previewed file. Browsers
+// request longer files in ranges.
 const (
 	formTime = 30 * time.Second
 	fileTime = 15 * time.Minute
 )
 
-// maxForm bounds the bytes of a form.
+// maxForm bounds the size of a form in bytes.
 const maxForm = 256 << 10
 
 // New returns a dashboard.
@@ -120,7 +117,7 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// Close ends the live updates of all pages, so that a server can be shut down.
+// Close ends the live updates of all pages, so that the server can shut down.
 func (d *Dashboard) Close() { d.close() }
 
 // ServeHTTP serves the pages.
@@ -138,7 +135,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
 	if r.Method == http.MethodPost {
-		http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime)) // the server sets it anew for the next request
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime)) // the server resets it for the next request
 	}
 	d.serve.ServeHTTP(w, r)
 }
@@ -197,34 +194,34 @@ func (d *Dashboard) routes() http.Handler {
 	return mux
 }
 
-// at puts the path in front of a pattern's.
+// at inserts Path into a route pattern.
 func at(pattern string) string {
 	method, rest, _ := strings.Cut(pattern, " ")
 	return method + " " + Path + rest
 }
 
-// A visit is one request of one visitor.
+// A visit is one request of a visitor.
 type visit struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	who   *account.Account // nil: not logged in
-	token string           // of the session
+	token string           // session token
 }
 
-// owner is whose operations and files the visitor sees.
+// owner returns the account whose operations and files the visitor sees.
 func (v *visit) owner() string { return v.who.ID }
 
-// Who may visit a page.
+// An audience is the group of visitors that may open a page.
 type audience int
 
 const (
-	guest         audience = iota // everybody
-	unchanged                     // who is logged in, also with a one-time password
-	member                        // who is logged in
-	administrator                 // who manages accounts
+	guest         audience = iota // everyone
+	unchanged                     // logged-in users, even with a one-time password
+	member                        // logged-in users
+	administrator                 // administrators
 )
 
-// visitor lets those through who may visit a page.
+// visitor calls h only for visitors who may open the page.
 func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
@@ -262,7 +259,7 @@ func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 	})
 }
 
-// answer tells of an error that is not the visitor's.
+// answer renders the page for an error that is not a user error.
 func (d *Dashboard) answer(v *visit, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -277,8 +274,7 @@ func (d *Dashboard) answer(v *visit, err error) {
 	}
 }
 
-// unavailable reports whether an error is expected to pass, and then says in the header
-// when to try again.
+// unavailable reports whether an error is temporary, and then sets Retry-After.
 func unavailable(w http.ResponseWriter, err error) bool {
 	p := httpapi.ProblemOf(err)
 	if p.Status != http.StatusServiceUnavailable && p.Status != http.StatusInsufficientStorage {
@@ -296,7 +292,7 @@ func (d *Dashboard) fail(v *visit, status int, title, text string) {
 	d.render(v, status, page{Template: "error", Title: title, Nav: "none", Body: struct{ Title, Text string }{title, text}})
 }
 
-// redirect sends the visitor to another page after a form.
+// redirect sends the visitor to another page after a submitted form.
 func (d *Dashboard) redirect(v *visit, to string) error {
 	http.Redirect(v.w, v.r, Path+to, http.StatusSeeOther)
 	return nil

@@ -30,7 +30,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// A site is a service with its dashboard.
+// A site is a service with a dashboard.
 type site struct {
 	*httptest.Server
 	t         *testing.T
@@ -38,7 +38,7 @@ type site struct {
 	service   *httpapi.Service
 	accounts  *auth.Accounts
 	hooks     *webhook.Webhooks
-	admin     string // the first password of the administrator
+	admin     string // one-time password of the administrator
 }
 
 func newSite(t *testing.T) *site {
@@ -79,7 +79,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// A visitor is a browser without scripts.
+// A visitor is a browser without JavaScript.
 type visitor struct {
 	*http.Client
 	s *site
@@ -94,11 +94,11 @@ func (s *site) visitor() *visitor {
 	return &visitor{&http.Client{Jar: jar, Timeout: time.Minute}, s, s.t}
 }
 
-// A shown is a page.
+// A shown is a loaded page.
 type shown struct {
 	status int
 	header http.Header
-	path   string // where redirects have led to
+	path   string // path after redirects
 	text   string
 }
 
@@ -140,7 +140,7 @@ func (v *visitor) post(path string, form url.Values, headers ...string) shown {
 
 const good = "correct horse battery"
 
-// login logs in with a first password, which it replaces.
+// login logs in with a one-time password and replaces it.
 func (v *visitor) login(name, first string) {
 	v.t.Helper()
 	v.post("/dashboard/login", url.Values{"name": {name}, "password": {first}})
@@ -150,7 +150,7 @@ func (v *visitor) login(name, first string) {
 	}
 }
 
-// member makes an account and logs it in.
+// member creates an account and logs it in.
 func (s *site) member(name string) (*visitor, *account.Account) {
 	s.t.Helper()
 	acct, password, err := s.accounts.Create(s.t.Context(), auth.NewAccount{Name: name})
@@ -162,7 +162,7 @@ func (s *site) member(name string) (*visitor, *account.Account) {
 	return v, acct
 }
 
-// Too many attempts to log in are answered as such.
+// Too many login attempts have their own response.
 func TestLoginThrottled(t *testing.T) {
 	t.Parallel()
 	v := newSite(t).visitor()
@@ -218,7 +218,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("the API answers a session with %d", p.status)
 	}
 
-	// Another session, which is ended from the first.
+	// The first session ends a second session.
 	other := s.visitor()
 	other.post("/dashboard/login", url.Values{"name": {"ADMIN"}, "password": {good}})
 	if p := other.get("/dashboard/keys"); p.path != "/dashboard/keys" {
@@ -236,7 +236,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// What a login goes on to is a page of the dashboard.
+// After a login the visitor can only go to a page of the dashboard.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -273,7 +273,7 @@ func TestForeignForms(t *testing.T) {
 	if p := v.post("/dashboard/keys", form, "Sec-Fetch-Site", "same-origin", "Origin", s.URL); p.status != 200 || !strings.Contains(p.text, "fw_") {
 		t.Errorf("the own form: %d", p.status)
 	}
-	for _, path := range []string{"logout", "keys/x/revoke"} { // what changes something is no link
+	for _, path := range []string{"logout", "keys/x/revoke"} { // changes need a POST
 		if p := v.get("/dashboard/" + path); p.status != 404 && p.status != 405 {
 			t.Errorf("GET %s: %d", path, p.status)
 		}
@@ -312,8 +312,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Files that pages refer to are kept for ever, under an address that changes with
-// them.
+// Browsers cache static files forever, under an address that changes with the files.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -343,7 +342,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// send uploads a file by the API, with the visitor's session, as the scripts do.
+// send uploads a file with the API and the visitor's session, like the scripts.
 func (v *visitor) send(name, content string) (key string) {
 	v.t.Helper()
 	call := func(method, address string, body any) map[string]any {
@@ -376,7 +375,7 @@ func (v *visitor) send(name, content string) (key string) {
 	return begun["file_key"].(string)
 }
 
-// submit begins an operation on a file, which nobody works on.
+// submit starts an operation on a file. Nothing processes it.
 func (s *site) submit(owner, key, name string) (id string) {
 	s.t.Helper()
 	op, err := s.service.Operations().Submit(s.t.Context(), status.Operation{
@@ -389,7 +388,7 @@ func (s *site) submit(owner, key, name string) (id string) {
 	return op.ID
 }
 
-// What strangers choose is text, whatever it looks like.
+// Untrusted names are shown as text.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -427,7 +426,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A file is looked at as something that browsers do not run.
+// Previews have only types that browsers do not execute.
 func TestPreviews(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -467,7 +466,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// Nobody sees or changes what is another's.
+// Nobody sees or changes data of other accounts.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -510,7 +509,7 @@ func TestOthers(t *testing.T) {
 			t.Errorf("eve sees on %s what is ada's", path)
 		}
 	}
-	// What was shown once is not shown again.
+	// Secrets are shown only once.
 	for _, path := range []string{"keys", "webhooks", "webhooks/" + hook.ID} {
 		if p := ada.get("/dashboard/" + path); p.status != 200 || strings.Contains(p.text, raw) || strings.Contains(p.text, secret) {
 			t.Errorf("ada sees a secret on %s again (%d)", path, p.status)
@@ -529,7 +528,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Forms say what is wrong with them, and keep what was entered.
+// Forms show their errors and keep the entered values.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -576,7 +575,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// An account can be made, limited, disabled and let in again.
+// An account can be created, limited, disabled and enabled again.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -614,7 +613,7 @@ func TestAccounts(t *testing.T) {
 	s.visitor().login("bob", m[1])
 }
 
-// The parameters of a target are those that the action takes with it.
+// The parameters of a target are those that the action accepts for it.
 func TestTryParameters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -630,7 +629,7 @@ func TestTryParameters(t *testing.T) {
 	}
 }
 
-// Live updates come when something changes, and end when the dashboard is closed.
+// Live updates arrive after changes, and stop when the dashboard is closed.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -685,7 +684,7 @@ func Example() {
 	}
 	defer db.Close()
 	accounts := auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})
-	name, _, err := accounts.Bootstrap(ctx) // and a password for the first login
+	name, _, err := accounts.Bootstrap(ctx) // with a password for the first login
 	if err != nil {
 		panic(err)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// file answers GET …/files/{key} with a file of the visitor's to be looked at in
-// the browser. It has only types that browsers do not run; what is not among them
-// can be downloaded from the service.
+// file answers GET …/files/{key} with a preview of a visitor's file. It serves only types that
+// browsers do not execute. Other files can be downloaded from the service.
 func (d *Dashboard) file(v *visit) error {
 	f, obj, err := d.cfg.Service.Uploads().Open(v.r.Context(), v.owner(), v.r.PathValue("key"))
 	if errors.Is(err, upload.ErrExpired) {
@@ -32,7 +31,7 @@ func (d *Dashboard) file(v *visit) error {
 	h.Set("Content-Disposition", "inline")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'; sandbox")
 	if typ == "application/pdf" {
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; frame-ancestors 'self'") // a sandbox keeps Chromium from showing it
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'; frame-ancestors 'self'") // a sandbox directive would keep Chromium from showing PDFs
 	}
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	h.Set("ETag", `"`+f.ETag+`"`)
@@ -43,7 +42,7 @@ func (d *Dashboard) file(v *visit) error {
 	}
 	rc := http.NewResponseController(v.w)
 	rc.SetWriteDeadline(time.Now().Add(fileTime))
-	defer rc.SetWriteDeadline(time.Time{}) // the connection may go on to serve others
+	defer rc.SetWriteDeadline(time.Time{}) // the connection may serve more requests
 	http.ServeContent(v.w, v.r, "", f.Created, content)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 type formatsPage struct {
 	Query    string
 	Families []*formatFamily
-	Any      []string // actions on every file
+	Any      []string // actions for every file
 	Count    int
 	Engines  []httpapi.Engine
 	Sandbox  *httpapi.Sandbox
@@ -32,7 +32,7 @@ type formatRow struct {
 	Engines    []string
 }
 
-// A tier says what the tier of a sandbox means.
+// A tier explains a sandbox tier.
 type tier struct{ Kind, Title, Text string }
 
 func tierOf(s *httpapi.Sandbox) tier {
@@ -114,8 +114,8 @@ func (d *Dashboard) formats(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "formats", Title: "Formats", Nav: "formats", Body: b})
 }
 
-// matches reports whether a search finds the format: by its extension, its title,
-// what it becomes or an engine.
+// matches reports whether a search query matches the format: its extension, title, targets or
+// engines.
 func (r *formatRow) matches(query string) bool {
 	q := strings.ToLower(strings.TrimPrefix(query, "."))
 	if q == "" || r.Ext == q || slices.Contains(r.Aliases, q) || strings.Contains(strings.ToLower(r.Title), q) {

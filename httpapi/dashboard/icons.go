@@ -5,7 +5,7 @@ import (
 	"html/template"
 )
 
-// icons are drawn on a field of 24 by 24, as lines.
+// icons are line drawings with a view box of 24 by 24.
 var icons = map[string]string{
 	"home":     `<path d="M4 11 12 4l8 7v8a1 1 0 0 1-1 1h-4.500v-6h-5v6H5a1 1 0 0 1-1-1z"/>`,
 	"try":      `<path d="M13 3 5 13.500h6L10 21l8-10.500h-6z"/>`,
@@ -38,7 +38,7 @@ var icons = map[string]string{
 	"external": `<path d="M14 4.500h5.500V10M19.500 4.500 11 13M18 14v4.500a1 1 0 0 1-1 1H5.500a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1H10"/>`,
 }
 
-// icon draws an icon that says nothing by itself: what it stands beside does.
+// icon returns a decorative icon: the text beside it has the meaning.
 func icon(name string) (template.HTML, error) {
 	d, ok := icons[name]
 	if !ok {

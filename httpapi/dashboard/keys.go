@@ -15,16 +15,16 @@ import (
 )
 
 type keysPage struct {
-	Keys   []*account.Key // that are valid
-	Old    []*account.Key // that are not any more
-	Raw    string         // of the key that has just been made
+	Keys   []*account.Key // valid keys
+	Old    []*account.Key // expired and revoked keys
+	Raw    string         // the key just created
 	New    *account.Key
 	Form   keyForm
 	Scopes []scopeChoice
-	Open   bool // the form is shown at once
+	Open   bool // the form is open at first
 }
 
-// A keyForm is the form for a new key, as it was sent.
+// A keyForm holds the submitted values of the key form.
 type keyForm struct {
 	Name, Expires, Rate string
 	Scopes              []string
@@ -33,7 +33,7 @@ type keyForm struct {
 	RateError           string
 }
 
-// Has reports whether a scope is chosen.
+// Has reports whether a scope is selected.
 func (f keyForm) Has(scope string) bool { return slices.Contains(f.Scopes, scope) }
 
 type scopeChoice struct{ Name, Title, Text string }
@@ -117,7 +117,7 @@ func (d *Dashboard) revokeKey(v *visit) error {
 	return d.revoke(v, v.owner(), v.r.PathValue("id"), "keys")
 }
 
-// revoke revokes a key of an account and goes on to a page.
+// revoke revokes a key of an account and redirects to a page.
 func (d *Dashboard) revoke(v *visit, owner, id, to string) error {
 	keys, err := d.cfg.Accounts.Keys().List(v.r.Context(), owner)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *Dashboard) revoke(v *visit, owner, id, to string) error {
 	return d.done(v, "revoked", to)
 }
 
-// scopesOf returns the names of a key's scopes.
+// scopesOf returns the scope names of a key.
 func scopesOf(scopes string) []string {
 	s, err := httpapi.ParseScope(scopes)
 	if err != nil || s == 0 {

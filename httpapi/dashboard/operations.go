@@ -58,11 +58,11 @@ type operationPage struct {
 type part struct {
 	status.Item
 	N      int
-	Waited time.Duration // until the latest attempt; negative: it has not begun
-	Worked time.Duration // in the latest attempt; negative: it has not begun
+	Waited time.Duration // until the latest attempt; negative: not started
+	Worked time.Duration // of the latest attempt; negative: not started
 }
 
-// Percent is the progress for people.
+// Percent returns the progress in percent.
 func (p part) Percent() int {
 	if p.State.Final() {
 		return 100
@@ -70,7 +70,7 @@ func (p part) Percent() int {
 	return percent(p.Progress)
 }
 
-// Reason says what the item waits for, "" if it is not missing anything.
+// Reason says why the item waits; "" if it waits only for a worker.
 func (p part) Reason() string {
 	if p.State != status.Queued || p.Waiting == nil {
 		return ""
@@ -90,7 +90,7 @@ func (p part) Reason() string {
 	return "Waiting"
 }
 
-// Title says what the item is about.
+// Title names the files of the item.
 func (p part) Title() string {
 	switch len(p.Inputs) {
 	case 0:
@@ -101,10 +101,10 @@ func (p part) Title() string {
 	return plural(len(p.Inputs), "file", "files") + " together"
 }
 
-// A view is how a result can be looked at.
+// A view is the preview of a result.
 type view struct{ Kind, Address string }
 
-// viewOf says how a result can be shown in a page, if it can.
+// viewOf returns the preview of a file; its Kind is "" if browsers cannot show the file.
 func viewOf(f status.File) view {
 	return view{previewKind(f.Name), Path + "files/" + url.PathEscape(f.Key)}
 }
@@ -112,7 +112,7 @@ func viewOf(f status.File) view {
 // gone reports whether a file has expired.
 func gone(f status.File) bool { return !f.Expires.IsZero() && time.Now().After(f.Expires) }
 
-// until returns when an item ended, or now.
+// until returns when an item finished, or now.
 func until(it status.Item) time.Time {
 	if it.Finished.IsZero() {
 		return time.Now()
@@ -120,12 +120,12 @@ func until(it status.Item) time.Time {
 	return it.Finished
 }
 
-// HasResults reports whether there is anything to download.
+// HasResults reports whether there is a file to download.
 func (b operationPage) HasResults() bool {
 	return slices.ContainsFunc(b.Items, func(it status.Item) bool { return len(it.Results) > 0 })
 }
 
-// Curl is how to ask for the operation by the API.
+// Curl returns the API call for the operation as a shell command.
 func (b operationPage) Curl() string {
 	return fmt.Sprintf("curl -s \"$API/api/v1/status/%s\" \\\n  -H \"Authorization: Bearer $KEY\"", b.ID)
 }
@@ -143,7 +143,7 @@ func (d *Dashboard) operation(v *visit) error {
 			p.Worked = max(0, until(it).Sub(it.Started))
 		}
 		if !it.State.Final() && !it.Started.IsZero() && it.State == status.Queued {
-			p.Worked = -1 // it waits for another attempt
+			p.Worked = -1 // waiting for another attempt
 		}
 		b.Parts = append(b.Parts, p)
 	}
@@ -158,8 +158,8 @@ func (d *Dashboard) cancelOperation(v *visit) error {
 	return d.done(v, "cancelled", "operations/"+url.PathEscape(id))
 }
 
-// previewKind tells how browsers can show a file, by its name: "image", "pdf",
-// "audio", "video", "text", or "" if not at all.
+// previewKind returns how browsers can show a file, by its name: "image", "pdf", "audio", "video",
+// "text", or "" if they cannot.
 func previewKind(name string) string {
 	f := format.Parse(name)
 	switch f {
@@ -177,8 +177,7 @@ func previewKind(name string) string {
 	return ""
 }
 
-// previewType is the type under which a file is shown: never one that browsers
-// would run.
+// previewType returns the media type of a preview: never a type that browsers would execute.
 func previewType(name string) string {
 	if kind := previewKind(name); kind == "text" {
 		return "text/plain; charset=utf-8"

@@ -14,21 +14,21 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// shownActive is how many operations of each state that is not final are shown.
+// shownActive is the number of operations shown for each state that is not final.
 const shownActive = 12
 
 type overview struct {
 	Used   *used
 	Active []*operationRow
 	Latest []*operationRow
-	Fresh  bool // there never was an operation
+	Fresh  bool // the account never had an operation
 	Server *serverCard
 }
 
 // An operationRow is an operation in a list.
 type operationRow struct {
 	*status.Operation
-	Done   int // items that are final
+	Done   int // final items
 	Failed int
 }
 
@@ -45,7 +45,7 @@ func row(op *status.Operation) *operationRow {
 	return r
 }
 
-// Files is how many files went in.
+// Files returns the number of input files.
 func (r *operationRow) Files() (n int) {
 	for _, it := range r.Items {
 		n += len(it.Inputs)
@@ -53,7 +53,7 @@ func (r *operationRow) Files() (n int) {
 	return n
 }
 
-// Name is the file that stands for the operation.
+// Name returns the file name that represents the operation.
 func (r *operationRow) Name() string {
 	for _, it := range r.Items {
 		for _, f := range it.Inputs {
@@ -63,7 +63,7 @@ func (r *operationRow) Name() string {
 	return ""
 }
 
-// Took is how long the operation took, or has taken until now.
+// Took returns the duration of the operation, until now if it is not final.
 func (r *operationRow) Took() time.Duration {
 	if r.Finished.IsZero() {
 		return time.Since(r.Created)
@@ -71,7 +71,7 @@ func (r *operationRow) Took() time.Duration {
 	return r.Finished.Sub(r.Created)
 }
 
-// A serverCard tells administrators how the server is.
+// A serverCard shows administrators the state of the server.
 type serverCard struct {
 	Queues    []status.QueueStats
 	Running   int
@@ -108,15 +108,14 @@ func (d *Dashboard) overview(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "overview", Title: "Overview", Nav: "", Body: b})
 }
 
-// active returns the operations of an account that are not final, those that run
-// first.
+// active returns the operations of an account that are not final, running operations first.
 func (d *Dashboard) active(ctx context.Context, owner string) (all []*operationRow, err error) {
 	for _, state := range []status.State{status.Running, status.Queued} {
 		for op, err := range d.cfg.Service.Operations().List(ctx, status.Query{Owner: owner, State: state, Limit: shownActive}) {
 			if err != nil {
 				return nil, err
 			}
-			if !slices.ContainsFunc(all, func(r *operationRow) bool { return r.ID == op.ID }) { // it may have begun in between
+			if !slices.ContainsFunc(all, func(r *operationRow) bool { return r.ID == op.ID }) { // it may have started between the two queries
 				all = append(all, row(op))
 			}
 		}
@@ -143,11 +142,11 @@ func (d *Dashboard) server(ctx context.Context) (*serverCard, error) {
 	return c, nil
 }
 
-// used is what an account uses, beside what it may.
+// used is the current use of an account with its limits.
 type used struct {
 	account.Used
 	Limits account.Limits
-	Today  account.Usage // of all actions
+	Today  account.Usage // all actions
 }
 
 func (d *Dashboard) used(ctx context.Context, who *account.Account) (*used, error) {
@@ -168,7 +167,7 @@ func (d *Dashboard) used(ctx context.Context, who *account.Account) (*used, erro
 	return u, err
 }
 
-// A quota is what is shown of one kind of use.
+// A quota shows one kind of use.
 type quota struct {
 	Label, Value, Sub string
 	Limit             int64
@@ -182,7 +181,7 @@ func share(n, limit int64) int {
 	return int(min(100*float64(n)/float64(limit), 100))
 }
 
-// Quotas are the kinds of use that can have a limit.
+// Quotas returns the kinds of use that can have a limit.
 func (u *used) Quotas() []quota {
 	bytesOf := func(label string, n, limit int64, without string) quota {
 		q := quota{label, bytesText(n), without, limit, share(n, limit)}
@@ -206,15 +205,15 @@ func (u *used) Quotas() []quota {
 	return q
 }
 
-// streamPause is the least time between two live updates, and streamBeat the
-// time after which a sign of life is sent and the session is looked at again.
+// streamPause is the least time between two live updates. streamBeat is the interval of heartbeats,
+// at which the session is checked again.
 const (
 	streamPause = time.Second
 	streamBeat  = 20 * time.Second
 )
 
-// events answers GET …/events with the operations that are not final, at every
-// change, as server-sent events. A page without it asks again by itself.
+// events answers GET …/events with the operations that are not final, after every change, as
+// server-sent events. Pages without it poll.
 func (d *Dashboard) events(v *visit) error {
 	if !d.beginStream(v.owner()) {
 		http.Error(v.w, "too many live updates", http.StatusServiceUnavailable)
@@ -233,9 +232,9 @@ func (d *Dashboard) events(v *visit) error {
 	defer rc.SetWriteDeadline(time.Time{})
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
+	h.Set("X-Accel-Buffering", "no") // prevents buffering by nginx
 	send := func(text string) bool {
-		rc.SetWriteDeadline(time.Now().Add(streamBeat)) // where the server cannot, it has one of its own
+		rc.SetWriteDeadline(time.Now().Add(streamBeat)) // a server without deadlines for each write keeps its own
 		_, err := fmt.Fprint(v.w, text)
 		return err == nil && rc.Flush() == nil
 	}
@@ -246,7 +245,7 @@ func (d *Dashboard) events(v *visit) error {
 	for {
 		ops, err := d.active(ctx, v.owner())
 		if err != nil {
-			return nil // the page asks again
+			return nil // the page reconnects
 		}
 		now := []activity{}
 		for _, op := range ops {

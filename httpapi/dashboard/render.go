@@ -20,24 +20,24 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// A page is what the templates get.
+// A page is the data of the templates.
 type page struct {
-	Template string // name of the file that has the content
+	Template string // template file of the content
 	Title    string
-	Nav      string // entry of the navigation that it belongs to
+	Nav      string // active entry of the navigation
 	Plain    bool   // without navigation
 	Body     any
 
-	// Filled in when it is rendered.
+	// Set by render.
 	Account  *account.Account
-	Theme    string // light, dark or "", which is what the system says
-	Here     string // address of the page below Path, to come back to
+	Theme    string // light, dark or "" for the system's theme
+	Here     string // path of the page below Path, to return to
 	Flash    *flash
 	Webhooks bool
 	Version  string
 }
 
-// pages are the templates, each with the frame around it.
+// pages are the templates, each with the layout.
 type pages struct{ byName map[string]*template.Template }
 
 func loadPages(a *assets) (*pages, error) {
@@ -105,7 +105,7 @@ func (d *Dashboard) render(v *visit, code int, p page) error {
 	return nil
 }
 
-// What follows says values in the words of people.
+// The following functions format values for people.
 
 func bytesText(n int64) string {
 	if n < 1000 {
@@ -123,7 +123,7 @@ func bytesText(n int64) string {
 	return strconv.FormatFloat(f, 'f', 0, 64) + " " + unit
 }
 
-// countText writes a number with thin spaces between groups of three.
+// countText formats a number with thin spaces between groups of three digits.
 func countText(n any) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -140,7 +140,7 @@ func plural(n any, one, many string) string {
 	return countText(n) + " " + many
 }
 
-// ago says when something was, or will be.
+// ago formats a time relative to now.
 func ago(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -198,7 +198,7 @@ func tookText(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// ext is the extension that stands for a file in lists.
+// ext returns the extension that represents a file in lists.
 func ext(name string) string {
 	e := strings.TrimPrefix(path.Ext(name), ".")
 	if e == "" || len(e) > 4 {
@@ -240,7 +240,7 @@ func actionName(action string) string {
 	return strings.ToUpper(n[:1]) + n[1:]
 }
 
-// opTitle says what an operation is about.
+// opTitle returns the title of an operation.
 func opTitle(op *status.Operation) string {
 	var files []status.File
 	for _, it := range op.Items {
@@ -274,7 +274,7 @@ func stateText(s any) string {
 	}
 }
 
-// dict makes a map of names and values, for templates that take several.
+// dict returns a map of names and values, for templates with several arguments.
 func dict(pairs ...any) (map[string]any, error) {
 	m := make(map[string]any)
 	for i := 0; i+1 < len(pairs); i += 2 {

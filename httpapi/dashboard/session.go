@@ -18,11 +18,10 @@ const (
 	flashCookie = "filewright_flash"
 )
 
-// A flash is what a page says once about what was just done.
+// A flash is a message that one page shows once after an action.
 type flash struct{ Kind, Icon, Text string }
 
-// flashes are all there are: a cookie has only the name of one, so that nobody can
-// make a page say anything else.
+// flashes are all messages. The cookie contains only a name, so that nobody can forge a message.
 var flashes = map[string]*flash{
 	"password":      {"ok", "check", "The password is changed. Your other sessions have ended."},
 	"revoked":       {"ok", "check", "The key is revoked. Requests with it are refused from now on."},
@@ -41,7 +40,7 @@ var flashes = map[string]*flash{
 	"logout":        {"ok", "check", "You are logged out."},
 }
 
-// cookie makes a cookie of the dashboard.
+// cookie returns a cookie of the dashboard.
 func (d *Dashboard) cookie(v *visit, name, value, path string, age time.Duration) {
 	c := &http.Cookie{
 		Name: name, Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
@@ -53,7 +52,7 @@ func (d *Dashboard) cookie(v *visit, name, value, path string, age time.Duration
 	http.SetCookie(v.w, c)
 }
 
-// done goes on to a page that says what was done.
+// done redirects to a page that shows the message for what.
 func (d *Dashboard) done(v *visit, what, to string) error {
 	d.cookie(v, flashCookie, what, Path, time.Minute)
 	return d.redirect(v, to)
@@ -68,7 +67,7 @@ func (d *Dashboard) takeFlash(v *visit) *flash {
 	return flashes[c.Value]
 }
 
-// next returns where to go after a form, an address below Path.
+// next returns the path below Path to go to after a form.
 func next(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.IsAbs() || u.Host != "" || strings.HasPrefix(u.Path, "/") || strings.Contains(text, "\\") || strings.Contains(u.Path, "..") {
@@ -121,8 +120,7 @@ func (d *Dashboard) login(v *visit) error {
 	return d.render(v, status, page{Template: "login", Title: "Log in", Plain: true, Body: form})
 }
 
-// tooMany returns the response to an attempt that was refused because there were too
-// many, nil if it was not.
+// tooMany returns the problem of an error that reports too many attempts, else nil.
 func tooMany(err error) *httpapi.Problem {
 	var p *httpapi.Problem
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests {
@@ -139,10 +137,10 @@ func (d *Dashboard) logout(v *visit) error {
 	return d.done(v, "logout", "login")
 }
 
-// A passwordForm says what was wrong with a change of the password.
+// A passwordForm holds the errors of the password form.
 type passwordForm struct{ OldError, NewError, AgainError string }
 
-// passwordPage is shown to who has logged in with a one-time password.
+// passwordPage asks for a new password after a login with a one-time password.
 func (d *Dashboard) passwordPage(v *visit) error {
 	if !v.who.MustChange {
 		return d.redirect(v, "settings")
@@ -156,8 +154,8 @@ func (d *Dashboard) password(v *visit) error {
 	})
 }
 
-// setPassword changes the visitor's password and leads to another page. If that was
-// not possible for a reason to tell, again shows the form.
+// setPassword changes the visitor's password and redirects to another page. After a user error,
+// again shows the form.
 func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) error) error {
 	old, fresh := v.r.FormValue("old"), v.r.FormValue("new")
 	if fresh != v.r.FormValue("again") {

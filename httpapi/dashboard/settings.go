@@ -14,13 +14,13 @@ type settingsPage struct {
 	Sessions []sessionRow
 }
 
-// A sessionRow is a session in the list of settings.
+// A sessionRow is a session in the settings.
 type sessionRow struct {
 	auth.Session
 	Current bool
 }
 
-// Browser says what a session is used with, as far as a browser says.
+// Browser describes the browser of a session by its User-Agent.
 func (s sessionRow) Browser() string {
 	agent := s.Agent
 	name := ""
@@ -68,7 +68,7 @@ func (d *Dashboard) changePassword(v *visit) error {
 	})
 }
 
-// endSessions ends a session of the visitor, or all but this one.
+// endSessions ends one session of the visitor, or all except the current session.
 func (d *Dashboard) endSessions(v *visit) error {
 	if id := v.r.FormValue("session"); id != "" {
 		if err := d.cfg.Accounts.EndSession(v.r.Context(), v.who.ID, id); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A tryPage has what the scripts need to know of formats, as JSON.
+// A tryPage has the formats for the scripts, as JSON.
 type tryPage struct{ Kinds, Families string }
 
 func (d *Dashboard) try(v *visit) error {
@@ -34,9 +34,9 @@ func (d *Dashboard) try(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "try", Title: "Try it", Nav: "try", Body: tryPage{string(k), string(f)}})
 }
 
-// tryParameters answers GET …/try/parameters?action=convert&ext=docx&convert_to=pdf
-// with the names of the parameters that go with this target for all the given
-// extensions. supported-operation describes those of all targets of an action.
+// tryParameters answers GET …/try/parameters?action=convert&ext=docx&convert_to=pdf with the names
+// of the parameters that this target accepts for all given extensions. supported-operation, in
+// contrast, describes the parameters of all targets of an action.
 func (d *Dashboard) tryParameters(v *visit) error {
 	q := v.r.URL.Query()
 	matrix := d.cfg.Service.Capabilities()
@@ -84,7 +84,7 @@ func parametersFor(m *capability.Matrix, action string, f format.Format, target 
 			}
 		}
 		if target != "" {
-			return names // the first that can is the one that does
+			return names // the first capable action runs
 		}
 	}
 	return names

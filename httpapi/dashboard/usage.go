@@ -21,14 +21,14 @@ type usagePage struct {
 	Total   actionUse
 }
 
-// An actionUse is what was done by an action in the time that is shown.
+// An actionUse is the use of an action in the shown period.
 type actionUse struct {
 	Action   string
 	Items    int
 	Failed   int
 	In, Out  int64
 	Work     time.Duration
-	Share    int // of all items, in percent
+	Share    int // percent of all items
 	Averages time.Duration
 }
 
@@ -77,7 +77,7 @@ func byAction(all []account.Usage) (list []actionUse, total actionUse) {
 	return list, total
 }
 
-// charts draws what was used on each day from a first one on.
+// charts draws the daily use for a number of days, starting with from.
 func charts(all []account.Usage, from time.Time, days int) []*chart {
 	type sums struct{ good, bad, in, out, work float64 }
 	sum := make([]sums, days)
@@ -106,22 +106,22 @@ func charts(all []account.Usage, from time.Time, days int) []*chart {
 	}
 }
 
-// A chart has a bar for each day, of one part on the other for each series. It is
-// drawn by the server, and is a table as well.
+// A chart has a bar for each day, with stacked parts for the series. The server draws it. The same
+// data is also a table.
 type chart struct {
 	ID, Title string
 	Series    []series
 	Empty     bool
-	Ticks     []string // of the vertical axis, from above
+	Ticks     []string // labels of the vertical axis, from the top
 	Width     int
 	Bars      []bar
-	Days      []string // of the horizontal axis
+	Days      []string // labels of the horizontal axis
 	Rows      []chartRow
 }
 
 type series struct{ Name, Class string }
 
-// A bar is a day. Its numbers are those of the drawing, which is 100 high.
+// A bar is a day. Its coordinates are those of the drawing, which is 100 high.
 type bar struct {
 	Title   string
 	X, Slot string
@@ -184,8 +184,8 @@ func draw(id, title string, from time.Time, of []series, text func(float64) stri
 	return c
 }
 
-// roundUp returns a number that people like, not below v; of seconds, one that makes
-// whole minutes or hours.
+// roundUp returns a round number that is not below v. For seconds it prefers whole minutes or
+// hours.
 func roundUp(v float64, seconds bool) float64 {
 	if v <= 2 {
 		return 2

@@ -18,10 +18,10 @@ type webhooksPage struct {
 	Hooks []*webhook.Endpoint
 	Form  hookForm
 	Types []eventType
-	Open  bool // the form is shown at once
+	Open  bool // the form is open at first
 }
 
-// A hookForm is the form for a webhook, as it was sent.
+// A hookForm holds the submitted values of the webhook form.
 type hookForm struct {
 	URL, Description string
 	Events           []string
@@ -30,7 +30,7 @@ type hookForm struct {
 	Error            string
 }
 
-// Has reports whether an event is chosen.
+// Has reports whether an event is selected.
 func (f hookForm) Has(event string) bool { return slices.Contains(f.Events, event) }
 
 type eventType struct{ Name, Text string }
@@ -60,7 +60,7 @@ func readHook(r *http.Request) hookForm {
 	return hookForm{URL: strings.TrimSpace(r.FormValue("url")), Description: strings.TrimSpace(r.FormValue("description")), Events: r.Form["event"]}
 }
 
-// wrong puts an error where it belongs in the form, if it is one of the visitor's.
+// wrong reports whether err is a user error, and then puts it into the form.
 func (f *hookForm) wrong(err error) bool {
 	var input *webhook.InputError
 	switch {
@@ -92,8 +92,8 @@ func (d *Dashboard) createWebhook(v *visit) error {
 
 type webhookPage struct {
 	*webhook.Endpoint
-	Secret     string // that has just been made
-	Fresh      bool   // the webhook has just been made
+	Secret     string // the secret just created
+	Fresh      bool   // the webhook was just created
 	Form       hookForm
 	FormOpen   bool
 	Types      []eventType
@@ -217,7 +217,7 @@ func (d *Dashboard) delivery(v *visit) error {
 	return d.render(v, http.StatusOK, page{Template: "delivery", Title: "Delivery of " + one.Type, Nav: "webhooks", Body: b})
 }
 
-// pretty indents JSON for people.
+// pretty indents JSON.
 func pretty(b []byte) string {
 	var out bytes.Buffer
 	if json.Indent(&out, b, "", "  ") != nil {

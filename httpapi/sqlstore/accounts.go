@@ -19,7 +19,7 @@ type Accounts struct{ db *DB }
 // Accounts returns the accounts of the database.
 func (db *DB) Accounts() *Accounts { return &Accounts{db} }
 
-// login is what names are compared by.
+// login returns the form of a name that comparisons use.
 func login(name string) sql.NullString { return textOrNull(strings.ToLower(name)) }
 
 const accountColumns = `id, name, administrator, password, must_change, created_ms, last_login_ms, disabled_ms,
@@ -77,14 +77,14 @@ func (s *Accounts) HasAdministrator(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// firstSetting is the setting that says that there was an administrator.
+// firstSetting is the setting that records that a first administrator was created.
 const firstSetting = "first administrator"
 
 // CreateFirst implements [account.Store].
 func (s *Accounts) CreateFirst(ctx context.Context, a *account.Account) (made bool, err error) {
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		made = false
-		// Of several processes all but one wait here for the end of that one.
+		// Concurrent processes wait here for the transaction of the first one.
 		n, err := t.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, firstSetting, []byte(a.ID))
 		if err != nil || n == 0 {
 			return err
@@ -103,7 +103,7 @@ func (s *Accounts) CreateFirst(ctx context.Context, a *account.Account) (made bo
 	return made && err == nil, err
 }
 
-// nameFree makes sure that no other account has a name.
+// nameFree returns an error if another account has the name.
 func nameFree(ctx context.Context, t tx, id, name string) error {
 	var n int
 	err := t.row(ctx, `SELECT count(*) FROM accounts WHERE login = $1 AND id <> $2`, login(name), id).Scan(&n)
@@ -169,7 +169,8 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Accoun
 				return err
 			}
 		} else if !old.Disabled.IsZero() {
-			// For how long attempts have failed would count the rest, too.
+			// Otherwise the time for which attempts have failed would include the time
+			// in which the account was disabled.
 			if _, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL
 				WHERE account = $1 AND failing_ms IS NOT NULL`, id); err != nil {
 				return err
@@ -182,18 +183,18 @@ func (s *Accounts) Update(ctx context.Context, id string, f func(*account.Accoun
 		return err
 	})
 	var pe *pgconn.PgError
-	if errors.As(err, &pe) && pe.Code == "23505" { // an account of that name was made meanwhile
+	if errors.As(err, &pe) && pe.Code == "23505" { // another transaction created an account of that name
 		err = fmt.Errorf("account %q: %w", id, account.ErrNameTaken)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.db.outbox.notify() // there may be something to go on with
+	s.db.outbox.notify() // there may be deliveries to send
 	return a, nil
 }
 
-// change reads an account that is going to be changed. Whoever changes accounts
-// locks those of all administrators first, so that they count the same.
+// change reads an account for update. It first locks the rows of all administrators, so
+// that concurrent changes agree on how many there are.
 func (s *Accounts) change(ctx context.Context, t tx, id string) (*account.Account, error) {
 	if err := t.each(ctx, func(row scanner) error { return row.Scan(new(string)) },
 		`SELECT id FROM accounts WHERE administrator = 1 ORDER BY id`+t.locking()); err != nil {
@@ -206,7 +207,7 @@ func (s *Accounts) change(ctx context.Context, t tx, id string) (*account.Accoun
 	return a, err
 }
 
-// othersRule makes sure that an account is not the last administrator who can act.
+// othersRule returns an error if the account is the last enabled administrator.
 func othersRule(ctx context.Context, t tx, a *account.Account) error {
 	if !a.Administrator || !a.Disabled.IsZero() {
 		return nil

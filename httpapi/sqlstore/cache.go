@@ -8,15 +8,15 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A cache keeps finished operations, those used last. They do not change any more
-// until they are deleted, which another process may do: so each is kept for a
-// limited time only. A nil cache keeps nothing.
+// A cache keeps the most recently used finished operations. They do not change, but
+// another process may delete them, so each is kept for a limited time only. A nil cache
+// keeps nothing.
 type cache struct {
 	limit int64
 
 	mu      sync.Mutex
 	size    int64
-	order   *list.List // of *cached, that used last in front
+	order   *list.List // of *cached, most recently used first
 	entries map[string]*list.Element
 }
 
@@ -76,7 +76,7 @@ func (c *cache) put(op *status.Operation) {
 	}
 }
 
-// clear forgets everything.
+// clear empties the cache.
 func (c *cache) clear() {
 	if c == nil {
 		return
@@ -94,9 +94,9 @@ func (c *cache) remove(e *list.Element) {
 	delete(c.entries, n.op.ID)
 }
 
-// sizeOf tells about how many bytes of memory an operation takes.
+// sizeOf estimates how many bytes of memory an operation takes.
 func sizeOf(op *status.Operation) int64 {
-	const perOperation, perItem, perFile = 400, 300, 120 // structs, and text headers of them
+	const perOperation, perItem, perFile = 400, 300, 120 // structs and their string headers
 	n := perOperation + len(op.ID) + len(op.Owner) + len(op.Action) + len(op.Args) + len(op.IdempotencyKey) + len(op.Fingerprint)
 	for k, v := range op.Notes {
 		n += perFile + len(k) + len(v)

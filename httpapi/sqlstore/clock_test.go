@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// TestClockWasAhead starts with items that were written while the clock of the host
-// was a day ahead: they need not wait until the clock is there again.
+// TestClockWasAhead starts with items that were written while the host's clock was a
+// day ahead: they do not wait until the clock reaches that time again.
 func TestClockWasAhead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.MainWith(m, prepare))
 }
 
-// prepare makes the tables that tests find.
+// prepare creates the tables for the tests.
 func prepare(url string) error {
 	db, err := sqlstore.Open(context.Background(), sqlstore.Options{URL: url})
 	if err != nil {
@@ -42,8 +42,8 @@ func prepare(url string) error {
 	return db.Close()
 }
 
-// writeUntilKilled stores operations and works on them. What it prints is
-// acknowledged: "created ID" or "finished ID".
+// writeUntilKilled stores operations and runs them. It prints each acknowledged step:
+// "created ID" or "finished ID".
 func writeUntilKilled(path string) error {
 	ctx := context.Background()
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: path, Exclusive: true})
@@ -96,8 +96,8 @@ func writeUntilKilled(path string) error {
 	return <-failed
 }
 
-// TestKill kills a process that writes, again and again, and looks for everything
-// that it has acknowledged.
+// TestKill kills a writing process again and again, and checks that every acknowledged
+// step is stored.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -120,7 +120,7 @@ func TestKill(t *testing.T) {
 			if n, _ := fmt.Sscan(sc.Text(), &what, &id); n == 2 {
 				map[string]map[string]bool{"created": created, "finished": finished}[what][id] = true
 			}
-			// However slow the machine is, something is finished in the end.
+			// However slow the machine is, an operation finishes eventually.
 			if !ending && (round < rounds-1 || len(finished) > 0) {
 				ending = true
 				time.AfterFunc(time.Duration(rand.IntN(200))*time.Millisecond, func() { _ = cmd.Process.Kill() })
@@ -141,7 +141,7 @@ func TestKill(t *testing.T) {
 		if err := check.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// What is counted is what is there.
+		// The counters match the records.
 		for counted, recorded := range map[string]string{countedBytes: recordedBytes, countedOperations: recordedOperations, countedDayBytes: recordedBytes} {
 			if a, b := askSQLite(t, path, counted), askSQLite(t, path, recorded); a != b {
 				t.Errorf("%s says %d, %s says %d", counted, a, recorded, b)

@@ -17,10 +17,10 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// storeError gives an error of the database the kind that callers act on: it matches
+// storeError classifies an error of the database for callers: the result matches
 // syscall.ENOSPC if the disk is full, and status.ErrUnavailable if the same request may
-// succeed later. It is the only place that decides this. ctx is that of the caller, whose
-// own deadline says nothing about the database.
+// succeed later. No other code decides this. ctx is the caller's context: its deadline
+// says nothing about the database.
 func storeError(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, status.ErrUnavailable), errors.Is(err, syscall.ENOSPC):
@@ -28,7 +28,7 @@ func storeError(ctx context.Context, err error) error {
 	case diskFull(err):
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 	case errors.Is(err, context.Canceled):
-		return err // the caller gave up
+		return err // the caller cancelled
 	case unreachable(err), collided(err), errors.Is(err, errUnsure), overloaded(err), sqliteUnavailable(err),
 		errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", status.ErrUnavailable, err)
@@ -36,15 +36,15 @@ func storeError(ctx context.Context, err error) error {
 	return err
 }
 
-// IsUnavailable reports whether err, of a driver of a database, says that the database
-// cannot be reached. Errors of this package match status.ErrUnavailable then; this is
-// for programs that use [DB.Pool].
+// IsUnavailable reports whether err, from a database driver, means that the database
+// cannot be reached. Errors of this package then match status.ErrUnavailable;
+// IsUnavailable is for programs that use [DB.Pool].
 func IsUnavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || errors.Is(err, errBroken) || pgCode(err) != "" && unreachable(err)
 }
 
-// diskFull reports whether err says that the database has no room to write.
+// diskFull reports whether err means that the database has no disk space left.
 func diskFull(err error) bool {
 	switch sqliteCode(err) {
 	case sqliteFull, sqliteShmSize:
@@ -53,7 +53,7 @@ func diskFull(err error) bool {
 	return pgCode(err) == "53100"
 }
 
-// pgCode returns the SQLSTATE of PostgreSQL in err, "" if there is none.
+// pgCode returns the SQLSTATE of PostgreSQL in err, or "".
 func pgCode(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -62,8 +62,8 @@ func pgCode(err error) string {
 	return pe.Code
 }
 
-// unreachable reports whether err says that the database cannot be reached or is
-// not ready. A transaction that fails with it before its commit can be repeated.
+// unreachable reports whether err means that the database cannot be reached or is not
+// ready. A transaction that fails this way before its commit can be retried.
 func unreachable(err error) bool {
 	if code := pgCode(err); code != "" {
 		return strings.HasPrefix(code, "08") || // connection exception
@@ -75,8 +75,9 @@ func unreachable(err error) bool {
 	return errors.As(err, &connect) || errors.Is(err, errBroken) || pgconn.SafeToRetry(err) || connectionLost(err)
 }
 
-// connectionLost reports whether err is one of a connection that broke. Nothing that the
-// database is given to read or to write comes from another connection.
+// connectionLost reports whether err means that a connection broke. Database calls
+// never read from or write to another connection, so any network error in err is the
+// database's.
 func connectionLost(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return false // see storeError
@@ -87,8 +88,9 @@ func connectionLost(err error) bool {
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
 }
 
-// collided reports whether err says that the transaction must be repeated because of
-// others, or was ended because this process kept it waiting for too long.
+// collided reports whether err means that the transaction must be retried. The cause is
+// a conflict with others, or PostgreSQL ended it because this process left it idle for
+// too long.
 func collided(err error) bool {
 	switch pgCode(err) {
 	case "40001", "40P01", "55P03", "25P03":
@@ -97,8 +99,8 @@ func collided(err error) bool {
 	return false
 }
 
-// overloaded reports whether err says that the database did not answer in time, or
-// lacked the memory to.
+// overloaded reports whether err means that the database did not respond in time or
+// lacked memory.
 func overloaded(err error) bool {
 	switch code := pgCode(err); {
 	case code == "57014", // canceled: statement_timeout
@@ -109,8 +111,8 @@ func overloaded(err error) bool {
 	return errors.Is(err, pgx.ErrTxCommitRollback)
 }
 
-// sqliteUnavailable reports whether SQLite failed for a reason outside of the database:
-// locks of others, the disk or memory.
+// sqliteUnavailable reports whether SQLite failed for a reason outside the database:
+// locks of other processes, the disk or memory.
 func sqliteUnavailable(err error) bool {
 	switch sqliteCode(err) & 0xff {
 	case sqliteBusy, sqliteLocked, sqliteNoMemory, sqliteReadOnly, sqliteIOErr, sqliteCantOpen, sqliteProtocol:
@@ -119,7 +121,7 @@ func sqliteUnavailable(err error) bool {
 	return false
 }
 
-// Result codes of SQLite (sqlite3.h); all but sqliteShmSize are in the lowest byte.
+// Result codes of SQLite (sqlite3.h); all except sqliteShmSize fit in the lowest byte.
 const (
 	sqliteBusy     = 5          // another connection holds the lock
 	sqliteLocked   = 6          // a table is locked
@@ -129,10 +131,10 @@ const (
 	sqliteFull     = 13         // the disk is full
 	sqliteCantOpen = 14         // a file cannot be opened
 	sqliteProtocol = 15         // locks of the write-ahead log are contended
-	sqliteShmSize  = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the disk has no room for the index of the log
+	sqliteShmSize  = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: no disk space for the index of the log
 )
 
-// sqliteCode returns the result code of SQLite in err, 0 if there is none.
+// sqliteCode returns the result code of SQLite in err, or 0.
 func sqliteCode(err error) int {
 	var code interface{ Code() int } // of SQLite's driver
 	if !errors.As(err, &code) {

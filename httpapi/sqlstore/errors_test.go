@@ -21,7 +21,7 @@ type sqliteError int
 func (e sqliteError) Error() string { return fmt.Sprintf("SQLite code %d", int(e)) }
 func (e sqliteError) Code() int     { return int(e) }
 
-// Errors that pass by themselves are told apart from those that do not.
+// Transient errors are distinguished from permanent ones.
 func TestStoreError(t *testing.T) {
 	t.Parallel()
 	pg := func(code string) error { return fmt.Errorf("query: %w", &pgconn.PgError{Code: code}) }

@@ -15,25 +15,25 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A feed tells other processes which operations have changed. PostgreSQL lets
-// only one transaction commit at a time that notifies, so it is done beside them,
-// and for all changes of a short time together. What is lost here, others find
-// out when they look.
+// A feed notifies other processes of changed operations. PostgreSQL commits only one
+// notifying transaction at a time, so notifications have transactions of their own and
+// each covers all changes of a short time. Other processes find lost changes when they
+// poll.
 type feed struct {
-	self string // tells who sent a notification
+	self string // identifies the sender of a notification
 
 	mu      sync.Mutex
 	changed map[string]bool // by operation: whether it was cancelled
-	wake    chan struct{}   // holds a token if there is something to tell
+	wake    chan struct{}   // holds a token if there are changes to publish
 }
 
-// Channel and rates of notifications.
+// Channel and limits of notifications.
 const (
 	feedChannel = "filewright_changes"
 	feedPause   = 40 * time.Millisecond // between two notifications of a process
-	feedBytes   = 7500                  // of one; PostgreSQL takes less than 8000
-	feedMax     = 1000                  // operations told of at once: more is not worth it
-	cancelMark  = "\t"                  // before an operation that was cancelled
+	feedBytes   = 7500                  // of one notification; PostgreSQL accepts less than 8000
+	feedMax     = 1000                  // operations for one notification round: more are not worth it
+	cancelMark  = "\t"                  // prefix of a cancelled operation
 )
 
 func (f *feed) init() {
@@ -52,14 +52,14 @@ func (f *feed) add(id string, cancelled bool) {
 	}
 }
 
-// take returns what there is to tell, in as many notifications as needed.
+// take returns the pending changes, as the payloads of as many notifications as needed.
 func (f *feed) take() (payloads []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var b strings.Builder
 	for id, cancelled := range f.changed {
 		if id == "" || len(id) > 200 || strings.ContainsAny(id, "\n\x00") || !utf8.ValidString(id) {
-			continue // not one of ours
+			continue // an ID that this service does not create
 		}
 		if cancelled {
 			id = cancelMark + id
@@ -80,7 +80,7 @@ func (f *feed) take() (payloads []string) {
 	return payloads
 }
 
-// publish tells other processes of changes until ctx is done.
+// publish notifies other processes of changes until ctx is done.
 func (p *postgres) publish(ctx context.Context) {
 	for {
 		select {
@@ -103,15 +103,15 @@ func (p *postgres) publish(ctx context.Context) {
 	}
 }
 
-// changed tells other processes that an operation has changed.
+// changed makes publish report a changed operation.
 func (db *DB) changed(id string, cancelled bool) {
 	if db.pg != nil {
 		db.pg.feed.add(id, cancelled)
 	}
 }
 
-// Changes implements [status.Feed]. It takes one connection. If the database is
-// SQLite it does nothing but wait.
+// Changes implements [status.Feed]. It uses one connection. If the database is SQLite,
+// it only waits for ctx.
 func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error {
 	p := s.db.pg
 	if p == nil {
@@ -137,7 +137,7 @@ func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error
 
 // listen calls f until the connection breaks.
 func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
-	// A connection beside the pool, which is for short transactions.
+	// A connection outside the pool, which is for short transactions.
 	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (p *postgres) listen(ctx context.Context, f func([]status.Change)) error {
 	}
 	f(nil)
 	for {
-		// A connection that is dead but not closed is found out by asking.
+		// A ping detects a connection that is dead but not closed.
 		wait, cancel := context.WithTimeout(ctx, 30*time.Second)
 		n, err := c.WaitForNotification(wait)
 		cancel()

@@ -31,16 +31,16 @@ func claimed(t *testing.T, s *sqlstore.Operations) *status.Claim {
 	return c
 }
 
-// A process may be cut off from the database in the middle of recording an outcome, for
-// longer than its lease. Somebody else has claimed the item then, and removed the results
-// of the first: what arrives late is not recorded.
+// A process may lose the database while it records an outcome, for longer than its
+// lease. Another process has then claimed the item and removed the results of the
+// first: the late outcome is not recorded.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	db := openPostgres(t)
 	s := db.Operations()
 	c := claimed(t, s)
 
-	// The outcome waits for the row when it has been read.
+	// The transaction of the outcome waits for the row after it has read it.
 	other, err := db.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// proxied returns the URL of a new database behind a proxy, which has hand take what it
-// passes on. When hand returns the connections are closed.
+// proxied returns the URL of a new database behind a proxy, which calls hand to forward
+// each connection. When hand returns, the connections are closed.
 func proxied(t *testing.T, hand func(client, server net.Conn)) string {
 	t.Helper()
 	u, err := url.Parse(pgtest.New(t))
@@ -108,9 +108,9 @@ func proxied(t *testing.T, hand func(client, server net.Conn)) string {
 	return u.String()
 }
 
-// A deathbed is what a proxy before PostgreSQL does. When it is armed, the next
-// commit is the last thing that the server does for a connection: it says that it
-// ends (57P01), after the word that it has committed, or instead of it.
+// A deathbed is the behaviour of a proxy before PostgreSQL. When it is armed, the
+// server process seems to exit at the next commit. The proxy sends the error 57P01
+// after the response to the commit, or instead of it.
 type deathbed struct {
 	armed atomic.Pointer[string] // "after" or "instead"
 }
@@ -133,7 +133,7 @@ func readMessage(server io.Reader) (head, body []byte, err error) {
 	return head, body, err
 }
 
-// answer hands on what the server says.
+// answer forwards the server's messages.
 func (d *deathbed) answer(client io.Writer, server io.Reader) {
 	for {
 		head, body, err := readMessage(server)
@@ -155,8 +155,8 @@ func (d *deathbed) answer(client io.Writer, server io.Reader) {
 	}
 }
 
-// A server process that ends may have committed. Who is not told so must not try again
-// from the start: the outcome would seem to be lost, and its results be removed.
+// A server process that exits may have committed. A client that does not know must not
+// retry from the start: its claim would seem lost, and its results would be removed.
 func TestEndAtCommit(t *testing.T) {
 	t.Parallel()
 	for how, sure := range map[string]bool{"after": true, "instead": false} {
@@ -184,10 +184,10 @@ func TestEndAtCommit(t *testing.T) {
 	}
 }
 
-// A database that does not answer is no reason to give an item up.
+// A database that does not respond is no reason to give up an item.
 func TestNoAnswerAtEnd(t *testing.T) {
 	t.Parallel()
-	var armed atomic.Bool // the next connection that locks an operation gets no answer
+	var armed atomic.Bool // the next connection that locks an operation gets no response
 	s := openURL(t, proxied(t, func(client, server net.Conn) {
 		go func() { io.Copy(client, server); client.Close() }()
 		for buf := make([]byte, 64<<10); ; {
@@ -221,8 +221,8 @@ func TestNoAnswerAtEnd(t *testing.T) {
 	}
 }
 
-// A transaction that PostgreSQL has ended, because its process did nothing for too long, is
-// done again.
+// A transaction that PostgreSQL has ended, because its process was idle for too long,
+// is retried.
 func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
 	s := openURL(t, pgtest.New(t)+"&idle_in_transaction_session_timeout=100").Files()

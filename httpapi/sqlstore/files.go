@@ -45,7 +45,7 @@ func scanFile(row scanner) (*upload.File, error) {
 
 const selectFile = `SELECT ` + fileColumns + ` FROM files WHERE file_key = $1`
 
-// getFile reads a file. lock ends the query.
+// getFile reads a file. lock is the locking clause of the query, or "".
 func getFile(ctx context.Context, t tx, key, lock string) (*upload.File, error) {
 	f, err := scanFile(t.row(ctx, selectFile+lock, key))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -71,7 +71,7 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 			return err
 		}
 		if n == 0 {
-			// Another process may just have used the idempotency key.
+			// Another transaction may have used the idempotency key in the meantime.
 			if created, err = fileHolder(ctx, t, f); err != nil || created != nil {
 				return err
 			}
@@ -87,8 +87,7 @@ func (s *Files) Create(ctx context.Context, f *upload.File) (*upload.File, error
 	return created, nil
 }
 
-// fileHolder returns the file that holds the idempotency key of f, or nil if none
-// does any more.
+// fileHolder returns the file that holds the idempotency key of f, or nil.
 func fileHolder(ctx context.Context, t tx, f *upload.File) (*upload.File, error) {
 	if f.IdempotencyKey == "" {
 		return nil, nil
@@ -122,7 +121,7 @@ func (s *Files) Get(ctx context.Context, key string) (f *upload.File, err error)
 const maxKeys = 1024
 
 // inKeys returns the right side of "file_key IN" and its arguments, for at most maxKeys
-// keys. Some are repeated, so that there are few different statements.
+// keys. It repeats some keys, so that there are few different statements to prepare.
 func inKeys(keys []string) (list string, args []any) {
 	n := 1
 	for n < len(keys) {
@@ -196,7 +195,7 @@ func expireFiles(ctx context.Context, t tx, keys []string, at, until time.Time) 
 	list, args := inKeys(keys)
 	n := len(args)
 	var end, remove []string
-	// In this order everybody locks them.
+	// All transactions lock them in this order.
 	if err := t.each(ctx, func(row scanner) error {
 		f, err := scanFile(row)
 		switch {
@@ -230,7 +229,7 @@ func expireFiles(ctx context.Context, t tx, keys []string, at, until time.Time) 
 	return ended, releaseFiles(ctx, t, ended)
 }
 
-// releaseFiles subtracts files that end in t from what their owners store.
+// releaseFiles subtracts files that expire in t from their owners' stored bytes.
 func releaseFiles(ctx context.Context, t tx, files []*upload.File) error {
 	held := make(map[string]int64)
 	for _, f := range files {
@@ -240,7 +239,7 @@ func releaseFiles(ctx context.Context, t tx, files []*upload.File) error {
 		if held[owner] == 0 {
 			continue
 		}
-		// The counter does not depend on the time, and any row will do.
+		// This counter does not depend on the time, and any row can take the change.
 		if err := storedBytes.count(ctx, t, owner, owner, -held[owner], time.Time{}, new(int64)); err != nil {
 			return err
 		}
@@ -269,8 +268,8 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 		staged = 1
 	}
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		// Selected from files, so that nothing is inserted if there is none.
-		// WHERE also tells SQLite where ON CONFLICT belongs.
+		// Selecting from files inserts nothing if the file is missing. WHERE also tells
+		// SQLite where ON CONFLICT belongs.
 		return t.change(ctx, missing("file", key), `INSERT INTO parts (file_key, number, etag, size, staged, revision)
 			SELECT file_key, $2, $3, $4, $5, $6 FROM files WHERE file_key = $1
 			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged, revision = excluded.revision`,
@@ -346,8 +345,8 @@ func (s *Files) OpenSessions(ctx context.Context) iter.Seq2[*upload.File, error]
 // All implements [upload.Store].
 func (s *Files) All(ctx context.Context) iter.Seq2[*upload.File, error] { return s.byKey(ctx, "") }
 
-// byKey yields the files that satisfy a condition, in the order of their keys. It
-// reads them in pages.
+// byKey yields the files that satisfy a condition, ordered by key. It reads them in
+// pages.
 func (s *Files) byKey(ctx context.Context, condition string) iter.Seq2[*upload.File, error] {
 	return func(yield func(*upload.File, error) bool) {
 		const n = 1000

@@ -22,7 +22,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// A plan is how PostgreSQL ran a statement, as auto_explain reports it.
+// A plan describes how PostgreSQL ran a statement, as auto_explain reports it.
 type plan struct {
 	Text string `json:"Query Text"`
 	Root node   `json:"Plan"`
@@ -34,8 +34,8 @@ type node struct {
 	Index   string  `json:"Index Name"`
 	Cost    float64 `json:"Total Cost"`
 	Expect  float64 `json:"Plan Rows"`
-	Rows    float64 `json:"Actual Rows"`            // that one loop returned
-	Removed float64 `json:"Rows Removed by Filter"` // and that it read in vain
+	Rows    float64 `json:"Actual Rows"`            // rows that one loop returned
+	Removed float64 `json:"Rows Removed by Filter"` // rows that it read in vain
 	Loops   float64 `json:"Actual Loops"`
 	Inner   []node  `json:"Plans"`
 }
@@ -51,7 +51,7 @@ func (n *node) read() (rows float64) {
 	return rows
 }
 
-// plans are what a server reports of the statements that it runs.
+// plans collects the plans that a server reports for its statements.
 type plans struct {
 	mu   sync.Mutex
 	list []plan
@@ -82,7 +82,7 @@ func (p *plans) watch(client io.Writer, server io.Reader) {
 	}
 }
 
-// take returns the plans that came since the last call.
+// take returns the plans received since the last call.
 func (p *plans) take() []plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,9 +97,9 @@ var (
 	largeScan = regexp.MustCompile(`^SCAN (operations|items|files|parts|d|i|o|webhook_deliveries|usage|days|stored)\b`)
 )
 
-// TestIndexes makes sure that every filter of a list that the service offers, and
-// every sweep, has an index: PostgreSQL reads hardly more rows than it returns,
-// and SQLite neither scans a large table nor sorts one.
+// TestIndexes checks that every filter of the service's lists, and every sweep, has an
+// index. PostgreSQL reads hardly more rows than it returns, and SQLite neither scans a
+// large table nor sorts one.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	var seen plans
@@ -141,7 +141,7 @@ func TestIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The operations of a are completed, those of c failed, b has few; all have old
-	// ones that are not like the others.
+	// operations in other states.
 	for _, text := range []string{
 		`INSERT INTO operations SELECT (jsonb_populate_record(o, jsonb_build_object('id', 'op' || n, 'created_ms', n,
 			'owner', CASE WHEN n % 1000 = 7 THEN 'b' WHEN n % 2 = 1 THEN 'a' ELSE 'c' END, 'idempotency_key', CASE WHEN n = 9 THEN 'k' END,
@@ -219,7 +219,8 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-// explainSQLite returns the steps of a statement; nil if it is none that reads.
+// explainSQLite returns the steps of a statement; or nil if the statement does not
+// read.
 func explainSQLite(t *testing.T, db *sql.DB, text string) (steps []string) {
 	t.Helper()
 	if word, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"SELECT", "UPDATE", "DELETE", "WITH"}, word) {

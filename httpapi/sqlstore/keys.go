@@ -75,7 +75,7 @@ func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*accoun
 		n := min(len(hashes), 64)
 		some := hashes[:n]
 		hashes = hashes[n:]
-		// Few texts, so that statements stay prepared.
+		// Few different texts, so that statements stay prepared.
 		size := 1
 		for size < n {
 			size *= 8
@@ -103,7 +103,7 @@ func (s *Keys) Grants(ctx context.Context, hashes ...[32]byte) (grants []*accoun
 
 const grantColumns = `k.id, k.name, k.prefix, k.account, k.hash, k.created_ms, k.last_used_ms, k.expires_ms, k.revoked_ms, k.scopes, k.rate, k.burst`
 
-// A before is a row with columns behind those that are asked for.
+// A before is a row with additional columns after those that the caller scans.
 type before struct {
 	scanner
 	last []any
@@ -126,7 +126,7 @@ func (s *Keys) Update(ctx context.Context, k *account.Key) error {
 // List implements [account.KeyStore].
 func (s *Keys) List(ctx context.Context, account string) (keys []*account.Key, err error) {
 	where, args := "", []any(nil)
-	if account != "" { // a text of its own, so that the index is used
+	if account != "" { // a separate text, so that the index is used
 		where, args = " WHERE account = $1", []any{account}
 	}
 	err = s.db.each(ctx, func(row scanner) error {
@@ -156,7 +156,7 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 	if ok && now.Sub(last.(time.Time)) < time.Minute {
 		return nil
 	}
-	// Of several callers at once only one goes on.
+	// Of several concurrent callers only one continues.
 	if !ok {
 		if _, other := s.db.touched.LoadOrStore(id, now); other {
 			return nil
@@ -173,8 +173,8 @@ func (s *Keys) Touch(ctx context.Context, id string) error {
 	return err
 }
 
-// Setting returns the value of a setting. It matches fs.ErrNotExist if there is
-// none.
+// Setting returns the value of a setting. If there is none, the error matches
+// fs.ErrNotExist.
 func (db *DB) Setting(ctx context.Context, name string) ([]byte, error) {
 	var v []byte
 	err := db.one(ctx, func(row scanner) error { return row.Scan(&v) }, `SELECT value FROM settings WHERE name = $1`, name)
@@ -184,9 +184,8 @@ func (db *DB) Setting(ctx context.Context, name string) ([]byte, error) {
 	return v, err
 }
 
-// SetSettingOnce stores a setting unless there is one of that name, and returns
-// the one that is there then. So processes that start at the same time agree, for
-// example, on a random secret.
+// SetSettingOnce stores a setting unless it exists, and returns the stored value. So
+// processes that start at the same time agree on a value such as a random secret.
 func (db *DB) SetSettingOnce(ctx context.Context, name string, value []byte) (winner []byte, err error) {
 	if value == nil {
 		value = []byte{}

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// lock fails: a database that two processes may change is not safe.
+// lock fails: without a lock two processes could change the database.
 func lock(path string) (*os.File, error) {
 	return nil, &os.PathError{Op: "lock", Path: path, Err: errors.ErrUnsupported}
 }

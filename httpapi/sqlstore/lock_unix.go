@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock locks a file, which it creates, until it is closed or the process ends.
+// lock creates a file and locks it until it is closed or the process exits.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

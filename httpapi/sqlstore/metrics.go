@@ -41,7 +41,8 @@ func newMeter() *meter {
 	return m
 }
 
-// done measures what began at a time and ended with err, which it returns.
+// done records a call that started at the given time and ended with err, and returns
+// err.
 func (m *meter) done(kind string, began time.Time, err error) error {
 	m.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 	if errors.Is(err, status.ErrUnavailable) || errors.Is(err, syscall.ENOSPC) {
@@ -73,7 +74,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. While the database cannot be reached,
-// what only it knows is left out.
+// Collect omits the metrics that it has to query.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -115,7 +116,8 @@ func (db *DB) size(ctx context.Context) (n int64, err error) {
 // since 1970.
 const lastBackup = "last_backup"
 
-// LastBackup returns when a backup was last noted, the zero time if none was.
+// LastBackup returns the time of the last backup that NoteBackup recorded, or the zero
+// time.
 func (db *DB) LastBackup(ctx context.Context) (time.Time, error) {
 	v, err := db.Setting(ctx, lastBackup)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +130,7 @@ func (db *DB) LastBackup(ctx context.Context) (time.Time, error) {
 	return time.Unix(n, 0), err
 }
 
-// NoteBackup notes that a backup is complete that began at t.
+// NoteBackup records that a backup that started at t is complete.
 func (db *DB) NoteBackup(ctx context.Context, t time.Time) error {
 	return db.tx(ctx, func(ctx context.Context, tx tx) error {
 		_, err := tx.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,

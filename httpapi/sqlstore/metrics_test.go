@@ -57,7 +57,7 @@ func TestCollectors(t *testing.T) {
 			if text := gather(t, db); !strings.Contains(text, "filewright_last_backup_timestamp_seconds 2000\n") {
 				t.Errorf("after a backup:\n%s", text)
 			}
-			// An error of the caller is none of the database.
+			// An error of the caller does not count as a database error.
 			if _, err := db.Setting(t.Context(), "missing"); err == nil {
 				t.Error("a setting was found that does not exist")
 			}

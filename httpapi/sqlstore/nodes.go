@@ -14,18 +14,18 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A Node is a process that shares the database, as it has described itself.
+// A Node is a process that shares the database, as announced by itself.
 type Node struct {
 	ID   string
 	Info []byte
 	Seen time.Time // by the clock of the database
 }
 
-// forgotten is how long a node is remembered that no longer announces itself,
-// while others do.
+// forgotten is how long a node that no longer announces itself is kept while others do.
 const forgotten = time.Hour
 
-// Announce records that a node is there. Info is what others want to know of it.
+// Announce records that a node is up. info describes it to other nodes; its format is
+// up to the caller.
 func (db *DB) Announce(ctx context.Context, id string, info []byte) error {
 	if db.pg == nil {
 		return fmt.Errorf("nodes that share SQLite: %w", errors.ErrUnsupported)
@@ -45,9 +45,8 @@ func (db *DB) Announce(ctx context.Context, id string, info []byte) error {
 	})
 }
 
-// Nodes returns, by ID, the last node that announced itself and all nodes that
-// did so at most age before it. While no node is up, these are the nodes that
-// were up last.
+// Nodes returns, by ID, the last node that announced itself and all nodes that did so
+// at most age earlier. While no node is up, these are the nodes that were up last.
 func (db *DB) Nodes(ctx context.Context, age time.Duration) (nodes []Node, err error) {
 	if db.pg == nil {
 		return nil, fmt.Errorf("nodes that share SQLite: %w", errors.ErrUnsupported)
@@ -63,9 +62,9 @@ func (db *DB) Nodes(ctx context.Context, age time.Duration) (nodes []Node, err e
 	return nodes, err
 }
 
-// Locks are mutexes by name that all processes share. They are advisory locks of
-// PostgreSQL, all on one connection of the process: when that breaks, or the
-// process dies, they are free.
+// locks are named mutexes that all processes share. They are PostgreSQL advisory locks
+// on one connection of the process: when that breaks, or the process dies, they are
+// released.
 type locks struct {
 	mu   sync.Mutex
 	c    *pgx.Conn // nil: not connected
@@ -75,10 +74,10 @@ type locks struct {
 // lockWait is the longest time that Lock waits.
 const lockWait = time.Minute
 
-// Lock waits for the lock of a name, for a minute at most, and returns the
-// function that frees it. It matches status.ErrUnavailable if another process holds the
-// lock for longer, or if the database cannot be reached for a few seconds. If the
-// database is SQLite, which one process works with, it fails.
+// Lock acquires the named lock, waiting for at most a minute, and returns the function
+// that releases it. The error matches status.ErrUnavailable if another process holds
+// the lock for longer, or if the database cannot be reached for a few seconds. Lock
+// fails on SQLite, where a single process runs the operations.
 func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if db.pg == nil {
 		return nil, fmt.Errorf("locks in SQLite: %w", errors.ErrUnsupported)
@@ -117,17 +116,17 @@ func (p *postgres) tryLock(ctx context.Context, name string) (ok bool, err error
 		l.held = make(map[string]*pgx.Conn)
 	}
 	if l.c == nil || l.c.IsClosed() {
-		clear(l.held) // they are free
+		clear(l.held) // a broken connection has released them
 		if l.c, err = pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig); err != nil {
 			l.c = nil
 			return false, err
 		}
 	}
 	if l.held[name] != nil {
-		return false, nil // the connection would get it once more
+		return false, nil // the connection would acquire it a second time
 	}
-	// Should ctx end in the midst of it the connection would be closed, and
-	// all locks with it.
+	// If ctx ended during the query, the connection would be closed and all locks
+	// released.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	if err := l.c.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&ok); err != nil {
@@ -148,13 +147,13 @@ func (p *postgres) unlock(name string) {
 	defer l.mu.Unlock()
 	c := l.held[name]
 	if c == nil || c != l.c {
-		return // it was freed when the connection broke
+		return // it was released when the connection broke
 	}
 	delete(l.held, name)
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	if _, err := c.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name)); err != nil {
-		_ = c.Close(ctx) // which frees all
+		_ = c.Close(ctx) // which releases all locks
 	}
 }
 

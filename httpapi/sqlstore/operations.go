@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// idempotencyTTL is how long an idempotency key holds.
+// idempotencyTTL is how long an idempotency key is valid.
 const idempotencyTTL = 24 * time.Hour
 
 // Operations is a [status.Store] in a database.
@@ -42,7 +42,7 @@ func fromJSON(s sql.NullString, v any) error {
 	return json.Unmarshal([]byte(s.String), v)
 }
 
-// values returns the placeholders of rows rows of n columns each.
+// values returns the placeholders of the given number of rows with n columns each.
 func values(rows, n int) string {
 	var b strings.Builder
 	for i := range rows * n {
@@ -79,7 +79,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 		if created, err = holder(ctx, t, op); err != nil || created != nil {
 			return err
 		}
-		// It travels with the next statement.
+		// Sent with the next statement.
 		var limit int64
 		if err := operationsPerDay.count(ctx, t, op.Owner, op.ID, 1, op.Created, &limit); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 			return err
 		}
 		if n == 0 {
-			// Another process may just have used the idempotency key.
+			// Another transaction may have used the idempotency key in the meantime.
 			if created, err = holder(ctx, t, op); err != nil {
 				return err
 			}
@@ -114,8 +114,7 @@ func (s *Operations) Create(ctx context.Context, op *status.Operation) (*status.
 	return created, nil
 }
 
-// holder returns the operation that holds the idempotency key of op, or nil if
-// none does any more.
+// holder returns the operation that holds the idempotency key of op, or nil.
 func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation, error) {
 	if op.IdempotencyKey == "" {
 		return nil, nil
@@ -138,7 +137,7 @@ func holder(ctx context.Context, t tx, op *status.Operation) (*status.Operation,
 }
 
 func insertItems(ctx context.Context, t tx, op *status.Operation, now time.Time) error {
-	// The clock of the submitter may be ahead, or may have been set back since.
+	// The submitter's clock may be ahead, or may have been set back since.
 	due := min(millis(op.Created), millis(now))
 	const chunk = 100 // SQLite and PostgreSQL limit the number of placeholders
 	for first := 0; first < len(op.Items); first += chunk {
@@ -179,7 +178,8 @@ func scanOperation(row scanner) (*status.Operation, error) {
 
 const selectOperation = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
 
-// getOnly reads an operation without its items. lock ends the query.
+// getOnly reads an operation without its items. lock is the locking clause of the
+// query, or "".
 func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, error) {
 	op, err := scanOperation(t.row(ctx, selectOperation+lock, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -206,8 +206,8 @@ func scanItem(row scanner) (it status.Item, err error) {
 
 const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
 
-// getItems reads the items of an operation into op, with the next statement that is
-// waited for, or the commit.
+// getItems reads the items of an operation into op, when the next synchronous statement
+// or the commit is sent.
 func getItems(ctx context.Context, t tx, id string, op *status.Operation) error {
 	return t.later(ctx, func(row scanner) error {
 		it, err := scanItem(row)
@@ -228,8 +228,8 @@ func get(ctx context.Context, t tx, id string) (*status.Operation, error) {
 	return op, err
 }
 
-// getLater reads an operation with the next statement that is waited for, or the commit.
-// If there is none its ID stays empty.
+// getLater reads an operation when the next synchronous statement or the commit is
+// sent. If the operation does not exist, the ID stays empty.
 func getLater(ctx context.Context, t tx, id string) (*status.Operation, error) {
 	op := new(status.Operation)
 	if err := t.later(ctx, func(row scanner) error {
@@ -304,10 +304,10 @@ func (s *Operations) List(ctx context.Context, q status.Query) iter.Seq2[*status
 	}
 }
 
-// inState returns the condition that an operation is in a state, with the arguments of
-// the statement so far and its own. Open and finished operations have indexes of their
-// own, so the text says which these are. Created is the time by which these indexes
-// are ordered.
+// inState returns the condition that an operation is in a state, and the arguments so
+// far with its own appended. Open and finished operations have separate indexes, so the
+// condition names the index's own predicate. created is the column that orders these
+// indexes.
 func inState(owner string, state status.State, args []any) (where, created string, _ []any) {
 	switch {
 	case state == "":
@@ -326,7 +326,7 @@ func inState(owner string, state status.State, args []any) (where, created strin
 // page returns the n newest operations before the given one that q selects.
 func (s *Operations) page(ctx context.Context, q status.Query, before int64, id string, n int) (ops []*status.Operation, err error) {
 	where, args := "", []any{q.Owner, before, id, n}
-	if q.IdempotencyKey != "" { // a text of its own, so that the index is used
+	if q.IdempotencyKey != "" { // a separate text, so that the index is used
 		where, args = " AND idempotency_key = $5", append(args, q.IdempotencyKey)
 	}
 	in, created, args := inState(q.Owner, q.State, args)
@@ -351,7 +351,7 @@ func (s *Operations) page(ctx context.Context, q status.Query, before int64, id 
 	return ops, err
 }
 
-// An after is a row with a column before those that are asked for.
+// An after is a row with an additional column before those that the caller scans.
 type after struct {
 	scanner
 	first any
@@ -359,8 +359,9 @@ type after struct {
 
 func (a after) Scan(dest ...any) error { return a.scanner.Scan(append([]any{a.first}, dest...)...) }
 
-// permitted is the condition for an item to be claimed beside others of its owner
-// whose claims are live after the time $6, but for those of cancelled operations.
+// permitted is the condition that the owner's limit allows a claim of an item: it
+// counts the owner's other claims that are live after the time $6. Items of cancelled
+// operations are always permitted.
 const permitted = `(EXISTS (SELECT 1 FROM operations o WHERE o.id = items.operation AND o.cancelled <> 0)
 	OR NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = items.owner AND a.max_parallel > 0 AND a.max_parallel <= (
 		SELECT count(*) FROM items r WHERE r.owner = items.owner AND r.worker IS NOT NULL AND r.state = 'running' AND r.due_ms > $6
@@ -369,7 +370,7 @@ const permitted = `(EXISTS (SELECT 1 FROM operations o WHERE o.id = items.operat
 // Claim implements [status.Store]. The limit is that of the account, see
 // [Limits].
 func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration) (*status.Claim, error) {
-	// An item under a claim that has lapsed is the exception.
+	// Lapsed claims are the exception.
 	c, limited, err := s.claim(ctx, ref, worker, lease, status.Queued)
 	if err == nil && c == nil {
 		c, limited, err = s.claim(ctx, ref, worker, lease, status.Running)
@@ -384,8 +385,8 @@ func (s *Operations) Claim(ctx context.Context, ref status.Ref, worker string, l
 	return c, nil
 }
 
-// claim claims an item in the given state. The claim is nil if that is not possible;
-// limited reports whether the owner has a limit.
+// claim claims an item in the given state. The claim is nil if the item cannot be
+// claimed; limited reports whether the owner has a limit.
 func (s *Operations) claim(ctx context.Context, ref status.Ref, worker string, lease time.Duration, from status.State) (c *status.Claim, limited bool, err error) {
 	counter := "attempt"
 	if from == status.Running {
@@ -393,14 +394,14 @@ func (s *Operations) claim(ctx context.Context, ref status.Ref, worker string, l
 	}
 	err = s.db.tx(ctx, func(ctx context.Context, t tx) error {
 		c, limited = &status.Claim{Ref: ref, Rescued: from == status.Running}, false
-		// Only the first claim locks the row of the operation, as items of one
-		// operation are begun side by side.
+		// Only the first claim locks the row of the operation, because items of one
+		// operation start in parallel.
 		if lock := t.locking(); lock != "" {
 			if err := t.later(ctx, nil, `SELECT id FROM operations WHERE id = $1 AND state = 'queued'`+lock, ref.Operation); err != nil {
 				return err
 			}
 		}
-		// Those of an owner with a limit come one after another.
+		// Claims of an owner with a limit are serialised.
 		if err := t.later(ctx, func(scanner) error {
 			limited = true
 			return nil
@@ -434,7 +435,8 @@ func (s *Operations) claim(ctx context.Context, ref status.Ref, worker string, l
 	return c, limited, nil
 }
 
-// refused tells why an item could not be claimed, whose owner has a limit or not.
+// refused returns why an item could not be claimed; limited reports whether its owner
+// has a limit.
 func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) error {
 	found, ready := false, false
 	if err := s.db.each(ctx, func(row scanner) error {
@@ -456,8 +458,8 @@ func (s *Operations) refused(ctx context.Context, ref status.Ref, limited bool) 
 // Heartbeat implements [status.Store].
 func (s *Operations) Heartbeat(ctx context.Context, worker string, lease time.Duration, progress map[status.Ref]float64) (stop []status.Ref, err error) {
 	var held map[status.Ref]bool
-	// One round trip: a process that is frozen between two would keep the items locked
-	// that others are to take over.
+	// One round trip: a process that freezes between two would keep items locked that
+	// other processes should take over.
 	err = storeError(ctx, s.db.engine.heartbeat(ctx, func(ctx context.Context, t tx) error {
 		held = make(map[status.Ref]bool)
 		now, alive := s.db.engine.now(), s.db.engine.alive()
@@ -524,8 +526,8 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		}
 		it.Progress = max(it.Progress, c.Item.Progress)
 		it, due := o.Apply(it, op.Cancelled, now)
-		// The item is not locked: who is cut off from the database would hold it then. So
-		// somebody else may have claimed it since it was read.
+		// The item is not locked, because a process that loses its connection would
+		// keep the lock. So another process may have claimed it since it was read.
 		if err := putItem(ctx, t, c.Ref, status.Running, c.Token, it, due); err != nil {
 			return err
 		}
@@ -551,7 +553,7 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 		}, selectFinalItems, c.Operation); err != nil || listeners == 0 {
 			return err
 		}
-		// Its first statement is waited for, so that op is up to date.
+		// Its first statement is synchronous, so op is up to date.
 		enqueued, err = enqueueDeliveries(ctx, t, op, []status.Item{it}, now)
 		return err
 	})
@@ -566,13 +568,13 @@ func (s *Operations) Finish(ctx context.Context, c *status.Claim, o status.Outco
 	return op, nil
 }
 
-// selectFinalItems selects the items of an operation if that is final.
+// selectFinalItems selects the items of an operation if the operation is final.
 const selectFinalItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1
 	AND EXISTS (SELECT 1 FROM operations WHERE id = $1 AND finished_ms IS NOT NULL) ORDER BY idx`
 
-// putItem stores an item that is not running any more. The transaction fails with
-// status.ErrLost if the item is not in state was, or was claimed after the claim with the
-// given token, 0 for any.
+// putItem stores an item that is no longer running. The transaction fails with
+// status.ErrLost if the item is not in state was, or was claimed again after the claim
+// with the given token (0: any claim).
 func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token int, it status.Item, due time.Time) error {
 	results, err := toJSON(it.Results, len(it.Results) == 0)
 	if err != nil {
@@ -598,9 +600,9 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 		it.Suspicions, reason, since, it.Clean)
 }
 
-// settle counts items that have become final and brings the operation's state up
-// to that, as status.Rollup says. op is changed accordingly, by the next statement
-// that is waited for or the commit.
+// settle counts items that have become final and updates the operation's state like
+// status.Rollup. op is updated when the next synchronous statement or the commit is
+// sent.
 func settle(ctx context.Context, t tx, op *status.Operation, ended, completed int, now time.Time) error {
 	return t.later(ctx, func(row scanner) error {
 		var finished sql.NullInt64
@@ -630,7 +632,7 @@ func (s *Operations) Cancel(ctx context.Context, owner, id string) (op *status.O
 		if op.Owner != owner {
 			return missing("operation", id)
 		}
-		// Nobody begins an item from here on.
+		// No process starts an item from here on.
 		if err := t.later(ctx, nil, `SELECT idx FROM items WHERE operation = $1 AND state = 'queued' ORDER BY idx`+t.locking(), id); err != nil {
 			return err
 		}
@@ -707,9 +709,8 @@ type pendingRow struct {
 // pending returns the next n items after the given one.
 func (s *Operations) pending(ctx context.Context, q status.PendingQuery, after pendingRow, n int) (page []pendingRow, err error) {
 	args := []any{millis(s.db.engine.now()), after.created, after.Operation, after.Index, n}
-	// Items of one owner in one queue have an index of their own. Otherwise
-	// unfinished operations are walked in order; CROSS JOIN keeps SQLite
-	// from doing it the other way round.
+	// Items of one owner in one queue have an index. Otherwise unfinished operations
+	// are read in order; CROSS JOIN keeps SQLite from doing it the other way round.
 	text := `SELECT i.operation, i.idx, i.queue, i.owner, i.created_ms, i.due_ms
 		FROM items i
 		WHERE i.finished_ms IS NULL AND i.queue = $6 AND i.owner = $7
@@ -784,8 +785,7 @@ func (s *Operations) Recover(ctx context.Context, worker string) (n int, err err
 		if err != nil {
 			return err
 		}
-		// Nothing waits for so long: the clock of the host was ahead when this was
-		// written.
+		// No item waits for so long: the host's clock was ahead when this was written.
 		now := s.db.engine.now()
 		_, err = t.exec(ctx, `UPDATE items SET due_ms = $1 WHERE finished_ms IS NULL AND due_ms > $2
 			AND operation IN (SELECT id FROM operations WHERE finished_ms IS NULL)`, millis(now), millis(now.Add(time.Hour)))
@@ -796,7 +796,7 @@ func (s *Operations) Recover(ctx context.Context, worker string) (n int, err err
 
 // DeleteFinished implements [status.Store]. It also empties the write-ahead log.
 func (s *Operations) DeleteFinished(ctx context.Context, t time.Time) (n int, err error) {
-	const chunk = 100 // so that other writers need not wait long
+	const chunk = 100 // so that other writers do not wait for long
 	for {
 		var some int64
 		err := s.db.tx(ctx, func(ctx context.Context, tx tx) error {

@@ -44,7 +44,7 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// limiter returns what sets how many items of an account are worked on at once.
+// limiter returns a function that sets how many items of an account may run at once.
 func limiter(t *testing.T, db *sqlstore.DB) func(owner string, n int) {
 	return func(owner string, n int) {
 		t.Helper()

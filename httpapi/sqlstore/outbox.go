@@ -12,9 +12,9 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// An outbox wakes the sender in this process for new deliveries.
+// An outbox wakes this process's sender when there are new deliveries.
 type outbox struct {
-	wake chan struct{} // holds a token if there may be some
+	wake chan struct{} // holds a token if there may be new deliveries
 }
 
 func (o *outbox) notify() {
@@ -24,12 +24,12 @@ func (o *outbox) notify() {
 	}
 }
 
-// listening is the number of endpoints of the owner of an item in a statement that
-// reads it. Asking there costs no statement of its own.
+// listening is the number of endpoints of an item's owner, as a column of a statement
+// that reads the item. So it needs no statement of its own.
 const listening = `(SELECT count(*) FROM webhook_endpoints w WHERE w.account = items.owner AND w.disabled_ms IS NULL)`
 
-// An eventData is what is kept of an operation for a delivery, until the body is
-// made of it. The operation may have been deleted by then.
+// An eventData is the copy of an operation from which the body of a delivery is made
+// later. The operation may have been deleted by then.
 type eventData struct {
 	ID        string            `json:"id"`
 	Owner     string            `json:"owner"`
@@ -53,13 +53,13 @@ type itemData struct {
 	Claims     int             `json:"claims,omitempty"`
 	Clean      int             `json:"-"`
 	Progress   float64         `json:"progress"`
-	Waiting    *status.Waiting `json:"-"` // not of a final item
+	Waiting    *status.Waiting `json:"-"` // a final item has none
 	Error      *status.Error   `json:"error,omitempty"`
 	Started    time.Time       `json:"started,omitzero"`
 	Finished   time.Time       `json:"finished,omitzero"`
 }
 
-// encodeEvent returns what is kept of op with the given items.
+// encodeEvent encodes op with the given items as an eventData.
 func encodeEvent(op *status.Operation, items ...status.Item) (string, error) {
 	d := eventData{
 		ID: op.ID, Owner: op.Owner, Action: op.Action, Notes: op.Notes, State: op.State, Cancelled: op.Cancelled,
@@ -87,9 +87,10 @@ func decodeEvent(text string) (*status.Operation, error) {
 	return op, nil
 }
 
-// enqueueDeliveries writes the events of t for the endpoints of the owner of op: one for
-// each item that has ended and, if op is final then and has all its items, one for op. It
-// reports whether there is anything to deliver.
+// enqueueDeliveries writes the events of t for the endpoints of op's owner. There is
+// one event for each result of the finished items and for each finished item without
+// results. If op is final, there is one for op, which must have all its items. It
+// reports whether it wrote any delivery.
 func enqueueDeliveries(ctx context.Context, t tx, op *status.Operation, ended []status.Item, now time.Time) (any bool, err error) {
 	type endpoint struct{ id, events string }
 	var endpoints []endpoint
@@ -142,8 +143,8 @@ func enqueueDeliveries(ctx context.Context, t tx, op *status.Operation, ended []
 	return rows.n > 0, rows.flush(ctx, t)
 }
 
-// results yields an item once for each of its results, with that one alone, or
-// as it is if it has none.
+// results yields an item once for each of its results, with only that result, or once
+// unchanged if it has none.
 func results(it status.Item) iter.Seq[status.Item] {
 	return func(yield func(status.Item) bool) {
 		if len(it.Results) < 2 {
@@ -165,7 +166,7 @@ func wants(events, kind string) bool {
 	return events == "" || strings.Contains(" "+events+" ", " "+kind+" ")
 }
 
-// deliveries collects rows so that few statements write them.
+// deliveries collects rows so that a few statements write them all.
 type deliveries struct {
 	operation, account string
 	now                int64

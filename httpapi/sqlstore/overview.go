@@ -11,18 +11,18 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// Summaries returns operations of all owners, newest first. If there is no operation
-// Before the error matches fs.ErrNotExist.
+// Summaries returns operations of all owners, newest first. If the operation Before
+// does not exist, the error matches fs.ErrNotExist.
 func (db *DB) Summaries(ctx context.Context, q status.SummaryQuery) (list []status.Summary, err error) {
 	before := int64(1) << 62
 	where, args := "", []any{before, q.Before, cmp.Or(q.Limit, 50)}
-	if q.Owner != "" { // a text of its own, so that the index is used
+	if q.Owner != "" { // a separate text, so that the index is used
 		where, args = " AND owner = $4", append(args, q.Owner)
 	}
 	in, order, args := inState(q.Owner, q.State, args)
 	last := "(" + order + ", id) < ($1, $2)"
 	if db.pg == nil && q.Owner == "" && q.State == "" {
-		// SQLite keeps rows in the order in which they came, and needs no index for that.
+		// SQLite keeps rows in insertion order, and needs no index for that.
 		order, last = "rowid", "rowid < $1 AND $2 = $2"
 	}
 	err = db.view(ctx, func(ctx context.Context, t tx) error {
@@ -73,11 +73,11 @@ func (db *DB) Summaries(ctx context.Context, q status.SummaryQuery) (list []stat
 	return list, err
 }
 
-// maxFailures is the most items that Failures looks at.
+// maxFailures is the maximum number of items that Failures reads.
 const maxFailures = 10000
 
-// Failures returns why items have failed since a time, the most frequent reasons
-// first. It reads the 10000 latest of them at most.
+// Failures counts the error codes of items that failed since the given time, most
+// frequent first. It reads at most the 10000 latest failures.
 func (db *DB) Failures(ctx context.Context, since time.Time) (list []status.FailureCount, err error) {
 	counts := make(map[status.FailureCount]int)
 	err = db.each(ctx, func(row scanner) error {

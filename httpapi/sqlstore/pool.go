@@ -8,13 +8,13 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A pool is a fixed number of connections that keep their prepared statements.
-// Not having to parse SQL makes short transactions about twice as fast. The pool of
-// database/sql cannot prepare a statement on its only connection while that is in
-// a transaction.
+// A pool is a fixed number of connections that keep their prepared statements. Skipping
+// the parsing of SQL makes short transactions about twice as fast. The pool of
+// database/sql cannot prepare a statement on its only connection while that is in a
+// transaction.
 type pool struct {
 	db    *sql.DB
-	slots chan *conn // nil: not opened yet
+	slots chan *conn // nil elements: not opened yet
 }
 
 func newPool(n int, dsn string) (*pool, error) {
@@ -50,7 +50,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	return &conn{Conn: c, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
-// put gives a connection back; one that is broken is replaced.
+// put returns a connection to the pool; it replaces a broken one.
 func (p *pool) put(t *conn) {
 	if t.broken {
 		_ = t.close()
@@ -59,7 +59,7 @@ func (p *pool) put(t *conn) {
 	p.slots <- t
 }
 
-// close waits for all connections.
+// close waits for all connections and closes them.
 func (p *pool) close() error {
 	var errs []error
 	for range cap(p.slots) {
@@ -74,7 +74,7 @@ func (p *pool) close() error {
 	return errors.Join(errs...)
 }
 
-// run runs f in a transaction that only reads.
+// run runs f in a read-only transaction.
 func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (p *pool) run(ctx context.Context, f func(context.Context, tx) error) error
 		return err
 	}
 	defer p.put(t)
-	// Reading is short; being ready for an interruption costs more.
+	// Reads are short; making them cancellable costs more.
 	ctx = context.WithoutCancel(ctx)
 	if _, err := t.exec(ctx, "BEGIN"); err != nil {
 		return err
@@ -108,13 +108,13 @@ func (t *conn) close() error {
 	return errors.Join(append(errs, t.Conn.Close())...)
 }
 
-// maxStmts bounds the prepared statements of a connection. There are not so many,
-// except for the number of rows that one inserts.
+// maxStmts limits the prepared statements of a connection. There are fewer texts,
+// except that inserts have one for each number of rows.
 const maxStmts = 200
 
 func (t *conn) rollback(ctx context.Context) {
 	if _, err := t.exec(ctx, "ROLLBACK"); err != nil {
-		t.broken = true // SQLite may have rolled back already, but who knows
+		t.broken = true // SQLite may have rolled back already, but that is uncertain
 	}
 }
 
@@ -138,7 +138,7 @@ func (t *conn) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// each runs a query and has f scan every row.
+// each runs a query and calls f to scan every row.
 func (t *conn) each(ctx context.Context, f func(scanner) error, text string, args ...any) (err error) {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
@@ -157,7 +157,7 @@ func (t *conn) each(ctx context.Context, f func(scanner) error, text string, arg
 	return rows.Err()
 }
 
-// row runs a query whose first row is scanned.
+// row runs a query and returns its first row for scanning.
 func (t *conn) row(ctx context.Context, text string, args ...any) scanner {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *conn) row(ctx context.Context, text string, args ...any) scanner {
 	return s.QueryRowContext(ctx, args...)
 }
 
-// exec returns the number of rows that were changed.
+// exec runs a statement and returns the number of changed rows.
 func (t *conn) exec(ctx context.Context, text string, args ...any) (int64, error) {
 	s, err := t.stmt(ctx, text)
 	if err != nil {
@@ -179,7 +179,7 @@ func (t *conn) exec(ctx context.Context, text string, args ...any) (int64, error
 	return res.RowsAffected()
 }
 
-// later does not wait.
+// later runs the statement at once.
 func (t *conn) later(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	if f != nil {
 		return t.each(ctx, f, text, args...)
@@ -199,10 +199,10 @@ func (t *conn) change(ctx context.Context, lost error, text string, args ...any)
 	return err
 }
 
-// locking is empty: the whole database is locked.
+// locking returns "": the whole database is locked.
 func (t *conn) locking() string { return "" }
 
-// issue does nothing: one process works on all items.
+// issue does nothing: one process runs all items.
 func (t *conn) issue(status.Lane) {}
 
 // issueNext does nothing.

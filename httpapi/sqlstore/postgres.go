@@ -22,32 +22,32 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A postgres is the engine that several processes may share.
+// A postgres is the engine for PostgreSQL, which several processes may share.
 //
-// Transactions are READ COMMITTED; those that change an operation or its items
-// lock the row of the operation first, but for claims of items of an operation
-// that has begun, and heartbeats, which change only items of their own worker.
+// Transactions are READ COMMITTED. Those that change an operation or its items lock the
+// row of the operation first. Exceptions are claims of items of an operation that has
+// started, and heartbeats, which change only items of their own worker.
 type postgres struct {
 	pool       *pgxpool.Pool
 	async      *pgxpool.Pool // commits do not wait for the disk
-	heartbeats *pgxpool.Pool // the same, a connection for heartbeats that nothing else uses
+	heartbeats *pgxpool.Pool // like async; one connection that only heartbeats use
 	log        *slog.Logger
 	clock      clock
 	feed       feed
 	locks      locks
-	stop       context.CancelFunc // ends what runs in the background
+	stop       context.CancelFunc // stops the background goroutines
 	done       sync.WaitGroup
 
 	mu      sync.Mutex
 	onReady func([]status.Lane)
-	down    time.Time // when the database was found to be out of reach; zero if it is not
+	down    time.Time // since when the database is unreachable; zero: it is reachable
 	outage  struct{ from, to time.Time }
 }
 
-// OnReady has f called after the commit of every transaction in which items of lanes
-// were added, returned or finished, so that a dispatcher can put them into its queue.
-// f must not block. It is not called if the process dies in between; column ticket
-// of items that are in the queue is not null. OnReady fails if the database is SQLite.
+// OnReady makes the database call f after the commit of every transaction that added,
+// requeued or finished items of lanes, so that a dispatcher can queue them. f must not
+// block. It is not called if the process dies in between. The column ticket is not null
+// for items that are in the queue. OnReady fails if the database is SQLite.
 func (db *DB) OnReady(f func([]status.Lane)) error {
 	if db.pg == nil {
 		return fmt.Errorf("tickets in SQLite: %w", errors.ErrUnsupported)
@@ -58,23 +58,23 @@ func (db *DB) OnReady(f func([]status.Lane)) error {
 	return nil
 }
 
-// Limits of what is asked of the database, unless the URL says something else.
+// Timeouts of the database, unless the URL sets others.
 var timeouts = map[string]string{
 	"statement_timeout":                   "30s",
 	"lock_timeout":                        "10s",
-	"idle_in_transaction_session_timeout": "5s", // who is cut off in a transaction holds its locks until then
+	"idle_in_transaction_session_timeout": "5s", // a client that loses its connection mid-transaction keeps its locks until then
 	"application_name":                    "filewright",
 }
 
-// longest is the longest time that a transaction may take, or a query beside them. A
-// server that is gone without a word, with its host or behind a broken network, is
-// found out by nothing else for a quarter of an hour.
+// longest is the timeout of a transaction, and of a query outside transactions. Without
+// it, a server that vanishes silently, with its host or behind a broken network, goes
+// unnoticed for a quarter of an hour.
 const longest = 30 * time.Second
 
 func openPostgres(ctx context.Context, o Options) (_ *postgres, err error) {
 	cfg, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, err // tells no password
+		return nil, err // does not contain the password
 	}
 	for name, v := range timeouts {
 		if _, ok := cfg.ConnConfig.RuntimeParams[name]; !ok {
@@ -134,11 +134,12 @@ func (p *postgres) close() error {
 	return nil
 }
 
-// closeTimeout is how long connections that are in use are waited for.
+// closeTimeout is how long Close waits for connections in use.
 const closeTimeout = 3 * time.Second
 
-// closePools closes all connections. Those that are still in use after a while, by who
-// waits for a server that does not answer, are closed when they are not any more.
+// closePools closes all connections. After closeTimeout it leaves the connections that
+// still wait for a server that does not respond; they are closed when their calls
+// return.
 func (p *postgres) closePools() {
 	closed := make(chan struct{})
 	go func() {
@@ -158,13 +159,13 @@ func (p *postgres) closePools() {
 }
 
 // migrationLock is the advisory lock of the process that changes the schema. Versions
-// before migration 15 have another one, for which they wait in the database: a
-// statement that waits there has a snapshot, and building an index beside the work
-// (CREATE INDEX CONCURRENTLY) waits for the end of all of those.
+// before migration 15 use another lock and wait for it in the database. A statement
+// that waits there holds a snapshot, and CREATE INDEX CONCURRENTLY waits for the end of
+// all snapshots.
 const migrationLock = 0x46_49_4c_45_57_52_32 // "FILEWR2"
 
-// Migrate runs f while no other process is in Migrate on the same database. f is
-// to make tables of its own, other than those of this package.
+// Migrate runs f while no other process is in Migrate on the same database. f creates
+// tables other than those of this package.
 func (db *DB) Migrate(ctx context.Context, f func(context.Context) error) error {
 	if db.pg == nil {
 		return f(ctx)
@@ -172,9 +173,9 @@ func (db *DB) Migrate(ctx context.Context, f func(context.Context) error) error 
 	return db.pg.Migrate(ctx, f)
 }
 
-// Migrate is DB.Migrate.
+// Migrate implements [DB.Migrate].
 func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (err error) {
-	// The lock ends with the connection, which is not used for anything else.
+	// The connection is used only for the lock, which ends with it.
 	cfg := p.pool.Config().ConnConfig
 	cfg.RuntimeParams["statement_timeout"], cfg.RuntimeParams["lock_timeout"] = "0", "0"
 	cfg.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
@@ -199,7 +200,7 @@ func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (
 
 func (p *postgres) migrate(ctx context.Context) error {
 	cfg := p.pool.Config().ConnConfig
-	cfg.RuntimeParams["statement_timeout"] = "0" // a large table takes its time
+	cfg.RuntimeParams["statement_timeout"] = "0" // a large table takes long
 	db := stdlib.OpenDB(*cfg)
 	defer db.Close()
 	m, err := migrations(goose.DialectPostgres, db)
@@ -230,16 +231,15 @@ func (p *postgres) migrate(ctx context.Context) error {
 	return nil
 }
 
-// errBroken is what a failure of the connection in the midst of a transaction
-// matches.
+// errBroken matches a failure of the connection during a transaction.
 var errBroken = errors.New("connection to the database broken")
 
-// retryUntil is how long a transaction is tried again while the database cannot be
-// reached: about as long as it takes to restart. Then the caller gets the error.
+// retryUntil is how long a transaction is retried while the database cannot be reached:
+// about as long as a restart takes. Then the caller gets the error.
 const retryUntil = 3 * time.Second
 
-// retry calls f again while it fails for a reason that may pass, and records when the
-// database was out of reach.
+// retry calls f again while it fails for a transient reason, and records when the
+// database was unreachable.
 func (p *postgres) retry(ctx context.Context, f func() error) error {
 	start := time.Now()
 	for b := backoff.New(5*time.Millisecond, 250*time.Millisecond); ; {
@@ -252,10 +252,10 @@ func (p *postgres) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// errUnsure is what the failure of a commit matches: it may have been done.
+// errUnsure matches the failure of a commit that may have taken effect.
 var errUnsure = errors.New("it is not known whether the transaction was committed")
 
-// reached keeps book of when the database was out of reach.
+// reached records when the database was unreachable.
 func (p *postgres) reached(ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,11 +268,12 @@ func (p *postgres) reached(ok bool) {
 	}
 }
 
-// forgiven is how long after an outage claims may be renewed that ended in it.
+// forgiven is how long after an outage claims that lapsed during it may still be
+// renewed.
 const forgiven = 15 * time.Second
 
-// alive is before now after an outage, so that claims that could not be renewed
-// go on unless somebody else has claimed the items.
+// alive returns a time before now after an outage, so that claims that could not be
+// renewed stay live unless another process has claimed the items.
 func (p *postgres) alive() time.Time {
 	now := p.clock.now()
 	p.mu.Lock()
@@ -285,11 +286,10 @@ func (p *postgres) alive() time.Time {
 
 func (p *postgres) now() time.Time { return p.clock.now() }
 
-func (p *postgres) tidy(context.Context) error { return nil } // there is autovacuum
+func (p *postgres) tidy(context.Context) error { return nil } // PostgreSQL has autovacuum
 
-// plain returns a context that ends when ctx must, or after the longest time, but
-// not because the caller gives up: so it is known whether a transaction was
-// committed.
+// plain returns a context with the deadline of ctx, at most longest from now, that is
+// not cancelled with ctx. So it is known whether a transaction was committed.
 func plain(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(longest)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
@@ -325,7 +325,7 @@ func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.
 	if err := t.commit(ctx); err != nil {
 		var pe *pgconn.PgError
 		if errors.As(err, &pe) || errors.Is(err, pgx.ErrTxCommitRollback) {
-			return err // the server says no
+			return err // the server rejected it
 		}
 		p.reached(false)
 		return fmt.Errorf("%w: %w", errUnsure, err)
@@ -339,7 +339,7 @@ func (p *postgres) once(ctx context.Context, pool *pgxpool.Pool, f func(context.
 	return nil
 }
 
-// broken marks an error as that of a connection which is closed.
+// broken marks an error as a broken connection if the connection is closed.
 func broken(c *pgxpool.Conn, err error) error {
 	if err != nil && c.Conn().IsClosed() {
 		return fmt.Errorf("%w: %w", errBroken, err)
@@ -347,14 +347,14 @@ func broken(c *pgxpool.Conn, err error) error {
 	return err
 }
 
-// hangUp closes a connection of its own, whether the server answers or not.
+// hangUp closes a connection outside the pools, whether the server responds or not.
 func hangUp(c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = c.Close(ctx)
 }
 
-// limited calls f, which only reads, with a context that ends after the longest time.
+// limited calls f, which only reads, with a context that ends after longest.
 func limited(ctx context.Context, f func(context.Context) error) error {
 	short, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -365,12 +365,12 @@ func limited(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
-// readOnly begins a transaction that sees one state of the database.
+// readOnly starts a transaction that sees one state of the database.
 const readOnly = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-// view begins the transaction with the first statement of f, and ends it together with
-// the statements that f leaves queued. It calls f again if the connection broke before
-// f got any data.
+// view starts the transaction together with the first statement of f, and ends it
+// together with the statements that f leaves queued. It calls f again if the connection
+// broke before f received any data.
 func (p *postgres) view(ctx context.Context, f func(context.Context, tx) error) error {
 	return p.read(ctx, func(ctx context.Context) (got bool, err error) {
 		c, err := p.pool.Acquire(ctx)
@@ -408,7 +408,8 @@ func (p *postgres) each(ctx context.Context, f func(scanner) error, text string,
 	})
 }
 
-// read calls f again, within the limits of retry, while it fails before it got any data.
+// read calls f again, within the limits of retry, while it fails before it has received
+// any data.
 func (p *postgres) read(ctx context.Context, f func(context.Context) (got bool, err error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -437,12 +438,12 @@ func scan(rows pgx.Rows, f func(scanner) error) error {
 	return rows.Err()
 }
 
-// A pgTx is a transaction of PostgreSQL. It begins with its first statement, in
-// the same round trip.
+// A pgTx is a transaction of PostgreSQL. It starts with its first statement, in the
+// same round trip.
 type pgTx struct {
 	conn  *pgx.Conn
-	begin string     // the first statement; "": it was queued
-	batch *pgx.Batch // what was not sent yet; nil: nothing
+	begin string     // the statement that starts the transaction; "": already queued
+	batch *pgx.Batch // statements not sent yet; nil: none
 	got   bool       // a row was read
 	lanes []status.Lane
 }
@@ -479,8 +480,8 @@ func (t *pgTx) queue(text string, args ...any) *pgx.QueuedQuery {
 	return t.batch.Queue(text, args...)
 }
 
-// send sends what is queued and reads the results but for the last one. Close is
-// to be called in any case.
+// send sends the queued statements and reads all results except the last. The caller
+// must close the results even after an error.
 func (t *pgTx) send(ctx context.Context) (pgx.BatchResults, error) {
 	b := t.batch
 	t.batch = nil
@@ -506,7 +507,7 @@ func (t *pgTx) later(_ context.Context, f func(scanner) error, text string, args
 	return nil
 }
 
-// scan is the function scan, and remembers that there was a row.
+// scan calls the function scan and records that there was a row.
 func (t *pgTx) scan(rows pgx.Rows, f func(scanner) error) error {
 	return scan(rows, func(row scanner) error {
 		t.got = true
@@ -523,7 +524,7 @@ func (t *pgTx) flush(ctx context.Context) error {
 }
 
 func (t *pgTx) change(_ context.Context, lost error, text string, args ...any) error {
-	// The commit may travel in the same round trip. An error keeps it from being done.
+	// The commit may be sent in the same round trip. An error prevents it.
 	const divisionByZero = "22012"
 	t.queue(`WITH changed AS (`+text+` RETURNING 1) SELECT 1 / count(*) FROM changed`, texts(args)...).Query(func(rows pgx.Rows) error {
 		err := scan(rows, func(scanner) error { return nil })
@@ -581,7 +582,7 @@ func (t *pgTx) exec(ctx context.Context, text string, args ...any) (int64, error
 	return tag.RowsAffected(), cmp.Or(err, r.Close())
 }
 
-// commit commits, together with what is queued.
+// commit sends the queued statements and commits in one round trip.
 func (t *pgTx) commit(ctx context.Context) error {
 	t.queue("COMMIT")
 	r, err := t.send(ctx)
@@ -593,17 +594,17 @@ func (t *pgTx) commit(ctx context.Context) error {
 	var pe *pgconn.PgError
 	switch {
 	case err == nil && tag.String() == "COMMIT":
-		return nil // also if the connection has ended since
+		return nil // even if the connection has broken since
 	case err == nil:
-		return cmp.Or(cerr, pgx.ErrTxCommitRollback) // it had failed before
+		return cmp.Or(cerr, pgx.ErrTxCommitRollback) // an earlier statement had failed
 	case errors.As(err, &pe) && pe.SeverityUnlocalized != "ERROR":
-		return fmt.Errorf("the server process ended: %v", err) // and may have done it: this is no PgError, which would be a no
+		return fmt.Errorf("the server process ended: %v", err) // and may have committed: not a PgError, which would mean that it has not
 	}
 	return err
 }
 
-// rollback ends the transaction if it is open. A connection that it cannot be
-// ended on is closed.
+// rollback ends the transaction if it is open. If the rollback fails, it closes the
+// connection.
 func (t *pgTx) rollback(ctx context.Context) {
 	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == 'I' {
 		return
@@ -613,9 +614,8 @@ func (t *pgTx) rollback(ctx context.Context) {
 	}
 }
 
-// texts replaces what is no text to PostgreSQL, which knows no zero bytes and
-// nothing but UTF-8, by a description of it. Such things come from clients that
-// ask for IDs that do not exist.
+// texts quotes strings that PostgreSQL rejects because they contain zero bytes or
+// invalid UTF-8. Such strings come from clients that send invalid IDs.
 func texts(args []any) []any {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -636,16 +636,16 @@ func text(s string) string {
 	return fmt.Sprintf("\ufffd%q", s)
 }
 
-// A clock tells the time of the database. Processes on several machines measure
-// leases by it, whatever their own clocks say.
+// A clock returns the time of the database. Processes on several machines measure
+// leases by it, independently of their own clocks.
 type clock struct {
 	mu     sync.Mutex
-	base   time.Time // of this process, with its monotonic reading
+	base   time.Time // time of this process, with its monotonic reading
 	offset time.Duration
 }
 
-// set asks the database for its time. As long as that may be the time of this
-// process it is taken to be.
+// set reads the time of the database. If it may equal the time of this process, within
+// the duration of the query, set uses the process's own time.
 func (c *clock) set(ctx context.Context, pool *pgxpool.Pool) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -678,7 +678,7 @@ func (c *clock) now() time.Time {
 	return c.base.Add(c.offset + time.Since(c.base)).Round(0)
 }
 
-// keepTime sets the clock from time to time.
+// keepTime sets the clock periodically.
 func (p *postgres) keepTime(ctx context.Context) {
 	t := time.NewTicker(30 * time.Second)
 	defer t.Stop()

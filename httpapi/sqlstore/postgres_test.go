@@ -73,8 +73,8 @@ func TestPostgresSettings(t *testing.T) {
 	testSettings(t, openPostgres(t))
 }
 
-// TestPostgresTogether opens an empty database from several processes at once: one
-// of them makes the tables.
+// TestPostgresTogether opens an empty database several times at once: one of them
+// creates the tables.
 func TestPostgresTogether(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Empty(t)
@@ -132,8 +132,8 @@ func TestPostgresOpen(t *testing.T) {
 	}
 }
 
-// TestVacuum makes sure that tables whose rows change often are vacuumed before there
-// are many dead ones.
+// TestVacuum checks that tables whose rows change often are vacuumed before they have
+// many dead rows.
 func TestVacuum(t *testing.T) {
 	t.Parallel()
 	db := openPostgres(t)
@@ -150,7 +150,7 @@ func TestVacuum(t *testing.T) {
 	}
 }
 
-// TestPostgresText asks for what is no text to PostgreSQL.
+// TestPostgresText queries with strings that PostgreSQL rejects.
 func TestPostgresText(t *testing.T) {
 	t.Parallel()
 	db := openPostgres(t)
@@ -172,7 +172,7 @@ func TestPostgresText(t *testing.T) {
 	}
 }
 
-// TestChanges has one process told of what another does.
+// TestChanges notifies one process of the changes of another.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	a := openPostgres(t)
@@ -207,7 +207,7 @@ func TestChanges(t *testing.T) {
 	if got, want := <-changes, []status.Change{{ID: "op"}}; !slices.Equal(got, want) {
 		t.Errorf("told of %v, want %v", got, want)
 	}
-	// When all connections were broken, whatever happened may have been missed.
+	// When all connections were broken, changes may have been missed.
 	if _, err := a.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestOutage has the server crash while claims are held and operations stored.
+// TestOutage crashes the server while claims are held and operations stored.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Own(t)
@@ -233,7 +233,7 @@ func TestOutage(t *testing.T) {
 	if err := create("op"); err != nil {
 		t.Fatal(err)
 	}
-	// The first is renewed after the outage, the second ends after it.
+	// The first claim is renewed after the outage; the second lapses after it.
 	const lease = 2 * time.Second
 	var claims []*status.Claim
 	for i := range 2 {
@@ -280,8 +280,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestRestart restarts the server, in good order and by a crash, while others read and
-// write: whatever fails matches status.ErrUnavailable, so that clients try again.
+// TestRestart restarts the server, cleanly and after a crash, during reads and writes:
+// every error matches status.ErrUnavailable, so that clients retry.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Own(t)
@@ -352,7 +352,7 @@ func TestRestart(t *testing.T) {
 			t.Error(err)
 		}
 		if i == 1 {
-			for failures.Load() == 0 { // away for longer than a transaction is repeated
+			for failures.Load() == 0 { // unreachable for longer than transactions are retried
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
@@ -364,7 +364,7 @@ func TestRestart(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCache reads finished operations again and again: what one gets is one's own.
+// TestCache reads finished operations again and again: every caller gets its own copy.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	for name, db := range map[string]*sqlstore.DB{"SQLite": open(t), "PostgreSQL": openPostgres(t)} {
@@ -421,7 +421,7 @@ func TestNodes(t *testing.T) {
 	if nodes, err := b.Nodes(t.Context(), 10*time.Second); err != nil || len(nodes) != 1 || nodes[0].ID != "b" {
 		t.Errorf("nodes of the last 10 s are %+v, error %v, want only b", nodes, err)
 	}
-	// Nobody is up for two days.
+	// No node is up for two days.
 	age("a", 48*time.Hour)
 	age("b", 48*time.Hour)
 	if nodes, err := b.Nodes(t.Context(), 2*time.Minute); err != nil || len(nodes) != 2 {
@@ -443,7 +443,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestLock has goroutines of two processes want the same lock.
+// TestLock makes goroutines of two databases compete for the same lock.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	a := openPostgres(t)
@@ -491,7 +491,7 @@ func TestLock(t *testing.T) {
 		cancel()
 	}
 
-	// The end of a process frees its locks.
+	// The end of a process releases its locks.
 	dead, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
@@ -507,8 +507,8 @@ func TestLock(t *testing.T) {
 	free()
 }
 
-// TestUploads has two processes take the parts of one file, and different bodies
-// for the same part at the same time: what is recorded is what is stored.
+// TestUploads sends the parts of one file to two processes, and different bodies for
+// the same part at the same time: the records match the stored content.
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	a := openPostgres(t)

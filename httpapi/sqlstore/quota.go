@@ -9,12 +9,13 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// A counter is a sum in several rows. The transaction that makes what is counted
-// adds to it, so that they cannot differ. Where there is a limit the row of part 0 is
-// what everybody waits for before looking at the sum; else any part will do.
+// A counter is a sum over several rows. The transaction that creates a counted object
+// also adds to the counter, so the two cannot differ. If the owner has a limit, all
+// transactions use the row of part 0 and so wait for each other before they read the
+// sum. Otherwise they spread over all parts.
 type counter struct {
 	what   string
-	add    string // adds $3 to a row for the owner $1, in part $2 or else 0, and returns the limit
+	add    string // adds $3 to the owner $1, in part 0 if there is a limit, else in part $2, and returns the limit
 	sum    string
 	perDay bool
 }
@@ -48,8 +49,8 @@ var (
 	}
 )
 
-// count adds n for an owner, whatever the limit is, and stores that in limit, with the
-// next statement that is waited for, or the commit. id is that of what is counted.
+// count adds n for an owner, whatever the limit, and stores the limit in limit when the
+// next synchronous statement or the commit is sent. id is the ID of the counted object.
 func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at time.Time, limit *int64) error {
 	args := []any{owner, part(id), n}
 	if c.perDay {
@@ -58,7 +59,8 @@ func (c counter) count(ctx context.Context, t tx, owner, id string, n int64, at 
 	return t.later(ctx, func(row scanner) error { return row.Scan(limit) }, c.add, args...)
 }
 
-// check fails if more than a limit is used, of which n was added just now.
+// check fails with an *account.QuotaError if the use, which includes the n just added,
+// exceeds the limit.
 func (c counter) check(ctx context.Context, t tx, owner string, n int64, at time.Time, limit int64) error {
 	if limit <= 0 {
 		return nil
@@ -80,14 +82,14 @@ func (c counter) check(ctx context.Context, t tx, owner string, n int64, at time
 	return nil
 }
 
-// part returns the row of a sum that something is counted in.
+// part returns the part of a counter that an object with this ID adds to.
 func part(id string) int64 {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int64(h.Sum32() % usageParts)
 }
 
-// held returns how many bytes a file counts for: those that are there, or announced.
+// held returns the number of bytes that a file counts for: its stored or declared size.
 func held(f *upload.File) int64 {
 	if f == nil || f.State == upload.Expired {
 		return 0
@@ -95,12 +97,12 @@ func held(f *upload.File) int64 {
 	return f.Size
 }
 
-// pending reports whether a file is an upload that has begun and not ended.
+// pending reports whether a file is an upload in progress.
 func pending(f *upload.File) bool { return f != nil && f.State == upload.Open && f.Task == "" }
 
-// takeFile counts a file that changes in t from one state to another; nil is not
-// there. Uploads that begin are refused if a limit does not permit them, and give back
-// the bytes of their day if they end without having been completed.
+// takeFile counts a file that t changes from before to after; nil means that it does
+// not exist. It refuses new uploads beyond a limit. An upload that ends without
+// completion no longer counts for its day.
 func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 	switch {
 	case before == nil && pending(after):
@@ -128,7 +130,7 @@ func takeFile(ctx context.Context, t tx, before, after *upload.File) error {
 			return err
 		}
 		fresh := *after
-		fresh.State = upload.Ready // what is there already is not refused
+		fresh.State = upload.Ready // bytes that are stored already are not refused
 		return takeFile(ctx, t, nil, &fresh)
 	}
 	either := before

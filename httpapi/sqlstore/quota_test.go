@@ -25,10 +25,10 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// A store is a database with a way to look behind its back.
+// A store is a database that the test can also query directly.
 type store struct {
 	*sqlstore.DB
-	again func() *sqlstore.DB // opens it once more, as another process does
+	again func() *sqlstore.DB // opens the database once more, like another process
 	ask   func(text string) int64
 }
 
@@ -67,7 +67,7 @@ func askSQLite(t testing.TB, path, text string) (n int64) {
 	return n
 }
 
-// Sums as they are counted, and as the records say.
+// Sums according to the counters and to the records.
 const (
 	countedBytes       = `SELECT CAST(coalesce(sum(bytes), 0) AS bigint) FROM stored`
 	recordedBytes      = `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM files WHERE state <> 'expired'`
@@ -91,8 +91,8 @@ func quotaFile(owner string, n, size int64) *upload.File {
 	return &upload.File{Key: fmt.Sprintf("%s-%d", owner, n), Owner: owner, Size: size, State: upload.Open, Created: time.Now(), Expires: time.Now().Add(time.Hour)}
 }
 
-// What a limit permits is what gets through, however many try at the same time, in two
-// processes, and what is refused leaves nothing.
+// However many requests two processes make at the same time, exactly as many succeed as
+// the limit permits. Refused requests leave nothing behind.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store) {
@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("used %+v, %v", used, err)
 		}
 
-		// Results count, but are never refused; neither is nothing.
+		// Results count but are never refused; nor are empty files.
 		result := quotaFile("ada", 1000, 500)
 		result.State, result.Task = upload.Ready, "task"
 		if _, err := s.Files().Create(ctx, result); err != nil {
@@ -158,7 +158,7 @@ func TestLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// A greater limit is in force at once; then the day's is reached.
+		// A higher limit takes effect at once; then the daily limit is reached.
 		if _, err := s.Accounts().Update(ctx, "ada", func(a *account.Account) error { a.Limits.StoredBytes = 1e6; return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d bytes are counted, %d are there", got, s.ask(recordedBytes))
 		}
 
-		// The same request again is no second one.
+		// A repeated request does not count again.
 		op := quotaOperation("bob", 500)
 		op.IdempotencyKey = "again"
 		for range 2 {
@@ -198,8 +198,9 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// What begins counts; what is completed stays; what expires or is deleted is given
-// back, that of a session with the bytes of its day.
+// An upload counts from its start, and a completed file keeps counting. A file that
+// expires or is deleted no longer counts; an unfinished session no longer counts for
+// its day either.
 func TestLimitsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store) {
@@ -277,7 +278,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		}
 		expect(0, 40)
 
-		// Files that change hands count for who has them.
+		// Files that change owners count for the new owner.
 		f = begin(long, 30)
 		if _, err := s.Files().Update(ctx, f.Key, func(f *upload.File) error { f.Owner, f.State = "bob", upload.Ready; return nil }); err != nil {
 			t.Fatal(err)
@@ -285,14 +286,14 @@ func TestLimitsAreGivenBack(t *testing.T) {
 		if used, err := s.Used(ctx, "bob"); err != nil || used.StoredBytes != 30 {
 			t.Errorf("used %+v, %v", used, err)
 		}
-		// Changes that fail count for nothing.
+		// Failed changes do not count.
 		if _, err := s.Files().Update(ctx, f.Key, func(f *upload.File) error { f.Size = 1000; return errors.New("no") }); err == nil {
 			t.Error("it was changed")
 		}
 		if got := s.ask(countedBytes); got != 30 || s.ask(recordedBytes) != 30 {
 			t.Errorf("%d bytes are counted", got)
 		}
-		// Many that expire at the same time, of several owners.
+		// Many files of several owners expire at the same time.
 		keys := []string{f.Key}
 		for i := range int64(20) {
 			f := quotaFile([]string{"ada", "bob", "eve"}[i%3], i, 10+i)
@@ -302,7 +303,7 @@ func TestLimitsAreGivenBack(t *testing.T) {
 			}
 			keys = append(keys, f.Key)
 		}
-		for i, until := range []time.Time{time.Now().Add(3 * time.Hour), {}} { // some are kept, some removed
+		for i, until := range []time.Time{time.Now().Add(3 * time.Hour), {}} { // some records are kept, some removed
 			if ended, err := s.Files().Expire(ctx, keys[i*10:][:10+i], time.Now().Add(2*time.Hour), until); err != nil || len(ended) != 10+i {
 				t.Errorf("Expire = %d files, %v", len(ended), err)
 			}
@@ -330,7 +331,7 @@ func sweepUntil(t *testing.T, m *upload.Manager, done func() bool) {
 	}
 }
 
-// Databases of the version before, with records in them, get accounts and sums.
+// Databases of the previous version with records in them get accounts and counters.
 func TestAccountsOfOldDatabases(t *testing.T) {
 	t.Parallel()
 	today := time.Now().UnixMilli()
@@ -415,7 +416,7 @@ func TestAccountsOfOldDatabases(t *testing.T) {
 	})
 }
 
-// Of many requests for the same operation one counts, also if they come together.
+// Of many requests for the same operation one counts, even if they arrive together.
 func TestSameOperationCountsOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s store) {

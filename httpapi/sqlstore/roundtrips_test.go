@@ -25,9 +25,9 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// A tripCounter counts the round trips to a PostgreSQL server behind a proxy: after each,
-// the server says that it is ready for the next query. Connections with asynchronous
-// commits do not count: they carry heartbeats and notifications, beside the requests.
+// A tripCounter counts the round trips to a PostgreSQL server behind a proxy: after
+// each, the server sends ReadyForQuery. Connections with asynchronous commits do not
+// count: they carry heartbeats and notifications, not requests.
 type tripCounter struct{ n atomic.Int64 }
 
 func (c *tripCounter) hand(client, server net.Conn) {
@@ -58,8 +58,9 @@ func (c *tripCounter) hand(client, server net.Conn) {
 	}
 }
 
-// measure returns how many round trips f takes once its statements are prepared: the
-// least of a few calls, because clocks are compared and counters refreshed now and then.
+// measure returns how many round trips f takes once its statements are prepared. It
+// takes the minimum of a few calls, because clocks are compared and counters refreshed
+// now and then.
 func (c *tripCounter) measure(f func()) int64 {
 	f()
 	f()
@@ -122,7 +123,7 @@ func TestReadRoundTrips(t *testing.T) {
 			t.Errorf("%s: %d round trips, want 1", name, n)
 		}
 	}
-	// The items follow the page of operations, all together.
+	// One more round trip reads the items of the whole page.
 	list := func() { must(drain(db.Operations().List(ctx, status.Query{Owner: "alice"}))) }
 	if n := c.measure(list); n != 2 {
 		t.Errorf("list of operations: %d round trips, want 2", n)
@@ -178,7 +179,7 @@ func TestRequestRoundTrips(t *testing.T) {
 	complete := func(f file) {
 		request("POST", "/api/v1/complete-upload", fmt.Appendf(nil, `{"file_key":%q,"parts":[{"part_number":1,"etag":%q}]}`, f.Key, etag), nil)
 	}
-	// each measures one request for each of a few files that are prepared before.
+	// each measures one request for each of a few prepared files.
 	each := func(prepare func(file), do func(file)) int64 {
 		var files []file
 		for range 6 {

@@ -20,11 +20,11 @@ import (
 	"github.com/filewright/filewright/internal/steady"
 )
 
-// An sqlite is the engine that keeps a database in a file.
+// An sqlite is the engine for SQLite, which keeps a database in a file.
 type sqlite struct {
 	path string
 	w    *writer
-	r    *pool // connections that cannot write
+	r    *pool // read-only connections
 	lock *os.File
 	log  *slog.Logger
 
@@ -82,12 +82,12 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 	return db, db.view(ctx, func(context.Context, tx) error { return nil })
 }
 
-// busyTimeout is how long others are waited for.
+// busyTimeout is how long a connection waits for the locks of others.
 const busyTimeout = 10 * time.Second
 
-// connect makes the first connection of db. Of several processes that turn a new database
-// to write-ahead logging at once SQLite refuses some, as they would wait for each other,
-// without waiting for the busy timeout.
+// connect opens the first connection of db. When several processes switch a new
+// database to write-ahead logging at the same time, SQLite avoids a deadlock by failing
+// some of them at once, without the busy timeout. So connect retries.
 func connect(ctx context.Context, db *sql.DB) error {
 	end := time.Now().Add(busyTimeout)
 	for b := backoff.New(20*time.Millisecond, 20*time.Millisecond); ; {
@@ -119,8 +119,8 @@ func (db *sqlite) migrate(ctx context.Context) error {
 		return err
 	}
 	if have < want && db.lock == nil {
-		// Whoever holds the lock may just be doing the same. On a busy disk that
-		// takes its time, but the version grows.
+		// The process that holds the lock may be migrating, too. On a busy disk that
+		// takes long, but the version grows.
 		var f *os.File
 		for end := time.Now().Add(busyTimeout); ; {
 			if f, err = lock(db.path + ".lock"); err == nil {
@@ -161,7 +161,7 @@ func (db *sqlite) migrate(ctx context.Context) error {
 	return nil
 }
 
-// version returns the version of the schema, 0 if there is none.
+// version returns the version of the schema, or 0.
 func (db *sqlite) version(ctx context.Context) (int64, error) {
 	var n int
 	err := db.w.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version'`).Scan(&n)
@@ -175,8 +175,8 @@ func (db *sqlite) version(ctx context.Context) (int64, error) {
 
 func (db *sqlite) close() error {
 	var errs []error
-	// The connection that is closed last merges the log into the database and
-	// removes it; one that may not write could not.
+	// The last connection to close merges the log into the database and removes it,
+	// which a read-only connection cannot do.
 	if db.r != nil {
 		errs = append(errs, db.r.close())
 	}
@@ -203,8 +203,7 @@ func (db *sqlite) backup(ctx context.Context, path string) (err error) {
 			os.Remove(path)
 		}
 	}()
-	// A connection of its own: those for reading refuse it, that for writing
-	// is needed.
+	// A separate connection: the reading ones refuse it, and the writing one is needed.
 	c, err := sql.Open("sqlite", dsn(db.path, url.Values{"_pragma": {"busy_timeout(10000)"}}))
 	if err != nil {
 		return err
@@ -239,8 +238,8 @@ func (db *sqlite) view(ctx context.Context, f func(context.Context, tx) error) e
 	return db.r.run(ctx, f)
 }
 
-// now does not follow jumps of the host's clock: no lease ends by one, and nothing is
-// put off until the clock is there again.
+// now returns a time that ignores jumps of the host's clock: a jump ends no lease and
+// postpones no item.
 func (db *sqlite) now() time.Time { return db.clock.Running() }
 
 func (db *sqlite) alive() time.Time { return db.clock.Running() }
@@ -253,8 +252,8 @@ func (db *sqlite) tidy(ctx context.Context) error {
 		return err
 	}
 	defer db.w.put(c)
-	// It holds up all writers while it waits for readers, one of which may be
-	// a backup. There will be another time.
+	// While it waits for readers, such as a backup, it blocks all writers. If it times
+	// out, the next call tidies up.
 	defer func() {
 		if _, err := c.ExecContext(context.WithoutCancel(ctx), `PRAGMA busy_timeout(10000)`); err != nil {
 			c.broken = true
@@ -267,6 +266,6 @@ func (db *sqlite) tidy(ctx context.Context) error {
 	return c.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
 }
 
-// LockFile locks a file, which it creates, until it is closed or the process ends.
-// It fails with ErrLocked if another process has locked it.
+// LockFile creates a file and locks it until it is closed or the process exits. It
+// fails with ErrLocked if another process has locked it.
 func LockFile(path string) (*os.File, error) { return lock(path) }

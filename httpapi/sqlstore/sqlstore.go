@@ -1,6 +1,6 @@
 // Package sqlstore keeps operations, file records, accounts, API keys, webhooks and
-// settings in a database: SQLite, which is one file, no server, no cgo, or PostgreSQL, which
-// several processes on several machines share. It implements the stores of packages
+// settings in a database. SQLite needs one file, no server and no cgo; PostgreSQL can
+// be shared by processes on several machines. It implements the stores of packages
 // account, status, upload and webhook.
 //
 //	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: "data/filewright.db", Exclusive: true})
@@ -10,27 +10,27 @@
 //
 // # Durability
 //
-// What a method has acknowledged survives a crash of the process and of the
-// machine. SQLite's journal is a write-ahead log with synchronous=FULL; writing
-// is done by one connection, reading by several others that do not wait for it.
-// PostgreSQL is used as it is configured, which by default means the same.
+// When a method has returned, its changes survive a crash of the process and of the
+// machine. SQLite's journal is a write-ahead log with synchronous=FULL. One connection
+// writes; several others read and do not wait for it. PostgreSQL is used as configured;
+// its defaults have the same effect.
 //
 // # Several processes
 //
 // Several processes may have an SQLite database open, for example a server and a
-// command that creates an API key. Only one may work on operations; it opens the
-// database with Options.Exclusive. The database must be on a local file system.
-// Any number of processes may work on a PostgreSQL database, with package
-// riverqueue as their dispatcher.
+// command that creates an API key. Only one may run operations; it opens the database
+// with Options.Exclusive. The database must be on a local file system. Any number of
+// processes may run operations of a PostgreSQL database, with package riverqueue as
+// their dispatcher.
 //
 // # Erased data
 //
-// The parameters of an operation are set to NULL when it is final. In SQLite,
-// with secure_delete=ON, the old content is overwritten in the database file as
-// well, also where it was spread over several pages. The write-ahead log may hold
-// older copies until its next checkpoint; deleting finished operations, which a
-// Tracker does at least once a minute, and Close checkpoint and truncate it.
-// PostgreSQL keeps old versions of rows until they are vacuumed, and its own log.
+// The parameters of an operation are set to NULL when it is final. SQLite, with
+// secure_delete=ON, also overwrites the old content in the database file, even where it
+// spans several pages. The write-ahead log may hold older copies until its next
+// checkpoint. Close checkpoints and truncates it; so does the deletion of finished
+// operations, which a Tracker does at least once a minute. PostgreSQL keeps old
+// versions of rows until they are vacuumed, and in its own log.
 package sqlstore
 
 import (
@@ -57,13 +57,13 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// Ends of the names of migrations that are for one of the databases only.
+// Name suffixes of migrations for only one of the databases.
 const (
 	onlyPostgres = "_postgres.sql"
 	onlySQLite   = "_sqlite.sql"
 )
 
-// migrations returns what brings a schema up to date.
+// migrations returns a provider of the migrations for a database.
 func migrations(dialect goose.Dialect, db *sql.DB) (*goose.Provider, error) {
 	dir, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
@@ -81,7 +81,7 @@ func migrations(dialect goose.Dialect, db *sql.DB) (*goose.Provider, error) {
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 }
 
-// newest returns the version that p leads to.
+// newest returns the version of the last migration of p.
 func newest(p *goose.Provider) int64 {
 	sources := p.ListSources()
 	return sources[len(sources)-1].Version
@@ -92,37 +92,36 @@ var (
 	// ErrLocked reports that another process uses the database exclusively.
 	ErrLocked = errors.New("the database is in use by another process")
 
-	// ErrNewer reports that the database was written by a newer version of
-	// this program, which this one might damage.
+	// ErrNewer reports that the database was written by a newer version of this
+	// program, and that this version might damage it.
 	ErrNewer = errors.New("the database belongs to a newer version of this program")
 )
 
 // Options configure a [DB]. Path or URL is required.
 type Options struct {
-	// Path is the SQLite database file. It is created if it does not exist,
-	// readable by the user only, and so is its directory. Beside it are files
-	// of the same name with -wal, -shm and .lock appended.
+	// Path is the SQLite database file. It is created if it does not exist, readable by
+	// the user only; so is its directory. Next to it are files of the same name with
+	// -wal, -shm and .lock appended.
 	Path string
 
-	// URL is a PostgreSQL database, postgres://user@host/name, which must
-	// exist. All that is said about SQLite does not concern it.
+	// URL is a PostgreSQL database, postgres://user@host/name, which must exist. The
+	// fields about SQLite do not apply to it.
 	URL string
 
-	// Exclusive makes Open fail with ErrLocked if another process has the
-	// SQLite database open in this way, and others fail until Close.
+	// Exclusive makes Open fail with ErrLocked if another process has the SQLite
+	// database open exclusively, and makes the Open of others fail until Close.
 	Exclusive bool
 
-	// Readers is the number of connections for reading from SQLite. 0: 4, or
-	// GOMAXPROCS if that is more.
+	// Readers is the number of connections for reading from SQLite. 0: 4, or GOMAXPROCS
+	// if greater.
 	Readers int
 
-	// Connections is the largest number of connections to PostgreSQL that
-	// [DB.Pool] holds; there are half as many others. 0: what the URL says in
-	// pool_max_conns, or else 10.
+	// Connections is the maximum number of PostgreSQL connections in [DB.Pool]; half as
+	// many are opened in addition. 0: pool_max_conns of the URL, or 10.
 	Connections int
 
-	// Cache is how many bytes of finished operations are kept in memory, as
-	// far as that can be told. 0: 32 MiB, <0: none.
+	// Cache is the approximate size in bytes of the cache of finished operations. 0: 32
+	// MiB, <0: no cache.
 	Cache int64
 
 	Log *slog.Logger // nil discards
@@ -136,7 +135,7 @@ type DB struct {
 	outbox outbox
 	meter  *meter
 
-	touched sync.Map // API key ID → time.Time of the last write of its use
+	touched sync.Map // API key ID → time.Time of its last recorded use
 }
 
 var (
@@ -150,15 +149,15 @@ var (
 	_ webhook.Store        = (*Webhooks)(nil)
 )
 
-// An engine is what differs between databases.
+// An engine is the part that differs between the databases.
 type engine interface {
-	// tx runs f in a transaction that may write, and commits it unless f
-	// fails. f must not use the database otherwise. It may be called again
-	// if the transaction failed only because others run at the same time.
+	// tx runs f in a transaction that may write, and commits it unless f fails. f must
+	// use the database only through its tx. It may be called again if the transaction
+	// conflicts with others.
 	tx(ctx context.Context, f func(context.Context, tx) error) error
 
-	// heartbeat is tx for heartbeats, which others must not delay and which need not
-	// survive a crash of the database.
+	// heartbeat is tx for heartbeats, which other transactions must not delay and which
+	// need not survive a crash of the database.
 	heartbeat(ctx context.Context, f func(context.Context, tx) error) error
 
 	// view runs f in a transaction that sees one state of the database.
@@ -167,51 +166,52 @@ type engine interface {
 	// now is the time by which leases are measured.
 	now() time.Time
 
-	// alive is the time after which a lease must end for its claim to be
-	// live: now, unless the database could not be reached to renew it.
+	// alive is the time after which a lease must end for its claim to be live: now, or
+	// an earlier time after an outage in which claims could not be renewed.
 	alive() time.Time
 
-	// tidy is called after much was deleted.
+	// tidy is called after large deletions.
 	tidy(ctx context.Context) error
 
 	close() error
 }
 
-// A tx is a transaction. Both databases understand the same SQL but for locks,
-// which SQLite does not need: it has one transaction write at a time.
+// A tx is a transaction. Both databases use the same SQL except for row locks, which
+// SQLite does not need: it runs one writing transaction at a time.
 type tx interface {
 	each(ctx context.Context, f func(scanner) error, text string, args ...any) error
 	row(ctx context.Context, text string, args ...any) scanner
 	exec(ctx context.Context, text string, args ...any) (int64, error)
 
-	// later is exec for when it need not be known what has come of it: no
-	// later than with the next other call, or the commit, PostgreSQL gets it
-	// in the same round trip and tells its error. f is called for each row; it
-	// may be nil, and must only scan, as the transaction may be committed.
+	// later is exec without waiting for the result. PostgreSQL gets the statement in
+	// the round trip of the next other call or the commit, which returns its error. If
+	// f is not nil, it is called for each row. It must only scan, because the
+	// transaction may be committed by then.
 	later(ctx context.Context, f func(scanner) error, text string, args ...any) error
 
-	// change is later for a statement that changes a row unless another
-	// transaction has been first: then this one fails, with an error that
-	// matches lost.
+	// change is later for a statement that must change a row. If it changes none, for
+	// example because another transaction was first, this transaction fails with an
+	// error that matches lost.
 	change(ctx context.Context, lost error, text string, args ...any) error
 
-	// flush waits for what was queued by later and change.
+	// flush sends the statements queued by later and change and waits for their
+	// results.
 	flush(ctx context.Context) error
 
-	// locking ends the text of a query whose rows no other transaction may
-	// change until the end of this one.
+	// locking returns the clause at the end of a query that locks its rows until the
+	// end of the transaction.
 	locking() string
 
-	// issue says that items of a lane were added, or have ended, so that
-	// tickets may be issued after the commit.
+	// issue records that items of a lane were added or finished, so that tickets are
+	// issued after the commit.
 	issue(l status.Lane)
 
-	// issueNext is issue for an item that has ended, after which there is
-	// nothing to do unless the owner has others that wait.
+	// issueNext is issue for a finished item, which matters only if the owner has
+	// queued items.
 	issueNext(l status.Lane)
 }
 
-// A scanner is a row of a result.
+// A scanner is a result row.
 type scanner interface{ Scan(...any) error }
 
 // failed is a row that could not be read.
@@ -231,10 +231,10 @@ func (f *flag) Scan(v any) error {
 	return nil
 }
 
-// Open opens the database and brings its schema up to date. If it has to change
-// the schema of an SQLite database, no other process may have that open
-// exclusively. Several processes may open a PostgreSQL database at the same time:
-// one of them does it.
+// Open opens the database and brings its schema up to date. If it must change the
+// schema of an SQLite database, no other process may have that open exclusively.
+// Several processes may open a PostgreSQL database at the same time: one of them
+// migrates it.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -265,12 +265,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// Close closes the database when what is going on has ended. Methods called later
-// fail.
+// Close waits for running calls and closes the database. Methods called later fail.
 func (db *DB) Close() error { return db.engine.close() }
 
-// Ping makes sure that the database can be read and written. It waits for its turn
-// to write, so it also notices a writer that is stuck, by the end of ctx.
+// Ping checks that the database can be read and written. It waits for its turn to
+// write, so it also detects a stuck writer when ctx ends.
 func (db *DB) Ping(ctx context.Context) error {
 	if _, err := db.Setting(ctx, ""); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -278,8 +277,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.tx(ctx, func(context.Context, tx) error { return nil })
 }
 
-// Backup writes a consistent copy of an SQLite database to a new file while
-// others go on reading and writing. PostgreSQL has tools of its own for that.
+// Backup writes a consistent copy of an SQLite database to a new file while other calls
+// continue to read and write. It fails on PostgreSQL, which has its own tools.
 func (db *DB) Backup(ctx context.Context, path string) error {
 	s, ok := db.engine.(*sqlite)
 	if !ok {
@@ -298,8 +297,8 @@ func (db *DB) Pool() *pgxpool.Pool {
 
 // AsyncCommitPool returns connections to PostgreSQL whose commits do not wait for the
 // disk (synchronous_commit=off), or nil if the database is SQLite. A crash of the
-// database may lose the commits of the last second. Use it for data that can be made
-// again.
+// database may lose the commits of the last second. Use it for data that can be
+// recreated.
 func (db *DB) AsyncCommitPool() *pgxpool.Pool {
 	if db.pg == nil {
 		return nil
@@ -319,7 +318,7 @@ func (db *DB) view(ctx context.Context, f func(context.Context, tx) error) error
 	return db.meter.done(kindRead, began, storeError(ctx, db.engine.view(ctx, f)))
 }
 
-// each runs a query in a view of its own and has f scan every row.
+// each runs a query in a view of its own and calls f to scan every row.
 func (db *DB) each(ctx context.Context, f func(scanner) error, text string, args ...any) error {
 	if db.pg != nil {
 		began := time.Now()

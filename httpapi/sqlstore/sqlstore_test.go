@@ -23,7 +23,7 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// sqlite runs a statement on a database file behind the package's back.
+// sqlite runs a statement on a database file without using the package.
 func sqlite(t *testing.T, path, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -123,7 +123,7 @@ func TestExclusive(t *testing.T) {
 		t.Errorf("error is %v, want ErrLocked", err)
 	}
 
-	// A command beside the server can write, and the server sees it.
+	// A command can write while the server runs, and the server sees it.
 	second := openPath(t, path)
 	if err := second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}); err != nil {
 		t.Error(err)
@@ -163,14 +163,14 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestErased looks for the parameters of a final operation in the files.
+// TestErased searches the database files for the parameters of a final operation.
 func TestErased(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := openPath(t, filepath.Join(dir, "x.db"))
 	s := db.Operations()
 	var kept []byte
-	for _, size := range []int{1, 100, 1000} { // in a page, over several, over many
+	for _, size := range []int{1, 100, 1000} { // within a page, over several, over many
 		op := benchOperation()
 		op.Items = op.Items[:1]
 		op.Args = bytes.Repeat([]byte(fmt.Sprintf("secret-%d.", size)), size)
@@ -253,7 +253,7 @@ func TestSettings(t *testing.T) {
 	testSettings(t, open(t))
 }
 
-// testSettings checks the settings of a new database.
+// testSettings tests the settings of a new database.
 func testSettings(t *testing.T, db *sqlstore.DB) {
 	if _, err := db.Setting(t.Context(), "secret"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
@@ -289,7 +289,7 @@ func TestKeys(t *testing.T) {
 	testKeys(t, open(t))
 }
 
-// testKeys checks the keys of a new database.
+// testKeys tests the API keys of a new database.
 func testKeys(t *testing.T, db *sqlstore.DB) {
 	keys := db.Keys()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -378,8 +378,8 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 	}
 }
 
-// TestBatch runs transactions together of which some fail, panic or are given up:
-// that must not matter to the others.
+// TestBatch runs transactions in batches in which some fail, panic or are cancelled:
+// that must not affect the others.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	files := open(t).Files()
@@ -408,14 +408,14 @@ func TestBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	counts := make([]int64, n) // of successes; each by one goroutine
+	counts := make([]int64, n) // number of successes; each by one goroutine
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			for range 20 {
 				ctx, cancel := context.WithCancel(t.Context())
 				if i%4 == 3 {
-					go cancel() // before, while or after it is done
+					go cancel() // before, during or after the call
 				}
 				err := update(ctx, i)
 				cancel()
@@ -446,7 +446,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestPlans makes sure that what is asked often does not read whole tables.
+// TestPlans checks that frequent queries do not read whole tables.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
@@ -497,7 +497,7 @@ func TestPlans(t *testing.T) {
 			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 				t.Fatal(err)
 			}
-			// Sorting the items of one operation is no harm, and e is no table.
+			// Sorting the items of one operation does no harm, and e is not a table.
 			if strings.HasPrefix(detail, "SCAN") && detail != "SCAN e" ||
 				strings.Contains(detail, "TEMP B-TREE") && !strings.Contains(detail, "FOR LAST TERM") {
 				t.Errorf("%s: %s", name, detail)
@@ -509,7 +509,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestLog makes sure that there is a write-ahead log, and that Close merges it.
+// TestLog checks that there is a write-ahead log and that Close merges it.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")

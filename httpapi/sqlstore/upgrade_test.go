@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// Items of a server that counted its own deaths as attempts go on after an upgrade: one
-// that was at its last attempt has that attempt again.
+// Items of a server that counted its own deaths as attempts continue after an upgrade:
+// an item at its last attempt gets that attempt again.
 func TestAttemptsOfOldDatabases(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, target string, open func() *sqlstore.DB) {

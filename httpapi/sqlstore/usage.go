@@ -16,8 +16,8 @@ const (
 
 func dayOf(t time.Time) int64 { return t.Unix() / int64(day/time.Second) }
 
-// count adds an item that ends in t to the usage of its owner. Because the end
-// and the count are one transaction each item is counted once, whatever happens.
+// count adds an item that finishes in t to its owner's usage. Because one transaction
+// finishes and counts it, each item is counted exactly once.
 func count(ctx context.Context, t tx, op *status.Operation, it status.Item) error {
 	var failed, in, out, work int64
 	if it.State == status.Failed {

@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// Every item that ends after it was begun is counted once, in its day.
+// Every item that finishes after it has started is counted once, on its day.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) *sqlstore.DB{"sqlite": open, "postgres": openPostgres} {
@@ -54,12 +54,12 @@ func TestUsage(t *testing.T) {
 				}
 				finish(claim(id, 1), status.Outcome{Retry: true, Error: &status.Error{Code: "x"}})
 				finish(claim(id, 1), status.Outcome{Error: &status.Error{Code: "x"}})
-				if _, err := store.Cancel(ctx, "alice", id); err != nil { // the third, which was not begun
+				if _, err := store.Cancel(ctx, "alice", id); err != nil { // the third, which has not started
 					t.Fatal(err)
 				}
 			}
 			today := time.Now().UTC()
-			from, to := today.Add(-time.Hour), today.Add(time.Hour) // it may be midnight soon
+			from, to := today.Add(-time.Hour), today.Add(time.Hour) // midnight may be near
 			sum := func(owner string) (u account.Usage) {
 				t.Helper()
 				list, err := db.Usage(ctx, owner, from, to)
@@ -85,7 +85,7 @@ func TestUsage(t *testing.T) {
 			if got := sum("bob"); got != (account.Usage{}) {
 				t.Errorf("usage of who has only waiting items: %+v", got)
 			}
-			// It outlives the operations.
+			// The usage outlives the operations.
 			if n, err := store.DeleteFinished(ctx, time.Now().Add(time.Hour)); n != 2 || err != nil {
 				t.Errorf("DeleteFinished = %d, %v", n, err)
 			}

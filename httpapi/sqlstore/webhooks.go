@@ -97,7 +97,7 @@ func (s *Webhooks) Update(ctx context.Context, account, id string, change func(*
 			return err
 		}
 		if is := !w.Disabled.IsZero(); was && !is {
-			w.Failing, w.Reason = time.Time{}, "" // failed_ms alone says nothing
+			w.Failing, w.Reason = time.Time{}, "" // failed_ms has no effect on its own
 		}
 		var previous any // a nil []byte would be an empty one
 		if w.Previous != nil {
@@ -128,13 +128,15 @@ func (s *Webhooks) Delete(ctx context.Context, account, id string) error {
 	if err != nil {
 		return err
 	}
-	// What a crash leaves is found by nobody and goes with time.
+	// Deliveries that a crash leaves behind are invisible, and Claim or Sweep removes
+	// them later.
 	_, err = s.clear(ctx, `endpoint = $2`, id)
 	return err
 }
 
-// clear removes the deliveries for which a condition holds, whose arguments begin with
-// $2, and returns how many. Other writers need not wait for all of it.
+// clear removes the deliveries that satisfy a condition, whose arguments start at $2,
+// and returns their number. It does so in batches, so that other writers wait only for
+// one.
 func (s *Webhooks) clear(ctx context.Context, where string, args ...any) (n int, err error) {
 	args = append([]any{clearing}, args...)
 	for some := int64(clearing); some == clearing; n += int(some) {
@@ -202,8 +204,8 @@ func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Que
 			return nil, err
 		}
 	}
-	// Deliveries are found by their endpoints, of which an account has few. Those of
-	// deleted endpoints are not there any more.
+	// Deliveries are found by their endpoints, of which an account has few. Deliveries
+	// of deleted endpoints are not listed.
 	err = s.db.view(ctx, func(ctx context.Context, t tx) error {
 		endpoints, err := endpointsOf(ctx, t, account, q.Endpoint)
 		if err != nil {
@@ -211,7 +213,7 @@ func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Que
 		}
 		for _, endpoint := range endpoints {
 			where, args := "", []any{endpoint, created, id, q.Limit}
-			if q.State != "" { // a text of its own, so that the index is used
+			if q.State != "" { // a separate text, so that the index is used
 				where, args = " AND d.state = $5", append(args, q.State)
 			}
 			if err := t.each(ctx, func(row scanner) error {
@@ -232,8 +234,8 @@ func (s *Webhooks) Deliveries(ctx context.Context, account string, q webhook.Que
 	return list[:min(len(list), q.Limit)], err
 }
 
-// endpointsOf returns the IDs of the endpoints of an account, or the given one if that
-// is among them.
+// endpointsOf returns the IDs of the endpoints of an account, or only the given ID if
+// it is among them.
 func endpointsOf(ctx context.Context, t tx, account, id string) (ids []string, err error) {
 	where, args := "", []any{account}
 	if id != "" {
@@ -306,11 +308,11 @@ func (s *Webhooks) Replay(ctx context.Context, account, id string) (d *webhook.D
 }
 
 // resting is the condition that the account of an endpoint w is disabled. Nothing is
-// sent for it then, and what is pending stays as it is, also when it is due.
+// sent for it then, and pending deliveries do not change, even when they are due.
 const resting = `EXISTS (SELECT 1 FROM accounts a WHERE a.id = w.account AND a.disabled_ms IS NOT NULL)`
 
-// pendingOf has the endpoints with pending deliveries in e. The index of those is looked
-// at once for each endpoint in it, however many deliveries there are.
+// pendingOf defines e, the endpoints with pending deliveries. It does one index lookup
+// for each endpoint, however many deliveries there are.
 const pendingOf = `WITH RECURSIVE e(id) AS (
 	SELECT min(endpoint) FROM webhook_deliveries WHERE finished_ms IS NULL
 	UNION ALL
@@ -329,7 +331,7 @@ func (s *Webhooks) Due(ctx context.Context) (due []webhook.DueEndpoint, err erro
 		err := row.Scan(&d.ID, &account, &at, &failing, &disabled)
 		d.Account, d.At, d.Failing = account.String, timeOf(at), failing.Valid
 		if !account.Valid || disabled.Valid {
-			d.At = time.Time{} // there is something to clear away
+			d.At = time.Time{} // there are deliveries to remove
 		}
 		due = append(due, d)
 		return err
@@ -338,7 +340,7 @@ func (s *Webhooks) Due(ctx context.Context) (due []webhook.DueEndpoint, err erro
 	return due, err
 }
 
-// clearing is how many deliveries one transaction clears away.
+// clearing is the number of deliveries that one transaction removes.
 const clearing = 200
 
 // Claim implements [webhook.Store].
@@ -362,7 +364,7 @@ func (s *Webhooks) Claim(ctx context.Context, endpoint string, n int, lease time
 			skip = " FOR NO KEY UPDATE SKIP LOCKED"
 		}
 		if !w.Disabled.IsZero() {
-			// One that is claimed is left to whoever has it.
+			// A claimed delivery is left to the process that claimed it.
 			if _, err := t.exec(ctx, `UPDATE webhook_deliveries SET state = $3, finished_ms = $2, claimed = 0, token = token + 1
 				WHERE id IN (SELECT id FROM webhook_deliveries
 					WHERE endpoint = $1 AND finished_ms IS NULL AND manual = 0 AND NOT (claimed = 1 AND due_ms > $2) LIMIT $4`+skip+`)`,
@@ -490,7 +492,7 @@ func (s *Webhooks) Record(ctx context.Context, o *webhook.ClaimedDelivery, r web
 }
 
 // recordEndpointHealth records since when an endpoint has been failing, and disables it
-// after too long.
+// after r.FailingLimit.
 func recordEndpointHealth(ctx context.Context, t tx, o *webhook.ClaimedDelivery, r webhook.AttemptResult, now time.Time) (disabled bool, err error) {
 	if r.Delivered {
 		_, err := t.exec(ctx, `UPDATE webhook_endpoints SET failing_ms = NULL, failed_ms = NULL WHERE id = $1 AND failing_ms IS NOT NULL`, o.Endpoint)

@@ -11,8 +11,9 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// BenchmarkFinish claims and finishes the items of operations of five: of an account
-// that has no webhook, as there are others that have, and of one that has.
+// BenchmarkFinish claims and finishes the items of operations with five items: for an
+// account without a webhook, while other accounts have webhooks, and for an account
+// with one.
 func BenchmarkFinish(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) *sqlstore.DB{"sqlite": open, "postgres": openPostgres} {
 		for _, webhooks := range []string{"none", "others", "operations", "all"} {

@@ -8,33 +8,33 @@ import (
 	"sync"
 )
 
-// A writer runs writing transactions one after another on one connection. Those
-// that have gathered while it was busy are committed together, for it is waiting
-// for the disk that takes the time: with sixteen callers BenchmarkCreate and
-// BenchmarkWork were three to four times as fast as one by one.
+// A writer runs writing transactions one after another on one connection. Transactions
+// that arrive while it is busy are committed together, because most of the time is
+// spent waiting for the disk. With sixteen callers this made BenchmarkCreate and
+// BenchmarkWork three to four times as fast.
 type writer struct {
 	*pool // of one connection
 
 	mu    sync.Mutex
-	busy  bool // somebody leads
+	busy  bool // a caller leads
 	queue []*job
 }
 
-// maxBatch bounds how many transactions are committed together.
+// maxBatch limits the number of transactions that are committed together.
 const maxBatch = 64
 
-// A job is a transaction that somebody waits for.
+// A job is a transaction that a caller waits for.
 type job struct {
 	ctx   context.Context
 	f     func(context.Context, tx) error
 	err   error
 	panic any
-	wake  chan bool // true: lead the next batch; false: it is done
+	wake  chan bool // true: lead the next batch; false: the job is finished
 }
 
-// run runs f in a transaction. Once begun, it is not interrupted by ctx, so that
-// it is known whether it was committed; f gets a context that says so. f may run
-// in another goroutine, that of the caller that leads the batch.
+// run runs f in a transaction. Once f has started, ctx does not interrupt it, so that
+// it is known whether it was committed. So f gets a context without cancellation. It
+// may run in the goroutine of another caller, the one that leads the batch.
 func (w *writer) run(ctx context.Context, f func(context.Context, tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -64,7 +64,8 @@ func (w *writer) run(ctx context.Context, f func(context.Context, tx) error) err
 	return j.err
 }
 
-// withdraw takes a job back, unless it was begun or is to lead.
+// withdraw removes a job from the queue and reports whether it did. It does not if the
+// job has started or must lead.
 func (w *writer) withdraw(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,8 +77,8 @@ func (w *writer) withdraw(j *job) bool {
 	return true
 }
 
-// lead runs a batch, which begins with the caller's job, and has the next one go
-// on.
+// lead runs a batch that starts with the caller's job, and makes the next waiting
+// caller lead.
 func (w *writer) lead() {
 	w.mu.Lock()
 	n := min(len(w.queue), maxBatch)
@@ -103,8 +104,8 @@ func (w *writer) lead() {
 	}
 }
 
-// commit runs jobs in one transaction. One that fails changes nothing and is told
-// why; an error that is returned is for all others.
+// commit runs jobs in one transaction. A job that fails changes nothing and gets its
+// own error; the returned error is for all others.
 func (w *writer) commit(batch []*job) error {
 	ctx := context.Background()
 	t, err := w.get(ctx)
@@ -149,7 +150,7 @@ func (w *writer) commit(batch []*job) error {
 	return err
 }
 
-// call runs the job; it keeps a panic for the one who waits.
+// call runs the job and keeps a panic for the caller that waits.
 func (j *job) call(t tx) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,5 +1,5 @@
-// Package apicheck checks responses of a service against its own OpenAPI 3.1
-// document, for tests. It knows the extensions that the document uses:
+// Package apicheck checks a service's responses against its own OpenAPI 3.1 document, for tests. It
+// supports the extensions that the document uses:
 //
 //   - x-alias-prefixes at the top: other prefixes under which paths are served,
 //     and x-no-alias at a path that is served only as written;
@@ -28,12 +28,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A Checker knows what a document promises, and remembers what it has seen. It
-// is safe for concurrent use.
+// A Checker checks responses against a document and records them. It is safe for concurrent use.
 type Checker struct {
 	operations       []*operation
-	notFound         *response // for paths that are not in the document; may be nil
-	methodNotAllowed *response // for methods that are not
+	notFound         *response // for undocumented paths; may be nil
+	methodNotAllowed *response // for undocumented methods
 
 	mu   sync.Mutex
 	seen map[*operation]map[int]bool
@@ -42,8 +41,8 @@ type Checker struct {
 type operation struct {
 	method, path string
 	pattern      *regexp.Regexp
-	literal      int  // number of segments that are not parameters
-	open         bool // no API key
+	literal      int  // number of segments without a parameter
+	open         bool // needs no API key
 	responses    map[int]*response
 }
 
@@ -60,11 +59,11 @@ type header struct {
 
 type media struct {
 	schema  *jsonschema.Schema // may be nil
-	events  *jsonschema.Schema // of the data of events; may be nil
+	events  *jsonschema.Schema // of the event data
 	repeats bool
 }
 
-// resource is the name of the document inside the schema compiler.
+// resource is the URL of the document in the schema compiler.
 const resource = "https://openapi.invalid/openapi.json"
 
 type loader struct {
@@ -72,8 +71,7 @@ type loader struct {
 	compiler *jsonschema.Compiler
 }
 
-// New reads a document. It fails if a schema in a response is not valid or a
-// reference leads nowhere.
+// New parses a document. It fails if a response schema is invalid or a reference does not resolve.
 func New(openapiJSON []byte) (*Checker, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapiJSON))
 	if err != nil {
@@ -117,7 +115,7 @@ func New(openapiJSON []byte) (*Checker, error) {
 	return c, nil
 }
 
-// at returns what is in the document under a path of keys, or nil.
+// at returns the value under a path of keys, or nil.
 func (l *loader) at(path []string) any {
 	var v any = l.root
 	for _, key := range path {
@@ -127,8 +125,7 @@ func (l *loader) at(path []string) any {
 	return v
 }
 
-// object returns the object under a path of keys and where it really is, after
-// following references.
+// object follows references and returns the object under a path of keys, and its real path.
 func (l *loader) object(path []string) (map[string]any, []string, error) {
 	for range 16 {
 		v, ok := l.at(path).(map[string]any)
@@ -278,12 +275,11 @@ func (l *loader) response(path []string) (*response, error) {
 	return out, nil
 }
 
-// Response checks one response to a request. requestPath is the path of the
-// request, with or without a query. The error says all that is wrong.
+// Response checks one response to a request. requestPath is the path of the request, with or
+// without a query. The error lists all problems.
 //
-// A path that is not in the document must be answered with 404, and a method
-// that is not with 405, as components.responses describes them. OPTIONS may be
-// answered with an empty 200 or 204 everywhere.
+// A path that is not in the document must get 404, and a method that is not in the document 405, as
+// components.responses describes them. OPTIONS may get an empty 200 or 204 everywhere.
 func (c *Checker) Response(method, requestPath string, status int, header http.Header, body []byte) error {
 	path, _, _ := strings.Cut(requestPath, "?")
 	where := fmt.Sprintf("%s %s answered %d", method, path, status)
@@ -319,15 +315,15 @@ func (c *Checker) Response(method, requestPath string, status int, header http.H
 	return fmt.Errorf("%s: %w%s", where, errors.Join(errs...), excerpt(body))
 }
 
-// find returns the operation for a request; pathKnown tells whether there is one
-// with any method.
+// find returns the operation of a request. pathKnown reports whether the path exists with any
+// method.
 func (c *Checker) find(method, path string) (op *operation, pathKnown bool) {
 	for _, o := range c.operations {
 		if !o.pattern.MatchString(path) {
 			continue
 		}
 		pathKnown = true
-		// Whoever answers GET without a key answers HEAD too.
+		// Endpoints that answer GET without a key also answer HEAD.
 		fits := o.method == method || method == http.MethodHead && o.method == http.MethodGet && o.open
 		if fits && (op == nil || o.literal > op.literal || o.literal == op.literal && o.method == method) {
 			op = o
@@ -345,8 +341,8 @@ func (c *Checker) remember(op *operation, status int) {
 	c.seen[op][status] = true
 }
 
-// Unseen lists what was documented and never answered, sorted: "GET /x" for an
-// operation that was not called, "GET /x 404" for a status of one that was.
+// Unseen lists documented operations and statuses without a response so far, sorted: "GET /x" for
+// an operation that was not called, "GET /x 404" for a missing status of a called operation.
 func (c *Checker) Unseen() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -484,7 +480,7 @@ func null(v any, at string) string {
 	return ""
 }
 
-// checkProblem checks what no schema can say of a problem.
+// checkProblem checks rules for problems that a schema cannot express.
 func checkProblem(status int, h http.Header, body []byte) (errs []error) {
 	var p struct {
 		Type, Detail, Message, Error string
@@ -492,7 +488,7 @@ func checkProblem(status int, h http.Header, body []byte) (errs []error) {
 		RequestID                    string `json:"request_id"`
 	}
 	if json.Unmarshal(body, &p) != nil {
-		return nil // the schema has said so
+		return nil // the schema check has reported it
 	}
 	if p.Status != status || p.Code != status {
 		errs = append(errs, fmt.Errorf("status is %d and code %d, but the HTTP status is %d", p.Status, p.Code, status))
@@ -529,7 +525,7 @@ func (m media) checkEvents(body []byte) (errs []error) {
 			}
 		}
 		if data == nil {
-			continue // a comment that keeps the connection alive
+			continue // comments keep the connection alive
 		}
 		for _, err := range (media{schema: m.events, repeats: m.repeats}).checkJSON([]byte(strings.Join(data, "\n"))) {
 			errs = append(errs, fmt.Errorf("event %d: %w", n, err))
@@ -542,8 +538,7 @@ func (m media) checkEvents(body []byte) (errs []error) {
 	return errs
 }
 
-// details returns what a validation error says, without its first line, which
-// names the schema only.
+// details returns a validation error without its first line, which only names the schema.
 func details(err error) string {
 	var v *jsonschema.ValidationError
 	if errors.As(err, &v) {

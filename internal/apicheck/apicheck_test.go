@@ -92,7 +92,7 @@ func TestResponse(t *testing.T) {
 		status             int
 		header             http.Header
 		body               string
-		want               string // part of the error; "" for none
+		want               string // part of the error; "" means no error
 	}{
 		{"good", "GET", "/api/v1/things/7", 200, jsonType, good, ""},
 		{"query", "GET", "/api/v1/things/7?wait=3s", 200, jsonType, good, ""},
@@ -178,7 +178,7 @@ func TestUnseen(t *testing.T) {
 	if got := c.Unseen(); !slices.Equal(got, all) {
 		t.Errorf("at first: %q", got)
 	}
-	// Also what is wrong was seen: the check tells that itself.
+	// Invalid responses are recorded too; Response itself has reported them.
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

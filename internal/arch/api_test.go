@@ -18,7 +18,7 @@ import (
 
 var updateAPI = flag.Bool("update", false, "write api.txt from the code")
 
-// TestExportedAPI compares what the public packages export on Linux with api.txt, so that a
+// TestExportedAPI compares the exported API of the public packages on Linux with api.txt. So every
 // change of the API is a decision:
 //
 //	go test ./internal/arch -run TestExportedAPI -update
@@ -51,8 +51,8 @@ func TestExportedAPI(t *testing.T) {
 	t.Error("The exported API is not the one in api.txt. If it should change, run this test with -update and commit the file.")
 }
 
-// exportedAPI returns the exported declarations of the public packages below root, one in a
-// line and sorted.
+// exportedAPI returns the exported declarations of the public packages below root, one on each
+// line, sorted.
 func exportedAPI(t *testing.T, root string) string {
 	host := build.Default
 	host.GOOS, host.GOARCH, host.CgoEnabled = "linux", "amd64", true
@@ -97,7 +97,7 @@ func exportedAPI(t *testing.T, root string) string {
 	return strings.Join(slices.Compact(lines), "\n") + "\n"
 }
 
-// declarations returns what decl declares, each name by itself.
+// declarations returns the declarations in decl, one for each name.
 func declarations(decl ast.Decl) (lines []string) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

@@ -1,6 +1,5 @@
-// Package arch holds no code: its test is the drawing of the arrows between
-// packages, and fails where an import is not in it. docs/design.md says why
-// they are as they are.
+// Package arch has only tests. They check the imports between packages: every permitted import is
+// in arrows. docs/design.md gives the reasons.
 package arch_test
 
 import (
@@ -18,8 +17,8 @@ import (
 
 const module = "github.com/filewright/filewright"
 
-// arrows lists what each package may import of this module, outside its tests.
-// A package that is not listed may import nothing of it.
+// arrows lists the packages of this module that each package may import outside its tests. A
+// package that is not listed may import none.
 var arrows = map[string][]string{
 	// core
 	"fileops/format":                  {"internal/compound"},
@@ -37,7 +36,7 @@ var arrows = map[string][]string{
 	"internal/delimited":              {"fileops"},
 	"internal/colour":                 {"fileops"},
 
-	// engines: leaves beside each other
+	// engines: independent of each other
 	"fileops/pdfops": {"fileops", "fileops/format", "fileops/engine", "fileops/raster", "internal/imagefile",
 		"fileops/pdfops/internal/pdf", "fileops/pdfops/internal/compress"},
 	"fileops/pdfops/internal/pdf": {},
@@ -105,7 +104,7 @@ var arrows = map[string][]string{
 		"fileops/format"},
 }
 
-// programs may import every package but those for tests.
+// program reports whether a package may import every package except test packages.
 func program(pkg string) bool {
 	return strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "examples/") || pkg == "benchmarks" || strings.HasPrefix(pkg, "benchmarks/") || strings.HasPrefix(pkg, "internal/")
 }
@@ -185,8 +184,8 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// The core and the seams import nothing but the standard library, so that using
-// them costs nothing.
+// The core and the store interfaces import only the standard library, so that using them costs
+// nothing.
 func TestStandardLibraryOnly(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range []string{"fileops", "fileops/format", "internal/compound", "capability", "upload/blob", "status"} {

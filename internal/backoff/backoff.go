@@ -1,4 +1,4 @@
-// Package backoff waits between attempts at something that fails for a while.
+// Package backoff waits between attempts at an operation that fails for a while.
 //
 //	for b := backoff.New(5*time.Millisecond, time.Second); ; {
 //		err := attempt()
@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// A Backoff is a series of pauses, each twice as long as the one before. It must be made
-// by [New] and is for one goroutine.
+// A Backoff is a series of pauses, each twice as long as the one before. It must be
+// created by [New] and is for one goroutine.
 type Backoff struct{ next, longest time.Duration }
 
-// New returns the pauses from first to longest, which must be positive.
+// New returns a Backoff whose pauses grow from first to longest, which must be
+// positive.
 func New(first, longest time.Duration) *Backoff { return &Backoff{first, longest} }
 
-// Wait waits for the next pause, of which it leaves out up to a half at random: processes
+// Wait waits for the next pause, minus a random part of up to a half, so that processes
 // that collided do not collide again. It fails like [Sleep].
 func (b *Backoff) Wait(ctx context.Context) error {
 	pause := b.next
@@ -29,7 +30,7 @@ func (b *Backoff) Wait(ctx context.Context) error {
 	return Sleep(ctx, pause-rand.N(pause/2+1))
 }
 
-// Sleep waits for d. If ctx is done before, it returns the cause.
+// Sleep waits for d. If ctx is done first, it returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

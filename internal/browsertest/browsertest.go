@@ -1,7 +1,6 @@
-// Package browsertest drives a headless Chromium in tests. Whatever a person would
-// find broken fails the test: JavaScript errors, messages of the console, violations
-// of the Content-Security-Policy, requests that fail, and what axe-core finds about
-// accessibility.
+// Package browsertest drives a headless Chromium in tests. A test fails on everything that a user
+// would find broken: JavaScript errors, console messages, violations of the
+// Content-Security-Policy, failed requests, and accessibility problems that axe-core finds.
 package browsertest
 
 import (
@@ -32,21 +31,21 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long anything may take on a slow machine.
+// patience is the timeout of every step, for a slow machine.
 const patience = 2 * time.Minute
 
-// A Tab is a page in a browser of its own. Its methods fail the test.
+// A Tab is a page in its own browser. Its methods fail the test after an error.
 type Tab struct {
 	t   testing.TB
 	ctx context.Context
 
 	mu       sync.Mutex
 	problems []string
-	expected []string // what a problem may contain without being one
+	expected []string // texts of expected problems
 	requests map[network.RequestID]string
 }
 
-// Open starts a browser with one empty page. It ends with the test.
+// Open starts a browser with one empty page. The browser stops with the test.
 func Open(t testing.TB) *Tab {
 	t.Helper()
 	path := ""
@@ -68,7 +67,7 @@ func Open(t testing.TB) *Tab {
 		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience),
 	}
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium's sandbox cannot be had by root
+		options = append(options, chromedp.NoSandbox) // Chromium's sandbox does not work as root
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
@@ -81,7 +80,7 @@ func Open(t testing.TB) *Tab {
 	return tab
 }
 
-// hear collects what goes wrong in the page.
+// hear records problems of the page.
 func (tab *Tab) hear(event any) {
 	switch e := event.(type) {
 	case *cdruntime.EventExceptionThrown:
@@ -98,7 +97,7 @@ func (tab *Tab) hear(event any) {
 			}
 			tab.problem("console:" + b.String())
 		}
-	case *log.EventEntryAdded: // the Content-Security-Policy and failed requests speak here
+	case *log.EventEntryAdded: // reports of the Content-Security-Policy and failed requests
 		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
 			tab.problem(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
@@ -114,7 +113,7 @@ func (tab *Tab) hear(event any) {
 		tab.mu.Lock()
 		what := tab.requests[e.RequestID]
 		tab.mu.Unlock()
-		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // else the page was left
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // otherwise the browser left the page
 			tab.problem("request failed: " + e.ErrorText + " " + what)
 		}
 	}
@@ -128,8 +127,7 @@ func (tab *Tab) problem(text string) {
 	}
 }
 
-// Expect says that problems with a text are what a step of the test is about. It
-// returns a function that ends that.
+// Expect declares that problems with a text are expected in the next steps. Call end after them.
 func (tab *Tab) Expect(text string) (end func()) {
 	tab.mu.Lock()
 	tab.expected = append(tab.expected, text)
@@ -141,7 +139,7 @@ func (tab *Tab) Expect(text string) (end func()) {
 	}
 }
 
-// NoProblems fails the test if anything went wrong in the page so far.
+// NoProblems fails the test if the page had a problem so far.
 func (tab *Tab) NoProblems() {
 	tab.t.Helper()
 	tab.mu.Lock()
@@ -156,7 +154,7 @@ func (tab *Tab) NoProblems() {
 func (tab *Tab) Do(actions ...chromedp.Action) {
 	tab.t.Helper()
 	var err error
-	// The first call starts the browser, which lives as long as its context.
+	// The first call starts the browser, which runs until its context is done.
 	if chromedp.FromContext(tab.ctx).Target == nil {
 		err = chromedp.Run(tab.ctx, actions...)
 	} else {
@@ -173,26 +171,26 @@ func (tab *Tab) Do(actions ...chromedp.Action) {
 	}
 }
 
-// Go opens an address and waits until the page is there.
+// Go opens an address and waits until the page is loaded.
 func (tab *Tab) Go(url string) {
 	tab.t.Helper()
 	tab.Do(chromedp.Navigate(url), chromedp.WaitReady("body"))
 }
 
-// Eval evaluates JavaScript in the page, waiting for a promise, into v.
+// Eval evaluates JavaScript in the page and decodes the result into v. It awaits a promise.
 func (tab *Tab) Eval(script string, v any) {
 	tab.t.Helper()
 	tab.Do(chromedp.Evaluate(script, v, func(p *cdruntime.EvaluateParams) *cdruntime.EvaluateParams { return p.WithAwaitPromise(true) }))
 }
 
-// Wait waits until a JavaScript expression is true, be it on another page.
+// Wait waits until a JavaScript expression is true, also across page loads.
 func (tab *Tab) Wait(expression string) {
 	tab.t.Helper()
 	var good bool
 	var err error
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(30 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(tab.ctx, patience)
-		err = chromedp.Run(ctx, chromedp.Evaluate("Boolean("+expression+")", &good)) // fails while a page is left
+		err = chromedp.Run(ctx, chromedp.Evaluate("Boolean("+expression+")", &good)) // fails while the browser leaves a page
 		cancel()
 		if err == nil && good {
 			return
@@ -201,13 +199,13 @@ func (tab *Tab) Wait(expression string) {
 	tab.Do(chromedp.ActionFunc(func(context.Context) error { return fmt.Errorf("%s does not become true (%v)", expression, err) }))
 }
 
-// Click presses what a selector finds, as soon as it can be seen.
+// Click clicks the element of a selector as soon as it is visible.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
 	tab.Do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// Leave presses something that leads to another page, and waits for that.
+// Leave clicks an element that leads to another page, and waits for that page.
 func (tab *Tab) Leave(selector string) {
 	tab.t.Helper()
 	tab.Eval(`window.leaving = true`, nil)
@@ -215,13 +213,13 @@ func (tab *Tab) Leave(selector string) {
 	tab.Wait(`window.leaving === undefined && document.readyState === "complete"`)
 }
 
-// Fill puts a text into a field.
+// Fill types a text into a field.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
 	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Clear(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// Text returns the text of what a selector finds.
+// Text returns the text of the element of a selector.
 func (tab *Tab) Text(selector string) (text string) {
 	tab.t.Helper()
 	tab.Do(chromedp.TextContent(selector, &text, chromedp.ByQuery))
@@ -234,7 +232,7 @@ func (tab *Tab) Size(width, height int64) {
 	tab.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Scheme sets what the page is told that its reader prefers: "light" or "dark".
+// Scheme sets the preferred color scheme: "light" or "dark".
 func (tab *Tab) Scheme(scheme string) {
 	tab.t.Helper()
 	tab.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
@@ -242,14 +240,14 @@ func (tab *Tab) Scheme(scheme string) {
 	}))
 }
 
-// Downloads puts downloads into a directory.
+// Downloads sets the download directory.
 func (tab *Tab) Downloads(dir string) {
 	tab.t.Helper()
 	tab.Do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(dir))
 }
 
-// Accessible fails the test if axe-core finds violations of WCAG 2.2 A and AA, or
-// of what it calls best practice. It also fails if the page is wider than the screen.
+// Accessible fails the test if axe-core finds violations of WCAG 2.2 A and AA or of its best
+// practices. It also fails if the page is wider than the screen.
 func (tab *Tab) Accessible() {
 	tab.t.Helper()
 	var loaded bool
@@ -280,7 +278,7 @@ func (tab *Tab) Accessible() {
 	}
 }
 
-// axe returns the script of axe-core, which scripts/setup.sh has installed.
+// axe returns the script of axe-core, which scripts/setup.sh installs.
 func axe(t testing.TB) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -291,7 +289,7 @@ func axe(t testing.TB) string {
 	return string(b)
 }
 
-// Screenshot writes what can be seen as a small PNG.
+// Screenshot writes the visible part of the page as a small PNG.
 func (tab *Tab) Screenshot(path string) {
 	tab.t.Helper()
 	var shot []byte
@@ -305,7 +303,7 @@ func (tab *Tab) Screenshot(path string) {
 	}
 }
 
-// Shrink makes a PNG of a screen smaller, with a palette of 256 colours.
+// Shrink reduces a screenshot PNG to a palette of 256 colours.
 func Shrink(b []byte) ([]byte, error) {
 	src, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
@@ -333,9 +331,9 @@ func Shrink(b []byte) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// palette chooses 256 colours by median cut: the box of colours that matters most is
-// halved until there are enough of them. The half that is most frequent has its place
-// for sure: the even colours of a page must not change.
+// palette chooses 256 colours. The 128 most frequent are kept exactly: the plain colours of a page
+// must not change. The others come from a median cut, which repeatedly halves the box with the most
+// colours and the widest range.
 func palette(counts map[color.RGBA]int) color.Palette {
 	all := make([]color.RGBA, 0, len(counts))
 	for c := range counts {
@@ -394,16 +392,14 @@ func palette(counts map[color.RGBA]int) color.Palette {
 	return out
 }
 
-// Listen has a function called with every event of the page, until end is called. ctx
-// is for actions in the page.
+// Listen calls f with every event of the page until end is called. ctx is for actions in the page.
 func (tab *Tab) Listen(f func(ctx context.Context, event any)) (end func()) {
 	ctx, cancel := context.WithCancel(tab.ctx)
 	chromedp.ListenTarget(ctx, func(e any) { f(tab.ctx, e) })
 	return cancel
 }
 
-// Phone sets the size of the page to that of a phone, which has touch and no bars to
-// scroll with.
+// Phone emulates a phone with the given page size: touch input and no scroll bars.
 func (tab *Tab) Phone(width, height int64) {
 	tab.t.Helper()
 	tab.Do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch))

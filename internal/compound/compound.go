@@ -3,9 +3,9 @@
 // ([MS-CFB]).
 //
 // [Open] reads the tables of a file; [File.Stream] then reads streams of the
-// root storage. [Names] lists the streams even of a damaged file. [Write] writes
-// a file. A damaged or truncated file results in [ErrDamaged]. The memory is
-// bounded by the size of the file, regardless of its tables.
+// root storage. [Names] lists the root entries even of a damaged file. [Write]
+// writes a file. A damaged or truncated file results in [ErrDamaged]. The memory
+// is bounded by the size of the file, regardless of its tables.
 //
 // [MS-CFB]: https://learn.microsoft.com/openspecs/windows_protocols/ms-cfb
 package compound
@@ -96,10 +96,10 @@ func header(r io.ReaderAt, size int64) (*File, []byte, error) {
 	return f, head, nil
 }
 
-// Names returns the names, in lower case, of the streams in the root storage of
-// the file in the first size bytes of r. Unlike [Open] it reads only the first
-// 64 sectors of the directory, and also returns the names that it finds in a
-// damaged or truncated file.
+// Names returns the names, in lower case, of the entries of the root storage of
+// the file in the first size bytes of r. Unlike [Open] it ignores the types of
+// entries and reads only the first 64 sectors of the directory. It also returns
+// the names that it finds in a damaged or truncated file.
 func Names(r io.ReaderAt, size int64) []string {
 	f, head, err := header(r, size)
 	if err != nil {
@@ -123,7 +123,7 @@ func Names(r io.ReaderAt, size int64) []string {
 		return nil
 	}
 	var names []string
-	for name := range rootStreams(entries) {
+	for name := range rootEntries(entries) {
 		names = append(names, name)
 	}
 	return names
@@ -269,7 +269,10 @@ func (f *File) readDirectory(start uint32, most int) error {
 		return err
 	}
 	f.streams = make(map[string]stream)
-	for name, e := range rootStreams(entries) {
+	for name, e := range rootEntries(entries) {
+		if e[66] != streamEntry {
+			continue
+		}
 		size := int64(le.Uint32(e[120:]))
 		if f.shift == 12 { // version 3 may have garbage in the upper half
 			size |= int64(le.Uint32(e[124:])) << 32
@@ -279,10 +282,13 @@ func (f *File) readDirectory(start uint32, most int) error {
 	return nil
 }
 
-// rootStreams returns the streams of the root storage, by name, with their
-// directory entries. The entries form a binary tree ([MS-CFB] 2.6.4). Objects
-// embedded in a document have streams of the same names in other storages.
-func rootStreams(entries [][]byte) iter.Seq2[string, []byte] {
+// streamEntry is the type of a stream's directory entry.
+const streamEntry = 2
+
+// rootEntries returns the directory entries of the root storage, by lower case
+// name. They form a binary tree ([MS-CFB] 2.6.4). Objects embedded in a document
+// have streams of the same names in other storages.
+func rootEntries(entries [][]byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		le := binary.LittleEndian
 		seen := make(map[uint32]bool)
@@ -294,18 +300,18 @@ func rootStreams(entries [][]byte) iter.Seq2[string, []byte] {
 			seen[n] = true
 			e := entries[n]
 			queue = append(queue, le.Uint32(e[68:]), le.Uint32(e[72:]))
-			if name, ok := streamName(e); ok && !yield(name, e) {
+			if name, ok := entryName(e); ok && !yield(name, e) {
 				return
 			}
 		}
 	}
 }
 
-// streamName returns the lower case name in a directory entry, if the entry is a
-// stream.
-func streamName(e []byte) (string, bool) {
+// entryName returns the lower case name in a directory entry, if its length is
+// valid.
+func entryName(e []byte) (string, bool) {
 	length := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a trailing NUL
-	if e[66] != 2 || length < 2 || length > 64 {
+	if length < 2 || length > 64 {
 		return "", false
 	}
 	u := make([]uint16, length/2-1)

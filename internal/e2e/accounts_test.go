@@ -12,7 +12,7 @@ import (
 
 var passwordLine = regexp.MustCompile(`administrator is called (\S+)\. The password, .*: ([a-z2-7-]{23})\n`)
 
-// TestAccounts manages accounts with the commands and by the API, while the server runs.
+// TestAccounts manages accounts with the commands and the API while the server runs.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -42,7 +42,7 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("keys %v", got)
 	}
 
-	// Limits, as files come and operations begin.
+	// Limits apply to new files and operations.
 	file := user.upload(t, "a.csv", []byte("a,b\n1,2\n"), 1)
 	p := user.want(t, 429, "quota_exceeded", "POST", "/api/v1/initiate-upload", map[string]any{"file_name": "b.csv", "size": 993, "mime_type": "text/csv"})
 	if used := p.body["quota"].(map[string]any); used["what"] != "stored_bytes" || used["limit"] != 1000.0 || used["used"] != 8.0 {
@@ -66,7 +66,7 @@ func TestAccounts(t *testing.T) {
 	admin.want(t, 200, "", "PATCH", ada, map[string]any{"limits": map[string]any{"operations_per_day": 4}})
 	user.want(t, 200, "", "POST", "/api/v1/do", convert)
 
-	// The whole, for administrators only.
+	// The overview is for administrators only.
 	if got := admin.want(t, 200, "", "GET", accounts, nil).body["accounts"].([]any); len(got) != 2 {
 		t.Errorf("accounts %v", got)
 	}
@@ -80,7 +80,7 @@ func TestAccounts(t *testing.T) {
 	user.want(t, 403, "forbidden", "GET", "/api/v1/admin/overview", nil)
 	admin.want(t, 403, "forbidden", "POST", "/api/v1/do", convert)
 
-	// The commands, at once in force.
+	// Changes by commands take effect at once.
 	if list := run("accounts", "list"); !strings.Contains(list, "Ada") || !strings.Contains(list, "administrator") {
 		t.Errorf("list:\n%s", list)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A newcomer pastes the lines that the server prints at its first start.
+// A new user pastes the lines that the server prints at its first start.
 func TestPasteTheBanner(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"))
@@ -37,7 +37,7 @@ func TestPasteTheBanner(t *testing.T) {
 	}
 }
 
-// paste runs the lines of the banner in dir, and looks at what they bring there.
+// paste runs the lines of the banner in dir and checks the files that they create.
 func paste(t *testing.T, script, dir string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
@@ -51,7 +51,8 @@ func paste(t *testing.T, script, dir string) {
 	}
 }
 
-// In a clone the lines name the sample that is there, and work in a terminal anywhere.
+// In a clone the lines use the sample file of the repository, and work in a terminal in any
+// directory.
 func TestPasteTheBannerOfAClone(t *testing.T) {
 	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "somebody's clone")
@@ -90,7 +91,7 @@ func TestDocumentsToPDF(t *testing.T) {
 			path := got.save(t)
 			want := "quick brown fox"
 			if format.Parse(f.name) == format.XLSX {
-				want = "äpfel" // the long text runs into the next cell and is cut, as in any sheet
+				want = "äpfel" // the long text overlaps the next cell and is cut, as in any sheet
 			}
 			if text := tool(t, "pdftotext", path, "-"); !strings.Contains(strings.ToLower(strings.Join(strings.Fields(text), " ")), want) {
 				t.Errorf("text: %q", text)
@@ -183,13 +184,13 @@ func TestPDFToOthers(t *testing.T) {
 	})
 }
 
-// written is a picture with something to read in it.
+// written returns a picture with text.
 func written(t testing.TB) file {
 	return makeFile(t, "written.png", "", "bash", "-c",
 		"vips text a.v 'The quick brown fox' --dpi 200 && vips invert a.v b.v && vips embed b.v written.png 40 40 700 140 --extend white")
 }
 
-// Every pair of pictures that is advertised works.
+// Every advertised pair of image formats works.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	for _, from := range []format.Format{format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.BMP, format.AVIF, format.HEIC} {
@@ -246,7 +247,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// targets asks supported-operation what an extension converts to.
+// targets returns the target formats of an extension from supported-operation.
 func (s *server) targets(t testing.TB, ext string) []string {
 	t.Helper()
 	r := s.want(t, 200, "", "POST", "/api/v1/supported-operation", map[string]any{"ext": ext, "action": "convert"})
@@ -289,7 +290,7 @@ func TestAudioAndVideo(t *testing.T) {
 			if wantVideo := format.Format(p.to).Family() != format.Audio; hasVideo != wantVideo {
 				t.Errorf("streams: %s", streams)
 			}
-			if p.to == "gif" || p.to == "aac" { // no duration in the container
+			if p.to == "gif" || p.to == "aac" { // containers without a duration
 				return
 			}
 			d, err := strconv.ParseFloat(probe(t, path, "format=duration"), 64)
@@ -300,7 +301,7 @@ func TestAudioAndVideo(t *testing.T) {
 	}
 }
 
-// The three levels of compression differ, and never make a file larger.
+// The three compression levels differ, and never enlarge a file.
 func TestCompress(t *testing.T) {
 	t.Parallel()
 	photo := photograph(t)
@@ -324,7 +325,7 @@ func TestCompress(t *testing.T) {
 			if !(sizes[0] > sizes[1] && sizes[1] > sizes[2]) {
 				t.Errorf("levels of %d bytes give %v", len(f.b), sizes)
 			}
-			// The level in the middle is the default, and has short names.
+			// The middle level is the default, and has short names.
 			for _, params := range []map[string]any{nil, {"compression_value": "recommended"}} {
 				if got := shared.one(t, "compress", params, f); len(got.b) > sizes[0] || len(got.b) < sizes[2] {
 					t.Errorf("%v gives %d bytes", params, len(got.b))
@@ -334,15 +335,15 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// photograph is noisy enough that quality costs bytes.
+// photograph returns a picture with enough noise that quality costs bytes.
 func photograph(t testing.TB) file {
 	return makeFile(t, "photo.jpg", "", "bash", "-c",
 		"vips perlin a.v 1600 1200 --cell-size 64 && vips gaussnoise n.v 1600 1200 --sigma 12 && vips linear a.v b.v 100 128 && vips add b.v n.v c.v && "+
 			"vips bandjoin 'c.v b.v c.v' d.v && vips cast d.v e.v uchar && vips copy e.v f.v --interpretation srgb && vips jpegsave f.v photo.jpg --Q 97")
 }
 
-// scanPDF is a page that is one large picture, made by an office program's way:
-// img2pdf is not everywhere, so the service makes it, and qpdf judges it.
+// scanPDF returns a page that is one large picture. The service creates it, because img2pdf is not
+// installed everywhere, and qpdf checks it.
 func scanPDF(t testing.TB, photo file) file {
 	out := shared.one(t, "convert", map[string]any{"convert_to": "pdf", "page_size": "a4"}, photo)
 	tool(t, "qpdf", "--check", out.save(t))
@@ -403,7 +404,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// A password on an archive is one that other programs ask for.
+// Other programs require the password of a protected archive.
 func TestZipWithPassword(t *testing.T) {
 	t.Parallel()
 	got := shared.one(t, "zip", map[string]any{"password": "s3cret"}, file{"a.txt", []byte("hello\n")}, jpg(t))

@@ -30,7 +30,7 @@ func TestMultipartUpload(t *testing.T) {
 	}
 	for _, parts := range []int{1, 2, 3, 7} {
 		key := shared.upload(t, "data.bin", content, parts)
-		// An upload is downloadable by its owner only, and comes back as it was.
+		// Only its owner can download an upload, and gets the same bytes.
 		d := shared.want(t, 200, "", "GET", "/v1/download/"+key, nil)
 		if !bytes.Equal(d.raw, content) {
 			t.Errorf("%d parts: content differs", parts)
@@ -43,7 +43,7 @@ func TestMultipartUpload(t *testing.T) {
 	}
 }
 
-// s3ETag computes what S3 answers for an object of n equal parts.
+// s3ETag returns the ETag of S3 for an object of n equal parts.
 func s3ETag(b []byte, n int) string {
 	if n == 1 {
 		sum := md5.Sum(b)
@@ -137,7 +137,7 @@ func TestUploadRules(t *testing.T) {
 	})
 }
 
-// flip changes the last character of a URL, which is part of its signature.
+// flip changes the last character of a URL, which belongs to its signature.
 func flip(u string) string {
 	c := "A"
 	if strings.HasSuffix(u, c) {
@@ -207,7 +207,7 @@ func TestSupportedOperation(t *testing.T) {
 	if r = ask(map[string]any{"ext": "qqq", "action": "convert"}); r.body["supported"] != false {
 		t.Errorf("unknown extension: %s", r.raw)
 	}
-	// GET, with a query and with a body.
+	// GET with a query, and with a body.
 	r = shared.want(t, 200, "", "GET", path+"?ext=docx&action=Convert&parameters[convert_to]=pdf", nil)
 	if r.body["supported"] != true {
 		t.Errorf("GET: %s", r.raw)
@@ -223,8 +223,7 @@ func TestSupportedOperation(t *testing.T) {
 	shared.want(t, 400, "invalid_request", "POST", path, map[string]any{"action": "convert"})
 }
 
-// What supported-operation says and what do accepts is the same, over the whole
-// matrix.
+// supported-operation and do agree over the whole matrix.
 func TestDoAgreesWithSupportedOperation(t *testing.T) {
 	t.Parallel()
 	keys := make(map[string]string)
@@ -282,7 +281,7 @@ func TestStatus(t *testing.T) {
 	shared.want(t, 404, "not_found", "GET", "/api/v1/status/nonsense", nil)
 	shared.want(t, 400, "invalid_request", "GET", "/api/v1/status/"+task+"?wait=soon", nil)
 
-	// Downloads: ranges, HEAD, names, headers.
+	// Downloads: ranges, HEAD, names and headers.
 	link := es[0]["download_link"].(string)
 	d := shared.want(t, 200, "", "GET", link, nil, "Authorization", "")
 	if cd := d.header.Get("Content-Disposition"); !strings.HasPrefix(cd, "attachment") || !strings.Contains(cd, "photo.png") {
@@ -364,16 +363,16 @@ func TestEventsAndCancel(t *testing.T) {
 	if cancelled.IsZero() || states[len(states)-1] != "failed" {
 		t.Errorf("states %v, progress %v", states, last)
 	}
-	// Who comes late gets the final state, and the stream ends.
+	// A late client gets the final state, and the stream ends.
 	if late := shared.want(t, 200, "", "GET", "/api/v1/status/"+task+"/events", nil); strings.Count(string(late.raw), "data: ") != 1 || !strings.Contains(string(late.raw), "cancelled") {
 		t.Errorf("events of a final operation: %s", late.raw)
 	}
-	// Cancelling what is final changes nothing.
+	// Cancelling a final operation changes nothing.
 	if r := shared.want(t, 200, "", "DELETE", "/api/v1/status/"+task, nil); r.str("operation_status") != "failed" {
 		t.Errorf("cancelled again: %s", r.raw)
 	}
 	shared.want(t, 404, "not_found", "DELETE", "/api/v1/status/nonsense", nil)
-	// The engine was killed with it.
+	// Cancelling has killed the engine.
 	for range 100 {
 		if !working(t, filepath.Join(shared.dir, "scratch"), ".webm") {
 			return
@@ -383,7 +382,7 @@ func TestEventsAndCancel(t *testing.T) {
 	t.Error("the engine goes on after the operation was cancelled")
 }
 
-// working tells whether a process has an argument that contains both texts.
+// working reports whether a process has an argument that contains both texts.
 func working(t *testing.T, a, b string) bool {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -391,7 +390,7 @@ func working(t *testing.T, a, b string) bool {
 		t.Fatalf("no processes: %v", err)
 	}
 	for _, path := range lines {
-		args, _ := os.ReadFile(path) // it may have ended
+		args, _ := os.ReadFile(path) // the process may have ended
 		for arg := range bytes.SplitSeq(args, []byte{0}) {
 			if bytes.Contains(arg, []byte(a)) && bytes.Contains(arg, []byte(b)) {
 				return true
@@ -416,7 +415,7 @@ func TestIdempotency(t *testing.T) {
 	do := map[string]any{"action": "zip", "file_keys": []string{key}}
 	x := shared.want(t, 200, "", "POST", "/api/v1/do", do, "Idempotency-Key", "do-1")
 	shared.await(t, x.str("main_task_id"))
-	shared.want(t, 200, "", "DELETE", "/api/v1/files/"+key, nil) // the answer stays the same even so
+	shared.want(t, 200, "", "DELETE", "/api/v1/files/"+key, nil) // the response stays the same even without the file
 	y := shared.want(t, 200, "", "POST", "/api/v1/do", do, "Idempotency-Key", "do-1")
 	if x.str("main_task_id") != y.str("main_task_id") {
 		t.Errorf("two operations: %s %s", x.raw, y.raw)

@@ -20,12 +20,12 @@ import (
 	"github.com/filewright/filewright/internal/s3test"
 )
 
-// noEngines are flags for a server that only needs what is linked into it.
+// noEngines are flags for a server with only the linked engines.
 var noEngines = []string{"--ffmpeg", "none", "--soffice", "none", "--chromium", "none", "--tesseract", "none", "--pandoc", "none", "--qpdf", "none"}
 
-// TestDependenciesAway restarts the database and the bucket while clients use every kind
-// of request. No answer blames the client or calls it an internal error: it is good, or
-// 503 with Retry-After.
+// TestDependenciesAway restarts the database and the bucket while clients send every kind of
+// request. No response blames the client or reports an internal error: each is a success, or 503
+// with Retry-After.
 func TestDependenciesAway(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Own(t)
@@ -43,7 +43,7 @@ func TestDependenciesAway(t *testing.T) {
 	link := done.elements()[0]["download_link"].(string)
 
 	var good, refused atomic.Int64
-	// send returns nil for an answer that says to try again later.
+	// send returns nil for a response that asks to try again later.
 	send := func(ctx context.Context, by *server, method, path string, body any, headers ...string) *response {
 		r, err := by.try(ctx, method, path, body, headers...)
 		switch {
@@ -86,7 +86,7 @@ func TestDependenciesAway(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		req.AddCookie(&http.Cookie{Name: auth.CookieName, Value: strings.Repeat("a", 52)}) // of nobody: leads to the login
+		req.AddCookie(&http.Cookie{Name: auth.CookieName, Value: strings.Repeat("a", 52)}) // an unknown session: redirects to the login
 		resp, err := pages.Do(req)
 		switch {
 		case ctx.Err() != nil:
@@ -134,7 +134,7 @@ func TestDependenciesAway(t *testing.T) {
 		}
 	}
 	more(&good, 50)
-	for _, end := range []func() error{pg.Down, pg.Kill} { // fast and immediate
+	for _, end := range []func() error{pg.Down, pg.Kill} { // fast and immediate shutdown
 		back(end())
 		back(pg.Up())
 		more(&good, 50)
@@ -149,7 +149,7 @@ func TestDependenciesAway(t *testing.T) {
 	more(&good, 50)
 	stop()
 	clients.Wait()
-	// No operation that was accepted has failed, and none was charged.
+	// No accepted operation has failed, and no attempt was counted.
 	c := &cluster{t: t, url: database}
 	for end := time.Now().Add(time.Minute); c.number("SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -160,12 +160,12 @@ func TestDependenciesAway(t *testing.T) {
 		t.Errorf("%d files did not survive the outages", n)
 	}
 
-	// Half open: connections stay, nobody answers. What is wrong is said in time.
+	// Connections stay open without responses. The server reports the failure in time.
 	notReady := func(name string) {
 		t.Helper()
 		start := time.Now()
 		r := s.want(t, 503, "unavailable", "GET", "/readyz", nil)
-		if d := time.Since(start); d > 10*time.Second { // two, on a machine with nothing else to do
+		if d := time.Since(start); d > 10*time.Second { // two on an idle machine
 			t.Errorf("readyz answers after %v", d)
 		}
 		for _, d := range r.body["dependencies"].([]any) {
@@ -190,7 +190,7 @@ func TestDependenciesAway(t *testing.T) {
 	notReady("bucket")
 	back(s3.Thaw())
 	ready()
-	// The line that ends an outage may come after the response that shows its end.
+	// The line that ends an outage may follow the response that shows its end.
 	var failed, over int
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		log := s.err.String()
@@ -199,7 +199,7 @@ func TestDependenciesAway(t *testing.T) {
 			break
 		}
 	}
-	requests := regexp.MustCompile(`.*msg="request failed".*`).FindAllString(s.err.String(), -1) // a deadline may end one
+	requests := regexp.MustCompile(`.*msg="request failed".*`).FindAllString(s.err.String(), -1) // a deadline may end one request
 	if failed == 0 || failed != over || 4*len(requests) > int(refused.Load()) {
 		t.Errorf("%d outages, %d of them over; %d refused requests, lines of their own have %q", failed, over, refused.Load(), requests)
 	}
@@ -207,8 +207,8 @@ func TestDependenciesAway(t *testing.T) {
 	t.Logf("%d good answers, %d refused", good.Load(), refused.Load())
 }
 
-// TestBucketAway takes the bucket away for longer than all attempts together take, while
-// operations run: they wait, their status says so, and all are completed.
+// TestBucketAway makes the bucket unavailable for longer than all attempts take, while operations
+// run. They wait, their status says so, and all complete.
 func TestBucketAway(t *testing.T) {
 	t.Parallel()
 	s3 := s3test.Own(t, "files")

@@ -77,11 +77,11 @@ func TestBadRequests(t *testing.T) {
 			}
 		})
 	}
-	// Unknown members and nulls are as good as absent.
+	// Unknown members and nulls count as absent.
 	shared.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}, "parameters": nil, "notes": nil, "colour": "red"})
 }
 
-// What belongs to somebody else does not exist.
+// Files of other accounts look missing.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	mine := shared.upload(t, "a.txt", []byte("abc"), 1)
@@ -102,7 +102,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Damaged and mislabelled files fail with the right code, and the server goes on.
+// Damaged and mislabelled files fail with the right code, and the server continues to work.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	pngBytes, pdfBytes := sample(t, format.PNG).b, pdf(t).b
@@ -137,7 +137,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A body that ends early leaves no part behind.
+// A truncated body leaves no part behind.
 func TestBrokenUpload(t *testing.T) {
 	t.Parallel()
 	up := shared.initiate(t, "a.bin", 100000, 1)
@@ -151,8 +151,8 @@ func TestBrokenUpload(t *testing.T) {
 	shared.want(t, 400, "missing_part", "POST", "/api/v1/complete-upload", map[string]any{"file_key": up.key, "upload_id": up.id, "object_name": up.object,
 		"parts": []any{map[string]any{"etag": "d41d8cd98f00b204e9800998ecf8427e", "part_number": 1}}})
 
-	// A signature is checked before the body: the answer comes although the
-	// client has sent nothing of it.
+	// The signature is checked before the body: the response arrives before the client has sent any
+	// of it.
 	conn, err = net.Dial("tcp", host)
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +197,6 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	tool(t, binary, "keys", "revoke", "--data-dir", s.dir, id)
-	// Another process revoked it, and it is refused at once.
+	// Another process revoked the key, and it is refused at once.
 	other.want(t, 401, "unauthorized", "GET", "/api/v1/operations", nil)
 }

@@ -24,12 +24,12 @@ import (
 
 const bucket = "files"
 
-// bucketURL returns the --blob-url of a prefix of the shared bucket.
+// bucketURL returns the --blob-url for a prefix of the shared bucket.
 func bucketURL(prefix, params string) string {
 	return fmt.Sprintf("s3://%s/%s?endpoint=%s&region=%s&path_style=true%s", bucket, prefix, url.QueryEscape(buckets.Endpoint), s3test.Region, params)
 }
 
-// stored returns the names below a prefix of the shared bucket.
+// stored returns the names under a prefix of the shared bucket.
 func stored(t testing.TB, prefix string) (names []string) {
 	t.Helper()
 	c, err := buckets.Client()
@@ -57,13 +57,13 @@ func TestBucket(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := start(t, dir, "--blob-url", bucketURL("plain", ""))
 
-	// Large parts go straight to the bucket.
+	// Large parts go directly to the bucket.
 	large := random(64*mib + 77)
 	if up := s.initiate(t, "large.bin", len(large), 8); !strings.HasPrefix(up.urls[7], buckets.Endpoint+"/") {
 		t.Fatalf("parts of 8 MiB go to %s", up.urls[7])
 	}
 	key := s.upload(t, "large.bin", large, 8)
-	// Small ones, as clients cut them, come through the service.
+	// Small parts, as clients cut them, pass through the service.
 	small := random(20*mib + 3)
 	if up := s.initiate(t, "small.bin", len(small), 5); strings.HasPrefix(up.urls[0], buckets.Endpoint+"/") {
 		t.Fatal("parts below 5 MiB go to the bucket")
@@ -99,7 +99,7 @@ func TestBucket(t *testing.T) {
 	zip := task.elements()[0]
 	s.want(t, 200, "", "GET", zip["download_link"].(string), nil)
 
-	// All of it is in the bucket and nothing in the data directory.
+	// All files are in the bucket, and none in the data directory.
 	for _, k := range []string{key, smallKey, zip["file_key"].(string)} {
 		if !strings.Contains(strings.Join(stored(t, "plain"), "\n"), k) {
 			t.Errorf("the bucket has no %s", k)
@@ -113,7 +113,7 @@ func TestBucket(t *testing.T) {
 		t.Error("there are blobs in the data directory")
 	}
 	left, err := os.ReadDir(filepath.Join(dir, "scratch"))
-	for _, d := range left { // engines have directories of their own there
+	for _, d := range left { // engines have their own directories there
 		if strings.HasPrefix(d.Name(), "spool-") {
 			err = fmt.Errorf("%s is left", d.Name())
 		}
@@ -171,7 +171,7 @@ func TestBucketRedirect(t *testing.T) {
 	if resp.StatusCode != 307 || !strings.HasPrefix(resp.Header.Get("Location"), buckets.Endpoint+"/") || len(b) != 0 || resp.Header.Get("Cache-Control") != "private, no-store" {
 		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
-	// The key does not go there.
+	// The API key is not sent to the bucket.
 	resp, b = do(http.DefaultClient, "GET", "/v1/download/"+input, auth...)
 	if resp.StatusCode != 200 || !bytes.Equal(b, data) || resp.Header.Get("Content-Type") != "application/pdf" || resp.Header.Get("Content-Disposition") != `attachment; filename="in put.pdf"` {
 		t.Errorf("%d %v, %d bytes", resp.StatusCode, resp.Header, len(b))
@@ -189,7 +189,7 @@ func TestBucketRedirect(t *testing.T) {
 			t.Errorf("If-None-Match: %s: %d", match, resp.StatusCode)
 		}
 	}
-	// Whoever may not download is not redirected.
+	// A client without permission is not redirected.
 	if resp, _ := do(stay, "GET", "/v1/download/"+input); resp.StatusCode != 401 || resp.Header.Get("Location") != "" {
 		t.Errorf("without a key: %d", resp.StatusCode)
 	}
@@ -205,7 +205,7 @@ func TestBucketRedirect(t *testing.T) {
 	}
 }
 
-// A private bucket is never shown to clients.
+// The address of a private bucket is never shown to clients.
 func TestBucketPrivate(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--blob-url", bucketURL("private", "&private=true"), "--redirect-downloads")
@@ -219,7 +219,7 @@ func TestBucketPrivate(t *testing.T) {
 	}
 }
 
-// While the bucket does not answer, clients are told so; then it goes on.
+// While the bucket does not respond, clients get an error; afterwards the service continues.
 func TestBucketDies(t *testing.T) {
 	t.Parallel()
 	srv := s3test.Own(t, bucket)
@@ -254,7 +254,7 @@ func TestBucketDies(t *testing.T) {
 	}
 }
 
-// A server that cannot use its bucket says why and does not start.
+// A server that cannot use its bucket reports the reason and does not start.
 func TestBucketWrong(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

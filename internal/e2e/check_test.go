@@ -23,7 +23,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// check runs refserver check, and returns its exit code and what it found, by file key.
+// check runs refserver check, and returns its exit code and the differences by file key.
 func check(t *testing.T, flags ...string) (code int, kinds map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, append([]string{"check", "--json"}, flags...)...)
@@ -52,9 +52,9 @@ func check(t *testing.T, flags ...string) (code int, kinds map[string]string) {
 	return cmd.ProcessState.ExitCode(), kinds
 }
 
-// Beside a server that takes uploads and deletes files, refserver check finds what was
-// lost, truncated and left behind, and nothing else, on every kind of store. The server
-// says that content is lost, and that it cannot be an input.
+// refserver check runs beside a server that accepts uploads and deletes files. On every kind of
+// store it finds lost, truncated and orphaned files, and nothing else. The server reports lost
+// content, and does not accept it as an input.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	type store struct {
@@ -130,7 +130,7 @@ func TestCheck(t *testing.T) {
 			}
 			lost, truncated := keys[0], keys[1]
 
-			// Files come and go, from now on.
+			// Uploads and deletions continue from now on.
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var clients sync.WaitGroup

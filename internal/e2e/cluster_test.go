@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/internal/pgtest"
 )
 
-// A cluster is a few servers that share a database and a directory.
+// A cluster is a set of servers that share a database and a directory.
 type cluster struct {
 	t     *testing.T
 	pg    *pgtest.Server
@@ -26,7 +26,7 @@ type cluster struct {
 	blobs string
 
 	mu  sync.Mutex
-	key string // that the first server has printed
+	key string // printed by the first server
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -49,7 +49,7 @@ func (c *cluster) node(role string, flags ...string) *server {
 	return s
 }
 
-// number returns what a query of one number finds.
+// number returns the result of a query for one number.
 func (c *cluster) number(text string, args ...any) (n int) {
 	c.t.Helper()
 	conn, err := pgx.Connect(c.t.Context(), c.url)
@@ -63,8 +63,8 @@ func (c *cluster) number(text string, args ...any) (n int) {
 	return n
 }
 
-// supports waits until a server knows of a worker and says that something is
-// possible, or is not.
+// supports waits until a server knows the workers and reports that something is supported, or is
+// not.
 func (s *server) supports(t testing.TB, want bool, ext, action string) {
 	t.Helper()
 	for {
@@ -79,8 +79,8 @@ func (s *server) supports(t testing.TB, want bool, ext, action string) {
 	}
 }
 
-// persist sends a request until it is answered with 200, as a client would while
-// servers and databases come and go.
+// persist retries a request until the response is 200, like a client while servers and databases
+// fail and return.
 func persist(t *testing.T, servers []*server, n int, method, path string, body any, headers ...string) *response {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; n++ {
@@ -98,9 +98,9 @@ func persist(t *testing.T, servers []*server, n int, method, path string, body a
 	}
 }
 
-// TestCluster has two API nodes and three workers do many operations, while a
-// worker is killed, the database crashes and an API node is killed: every
-// operation ends once, and has one result for each of its files.
+// TestCluster runs many operations on two API nodes and three workers. Meanwhile a worker is
+// killed, the database crashes, and an API node is killed. Every operation finishes once and has
+// one result for each of its files.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -126,7 +126,7 @@ func TestCluster(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	told := 0 // of the first administrator
+	told := 0 // outputs with the first administrator
 	for _, s := range slices.Concat(api, workers) {
 		told += len(passwordLine.FindAllString(s.banner, -1))
 	}
@@ -137,7 +137,7 @@ func TestCluster(t *testing.T) {
 		s.supports(t, true, "csv", "convert")
 		s.supports(t, true, "png", "convert")
 		s.supports(t, true, "txt", "zip")
-		s.supports(t, false, "mp4", "compress") // nobody works on that family
+		s.supports(t, false, "mp4", "compress") // no worker runs that family
 	}
 	workers[0].want(t, 200, "", "GET", "/healthz", nil)
 	workers[0].want(t, 200, "", "GET", "/readyz", nil)
@@ -145,7 +145,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("a worker answers a client with %d", r.status)
 	}
 
-	// Parts of one file are sent to both.
+	// Both API nodes get parts of one file.
 	parts := api[0].initiate(t, "both.txt", 4000, 4)
 	var list []map[string]any
 	for i, u := range parts.urls {
@@ -240,7 +240,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 
-	// Without any worker, a new server offers what the last ones could do.
+	// Without workers, a new server offers the capabilities of the last ones.
 	late := c.node("api")
 	if r := late.want(t, 200, "", "POST", "/api/v1/supported-operation", convert); r.body["supported"] != true {
 		t.Errorf("without workers: %s", r.raw)
@@ -255,9 +255,9 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestFrozen freezes a worker in the midst of its work: another one does it, and
-// the first one's result is dropped when it wakes. Then an operation is cancelled
-// by way of one node while another one works on it.
+// TestFrozen freezes a worker while it processes an item. Another worker takes over, and the result
+// of the first is dropped when it continues. Then one node cancels an operation that another node
+// processes.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -30,15 +30,15 @@ import (
 	"github.com/filewright/filewright/internal/s3test"
 )
 
-// A browserBucket is a bucket that browsers know under another name, so that it is
-// another site than the dashboard.
+// A browserBucket is a bucket that browsers know under another host name, so that it is not the
+// site of the dashboard.
 type browserBucket struct {
 	name   string
 	origin string
 	url    string // for --blob-url
 }
 
-// otherOrigin returns the same server by another name.
+// otherOrigin returns the URL of the same server under another host name.
 func otherOrigin(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
 
 func newBrowserBucket(t *testing.T, name string) browserBucket {
@@ -51,7 +51,7 @@ func newBrowserBucket(t *testing.T, name string) browserBucket {
 	return b
 }
 
-// permit sets a CORS configuration, in the JSON that aws s3api put-bucket-cors reads.
+// permit sets a CORS configuration, in the JSON format of aws s3api put-bucket-cors.
 func (b browserBucket) permit(t *testing.T, rules string) {
 	t.Helper()
 	var c struct {
@@ -78,8 +78,8 @@ func (b browserBucket) permit(t *testing.T, rules string) {
 	}
 }
 
-// documentedRules returns the CORS rules that docs/operations.md tells people to set,
-// for another origin than there.
+// documentedRules returns the CORS rules from docs/operations.md, with origin in place of the
+// documented origin.
 func documentedRules(t *testing.T, origin string) string {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
@@ -93,7 +93,7 @@ func documentedRules(t *testing.T, origin string) string {
 	return strings.ReplaceAll(string(m[1]), "https://app.example.com", origin)
 }
 
-// traffic is what a page has asked a bucket for: "PUT 200", "GET 206" and the like.
+// traffic records a page's requests to a bucket: "PUT 200", "GET 206" and the like.
 type traffic struct {
 	mu      sync.Mutex
 	origin  string
@@ -118,7 +118,7 @@ func (b browserBucket) listen(tab *browsertest.Tab) *traffic {
 	return r
 }
 
-// count returns how often something was asked for.
+// count returns the number of requests of a kind.
 func (r *traffic) count(what string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *traffic) count(what string) (n int) {
 	return n
 }
 
-// all returns everything since the last call.
+// all returns and clears the recorded requests.
 func (r *traffic) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func downloaded(t *testing.T, dir, name string) []byte {
 	return nil
 }
 
-// runLines runs lines for a shell in a directory and returns what they print.
+// runLines runs shell commands in a directory and returns their output.
 func runLines(t *testing.T, dir, lines string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", lines)
@@ -164,8 +164,8 @@ func runLines(t *testing.T, dir, lines string) string {
 	return string(out)
 }
 
-// visit logs in to a server that has its files in the bucket. What is downloaded goes
-// to a directory below dir; seen is what the browser asks the bucket for.
+// visit logs in to a server with its files in the bucket. got is the download directory, below dir.
+// seen records the browser's requests to the bucket.
 func (b browserBucket) visit(t *testing.T, s *server, dir string) (tab *browsertest.Tab, got string, seen *traffic) {
 	t.Helper()
 	tab = browsertest.Open(t)
@@ -180,8 +180,8 @@ func (b browserBucket) visit(t *testing.T, s *server, dir string) (tab *browsert
 	return tab, got, b.listen(tab)
 }
 
-// Uploads go straight to a bucket on another origin, and downloads come from there,
-// with the CORS rules that the documentation has.
+// With the documented CORS rules, uploads go directly to a bucket on another origin, and downloads
+// come from there.
 func TestDashboardBucketRedirect(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,8 +195,8 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	b.permit(t, documentedRules(t, s.url))
 	tab, got, seen := b.visit(t, s, dir)
 
-	// A document becomes a PDF. It goes straight to the bucket; what is shown of the
-	// result comes from here, for which the bucket needs no permission.
+	// Convert a document to PDF. The upload goes directly to the bucket. The preview of the result
+	// comes from the server, so the bucket needs no permission for it.
 	try(tab, s, filepath.Join("..", "..", "examples", "files", "report.docx"))
 	choose(tab, "convert_to", "pdf")
 	convertHere(tab, `document.querySelector("#results iframe")`)
@@ -215,7 +215,7 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	tab.Wait(`location.pathname === "/dashboard/try" && document.querySelector("#results iframe")`)
 	tab.NoProblems()
 
-	// Other kinds of results can be looked at.
+	// Other kinds of results have a preview too.
 	try(tab, s, filepath.Join("..", "..", "examples", "files", "report.docx"))
 	choose(tab, "convert_to", "txt")
 	convertHere(tab, `document.querySelector("#results pre")?.textContent.includes("Harvest")`)
@@ -231,7 +231,7 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	tab.Click("#results a.button")
 	mp3 := downloaded(t, got, "clip.mp3")
 	tab.NoProblems()
-	// So does curl, by the line that the page has for it.
+	// The curl command of the page works too.
 	var line string
 	tab.Eval(fmt.Sprintf(`import(document.querySelector("script[src*='/static/']").src.replace(/[^/]*$/, "curl.js")).then((curl) => curl.download({download_link: %q, file_name: "by curl.mp3"}))`, link), &line)
 	runLines(t, dir, "API="+s.url+"\n"+line)
@@ -239,7 +239,7 @@ func TestDashboardBucketRedirect(t *testing.T) {
 		t.Errorf("curl has %d bytes of %d: %v", len(b), len(mp3), err)
 	}
 
-	// A page of another origin can read a result, also a part of it.
+	// A page of another origin can read a result, also partially.
 	tab.Go(app.URL)
 	var size int
 	if tab.Eval(fmt.Sprintf(`fetch(%q).then((r) => r.arrayBuffer()).then((b) => b.byteLength)`, s.url+link), &size); size != len(mp3) {
@@ -252,11 +252,11 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	}
 	tab.NoProblems()
 
-	// A large picture goes in parts. One is lost, one is refused, and both come again.
+	// A large picture is uploaded in parts. One part is lost, one is refused, and both are retried.
 	parts(t, s, tab, b, seen, noisePicture(t, dir, 2400, 2300))
 	tab.NoProblems()
 
-	// What browsers could run is only saved, here and from the bucket.
+	// Files that browsers could execute are only saved, from the server and from the bucket.
 	for name, text := range map[string]string{
 		"hostile.html": `<script>document.title = "hacked"; window.hacked = 1</script>`,
 		"hostile.svg":  `<svg xmlns="http://www.w3.org/2000/svg"><script>document.title = "hacked"</script></svg>`,
@@ -282,7 +282,7 @@ func TestDashboardBucketRedirect(t *testing.T) {
 			t.Errorf("%s is saved as %q", name, saved)
 		}
 		tab.Wait(`window.stays && document.title !== "hacked" && window.hacked === undefined`)
-		// No page of the dashboard embeds it either.
+		// Pages of the dashboard cannot embed it either.
 		blocked := tab.Expect("violates the following Content Security Policy directive")
 		failed := tab.Expect("ERR_BLOCKED")
 		tab.Eval(fmt.Sprintf(`new Promise((done) => {
@@ -298,16 +298,15 @@ func TestDashboardBucketRedirect(t *testing.T) {
 	tab.NoProblems()
 }
 
-// convertHere starts what was chosen, and waits for the result and for something to be
-// seen of it.
+// convertHere starts the selected action, and waits for the result and for the expression seen.
 func convertHere(tab *browsertest.Tab, seen string) {
 	tab.Click("#start")
 	tab.Wait(`document.querySelector("#state .completed, #state .failed")`)
 	tab.Wait(`document.querySelector("#state .completed") && ` + seen)
 }
 
-// parts has a picture of more than 10 MiB converted, of whose parts the first is lost
-// on its way and the second refused for a while.
+// parts converts a picture of more than 10 MiB. The first part is lost in transit, and the second
+// is refused for a while.
 func parts(t *testing.T, s *server, tab *browsertest.Tab, b browserBucket, seen *traffic, picture string) {
 	t.Helper()
 	info, err := os.Stat(picture)
@@ -365,8 +364,8 @@ func parts(t *testing.T, s *server, tab *browsertest.Tab, b browserBucket, seen 
 	tab.Accessible()
 }
 
-// A bucket that does not permit uploads from the page: people are told what to do, and
-// that is right. Downloads pass through the server.
+// The bucket does not permit uploads from the page. The page shows a fix, which works. Downloads
+// pass through the server.
 func TestDashboardBucketUnwelcome(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -396,7 +395,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 	tab.Scheme("light")
 	tab.Size(1280, 860)
 
-	// Where the ETag is not shown, that is said.
+	// The page reports a missing ETag header.
 	permitted := tab.Text(rule)
 	b.permit(t, permitted)
 	end := tab.Listen(func(ctx context.Context, e any) {
@@ -422,7 +421,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 		t.Errorf("the rule is %s, and was %s", again, permitted)
 	}
 
-	// With the rule that the page shows it works.
+	// With the rule from the page the upload works.
 	seen.all()
 	convertHere(tab, `document.querySelector("#results iframe") && !document.querySelector("`+rule+`")`)
 	tab.Click("#results a.button")
@@ -441,7 +440,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 	}
 	tab.NoProblems()
 
-	// The lines for curl send parts to the bucket as well.
+	// The curl commands also send parts to the bucket.
 	data := random(11 << 20)
 	write(t, filepath.Join(dir, "in put.bin"), data)
 	up := s.initiate(t, "in put.bin", len(data), 2)

@@ -29,8 +29,8 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// screenshots is where pictures of all pages are written, below the root of the
-// module; "" for none.
+// screenshots is the directory for pictures of all pages, below the root of the module; "" means
+// none.
 var screenshots = flag.String("screenshots", "", "`directory` in the module that the test of the dashboard writes screenshots to")
 
 const newPassword = "correct horse battery"
@@ -46,7 +46,7 @@ type boardHook struct {
 type boardEvent struct {
 	id   string
 	body string
-	err  error // of the signature
+	err  error // of the signature check
 }
 
 func newBoardHook(t *testing.T) *boardHook {
@@ -65,7 +65,7 @@ func newBoardHook(t *testing.T) *boardHook {
 	return h
 }
 
-// wait waits for n requests with a text in their bodies, and returns them.
+// wait waits for n requests whose bodies contain a text, and returns them.
 func (h *boardHook) wait(t *testing.T, n int, text string) []boardEvent {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
@@ -85,7 +85,7 @@ func (h *boardHook) wait(t *testing.T, n int, text string) []boardEvent {
 	return nil
 }
 
-// login opens the dashboard of a fresh server and replaces the first password.
+// login opens the dashboard of a new server and replaces the one-time password.
 func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 	t.Helper()
 	m := passwordLine.FindStringSubmatch(s.banner)
@@ -106,7 +106,7 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 	refused()
 	tab.Fill("#password", m[2])
 	tab.Leave("form.form button")
-	tab.Go(s.url + "/dashboard/keys") // not before the password is another one
+	tab.Go(s.url + "/dashboard/keys") // not accessible before the password is replaced
 	if h := tab.Text("h1"); h != "Choose a password" {
 		t.Fatalf("after the first login: %s", h)
 	}
@@ -130,20 +130,20 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 	return m[1]
 }
 
-// shot writes a picture of the page if pictures are wanted.
+// shot takes a screenshot of the page if -screenshots is set.
 func shot(tab *browsertest.Tab, name string) {
 	if *screenshots != "" {
 		pause := time.Second
 		if count(tab, "iframe") > 0 {
-			pause = 6 * time.Second // the viewer of documents does not say when it is ready
+			pause = 6 * time.Second // the document viewer does not report when it is ready
 		}
 		tab.Do(chromedp.Sleep(pause))
 		tab.Screenshot(filepath.Join("..", "..", *screenshots, "dashboard-"+name+".png"))
 	}
 }
 
-// What people do, in a real browser with real engines: logging in, keys, trying it out,
-// webhooks, usage, revoking. Whatever a browser complains of is a failure.
+// Typical tasks in a real browser with real engines: login, keys, the try-it page, webhooks, usage
+// and revocation. Every browser error fails the test.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -175,7 +175,7 @@ func TestDashboard(t *testing.T) {
 		t.Error("the key is shown again, or its name is not")
 	}
 
-	// A webhook, and a test of it.
+	// A webhook and its test delivery.
 	receiver := newBoardHook(t)
 	tab.Go(s.url + "/dashboard/webhooks")
 	tab.Fill("#url", receiver.URL+"/hook")
@@ -189,14 +189,14 @@ func TestDashboard(t *testing.T) {
 	if h := tab.Text("h1"); h != webhook.TestType {
 		t.Errorf("after a test: %s", h)
 	}
-	tab.Wait(`document.querySelector("#delivery .badge.delivered")`) // by itself
+	tab.Wait(`document.querySelector("#delivery .badge.delivered")`) // without a reload
 	if got := receiver.wait(t, 1, webhook.TestType); got[0].err != nil {
 		t.Errorf("the signature of the test: %v", got[0].err)
 	}
 	tab.Wait(`document.querySelector("#attempts .badge.ok")`)
 	tab.Accessible()
 
-	// A document becomes a PDF.
+	// Convert a document to PDF.
 	doc := filepath.Join("..", "..", "examples", "files", "report.docx")
 	try(tab, s, doc)
 	if n := count(tab, `#actions input`); n < 5 {
@@ -228,7 +228,7 @@ func TestDashboard(t *testing.T) {
 	uploads(t, s, tab, dir)
 	hostileNames(t, s, tab, dir, raw)
 
-	// What was done was told, and can be told again.
+	// The event was delivered, and can be sent again.
 	first := receiver.wait(t, 1, "operation.completed")[0]
 	if first.err != nil {
 		t.Errorf("the signature of an event: %v", first.err)
@@ -255,7 +255,7 @@ func TestDashboard(t *testing.T) {
 		t.Error("the answer of a receiver is part of the page")
 	}
 
-	// Usage shows it.
+	// The usage page shows the operation.
 	tab.Go(s.url + "/dashboard/usage")
 	if n := count(tab, `.chart svg .a`); n == 0 {
 		t.Error("there is nothing in the charts")
@@ -264,7 +264,7 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("usage: %s", text)
 	}
 
-	// Another account.
+	// A second account.
 	tab.Go(s.url + "/dashboard/accounts")
 	tab.Click("details.fold summary")
 	tab.Fill("#acct-name", "bob")
@@ -283,7 +283,7 @@ func TestDashboard(t *testing.T) {
 
 	tour(t, s, tab, operation, account)
 
-	// A key that is revoked is refused.
+	// A revoked key is refused.
 	tab.Size(1280, 860)
 	tab.Go(s.url + "/dashboard/keys")
 	tab.Eval(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes("laptop")).id = "mine"`, nil)
@@ -295,7 +295,7 @@ func TestDashboard(t *testing.T) {
 	}
 	s.want(t, 401, "unauthorized", "GET", "/api/v1/operations", nil, "Authorization", "Bearer "+raw)
 
-	// Who logs out is out.
+	// After the logout the session is invalid.
 	tab.Leave(".side-foot .inline button")
 	tab.Go(s.url + "/dashboard/keys")
 	if h := tab.Text("h1"); h != "Log in" {
@@ -304,7 +304,7 @@ func TestDashboard(t *testing.T) {
 	tab.NoProblems()
 }
 
-// try opens the try-it page with files.
+// try opens the try-it page and selects files.
 func try(tab *browsertest.Tab, s *server, files ...string) {
 	tab.Go(s.url + "/dashboard/try")
 	var paths []string
@@ -319,12 +319,12 @@ func try(tab *browsertest.Tab, s *server, files ...string) {
 	settled(tab)
 }
 
-// settled waits until the page knows what goes with the action.
+// settled waits until the page has loaded the parameters of the action.
 func settled(tab *browsertest.Tab) {
 	tab.Wait(`document.querySelector("#actions input:checked") && document.querySelector("#form").ariaBusy === "false"`)
 }
 
-// choose chooses one of several.
+// choose selects an option of a radio group.
 func choose(tab *browsertest.Tab, name, value string) {
 	tab.Click(fmt.Sprintf(`#form input[name=%s][value=%s] + span`, name, value))
 	tab.Wait(fmt.Sprintf(`document.querySelector("#form input[name=%s][value=%s]")?.checked`, name, value))
@@ -346,7 +346,7 @@ func location(tab *browsertest.Tab) (v string) {
 	return v
 }
 
-// fetchResult gets the first result by its link.
+// fetchResult downloads the first result from its link.
 func fetchResult(t *testing.T, s *server, tab *browsertest.Tab) []byte {
 	t.Helper()
 	r, err := http.Get(s.url + attribute(tab, "#results a.button", "href"))
@@ -361,10 +361,10 @@ func fetchResult(t *testing.T, s *server, tab *browsertest.Tab) []byte {
 	return b
 }
 
-// live looks at work while it is done, and cancels it.
+// live watches a running operation and cancels it.
 func live(t *testing.T, s *server, tab *browsertest.Tab) {
 	t.Helper()
-	if *screenshots != "" { // some work to be seen in the pictures
+	if *screenshots != "" { // some work for the screenshots
 		photo, one, two := sampleFile(t, "photo.jpg"), sampleFile(t, "one.pdf"), sampleFile(t, "two.pdf")
 		s.run(t, "compress", map[string]any{"compression_value": "extreme_compression"}, photo)
 		s.run(t, "merge", nil, one, two)
@@ -377,7 +377,7 @@ func live(t *testing.T, s *server, tab *browsertest.Tab) {
 	tab.Wait(`document.querySelector("#live .pulse:not(.off)")`)
 	task := s.begin(t, "convert", map[string]any{"convert_to": "webm"}, film)
 	row := fmt.Sprintf("#active [data-operation='%s']", task)
-	tab.Wait(fmt.Sprintf(`document.querySelector(%q)`, row)) // by itself
+	tab.Wait(fmt.Sprintf(`document.querySelector(%q)`, row)) // without a reload
 	tab.Wait(fmt.Sprintf(`document.querySelector(%q)?.querySelector("progress").value > 0`, row))
 	tab.Accessible()
 	shot(tab, "overview")
@@ -414,13 +414,13 @@ func sampleFile(t *testing.T, name string) file {
 	return file{name, b}
 }
 
-// uploads sends a picture in several parts, of which one fails at first, and pauses
-// another upload, goes on, and cancels a third.
+// uploads sends a picture in several parts, one of which fails at first. It then pauses and resumes
+// a second upload, and cancels a third.
 func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	t.Helper()
 	picture := noisePicture(t, dir, 2000, 1900)
 
-	// Requests for parts are held, failed or let through.
+	// Requests for parts can be held, failed or passed.
 	var mu sync.Mutex
 	var held []fetch.RequestID
 	var puts int
@@ -468,7 +468,7 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 		t.Errorf("the result is %.20q", b)
 	}
 
-	// Pause, and go on.
+	// Pause and resume.
 	set("hold")
 	try(tab, s, picture)
 	choose(tab, "convert_to", "jpg")
@@ -505,13 +505,13 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	tab.Click("#cancel")
 	tab.Wait(`document.querySelector("#state").textContent === "Cancelled" && !document.querySelector("#start").disabled`)
 	set("pass")
-	tab.Click("#start") // and from the beginning
+	tab.Click("#start") // restart from the first part
 	tab.Wait(`document.querySelector("#state .completed")`)
 	tab.Do(fetch.Disable())
 	tab.NoProblems()
 }
 
-// noisePicture makes a PNG of about width*height*3 bytes.
+// noisePicture writes a PNG of about width*height*3 bytes.
 func noisePicture(t *testing.T, dir string, width, height int) (path string) {
 	t.Helper()
 	noise := make([]byte, width*height*3)
@@ -525,8 +525,8 @@ func noisePicture(t *testing.T, dir string, width, height int) (path string) {
 	return path
 }
 
-// hostileNames has files whose names are made to break out of a page, through the
-// try-it page and through the API.
+// hostileNames uses files with names that attack a page, through the try-it page and through the
+// API.
 func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string) {
 	t.Helper()
 	const name = `<img src=x onerror=window.hacked=1>'"&#x6a;{{.}}.txt`
@@ -540,7 +540,7 @@ func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string
 	tab.Accessible()
 	pages := []string{location(tab), s.url + attribute(tab, "#operation", "href")}
 	tab.Go(pages[1])
-	// Text is shown as text.
+	// The preview of a text is plain text.
 	try(tab, s, path)
 	choose(tab, "action", "convert")
 	choose(tab, "convert_to", "html")
@@ -561,7 +561,7 @@ func hostileNames(t *testing.T, s *server, tab *browsertest.Tab, dir, key string
 	tab.NoProblems()
 }
 
-// tour looks at all pages in light, in dark and on a phone.
+// tour checks all pages in the light and dark themes and on a phone.
 func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account string) {
 	t.Helper()
 	pages := []struct {
@@ -590,7 +590,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 		}
 	}
 	tab.Scheme("light")
-	// The switch counts for more than the system, at once and afterwards.
+	// The theme switch overrides the system's preference, at once and on later pages.
 	tab.Size(1280, 860)
 	tab.Click(`.themes button[value=dark]`)
 	tab.Wait(`document.documentElement.dataset.theme === "dark" && getComputedStyle(document.body).colorScheme === "dark"`)
@@ -601,7 +601,7 @@ func tour(t *testing.T, s *server, tab *browsertest.Tab, operation, account stri
 	tab.Wait(`!("theme" in document.documentElement.dataset) && getComputedStyle(document.body).colorScheme === "light dark"`)
 }
 
-// Without a mouse: logging in and trying it out.
+// Login and the try-it page work with only the keyboard.
 func TestDashboardByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"))
@@ -617,7 +617,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 			tab.Do(chromedp.KeyEvent(k))
 		}
 	}
-	// focus presses Tab until an element has the focus, which must be seen.
+	// focus presses Tab until an element has the focus, which must be visible.
 	focus := func(selector string) {
 		t.Helper()
 		for range 80 {
@@ -650,7 +650,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 	focus(`main a[href="/dashboard/try"]`)
 	press(kb.Enter)
 	tab.Wait(`location.pathname === "/dashboard/try" && document.readyState === "complete"`)
-	focus("#input") // where Enter opens the file picker of the system, which a test cannot
+	focus("#input") // Enter would open the system's file picker, which a test cannot control
 	doc, err := filepath.Abs(filepath.Join("..", "..", "examples", "files", "report.docx"))
 	if err != nil {
 		t.Fatal(err)
@@ -673,7 +673,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 		tab.Wait(`document.activeElement.matches("#parameters input:checked")`)
 	}
 	settled(tab)
-	press(kb.Enter) // in a form that is as good as the button
+	press(kb.Enter) // in a form Enter submits like the button
 	tab.Wait(`document.querySelector("#results pre")?.textContent.includes("Harvest")`)
 	tab.Wait(`document.querySelector("#announce").textContent.includes("report.txt is ready")`)
 	focus("#results a.button")
@@ -688,7 +688,7 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// seedUsage gives the account of pictures a past; only for these.
+// seedUsage creates past usage, only for screenshots.
 func seedUsage(t *testing.T, s *server) {
 	t.Helper()
 	if *screenshots == "" {

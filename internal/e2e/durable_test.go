@@ -19,9 +19,9 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// The server is killed again and again while clients upload files and create
-// operations. What it has acknowledged is there afterwards: every upload with its
-// bytes, every operation once, and each of them ends.
+// The server is killed repeatedly while clients upload files and create operations. Everything
+// acknowledged survives: every upload with its bytes, and every operation once. Each operation
+// finishes.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	t.Run("directory", func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	dir := filepath.Join(t.TempDir(), "data")
-	// On a busy machine a server lives shorter here than a file takes.
+	// On a busy machine a server here may live shorter than a file takes.
 	flags = append(flags, "--drain", "1s", "--max-attempts", "100")
 	s := start(t, dir, flags...)
 	key := s.key
@@ -44,7 +44,7 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	var (
 		mu      sync.Mutex
 		current = s
-		files   = map[string]string{} // file_key → SHA-256 of what was acknowledged
+		files   = map[string]string{} // file_key → SHA-256 of the acknowledged content
 		tasks   = map[string]string{} // idempotency key → main_task_id
 	)
 	now := func() *server {
@@ -54,7 +54,7 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	// again repeats a request until a server answers it, as a client would.
+	// again retries a request until a server answers it, like a client.
 	again := func(method string, path func(*server) string, body any, headers ...string) *response {
 		for ctx.Err() == nil {
 			s := now()
@@ -175,8 +175,8 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 			t.Errorf("file %s is not what was acknowledged", k)
 		}
 	}
-	// Operations listed are those acknowledged, and at most one that was
-	// under way for each client when it stopped.
+	// The listed operations are the acknowledged ones, and at most one more for each client, which
+	// was being created when the client stopped.
 	listed := 0
 	for cursor := ""; ; {
 		r := s.want(t, 200, "", "GET", "/api/v1/operations?limit=200&cursor="+cursor, nil)
@@ -200,11 +200,11 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	t.Logf("%d kills, %d uploads, %d operations", kills, len(files), len(tasks))
 }
 
-// A stop with notice gives running work back, and the next start finishes it.
+// A graceful stop releases running items, and the next start finishes them.
 func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	// With a cache of its own it is still compiling when it is told to stop.
+	// With an empty cache the server is still compiling when it is stopped.
 	s := start(t, dir, "--drain", "300ms", "--cache-dir", filepath.Join(dir, "cache"))
 	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=8",
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
@@ -215,7 +215,7 @@ func TestStopAndGoOn(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	// A client that waits is answered rather than cut off.
+	// A waiting client gets a response before the connection closes.
 	waiting := make(chan *response, 1)
 	go func() {
 		r, _ := s.try(context.Background(), "GET", "/api/v1/status/"+task+"?wait=30s", nil)
@@ -261,7 +261,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// An engine that is not there is not advertised, and doctor says how to get it.
+// A missing engine is not advertised, and doctor says how to install it.
 func TestMissingEngines(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none")
@@ -273,7 +273,7 @@ func TestMissingEngines(t *testing.T) {
 			t.Errorf("%s: %s", ext, r.raw)
 		}
 	}
-	// The tables of a page need no engine, its look does.
+	// The tables of a page need no engine; rendering it does.
 	if got := s.targets(t, "html"); !slices.Contains(got, "csv") || slices.Contains(got, "pdf") {
 		t.Errorf("html becomes %v", got)
 	}

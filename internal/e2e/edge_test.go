@@ -35,7 +35,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Headers are bounded in size, and they must come in time.
+// Headers are limited in size and must arrive in time.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	dial := func(s *server, text string) net.Conn {
@@ -45,7 +45,7 @@ func TestHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(2 * time.Minute)) // of the test
+		conn.SetDeadline(time.Now().Add(2 * time.Minute)) // timeout of the test
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestHeaders(t *testing.T) {
 	ended(dial(s, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) // answered, then idle
 	slow := dial(s, "GET /healthz HTTP/1.1\r\n")
 	go func() {
-		for range 600 { // a header line now and then
+		for range 600 { // a header line at intervals
 			time.Sleep(200 * time.Millisecond)
 			if _, err := io.WriteString(slow, "X-A: b\r\n"); err != nil {
 				return
@@ -89,8 +89,7 @@ func TestHeaders(t *testing.T) {
 	ended(slow)
 }
 
-// One account's files that take long do not keep another account's from being
-// worked on.
+// Slow files of one account do not block the files of another account.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	long := makeFile(t, "long.mp4", "", "sh", "-c", `ffmpeg -nostdin -v error -f lavfi -i testsrc2=size=1280x720:rate=25:duration=2 -c:v mpeg4 -q:v 20 short.mp4 &&
@@ -100,7 +99,7 @@ func TestFairness(t *testing.T) {
 			s := start(t, filepath.Join(t.TempDir(), "data"), "--concurrency", "media="+places, "--soffice", "none", "--chromium", "none")
 			other := &server{url: s.url, dir: s.dir, key: createKey(t, s.dir, "other")}
 
-			// 500 films for the slowest of all encoders.
+			// 500 videos for the slowest encoder.
 			key := s.upload(t, long.name, long.b, 1)
 			var tasks []string
 			for range 5 {
@@ -143,7 +142,7 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// descendants returns a process and all that it has started.
+// descendants returns a process and all its descendants.
 func descendants(pid int) []int {
 	parents := make(map[int][]int)
 	dirs, _ := os.ReadDir("/proc")
@@ -167,14 +166,14 @@ func descendants(pid int) []int {
 	return all
 }
 
-// forms returns a secret as it could be found in a file.
+// forms returns the encodings in which a secret could occur in a file.
 func forms(secret string) map[string][]byte {
 	var wide []byte
 	for _, u := range utf16.Encode([]rune(secret)) {
 		wide = append(wide, byte(u), byte(u>>8))
 	}
 	plain := []byte(secret)
-	// In base64 it depends on what stands before; the middle does not.
+	// Its start and end in base64 depend on the neighbouring bytes; the middle does not.
 	m := map[string][]byte{"plain": plain, "UTF-16": wide, "hex": []byte(hex.EncodeToString(plain)), "HEX": []byte(strings.ToUpper(hex.EncodeToString(plain)))}
 	for i := range 3 {
 		s := base64.StdEncoding.EncodeToString(append(make([]byte, i), plain...))
@@ -192,8 +191,7 @@ func find(in []byte, secrets map[string][]byte) string {
 	return ""
 }
 
-// findBelow looks for secrets in all files of a directory and returns where they
-// are.
+// findBelow searches all files of a directory for secrets and returns the matches.
 func findBelow(t *testing.T, dir string, secrets map[string][]byte) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -212,8 +210,8 @@ func findBelow(t *testing.T, dir string, secrets map[string][]byte) (found []str
 	return found
 }
 
-// A password is seen by the engine that needs it, and nowhere else: not in
-// arguments or environments of processes, logs, answers, metrics or files.
+// Only the engine that needs a password sees it. It does not appear in arguments or environments of
+// processes, logs, responses, metrics or files.
 func TestPasswordsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	random := func() string { b := make([]byte, 6); rand.Read(b); return hex.EncodeToString(b) }
@@ -227,7 +225,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := start(t, dir, "--log-level", "debug", "--ffmpeg", "none")
 
-	// The looking itself must work.
+	// The search itself must work.
 	if find([]byte("x"+base64.StdEncoding.EncodeToString([]byte(`{"password":"`+first+`"}`))), secrets) == "" || find(forms(first)["UTF-16"], secrets) == "" {
 		t.Fatal("a password is not found where it is")
 	}
@@ -241,7 +239,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 				for _, name := range []string{"cmdline", "environ"} {
 					b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 					if err != nil {
-						continue // it has ended
+						continue // the process has ended
 					}
 					if name == "cmdline" {
 						prog, _, _ := bytes.Cut(b, []byte{0})
@@ -306,7 +304,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 			run(done, "unlock", again, map[string]any{"password": second})
 		}
 	}
-	// Requests that are refused must not repeat it either.
+	// Error responses must not repeat the password either.
 	key := s.upload(t, "a.pdf", pdf(t).b, 1)
 	for _, params := range []any{
 		map[string]any{"password": []string{first}}, map[string]any{first: first}, map[string]any{"pasword": first}, first, map[string]any{"password": strings.Repeat(first, 100)},
@@ -315,7 +313,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 		if r.status == 200 {
 			s.await(t, r.str("main_task_id"))
 		}
-		if m, ok := params.(map[string]any); ok && m[first] == nil { // a name is repeated
+		if m, ok := params.(map[string]any); ok && m[first] == nil { // errors repeat parameter names
 			answers.Write(r.raw)
 		}
 	}
@@ -332,7 +330,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	if form := find(answers.Bytes(), secrets); form != "" {
 		t.Errorf("an answer has a password (%s)", form)
 	}
-	if found := findBelow(t, dir, secrets); found != nil { // while the server runs, with its log of the database
+	if found := findBelow(t, dir, secrets); found != nil { // while the server runs, including the database's log
 		t.Errorf("files have a password: %v", found)
 	}
 	if err := s.stop(); err != nil {
@@ -345,7 +343,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 		t.Errorf("the log has a password (%s)", form)
 	}
 
-	// A server that is killed while operations wait leaves it sealed.
+	// A server that is killed while operations are queued leaves the password encrypted.
 	s = start(t, dir, "--concurrency", "pdf=0", "--soffice", "none", "--chromium", "none", "--ffmpeg", "none")
 	s.key = createKey(t, dir, "again")
 	key = s.upload(t, "a.pdf", pdf(t).b, 1)
@@ -364,8 +362,8 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Names that are made to hurt are cleaned where they come in, and so is what
-// becomes of them: results, entries of archives, headers.
+// Hostile names are cleaned on input, and so are names derived from them: results, archive entries
+// and headers.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	names := []string{
@@ -408,7 +406,7 @@ print(json.dumps(zipfile.ZipFile(sys.argv[1]).namelist()))`, archive.save(t))
 	}
 }
 
-// A browser that is led to a file of a stranger saves it, and does not run it.
+// A browser that opens an untrusted file saves it, and does not execute it.
 func TestDownloadsAreInert(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -431,7 +429,7 @@ func TestDownloadsAreInert(t *testing.T) {
 		defer mu.Unlock()
 		return hits[by]
 	}
-	// Each file calls the attacker's server if it is run, or even shown.
+	// Each file calls the attacker's server if it is executed or even displayed.
 	call := func(by string) string { return `new Image().src="` + evil.URL + `/?by=` + by + `"` }
 	content := func(by string) map[string]string {
 		return map[string]string{
@@ -449,7 +447,7 @@ func TestDownloadsAreInert(t *testing.T) {
 	for name, text := range content("file") {
 		links[name] = shared.url + "/v1/download/" + shared.upload(t, name, []byte(text), 1)
 	}
-	// One page that pulls everything in, in every way.
+	// One page that loads all files, in every way.
 	var all strings.Builder
 	all.WriteString(`<!doctype html><title>attack</title>`)
 	for _, l := range links {
@@ -465,13 +463,13 @@ func TestDownloadsAreInert(t *testing.T) {
 	mu.Unlock()
 
 	b := newBrowser(t)
-	// The same files, served carelessly, do run: else the rest would prove nothing.
+	// The same files do execute when served carelessly. Otherwise the rest would prove nothing.
 	for _, p := range []string{"/page.html", "/page.xhtml", "/pic.svg", "/frame.html"} {
 		before := count("control")
 		b.open(evil.URL + p)
 		b.until(func() bool { return count("control") > before }, "the control "+p+" runs")
 	}
-	// The browser acts for the owner of the files.
+	// The browser has the credentials of the files' owner.
 	b.call("Network.enable", nil)
 	b.call("Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"Authorization": "Bearer " + shared.key}})
 	for name, l := range links {
@@ -481,7 +479,7 @@ func TestDownloadsAreInert(t *testing.T) {
 	}
 	b.open(evil.URL + "/attack.html")
 	b.until(func() bool { return count("attack-ran") > 0 }, "the attack is over")
-	time.Sleep(time.Second) // for what it may have set going
+	time.Sleep(time.Second) // time for delayed requests
 	if n := count("file"); n != 0 {
 		t.Errorf("a file was run or shown: %d calls", n)
 	}
@@ -491,7 +489,7 @@ func TestDownloadsAreInert(t *testing.T) {
 	}
 }
 
-// A testBrowser is a Chromium that scripts may run in, driven over a pipe.
+// A testBrowser is a Chromium with JavaScript, driven over a pipe.
 type testBrowser struct {
 	t         *testing.T
 	w         io.Writer
@@ -607,7 +605,7 @@ func (b *testBrowser) call(method string, params any) json.RawMessage {
 	}
 }
 
-// open leads the browser to an address and returns what it says went wrong.
+// open opens an address and returns the browser's error.
 func (b *testBrowser) open(url string) string {
 	b.t.Helper()
 	var r struct{ ErrorText string }
@@ -625,10 +623,9 @@ func (b *testBrowser) until(ok func() bool, what string) {
 	}
 }
 
-// onSmallDisk starts a server whose data directory is a file system of its own
-// with so many MiB, and returns where we see it. It takes a mount namespace, as
-// root or with a user namespace; where neither is possible, as in a container,
-// /dev/shm is small enough.
+// onSmallDisk starts a server whose data directory is a separate file system of the given size in
+// MiB. seen is its path for the test. It uses a mount namespace, as root or with a user namespace.
+// Where neither is possible, as in a container, it uses /dev/shm, which is small enough.
 func onSmallDisk(t *testing.T, mib int, flags ...string) (s *server, seen string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
@@ -664,8 +661,8 @@ func onSmallDisk(t *testing.T, mib int, flags ...string) (s *server, seen string
 	return start(t, filepath.Join(dir, "data"), flags...), dir
 }
 
-// The disk runs full, and later there is space again. Uploads are refused, work
-// waits, what there is can be read, and nothing is broken or left behind.
+// The disk fills up, and later has space again. Meanwhile uploads are refused, items wait and
+// existing files can be read. Nothing is damaged or left behind.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s, disk := onSmallDisk(t, 64, "--min-free", "0", "--max-attempts", "1", "--soffice", "none", "--chromium", "none", "--ffmpeg", "none")
@@ -678,7 +675,7 @@ func TestFullDisk(t *testing.T) {
 		return int64(st.Bavail) * st.Bsize
 	}
 	filler := filepath.Join(disk, "filler")
-	// leave makes the disk full but for n bytes.
+	// leave fills the disk except for n bytes.
 	leave := func(n int64) {
 		t.Helper()
 		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -702,7 +699,7 @@ func TestFullDisk(t *testing.T) {
 	rand.Read(noise)
 	key := s.upload(t, "a.bin", noise, 2)
 
-	// Full for uploads: refused at once, before the body, and nothing is kept.
+	// Too full for uploads: refused at once, before the body, and nothing is stored.
 	up := s.initiate(t, "b.bin", 12<<20, 3)
 	s.put(t, up.urls[0], noise)
 	leave(3 << 20)
@@ -712,7 +709,7 @@ func TestFullDisk(t *testing.T) {
 	if now := free(); now < before-(1<<20) {
 		t.Errorf("of %d free bytes %d are left after uploads that were refused", before, now)
 	}
-	// Work is accepted and waits. It is not begun without space, and does not fail.
+	// Operations are accepted and wait. They do not start without space, and do not fail.
 	task := s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}}).str("main_task_id")
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		r := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil)
@@ -728,8 +725,7 @@ func TestFullDisk(t *testing.T) {
 			break
 		}
 	}
-	// Not one byte: the database cannot write either. Whatever is answered, it
-	// is not that something is wrong.
+	// No free byte: the database cannot write either. No response reports an internal error.
 	leave(0)
 	var accepted []string
 	for i := range 60 {
@@ -751,7 +747,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.want(t, 200, "", "GET", "/healthz", nil)
 
-	// Space again: all goes on by itself.
+	// With free space everything continues by itself.
 	empty()
 	for _, id := range append(accepted, task) {
 		if r := s.await(t, id); r.str("operation_status") != "completed" {
@@ -772,7 +768,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 
-	// The database is sound: a copy of it is looked at by SQLite's own program.
+	// The database is intact: SQLite's own program checks a copy.
 	copied := t.TempDir()
 	for _, name := range []string{"filewright.db", "filewright.db-wal"} {
 		b, err := os.ReadFile(filepath.Join(disk, "data", name))
@@ -793,7 +789,7 @@ print(sqlite3.connect(sys.argv[1]).execute("PRAGMA integrity_check").fetchall())
 	}
 }
 
-// Uploads leave room for work, as much as --min-free says.
+// Uploads leave the free space of --min-free for processing.
 func TestMinFree(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "data"), "--min-free", "1000TB", "--soffice", "none", "--chromium", "none", "--ffmpeg", "none")

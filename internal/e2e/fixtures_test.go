@@ -27,7 +27,7 @@ The quick brown fox jumps over the lazy dog. Äpfel, λόγος, 日本語.
 See [the site](https://example.com/).
 `
 
-// The files below are made by outside tools.
+// The following files are created by other programs.
 
 func docx(t testing.TB) file {
 	return makeFile(t, "report.docx", markdown, "pandoc", "-f", "markdown", "-o", "report.docx")
@@ -60,15 +60,15 @@ func audio(t testing.TB, ext string) file {
 	return makeFile(t, "tone."+ext, "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=frequency=440:duration=2", "-ac", "2", "-ar", "48000", "tone."+ext)
 }
 
-// pdf is a document of two pages with an outline and links.
+// pdf returns a document of two pages with an outline and links.
 func pdf(t testing.TB) file { f := sample(t, format.PDF); f.name = "paper.pdf"; return f }
 
-// lockedPDF is pdf under a user password, made by qpdf.
+// lockedPDF returns pdf with a user password, created by qpdf.
 func lockedPDF(t testing.TB, password string) file {
 	return makeFile(t, "locked.pdf", "", "qpdf", "--encrypt", password, "owner-"+password, "256", "--", pdf(t).save(t), "locked.pdf")
 }
 
-// sample is a file made by code.
+// sample returns a file created by code.
 func sample(t testing.TB, f format.Format) file {
 	s := fileopstest.Sample(t, f)
 	b, _ := s.Bytes()

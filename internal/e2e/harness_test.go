@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package e2e drives the built refserver over HTTP, with real engines and real
-// files, and lets outside tools judge the results. Every response is checked
-// against the OpenAPI document that the server itself serves.
+// Package e2e tests the built refserver over HTTP, with real engines and real files. Other programs
+// judge the results. Every response is checked against the server's own OpenAPI document.
 package e2e
 
 import (
@@ -39,7 +38,7 @@ var (
 	checker *apicheck.Checker
 )
 
-// TestMain builds the server and starts the one that most tests share.
+// TestMain builds the server and starts the server that most tests share.
 func TestMain(m *testing.M) {
 	os.Exit(func() (code int) {
 		dir, err := os.MkdirTemp("", "e2e-")
@@ -87,8 +86,8 @@ func TestMain(m *testing.M) {
 			log.Fatal("openapi document: ", err)
 		}
 		code = m.Run()
-		// What the document describes should have been seen, at least the
-		// endpoints; states such as a full disk are for other tests.
+		// All documented endpoints should have been called. Some states, such as a full disk,
+		// belong to other tests.
 		if all := flag.Lookup("test.run").Value.String() == ""; all {
 			for _, u := range checker.Unseen() {
 				if !strings.ContainsAny(u[len(u)-3:], "0123456789") {
@@ -106,23 +105,23 @@ type server struct {
 	cmd      *exec.Cmd
 	dir      string
 	url, key string
-	banner   string // what it printed when it was ready, and what its first start gives out
+	banner   string // output up to readiness, and the credentials of the first start
 	out      *logtest.Buffer
 	err      *logtest.Buffer
 }
 
 var (
 	readyLine = regexp.MustCompile(`is ready at (https?://\S+) `)
-	addrLine  = regexp.MustCompile(`Listening on (http://\S+)`) // before it, if there is a public URL
+	addrLine  = regexp.MustCompile(`Listening on (http://\S+)`) // with a public URL, the line before it
 	keyLine   = regexp.MustCompile(`API key, shown only this once: (\S+)`)
 )
 
-// launch starts a server on a port of its own and waits until it is ready. What
-// is compiled once is shared by all servers of the tests, unless flags say
-// otherwise.
+// launch starts a server on its own port and waits until it is ready. All test servers share the
+// cache of compiled code, unless flags say otherwise.
 func launch(dir string, flags ...string) (*server, error) { return launchBy(nil, dir, flags...) }
 
-// launchBy is launch by way of a program that executes its last arguments.
+// launchBy is like launch, but starts the server through a program that executes its last
+// arguments.
 func launchBy(by []string, dir string, flags ...string) (*server, error) {
 	return launchProgram(append(slices.Clone(by), binary), nil, dir, append([]string{"--cache-dir", filepath.Join(filepath.Dir(binary), "cache")}, flags...)...)
 }
@@ -134,7 +133,7 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.Stderr = s.err
 	s.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey)
-	// If the tests are killed the server must not stay.
+	// The server must not outlive killed tests.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -155,7 +154,7 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 				if s.url == "" {
 					s.url = m[1]
 				}
-				// The rest of the banner is printed at once.
+				// The rest of the banner follows at once.
 				time.AfterFunc(200*time.Millisecond, func() { close(ready) })
 			}
 		}
@@ -174,7 +173,7 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 	return s, nil
 }
 
-// start is launch for a test: the server is stopped at its end.
+// start is launch for a test: the server stops when the test ends.
 func start(t *testing.T, dir string, flags ...string) *server {
 	t.Helper()
 	s, err := launch(dir, flags...)
@@ -200,7 +199,7 @@ func tail(s string, n int) string {
 	return s
 }
 
-// stop ends the server as an operator would, and returns how it ended.
+// stop stops the server like an operator, and returns its exit error.
 func (s *server) stop() error {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	done := make(chan error, 1)
@@ -215,7 +214,7 @@ func (s *server) stop() error {
 	}
 }
 
-// kill ends the server without any notice.
+// kill kills the server without warning.
 func (s *server) kill() {
 	if s.cmd.ProcessState == nil {
 		s.cmd.Process.Kill()
@@ -223,19 +222,19 @@ func (s *server) kill() {
 	}
 }
 
-// A response is an answer that was read and checked.
+// A response is a response that was read and checked.
 type response struct {
 	status int
 	header http.Header
 	raw    []byte
-	body   map[string]any // of JSON
+	body   map[string]any // of a JSON response
 }
 
 func (r *response) str(name string) string { s, _ := r.body[name].(string); return s }
 
-// request sends a request with the server's key. body may be nil, a string or
-// []byte to send as it is, or anything else to send as JSON. headers are pairs;
-// an empty value removes one.
+// request sends a request with the server's key. body may be nil, a string or []byte to send
+// unchanged, or any other value to send as JSON. headers are pairs; an empty value removes a
+// header.
 func (s *server) request(t testing.TB, method, path string, body any, headers ...string) *response {
 	t.Helper()
 	r, err := s.try(t.Context(), method, path, body, headers...)
@@ -292,7 +291,7 @@ func (s *server) try(ctx context.Context, method, path string, body any, headers
 		return nil, err
 	}
 	r := &response{status: resp.StatusCode, header: resp.Header, raw: raw}
-	content := strings.Contains(req.URL.Path, "/download/") && resp.StatusCode < 400 // what it is, is the file's business
+	content := strings.Contains(req.URL.Path, "/download/") && resp.StatusCode < 400 // the file determines the type
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && !content {
 		if err := json.Unmarshal(raw, &r.body); err != nil {
 			return nil, fmt.Errorf("%s %s: %w: %s", method, path, err, raw)
@@ -306,7 +305,7 @@ func (s *server) try(ctx context.Context, method, path string, body any, headers
 	return r, nil
 }
 
-// want sends a request and expects a status and, for an error, a slug.
+// want sends a request and checks the status and, for an error, the slug.
 func (s *server) want(t testing.TB, status int, slug, method, path string, body any, headers ...string) *response {
 	t.Helper()
 	r := s.request(t, method, path, body, headers...)
@@ -322,7 +321,7 @@ func (s *server) want(t testing.TB, status int, slug, method, path string, body 
 	return r
 }
 
-// A session is an upload that was initiated.
+// A session is an initiated upload.
 type session struct {
 	key, object, id string
 	urls            []string
@@ -385,7 +384,7 @@ func (s *server) begin(t testing.TB, action string, params map[string]any, files
 	return s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": action, "file_keys": keys, "parameters": params}).str("main_task_id")
 }
 
-// await waits for the end of an operation.
+// await waits until an operation is final.
 func (s *server) await(t testing.TB, task string) *response {
 	t.Helper()
 	for range 40 {
@@ -407,7 +406,7 @@ func (r *response) elements() []map[string]any {
 	return out
 }
 
-// run does an operation that must succeed, and downloads the results.
+// run runs an operation that must succeed, and downloads the results.
 func (s *server) run(t testing.TB, action string, params map[string]any, files ...file) []file {
 	t.Helper()
 	r := s.await(t, s.begin(t, action, params, files...))
@@ -442,7 +441,7 @@ func (s *server) one(t testing.TB, action string, params map[string]any, files .
 	return out[0]
 }
 
-// fails does an operation on one file that must fail, and checks the code.
+// fails runs an operation on one file that must fail, and checks the error code.
 func (s *server) fails(t testing.TB, code, action string, params map[string]any, f file) string {
 	t.Helper()
 	r := s.await(t, s.begin(t, action, params, f))
@@ -459,7 +458,7 @@ func (s *server) fails(t testing.TB, code, action string, params map[string]any,
 	return msg
 }
 
-// save writes a file where outside tools can read it.
+// save writes a file for other programs.
 func (f file) save(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), f.name)
@@ -469,7 +468,7 @@ func (f file) save(t testing.TB) string {
 	return path
 }
 
-// tool runs an outside program and returns what it prints.
+// tool runs another program and returns its output.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -481,7 +480,7 @@ func tool(t testing.TB, name string, args ...string) string {
 	return stdout.String()
 }
 
-// make runs a program in a new directory and returns a file that it wrote.
+// makeFile runs a program in a new directory and returns a file that it wrote.
 func makeFile(t testing.TB, name string, stdin string, argv ...string) file {
 	t.Helper()
 	dir := t.TempDir()

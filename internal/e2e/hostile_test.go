@@ -27,18 +27,17 @@ import (
 	"github.com/filewright/filewright/internal/hostile"
 )
 
-// knownCodes are those of items that failed because of what their file is.
+// knownCodes are the error codes of items that failed because of their file.
 var knownCodes = []string{"corrupt_input", "format_mismatch", "unsupported_input", "limit_exceeded", "timeout", "engine_failed",
 	"password_required", "wrong_password", "not_encrypted", "cancelled"}
 
-// A deed is something to do with a file.
+// A deed is an action with parameters.
 type deed struct {
 	action string
 	params map[string]any
 }
 
-// deeds returns what can be tried with a format. n chooses among what is much the
-// same.
+// deeds returns actions to try with a format. n selects among similar actions.
 func deeds(f format.Format, n int) []deed {
 	to := func(names ...string) (out []deed) {
 		for _, name := range names {
@@ -61,7 +60,7 @@ func deeds(f format.Format, n int) []deed {
 	return append(to("zip"), compress, deed{"unlock", password})
 }
 
-// offered returns all that the server offers for a format.
+// offered returns everything that the server offers for a format.
 func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 	t.Helper()
 	ask := func(body map[string]any) *response {
@@ -71,7 +70,7 @@ func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 	for _, a := range actions {
 		action := a.(string)
 		switch action {
-		case "zip": // done with every file
+		case "zip": // available for every file
 		case "convert":
 			params, _ := ask(map[string]any{"ext": f, "action": action}).body["parameters"].(map[string]any)
 			targets, _ := params["convert_to"].([]any)
@@ -92,7 +91,7 @@ func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 	return out
 }
 
-// submit uploads a file and begins what can be done with it, of the first most deeds.
+// submit uploads a file and starts at most the first most deeds for it.
 func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
 	t.Helper()
 	b, err := io.ReadAll(f.Reader())
@@ -116,8 +115,7 @@ func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []s
 	return tasks
 }
 
-// ends waits for an operation, which gets so much time before it is cancelled, and
-// looks at how its files ended.
+// ends waits for an operation and cancels it after patience. It checks the outcomes of its files.
 func (o *overseer) ends(t *testing.T, what, task string, patience time.Duration) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -145,7 +143,7 @@ func (o *overseer) ends(t *testing.T, what, task string, patience time.Duration)
 	}
 }
 
-// goesOn makes sure that the server works for others.
+// goesOn checks that the server still works for other files.
 func (o *overseer) goesOn(t *testing.T, good file, when string) {
 	t.Helper()
 	if out := o.one(t, "convert", map[string]any{"convert_to": "pdf"}, good); !bytes.HasPrefix(out.b, []byte("%PDF-")) {
@@ -153,8 +151,8 @@ func (o *overseer) goesOn(t *testing.T, good file, when string) {
 	}
 }
 
-// Hostile files go the way of all files through a real server. They touch nothing, each
-// ends, and the server is as it was before.
+// Hostile files go through a real server like all files. They touch nothing, every item finishes,
+// and the server is as before.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
@@ -191,7 +189,7 @@ func TestHostileFiles(t *testing.T) {
 	t.Logf("%d files; at most %d MiB, %d when idle", len(files), o.peak>>20, o.idle.memory>>20)
 }
 
-// Bombs take no more than they are given, and give it back.
+// Bombs use no more than their limits, and free it.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
@@ -220,8 +218,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// What keeps an engine busy is ended with all that belongs to it, by whoever cancels it
-// and by its deadline.
+// A busy engine is killed with all its processes, by cancellation and by its deadline.
 func TestBusyEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	o := oversee(t, "--task-time", "40s")
@@ -235,11 +232,11 @@ func TestBusyEngineIsKilled(t *testing.T) {
 		{"pattern.pdf", "png", "cancelled"},
 		{"many.fods", "pdf", "timeout"},
 	} {
-		// What was killed is replaced by now, and has started.
+		// The replacement of a killed engine has started.
 		o.goesOn(t, docx(t), "before "+tt.name)
 		before := o.census(t)
 		task := o.begin(t, "convert", map[string]any{"convert_to": tt.to}, bombs[tt.name])
-		// The engine is what is busy and is not the server.
+		// The engine is the busy process that is not the server.
 		busy := make(map[int]bool)
 		for range 300 {
 			now := o.census(t)
@@ -278,8 +275,8 @@ func TestBusyEngineIsKilled(t *testing.T) {
 	o.settled(t, "in the end")
 }
 
-// Names that lead elsewhere are cleaned at the border or refused, and what goes out is
-// harmless: names of results, headers, and names in archives.
+// Hostile names are cleaned on input or refused. Everything that the server returns is harmless:
+// result names, headers, and names in archives.
 func TestNamesOfStrangers(t *testing.T) {
 	t.Parallel()
 	harmless := func(what, name string) {
@@ -337,7 +334,7 @@ func TestNamesOfStrangers(t *testing.T) {
 		done := shared.await(t, shared.begin(t, "convert", map[string]any{"convert_to": "zip"}, file{f.Name(), b}))
 		e := done.elements()[0]
 		if e["status"] != "completed" {
-			continue // refused: as good
+			continue // refused, which is accepted too
 		}
 		out := shared.want(t, 200, "", "GET", e["download_link"].(string), nil).raw
 		z, err := zip.NewReader(bytes.NewReader(out), int64(len(out)))
@@ -355,7 +352,7 @@ func TestNamesOfStrangers(t *testing.T) {
 	}
 }
 
-// inert makes sure that a browser saves a download and does nothing else with it.
+// inert checks that a browser saves a download and does nothing else with it.
 func inert(t *testing.T, what string, h http.Header, harmless func(what, name string)) {
 	t.Helper()
 	kind, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
@@ -366,8 +363,8 @@ func inert(t *testing.T, what string, h http.Header, harmless func(what, name st
 	harmless(what, params["filename"])
 }
 
-// Most containers have no namespaces, without which Chromium's own sandbox does not
-// work: an ordinary user has the browser all the same, in the sandbox around it.
+// Most containers have no namespaces, without which Chromium's own sandbox does not work. An
+// ordinary user can still use the browser, inside the server's sandbox.
 func TestBrowserWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	real := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/internal/s3test"
 )
 
-// refusesToStart runs the server, which must end with one line, and returns that.
+// refusesToStart runs the server, which must exit with one error line, and returns the line.
 func refusesToStart(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-level", "error"}, flags...)...)
@@ -30,7 +30,7 @@ func refusesToStart(t *testing.T, dir string, flags ...string) string {
 	return stderr.String()
 }
 
-// A start without the database that the files belong to deletes nothing.
+// A server that starts with another database than that of its files deletes nothing.
 func TestLostDatabase(t *testing.T) {
 	t.Parallel()
 	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
@@ -78,7 +78,7 @@ func TestLostDatabase(t *testing.T) {
 	if n := contents(); n != 12 {
 		t.Errorf("%d contents are left, want 12", n)
 	}
-	// The empty database is the operator's choice, and nothing goes at once.
+	// The operator adopts the files with the empty database. Nothing is deleted at once.
 	s = start(t, dir, append([]string{"--adopt", "--sweep", "10ms"}, noEngines...)...)
 	s.upload(t, "b.txt", []byte("b"), 1)
 	if err := s.stop(); err != nil {
@@ -92,7 +92,7 @@ func TestLostDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The right database comes back, and is adopted as well.
+	// The original database returns and is adopted as well.
 	if databases, err = filepath.Glob(filepath.Join(away, "filewright.db*")); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestLostDatabase(t *testing.T) {
 	refusesToStart(t, dir, noEngines...)
 	start(t, dir, append([]string{"--adopt"}, noEngines...)...).intact(t, key, files)
 
-	// A backup carries its identity.
+	// A backup contains its identity.
 	start(t, backup, noEngines...).intact(t, key, files)
 }
 

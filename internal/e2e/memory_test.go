@@ -20,21 +20,21 @@ import (
 	"time"
 )
 
-// everyDeed is what "make soak" sets.
+// "make soak" sets everyDeed.
 var everyDeed = flag.Bool("every-deed", false, "do with each hostile file all that the server offers for it")
 
-// serverGrowth is how many bytes more of memory the server process may have while it works for
-// strangers, whatever they send. What needs more runs in processes of its own.
+// serverGrowth limits the additional memory of the server process in bytes while it handles
+// untrusted requests and files. Work that needs more runs in separate processes.
 const serverGrowth = 200 << 20
 
-// guard watches the memory of the server process itself, without those that it starts, until
-// the returned function is called, which complains if there was too much.
+// guard watches the memory of the server process itself, without its children, until check is
+// called. check fails the test if the memory grew too much.
 func (o *overseer) guard(t *testing.T) (check func(when string) int64) {
 	t.Helper()
 	pid := o.cmd.Process.Pid
-	// What earlier cases have left behind counts.
+	// Memory that earlier cases left behind counts.
 	before := min(resident(t, pid, "VmRSS:"), o.base)
-	// Nothing escapes the high-water mark, if it can be reset (proc_pid_clear_refs(5)).
+	// The high-water mark is exact if it can be reset (proc_pid_clear_refs(5)).
 	exact := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200) == nil
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -67,7 +67,7 @@ func (o *overseer) guard(t *testing.T) (check func(when string) int64) {
 	}
 }
 
-// resident returns a number of bytes in the status of a process, 0 if it has ended.
+// resident returns a number of bytes from the status of a process, or 0 if it has ended.
 func resident(t *testing.T, pid int, field string) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -90,7 +90,7 @@ func repeated(head, s string, n int, tail string) func() []byte {
 	}
 }
 
-// numbered returns a text of n pieces, each with its number.
+// numbered returns a text of n numbered pieces.
 func numbered(head, piece string, n int, tail string) func() []byte {
 	return func() []byte {
 		var b bytes.Buffer
@@ -103,8 +103,8 @@ func numbered(head, piece string, n int, tail string) func() []byte {
 	}
 }
 
-// A storm of requests whose answers are long, or whose bodies are as long as they may be,
-// takes no more.
+// A storm of requests with long responses, or with bodies of the largest permitted size, stays
+// within the limit.
 func TestServerMemoryInStorms(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
@@ -151,7 +151,7 @@ func TestServerMemoryInStorms(t *testing.T) {
 				req.Header.Set("Authorization", "Bearer "+o.key)
 				req.Header.Set("Content-Type", "application/json")
 				resp, err := http.DefaultClient.Do(req)
-				if err != nil { // cut off while it sends what is too long
+				if err != nil { // disconnected while it sends a body that is too long
 					return
 				}
 				defer resp.Body.Close()
@@ -176,7 +176,8 @@ func TestServerMemoryInStorms(t *testing.T) {
 	}
 }
 
-// A document of some 30 MB takes no more either, whatever of it a reader would like to hold.
+// A document of about 30 MB stays within the limit, whatever parts of it a reader would like to
+// keep.
 func TestServerMemoryForDocuments(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// plain builds the server without the race detector, whose shadow memory would be
-// all there is to see.
+// plain builds the server without the race detector, whose shadow memory would hide everything
+// else.
 var plain = sync.OnceValues(func() (string, error) {
 	path := binary + "-plain"
 	if len(buildFlags) == 0 {
@@ -35,30 +35,29 @@ var plain = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// allowance is how much more memory than before a server may have when it has
-// done its work.
+// allowance limits how much more memory a server may have after its work than before, in bytes.
 const allowance = 300 << 20
 
-// An overseer looks at a server from outside, by what the kernel knows: at its
-// processes, their memory and descriptors, and the files they make.
+// An overseer watches a server from outside, with data from the kernel: its processes, their memory
+// and descriptors, and the files that they create.
 type overseer struct {
 	*server
-	user uint32 // whose all that the server does is; 0 if it is the user of the tests
+	user uint32 // user of the server and its engines; 0: the user of the tests
 
 	idle    census
-	base    int64           // memory of the server itself when it had nothing to do, bytes
-	before  map[string]bool // what was in the temporary directory
-	sockets map[string]bool // that its processes have had there
+	base    int64           // memory of the idle server itself, bytes
+	before  map[string]bool // names in the temporary directory before the start
+	sockets map[string]bool // sockets that its processes have had there
 	peak    int64           // memory, bytes
 }
 
-// A census is what a server consists of at one time.
+// A census is the state of a server at one time.
 type census struct {
 	processes map[int]process
-	memory    int64          // of all of them that is not in files, bytes
-	files     int            // descriptors of the server itself
-	scratch   map[string]int // entries by the kind of directory
-	sockets   []string       // in the temporary directory, held
+	memory    int64          // of all processes, not counting mapped files, bytes
+	files     int            // open descriptors of the server itself
+	scratch   map[string]int // entries by kind of directory
+	sockets   []string       // open sockets in the temporary directory
 }
 
 type process struct {
@@ -67,8 +66,8 @@ type process struct {
 	cpu    time.Duration
 }
 
-// oversee starts a server without the race detector, with a user of its own where the
-// tests may do that, so that whatever it leaves can be told from what others do.
+// oversee starts a server without the race detector. If the tests have the permission, it runs as a
+// separate user, so that its leftovers can be distinguished from those of others.
 func oversee(t *testing.T, flags ...string) *overseer {
 	t.Helper()
 	program, err := plain()
@@ -76,8 +75,8 @@ func oversee(t *testing.T, flags ...string) *overseer {
 		t.Fatal(err)
 	}
 	o := &overseer{before: make(map[string]bool), sockets: make(map[string]bool)}
-	// Not below the directory of the test, which nobody else may enter; and not
-	// below /tmp itself, which is looked at.
+	// Not below the test's directory, which other users cannot enter, and not below /tmp itself,
+	// which the test inspects.
 	dir, err := os.MkdirTemp("", "e2e-hostile-")
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +101,7 @@ func oversee(t *testing.T, flags ...string) *overseer {
 	if o.server, err = launchProgram([]string{program}, as, filepath.Join(dir, "data"), append([]string{"--isolate", "--sandbox", "require", "--log-level", "warn"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
-	// An ordinary user has all engines that root has.
+	// An ordinary user has the same engines as root.
 	if _, missing, ok := strings.Cut(o.banner, "Not available here: "); ok {
 		t.Errorf("engines are missing: %s", missing)
 	}
@@ -110,7 +109,7 @@ func oversee(t *testing.T, flags ...string) *overseer {
 		if err := o.stop(); err != nil {
 			t.Errorf("the server ends with %v", err)
 		}
-		// With it everything ends that it started.
+		// All its processes end with the server.
 		o.wait(t, "after its end", func(c census) string {
 			if len(c.processes) > 0 {
 				return fmt.Sprintf("processes are left: %v", c.processes)
@@ -121,12 +120,12 @@ func oversee(t *testing.T, flags ...string) *overseer {
 			t.Logf("log of the server:\n%s", tail(o.err.String(), 8000))
 		}
 	})
-	// All that stays warm is made warm first.
+	// Warm up all engines that stay warm.
 	for _, f := range []file{docx(t), {"a.html", []byte("<p>x</p>")}, {"a.md", []byte("x")}} {
 		o.one(t, "convert", map[string]any{"convert_to": "pdf"}, f)
 	}
 	o.one(t, "convert", map[string]any{"convert_to": "png", "pages": "1"}, pdf(t))
-	for range 3 { // until there is nothing to be started any more
+	for range 3 { // until no more process starts
 		o.idle = o.census(t)
 		time.Sleep(time.Second)
 	}
@@ -151,7 +150,7 @@ func (o *overseer) temporary(t *testing.T) []string {
 	return out
 }
 
-// census counts. Processes come and go meanwhile.
+// census counts. Processes start and end during it.
 func (o *overseer) census(t *testing.T) census {
 	t.Helper()
 	c := census{processes: make(map[int]process), scratch: make(map[string]int)}
@@ -168,7 +167,8 @@ func (o *overseer) census(t *testing.T) census {
 			continue
 		}
 		all[pid] = p
-		// Its own, by user; or by where it was started, wherever it has gone since.
+		// A process belongs to the server by its user, or else by the server's directory in its
+		// environment, whatever its parent is now.
 		var st syscall.Stat_t
 		if o.user != 0 {
 			mine[pid] = mine[pid] || syscall.Stat(d, &st) == nil && st.Uid == o.user
@@ -185,7 +185,7 @@ func (o *overseer) census(t *testing.T) census {
 		}
 	}
 	inodes := make(map[string]bool)
-	tables := make(map[string][]byte) // of Unix sockets, for each network namespace
+	tables := make(map[string][]byte) // Unix sockets by network namespace
 	for pid, p := range all {
 		if !mine[pid] {
 			continue
@@ -193,7 +193,7 @@ func (o *overseer) census(t *testing.T) census {
 		d := fmt.Sprintf("/proc/%d/", pid)
 		m, ok := anonymous(d + "status")
 		if !ok {
-			continue // it has ended
+			continue // the process has ended
 		}
 		c.processes[pid] = p
 		c.memory += m
@@ -231,7 +231,7 @@ func (o *overseer) census(t *testing.T) census {
 	return c
 }
 
-// look returns what /proc/PID/stat says (proc_pid_stat(5)).
+// look parses /proc/PID/stat (proc_pid_stat(5)).
 func look(dir string) (process, bool) {
 	b, err := os.ReadFile(dir + "/stat")
 	i, j := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
@@ -246,7 +246,7 @@ func look(dir string) (process, bool) {
 	return process{parent: n(1), name: string(b[i+1 : j]), cpu: time.Duration(n(11)+n(12)) * 10 * time.Millisecond}, true
 }
 
-// anonymous returns how much memory a process has that is not of files.
+// anonymous returns the anonymous memory of a process in bytes.
 func anonymous(path string) (bytes int64, ok bool) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -261,7 +261,7 @@ func anonymous(path string) (bytes int64, ok bool) {
 	return bytes, ok
 }
 
-// left tells what files are left in the temporary directory, if any.
+// left lists the files that remain in the temporary directory.
 func (o *overseer) left(t *testing.T, c census) string {
 	var out []string
 	for _, name := range o.temporary(t) {
@@ -274,7 +274,7 @@ func (o *overseer) left(t *testing.T, c census) string {
 		}
 		owner := info.Sys().(*syscall.Stat_t).Uid
 		if strings.HasPrefix(filepath.Dir(o.dir), filepath.Join(os.TempDir(), name)) {
-			continue // where the server is
+			continue // the directory of the server
 		}
 		if o.sockets[name] || o.user != 0 && owner == o.user {
 			out = append(out, name)
@@ -286,7 +286,7 @@ func (o *overseer) left(t *testing.T, c census) string {
 	return ""
 }
 
-// wait waits until there is nothing to complain about.
+// wait waits until complaint returns "".
 func (o *overseer) wait(t *testing.T, when string, complaint func(census) string) {
 	t.Helper()
 	var what string
@@ -298,14 +298,14 @@ func (o *overseer) wait(t *testing.T, when string, complaint func(census) string
 	t.Errorf("%s: %s", when, what)
 }
 
-// settled waits until the server is as it was when it had nothing to do.
+// settled waits until the server is idle as before.
 func (o *overseer) settled(t *testing.T, when string) {
 	t.Helper()
 	o.wait(t, when, func(c census) string {
 		if more := c.memory - o.idle.memory; more > allowance {
 			return fmt.Sprintf("%d MiB more memory than before, in %v", more>>20, o.largest())
 		}
-		// What is warm may have been replaced; nothing may be beside it.
+		// Warm processes may have been replaced, but there must be no others.
 		if then, now := o.idle.kinds(), c.kinds(); exceeds(now, then) {
 			return fmt.Sprintf("processes %v, before %v", now, then)
 		}
@@ -332,7 +332,7 @@ func (c census) kinds() map[string]int {
 	return m
 }
 
-// largest tells which processes have much memory.
+// largest lists the processes with the most memory.
 func (o *overseer) largest() (out []string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -345,7 +345,7 @@ func (o *overseer) largest() (out []string) {
 	return out
 }
 
-// exceeds tells whether there is more of anything than before.
+// exceeds reports whether any count is higher than before.
 func exceeds(now, before map[string]int) bool {
 	for k := range maps.Keys(now) {
 		if now[k] > before[k] {
@@ -355,7 +355,7 @@ func exceeds(now, before map[string]int) bool {
 	return false
 }
 
-// watch notes the most memory that is used until the returned function is called.
+// watch records the peak memory until the returned function is called.
 func (o *overseer) watch(t *testing.T) (stop func() int64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -2,5 +2,5 @@
 
 package e2e
 
-// buildFlags makes the server report data races if the tests do.
+// buildFlags makes the server detect data races if the tests do.
 var buildFlags []string

@@ -28,14 +28,14 @@ var (
 	soakClients = flag.Int("clients", 8, "how many `clients` do so at once")
 )
 
-// A chore is an operation that is asked for again and again, with any of its files.
+// A chore is an operation that the test repeats with different files.
 type chore struct {
 	deed
 	weight       int
 	good, others []file
 }
 
-// chores returns good, broken and hostile files, by what can be done with all of them.
+// chores returns good, broken and hostile files, grouped by possible operations.
 func chores(t *testing.T, x *hostile.Trap) []chore {
 	png, doc, paper := sample(t, format.PNG), docx(t), pdf(t)
 	small := makeFile(t, "small.jpg", "", "vips", "jpegsave", png.save(t), "small.jpg")
@@ -53,7 +53,7 @@ func chores(t *testing.T, x *hostile.Trap) []chore {
 	}
 	for _, f := range hostile.Bombs() {
 		switch f.Name() {
-		// Those that are refused soon: the others have a test of their own.
+		// Bombs that are refused early. The others have their own test.
 		case "pixels.png", "pixels.gif", "pixels.bmp", "pixels.tiff", "pixels.jpg", "pixels.psd", "large.svg", "frames.gif", "pages.tiff",
 			"overlap.zip", "same.zip", "entries.zip", "lies.zip", "size.tar", "sparse.tar", "entries.tar.gz", "zeros.docx", "strings.xlsx":
 			b, _ := f.Bytes()
@@ -89,8 +89,8 @@ func chores(t *testing.T, x *hostile.Trap) []chore {
 	}
 }
 
-// TestSoak has several accounts send thousands of good, broken and hostile files. Every
-// item ends, the good ones well, and nothing is left of the work.
+// TestSoak sends thousands of good, broken and hostile files from several accounts. Every item
+// finishes, good files succeed, and nothing remains of the work.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
@@ -101,7 +101,7 @@ func TestSoak(t *testing.T) {
 		lots = append(lots, slices.Repeat([]int{i}, c.weight)...)
 	}
 
-	// Accounts, and what each of them has uploaded.
+	// Accounts with their uploads.
 	type account struct {
 		*server
 		good, others [][]string // keys by chore
@@ -119,7 +119,7 @@ func TestSoak(t *testing.T) {
 				good = append(good, a.upload(t, f.name, f.b, 1))
 				a.isGood[good[len(good)-1]] = f.name
 			}
-			// Not all of them for each account: all together have them all.
+			// Each account gets some of the files, so that all files are used.
 			for j, f := range c.others {
 				if len(c.others) < 12 || j%4 == i {
 					others = append(others, a.upload(t, f.name, f.b, 1))
@@ -238,7 +238,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("descriptors %d, afterwards %d; goroutines %v, afterwards %v", o.idle.files, end.files, goroutines, o.metric(t, "go_goroutines"))
 }
 
-// createKey makes a key as the user of the server.
+// createKey creates a key as the server's user.
 func (o *overseer) createKey(t *testing.T, name string) string {
 	t.Helper()
 	program, err := plain()

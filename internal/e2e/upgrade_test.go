@@ -19,28 +19,27 @@ import (
 	"github.com/filewright/filewright/internal/pgtest"
 )
 
-// recordUpgrade is a build of an earlier version. With it TestUpgrade first makes its
-// data anew: go test ./internal/e2e -run TestUpgrade -record-upgrade PATH
+// recordUpgrade is a build of an earlier version. With it TestUpgrade first records its data again:
+// go test ./internal/e2e -run TestUpgrade -record-upgrade PATH
 var recordUpgrade = flag.String("record-upgrade", "", "build of refserver that makes the data of TestUpgrade, at `path`")
 
-// A recording is what clients of the earlier version knew when it was killed.
+// A recording is what clients of the earlier version knew when the server was killed.
 type recording struct {
 	Key      string            // API key
 	Contents map[string][]byte // of files, by key
-	Final    []map[string]any  // operations that had ended, as status describes them
-	Open     []string          // operations that had not
-	Request  map[string]any    // to do, sent with the header Idempotency-Key: upgrade
-	Task     string            // what was answered
-	Upload   map[string]any    // to complete-upload, whose two parts were sent
+	Final    []map[string]any  // final operations in the form of status responses
+	Open     []string          // IDs of operations that were not final
+	Request  map[string]any    // request to do, sent with the header Idempotency-Key: upgrade
+	Task     string            // the returned ID
+	Upload   map[string]any    // request to complete-upload, whose two parts were sent
 	Uploaded []byte
 }
 
-// forever keeps what was recorded.
+// forever keeps the recorded data from expiring.
 var forever = []string{"--file-ttl", "876000h", "--operation-ttl", "876000h", "--session-ttl", "876000h"}
 
-// TestUpgrade starts this version with the data of a server of the first
-// version, commit 5799134, that was killed while it worked. Nothing is lost, and
-// nothing that had ended changes.
+// TestUpgrade starts this version with the data of a server of the first version, commit 5799134,
+// that was killed while it processed items. Nothing is lost, and nothing final changes.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, database := range []string{"sqlite", "postgres"} {
@@ -91,7 +90,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// compare compares what a server knows with the recording.
+// compare compares a server's responses with the recording.
 func (was *recording) compare(t *testing.T, s *server) {
 	t.Helper()
 	for key, content := range was.Contents {
@@ -107,8 +106,7 @@ func (was *recording) compare(t *testing.T, s *server) {
 	}
 }
 
-// differs returns where b lacks something that a has, or has it otherwise; "" if
-// nowhere. b may have more members.
+// differs returns where b lacks a value of a or differs from it, or "". b may have more members.
 func differs(a, b any) string {
 	switch a := a.(type) {
 	case map[string]any:
@@ -137,7 +135,7 @@ func differs(a, b any) string {
 	return ""
 }
 
-// restore returns the URL of a database with what was dumped.
+// restore restores a dump and returns the URL of the database.
 func restore(t *testing.T, dump string) string {
 	t.Helper()
 	text, err := os.ReadFile(dump)
@@ -156,7 +154,7 @@ func restore(t *testing.T, dump string) string {
 	return url
 }
 
-// record has a server of the earlier version work, kills it and keeps what it leaves.
+// record runs a server of the earlier version, kills it and archives its data.
 func record(t *testing.T, database, archive string) {
 	dir := t.TempDir()
 	flags := append([]string{"--concurrency", "office=1", "--office-documents", "1"}, forever...)
@@ -208,7 +206,7 @@ func record(t *testing.T, database, archive string) {
 	}
 	if url != "" {
 		dump := tool(t, "pg_dump", "--inserts", "--no-owner", url)
-		dump = regexp.MustCompile(`(?m)^\\.*$`).ReplaceAllString(dump, "") // commands of psql
+		dump = regexp.MustCompile(`(?m)^\\.*$`).ReplaceAllString(dump, "") // commands for psql
 		if err := os.WriteFile(filepath.Join(dir, "dump.sql"), []byte(dump), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// few leaves out the engines that take time to start.
+// few disables the engines that start slowly.
 var few = []string{"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none"}
 
-// manager makes a key that manages its account, and gives it to the server.
+// manager creates a key that can manage its account, and sets it as the server's key.
 func (s *server) manager(t testing.TB, where ...string) {
 	t.Helper()
 	s.key = strings.TrimSpace(tool(t, binary, append([]string{"keys", "create", "--name", "manager", "--scopes", "upload,operate,read,admin"}, where...)...))
@@ -36,7 +36,7 @@ type hook struct {
 	mu   sync.Mutex
 	got  []*http.Request
 	body [][]byte
-	hang chan struct{} // while it is open nobody is answered
+	hang chan struct{} // requests get no response while it is open
 }
 
 func newHook(t *testing.T) *hook {
@@ -78,8 +78,8 @@ func (h *hook) wait(t *testing.T, n int) ([]*http.Request, [][]byte) {
 
 const webhooks = "/api/v1/admin/accounts/self/webhooks"
 
-// TestWebhooks kills the server between the end of an operation and what it tells of
-// that, which it does when it runs again.
+// TestWebhooks kills the server between the end of an operation and its webhook, which the next
+// start sends.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -94,7 +94,7 @@ func TestWebhooks(t *testing.T) {
 	if r := s.await(t, task); r.str("operation_status") != "completed" {
 		t.Fatalf("operation: %s", r.raw)
 	}
-	h.wait(t, 1) // which gets no answer
+	h.wait(t, 1) // this request gets no response
 	s.want(t, 200, "", "GET", "/readyz", nil)
 	s.kill()
 	close(h.hang)
@@ -122,7 +122,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("requests with %d ids, want those of a file and of the operation", len(seen))
 	}
 
-	// The rest of the API.
+	// The other endpoints.
 	again.want(t, 200, "", "POST", one+"/secret", nil)
 	test := again.want(t, 200, "", "POST", one+"/test", nil).str("id")
 	h.wait(t, len(got)+1)
@@ -147,8 +147,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhooksGuarded has a server that was not told otherwise send to this machine,
-// by an address and by a name.
+// TestWebhooksGuarded checks that a server with default settings sends nothing to this machine, by
+// address or by name.
 func TestWebhooksGuarded(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -189,8 +189,8 @@ func TestWebhooksGuarded(t *testing.T) {
 	s.want(t, 200, "", "GET", "/readyz", nil)
 }
 
-// TestWebhooksOfCluster has a worker end what an API node tells of: the worker needs
-// no way out.
+// TestWebhooksOfCluster has a worker finish an operation and an API node send the webhook: the
+// worker needs no outgoing connections.
 func TestWebhooksOfCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -212,8 +212,8 @@ func TestWebhooksOfCluster(t *testing.T) {
 	}
 }
 
-// TestWebhooksOff has a server that sends no webhooks delete what one before it has kept
-// of them.
+// TestWebhooksOff checks that a server without webhooks deletes the deliveries of an earlier
+// server.
 func TestWebhooksOff(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

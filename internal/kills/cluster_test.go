@@ -22,15 +22,14 @@ import (
 	"github.com/filewright/filewright/internal/s3test"
 )
 
-// A wire carries TCP connections to a server. When it is cut nothing gets
-// through, in either direction, and nobody is told, as when a network is
-// partitioned; what was under way arrives when it is mended.
+// A wire forwards TCP connections to a server. A cut wire forwards nothing in either direction and
+// does not close connections, like a network partition. Bytes in transit arrive after mend.
 type wire struct {
 	ln net.Listener
 	to string
 
 	mu     sync.Mutex
-	mended chan struct{} // closed: the wire is whole
+	mended chan struct{} // closed while the wire is whole
 }
 
 func newWire(t *testing.T, to string) *wire {
@@ -103,7 +102,7 @@ func (w *wire) carry(c net.Conn) {
 	both.Wait()
 }
 
-// A node is a server of a cluster, with wires of its own to what all share.
+// A node is a server of a cluster, with its own wires to the shared services.
 type node struct {
 	*host
 	*run
@@ -112,19 +111,19 @@ type node struct {
 	bucket   *wire // nil: files are in a directory
 }
 
-// A cluster is servers that share a database, and a bucket or a directory.
+// A cluster is a set of servers that share a database, and a bucket or a directory.
 type cluster struct {
 	pg      *pgtest.Server
 	s3      *s3test.Server
-	dir     string // if there is no bucket
+	dir     string // without a bucket
 	url     string // of the database
 	nodes   []*node
 	lease   time.Duration // 0: the default
-	patient *host         // what customers know
+	patient *host         // all addresses that customers use
 }
 
-// add adds a node. If it is private all that customers upload goes through it, else
-// what they send as one part goes to the bucket, on the node's wire.
+// add adds a node. If it is private, all uploads pass through it. Otherwise single-part uploads go
+// to the bucket, on the node's wire.
 func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...string) {
 	t.Helper()
 	db, err := url.Parse(c.url)
@@ -160,7 +159,7 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 	}
 }
 
-// number returns what a query of one number finds.
+// number returns the result of a query for one number.
 func (c *cluster) number(t *testing.T, text string) (n int) {
 	t.Helper()
 	if err := c.row(t, text).Scan(&n); err != nil {
@@ -179,10 +178,10 @@ func (c *cluster) row(t *testing.T, text string) pgx.Row {
 	return conn.QueryRow(t.Context(), text)
 }
 
-// Two servers that take requests and three that work share a database, and a bucket
-// or a directory. Each of them is killed, frozen and cut off in turn while customers work,
-// and so are the database and the bucket. What was acknowledged is there in the
-// end, every item has ended once, and no result is there that nobody knows.
+// Two API servers and three workers share a database, and a bucket or a directory. Each server is
+// killed, frozen and cut off in turn while customers use the cluster, and so are the database and
+// the bucket. At the end all acknowledged data exists, every item has finished once, and no result
+// is without a record.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	t.Run("bucket", func(t *testing.T) {
@@ -196,8 +195,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// setUp starts two nodes that take requests and some that work, and waits until they know of
-// each other.
+// setUp starts two API nodes and some workers, and waits until they know each other.
 func (c *cluster) setUp(t *testing.T, workers int, flags ...string) {
 	t.Helper()
 	c.pg, c.patient = pgtest.Own(t), &host{client: newClient(10 * time.Second)}
@@ -235,9 +233,9 @@ func (c *cluster) setUp(t *testing.T, workers int, flags ...string) {
 	}
 }
 
-// A node of each kind after the other is told to stop, and started again, twice around, while
-// customers work. They repeat only requests that no server has taken. No item is lost, done
-// twice or failed, and no request fails in the end.
+// Two rounds of rolling restarts stop and start one node of each kind after the other, while
+// customers use the cluster. Customers repeat only requests that no server has received. No item is
+// lost, done twice or failed, and every request succeeds in the end.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	c := &cluster{dir: t.TempDir()}
@@ -250,7 +248,7 @@ func TestRollingRestart(t *testing.T) {
 	for _, cu := range customers {
 		wg.Go(func() { cu.work(ctx) })
 	}
-	// work waits until customers have been told of more.
+	// work waits until customers have completed more operations.
 	work := func(operations int) {
 		t.Helper()
 		before := c.number(t, "SELECT count(*) FROM operations")
@@ -294,7 +292,7 @@ func testCluster(t *testing.T, c *cluster) {
 		wg.Go(func() { cu.work(ctx) })
 	}
 
-	// long is more than a lease: what a node had is begun elsewhere.
+	// longer than a lease, so that other workers restart the node's items
 	long := c.lease + 3*time.Second
 	rng := rand.New(rand.NewPCG(5, 6))
 	pause := func() { time.Sleep(time.Duration(300+rng.IntN(700)) * time.Millisecond) }
@@ -346,7 +344,7 @@ func testCluster(t *testing.T, c *cluster) {
 	c.account(t, customers)
 }
 
-// account compares what customers were told with what the cluster has, and stops it.
+// account compares the customers' records with the cluster's data, and stops the cluster.
 func (c *cluster) account(t *testing.T, customers []*customer) {
 	t.Helper()
 	found := audit(t, c.patient, customers)
@@ -356,12 +354,12 @@ func (c *cluster) account(t *testing.T, customers []*customer) {
 	for _, line := range c.patient.trouble {
 		t.Error(line)
 	}
-	// The ID of an upload to the bucket is the bucket's, ours has 26 characters.
+	// Upload IDs of the bucket do not have the 26 characters of the service's IDs.
 	direct := c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> '' AND length(upload_id) <> 26")
 	if c.s3 != nil && (direct == 0 || direct == c.number(t, "SELECT count(*) FROM files WHERE state = 'ready' AND upload_id <> ''")) {
 		t.Errorf("%d uploads went to the bucket: the test shows less than it should", direct)
 	}
-	// What the last requests of customers have begun ends, too.
+	// Operations from the last requests of customers finish too.
 	for deadline := time.Now().Add(time.Minute); c.number(t, "SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("some operations do not end")

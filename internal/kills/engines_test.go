@@ -17,9 +17,8 @@ import (
 
 var engineKillsFlag = flag.Int("engine-kills", 0, "how often the server of TestEnginesAtWork is killed; 0: 8, or 3 with -short")
 
-// The server is killed, again and again, while LibreOffice, Chromium and ffmpeg work
-// for it. At the default settings every operation completes with one result, and no
-// file is charged with an attempt.
+// The server is killed repeatedly while LibreOffice, Chromium and ffmpeg run for it. With the
+// default settings every operation completes with one result, and no kill counts as an attempt.
 func TestEnginesAtWork(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--concurrency", "office=1,web=1,media=1")
@@ -100,7 +99,7 @@ func TestEnginesAtWork(t *testing.T) {
 	t.Logf("%d kills; finished %v; %d items were interrupted", kills, finished, query(t, h.dir, "SELECT count(*) FROM items WHERE restarts > 0"))
 }
 
-// tone returns a WAV file with a sine of 440 Hz, of one channel and 16 bits at 44.1 kHz.
+// tone returns a WAV file with a sine of 440 Hz: mono, 16 bits, 44.1 kHz.
 func tone(d time.Duration) []byte {
 	const rate = 44100
 	samples := int(d.Seconds() * rate)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package kills ends the real server at random moments, hundreds of times, while
-// clients use it, and then accounts for everything that they were told.
+// Package kills kills the real server at random moments, hundreds of times, while clients use it.
+// It then checks everything that the server has acknowledged.
 package kills
 
 import (
@@ -39,7 +39,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// scale returns how often something is done: what a flag says, or else full, or short with
+// scale returns the number of repetitions: the value of a flag if set, else full, or short with
 // -short.
 func scale(flag, full, short int) int {
 	switch {
@@ -53,8 +53,8 @@ func scale(flag, full, short int) int {
 
 var killsFlag = flag.Int("kills", 0, "how often the server of TestNothingIsLost is ended; 0: 130, or 20 with -short")
 
-// binary is refserver, built without the race detector whatever the tests are:
-// it is to start quickly, and other tests look for races.
+// binary is refserver, always built without the race detector: it should start quickly, and other
+// tests look for races.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -72,28 +72,28 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A host is a place where one server after the other runs, on the same data and
-// the same port; or, for customers, several such places.
+// A host is a place where servers run one after the other, on the same data and port. For customers
+// it can also stand for several such places.
 type host struct {
 	dir, addr string
 	engines   bool // servers have external engines
 	flags     []string
-	env       []string // beside that of the test
+	env       []string // in addition to the test's environment
 	key       string
 	client    *http.Client
-	addrs     []string // where customers find a server
-	strict    bool     // customers repeat only requests that no server has taken
+	addrs     []string // addresses of the servers for customers
+	strict    bool     // customers repeat only requests that no server has received
 
-	started, stopped, early int          // servers; those killed before they were ready
-	boot                    atomic.Int64 // time that the latest start took
+	started, stopped, early int          // servers; early: killed before they were ready
+	boot                    atomic.Int64 // duration of the latest start
 
 	mu      sync.Mutex
-	trouble []string // what servers have logged as an error
+	trouble []string // error log lines of servers
 }
 
 func newHost(t *testing.T, flags ...string) *host {
 	t.Helper()
-	// The port is free now, and nobody else asks for it by number.
+	// The port is free now, and nobody else requests it by number.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func newClient(timeout time.Duration) *http.Client {
 // A run is one process of the server.
 type run struct {
 	cmd   *exec.Cmd
-	ready chan struct{} // closed when it is
+	ready chan struct{} // closed when the server is ready
 	ended chan struct{} // closed when its output has ended
 	err   *bytes.Buffer
 }
@@ -173,7 +173,7 @@ func (r *run) wait(t *testing.T) {
 	}
 }
 
-// end ends the server by a signal.
+// end sends a signal to the server and waits for its end.
 func (h *host) end(t *testing.T, r *run, sig os.Signal) {
 	t.Helper()
 	r.cmd.Process.Signal(sig)
@@ -197,29 +197,29 @@ func (h *host) end(t *testing.T, r *run, sig os.Signal) {
 	h.client.CloseIdleConnections()
 }
 
-// complain adds to the trouble.
+// complain adds an error to trouble.
 func (h *host) complain(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trouble = append(h.trouble, fmt.Sprintf(format, args...))
 }
 
-// An answer is what a server has acknowledged.
+// An answer is a server's response.
 type answer struct {
 	status int
 	header http.Header
 	raw    []byte
 	body   map[string]any
-	at     time.Time // when it had arrived
+	at     time.Time // time of arrival
 }
 
 func (a *answer) str(name string) string { s, _ := a.body[name].(string); return s }
 
-// patience is how long a client repeats a request before it gives up.
+// patience is how long a client retries a request.
 const patience = 2 * time.Minute
 
-// ask repeats a request until a server answers it, as a client would. It returns
-// nil if ctx ends before.
+// ask retries a request until a server answers it, like a client. It returns nil if ctx is done
+// first.
 func (h *host) ask(ctx context.Context, method, path string, body any, headers ...string) *answer {
 	b, raw := body.([]byte)
 	if !raw && body != nil {
@@ -227,7 +227,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 	}
 	ours := strings.HasPrefix(path, "/")
 	rest := path
-	for _, addr := range h.addrs { // a presigned URL may name any of them
+	for _, addr := range h.addrs { // a presigned URL may contain any of them
 		rest = strings.TrimPrefix(rest, "http://"+addr)
 	}
 	var last error
@@ -282,7 +282,7 @@ func (h *host) ask(ctx context.Context, method, path string, body any, headers .
 	return nil
 }
 
-// blocks returns the sums of the blocks of b.
+// blocks returns the checksums of the blocks of b.
 func blocks(b []byte) (sums []uint32) {
 	for block := range slices.Chunk(b, 1<<10) {
 		sums = append(sums, crc32.ChecksumIEEE(block))
@@ -290,7 +290,7 @@ func blocks(b []byte) (sums []uint32) {
 	return sums
 }
 
-// differs tells in which way b is not what was uploaded.
+// differs describes how b differs from the uploaded bytes.
 func (u *upload) differs(b []byte) string {
 	var wrong []int
 	for i, sum := range blocks(b) {
@@ -301,46 +301,45 @@ func (u *upload) differs(b []byte) string {
 	return fmt.Sprintf("%d bytes of %q, which has %d in parts of %d; other blocks of 1 KiB of %d: %v", len(b), u.name, u.size, u.part, len(u.sums), wrong)
 }
 
-// An upload is a file that a server has acknowledged.
+// An upload is an acknowledged upload.
 type upload struct {
 	key  string
 	name string
 	sum  [32]byte
 	size int
-	part int       // bytes of each part but the last
-	sums []uint32  // CRC-32 of each block of 1 KiB, to tell where content differs
-	done time.Time // when the answer had arrived
-	gone bool      // deleted, and that was acknowledged unless unsure
-	// unsure: whether the deletion has reached a server before the customer was told
-	// to stop is not known.
+	part int       // bytes of each part except the last
+	sums []uint32  // CRC-32 of each block of 1 KiB, to locate differences
+	done time.Time // time of the response
+	gone bool      // deleted; the deletion is acknowledged unless unsure
+	// unsure: the customer was stopped before a response, so the deletion may or may not have
+	// reached a server.
 	unsure bool
 }
 
-// An operation was acknowledged, too.
+// An operation is an acknowledged operation.
 type operation struct {
 	idem, id  string
 	body      map[string]any
-	results   int // that it should have
+	results   int // expected number
 	cancelled bool
-	final     string    // its files when it was first seen final
-	asked     time.Time // when it was acknowledged
+	final     string    // its files when it was first final
+	asked     time.Time // time of the acknowledgement
 }
 
-// A customer uses the server until it is told to stop, and keeps account.
+// A customer uses the server until it is stopped, and records all responses.
 type customer struct {
 	h   *host
 	t   *testing.T
 	rng *rand.Rand
 	no  int
-	n   int           // of the next step
-	ttl time.Duration // after which files end; 0: not while the test runs
+	n   int           // number of the next step
+	ttl time.Duration // lifetime of files; 0: longer than the test
 
 	uploads    []*upload
 	operations []*operation
 }
 
-// fresh tells whether something that began to exist before a time must still
-// be there.
+// fresh reports whether something created at a time must still exist.
 func (c *customer) fresh(since time.Time) bool {
 	return c.ttl == 0 || time.Since(since) < c.ttl*3/4
 }
@@ -372,7 +371,7 @@ func pick[T any](rng *rand.Rand, list []*T) *T {
 	return list[max(0, len(list)-1-rng.IntN(10))]
 }
 
-// content returns a file of one of a few kinds.
+// content returns a file of one of a few types.
 func (c *customer) content() (name string, b []byte) {
 	switch c.rng.IntN(3) {
 	case 0:
@@ -385,7 +384,7 @@ func (c *customer) content() (name string, b []byte) {
 		return "paper.pdf", b
 	}
 	b = make([]byte, c.rng.IntN(300_000))
-	if c.rng.IntN(8) == 0 { // room on the disk is taken for it before it comes
+	if c.rng.IntN(8) == 0 { // the server preallocates disk space for it
 		b = make([]byte, 4<<20+c.rng.IntN(4<<20))
 	}
 	for i := range b {
@@ -404,7 +403,7 @@ func (c *customer) send(ctx context.Context, idem, name string, b []byte) {
 	parts := 1 + c.rng.IntN(3)
 	request := map[string]any{"file_name": name, "size": len(b), "mime_type": "application/octet-stream", "parts": parts}
 	begun := time.Now()
-	// On a busy machine a short life may be over before the upload is.
+	// On a busy machine a short lifetime may end before the upload.
 	late := func(a *answer) bool {
 		return !c.fresh(begun) && (a.status == 403 || a.status == 404 || a.status == 410)
 	}
@@ -435,7 +434,7 @@ func (c *customer) send(ctx context.Context, idem, name string, b []byte) {
 		list = append(list, map[string]any{"etag": etag, "part_number": i + 1})
 	}
 	if c.rng.IntN(4) == 0 {
-		// The same request has the same answer, whichever server gets it.
+		// A repeated request has the same response from every server.
 		twice := c.h.ask(ctx, "POST", "/api/v1/initiate-upload", request, "Idempotency-Key", "u"+idem)
 		if twice != nil && c.fresh(begun) && twice.str("file_key") != start.str("file_key") {
 			c.t.Errorf("initiate-upload again: %d %s, want %s", twice.status, twice.raw, start.str("file_key"))
@@ -452,7 +451,7 @@ func (c *customer) send(ctx context.Context, idem, name string, b []byte) {
 	c.uploads = append(c.uploads, &upload{key: start.str("file_key"), name: name, sum: sha256.Sum256(b), size: len(b), part: size, sums: blocks(b), done: done.at})
 }
 
-// some returns uploads that exist, of a name.
+// some returns existing uploads with a name.
 func (c *customer) some(name string, n int) (keys []string) {
 	for _, u := range slices.Backward(c.uploads) {
 		if len(keys) < n && !u.gone && c.fresh(u.done) && (name == "" || u.name == name) {
@@ -493,7 +492,7 @@ func (c *customer) begin(ctx context.Context, idem string) {
 	}
 }
 
-// again repeats a request whose answer is known.
+// again repeats a request with a known response.
 func (c *customer) again(ctx context.Context) {
 	op := pick(c.rng, c.operations)
 	if op == nil || !c.fresh(op.asked) {
@@ -510,13 +509,13 @@ func (c *customer) cancel(ctx context.Context) {
 	if op == nil || op.final != "" {
 		return
 	}
-	op.cancelled = true // perhaps: the answer may get lost
+	op.cancelled = true // perhaps: the response may get lost
 	if a := c.h.ask(ctx, "DELETE", "/api/v1/status/"+op.id, nil); a != nil && a.status != 200 && a.status != 202 && a.status != 204 && c.fresh(op.asked) {
 		c.t.Errorf("cancel: %d %s", a.status, a.raw)
 	}
 }
 
-// look reads the status of an operation. What was final stays as it is.
+// look reads the status of an operation. A final status must not change.
 func (c *customer) look(ctx context.Context, op *operation) *answer {
 	if op == nil {
 		return nil
@@ -544,7 +543,7 @@ func (c *customer) look(ctx context.Context, op *operation) *answer {
 	return a
 }
 
-// remove deletes an upload that nothing uses any more.
+// remove deletes an upload that no operation uses.
 func (c *customer) remove(ctx context.Context) {
 	u := pick(c.rng, c.uploads)
 	if u == nil || u.gone || !c.fresh(u.done) {
@@ -556,7 +555,7 @@ func (c *customer) remove(ctx context.Context) {
 		}
 	}
 	u.gone = true
-	// An answer that was lost is a 404 the next time.
+	// If the first response was lost, the next is 404.
 	a := c.h.ask(ctx, "DELETE", "/api/v1/files/"+u.key, nil)
 	u.unsure = a == nil
 	if a != nil && a.status != 200 && a.status != 204 && a.status != 404 && c.fresh(u.done) {
@@ -564,9 +563,8 @@ func (c *customer) remove(ctx context.Context) {
 	}
 }
 
-// harass runs servers on a host while customers use it, and ends each of them
-// after a random time: most by SIGKILL, some by SIGTERM, some before they are
-// ready. A server that is ready is left running.
+// harass runs servers on a host while customers use them, and kills each after a random time: most
+// by SIGKILL, some by SIGTERM, some before they are ready. It returns with a ready server running.
 func harass(t *testing.T, h *host, kills int, seed uint64, customers []*customer) *run {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -623,7 +621,7 @@ func (c *customer) await(op *operation) *answer {
 	return nil
 }
 
-// query makes sure that the database is sound, and returns a number from it.
+// query checks the integrity of the database and returns the result of a query for one number.
 func query(t *testing.T, dir, q string, args ...any) (n int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "filewright.db")+"?mode=ro")
@@ -641,7 +639,7 @@ func query(t *testing.T, dir, q string, args ...any) (n int) {
 	return n
 }
 
-// regular returns how many files are below dir.
+// regular returns the paths of all regular files below dir.
 func regular(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -656,15 +654,14 @@ func regular(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// contents are the files in the store of a server, but for its identity and what is in
-// quarantine.
+// contents returns the files in a server's store, except its identity and quarantined files.
 func (h *host) contents(t *testing.T) []string {
 	return slices.DeleteFunc(regular(t, filepath.Join(h.dir, "blobs")), func(path string) bool {
 		return filepath.Base(path) == "identity" || strings.Contains(path, "/=quarantine/")
 	})
 }
 
-// quarantined are the keys of the files whose content is in quarantine.
+// quarantined returns the keys of the files with quarantined content.
 func (h *host) quarantined(t *testing.T) (keys []string) {
 	for _, path := range regular(t, filepath.Join(h.dir, "blobs", "obj")) {
 		if strings.Contains(path, "/=quarantine/") {
@@ -681,11 +678,10 @@ func (h *host) crew(t *testing.T, n int, ttl time.Duration) (out []*customer) {
 	return out
 }
 
-// An account is what customers have, in the end.
+// An account counts what the customers own at the end.
 type account struct{ uploads, removed, operations, cancelled, results int }
 
-// audit makes sure that everything is there that customers were told of, waiting
-// for operations to end.
+// audit checks that everything acknowledged exists. It waits for operations to finish.
 func audit(t *testing.T, h *host, customers []*customer) (n account) {
 	t.Helper()
 	listed := map[string]bool{} // results
@@ -745,10 +741,9 @@ func audit(t *testing.T, h *host, customers []*customer) (n account) {
 	return n
 }
 
-// Whatever a server has acknowledged outlives it: every upload with its bytes,
-// every operation once, with results that are there and do not change. Nothing
-// else is left: no result that nobody knows, no content without a record, no
-// scratch space, no damage to the database.
+// Everything that a server has acknowledged survives it: every upload with its bytes, and every
+// operation once, with results that exist and do not change. Nothing else remains: no unknown
+// result, no content without a record, no scratch files, no damage to the database.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--drain", "200ms")
@@ -760,8 +755,7 @@ func TestNothingIsLost(t *testing.T) {
 		t.Fatalf("%+v, %d servers stopped, %d early: the test shows nothing", found, h.stopped, h.early)
 	}
 
-	// What the servers left behind is gone after another start, once it is
-	// older than that.
+	// Another start removes what the servers left behind, once it is old enough.
 	time.Sleep(1500 * time.Millisecond)
 	h.end(t, r, syscall.SIGTERM)
 	r = h.start(t)
@@ -776,7 +770,7 @@ func TestNothingIsLost(t *testing.T) {
 	if n, want := len(h.contents(t)), known(); n > want+open(t, h.dir) {
 		t.Errorf("%d objects, but only %d files have content", n, want)
 	}
-	// A kill between content and record leaves content behind that belongs aside.
+	// A kill between content and record leaves content behind, which must be in quarantine.
 	for _, key := range h.quarantined(t) {
 		if n := query(t, h.dir, "SELECT count(*) FROM files WHERE state <> 'expired' AND file_key = '"+key+"'"); n != 0 {
 			t.Errorf("the content of %s, which has a record, is in quarantine", key)
@@ -785,8 +779,7 @@ func TestNothingIsLost(t *testing.T) {
 	if left := regular(t, filepath.Join(h.dir, "scratch")); len(left) > 0 {
 		t.Errorf("scratch left behind: %v", left)
 	}
-	// Results of cancelled operations, which nobody takes up again, end by
-	// their lifetime.
+	// Nobody resumes cancelled operations. Their results expire.
 	if n := query(t, h.dir, `SELECT count(*) FROM files f JOIN operations o ON o.id = f.task
 		WHERE f.state = 'ready' AND o.cancelled = 0 AND o.finished_ms IS NOT NULL AND NOT EXISTS (
 			SELECT 1 FROM items i, json_each(i.results) r WHERE i.operation = o.id AND r.value ->> 'key' = f.file_key)`); n != 0 {
@@ -810,8 +803,8 @@ func TestNothingIsLost(t *testing.T) {
 	t.Logf("%d servers, %d stopped, %d killed before they were ready; %+v", h.started, h.stopped, h.early, found)
 }
 
-// A copy that was taken while customers used the server has everything that was
-// acknowledged before, and a server goes on from it.
+// A backup taken while customers use the server contains everything acknowledged before. A server
+// continues from the backup.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "--drain", "200ms")
@@ -823,7 +816,7 @@ func TestBackup(t *testing.T) {
 	r.wait(t)
 	copied := filepath.Join(t.TempDir(), "copy")
 	var begun time.Time
-	for range 3 { // the second and the third add to the first
+	for range 3 { // the second and third update the first
 		work, pause := context.WithCancel(ctx)
 		for _, c := range customers {
 			wg.Go(func() { c.work(work) })
@@ -857,7 +850,7 @@ func TestBackup(t *testing.T) {
 				continue
 			}
 			operations++
-			op.final = "" // it may have ended since in another way
+			op.final = "" // it may have finished differently since
 			a := c.await(op)
 			if a == nil || a.status != 200 || !op.cancelled && a.str("operation_status") != "completed" {
 				t.Errorf("operation %s: %+v", op.id, a)
@@ -882,14 +875,13 @@ func TestBackup(t *testing.T) {
 	t.Logf("%d uploads, %d operations", uploads, operations)
 }
 
-// open returns how many sessions may have a staging area.
+// open returns the number of open uploads, which may have a staging area.
 func open(t *testing.T, dir string) int {
 	return query(t, dir, "SELECT count(*) FROM files WHERE state = 'open'")
 }
 
-// Files, results and operations end when their time is over, whatever happens to
-// the servers, and not before. Afterwards nothing of them is left: not in the
-// store, not in the database, not in the scratch space.
+// Files, results and operations expire on time, whatever happens to the servers, and not earlier.
+// Afterwards nothing of them remains in the store, the database or the scratch space.
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	const ttl = 20 * time.Second

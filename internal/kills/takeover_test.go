@@ -25,8 +25,8 @@ import (
 
 var takeoversFlag = flag.Int("takeovers", 1, "how often a worker is killed, and how often one is frozen, to measure how soon another one starts its item")
 
-// A worker is killed or frozen while it works on an item. Another one starts the item,
-// which has lost no attempt by that. How soon is in docs/operations.md.
+// A worker is killed or frozen while it processes an item. Another worker restarts the item, which
+// loses no attempt. docs/operations.md says how soon.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -67,7 +67,7 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 	holder, other := c.nodes[1], c.nodes[2]
 	up(holder)
 
-	// Seconds of work for a moment's upload.
+	// A small upload with seconds of processing.
 	cu := c.patient.crew(t, 1, 0)[0]
 	cu.send(t.Context(), "noise", "noise.png", noise(t, 6000))
 	if len(cu.uploads) != 1 {
@@ -109,7 +109,7 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 		}
 		until(1)
 		up(other)
-		time.Sleep(6 * time.Second) // it takes nothing before it has reached the database for a while
+		time.Sleep(6 * time.Second) // a worker takes no items before it has reached the database for a while
 		if n := number("token", id); n != 1 {
 			t.Fatalf("the item was started %d times before anything has happened", n)
 		}

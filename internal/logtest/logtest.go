@@ -1,4 +1,4 @@
-// Package logtest keeps what is written while a test looks at it.
+// Package logtest buffers output that a test reads while it is being written.
 package logtest
 
 import (
@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// A Buffer keeps what is written to it. The zero value is empty and ready. It is safe
-// for concurrent use, and must not be copied.
+// A Buffer stores everything that is written to it. The zero value is empty and ready.
+// It is safe for concurrent use, and must not be copied.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-// Write adds p. It never fails.
+// Write appends p. It never fails.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
 }
 
-// String returns all that has been written until now.
+// String returns everything written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

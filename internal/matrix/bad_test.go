@@ -17,8 +17,8 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// kind names what cells have in common of which only one is run: action, engine and
-// format, or the family of the format with -short.
+// kind groups similar cells of which only one runs: by action, engine and format, or with -short by
+// the family of the format.
 func kind(c matrix.Cell) string {
 	from := string(c.From)
 	if testing.Short() {
@@ -27,8 +27,8 @@ func kind(c matrix.Cell) string {
 	return c.Action + "/" + from + "/" + c.Spec.Engine
 }
 
-// TestBadInputs gives damaged and mislabelled files of every format to every
-// action and engine that takes it.
+// TestBadInputs gives damaged and mislabelled files of every format to every action and engine that
+// accepts the format.
 func TestBadInputs(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -53,14 +53,14 @@ func TestBadInputs(t *testing.T) {
 			mislabelled, _ := specimen.Of(t, other).Bytes()
 			noise := []string{"corrupt_input"}
 			switch c.From {
-			case format.MP3, format.AAC, format.MPEG, format.TS: // may begin with anything: what is found in it is nothing
+			case format.MP3, format.AAC, format.MPEG, format.TS: // decoders skip unknown bytes at the start, and find no stream
 				noise = append(noise, "unsupported_input")
 			}
 			for _, b := range []struct {
 				name  string
 				bytes []byte
 				codes []string
-				pass  bool // it may also be done as well as it can
+				pass  bool // success is accepted too
 			}{
 				{"empty", nil, []string{"corrupt_input", "unsupported_input"}, isText(c.From)},
 				{"random", random, noise, false},
@@ -73,7 +73,7 @@ func TestBadInputs(t *testing.T) {
 	}
 }
 
-// refused runs c on content and compares the error code.
+// refused runs c on content and checks the error code.
 func refused(t *testing.T, c matrix.Cell, name string, content []byte, codes []string, pass bool) {
 	t.Helper()
 	in := []*fileops.File{fileops.Bytes("bad."+string(c.From), content)}
@@ -90,7 +90,7 @@ func refused(t *testing.T, c matrix.Cell, name string, content []byte, codes []s
 	blames(t, name, err, codes...)
 }
 
-// blames checks an error: its code, and that its message is one for people.
+// blames checks the code of an error, and that its message is written for people.
 func blames(t *testing.T, name string, err error, codes ...string) {
 	t.Helper()
 	if err == nil {
@@ -112,7 +112,7 @@ func blames(t *testing.T, name string, err error, codes ...string) {
 	}
 }
 
-// decodes tells whether a result is a valid file, whatever is in it.
+// decodes checks that a result is a valid file, with any content.
 func decodes(t *testing.T, path string) {
 	t.Helper()
 	f := format.Parse(path)
@@ -143,8 +143,8 @@ func isText(f format.Format) bool {
 	return format.Check(f, bytes.NewReader(nil), 0) == nil
 }
 
-// readableInPart tells whether the first half of a file may be worth something:
-// text, and streams that are made to be read while they arrive.
+// readableInPart reports whether the first half of a file may be useful: text, and streams that can
+// be read while they arrive.
 func readableInPart(c matrix.Cell) bool {
 	switch c.From {
 	case format.RTF, format.MP3, format.AAC, format.OGG, format.Opus, format.WAV, format.AIFF, format.FLAC, format.AMR, format.WMA,
@@ -154,8 +154,7 @@ func readableInPart(c matrix.Cell) bool {
 	return isText(c.From)
 }
 
-// TestMislabelled has the pairs that people really mix up, and some that only an
-// attacker does.
+// TestMislabelled covers the pairs that people really mix up, and some that only an attacker uses.
 func TestMislabelled(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -179,7 +178,7 @@ func TestMislabelled(t *testing.T) {
 	}
 }
 
-// TestLocked gives files under a password to everything that cannot know it.
+// TestLocked gives password-protected files to every action without a password.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -218,7 +217,7 @@ func TestLocked(t *testing.T) {
 					in = append(in, specimen.Of(t, c.From))
 				}
 				out, err := perform(t, c.Action, args, in...)
-				if err == nil && c.Action == "compress" && c.From == format.ZIP { // what is encrypted is taken over as it is
+				if err == nil && c.Action == "compress" && c.From == format.ZIP { // compress copies encrypted entries unchanged
 					want := contentOf(c.From)
 					want.password = password
 					judgeZIP(t, out[0], want)
@@ -230,7 +229,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestNothingInside has valid files without content.
+// TestNothingInside covers valid files without content.
 func TestNothingInside(t *testing.T) {
 	t.Parallel()
 	emptyZIP := append([]byte("PK\x05\x06"), make([]byte, 18)...)
@@ -257,7 +256,7 @@ func TestNothingInside(t *testing.T) {
 	}
 }
 
-// noSound returns the head of a WAV file with no data behind it.
+// noSound returns the header of a WAV file without data.
 func noSound(t *testing.T) []byte {
 	b, _ := specimen.Of(t, format.WAV).Bytes()
 	head := slices.Clone(b[:bytes.Index(b, []byte("data"))+8])
@@ -265,8 +264,7 @@ func noSound(t *testing.T) []byte {
 	return head
 }
 
-// TestEncodings has text in other encodings than UTF-8, which is read as what it
-// is.
+// TestEncodings covers text in other encodings than UTF-8. It is detected and decoded.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -285,8 +283,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestUprightAndClear converts a photograph taken with the camera turned, and a
-// picture with a transparent part, to every format of pictures.
+// TestUprightAndClear converts a photograph from a rotated camera, and a picture with a transparent
+// part, to every image format.
 func TestUprightAndClear(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells {

@@ -14,37 +14,37 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// A content says what is in a file, and so what must be in what is made of it.
+// A content describes what is in a file, and so what its results must contain.
 type content struct {
 	words    []string
 	sheet    bool          // the words are in cells
-	pages    int           // when it is laid out; 0 is not known
-	dpi      int           // of pages as pictures
-	a4       bool          // the pages are of that size
-	picture  bool          // the words have the patches beside them
-	w, h     int           // of a picture or video that is the patches
-	clear    bool          // its last patch is transparent
+	pages    int           // after layout; 0: unknown
+	dpi      int           // of pages rendered as pictures
+	a4       bool          // the pages have that size
+	picture  bool          // the patches are beside the words
+	w, h     int           // size of a picture or video of the patches
+	clear    bool          // the last patch is transparent
 	still    bool          // a picture without duration
-	sound    time.Duration // 0 if there is none
-	tone     bool          // it is the tone
-	moving   time.Duration // of a video
-	parts    int           // that were joined; 0 is one
+	sound    time.Duration // 0: none
+	tone     bool          // the sound is the tone
+	moving   time.Duration // duration of a video
+	parts    int           // number of joined parts; 0 means 1
 	entries  [][2]string   // of an archive
-	password string        // that the result must be under
+	password string        // password that the result must have
 
 	codec   string      // of a video
-	extreme bool        // as much detail as possible was given up
-	fps     float64     // of moving pictures; 0 is not looked at
-	paper   [2]float64  // size of the pages in points; 0 is not looked at
-	shape   string      // of the pages: portrait or landscape
-	ground  color.NRGBA // what is around the patches
+	extreme bool        // detail is reduced as much as possible
+	fps     float64     // of moving pictures; 0: not checked
+	paper   [2]float64  // page size in points; 0: not checked
+	shape   string      // page orientation: portrait or landscape
+	ground  color.NRGBA // colour around the patches
 	pdfa    string      // part and level of the standard
-	may     string      // what one may do with a locked PDF
-	comma   string      // what stands between cells, if it is no comma
-	typed   bool        // numbers are numbers
+	may     string      // permissions of a locked PDF
+	comma   string      // cell separator, if it is not a comma
+	typed   bool        // numbers have a numeric type
 }
 
-// contentOf tells what is in the specimen of f.
+// contentOf returns the content of the specimen of f.
 func contentOf(f format.Format) content {
 	words := []string{specimen.Heading, "quick brown fox", "日本語", "Ελληνικά", "Привет", "Äpfel", "Fruit", "Apple", "Pear"}
 	switch f {
@@ -90,7 +90,7 @@ func contentOf(f format.Format) content {
 	return content{}
 }
 
-// videoCodec returns that of the specimen of f.
+// videoCodec returns the codec of the specimen of f.
 func videoCodec(f format.Format) string {
 	switch f {
 	case format.ThGP, format.AVI:
@@ -109,20 +109,19 @@ func videoCodec(f format.Format) string {
 	return "h264"
 }
 
-// A trial is a value of a parameter and what it does to the content of the
-// result.
+// A trial is a parameter value and its effect on the content of the result.
 type trial struct {
 	value  any
 	effect func(*content)                                // may be nil
-	also   fileops.Args                                  // without which the value would do nothing
-	input  func(testing.TB, format.Format) *fileops.File // nil is the usual file
+	also   fileops.Args                                  // arguments without which the value has no effect
+	input  func(testing.TB, format.Format) *fileops.File // nil means the usual file
 }
 
-// password is that of everything locked here.
+// password is the password of every locked file here.
 const password = "sesame-42"
 
-// trialsOf returns values to try a parameter of c with: all that it lists except
-// its default, which every other run has, or one.
+// trialsOf returns values of a parameter of c to try. For a listed parameter these are all values
+// except its default, which the other runs have; otherwise one value.
 func trialsOf(c matrix.Cell, p fileops.Param) []trial {
 	var out []trial
 	for _, v := range listedValues(p) {
@@ -136,10 +135,10 @@ func trialsOf(c matrix.Cell, p fileops.Param) []trial {
 	return []trial{oneTrial(c, p)}
 }
 
-// papers are the sizes of pages in points (ISO 216, ANSI/ASME Y14.1).
+// papers are page sizes in points (ISO 216, ANSI/ASME Y14.1).
 var papers = map[string][2]float64{"a3": {841.9, 1190.6}, "a4": {595.3, 841.9}, "a5": {419.5, 595.3}, "letter": {612, 792}, "legal": {612, 1008}}
 
-// listedTrial returns what a value does that p lists.
+// listedTrial returns the trial for a listed value of p.
 func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 	tr := trial{value: value}
 	v, _ := value.(string)
@@ -147,7 +146,7 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 	case "page_size":
 		tr.effect = func(c *content) { c.paper = papers[v] }
 	case "orientation":
-		tr.also = fileops.Args{"page_size": "a4"} // without a size it is that of the picture
+		tr.also = fileops.Args{"page_size": "a4"} // without a page size the page has the picture's size
 		if v != "auto" {
 			tr.effect = func(c *content) { c.paper, c.shape = papers["a4"], v }
 		}
@@ -173,7 +172,7 @@ func listedTrial(c matrix.Cell, p fileops.Param, value any) trial {
 	return tr
 }
 
-// smallSide returns a length that every picture is reduced to.
+// smallSide returns a side length to which every picture is reduced.
 func smallSide(c matrix.Cell) int {
 	if c.From == format.ICO {
 		return 16
@@ -181,8 +180,8 @@ func smallSide(c matrix.Cell) int {
 	return 80
 }
 
-// oneTrial returns a value of a parameter that does not list its values. There
-// must be one for each: a value of nil fails.
+// oneTrial returns a trial for a parameter that does not list its values. Every such parameter must
+// have one: a nil value fails.
 func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	side := smallSide(c)
 	switch p.Name {
@@ -217,12 +216,12 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "owner_password":
 		return trial{value: "another-one"}
 	case "password":
-		if c.Action == "convert" { // it opens the archive
+		if c.Action == "convert" { // convert opens the archive
 			return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
 		}
 		return trial{value: password, effect: func(c *content) { c.password = password }}
 	case "pages":
-		// Of a specimen with one page, that page; of one with two, the first.
+		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}
 	case "background":
 		if c.From.Family() == format.Image && takes(c.Schema, "fit") {
@@ -244,8 +243,8 @@ func takes(s fileops.Schema, name string) bool {
 	return slices.ContainsFunc(s, func(p fileops.Param) bool { return p.Name == name })
 }
 
-// delimited is about the file that is read or the one that is written, whichever
-// is the csv.
+// delimited returns a trial for the separator of the CSV file, which is either the input or the
+// result.
 func delimited(c matrix.Cell, value any, between string) trial {
 	if c.From != format.CSV {
 		return trial{value: value, effect: func(c *content) { c.comma = between }}
@@ -256,8 +255,7 @@ func delimited(c matrix.Cell, value any, between string) trial {
 	}}
 }
 
-// required returns arguments for the required parameters of s that select
-// nothing.
+// required returns arguments for the required parameters of s that do not select the result.
 func required(s fileops.Schema) fileops.Args {
 	args := make(fileops.Args)
 	for _, p := range s {
@@ -291,7 +289,7 @@ func near(a, b color.NRGBA, tolerance int) bool {
 	return d(a.R, b.R) && d(a.G, b.G) && d(a.B, b.B)
 }
 
-// and returns the content of a file that has both.
+// and returns the content of a file that contains both.
 func (c content) and(d content) content {
 	c.words = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.words, d.words))))
 	if c.laidOut() > 0 && d.laidOut() > 0 {
@@ -312,7 +310,7 @@ func (c content) and(d content) content {
 	return c
 }
 
-// laidOut returns how many pages c takes.
+// laidOut returns the number of pages of c.
 func (c content) laidOut() int {
 	if c.still {
 		return 1
@@ -320,25 +318,23 @@ func (c content) laidOut() int {
 	return c.pages
 }
 
-// slack returns by how much a duration may differ: frames of the parts need not
-// end when their sound does.
+// slack returns the tolerance of a duration: the video of a part may end later than its sound.
 func (c content) slack() time.Duration {
 	return time.Duration(max(c.parts, 1)) * 100 * time.Millisecond
 }
 
-// as returns what of c must be left in a file of a format made of files of other
-// formats.
+// as returns the part of c that must remain after a conversion between the given formats.
 func (c content) as(from []format.Format, to format.Format) content {
 	c.words = slices.Clone(c.words)
 	if to == format.PDF && c.still {
 		c.pages = 1
 	}
-	if from[0] == format.PDF && (to == format.XLSX || to == format.CSV) || from[0] == format.HTML && to.Family() == format.Sheet { // they take the tables
+	if from[0] == format.PDF && (to == format.XLSX || to == format.CSV) || from[0] == format.HTML && to.Family() == format.Sheet { // these conversions take only the tables
 		c.words, c.picture = []string{"Fruit", "Count", "Apple", "Pear"}, false
 		return c
 	}
-	slides := format.Slides == from[0].Family() && to == format.TXT // by way of PDF
-	read := from[0].Family() == format.Image                        // from letters in a picture
+	slides := format.Slides == from[0].Family() && to == format.TXT // through PDF
+	read := from[0].Family() == format.Image                        // character recognition
 	if slides || read || to == format.PDF || slices.Contains(from, format.PDF) || to.Family() == format.Image || c.sheet || len(c.words) == 0 {
 		return c
 	}

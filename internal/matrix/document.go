@@ -22,15 +22,13 @@ var families = []struct {
 	{format.Audio, "Audio"}, {format.Video, "Video"}, {format.Archive, "Archives"}, {format.Other, "Other"},
 }
 
-// version is the number after the name of an engine, which is another on each
-// host.
+// version matches the version after the name of an engine, which differs between hosts.
 var version = regexp.MustCompile(` v?[0-9][0-9A-Za-z.~+-]*`)
 
 func engineName(s fileops.Spec) string { return version.ReplaceAllString(s.Engine, "") }
 
-// Document returns docs/formats.md: what actions can do, as tables in Markdown.
-// It is the same on every host where the same engines are found, whatever their
-// versions.
+// Document returns docs/formats.md: the capabilities of actions as Markdown tables. It is the same
+// on every host with the same engines, whatever their versions.
 func Document(actions []fileops.Action) []byte {
 	cells := Cells(actions)
 	var b bytes.Buffer
@@ -52,7 +50,7 @@ file, and its result is judged by another program than the one that made it.
 	return b.Bytes()
 }
 
-// table writes rows of which the first is the head.
+// table writes rows. The first row is the header.
 func table(b *bytes.Buffer, rows [][]string) {
 	for i, r := range rows {
 		b.WriteString("| " + strings.Join(r, " | ") + " |\n")
@@ -63,7 +61,7 @@ func table(b *bytes.Buffer, rows [][]string) {
 	b.WriteString("\n")
 }
 
-// unique returns what by says of cells, sorted and each once.
+// unique returns the sorted distinct values of by for cells.
 func unique(cells []Cell, by func(Cell) string) []string {
 	seen := make(map[string]bool)
 	for _, c := range cells {
@@ -100,7 +98,7 @@ func overview(b *bytes.Buffer, cells []Cell) {
 	}
 }
 
-// conversions tells which engine makes what of what.
+// conversions lists the engine of each conversion.
 func conversions(b *bytes.Buffer, cells []Cell) {
 	b.WriteString("## Conversions and their engines\n\nA plus sign joins steps: the result of one engine is the input of the next.\n\n")
 	cells = where(cells, func(c Cell) bool { return c.Action == "convert" })
@@ -108,7 +106,7 @@ func conversions(b *bytes.Buffer, cells []Cell) {
 		rows := [][]string{{"From", "To", "Engine"}}
 		inFamily := where(cells, func(c Cell) bool { return c.From.Family() == f.family })
 		for _, e := range unique(inFamily, func(c Cell) string { return engineName(c.Spec) }) {
-			// Formats that become the same with the same engine share a line.
+			// Formats with the same targets by the same engine share a line.
 			byTargets := make(map[string][]string)
 			byEngine := where(inFamily, func(c Cell) bool { return engineName(c.Spec) == e })
 			for _, ext := range unique(byEngine, from) {
@@ -129,7 +127,7 @@ func conversions(b *bytes.Buffer, cells []Cell) {
 	}
 }
 
-// others lists the actions that are no conversions.
+// others lists the actions other than convert.
 func others(b *bytes.Buffer, cells []Cell) {
 	b.WriteString("## Other actions\n\n")
 	rows := [][]string{{"Action", "Files", "What it does", "Engine"}}
@@ -149,8 +147,8 @@ func others(b *bytes.Buffer, cells []Cell) {
 	table(b, rows)
 }
 
-// parameters describes what can be said beside the format to convert to, for
-// each set of targets that takes the same.
+// parameters describes the parameters beside the target format, for each set of targets with the
+// same parameters.
 func parameters(b *bytes.Buffer, cells []Cell) {
 	b.WriteString("## Parameters\n\nRequired ones are marked with an asterisk. `convert_to` takes the formats above and their other spellings.\n\n")
 	type entry struct{ param, what, doc string }
@@ -182,7 +180,7 @@ func parameters(b *bytes.Buffer, cells []Cell) {
 	table(b, rows)
 }
 
-// describe returns the type of a parameter with its bounds and default.
+// describe returns the type of a parameter with its limits and default.
 func describe(p fileops.Param) string {
 	s := [...]string{"text", "whole number", "number", "true or false"}[p.Type]
 	switch {

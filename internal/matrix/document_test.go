@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/internal/matrix"
 )
 
-// docs/formats.md says what the code says.
+// docs/formats.md matches the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	want := matrix.Document(set.Actions())

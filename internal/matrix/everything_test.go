@@ -19,27 +19,25 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// atOnce is how many runs there are at a time. Most of them wait for a process
-// now and then, so that two cores have enough to do.
+// atOnce is the number of concurrent runs. Most of them wait for a process at times, so that this
+// keeps two cores busy.
 const atOnce = 3
 
-// TestMatrix runs everything that is listed, on a real file of each format, and
-// has the results judged by other programs. It stands before the parallel tests,
-// and is the only one that runs then.
+// TestMatrix runs everything that is listed, on a real file of each format. Other programs judge
+// the results. It stands before the parallel tests and runs alone.
 //
-// Every action is run on every format with every value that selects the result.
-// Each value of a parameter that lists its values is run once for each entry of
-// an action that has it; of any other parameter one value is, for two formats of
-// results of each family.
+// Every action runs on every format with every value that selects the result. Each value of a
+// parameter with listed values runs once for each entry of an action that has it. Other parameters
+// run with one value, for two result formats of each family.
 //
-// With -short it runs one of them for each action, engine and pair of families.
+// With -short it runs only one of these for each action, engine and pair of families.
 func TestMatrix(t *testing.T) {
 	rec := new(record)
 	opened := &opener{dir: t.TempDir()}
 	all := leaves()
 	t.Run("run", func(t *testing.T) { runAll(t, sample(all), rec, opened) })
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		return // only a part was asked for
+		return // only a part was selected
 	}
 	start := time.Now()
 	t.Run("open", opened.check)
@@ -59,7 +57,7 @@ func TestMatrix(t *testing.T) {
 	rec.report(t)
 }
 
-// sample returns the leaves that run: all, or those that -short leaves.
+// sample returns the leaves to run: all, or a selection with -short.
 func sample(all []leaf) []leaf {
 	if !testing.Short() {
 		return all
@@ -70,7 +68,7 @@ func sample(all []leaf) []leaf {
 	})
 }
 
-// covered returns what leaves run, by key and by valueKey.
+// covered returns the keys and valueKeys of leaves.
 func covered(leaves []leaf) map[string]bool {
 	out := make(map[string]bool)
 	for _, l := range leaves {
@@ -89,7 +87,7 @@ func covered(leaves []leaf) map[string]bool {
 	return out
 }
 
-// runAll runs leaves, some at a time.
+// runAll runs leaves, some concurrently.
 func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
 	next := make(chan leaf)
 	var wg sync.WaitGroup
@@ -107,8 +105,8 @@ func runAll(t *testing.T, leaves []leaf, rec *record, opened *opener) {
 	wg.Wait()
 }
 
-// leaves returns all runs: each cell with nothing but what is required, and with
-// each value of a parameter that no cell like it has had yet.
+// leaves returns all runs: each cell with only the required arguments, and with each parameter
+// value that no similar cell has had yet.
 func leaves() []leaf {
 	seen := make(counter)
 	var out []leaf
@@ -123,7 +121,7 @@ func leaves() []leaf {
 	return out
 }
 
-// A counter tells how often something was there.
+// A counter counts occurrences.
 type counter map[string]int
 
 func (n counter) times(key ...any) int {
@@ -132,7 +130,7 @@ func (n counter) times(key ...any) int {
 	return n[k]
 }
 
-// listed asks what clients ask: every action on every extension and its values.
+// listed requests what clients can request: every action on every extension with its values.
 func listed(t *testing.T) map[string]bool {
 	m := capability.New(reg, nil)
 	out := make(map[string]bool)
@@ -169,7 +167,7 @@ func listed(t *testing.T) map[string]bool {
 	return out
 }
 
-// listedValues returns the values that a parameter says it may have.
+// listedValues returns the listed values of a parameter.
 func listedValues(p fileops.Param) []any {
 	var out []any
 	for _, v := range p.Enum {
@@ -181,13 +179,12 @@ func listedValues(p fileops.Param) []any {
 	return out
 }
 
-// valueKey names a value of a parameter of one entry of an action, whatever the
-// format.
+// valueKey names a parameter value of one entry of an action, for any format.
 func valueKey(c matrix.Cell, param string, value any) string {
 	return fmt.Sprintf("%s by %s, entry %d, %s=%v", c.Action, c.Spec.Engine, entry(c), param, value)
 }
 
-// entry returns which of what c's action accepts c is of.
+// entry returns the index of c in the accepted inputs of its action.
 func entry(c matrix.Cell) int {
 	return slices.IndexFunc(c.Spec.Accepts, func(a fileops.Accept) bool {
 		return slices.Contains(a.Formats, c.From) && (c.Param == "" || slices.ContainsFunc(a.Params, func(p fileops.Param) bool {
@@ -203,7 +200,7 @@ type leaf struct {
 	in    []format.Format
 	args  fileops.Args
 	trial trial
-	param string // that is tried, "" if none is
+	param string // the tried parameter, or ""
 }
 
 func (l leaf) named(format string, a ...any) leaf {
@@ -212,9 +209,9 @@ func (l leaf) named(format string, a ...any) leaf {
 	return l
 }
 
-// plainLeaves returns the runs of c without any parameter. What takes every file
-// is given each format, and what puts files together two of the same, and once
-// for each entry all that may be put together.
+// plainLeaves returns the runs of c without optional parameters. An action for every file gets each
+// format. An action that joins files gets two files of one format, and once for each entry all
+// formats that it can join.
 func plainLeaves(c matrix.Cell, seen counter) []leaf {
 	l := leaf{cell: c, in: []format.Format{c.From}, args: with(required(c.Schema), c.Param, c.Value)}
 	switch {
@@ -266,13 +263,13 @@ func trialLeaves(c matrix.Cell, p fileops.Param, seen counter) []leaf {
 	return out
 }
 
-// elsewhere tells what parameters are not tried on, but on what is like it: large
-// pages in AVIF, which take long.
+// elsewhere reports whether the parameters of c are tried only on similar cells: large pages in
+// AVIF take long.
 func elsewhere(c matrix.Cell) bool {
 	return c.Target() == format.AVIF && c.From.Family() != format.Image
 }
 
-// perFamily names a parameter of what an engine makes, whatever it makes it of.
+// perFamily names a parameter of an engine's result family, for any input.
 func perFamily(c matrix.Cell, p fileops.Param) string {
 	to := c.Target().Family()
 	if c.Spec.Joint {
@@ -321,7 +318,7 @@ func (l leaf) run(t *testing.T, rec *record, opened *opener) {
 	}
 }
 
-// prepare returns the files to run on, and what must be in the result.
+// prepare returns the input files and the expected content of the result.
 func (l leaf) prepare(t *testing.T) ([]*fileops.File, content) {
 	if _, given := l.args[l.param]; l.param != "" && !given {
 		t.Fatalf("there is no value to try %s with: add one to oneTrial", l.param)

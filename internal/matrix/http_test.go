@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 )
 
-// GET /formats, supported-operation and the cells that are run say the same.
+// GET /formats, supported-operation and the matrix agree.
 func TestServiceLists(t *testing.T) {
 	t.Parallel()
 	svc, err := httpapi.New(httpapi.Config{Actions: set.Actions(), Auth: httpapi.StaticKeys("k")})
@@ -46,7 +46,7 @@ func TestServiceLists(t *testing.T) {
 		}
 		call(t, srv, "POST", "/api/v1/supported-operation", fmt.Sprintf(`{"ext":%q}`, f.Ext), &overview)
 		actions := slices.Sorted(maps.Keys(f.Actions))
-		if from != format.Any { // what takes every file is listed once
+		if from != format.Any { // actions for every file are listed once
 			actions = slices.Compact(slices.Sorted(slices.Values(append(actions, "zip"))))
 		}
 		if !slices.Equal(actions, overview.Available) {

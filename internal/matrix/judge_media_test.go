@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// A stream is what ffmpeg says of one in a file.
+// A stream describes a stream in a file, from ffmpeg.
 type stream struct {
 	kind          string // audio, video
 	codec         string
@@ -26,24 +26,23 @@ type stream struct {
 	rate          int
 }
 
-// A playback is what comes out when a whole file is decoded.
+// A playback is the result of decoding a whole file.
 type playback struct {
 	streams []stream
 	sound   time.Duration
 	pcm     []byte // mono, 16 bits, 44100 Hz
 	moving  time.Duration
 	frames  int
-	frame   *image.NRGBA // of the middle
+	frame   *image.NRGBA // from the middle
 }
 
-// play decodes the video and the sound in a file, strictly, in one go; it fails
-// if one that is asked for is not there. How long it takes is measured, because
-// what a header says is only an estimate in some formats.
+// play strictly decodes the video and sound of a file in one run. It fails if a requested stream is
+// missing. It measures the duration, because the header has only an estimate in some formats.
 func play(t *testing.T, p string, video, sound bool, c content) playback {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"-C", dir, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", p,
-		"-map", "0", "-c", "copy", "-frames:v", "1", "-frames:a", "1", "-f", "framecrc", "s.crc"} // what streams there are
+		"-map", "0", "-c", "copy", "-frames:v", "1", "-frames:a", "1", "-f", "framecrc", "s.crc"} // list the streams
 	if video {
 		args = append(args, "-map", "0:v:0", "-f", "framecrc", "v.crc",
 			"-map", "0:v:0", "-ss", strconv.FormatFloat(c.moving.Seconds()/2, 'f', 2, 64), "-frames:v", "1", "-pix_fmt", "rgba", "-f", "image2pipe", "-c:v", "pam", "v.pam")
@@ -67,8 +66,7 @@ func play(t *testing.T, p string, video, sound bool, c content) playback {
 	return out
 }
 
-// parseStreams reads the head of what ffmpeg's framecrc writes of streams that
-// are not decoded.
+// parseStreams parses the header of ffmpeg's framecrc output for streams that are not decoded.
 func parseStreams(list string) []stream {
 	var out []stream
 	for line := range strings.Lines(list) {
@@ -98,9 +96,8 @@ func parseStreams(list string) []stream {
 	return out
 }
 
-// lasts returns the time from the first to the end of the last frame in the list
-// that ffmpeg's framecrc writes (stream, dts, pts, duration, …), and how many
-// there are.
+// lasts returns the time from the start of the first frame to the end of the last in ffmpeg's
+// framecrc output (stream, dts, pts, duration, …), and the number of frames.
 func lasts(t *testing.T, list string) (_ time.Duration, n int) {
 	t.Helper()
 	var num, den, first, end int64
@@ -123,7 +120,7 @@ func lasts(t *testing.T, list string) (_ time.Duration, n int) {
 	return time.Duration(end-first) * time.Second * time.Duration(num) / time.Duration(den), n
 }
 
-// audio judges sound whose codec begins with codec.
+// audio judges sound whose codec name starts with codec.
 func audio(codec string) func(*testing.T, []string, content) {
 	return one(func(t *testing.T, p string, c content) {
 		pb := play(t, p, false, true, c)
@@ -138,15 +135,15 @@ func hasSound(t *testing.T, p string, pb playback, c content) {
 	t.Helper()
 	got := pb.sound
 	if rate := pb.streams[0].rate; strings.HasSuffix(p, ".aac") && got > c.sound && rate > 0 {
-		// A bare stream cannot say how much of its first and last frame is
-		// padding (ISO/IEC 14496-3, ADTS): at 8 kHz a frame is 128 ms.
+		// A raw stream cannot mark the padding in its first and last frame (ISO/IEC 14496-3, ADTS):
+		// at 8 kHz a frame is 128 ms.
 		got = max(c.sound, got-2*1024*time.Second/time.Duration(rate))
 	}
 	within(t, "sound", got, c.sound, c.slack())
 	if !c.tone {
 		return
 	}
-	// The tone crosses zero twice in each period. Half a second will do.
+	// The tone crosses zero twice in each period. Half a second suffices.
 	pcm := pb.pcm[len(pb.pcm)/4&^1:]
 	pcm = pcm[:min(len(pcm), 44100)]
 	crossings, n, last := 0, len(pcm)/2, int16(0)
@@ -164,9 +161,8 @@ func hasSound(t *testing.T, p string, pb playback, c content) {
 	}
 }
 
-// video judges moving pictures: their codec begins with codec, or is what they
-// had before and one of kept, which the container may hold and which is left
-// as it is because that loses nothing.
+// video judges moving pictures. The codec name starts with codec, or is the unchanged input codec
+// if kept lists it: the container supports that codec, and copying is lossless.
 func video(codec string, kept ...string) func(*testing.T, []string, content) {
 	return one(func(t *testing.T, p string, c content) {
 		pb := play(t, p, true, c.sound > 0, c)
@@ -208,7 +204,7 @@ func judgeZIP(t *testing.T, p string, c content) {
 	got := py.ask(t, "zip", p).Entries
 	for _, e := range c.entries {
 		sum := sha256.Sum256([]byte(e[1]))
-		if len(c.entries) == 1 && len(got) == 1 { // what is in a gzip file need not have a name
+		if len(c.entries) == 1 && len(got) == 1 { // a gzip file need not name its content
 			for _, is := range got {
 				got[e[0]] = is
 			}
@@ -233,8 +229,8 @@ func bySevenZip(t *testing.T, p string, c content) {
 
 func byTar(t *testing.T, p string, c content) { extracted(t, c, "tar", "-xf", p) }
 
-// extracted runs a program that extracts an archive into the directory where it
-// is run, and compares.
+// extracted runs a program that extracts an archive into its working directory, and compares the
+// files.
 func extracted(t *testing.T, c content, args ...string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -23,9 +23,8 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// judges has a judge for every format that can come out. It looks at the
-// results with programs that did not make them, as far as there are any, and
-// tells whether c is in them.
+// judges has a judge for every result format. A judge inspects results with programs that did not
+// create them, where such programs exist, and checks that they contain c.
 var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 	format.PDF: one(judgePDF),
 
@@ -34,7 +33,7 @@ var judges = map[format.Format]func(t *testing.T, paths []string, c content){
 	format.RTF:  one(judgeRTF),
 	format.DOC:  one(hasUnits),
 	format.DOCX: one(both(byPandoc("docx"), inZIP)),
-	format.ODT:  one(inZIP), // pandoc 2.17 leaves out the heads of tables
+	format.ODT:  one(inZIP), // pandoc 2.17 omits table headers
 	format.EPUB: one(both(byPandoc("epub"), inZIP)),
 	format.FODT: one(flat), format.FODP: one(flat), format.FODS: one(flat),
 	format.HTML: one(func(t *testing.T, p string, c content) {
@@ -92,8 +91,8 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// hasText compares without regard to how lines are broken and which of several
-// codes a character is written with.
+// hasText compares without regard to line breaks and to equivalent Unicode encodings of a
+// character.
 func hasText(t *testing.T, text string, c content) {
 	t.Helper()
 	text = strings.Join(strings.Fields(norm.NFKC.String(text)), " ")
@@ -104,7 +103,7 @@ func hasText(t *testing.T, text string, c content) {
 	}
 }
 
-// judgeMarkdown goes by way of HTML, because Markdown may have tables of HTML.
+// judgeMarkdown converts to HTML first, because Markdown may contain HTML tables.
 func judgeMarkdown(t *testing.T, p string, c content) {
 	out := filepath.Join(t.TempDir(), "x.html")
 	tool(t, "pandoc", "-f", "markdown", "-t", "html", "--wrap=none", "-o", out, p)
@@ -117,9 +116,8 @@ func byPandoc(from string) judge {
 	}
 }
 
-// hasUnits looks into a file of the old office formats, whose text is there in
-// UTF-16 or, where that is possible, in one byte for each character. That it can
-// be read is seen by the opener.
+// hasUnits searches a file of the old office formats, whose text is in UTF-16 or, where possible,
+// has one byte for each character. The opener checks that the file can be read.
 func hasUnits(t *testing.T, p string, c content) {
 	b := []byte(read(t, p))
 	for _, w := range c.words {
@@ -134,8 +132,8 @@ func hasUnits(t *testing.T, p string, c content) {
 	}
 }
 
-// judgeRTF does not ask pandoc for what UTF-16 needs two units for, which its
-// version 2.17 does not put together.
+// judgeRTF does not use pandoc for characters with two UTF-16 units, which its version 2.17 does
+// not combine.
 func judgeRTF(t *testing.T, p string, c content) {
 	if i := slices.Index(c.words, "😀"); i >= 0 {
 		c.words = slices.Delete(slices.Clone(c.words), i, i+1)
@@ -177,7 +175,7 @@ func rows(op string) judge {
 		if b := read(t, p); op == "json" && c.typed != regexp.MustCompile(`"[Cc]ount":\s*3\b`).MatchString(b) {
 			t.Errorf("typed is %v: %.200s", c.typed, b)
 		}
-		if !c.sheet { // records out of a document: the table must be among them
+		if !c.sheet { // records from a document: the table must be among them
 			var all []string
 			for _, r := range got {
 				all = append(all, strings.Join(r, " "))
@@ -195,8 +193,8 @@ func rows(op string) judge {
 	}
 }
 
-// withCommas returns a file whose cells have another character between them with
-// commas. No cell of a specimen has either.
+// withCommas returns a copy of a file with commas as cell separators. No cell of a specimen
+// contains either separator.
 func withCommas(t *testing.T, p, comma string) string {
 	s := read(t, p)
 	if comma != "," && strings.Contains(s, ",") || !strings.Contains(s, comma) {
@@ -231,7 +229,7 @@ func judgePDF(t *testing.T, p string, c content) {
 	hasPages(t, p, c)
 	if c.pdfa != "" {
 		got := strings.Fields(tool(t, "exiftool", "-s3", "-XMP-pdfaid:Part", "-XMP-pdfaid:Conformance", p))
-		if len(got) != 2 || got[0] != c.pdfa[:1] || !strings.Contains("ABU", got[1]) { // A and U are B and more
+		if len(got) != 2 || got[0] != c.pdfa[:1] || !strings.Contains("ABU", got[1]) { // levels A and U include B
 			t.Errorf("PDF/A %q, want %s", got, c.pdfa)
 		}
 	}
@@ -250,7 +248,7 @@ func judgePDF(t *testing.T, p string, c content) {
 	}
 }
 
-// hasPages counts pages and asks for the size of the first.
+// hasPages checks the number of pages and the size of the first page.
 func hasPages(t *testing.T, p string, c content) {
 	t.Helper()
 	n := 0
@@ -277,7 +275,7 @@ func hasPages(t *testing.T, p string, c content) {
 	}
 }
 
-// hasPatches looks for all colours of the patches on the pages.
+// hasPatches looks for all patch colours on the pages.
 func hasPatches(t *testing.T, pages []*image.NRGBA) {
 	t.Helper()
 	var count [4]int
@@ -321,14 +319,14 @@ func judgePicture(t *testing.T, paths []string, c content) {
 	m := decode(t, paths[0])
 	w, h := c.w, c.h
 	if m.Rect.Dx() != w || m.Rect.Dy() != h {
-		if strings.HasSuffix(paths[0], ".ico") && m.Rect.Dx() >= 16 { // of several sizes the first
+		if strings.HasSuffix(paths[0], ".ico") && m.Rect.Dx() >= 16 { // the first of several sizes
 			w, h = m.Rect.Dx(), m.Rect.Dy()
 		} else {
 			t.Fatalf("%v pixels, want %d by %d", m.Rect.Max, c.w, c.h)
 		}
 	}
-	// Lossy formats at small sizes and colours of video are less exact, and what
-	// is compressed as much as possible may lose in colour.
+	// Small lossy images and video colours are less exact, and strong compression may change
+	// colours.
 	tolerance := 12
 	if !c.still || c.w < 100 || c.extreme || strings.HasSuffix(paths[0], ".gif") || strings.HasSuffix(paths[0], ".heic") {
 		tolerance = 24
@@ -355,7 +353,7 @@ func judgePicture(t *testing.T, paths []string, c content) {
 	if at := m.NRGBAAt(w/2, h/16); c.ground.A > 0 && !near(at, c.ground, tolerance) {
 		t.Errorf("around the picture there is %v, want %v", at, c.ground)
 	}
-	if (ext == ".gif" || ext == ".webp") && !c.still { // of a video
+	if (ext == ".gif" || ext == ".webp") && !c.still { // from a video
 		var sum time.Duration
 		delays := strings.Fields(tool(t, "vipsheader", "-f", "delay", paths[0]))
 		for _, ms := range delays {
@@ -369,7 +367,7 @@ func judgePicture(t *testing.T, paths []string, c content) {
 	}
 }
 
-// judgePage looks at a page as a picture: its size, and that it is not blank.
+// judgePage checks a page as a picture: its size, and that it is not blank.
 func judgePage(t *testing.T, name string, m *image.NRGBA, c content) {
 	if c.a4 {
 		w, h := 210/25.4*float64(c.dpi), 297/25.4*float64(c.dpi)

@@ -1,7 +1,6 @@
-// Package matrix walks over everything that the module offers: its test runs
-// every action on every extension with every listed value and has the results
-// judged by other programs, and [Document] writes docs/formats.md of the same
-// list.
+// Package matrix enumerates everything that the module offers. Its test runs every action on every
+// extension with every listed value, and other programs judge the results. [Document] writes
+// docs/formats.md from the same list.
 package matrix
 
 import (
@@ -12,19 +11,19 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A Cell is something that is offered: an action on a format with one value of
-// the parameter that selects what comes out.
+// A Cell is one offered capability: an action on a format with one value of the parameter that
+// selects the result.
 type Cell struct {
 	Action string
 	From   format.Format // format.Any for every file
-	Param  string        // the selecting parameter: convert_to, compression_value; "" if there is none
+	Param  string        // the selecting parameter: convert_to or compression_value; "" if none
 	Value  string        // its value
 
-	Spec   fileops.Spec   // of the action that does it
+	Spec   fileops.Spec   // the spec of the action that runs
 	Schema fileops.Schema // its parameters for From
 }
 
-// Target returns the format that comes out, or "" where only the result tells.
+// Target returns the result format, or "" if it is known only from the result.
 func (c Cell) Target() format.Format {
 	switch {
 	case c.Param == convertTo:
@@ -37,12 +36,12 @@ func (c Cell) Target() format.Format {
 
 const convertTo = "convert_to"
 
-// selecting are the parameters whose every value is a cell of its own.
+// selecting reports whether every value of a parameter has its own cell.
 func selecting(name string) bool { return name == convertTo || name == "compression_value" }
 
-// Cells returns what actions offer, each thing once: where several can do it, the
-// first is meant, as in [fileops.Registry.Resolve]. They are sorted by action,
-// format and value.
+// Cells returns the capabilities of actions without duplicates. If several actions can do the same,
+// the first one counts, as in [fileops.Registry.Resolve]. Cells are sorted by action, format and
+// value.
 func Cells(actions []fileops.Action) []Cell {
 	type key struct {
 		action string

@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// What all tests share, because LibreOffice and pdfium take time to start.
+// Shared by all tests, because LibreOffice and pdfium take time to start.
 var (
 	set   *standard.Set
 	reg   *fileops.Registry
@@ -56,8 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// perform runs an action the way the service does, and returns the paths of the
-// results.
+// perform runs an action like the service, and returns the paths of the results.
 func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File) ([]string, error) {
 	t.Helper()
 	var formats []format.Format
@@ -91,8 +90,7 @@ func perform(t testing.TB, action string, args fileops.Args, in ...*fileops.File
 	return out, err
 }
 
-// input returns a file that action works on: one under a password for those that
-// remove it.
+// input returns a file for an action: a locked file for actions that remove a password.
 func input(t testing.TB, action string, f format.Format) *fileops.File {
 	t.Helper()
 	if action == "unlock" || action == "reset_password" {
@@ -101,13 +99,13 @@ func input(t testing.TB, action string, f format.Format) *fileops.File {
 	return specimen.Of(t, f)
 }
 
-// A record keeps how long each run took.
+// A record stores the duration of each run.
 type record struct {
 	mu   sync.Mutex
 	took []timing
 }
 
-// A timing says how long the parts of a run took.
+// A timing holds the durations of the parts of a run.
 type timing struct {
 	name               string
 	made, done, judged time.Duration

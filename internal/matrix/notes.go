@@ -1,7 +1,7 @@
 package matrix
 
-// A note says of an engine what its Spec has no words for. The figures are the
-// defaults of the package that drives it.
+// A note describes properties of an engine that its Spec cannot express. The figures are the
+// defaults of the engine's package.
 type note struct{ engine, limits, quality string }
 
 func notes() []note {

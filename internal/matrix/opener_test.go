@@ -19,12 +19,11 @@ import (
 )
 
 type opened struct {
-	test  string // that made it
+	test  string // name of the test
 	words []string
 }
 
-// An opener keeps office files and has LibreOffice open all of them at the end,
-// in one process.
+// An opener collects office files. At the end LibreOffice opens all of them in one process.
 type opener struct {
 	dir   string
 	mu    sync.Mutex
@@ -40,7 +39,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// What a page cannot show as text is left out.
+	// Drop text that a page cannot show.
 	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
 	o.files = append(o.files, opened{t.Name(), words})
 	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))); err != nil {
@@ -48,7 +47,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	}
 }
 
-// check tells which files LibreOffice cannot turn into a PDF.
+// check fails for files that LibreOffice cannot convert to PDF.
 func (o *opener) check(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(o.dir, "*"))
 	if err != nil || len(files) != len(o.files) {
@@ -71,18 +70,18 @@ func (o *opener) check(t *testing.T) {
 	}
 }
 
-// openScript opens a document under a password and stores it as PDF.
+// openScript opens a document with a password and stores it as PDF.
 //
 //go:embed testdata/open.py
 var openScript string
 
-// opens tells what LibreOffice makes of a document that must open with one
-// password and not with another.
+// opens has LibreOffice convert a document to PDF. The document must open with one password and not
+// with another.
 func opens(t *testing.T, path, wrong, right string) (pdf string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	pdf = filepath.Join(dir, "out.pdf")
-	// The system's own Python has the bridge to LibreOffice.
+	// The system's Python has the bridge to LibreOffice.
 	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", openScript, dir, path, pdf)
 	cmd.Stdin = strings.NewReader(wrong + "\n" + right + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -91,7 +90,7 @@ func opens(t *testing.T, path, wrong, right string) (pdf string, err error) {
 	return pdf, nil
 }
 
-// lockedJudges look at what is under a password and has no judge that does.
+// lockedJudges judge locked files of formats whose judge needs an open file.
 var lockedJudges = func() map[format.Format]judge {
 	m := make(map[format.Format]judge)
 	for _, f := range office {
@@ -107,7 +106,7 @@ var lockedJudges = func() map[format.Format]judge {
 	return m
 }()
 
-// The judge of what is under a password must be able to say no.
+// The judge of locked files must be able to fail.
 func TestOpens(t *testing.T) {
 	t.Parallel()
 	locked, open := filepath.Join(t.TempDir(), "a.docx"), filepath.Join(t.TempDir(), "b.docx")

@@ -17,10 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
 
-// TestGolden compares what documents look like with pictures that were looked at
-// once. The bound leaves room for another version of a font or of the engine to
-// draw edges differently, and none for text that is missing, moved or of another
-// size.
+// TestGolden compares rendered documents with reviewed pictures. The threshold permits edges drawn
+// differently by other versions of a font or engine. It does not permit text that is missing, moved
+// or of another size.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	const bound = 0.98
@@ -59,7 +58,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A comparison that finds everything alike is worth nothing.
+// A comparison that never fails would be worthless.
 func TestSSIM(t *testing.T) {
 	t.Parallel()
 	a := decode(t, filepath.Join("testdata", "golden", "docx.png"))
@@ -109,10 +108,9 @@ func luma(m *image.NRGBA, x, y int) float64 {
 	return 255 + (l-255)*float64(c.A)/255
 }
 
-// ssim returns the mean structural similarity of two pictures of the same size,
-// in windows of 8 by 8 pixels that overlap by half (Wang, Bovik, Sheikh and
-// Simoncelli 2004, equation 13). Windows that are blank in both do not count:
-// most of a page is.
+// ssim returns the mean structural similarity of two pictures of the same size, in windows of 8 by
+// 8 pixels that overlap by half (Wang, Bovik, Sheikh and Simoncelli 2004, equation 13). Windows
+// that are blank in both pictures do not count, because most of a page is blank.
 func ssim(a, b *image.NRGBA) float64 {
 	const c1, c2, n = (0.01 * 255) * (0.01 * 255), (0.03 * 255) * (0.03 * 255), 64
 	sum, windows := 0.0, 0

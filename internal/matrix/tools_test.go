@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// tool runs a program and returns what it prints. The test ends if it fails.
+// tool runs a program and returns its output. The test fails if the program fails.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := try(t.Context(), name, args...)
@@ -38,8 +38,8 @@ func try(ctx context.Context, name string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// python is a process of testdata/judge.py that answers one question after the
-// other, because its start takes longer than most answers.
+// python is a process of testdata/judge.py that answers questions one after the other, because its
+// start takes longer than most answers.
 type python struct {
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -98,8 +98,8 @@ func (p *python) ask(t testing.TB, op, path string) answer {
 	return a
 }
 
-// decode decodes the first picture of a file with ffmpeg, or with vips where
-// ffmpeg knows less. args are where in a video it is.
+// decode decodes the first picture of a file with ffmpeg, or with vips for formats that ffmpeg does
+// not support. args select the position in a video.
 func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 	t.Helper()
 	switch path[strings.LastIndexByte(path, '.')+1:] {
@@ -115,7 +115,7 @@ func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 	return m
 }
 
-// decodePNG decodes what a judge has written.
+// decodePNG decodes a PNG that a judge has written.
 func decodePNG(t testing.TB, path string) *image.NRGBA {
 	t.Helper()
 	f, err := os.Open(path)
@@ -130,7 +130,7 @@ func decodePNG(t testing.TB, path string) *image.NRGBA {
 	switch m := src.(type) {
 	case *image.NRGBA:
 		return m
-	case *image.RGBA: // made for what has no transparency, so that both are the same
+	case *image.RGBA: // for images without transparency, where both types are equal
 		return &image.NRGBA{Pix: m.Pix, Stride: m.Stride, Rect: m.Rect}
 	}
 	m := image.NewNRGBA(src.Bounds())

@@ -1,5 +1,5 @@
-// Package olddb makes databases with the schema of an earlier version, for tests of
-// upgrades and measurements of starts.
+// Package olddb creates databases with the schema of an earlier version, for tests of
+// upgrades and measurements of startup.
 package olddb
 
 import (
@@ -16,11 +16,11 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 )
 
-// First is the version of the schema before the indexes for starts and lists: that of
-// the first release.
+// First is the schema version of the first release, before the indexes for startup and
+// lists.
 const First = 10
 
-// Open opens a new database and brings its schema to a version. target is a
+// Open creates a database and migrates its schema to the given version. target is a
 // postgres:// URL or the path of an SQLite file. The caller must close the database
 // before a server opens it.
 func Open(ctx context.Context, target string, version int64) (_ *sql.DB, err error) {

@@ -2,5 +2,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent has a child stopped when this process is killed.
+// dieWithParent makes the kernel stop a child when this process is killed.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

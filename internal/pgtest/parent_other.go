@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent can do nothing here.
+// dieWithParent does nothing on this system.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package pgtest runs real PostgreSQL servers for tests: one per test binary, on
-// a port and in a directory of its own, with a fresh database for every test, which
-// is empty or a copy of a prepared one.
+// Package pgtest runs real PostgreSQL servers for tests: one per test binary, with its
+// own port and directory. Every test gets a new database, which is empty or a copy of a
+// prepared one.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
@@ -41,8 +41,8 @@ var shared atomic.Pointer[Server]
 // Main starts a server, runs the tests and stops it. It returns the exit code.
 func Main(m *testing.M) int { return MainWith(m, nil) }
 
-// MainWith is like Main, but has prepare make tables in the first database, of which
-// those that New returns are copies: that is faster than to make them each time.
+// MainWith is like Main, but calls prepare to create tables in a first database. New
+// returns copies of it, which is faster than creating the tables each time.
 func MainWith(m *testing.M, prepare func(url string) error) int {
 	s, err := Start(Options{})
 	if err == nil && prepare != nil {
@@ -65,7 +65,7 @@ func MainWith(m *testing.M, prepare func(url string) error) int {
 }
 
 // New returns the URL of a new database on the server of the test binary, which is
-// empty, or as it was prepared by MainWith. It is dropped when the test ends.
+// empty or a copy of the one that MainWith prepared. It is dropped when the test ends.
 func New(t testing.TB) string {
 	t.Helper()
 	return server(t).Database(t)
@@ -78,8 +78,8 @@ func Empty(t testing.TB) string {
 	return server(t).database(t, "template1")
 }
 
-// Own returns a server for one test, which may stop and freeze it. It is closed when
-// the test ends.
+// Own returns a server for one test, which may stop or freeze it. It is closed when the
+// test ends.
 func Own(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start(Options{})
@@ -94,8 +94,8 @@ func Own(t testing.TB) *Server {
 	return s
 }
 
-// UntilLocked waits until a statement that contains a text waits for a lock. db is a
-// connection to the database where it does, or a pool of them.
+// UntilLocked waits until a statement that contains the given text waits for a lock. db
+// is a connection or a pool for that database.
 func UntilLocked(t testing.TB, db interface {
 	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
 }, text string) {
@@ -119,11 +119,10 @@ func server(t testing.TB) *Server {
 
 // Options configure a [Server].
 type Options struct {
-	// Durable makes the server wait for the disk, as it does by default
-	// outside of tests.
+	// Durable makes the server wait for the disk, as PostgreSQL does by default.
 	Durable bool
 
-	// Settings are more lines for postgresql.conf.
+	// Settings are additional lines for postgresql.conf.
 	Settings []string
 }
 
@@ -135,12 +134,12 @@ type Server struct {
 	attr *syscall.SysProcAttr
 	seq  atomic.Int64
 
-	template string // what new databases are copies of
+	template string // template of new databases
 
 	process *process
 }
 
-// Start starts a new server on 127.0.0.1. Whoever gets it must close it.
+// Start starts a new server on 127.0.0.1. The caller must close it.
 func Start(o Options) (_ *Server, err error) {
 	bin, err := binaries()
 	if err != nil {
@@ -196,7 +195,7 @@ func Start(o Options) (_ *Server, err error) {
 			return nil, err
 		}
 		if err = s.Up(); err == nil {
-			break // else somebody else has taken the port
+			break // else another process has taken the port
 		}
 	}
 	return s, err
@@ -223,8 +222,8 @@ func (s *Server) create(template string) (name string, err error) {
 	return name, s.exec("CREATE DATABASE " + name + " TEMPLATE " + template)
 }
 
-// Prepare has f make tables in a new database, of which all that are made later are
-// copies. f must not leave connections open.
+// Prepare calls f to create tables in a new database. All databases created later are
+// copies of it. f must not leave connections open.
 func (s *Server) Prepare(f func(url string) error) error {
 	name, err := s.create("template1")
 	if err != nil {
@@ -237,7 +236,7 @@ func (s *Server) Prepare(f func(url string) error) error {
 	return nil
 }
 
-// New returns the URL of a new database, for programs that are no tests.
+// New returns the URL of a new database, for programs that are not tests.
 func (s *Server) New() (url string, err error) {
 	name, err := s.create(s.template)
 	return s.URL(name), err
@@ -278,7 +277,7 @@ func (s *Server) exec(text string) error {
 	return err
 }
 
-// Up starts the server after Down or Kill, and returns when it can be used.
+// Up starts the server after Down or Kill, and returns when it accepts connections.
 func (s *Server) Up() error {
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-p", strconv.Itoa(s.port))
 	var out bytes.Buffer
@@ -306,12 +305,11 @@ func (s *Server) Up() error {
 	}
 }
 
-// Down stops the server at once but in good order: connections are broken,
-// nothing is lost.
+// Down shuts the server down cleanly and at once: it closes connections and loses no
+// data.
 func (s *Server) Down() error { return s.end(syscall.SIGINT) }
 
-// Kill lets the server crash: every process of it ends without doing anything
-// more, as far as the database sees it.
+// Kill crashes the server: all its processes quit at once without a checkpoint.
 func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
 
 func (s *Server) end(sig syscall.Signal) error {
@@ -327,15 +325,15 @@ func (s *Server) end(sig syscall.Signal) error {
 	return nil
 }
 
-// Freeze stops all processes of the server from doing anything until Thaw: connections
-// to it stay, without an answer, and new ones get none.
+// Freeze suspends all processes of the server until Thaw: open and new connections get
+// no response.
 func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
 
 // Thaw ends Freeze.
 func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
 
-// signal sends a signal to the server and then to its children, of which there are no
-// more if it is frozen.
+// signal sends a signal to the server and then to its children. A frozen server starts
+// no further children.
 func (s *Server) signal(sig syscall.Signal) error {
 	pid := s.process.cmd.Process.Pid
 	if err := syscall.Kill(pid, sig); err != nil {
@@ -357,20 +355,20 @@ func (s *Server) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Close stops the server and removes what it has stored.
+// Close stops the server and removes its data.
 func (s *Server) Close() error {
 	return errors.Join(s.Down(), os.RemoveAll(s.dir))
 }
 
-// A process is a child whose end is known.
+// A process is a child process that something waits for.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // when done
 }
 
-// run starts a process from a thread that lives as long as it does: the death of
-// the thread would be taken for that of the parent.
+// run starts a process from a thread that lives as long as it does: Linux treats the
+// exit of that thread as the parent's death.
 func run(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
@@ -389,7 +387,7 @@ func run(cmd *exec.Cmd) (*process, error) {
 
 // binaries returns the directory of PostgreSQL's programs.
 func binaries() (string, error) {
-	// Debian has one directory for every major version, and none in PATH.
+	// Debian has one directory for every major version, none of them in PATH.
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		return "", err

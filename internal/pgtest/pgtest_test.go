@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// value returns what a query of one number finds.
+// value returns the result of a query for one number.
 func value(t *testing.T, url, text string) (n int, err error) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -48,7 +48,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRestart lets a server crash and stop: what was stored is there again.
+// TestRestart crashes and stops a server: its data survives.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Own(t)
@@ -74,10 +74,10 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s: read %d, error %v", name, n, err)
 		}
 	}
-	_ = c.Close(t.Context()) // broken
+	_ = c.Close(t.Context()) // the connection is broken
 }
 
-// TestPrepare copies a database that was prepared.
+// TestPrepare copies a prepared database.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Own(t)
@@ -100,7 +100,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for range 4 { // at the same time
+	for range 4 { // concurrently
 		wg.Go(func() {
 			url, err := s.New()
 			if err != nil {

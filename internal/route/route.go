@@ -1,9 +1,9 @@
-// Package route finds conversions in two steps among those in one.
+// Package route derives conversions in two steps from those in one step.
 //
-// A [Router] knows converters by their names and asks which pairs of formats each
-// converts. Its joins say where two converters meet: "office" makes a PDF of a document,
-// and "page" makes pictures of the PDF. What a join is worth is written down; which
-// conversions follow from it is derived.
+// A [Router] knows converters by name, and which pairs of formats each converts. Its
+// joins say where two converters meet: "office" makes a PDF of a document, and "page"
+// makes pictures of the PDF. The joins are written by hand; the conversions follow from
+// them.
 package route
 
 import "github.com/filewright/filewright/fileops/format"
@@ -14,28 +14,29 @@ type Step struct {
 	From, To format.Format
 }
 
-// A Join lets Second continue with the format Mid, which First makes.
+// A Join lets Second continue with the format Mid, which First produces.
 type Join struct {
 	First  string
 	Mid    format.Format
 	Second string
 
-	// Only reports whether a pair of formats is worth the two steps; nil means each is.
+	// Only reports whether a pair of formats is worth the two steps; nil means that
+	// every pair is.
 	Only func(from, to format.Format) bool
 
-	// Before prefers the join to a converter that needs one step.
+	// Before makes the router prefer the join to a converter with one step.
 	Before bool
 }
 
 // A Router finds steps.
 type Router struct {
 	Converters []string        // in order of preference
-	Can        func(Step) bool // reports whether a converter takes a step
+	Can        func(Step) bool // reports whether a converter can do a step
 	Joins      []Join          // in order of preference
 }
 
-// Steps returns the steps from one format to another: one if a converter takes it, else
-// two. It returns nil if there is no way.
+// Steps returns the conversion from one format to another: one step if a converter can
+// do it, else two. It returns nil if there is no such conversion.
 func (r *Router) Steps(from, to format.Format) []Step {
 	if from == to {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// One step is better than two, earlier converters and joins are better than later ones,
-// and Before and Only change that.
+// One step is better than two, and earlier converters and joins are better than later
+// ones. Before and Only change that.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	steps := []string{

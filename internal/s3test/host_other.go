@@ -5,11 +5,11 @@ package s3test
 import "syscall"
 
 const (
-	sigStop = syscall.Signal(17) // of macOS; Windows refuses it
+	sigStop = syscall.Signal(17) // on macOS; Windows rejects it
 	sigCont = syscall.Signal(19)
 )
 
 func hasAttributes(string) bool { return false }
 
-// dieWithParent can do nothing here.
+// dieWithParent does nothing on this system.
 func dieWithParent(*syscall.SysProcAttr) {}

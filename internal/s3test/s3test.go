@@ -1,6 +1,6 @@
-// Package s3test runs a real S3 server for tests: versitygw, on files in a
-// temporary directory. It is a program of a module of its own, in
-// internal/tools/versitygw, so that this module does not depend on it.
+// Package s3test runs a real S3 server for tests: versitygw, on files in a temporary
+// directory. The server is built from a separate module, internal/tools/versitygw, so
+// that this module does not depend on it.
 package s3test
 
 import (
@@ -41,7 +41,7 @@ type Server struct {
 	cmd      *exec.Cmd
 }
 
-// program builds the server, unless that was done before, and returns its path.
+// program builds the server once and returns its path.
 var program = sync.OnceValues(func() (string, error) {
 	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -50,7 +50,7 @@ var program = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "internal", "tools", "versitygw")
 	cmd := exec.Command("go", "tool", "-n", "versitygw")
 	cmd.Dir = dir
-	// The race detector and the like are for our code.
+	// The race detector and similar flags are for our own code.
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -88,8 +88,8 @@ func New() (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.args = []string{"--access", AccessKey, "--secret", SecretKey, "--region", Region, "--keep-alive", "--quiet", "--health", "/health", "posix"}
-	// Metadata of objects are extended attributes, where the file system has
-	// such; tmpfs has only lately learnt it.
+	// The server stores object metadata in extended attributes if the file system
+	// supports them; tmpfs does so only in recent kernels.
 	if !hasAttributes(data) {
 		sidecar := filepath.Join(dir, "meta")
 		if err := os.Mkdir(sidecar, 0o700); err != nil {
@@ -98,7 +98,7 @@ func New() (*Server, error) {
 		s.args = append(s.args, "--sidecar", sidecar)
 	}
 	s.args = append(s.args, data)
-	// Somebody else may take the port before the server does.
+	// Another process may take the port before the server does.
 	for try := 1; ; try++ {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -116,8 +116,7 @@ func New() (*Server, error) {
 	}
 }
 
-// Start starts a server again that was killed, with the data that it had. It
-// returns when the server answers.
+// Start restarts a killed server with its data. It returns when the server responds.
 func (s *Server) Start() error {
 	path, err := program()
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *Server) Start() error {
 	}
 	defer log.Close()
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	// If the tests are killed the server must not stay.
+	// If the tests are killed, the server must stop too.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	dieWithParent(s.cmd.SysProcAttr)
 	if err := s.cmd.Start(); err != nil {
@@ -162,7 +161,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// log returns what the server has said.
+// log returns the server's output.
 func (s *Server) log() []byte {
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
@@ -171,7 +170,7 @@ func (s *Server) log() []byte {
 	return b
 }
 
-// Kill ends the server without any notice.
+// Kill kills the server without warning.
 func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
@@ -182,8 +181,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Freeze stops the server from doing anything until Thaw: connections to it
-// stay, without an answer.
+// Freeze suspends the server until Thaw: connections stay open but get no response.
 func (s *Server) Freeze() error {
 	if err := s.cmd.Process.Signal(sigStop); err != nil {
 		return err
@@ -213,13 +211,13 @@ func (s *Server) Freeze() error {
 // Thaw ends Freeze.
 func (s *Server) Thaw() error { return s.cmd.Process.Signal(sigCont) }
 
-// Close ends the server and removes its data.
+// Close stops the server and removes its data.
 func (s *Server) Close() error {
 	s.Kill()
 	return os.RemoveAll(s.dir)
 }
 
-// Client returns a client of its own to look at the server with.
+// Client returns a separate client for inspecting the server.
 func (s *Server) Client() (*minio.Core, error) {
 	return minio.NewCore(s.addr, &minio.Options{Creds: s.credentials(), Region: Region, BucketLookup: minio.BucketLookupPath})
 }
@@ -228,7 +226,7 @@ func (s *Server) credentials() *credentials.Credentials {
 	return credentials.NewStaticV4(AccessKey, SecretKey, "")
 }
 
-// MakeBucket makes a bucket.
+// MakeBucket creates a bucket.
 func (s *Server) MakeBucket(ctx context.Context, name string) error {
 	c, err := s.Client()
 	if err != nil {
@@ -237,7 +235,7 @@ func (s *Server) MakeBucket(ctx context.Context, name string) error {
 	return c.MakeBucket(ctx, name, minio.MakeBucketOptions{Region: Region})
 }
 
-// Config returns what leads to a bucket of the server.
+// Config returns the configuration for a bucket of the server.
 func (s *Server) Config(bucket string) s3blob.Config {
 	return s3blob.Config{
 		Bucket: bucket, Endpoint: s.Endpoint, Region: Region, Addressing: s3blob.PathStyle, Credentials: s.credentials(),

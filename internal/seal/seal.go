@@ -1,5 +1,5 @@
-// Package seal encrypts small secrets that a database keeps, with AES-256-GCM under keys
-// that HKDF (RFC 5869) derives from the secrets of the server.
+// Package seal encrypts small secrets for storage in a database, with AES-256-GCM under
+// keys that HKDF (RFC 5869) derives from the secrets of the server.
 //
 //	sealer, err := seal.New("filewright webhook secrets v1", secrets)
 //	...
@@ -15,7 +15,7 @@ import (
 )
 
 // A Sealer seals with its first key and opens with all of them, so that secrets can be
-// replaced one after the other.
+// rotated.
 type Sealer []cipher.AEAD
 
 // New derives a key for a purpose from each of the secrets. Sealers for different
@@ -40,11 +40,11 @@ func New(purpose string, secrets [][]byte) (Sealer, error) {
 	return s, nil
 }
 
-// Seal encrypts plain for the record with the given ID. It opens for no other record.
+// Seal encrypts plain for the record with the given ID. Open fails for any other ID.
 func (s Sealer) Seal(plain []byte, id string) []byte { return s[0].Seal(nil, nil, plain, []byte(id)) }
 
-// Open decrypts what Seal returned for the same ID. It fails if that was done with
-// another secret.
+// Open decrypts what Seal returned for the same ID. ok is false if the ID, the purpose
+// or all secrets differ, or the data was changed.
 func (s Sealer) Open(sealed []byte, id string) (plain []byte, ok bool) {
 	for _, aead := range s {
 		if plain, err := aead.Open(nil, nil, sealed, []byte(id)); err == nil {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot returns a function that returns the time since now.
+// sinceBoot returns a function that returns the time since this call, including
+// suspensions.
 func sinceBoot() func(time.Time) time.Duration {
 	begin, err := bootTime()
 	if err != nil {
@@ -21,8 +22,8 @@ func sinceBoot() func(time.Time) time.Duration {
 	}
 }
 
-// bootTime returns the time since the host was booted, with that of suspensions:
-// clock_gettime(2).
+// bootTime returns the time since the host booted, including suspensions:
+// CLOCK_BOOTTIME of clock_gettime(2).
 func bootTime() (time.Duration, error) {
 	var ts unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)

@@ -37,7 +37,7 @@ func TestJumps(t *testing.T) {
 	}
 }
 
-// The times are those of the host while that does not jump.
+// The times equal the host's while its clock does not jump.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process measures this process, which is expected to compute: all the time in which it does
-// not work it waits.
+// Process measures this process. It assumes that the process computes: all time in which
+// it does not work counts as waiting.
 func Process() Meter { return computing(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// Thread measures the thread of the calling goroutine, which must be locked to it, and is
-// expected to compute as well.
+// Thread measures the thread of the calling goroutine, which must be locked to it. It
+// makes the same assumption as [Process].
 func Thread() Meter {
-	return computing(int32(^unix.Gettid()<<3 | 6)) // clock_getcpuclockid(3), for other threads
+	return computing(int32(^unix.Gettid()<<3 | 6)) // readable by other threads, clock_getcpuclockid(3)
 }
 
 func computing(clock int32) Meter {

@@ -4,10 +4,10 @@ package worktime
 
 import "time"
 
-// Process measures the time by the clock: this system has no clocks of threads.
+// Process measures wall time: this system has no thread clocks.
 func Process() Meter { return Thread() }
 
-// Thread measures the time by the clock.
+// Thread measures wall time.
 func Thread() Meter {
 	from := time.Now()
 	return func() Usage { return Usage{Worked: time.Since(from)} }

@@ -1,5 +1,6 @@
-// Package worktime limits how long something works, rather than how long it takes: on a busy
-// host a file that needs little processor time may take many times as long by the clock.
+// Package worktime limits the time that something works instead of its wall time. On a
+// busy host, a file that needs little processor time may take many times as long by the
+// clock.
 package worktime
 
 import (
@@ -7,28 +8,28 @@ import (
 	"time"
 )
 
-// A Usage is what processes or threads have used since some time in the past.
+// A Usage is the time that processes or threads have used since some point in the past.
 type Usage struct {
-	Worked time.Duration // on processors, all threads together
-	Waited time.Duration // ready to run, for a processor, all threads together
+	Worked time.Duration // on processors, sum of all threads
+	Waited time.Duration // ready to run but waiting for a processor, sum of all threads
 }
 
-// A Meter reads a usage. Neither of its values ever decreases.
+// A Meter returns the current usage. Its values never decrease.
 type Meter func() Usage
 
-// clockFactor is how many times longer than the limit work may take by the clock, beside the
-// time in which it waits for a processor. It ends what neither works nor waits.
+// clockFactor times the limit is the maximum wall time of work, not counting the time
+// that it waits for a processor. It stops work that hangs.
 const clockFactor = 5
 
-// Context returns a context that ends with cause when what the meters measure has worked for
-// limit since the call. Several threads that work at the same time count as one.
-// It also ends after five times the limit by the clock, to which the time is added in which
-// the work was ready and had no processor.
+// Context returns a context that ends with cause when the measured work, since the call,
+// reaches limit. Work counts at most as much as the wall time, however many threads
+// there are. The context also ends after five times limit in wall time, plus the time in
+// which the work waited for a processor.
 func Context(ctx context.Context, limit time.Duration, cause error, meters ...Meter) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := newWatch(limit, meters)
 	go func() {
-		t := time.NewTimer(limit) // it cannot have worked for longer before
+		t := time.NewTimer(limit) // work cannot reach the limit earlier
 		defer t.Stop()
 		for {
 			select {
@@ -46,8 +47,8 @@ func Context(ctx context.Context, limit time.Duration, cause error, meters ...Me
 	return ctx, func() { cancel(nil) }
 }
 
-// AfterFunc calls f in a goroutine of its own when a context of [Context] would end, unless
-// stop is called before.
+// AfterFunc calls f in a separate goroutine when a context of [Context] would end,
+// unless stop is called before.
 func AfterFunc(limit time.Duration, f func(), meters ...Meter) (stop func()) {
 	ctx, cancel := Context(context.Background(), limit, context.DeadlineExceeded, meters...)
 	unhook := context.AfterFunc(ctx, f)
@@ -63,7 +64,7 @@ type watch struct {
 	meters []Meter
 	start  []Usage
 	from   time.Time
-	left   time.Duration // work until the limit
+	left   time.Duration // remaining work
 }
 
 func newWatch(limit time.Duration, meters []Meter) *watch {
@@ -74,7 +75,7 @@ func newWatch(limit time.Duration, meters []Meter) *watch {
 	return w
 }
 
-// exceeded reports whether the limit is reached.
+// exceeded reports whether a limit is reached.
 func (w *watch) exceeded() bool {
 	var used Usage
 	for i, m := range w.meters {
@@ -90,7 +91,7 @@ func (w *watch) judge(used Usage, elapsed time.Duration) bool {
 	return w.left <= 0 || elapsed >= clockFactor*w.limit+min(used.Waited, elapsed)
 }
 
-// period returns when to look again.
+// period returns the time until the next check.
 func (w *watch) period() time.Duration {
 	return min(max(w.left, 50*time.Millisecond), w.limit/4+50*time.Millisecond, 5*time.Second)
 }

@@ -13,13 +13,14 @@ import (
 
 var errTooLong = errors.New("too long")
 
-// What works ends at the limit, what does neither work nor wait at five times the limit, and
-// what waits for a processor when it has worked for the limit, whenever that is.
+// A context ends at the limit for working processes, and at five times the limit for
+// hanging ones. For a process that waits for a processor it ends once the work reaches
+// the limit.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	const limit = time.Minute
 	for name, tt := range map[string]struct {
-		worked, waited float64 // parts of the time by the clock
+		worked, waited float64 // as fractions of the wall time
 		want           time.Duration
 	}{
 		"works":                    {1, 0, limit},
@@ -34,7 +35,7 @@ func TestContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				m := func() worktime.Usage {
-					since := time.Hour + time.Since(start) // also before the context
+					since := time.Hour + time.Since(start) // includes time before the context
 					return worktime.Usage{Worked: time.Duration(tt.worked * float64(since)), Waited: time.Duration(tt.waited * float64(since))}
 				}
 				ctx, cancel := worktime.Context(t.Context(), limit, errTooLong, m)
@@ -71,7 +72,7 @@ func TestContextEndsBefore(t *testing.T) {
 	})
 }
 
-// The clock of a thread counts its work only, and other threads can read it.
+// The clock of a thread counts only its work, and other threads can read it.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	meters, idle := make(chan worktime.Meter), make(chan struct{})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the licences of the modules that are linked into refserver.
+# Prints the licences of the modules linked into refserver.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/bin/sh
 set -e
-# DynamicUser gives the service its user, so the package creates none.
+# DynamicUser creates the user of the service, so the package creates no user.
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the modules that are linked into a program, in CycloneDX form.
+# Writes the modules linked into a program in CycloneDX format.
 #
 #   scripts/release/sbom.sh PROGRAM FILE
 set -euo pipefail

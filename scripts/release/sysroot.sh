@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks the Debian packages that refserver is linked with for another architecture into
-# .tools/sysroot-ARCH. Nothing is installed on this system, and nothing in it is run.
+# Unpacks the Debian packages for linking refserver for another architecture into
+# .tools/sysroot-ARCH. It installs nothing on this system and runs nothing from the packages.
 #
 #   scripts/release/sysroot.sh arm64
 set -euo pipefail
@@ -15,7 +15,7 @@ rm -rf "$sysroot"
 mkdir -p "$root/.tools"
 echo "Unpacking: libvips for $arch in .tools/sysroot-$arch"
 mmdebstrap --quiet --mode=root --variant=extract --architectures="$arch" --include=libvips-dev,libc6-dev bookworm "$sysroot"
-# The linker takes absolute links for links within this system.
+# The linker would follow absolute symbolic links into this system.
 find "$sysroot/usr/lib" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
 	ln -sfn "$sysroot$(readlink "$link")" "$link"
 done

@@ -11,8 +11,7 @@ import (
 	"github.com/filewright/filewright/status/riverqueue"
 )
 
-// Two processes, here two trackers: one accepts operations, the other works on
-// them.
+// Two processes, here two trackers: one accepts operations, the other runs them.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

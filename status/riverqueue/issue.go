@@ -11,24 +11,24 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// An issuer issues tickets for lanes that were named to it, in transactions beside
-// those that made the items ready: what has gathered while it was busy goes into
-// the next one. A lane that is forgotten because the process dies is found by
-// whoever looks for items without a ticket.
+// An issuer issues tickets for lanes that have changed, in transactions separate from
+// those that made the items ready. Lanes that change while it is busy go into its next
+// transaction. If the process dies, the rescue of another process finds the items
+// without a ticket.
 type issuer struct {
 	mu    sync.Mutex
-	lanes map[status.Lane]bool // that have changed
-	done  chan struct{}        // closed when nothing is left to do; nil: there is nothing
+	lanes map[status.Lane]bool // lanes that have changed
+	done  chan struct{}        // closed when nothing is left to do; nil while idle
 }
 
-// Bounds of an issuer.
+// Limits of an issuer.
 const (
 	lanesMax     = 100              // lanes in one transaction
-	issueTimeout = 10 * time.Second // for one
+	issueTimeout = 10 * time.Second // for one transaction
 )
 
-// Ready has tickets issued for items of the lanes, as far as their owners may have
-// any.
+// Ready starts issuing tickets for items of the lanes, within the limits of their
+// owners.
 func (q *Queue) Ready(lanes []status.Lane) {
 	i := &q.issuer
 	i.mu.Lock()
@@ -42,9 +42,9 @@ func (q *Queue) Ready(lanes []status.Lane) {
 	}
 }
 
-// Flush waits until tickets are issued for all items that this process has stored
-// so far, or could not be. If ctx is done before it fails with the error of ctx;
-// other processes will issue what is left.
+// Flush waits until tickets for all items that this process has stored so far are
+// issued, or issuing them failed. If ctx is done first, it returns the error of ctx;
+// other processes will issue the rest.
 func (q *Queue) Flush(ctx context.Context) error {
 	q.issuer.mu.Lock()
 	done := q.issuer.done
@@ -60,8 +60,7 @@ func (q *Queue) Flush(ctx context.Context) error {
 	}
 }
 
-// take returns some lanes that have changed. If there is none it says that all is
-// done.
+// take returns some lanes that have changed. If there are none, it closes done.
 func (i *issuer) take() (lanes []status.Lane) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -79,21 +78,21 @@ func (i *issuer) take() (lanes []status.Lane) {
 	return lanes
 }
 
-// issueAll issues tickets until there is nothing to do. It takes no more than a
-// third of the time, which lets lanes gather.
+// issueAll issues tickets until there is nothing to do. It is busy at most a third of
+// the time, so that changed lanes gather into batches.
 func (q *Queue) issueAll(done chan struct{}) {
 	for lanes := q.issuer.take(); len(lanes) > 0; lanes = q.issuer.take() {
 		start := time.Now()
 		if err := q.issueNow(lanes); err != nil {
 			q.log.Warn("tickets are issued late", "err", err)
 		}
-		// River notifies of a queue once in that time.
+		// River sends one notification of a queue in that time.
 		time.Sleep(max(fetchCooldown, 2*time.Since(start)))
 	}
 }
 
-// issueNow issues tickets in a transaction of its own. It does not wait for the
-// disk: if the database crashes the items are found without a ticket.
+// issueNow issues tickets in a transaction of its own. The commit does not wait for the
+// disk: if the database crashes, the rescue finds the items without a ticket.
 func (q *Queue) issueNow(lanes []status.Lane) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), issueTimeout)
 	defer cancel()
@@ -124,8 +123,7 @@ func (q *Queue) issueNow(lanes []status.Lane) (err error) {
 	return c.SendBatch(ctx, &b).Close()
 }
 
-// issue puts items of the lanes into the queue, as far as their owners may have
-// tickets.
+// issue inserts tickets for items of the lanes, within the limits of their owners.
 func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []status.Lane) error {
 	var b pgx.Batch
 	found := q.find(&b, lanes)
@@ -139,7 +137,7 @@ func (q *Queue) issue(ctx context.Context, tx pgx.Tx, lanes []status.Lane) error
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// ready is items of lanes that get tickets.
+// ready holds items that get tickets.
 type ready struct {
 	queues, owners []string // of the lanes
 
@@ -148,10 +146,10 @@ type ready struct {
 	indexes    []int
 }
 
-// The items of lanes that get tickets, the oldest first, as far as there is room
-// beside those that have one, of which it tells how many there are; lanes have a
-// queue, an owner, room, and whether they are of an owner with a limit. Another
-// transaction that does the same takes others.
+// Selects the items that get tickets, oldest first, and for each the number of tickets
+// (have) that its lane has. A lane has a queue, an owner, room (the maximum number of
+// tickets), and whether its owner has a limit. Concurrent transactions select different
+// items.
 const waiting = ` CROSS JOIN LATERAL (
 		SELECT count(*) AS have, count(*) FILTER (WHERE state = 'queued') AS queued FROM items
 		WHERE finished_ms IS NULL AND ticket IS NOT NULL AND queue = l.queue AND owner = l.owner
@@ -163,14 +161,14 @@ const waiting = ` CROSS JOIN LATERAL (
 		FOR UPDATE SKIP LOCKED) AS i`
 
 const (
-	// Lanes $1, $2 of owners without a limit.
+	// The lanes ($1 queues, $2 owners) whose owner has no limit.
 	waitingFree = `SELECT i.operation, i.idx, l.queue, l.owner, t.have
 		FROM (SELECT queue, owner, $3::bigint AS room, false AS limited FROM unnest($1::text[], $2::text[]) AS n (queue, owner)
 			WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.id = n.owner AND a.max_parallel > 0)) AS l` + waiting
 
-	// All lanes of those owners $1 who have a limit: when one item has ended
-	// another one of any queue may be begun. Each lane gets as many tickets as
-	// items may be begun, because nobody may work on the others.
+	// All lanes of those owners $1 that have a limit: when an item finishes, an item of
+	// any queue may start. Each lane gets as many tickets as items may start, because
+	// some queues may have no worker.
 	waitingLimited = `WITH RECURSIVE limited AS (
 			SELECT a.id, a.max_parallel - (SELECT count(*) FROM items r
 				WHERE r.owner = a.id AND r.worker IS NOT NULL AND r.state = 'running' AND r.due_ms > ` + dbNow + `) AS room
@@ -186,9 +184,10 @@ const (
 		FROM (SELECT queue, owner, least(room, $2::bigint) AS room, true AS limited FROM lanes WHERE queue IS NOT NULL) AS l` + waiting
 )
 
-// promote has the oldest ticket of those lanes $1, $2 that have nothing running drawn
-// before all that are not the only one of their lane. One that another transaction
-// changes is left to that: it promotes it too, or it draws it.
+// promote gives priority to the oldest ticket of each lane ($1, $2) that has nothing
+// running. That ticket is drawn before all tickets that are not the first of their
+// lane. It skips a ticket that another transaction has locked, which promotes or draws
+// it.
 const promote = `WITH oldest AS (
 		SELECT (SELECT ticket FROM items i
 			WHERE i.finished_ms IS NULL AND i.owner = l.owner AND i.queue = l.queue AND i.ticket IS NOT NULL AND i.state = 'queued'
@@ -201,8 +200,8 @@ const promote = `WITH oldest AS (
 	)
 	UPDATE river_job j SET priority = 1, scheduled_at = now() FROM waiting WHERE j.id = waiting.id`
 
-// priority returns that of a ticket in River, of which 1 is drawn first: the fewer
-// tickets an owner has in the queue, the sooner is his turn.
+// priority returns the River priority of a ticket, of which 1 is drawn first. The fewer
+// tickets an owner has in the queue, the sooner is its turn.
 func priority(have int) int {
 	switch {
 	case have == 0:
@@ -215,15 +214,15 @@ func priority(have int) int {
 	return 4
 }
 
-// find adds queries to b for the items that are to get tickets, and returns where
-// the answers will be.
+// find adds queries to b for the items that get tickets, and returns where their
+// results will be stored.
 func (q *Queue) find(b *pgx.Batch, lanes []status.Lane) *ready {
 	queues, owners := make([]string, len(lanes)), make([]string, len(lanes))
 	for i, l := range lanes {
 		queues[i], owners[i] = l.Queue, l.Owner
 	}
 	found := &ready{queues: queues, owners: owners}
-	last, n := status.Lane{}, 0 // tickets found for a lane
+	last, n := status.Lane{}, 0 // number of tickets found for the last lane
 	read := func(rows pgx.Rows) error {
 		var a args
 		var l status.Lane
@@ -246,8 +245,8 @@ func (q *Queue) find(b *pgx.Batch, lanes []status.Lane) *ready {
 	return found
 }
 
-// insertTickets inserts tickets, and adds statements to b that record them and have
-// the lanes served in turn.
+// insertTickets inserts tickets, and adds statements to b that record them and promote
+// the first tickets of the lanes.
 func (q *Queue) insertTickets(ctx context.Context, tx pgx.Tx, found *ready, b *pgx.Batch) error {
 	if len(found.jobs) > 0 {
 		tickets, err := q.insert.InsertManyTx(ctx, tx, found.jobs)
@@ -262,8 +261,8 @@ func (q *Queue) insertTickets(ctx context.Context, tx pgx.Tx, found *ready, b *p
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS t (operation, idx, id)
 			WHERE i.operation = t.operation AND i.idx = t.idx`, found.operations, found.indexes, ids)
 	}
-	// Last, because until the commit whoever draws passes over the tickets that are
-	// promoted, and takes those behind them.
+	// Last, because until the commit other transactions skip the locked, promoted
+	// tickets and draw those behind them.
 	b.Queue(promote, found.queues, found.owners)
 	return nil
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// Beside every queue of River that this process works on there is an overflow queue, with
-// one place in each process: the overflow slot. A ticket that has waited for long, whose
-// owner has nothing running while others hold several places, moves there. If no process
-// draws it, because all slots are taken, it moves back.
+// Every River queue that this process serves has an overflow queue beside it, with one
+// slot in each process: the overflow slot. A ticket moves there if it has waited for
+// long and its owner has nothing running while another owner exceeds its fair share. If
+// no process draws it, because all overflow slots are taken, it moves back.
 
-// overflowName returns River's name of the overflow queue of a queue. Databases contain it.
+// overflowName returns River's name of the overflow queue of a queue. Existing
+// databases contain it.
 func overflowName(name string) string { return name + "-guest" }
 
-// overflowPoll is the time between two looks for a ticket.
+// overflowPoll is the time between two polls for a ticket.
 const overflowPoll = 250 * time.Millisecond
 
-// overflowConfig returns how an overflow queue is worked on.
+// overflowConfig returns the configuration of an overflow queue.
 func overflowConfig() river.QueueConfig {
 	return river.QueueConfig{MaxWorkers: 1, FetchPollInterval: overflowPoll}
 }
 
 // moveWaiting moves tickets into overflow queues and back. One process at a time does so.
 func (r *run) moveWaiting(ctx context.Context, tx pgx.Tx) error {
-	// The queues in which an owner exceeds its fair share: it holds several places,
-	// or the only one.
+	// The queues in which an owner exceeds its fair share: it holds several slots, or
+	// the only one.
 	rows, err := tx.Query(ctx, `SELECT queue, max(n) > 1 OR sum(n) = 1 FROM (
 			SELECT queue, count(*) AS n FROM items WHERE worker IS NOT NULL AND state = 'running' AND due_ms > `+dbNow+` GROUP BY queue, owner
 		) AS held GROUP BY queue`)
@@ -50,10 +51,10 @@ func (r *run) moveWaiting(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		if !yes || back.RowsAffected() > 0 || r.o.OverflowWait <= 0 {
-			continue // one that came back has a chance to be drawn as the others
+			continue // a ticket that moved back can be drawn like the others
 		}
-		// The first ticket of an owner who has nothing running has priority 1, and
-		// the time since when that is so.
+		// The first ticket of an owner with nothing running has priority 1, and
+		// scheduled_at is the time since when that is so.
 		if _, err := tx.Exec(ctx, `UPDATE river_job SET queue = $2 WHERE id = (
 				SELECT j.id FROM river_job j JOIN items i ON i.operation = j.args->>'operation' AND i.idx = (j.args->>'index')::bigint AND i.ticket = j.id
 				WHERE j.state = 'available' AND j.queue = $1 AND j.priority = 1 AND j.scheduled_at <= now() - $3 * interval '1 millisecond'

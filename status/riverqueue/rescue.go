@@ -10,23 +10,24 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// rescueLock is the advisory lock of the process that looks for items.
+// rescueLock is the advisory lock of the process that rescues items.
 const rescueLock = 0x46_49_4c_45_57_53
 
-// Bounds of a look.
+// Limits of a rescue round.
 const (
 	rescueMax   = 500 // items at once
-	fullEvery   = 5   // looks, of which one is for lost tickets too
+	fullEvery   = 5   // one round in so many also looks for lost tickets
 	lookTimeout = 10 * time.Second
 
-	// settled is the least time for which the database must have been reached before
-	// claims are taken to have lapsed: other processes must reach it again, too.
+	// settled is the minimum time for which the database must be reachable before this
+	// process treats claims as lapsed. Other processes need time to reach it again,
+	// too.
 	settled = 5 * time.Second
 )
 
-// look rescues items from time to time until ctx is done.
+// look rescues items periodically until ctx is done.
 func (r *run) look(ctx context.Context) {
-	var since, last time.Time // the database was reached without a pause
+	var since, last time.Time // start and end of the time in which the database was reachable without a pause
 	t := time.NewTicker(r.o.Every)
 	defer t.Stop()
 	for n := 0; ; n++ {
@@ -35,7 +36,7 @@ func (r *run) look(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		// This process may have been frozen, and all others with it.
+		// This process may have been frozen, together with all others.
 		if now := time.Now(); since.IsZero() || now.Sub(last) > r.o.Lease {
 			since = now
 		}
@@ -51,13 +52,12 @@ func (r *run) look(ctx context.Context) {
 	}
 }
 
-// holdShortly begins a query that has a transaction end if its process is frozen in the
-// middle of it: others would wait for its locks.
+// holdShortly makes the database end a transaction whose process freezes in the middle
+// of it: other processes would wait for its locks.
 const holdShortly = `SELECT set_config('idle_in_transaction_session_timeout', '2s', true)`
 
 // rescue gives new tickets to items whose claim has lapsed, if reap is set, and to
-// those without a ticket that is any good, if full is set. One process at a time
-// does so.
+// items without a valid ticket, if full is set. One process at a time does so.
 func (r *run) rescue(ctx context.Context, reap, full bool) error {
 	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, max(r.o.Lease, settled)))
 	defer cancel()
@@ -123,7 +123,7 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 	return err
 }
 
-// join begins to work on a queue that was not known.
+// join starts serving a queue that was not known before.
 func (r *run) join(queue string) error {
 	if r.queues[queue] {
 		return nil
@@ -141,20 +141,20 @@ func (r *run) join(queue string) error {
 	return r.client.Queues().Add(queueName(queue), c)
 }
 
-// Items whose ticket is no good, as conditions: $1 is the lease in milliseconds.
+// Conditions for items without a valid ticket: $1 is the lease in milliseconds.
 const (
-	// The claim has lapsed, and no ticket waits or was just drawn.
+	// The claim has lapsed, and no ticket is queued or was just drawn.
 	lapsed = `i.state = 'running' AND i.worker IS NOT NULL AND i.due_ms <= ` + dbNow + ` AND ` + noGood
 
-	// It is not claimed although its ticket is not in the queue any more, or
-	// was drawn too long ago.
+	// The item is not claimed although its ticket has left the queue, or was drawn too
+	// long ago.
 	lost = `i.state = 'queued' AND i.finished_ms IS NULL AND i.ticket IS NOT NULL AND ` + noGood
 
 	noGood = `NOT EXISTS (SELECT FROM river_job j WHERE j.id = i.ticket AND j.finalized_at IS NULL
 		AND (j.state <> 'running' OR j.attempted_at > now() - $1 * interval '1 millisecond'))`
 )
 
-// drop does away with the tickets of items and returns how many there are.
+// drop deletes the tickets of items and returns their number.
 func (r *run) drop(ctx context.Context, tx pgx.Tx, which string, add func(status.Lane)) (n int, err error) {
 	rows, err := tx.Query(ctx, `WITH found AS (
 			SELECT operation, idx, ticket FROM items i WHERE `+which+` LIMIT $2 FOR UPDATE SKIP LOCKED

@@ -1,6 +1,6 @@
 // Package riverqueue shares the items of operations among processes. It is a
-// [status.Dispatcher] on River, a queue that lives in PostgreSQL, beside a
-// database of package sqlstore.
+// [status.Dispatcher] built on River, a queue in PostgreSQL, and uses a database of
+// package sqlstore.
 //
 //	db, err := sqlstore.Open(ctx, sqlstore.Options{URL: "postgres://…"})
 //	...
@@ -10,28 +10,29 @@
 //
 // # Tickets
 //
-// The database of operations is the truth; River carries tickets, which say that
-// an item may be worked on. A ticket is put into the queue right after the
-// transaction that makes the item ready: when its operation was created, or when
-// an earlier item has ended. If the process dies in between, others find items
-// without a ticket within seconds. An owner has a bounded number of tickets in a queue, so that
-// nobody waits for another one's backlog, and where the items of an owner that are
-// worked on at once are limited no more than may be begun. Whoever draws a ticket
-// must still claim the item: a ticket too many does no harm.
+// The database of operations holds the state; River carries tickets, each of which says
+// that an item may run. A ticket is inserted right after the transaction that makes the
+// item ready: when its operation is created, or when an earlier item finishes. If the
+// process dies in between, other processes find the item without a ticket within
+// seconds. An owner has a limited number of tickets in a queue, so that no owner waits
+// for another's backlog. If the owner's running items are limited, it has no more
+// tickets than items that may start. A process that draws a ticket must still claim the
+// item, so an extra ticket does no harm.
 //
 // # Turns
 //
-// The owner with the fewest tickets in a queue comes first, before all others an owner
-// with nothing running in it. If long items of others take all places of all processes,
-// an item of such an owner gets an overflow slot after a while, see Options.OverflowWait.
+// Owners with nothing running in a queue come first, then the owner with the fewest
+// tickets in it. If other owners' long items occupy all slots of all processes, an item
+// of an owner with nothing running gets an overflow slot after a while, see
+// Options.OverflowWait.
 //
 // # Rescue
 //
-// An item whose claim has lapsed gets a new ticket, and its old one is done away
-// with; giving the old one out again would let a process that comes back late
-// interfere. Only a process that could reach the database for a full lease does
-// this: if the database was away, the others could not renew their claims either.
-// An item whose ticket was lost is found and gets a new one too.
+// An item whose claim has lapsed gets a new ticket, and its old one is deleted: with
+// the old one, a process that resumes late could interfere. Only a process that has
+// reached the database for a full lease rescues items. If the database was down, the
+// other processes could not renew their claims either. An item whose ticket was lost
+// gets a new one, too.
 package riverqueue
 
 import (
@@ -59,38 +60,39 @@ import (
 
 // Options configure a [Queue]. The zero value is usable.
 type Options struct {
-	// Tickets is how many items of one owner a queue holds at once; the others
-	// wait in the database. It should be more than all processes together
-	// work on at once. Owners who submit from several processes at the same
-	// time may have a few more. 0: 64.
+	// Tickets is the maximum number of tickets of one owner in a queue; its other items
+	// wait in the database. It should exceed the number of items that all processes
+	// together can run. Owners that submit from several processes at the same time may
+	// have a few more tickets. 0: 64.
 	Tickets int
 
-	// Lease is that of the trackers: so long, and 5 seconds at least, must this
-	// process have reached the database before it takes items away from others.
+	// Lease is the lease of the trackers. This process rescues items of other processes
+	// only after it has reached the database for that long, and for at least 5 seconds.
 	// 0: 15 seconds.
 	Lease time.Duration
 
-	// Every is the time between two looks for items whose claim has lapsed.
-	// 0: a sixth of Lease, at most 1 second.
+	// Every is the time between two searches for items whose claim has lapsed. 0: a
+	// sixth of Lease, at most 1 second.
 	Every time.Duration
 
 	// OverflowWait is how long an owner with queued items and none running in any
-	// process waits while another owner holds several places of the queue, or the
-	// only one. Then one item starts in an overflow slot, one place beyond the limit
-	// of a process. Each process has one such slot in each queue. It may take
-	// another second, and Every, until the slot is used. 0: for ever, so that no
-	// limit is exceeded.
+	// process waits while another owner holds several slots of the queue, or the only
+	// one. Then one item starts in an overflow slot, one slot beyond the limit of a
+	// process. Each process has one overflow slot in each queue. It may take another
+	// second, and Every, until the slot is used. 0: for ever, so that no limit is
+	// exceeded.
 	OverflowWait time.Duration
 
 	Log *slog.Logger // nil discards
 }
 
-// ErrNewer reports that a newer version of River made the tables of the queue.
+// ErrNewer reports that a newer version of River created the tables of the queue.
 var ErrNewer = errors.New("the queue belongs to a newer version of this program")
 
 // A Database holds the operations and the tables of River; *sqlstore.DB is one.
 type Database interface {
-	// Pool returns the connections to PostgreSQL, nil if the database is another.
+	// Pool returns the connections to PostgreSQL, or nil if the database is not
+	// PostgreSQL.
 	Pool() *pgxpool.Pool
 
 	// AsyncCommitPool returns connections whose commits do not wait for the disk.
@@ -99,37 +101,37 @@ type Database interface {
 	// Migrate calls f while no other process is in Migrate.
 	Migrate(ctx context.Context, f func(context.Context) error) error
 
-	// OnReady has f called after every commit that added, returned or finished
-	// items of lanes.
+	// OnReady makes the database call f after every commit that added, requeued or
+	// finished items of lanes.
 	OnReady(f func([]status.Lane)) error
 }
 
-// A Queue is a [status.Dispatcher] for several processes. It also issues tickets
-// for what this process submits, be it run or not.
+// A Queue is a [status.Dispatcher] for several processes. It also issues tickets for
+// the items that this process submits, whether Run is called or not.
 type Queue struct {
 	db   Database
 	pool *pgxpool.Pool
 	o    Options
 	log  *slog.Logger
 
-	insert *river.Client[pgx.Tx] // works on nothing
+	insert *river.Client[pgx.Tx] // only inserts tickets
 	issuer issuer
 }
 
-// args are what a ticket says. River has an index on all of it.
+// args is the content of a ticket. River has an index on all of it.
 type args struct {
 	Operation string `json:"operation"`
 	Index     int    `json:"index"`
 }
 
-// Kind names tickets among the jobs of River.
+// Kind returns River's job kind of tickets.
 func (args) Kind() string { return kind }
 
 const kind = "filewright_item"
 
 // New returns a dispatcher for the operations of db, which must be a PostgreSQL
-// database, and brings River's tables up to date. All processes that share the
-// database must use one, also those that work on nothing.
+// database, and brings River's tables up to date. All processes that share the database
+// must use one, even those that run no items.
 func New(ctx context.Context, db Database, o *Options) (*Queue, error) {
 	if o == nil {
 		o = new(Options)
@@ -189,18 +191,18 @@ func (q *Queue) migrate(ctx context.Context) error {
 	return err
 }
 
-// fetchCooldown is the least time between two draws of a queue by a process, and
-// between two notifications of it: what is inserted in between would be noticed
-// by the next poll.
+// fetchCooldown is the minimum time between two fetches from a queue by a process, and
+// between two notifications of it. Tickets inserted in between would wait for the next
+// poll.
 const fetchCooldown = 3 * time.Millisecond
 
-// config returns what all clients of River have in common.
+// config returns the configuration that all River clients share.
 func (q *Queue) config() *river.Config {
 	return &river.Config{
 		Logger:            warnings(q.log),
 		FetchCooldown:     fetchCooldown,
 		FetchPollInterval: 250 * time.Millisecond,
-		// Work is limited by the tracker, and rescued by this package. What
+		// The tracker enforces timeouts, and this package rescues items. A job that
 		// River finds stuck after a day is left over from a crash.
 		JobTimeout:                  -1,
 		RescueStuckJobsAfter:        24 * time.Hour,
@@ -211,8 +213,8 @@ func (q *Queue) config() *river.Config {
 	}
 }
 
-// queueName returns River's name of a queue. The prefix keeps the queues of other
-// programs apart that use the same tables.
+// queueName returns River's name of a queue. The prefix separates it from queues of
+// other programs that use the same tables.
 func queueName(queue string) string {
 	if simple.MatchString(queue) {
 		return "fw-" + queue
@@ -234,15 +236,15 @@ type run struct {
 	work   func(context.Context, status.Ref) error
 	ctx    context.Context // of Run
 
-	timers sync.WaitGroup  // items that wait to be tried again
-	active atomic.Int64    // items in work
-	closed atomic.Bool     // nothing is begun any more
-	queues map[string]bool // that are worked on
+	timers sync.WaitGroup  // items that wait for a retry
+	active atomic.Int64    // running items
+	closed atomic.Bool     // no item starts any more
+	queues map[string]bool // served queues
 }
 
 // Run implements [status.Dispatcher]. A limit of 0 means GOMAXPROCS. A queue that
-// limits does not name is worked on when it has been seen to hold items, which
-// takes some seconds at first.
+// limits does not name is served once it has been seen to hold items, which takes some
+// seconds.
 func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(context.Context, status.Ref) error) error {
 	r := &run{Queue: q, limits: limits, work: work, ctx: ctx, queues: make(map[string]bool)}
 	defer r.timers.Wait()
@@ -278,7 +280,7 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 	if r.client, err = river.NewClient(riverpgxv5.New(q.db.AsyncCommitPool()), cfg); err != nil {
 		return err
 	}
-	// River must not end what is going on when ctx does: the tracker will.
+	// River must not cancel running jobs when ctx is done: the tracker does so.
 	plain := context.WithoutCancel(ctx)
 	if err := r.start(plain); err != nil {
 		return err
@@ -290,15 +292,15 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 	}
 	flush, cancel := context.WithTimeout(plain, issueTimeout)
 	defer cancel()
-	_ = q.Flush(flush) // else another process will find them
+	_ = q.Flush(flush) // otherwise another process will find the items
 	return nil
 }
 
-// stopTimeout is how long the database is waited for when nothing is worked on any more.
+// stopTimeout is how long Run waits for the database when no item runs any more.
 const stopTimeout = 3 * time.Second
 
-// stop waits for what is being worked on, and for River to record its ends. It fails if
-// the database does not answer; then nothing more is begun.
+// stop waits for the running items, and for River to record the ends of their jobs. It
+// reports false if the database does not respond; then no more items start.
 func (r *run) stop(plain context.Context) bool {
 	for {
 		idle := r.active.Load() == 0
@@ -321,7 +323,7 @@ func (r *run) stop(plain context.Context) bool {
 
 // start starts the client, when the database can be reached.
 func (r *run) start(plain context.Context) error {
-	defer context.AfterFunc(r.ctx, func() { r.stop(plain) })() // it may wait for an answer
+	defer context.AfterFunc(r.ctx, func() { r.stop(plain) })() // Start may wait for a response
 	for {
 		err := r.client.Start(plain)
 		if err == nil || r.ctx.Err() != nil {
@@ -332,7 +334,7 @@ func (r *run) start(plain context.Context) error {
 	}
 }
 
-// queueConfig reports whether a queue is worked on, and how.
+// queueConfig reports whether a queue is served here, and returns its configuration.
 func (r *run) queueConfig(queue string) (c river.QueueConfig, ok bool) {
 	n, named := r.limits[queue]
 	if !named {
@@ -344,11 +346,11 @@ func (r *run) queueConfig(queue string) (c river.QueueConfig, ok bool) {
 	return river.QueueConfig{MaxWorkers: n}, n > 0
 }
 
-// failureDelay is the time before a ticket is drawn again whose item could not be
-// worked on for reasons of its own.
+// failureDelay is the pause before the same ticket is used again after its item could
+// not run.
 const failureDelay = time.Second
 
-// Work has the item of a ticket worked on. It implements [river.Worker].
+// Work runs the item of a ticket. It implements [river.Worker].
 func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	r.active.Add(1)
 	defer r.active.Add(-1)
@@ -370,8 +372,8 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	} else {
 		r.log.Error("item cannot be worked on", "operation", a.Operation, "index", a.Index, "err", err)
 	}
-	// If the item was given back it has lost this ticket; it gets another one
-	// when it is due. Otherwise this one is still good.
+	// If the item was requeued, it has lost this ticket and gets another one when it is
+	// due. Otherwise this ticket is still valid.
 	mine, l := true, status.Lane{}
 	ask, cancel := r.asking(ctx)
 	defer cancel()
@@ -385,7 +387,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 		return river.JobSnooze(max(after, 10*time.Millisecond))
 	case after > 0:
 		r.timers.Go(func() {
-			if backoff.Sleep(r.ctx, after+time.Millisecond) == nil { // else another process will find it
+			if backoff.Sleep(r.ctx, after+time.Millisecond) == nil { // otherwise another process will find it
 				r.Ready([]status.Lane{l})
 			}
 		})
@@ -393,7 +395,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	return nil
 }
 
-// asking returns a context for asking the database what has become of a ticket.
+// asking returns a context for the query about the state of a ticket.
 func (r *run) asking(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := issueTimeout
 	if r.ctx.Err() != nil {
@@ -402,13 +404,13 @@ func (r *run) asking(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// parallelDelay is the time before a ticket is issued again for an item that was not
-// begun because its owner has a limit. Usually the end of another item has one
-// issued before.
+// parallelDelay is the pause before a new ticket is issued for an item that could not
+// start because of its owner's limit. Usually another item finishes first and causes a
+// new ticket.
 const parallelDelay = 200 * time.Millisecond
 
-// giveBack takes the ticket from an item that may not be begun for now: it gets
-// another one when an item of its owner has ended.
+// giveBack deletes the ticket of an item that may not start yet: it gets another one
+// when an item of its owner finishes.
 func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
 	var l status.Lane
 	ask, cancel := r.asking(ctx)
@@ -422,7 +424,7 @@ func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
 	case err != nil:
 		return river.JobSnooze(failureDelay)
 	}
-	// The end may have come before the ticket was given back.
+	// That item may have finished before the ticket was deleted.
 	r.timers.Go(func() {
 		if backoff.Sleep(r.ctx, parallelDelay) == nil {
 			r.Ready([]status.Lane{l})
@@ -435,7 +437,7 @@ var (
 	_ status.Dispatcher = (*Queue)(nil)
 )
 
-// warnings returns a logger without what River tells of its daily life.
+// warnings returns a logger that drops River's routine messages.
 func warnings(log *slog.Logger) *slog.Logger { return slog.New(quiet{log.Handler()}) }
 
 type quiet struct{ slog.Handler }
@@ -444,8 +446,8 @@ func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
 }
 
-// Handle gives errors of River, which writes them as text, the type by which logs tell
-// that the database is away: River asks nothing else.
+// Handle turns River's errors, which River logs as text, into the type that marks an
+// unreachable database in the log. River depends on nothing else.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	typed := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
@@ -458,7 +460,7 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, typed)
 }
 
-// away reports whether the text of an error says that the database cannot be reached.
+// away reports whether the text of an error means that the database cannot be reached.
 func away(text string) bool {
 	for _, part := range []string{"failed to connect", "SQLSTATE 08", "SQLSTATE 57P0", "SQLSTATE 53", "unexpected EOF", "connection re", "conn closed", "broken pipe", "deadline exceeded", "i/o timeout"} {
 		if strings.Contains(text, part) {

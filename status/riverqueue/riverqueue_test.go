@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.MainWith(m, prepare)) }
 
-// prepare makes the tables that all tests but that of New find.
+// prepare creates the tables for all tests except that of New.
 func prepare(url string) error {
 	ctx := context.Background()
 	db, err := sqlstore.Open(ctx, sqlstore.Options{URL: url})
@@ -35,20 +35,20 @@ func prepare(url string) error {
 	return errors.Join(err, db.Close())
 }
 
-// A node is a process that shares a database, as far as a test is concerned.
+// A node stands for a process that shares a database.
 type node struct {
 	*status.Tracker
 	db    *sqlstore.DB
 	queue *riverqueue.Queue
 
 	mu   sync.Mutex
-	done []string // "operation index" of items that were worked on
+	done []string // "operation index" of items that ran
 }
 
-// handler is the work of a node.
+// handler is a node's handler.
 type handler func(ctx context.Context, c *status.Claim) status.Outcome
 
-// newNode returns a node that works on queues as limits say; nil: on none.
+// newNode returns a node that serves queues with the given limits; nil: no queues.
 func newNode(t *testing.T, url string, limits map[string]int, h handler, change func(*status.Config, *riverqueue.Options)) *node {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: url})
@@ -100,8 +100,8 @@ func (l testLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run runs a node and returns a function that stops it; so does the end of the
-// test.
+// run runs a node and returns a function that stops it. The end of the test also stops
+// it.
 func (n *node) run(t *testing.T, grace time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -116,7 +116,7 @@ func (n *node) run(t *testing.T, grace time.Duration) (stop func()) {
 	return stop
 }
 
-// submit returns when there are tickets.
+// submit submits an operation and returns when its tickets are issued.
 func (n *node) submit(t *testing.T, owner string, queues ...string) *status.Operation {
 	t.Helper()
 	op := status.Operation{Owner: owner, Action: "convert"}
@@ -165,7 +165,7 @@ func (n *node) until(t *testing.T, op *status.Operation, ok func(*status.Operati
 	return nil
 }
 
-// count returns what a query of one number finds.
+// count returns the result of a query for one number.
 func (n *node) count(t *testing.T, text string) (v int) {
 	t.Helper()
 	if err := n.db.Pool().QueryRow(t.Context(), text).Scan(&v); err != nil {
@@ -174,7 +174,7 @@ func (n *node) count(t *testing.T, text string) (v int) {
 	return v
 }
 
-// noTickets waits until there is nothing in the queue any more.
+// noTickets waits until the queue is empty.
 func (n *node) noTickets(t *testing.T) {
 	t.Helper()
 	for n.count(t, `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`) > 0 {
@@ -187,7 +187,7 @@ func (n *node) noTickets(t *testing.T) {
 
 func running(op *status.Operation) bool { return op.Items[0].State == status.Running }
 
-// obey works until it is told to stop.
+// obey runs until it is stopped.
 func obey(ctx context.Context, _ *status.Claim) status.Outcome {
 	<-ctx.Done()
 	return status.Outcome{Error: &status.Error{Code: "stopped"}}
@@ -197,7 +197,7 @@ func quick(cfg *status.Config, _ *riverqueue.Options) {
 	cfg.Lease, cfg.Heartbeat = 3*time.Second, 200*time.Millisecond
 }
 
-// TestShare has several nodes do many items, each of them once.
+// TestShare runs many items on several nodes, each item once.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -245,8 +245,8 @@ func TestShare(t *testing.T) {
 	api.noTickets(t)
 }
 
-// TestTickets counts tickets: no more than an owner may have, none for what was
-// not stored, all for what waits.
+// TestTickets counts tickets: no more than an owner may have, none for items that were
+// not stored, and one for every queued item within the limit.
 func TestTickets(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -273,7 +273,7 @@ func TestTickets(t *testing.T) {
 		t.Errorf("%d tickets, want 6", n)
 	}
 
-	// Whoever comes later is not behind the whole backlog.
+	// An owner that comes later does not wait for the whole backlog.
 	var mu sync.Mutex
 	var order []string
 	worker := newNode(t, url, map[string]int{"pdf": 1, "": -1}, func(_ context.Context, c *status.Claim) status.Outcome {
@@ -290,7 +290,7 @@ func TestTickets(t *testing.T) {
 		t.Errorf("bob's item was the one after %d of alice's, want 3 at most", i)
 	}
 	mu.Unlock()
-	// Cancelling what waits makes room for what comes after it.
+	// Cancelling queued items makes room for later ones.
 	last := api.submit(t, "alice", "pdf")
 	if _, err := api.Cancel(t.Context(), "alice", backlog.ID); err != nil {
 		t.Fatal(err)
@@ -322,9 +322,9 @@ func (n *node) limit(t *testing.T, owner string, parallel int) {
 	}
 }
 
-// TestParallelLimit has an account with a limit submit many items to two queues
-// that two nodes work on: no more run at once, others are not held up, and what may
-// not be begun is not tried again and again.
+// TestParallelLimit submits many items of an account with a limit to two queues on two
+// nodes. The limit holds, other accounts are not delayed, and items over the limit are
+// not retried again and again.
 func TestParallelLimit(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -362,7 +362,7 @@ func TestParallelLimit(t *testing.T) {
 			cfg.Store = refusals{cfg.Store, &refused}
 		}).run(t, 0)
 	}
-	idle := api.submit(t, "alice", slices.Repeat([]string{"media"}, limit)...) // nobody works on that
+	idle := api.submit(t, "alice", slices.Repeat([]string{"media"}, limit)...) // no node serves that queue
 	alice := api.submit(t, "alice", slices.Repeat([]string{"pdf", "image"}, items/2)...)
 	bob := api.submit(t, "bob", slices.Repeat([]string{"pdf", "image"}, 5)...)
 	if n := api.count(t, `SELECT count(*) FROM items WHERE owner = 'alice' AND ticket IS NOT NULL`); n > 3*limit {
@@ -391,7 +391,7 @@ func TestParallelLimit(t *testing.T) {
 	t.Logf("%d claims were refused for %d items", refused.Load(), items)
 }
 
-// TestTurns has a backlog in front of others: they are served in turn with it.
+// TestTurns puts a backlog before the items of others: the owners are served in turn.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -408,8 +408,8 @@ func TestTurns(t *testing.T) {
 		mu.Lock()
 		order = append(order, c.Op.Owner)
 		mu.Unlock()
-		// The next ticket of an owner is promoted some milliseconds after an item of
-		// his has ended, when the one that follows was begun.
+		// An owner's next ticket is promoted some milliseconds after one of its items
+		// has finished, when the following item has started.
 		if err := worker.queue.Flush(ctx); err != nil {
 			t.Error(err)
 		}
@@ -433,8 +433,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestDrawnWhileIssued has tickets issued for a long time: the one that is promoted on
-// that occasion can be drawn meanwhile.
+// TestDrawnWhileIssued issues tickets in a long transaction: the ticket that it
+// promotes can be drawn in the meantime.
 func TestDrawnWhileIssued(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, pgtest.New(t), nil, nil, nil)
@@ -472,8 +472,8 @@ func TestDrawnWhileIssued(t *testing.T) {
 	}
 }
 
-// TestOverflow has an owner occupy all places of two nodes: another one is let in
-// beyond the limits, in one place of each node at most.
+// TestOverflow lets an owner occupy all slots of two nodes: another owner's items start
+// beyond the limits, in at most one slot of each node.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -541,7 +541,7 @@ func TestOverflow(t *testing.T) {
 	api.noTickets(t)
 }
 
-// TestQueues has a node work on queues that it was not told of.
+// TestQueues runs a node on queues that its limits do not name.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -557,8 +557,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestCancel cancels on one node what another one works on. Its heartbeats are too
-// rare to notice.
+// TestCancel cancels on one node an operation that another node runs, whose heartbeats
+// are too rare to notice.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -584,8 +584,8 @@ func (frozen) Heartbeat(context.Context, string, time.Duration, map[status.Ref]f
 	return nil, nil
 }
 
-// TestRescue has a node freeze with items in its hands: another one does them, and
-// what the first one has when it wakes is dropped.
+// TestRescue freezes a node with running items: another node runs them, and the
+// outcomes of the first one are rejected when it resumes.
 func TestRescue(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -633,8 +633,8 @@ func TestRescue(t *testing.T) {
 	worker.noTickets(t)
 }
 
-// TestTakenAtTheEnd has the ticket of an item done away with, as a rescuer does, at the
-// very moment when the item has ended. River 0.47 panicked then.
+// TestTakenAtTheEnd deletes the ticket of an item, as a rescue does, at the very moment
+// when the item finishes. River 0.47 panicked then.
 func TestTakenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
@@ -667,7 +667,7 @@ func TestTakenAtTheEnd(t *testing.T) {
 	n.noTickets(t)
 }
 
-// TestLostTickets takes tickets away in every way that a crash might.
+// TestLostTickets removes tickets in every way that a crash might.
 func TestLostTickets(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -695,7 +695,7 @@ func TestLostTickets(t *testing.T) {
 	worker.noTickets(t)
 }
 
-// TestRetry has items tried again, at once and later, by whatever node.
+// TestRetry retries items, at once and later, on any node.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -719,8 +719,7 @@ func TestRetry(t *testing.T) {
 	nodes[0].noTickets(t)
 }
 
-// TestStop stops a node: what it had begun goes on elsewhere, and no attempt is
-// lost.
+// TestStop stops a node: its items continue on another node, and no attempt is lost.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -742,8 +741,8 @@ func TestStop(t *testing.T) {
 	second.noTickets(t)
 }
 
-// TestStopWithoutAnswer stops a node whose database does not answer any more: it does
-// not wait for that, and what it had in work goes on elsewhere.
+// TestStopWithoutAnswer stops a node whose database no longer responds: it does not
+// wait, and its items continue on another node.
 func TestStopWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Own(t)
@@ -784,8 +783,8 @@ func TestStopWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestOutage has the server crash and come back while items are worked on: all are
-// done, and none is taken from the one who works on it.
+// TestOutage crashes and restarts the server while items run: all finish, and none is
+// taken from the node that runs it.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Own(t)
@@ -817,11 +816,11 @@ func TestOutage(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * time.Second) // all leases end
+	time.Sleep(4 * time.Second) // all leases lapse
 	if err := server.Up(); err != nil {
 		t.Fatal(err)
 	}
-	// Some time for somebody to do the wrong thing.
+	// Leave time for a node to do the wrong thing.
 	time.Sleep(2 * time.Second)
 	close(back)
 	var got *status.Operation

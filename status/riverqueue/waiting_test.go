@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/status/riverqueue"
 )
 
-// An item that waits for more attempts than it has costs none, says why, and goes on in
-// another process.
+// An item may wait more often than it has attempts: waiting costs no attempt, has a
+// reason, and continues in another process.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -47,8 +47,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A worker runs an item alone that has brought down engines twice. Another worker does
-// the others meanwhile.
+// A worker runs an item alone that has crashed engines twice. Another worker runs the
+// other items in the meantime.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -75,7 +75,7 @@ func TestAlone(t *testing.T) {
 	suspect.run(t, time.Minute)
 	bad := suspect.submit(t, "carl", "bad")
 	<-entered
-	// This one takes tickets too, but starts nothing.
+	// This worker takes tickets too, but starts nothing.
 	op := suspect.submit(t, "alice", "pdf", "pdf", "pdf")
 	other := newNode(t, url, map[string]int{"pdf": 2}, nil, quick)
 	other.run(t, 0)

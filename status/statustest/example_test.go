@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/status/statustest"
 )
 
-// A store is tested by one line in a test of its package.
+// One line in a test of its package tests a store.
 func ExampleRun() {
 	var t *testing.T // the argument of TestStore
 	statustest.Run(t, func(*testing.T) status.Store { return status.NewMemStore() })
@@ -32,7 +32,8 @@ func (f forgetful) Get(ctx context.Context, id string) (*status.Operation, error
 	return f.Store.Get(ctx, id)
 }
 
-// Example shows what the suite is about: whoever comes late cannot record anything.
+// Example shows a failure that the suite finds: a worker that lost its claim records an
+// outcome.
 func Example() {
 	ctx := context.Background()
 	for _, s := range []status.Store{status.NewMemStore(), forgetful{status.NewMemStore()}} {

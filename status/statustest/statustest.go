@@ -1,5 +1,5 @@
-// Package statustest checks that a status.Store does what its contract says.
-// Anyone who writes one can use it.
+// Package statustest tests whether a status.Store fulfils its contract. Every
+// implementation can use it.
 package statustest
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// A long lease does not lapse during a test, a short one at once.
+// A long lease does not lapse during a test; a short one lapses at once.
 const (
 	long  = time.Hour
 	short = time.Nanosecond
 )
 
-// Run checks the contract of status.Store on stores that open returns, which must
-// be empty. Each is used by one test.
+// Run tests the contract of status.Store. open returns an empty store; Run calls it
+// once for each test.
 func Run(t *testing.T, open func(t *testing.T) status.Store) {
 	tests := []struct {
 		name string
@@ -82,9 +82,9 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 // A suite is one test on one store. Its operations are created a second apart, from
 // an hour ago on.
 
-// RunParallel checks that a status.Store keeps to limits of how many items of an
-// owner are under live claims, see status.ErrParallel. open returns an empty store
-// and what sets the limit of an owner in it; 0 is none.
+// RunParallel tests that a status.Store limits the live claims of an owner, see
+// status.ErrParallel. open returns an empty store and a function that sets the limit of
+// an owner in it; 0 is no limit.
 func RunParallel(t *testing.T, open func(t *testing.T) (status.Store, func(owner string, n int))) {
 	tests := []struct {
 		name string
@@ -163,7 +163,7 @@ func (s *suite) claim(id string, index int, worker string, lease time.Duration) 
 	return c
 }
 
-// reclaim claims an item as soon as that is possible.
+// reclaim claims an item as soon as possible.
 func (s *suite) reclaim(id string, index int, worker string, lease time.Duration) *status.Claim {
 	s.Helper()
 	for {
@@ -217,8 +217,8 @@ func (s *suite) equal(what string, got, want any) {
 	}
 }
 
-// normal returns a copy of op that can be compared: it does without differences
-// that do not matter, such as the location of times.
+// normal returns a copy of op that can be compared: it removes differences that do not
+// matter, such as the location of times.
 func normal(op *status.Operation) *status.Operation {
 	op = op.Clone()
 	fix := func(t *time.Time) {
@@ -269,7 +269,7 @@ func createReadBack(t *testing.T, s *suite) {
 	}
 	op.Items[1].Inputs = nil
 
-	// What only a store may set is not taken from the caller.
+	// Fields that only a store may set are not taken from the caller.
 	given := op.Clone()
 	given.State, given.Cancelled, given.Finished = status.Failed, true, op.Created
 	given.Items[2].State, given.Items[2].Attempt, given.Items[2].Claims, given.Items[2].Progress = status.Completed, 3, 4, 1
@@ -359,7 +359,7 @@ func createIdempotent(t *testing.T, s *suite) {
 		t.Error("the key does not lead to the newer operation")
 	}
 
-	// It does not matter what has become of the operation.
+	// The state of the operation does not matter.
 	s.finish(s.claim(second.ID, 0, "w", long), success)
 	if got := submit("alice", "k", s.start.Add(day+time.Hour)); got.ID != second.ID || got.State != status.Completed {
 		t.Errorf("got %s in state %s, want %s completed", got.ID, got.State, second.ID)
@@ -405,7 +405,7 @@ func getMissing(_ *testing.T, s *suite) {
 	s.matches(err, status.ErrLost)
 }
 
-// copies checks that callers do not share memory with the store.
+// copies tests that callers do not share memory with the store.
 func copies(t *testing.T, s *suite) {
 	spoil := func(op *status.Operation) {
 		op.State, op.Owner = "spoilt", "spoilt"
@@ -460,7 +460,7 @@ func listOrder(t *testing.T, s *suite) {
 		ops = append(ops, s.make("alice", "pdf"))
 		s.make("bob", "pdf")
 	}
-	ops[7].Created = ops[8].Created // then the ID decides
+	ops[7].Created = ops[8].Created // then the ID decides the order
 	for _, i := range []int{3, 1, 2, 0} {
 		_, err := s.Create(s.ctx(), ops[i]) // not in order
 		s.noError(err)
@@ -552,7 +552,7 @@ func listKey(_ *testing.T, s *suite) {
 	s.equal("with key a, queued", list(status.Query{IdempotencyKey: "a", State: status.Queued}), []string{first.ID})
 	s.equal("with key a, failed", list(status.Query{IdempotencyKey: "a", State: status.Failed}), []string(nil))
 
-	third := s.make("alice", "pdf") // the key goes on to it
+	third := s.make("alice", "pdf") // the key now belongs to it
 	third.IdempotencyKey, third.Created = "a", first.Created.Add(24*time.Hour)
 	_, err := s.Create(s.ctx(), third)
 	s.noError(err)
@@ -640,7 +640,7 @@ func claimExclusive(t *testing.T, s *suite) {
 	}
 }
 
-// refused makes sure that an item may not be begun because of the limit.
+// refused checks that the limit keeps an item from starting.
 func (s *suite) refused(id string, i int) {
 	s.Helper()
 	_, err := s.Claim(s.ctx(), status.Ref{Operation: id, Index: i}, "w", long)
@@ -662,7 +662,7 @@ func parallelRefused(t *testing.T, s *suite, limit func(string, int)) {
 	for i := range bob.Items {
 		s.claim(bob.ID, i, "w", long)
 	}
-	// What may not be begun for another reason is not limited.
+	// Another reason for which an item cannot start takes precedence over the limit.
 	_, err := s.Claim(s.ctx(), first.Ref, "w", long)
 	s.matches(err, status.ErrLost)
 	_, err = s.Claim(s.ctx(), status.Ref{Operation: "missing"}, "w", long)
@@ -682,7 +682,7 @@ func parallelRefused(t *testing.T, s *suite, limit func(string, int)) {
 	s.claim(other.ID, 0, "w", long)
 }
 
-// parallelExact has many claim at the same time, and end again what they got.
+// parallelExact runs many workers that claim items at the same time and finish them.
 func parallelExact(t *testing.T, s *suite, limit func(string, int)) {
 	const items, workers, most = 40, 8, 3
 	limit("alice", most)
@@ -730,7 +730,7 @@ func parallelExact(t *testing.T, s *suite, limit func(string, int)) {
 	s.equal("state", s.get(op.ID).State, status.Completed)
 }
 
-// parallelLapsed makes sure that claims which have lapsed do not count.
+// parallelLapsed tests that lapsed claims do not count.
 func parallelLapsed(t *testing.T, s *suite, limit func(string, int)) {
 	limit("alice", 1)
 	op := s.create("alice", "pdf", "pdf")
@@ -741,8 +741,8 @@ func parallelLapsed(t *testing.T, s *suite, limit func(string, int)) {
 	s.claim(op.ID, 0, "v", long)
 }
 
-// parallelCancelled makes sure that items of cancelled operations can be claimed
-// to be ended.
+// parallelCancelled tests that items of cancelled operations can be claimed, so that a
+// worker can finish them.
 func parallelCancelled(t *testing.T, s *suite, limit func(string, int)) {
 	op, other := s.create("alice", "pdf"), s.create("alice", "pdf", "pdf")
 	s.claim(op.ID, 0, "w", short)
@@ -764,7 +764,7 @@ func claimAfterLapse(t *testing.T, s *suite) {
 	if first.Token >= second.Token || second.Token >= third.Token {
 		t.Errorf("tokens are %d, %d, %d, want them to grow", first.Token, second.Token, third.Token)
 	}
-	s.equal("attempt", third.Item.Attempt, 1) // that of a worker that died does not count
+	s.equal("attempt", third.Item.Attempt, 1) // the attempt of a worker that died does not count
 	s.equal("restarts", third.Item.Restarts, 2)
 	s.equal("rescued", []bool{first.Rescued, second.Rescued, third.Rescued}, []bool{false, true, true})
 	s.finish(third, status.Outcome{Retry: true})
@@ -775,7 +775,7 @@ func claimAfterLapse(t *testing.T, s *suite) {
 	s.equal("stored", s.finish(again, success).Items[0].Restarts, 2)
 }
 
-// claimClockAhead submits by a clock that is ahead of that of the store.
+// claimClockAhead submits by a clock that is ahead of the store's.
 func claimClockAhead(_ *testing.T, s *suite) {
 	op := s.make("alice", "pdf")
 	op.Created = time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
@@ -787,7 +787,7 @@ func claimClockAhead(_ *testing.T, s *suite) {
 }
 
 func heartbeatRenews(_ *testing.T, s *suite) {
-	// Had the lease not been renewed, the item could be claimed after its end.
+	// Without the renewal of the lease the item could be claimed after it.
 	for lease := 200 * time.Millisecond; ; lease *= 2 {
 		op := s.create("alice", "pdf", "pdf")
 		start := time.Now()
@@ -796,7 +796,7 @@ func heartbeatRenews(_ *testing.T, s *suite) {
 		stop, err := s.Heartbeat(s.ctx(), "w", long, map[status.Ref]float64{c.Ref: 0})
 		s.noError(err)
 		if time.Since(start) > lease/2 {
-			continue // too slow to tell
+			continue // too slow for a result
 		}
 		s.equal("claims to stop", stop, []status.Ref(nil))
 		time.Sleep(time.Until(end.Add(10 * time.Millisecond)))
@@ -816,7 +816,7 @@ func heartbeatStop(_ *testing.T, s *suite) {
 		progress[c.Ref] = 0
 		return c
 	}
-	claim(op, 0, long) // stays
+	claim(op, 0, long) // stays live
 	lapsed := claim(op, 1, short)
 	taken := claim(op, 2, short)
 	s.reclaim(op.ID, 2, "v", long)
@@ -847,7 +847,7 @@ func heartbeatStop(_ *testing.T, s *suite) {
 	})
 	s.equal("number of claims to stop", len(stop), len(got))
 
-	// A lapsed claim does not come to life again.
+	// A lapsed claim does not become live again.
 	_, err = s.Finish(s.ctx(), lapsed, success)
 	s.matches(err, status.ErrLost)
 }
@@ -865,7 +865,7 @@ func heartbeatProgress(_ *testing.T, s *suite) {
 		s.equal("other worker's progress", got.Items[2].Progress, 0.0)
 	}
 
-	// Not over attempts either; and Finish records what the claim says.
+	// Nor does it across attempts; Finish records the progress in the claim.
 	s.finish(a, status.Outcome{Retry: true, Error: failure.Error})
 	s.equal("progress after a retry", s.get(op.ID).Items[0].Progress, 0.75)
 	a = s.reclaim(op.ID, 0, "w", long)
@@ -897,7 +897,7 @@ func finishOutcomes(t *testing.T, s *suite) {
 		t.Error("item was finished before it was started")
 	}
 
-	// Results count for a success only.
+	// Results are recorded only for a success.
 	o := failure
 	o.Results = results
 	it := s.finish(s.claim(op.ID, 1, "w", long), o).Items[1]
@@ -978,8 +978,8 @@ func finishOnce(t *testing.T, s *suite) {
 	s.equal("number of ends that saw the operation final", final, 1)
 }
 
-// finishRollup compares the store's idea of the operation's state with Rollup, for
-// all ways in which three items can be.
+// finishRollup compares the operation's state in the store with Rollup, for all
+// combinations of states of three items.
 func finishRollup(_ *testing.T, s *suite) {
 	kinds := []string{"queued", "running", "completed", "failed", "retrying", "released"}
 	for a := range kinds {
@@ -1044,14 +1044,14 @@ func finishRetry(t *testing.T, s *suite) {
 		t.Errorf("item that waits for a retry is %+v, want neither error nor end", it)
 	}
 	_, err := s.Claim(s.ctx(), c.Ref, "w", long)
-	s.matches(err, status.ErrLost) // not due
+	s.matches(err, status.ErrLost) // not due yet
 	s.equal("pending", s.pending(status.PendingQuery{}), []status.Ref{{Operation: op.ID, Index: 1}})
 
 	c = s.claim(op.ID, 1, "w", long)
 	before := time.Now()
 	s.finish(c, status.Outcome{Retry: true, RetryAfter: 20 * time.Millisecond})
 	again := s.reclaim(op.ID, 1, "w", long)
-	// A millisecond for rounding.
+	// One millisecond less, for rounding.
 	if waited := time.Since(before); waited < 19*time.Millisecond {
 		t.Errorf("item was started again after %v", waited)
 	}
@@ -1093,7 +1093,7 @@ func finishWaiting(t *testing.T, s *suite) {
 	s.equal("state", first.State, status.Queued)
 	s.equal("attempt", first.Attempt, 0)
 	waits(first, "storage", start)
-	// It goes on to wait, whatever for, and does not begin anew when it is given back.
+	// It continues to wait, whatever the reason, and a release does not reset Since.
 	for _, o := range []status.Outcome{{Release: true, Waiting: "disk"}, {Release: true}} {
 		c := s.reclaim(op.ID, 0, "w", long)
 		waits(c.Item, s.get(op.ID).Items[0].Waiting.Reason, start)
@@ -1107,7 +1107,7 @@ func finishWaiting(t *testing.T, s *suite) {
 	if len(loads) != 1 || !maps.Equal(loads[0].Waiting, map[string]int{"disk": 1, "storage": 1}) {
 		t.Errorf("loads are %+v, want one item that waits for each", loads)
 	}
-	// An attempt of its own ends it, and so does the end of the item.
+	// An attempt that counts ends the waiting, and so does the end of the item.
 	it := s.finish(s.reclaim(op.ID, 0, "w", long), status.Outcome{Retry: true, Suspect: true}).Items[0]
 	s.equal("waiting", it.Waiting, (*status.Waiting)(nil))
 	s.equal("suspicions", it.Suspicions, 1)
@@ -1197,7 +1197,7 @@ func cancelLapsed(_ *testing.T, s *suite) {
 	_, err := s.Cancel(s.ctx(), "alice", op.ID)
 	s.noError(err)
 	if s.get(op.ID).State.Final() {
-		return // nobody worked on it any more
+		return // no worker runs it any more
 	}
 	c := s.reclaim(op.ID, 0, "v", long)
 	s.equal("cancelled", c.Op.Cancelled, true)
@@ -1295,7 +1295,7 @@ func pendingLazy(t *testing.T, s *suite) {
 			break
 		}
 	}
-	// Every item is claimed as it comes, so none may come twice.
+	// Every item is claimed as soon as it is yielded, so none may be yielded twice.
 	seen := make(map[status.Ref]bool)
 	for it, err := range s.Pending(s.ctx(), status.PendingQuery{Owner: "alice", Queue: "pdf"}) {
 		s.noError(err)
@@ -1351,7 +1351,7 @@ func recovers(t *testing.T, s *suite) {
 	s.equal("number of items", n, 1)
 	s.equal("states", states(s.get(op.ID)),
 		[]status.State{status.Running, status.Queued, status.Running, status.Completed, status.Queued})
-	s.equal("attempts", s.get(op.ID).Items[3].Attempt, 1) // it was over
+	s.equal("attempts", s.get(op.ID).Items[3].Attempt, 1) // it had finished
 	_, err = s.Finish(s.ctx(), dead, success)
 	s.matches(err, status.ErrLost)
 	again := s.reclaim(op.ID, 0, "me", long)
@@ -1397,8 +1397,8 @@ func deleteFinished(_ *testing.T, s *suite) {
 	s.equal("number of items", len(s.get(op.ID).Items), 1)
 }
 
-// contextDone checks that iterators end with an error when their context does. What
-// else a done context does is up to the store.
+// contextDone tests that iterators stop with an error when their context is done. The
+// other effects of a done context are up to the store.
 func contextDone(t *testing.T, s *suite) {
 	for range 200 {
 		s.create("alice", "pdf")

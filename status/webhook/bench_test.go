@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSend sends what has gathered to four endpoints of four accounts on this
-// machine.
+// BenchmarkSend sends a backlog of deliveries to four endpoints of four accounts on
+// this machine.
 func BenchmarkSend(b *testing.B) {
 	for name, open := range databases {
 		b.Run(name, func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// snippet returns a program that docs/webhooks.md shows.
+// snippet returns the program in docs/webhooks.md in the given language.
 func snippet(t *testing.T, language string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/webhooks.md")
@@ -31,8 +31,8 @@ func snippet(t *testing.T, language string) string {
 	return code
 }
 
-// TestReceivers runs the receivers that are shown: they take what is sent, once,
-// with either secret, and refuse what is forged.
+// TestReceivers runs the receivers in the documentation: they accept each delivery
+// once, with either secret, and reject forged ones.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T, dir string) *exec.Cmd{
@@ -74,7 +74,8 @@ func TestReceivers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What is sent comes here too, to be tampered with.
+			// This receiver gets every delivery too, so that the test can tamper with
+			// it.
 			spy := receive(t, nil)
 			create(t, w, "alice", spy.URL, webhook.OperationCompleted)
 
@@ -121,7 +122,7 @@ func TestReceivers(t *testing.T) {
 				t.Errorf("the receiver says\n%s", got)
 			}
 
-			// Forged: another body, another id, another time, another secret, none.
+			// Forged: another body, ID, time or secret, or no signature.
 			m := spy.wait(t, 1)[0]
 			for name, forge := range map[string]func(h http.Header, body []byte) []byte{
 				"other secret": func(_ http.Header, b []byte) []byte { return b },
@@ -154,7 +155,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// sign returns headers that two secrets have signed.
+// sign returns headers signed with two secrets.
 func sign(t *testing.T, first, second string, body []byte, at time.Time) http.Header {
 	t.Helper()
 	h := make(http.Header)

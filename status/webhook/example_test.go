@@ -46,7 +46,7 @@ func Example() {
 	done := make(chan error, 1)
 	go func() { done <- hooks.Run(ctx) }()
 
-	// Somebody who wants to be told.
+	// A receiver of events.
 	var secret string
 	told := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func Example() {
 		return
 	}
 
-	// Something that happens.
+	// An event.
 	ops := db.Operations()
 	if _, err := ops.Create(ctx, &status.Operation{ID: "1", Owner: "alice", Created: time.Now(), Items: []status.Item{{Queue: "pdf"}}}); err != nil {
 		fmt.Println(err)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// errNotPublic is what dialling an address matches that may not be reached.
+// errNotPublic matches the error of dialling an address that is not allowed.
 var errNotPublic = errors.New("the address is not public")
 
-// notPublic lists, of IPv4, what IANA's registry of special-purpose addresses says
-// is not globally reachable (RFC 6890 and its successors), multicast, and what
-// clouds serve metadata at beside it.
+// notPublic lists the IPv4 networks that are not globally reachable by IANA's registry
+// of special-purpose addresses (RFC 6890 and its successors). It adds multicast and the
+// other addresses at which clouds serve metadata.
 var notPublic = prefixes(
 	"0.0.0.0/8",          // this network
 	"10.0.0.0/8",         // private
@@ -38,9 +38,10 @@ var notPublic = prefixes(
 	"255.255.255.255/32", // broadcast
 )
 
-// public is where global unicast addresses of IPv6 are, notPublic6 what is special
-// in it. All others are not public: loopback, unspecified, unique local, link and
-// site local, multicast, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), IPv4-compatible.
+// public holds the global unicast addresses of IPv6; notPublic6 lists its
+// special-purpose networks. No other IPv6 address is public: loopback, unspecified,
+// unique local, link and site local, multicast, NAT64 (64:ff9b::/96 and
+// 64:ff9b:1::/48), IPv4-compatible.
 var (
 	public     = netip.MustParsePrefix("2000::/3")
 	notPublic6 = prefixes(
@@ -59,10 +60,10 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// allowed reports whether requests may go to an address: it is public, or in one
+// allowed reports whether requests may go to an address: one that is public or in one
 // of the given networks.
 func allowed(ip netip.Addr, allow []netip.Prefix) bool {
-	ip = ip.WithZone("").Unmap() // a mapped address is dialled as what it maps
+	ip = ip.WithZone("").Unmap() // a mapped address is dialled as the IPv4 address
 	in := func(p netip.Prefix) bool { return p.Contains(ip) }
 	switch {
 	case !ip.IsValid():
@@ -75,13 +76,12 @@ func allowed(ip netip.Addr, allow []netip.Prefix) bool {
 	return public.Contains(ip) && !slices.ContainsFunc(notPublic6, in)
 }
 
-// newTransport returns what requests are made with: without a proxy, and only to
-// addresses that are allowed. It is asked for every address that is about to be
-// dialled, after the name was resolved, so that it does not matter what a name
-// meant before.
+// newTransport returns a transport that uses no proxy and connects only to allowed
+// addresses. It checks every address right before dialling it, after name resolution,
+// so DNS rebinding does not help an attacker.
 func newTransport(allow []netip.Prefix, conf *tls.Config, idle int) http.RoundTripper {
 	d := &net.Dialer{
-		KeepAlive: -1, // connections are short
+		KeepAlive: -1, // connections are short-lived
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil || network != "tcp4" && network != "tcp6" || !allowed(ap.Addr(), allow) {

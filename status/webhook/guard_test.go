@@ -18,8 +18,8 @@ var everything = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 
 const notPublic = "the address is not public"
 
-// TestGuard sends to addresses that must not be reached: to a listener in as many
-// spellings as there are, and to what would be dangerous elsewhere.
+// TestGuard sends to addresses that must not be reached: to a local listener in every
+// known spelling, and to addresses that are dangerous in other networks.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	var accepted atomic.Int64
@@ -45,12 +45,12 @@ func TestGuard(t *testing.T) {
 	}
 	port, port6 := listen("tcp4", "127.0.0.1:0"), listen("tcp6", "[::1]:0")
 
-	urls := make(map[string]bool) // whether the URL alone tells
+	urls := make(map[string]bool) // true if the check of the URL already refuses it
 	for u, literal := range map[string]bool{
 		"http://localhost:%s/":              false, // a name that means this machine
 		"http://LOCALHOST.:%s/":             false,
 		"HTTP://localhost:%s/":              false,
-		"http://2130706433:%s/":             false, // what some resolvers take for addresses
+		"http://2130706433:%s/":             false, // some resolvers take this for an address
 		"http://0x7f000001:%s/":             false,
 		"http://0177.0.0.1:%s/":             false,
 		"http://127.1:%s/":                  false,
@@ -84,7 +84,8 @@ func TestGuard(t *testing.T) {
 	w := newHooks(t, strict, func(c *webhook.Config) {
 		c.Allow, c.Schedule, c.Timeout, c.Endpoints, c.Workers = nil, []time.Duration{}, patience, len(urls), 4*len(urls)
 	})
-	// Somebody else may have registered what this one would refuse.
+	// A server with another configuration may have registered an endpoint that this one
+	// refuses.
 	lax := newHooks(t, strict, func(c *webhook.Config) { c.Allow, c.Endpoints = everything, len(urls) })
 	endpoints := make(map[string]string)
 	for u, literal := range urls {

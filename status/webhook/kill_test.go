@@ -23,11 +23,11 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// killedEnv makes the test binary work on operations and send webhooks until it is
-// killed. It names the database, a variable beside it the endpoint.
+// killedEnv makes the test binary run operations and send webhooks until it is killed.
+// Its value is the database; another variable holds the endpoint.
 const killedEnv = "WEBHOOK_TEST_KILLED"
 
-// workUntilKilled prints the ID of each operation once it has ended.
+// workUntilKilled prints the ID of each operation once it has finished.
 func workUntilKilled(path, url string) error {
 	ctx := context.Background()
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: path, Exclusive: true})
@@ -76,8 +76,8 @@ func workUntilKilled(path, url string) error {
 	return <-failed
 }
 
-// TestKill kills a server again and again between the end of items and what it
-// tells of them. Whatever has ended is told of at last.
+// TestKill kills a server again and again between the end of items and their webhooks.
+// Every end is delivered eventually.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -112,8 +112,8 @@ func TestKill(t *testing.T) {
 		}
 	}
 
-	// What was killed while it was sending is sent by the next one, with what
-	// was refused for an hour replayed by hand.
+	// The next server sends the deliveries that the kill interrupted. The test replays
+	// those that wait an hour after a refusal.
 	db := openDB(t, sqlstore.Options{Path: path, Exclusive: true})
 	w := newHooks(t, db, func(c *webhook.Config) { c.Exclusive = true })
 	before, err := w.Stats(t.Context())

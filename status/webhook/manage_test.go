@@ -36,7 +36,7 @@ func TestManage(t *testing.T) {
 			t.Fatalf("deliveries %+v, error %v", first, err)
 		}
 
-		// Somebody else's is not there.
+		// Another account's endpoint is not found.
 		url, enabled := "http://127.0.0.1:9/d", true
 		for name, call := range map[string]func(account string) error{
 			"Get":    func(a string) error { _, err := w.Get(ctx, a, e.ID); return err },
@@ -66,7 +66,7 @@ func TestManage(t *testing.T) {
 			}
 		}
 
-		// A page after another.
+		// One page after another.
 		var ids []string
 		for before := ""; ; {
 			page, err := w.Deliveries(ctx, "alice", webhook.Query{Before: before, Limit: 2})
@@ -81,8 +81,8 @@ func TestManage(t *testing.T) {
 			}
 			before = page[1].ID
 		}
-		// Two operations, of which one endpoint is told once and the other
-		// one twice, and a test.
+		// Two operations: one endpoint gets one event of each, the other two; and a
+		// test event.
 		if n := len(ids); n != 7 || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != n {
 			t.Errorf("deliveries %q", ids)
 		}

@@ -13,7 +13,7 @@ var (
 	attemptsDesc = prometheus.NewDesc("filewright_webhook_attempts_total", "Requests by what came of them.", []string{"outcome"}, nil)
 )
 
-// Collectors returns what shows [Webhooks.Stats] as metrics, for
+// Collectors returns collectors that export [Webhooks.Stats], for
 // httpapi.Config.Collectors.
 func (w *Webhooks) Collectors() []prometheus.Collector { return []prometheus.Collector{collector{w}} }
 

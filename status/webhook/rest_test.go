@@ -28,7 +28,7 @@ func disable(t testing.TB, db *sqlstore.DB, owner string, disabled bool) {
 }
 
 // TestRest disables an account: nothing is sent for it until it is enabled again, and
-// then everything, at the time at which it would have been without that if it lies ahead.
+// then everything. Deliveries that are due later keep their time.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
@@ -71,12 +71,12 @@ func TestRest(t *testing.T) {
 			t.Fatalf("endpoint %+v, error %v, want one that is failing", e, err)
 		}
 
-		// What is under way may end.
+		// A running attempt may finish.
 		disable(t, db, "alice", true)
 		give()
 		settled(t, w, "alice", underway, webhook.Delivered)
 
-		// What happens is recorded; neither it nor what is asked for by hand is sent.
+		// Events are recorded, but neither they nor manual requests are sent.
 		one(t, db, "alice", "op2")
 		fresh, next := first(e.ID), first(late.ID)
 		if fresh == retried || next == underway {
@@ -91,7 +91,7 @@ func TestRest(t *testing.T) {
 		}
 		one(t, db, "bob", "op3")
 		bobs.wait(t, 1)
-		one(t, db, "bob", "op4") // after a round that could have sent all of this
+		one(t, db, "bob", "op4") // after a round that could have sent all of these
 		bobs.wait(t, 2)
 		if due, err := db.Webhooks().Due(t.Context()); err != nil || len(due) > 1 || len(due) == 1 && due[0].Account != "bob" {
 			t.Errorf("due is %+v, error %v, want nothing of alice", due, err)
@@ -126,7 +126,7 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// TestSweep has nobody send: what is old is removed all the same.
+// TestSweep runs no sender: old deliveries are removed all the same.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
@@ -158,7 +158,7 @@ func TestSweep(t *testing.T) {
 			}
 			return accounts
 		}
-		webhook.Sweep(t.Context(), db.Webhooks(), -1, nil) // for ever
+		webhook.Sweep(t.Context(), db.Webhooks(), -1, nil) // keep for ever
 		if got := left(); got != "done forgotten late " {
 			t.Errorf("there are those of %s", got)
 		}

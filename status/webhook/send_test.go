@@ -89,8 +89,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestSchedule walks through the times of attempts at which nobody answers. What lies
-// between them is taken out of the database.
+// TestSchedule checks the times of attempts that get no response. It skips the pauses
+// by changing the times in the database.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -124,7 +124,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
-	// Whatever the machine needs to write down what came of an attempt.
+	// Allows for the time that the machine needs to record an attempt.
 	soon := func(got, want time.Duration) bool {
 		return got > want-10*time.Millisecond && got < want+patience
 	}
@@ -248,7 +248,7 @@ func TestGone(t *testing.T) {
 		})
 		e, _ := create(t, w, "alice", r.URL, webhook.OperationCompleted)
 		run(t, w)
-		one(t, db, "alice", "op1") // fails, to be repeated in an hour
+		one(t, db, "alice", "op1") // fails and is retried in an hour
 		first := only(t, w, "alice").ID
 		wait(t, "an attempt", func() bool { d, _ := delivery(t, w, "alice", first); return d.Attempts == 1 })
 		gone.Store(true)
@@ -261,7 +261,7 @@ func TestGone(t *testing.T) {
 		if !strings.Contains(e.Reason, "410") {
 			t.Errorf("reason is %q", e.Reason)
 		}
-		// What was pending fails too, and nothing new is written.
+		// Pending deliveries fail too, and no new ones are stored.
 		if d, attempts := settled(t, w, "alice", first, webhook.Failed); d.Attempts != 1 || len(attempts) != 1 {
 			t.Errorf("delivery %+v with attempts %+v", d, attempts)
 		}
@@ -271,7 +271,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("%d deliveries, error %v, want 2", len(list), err)
 		}
 
-		// Once enabled it is told again, of what happens from then on.
+		// Once enabled, it gets the events from then on.
 		gone.Store(false)
 		enabled := true
 		if e, err = w.Update(t.Context(), "alice", e.ID, webhook.Change{Enabled: &enabled}); err != nil || !e.Disabled.IsZero() || e.Reason != "" || !e.Failing.IsZero() {
@@ -308,7 +308,7 @@ func TestFailing(t *testing.T) {
 		t.Errorf("disabled after %d attempts in %v", d.Attempts, after)
 	}
 
-	// By hand it can be reached all the same.
+	// A manual attempt still reaches it.
 	good.Store(true)
 	if _, err := w.Replay(t.Context(), "alice", id); err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestRotate(t *testing.T) {
 	if e, err = w.Get(t.Context(), "alice", e.ID); err != nil || time.Until(e.PreviousSecretUntil) <= 0 {
 		t.Errorf("endpoint %+v, error %v", e, err)
 	}
-	// The one before the last signs no more.
+	// The secret before the last one no longer signs.
 	newest, err := w.Rotate(t.Context(), "alice", e.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +375,7 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// TestSealed looks for secrets in the database, and has them read by servers with
+// TestSealed searches the database for plain secrets, and opens it by servers with
 // other secrets.
 func TestSealed(t *testing.T) {
 	t.Parallel()
@@ -451,9 +451,9 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		code.Store(500)
-		replay(3, webhook.Delivered) // as it was
+		replay(3, webhook.Delivered) // as before
 
-		// One that is to be repeated is so at its time, whatever is done by hand.
+		// A scheduled retry keeps its time, whatever manual attempts happen.
 		one(t, db, "alice", "op2")
 		list, err := w.Deliveries(t.Context(), "alice", webhook.Query{State: webhook.Pending})
 		if err != nil || len(list) != 1 {
@@ -504,8 +504,8 @@ func TestTest(t *testing.T) {
 	})
 }
 
-// TestSlow has one account whose endpoints do not answer, and another one that
-// must not notice.
+// TestSlow has an account whose endpoints do not respond, and another account that must
+// not be delayed.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)
@@ -548,8 +548,7 @@ func TestSlow(t *testing.T) {
 	slow.wait(t, 120)
 }
 
-// TestTogether has several processes send what is in one outbox: nothing is sent
-// twice.
+// TestTogether runs several senders on one outbox: nothing is sent twice.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
@@ -603,7 +602,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestTakenOver claims a delivery as a process does that is killed then.
+// TestTakenOver claims a delivery like a process that is then killed.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
@@ -617,7 +616,7 @@ func TestTakenOver(t *testing.T) {
 		if err != nil || len(out) != 1 {
 			t.Fatalf("%d deliveries claimed, error %v", len(out), err)
 		}
-		// It is left alone, also by hand.
+		// Nothing else sends it, not even a manual request.
 		if again, err := db.Webhooks().Claim(t.Context(), e.ID, 5, lease); err != nil || len(again) != 0 {
 			t.Fatalf("%d deliveries claimed, error %v, want none", len(again), err)
 		}
@@ -630,7 +629,7 @@ func TestTakenOver(t *testing.T) {
 			t.Errorf("sent again after %v", d)
 		}
 		settled(t, w, "alice", out[0].ID, webhook.Delivered)
-		// Who comes back late records nothing.
+		// A sender that lost its claim records nothing.
 		if _, err := db.Webhooks().Record(t.Context(), out[0], webhook.AttemptResult{}); err == nil || !strings.Contains(err.Error(), status.ErrLost.Error()) {
 			t.Errorf("error is %v, want %v", err, status.ErrLost)
 		}
@@ -640,7 +639,7 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
-// TestExclusive has a process go on at once with what an earlier one had begun.
+// TestExclusive continues at once with deliveries that an earlier process had claimed.
 func TestExclusive(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)
@@ -655,7 +654,7 @@ func TestExclusive(t *testing.T) {
 	r.wait(t, 1)
 }
 
-// TestStop stops while a request is under way: it is made again by the next one.
+// TestStop stops a sender during a request: the next sender repeats it.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)
@@ -682,7 +681,7 @@ func TestStop(t *testing.T) {
 	settled(t, w, "alice", id, webhook.Delivered)
 }
 
-// TestPayloadFails has the body not be made at first.
+// TestPayloadFails makes Payload fail at first.
 func TestPayloadFails(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)

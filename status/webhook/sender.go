@@ -19,16 +19,15 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// maxResponse is how much of an answer is kept, and read.
+// maxResponse is how many bytes of a response body are read and stored.
 const maxResponse = 1 << 10
 
-// grace is how long attempts may go on when Run is told to stop.
+// grace is how long running attempts may take to finish when Run stops.
 const grace = 5 * time.Second
 
-// Run sends what is due until ctx is done. Attempts that are under way then get
-// some seconds to end. It returns nil if it ended because of ctx, and must not be
-// called again before it has returned. Any number of processes may do it on one
-// database.
+// Run sends due deliveries until ctx is done. Running attempts then get five seconds to
+// finish. It returns nil if ctx ended it, and must not be called again before it has
+// returned. Any number of processes may call Run on one database.
 func (w *Webhooks) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
 		return errors.New("webhooks are being sent already")
@@ -36,7 +35,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	defer w.running.Store(false)
 	if w.cfg.Exclusive {
 		if err := w.store.Recover(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Log.Error("some webhooks are sent late", "err", err) // when their leases end
+			w.cfg.Log.Error("some webhooks are sent late", "err", err) // when their leases lapse
 		}
 	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -52,14 +51,15 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	return nil
 }
 
-// waiting is for how long deliveries that are due wait for somebody to send them.
+// waiting is how long due deliveries wait for a sender.
 const waiting = 30 * 24 * time.Hour
 
-// Sweep removes old deliveries from a store, now and from time to time until ctx is
-// done: what was finished longer than retention ago (0: 7 days, negative: nothing ever),
-// and what has been due for 30 days, or for retention if that is longer, because nobody
-// sends or the account is disabled. [Webhooks.Run] does so, too; this is for programs
-// that do not call it. log may be nil.
+// Sweep removes old deliveries from a store, at once and then periodically until ctx is
+// done. It removes deliveries that finished longer than retention ago (0: 7 days,
+// negative: none). It also removes those that have been due for 30 days, or for
+// retention if that is longer, because no process sends or the account is disabled.
+// [Webhooks.Run] does the same; Sweep is for programs that do not call it. log may be
+// nil.
 func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog.Logger) {
 	if retention < 0 {
 		return
@@ -80,8 +80,7 @@ func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog
 	}
 }
 
-// clearing is the time between two looks at deliveries that are to be cleared away,
-// some at a time.
+// clearing is the pause between two batches of deliveries to remove.
 const clearing = 100 * time.Millisecond
 
 // A sender makes the attempts of one Run.
@@ -89,11 +88,11 @@ type sender struct {
 	w       *Webhooks
 	base    context.Context
 	sending sync.WaitGroup
-	freed   chan struct{} // holds a token if an attempt has ended
+	freed   chan struct{} // holds a token if an attempt has finished
 
 	mu        sync.Mutex
 	busy      int
-	endpoints map[string]int // attempts under way
+	endpoints map[string]int // running attempts by endpoint
 	accounts  map[string]int
 }
 
@@ -120,9 +119,9 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// round begins the attempts that are due and for which there is room, and returns
-// when the next one is due. Endpoints of accounts that have the fewest under way
-// come first, and none takes more than its share of what is free.
+// round starts the due attempts for which there are free slots, and returns the time
+// until the next one is due. Accounts with the fewest running attempts come first. No
+// endpoint takes more than its share of the free slots.
 func (s *sender) round(ctx context.Context) (next time.Duration, err error) {
 	due, err := s.w.store.Due(ctx)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *sender) round(ctx context.Context) (next time.Duration, err error) {
 	for i, d := range ready {
 		n := s.reserve(d, len(ready)-i)
 		if n == 0 {
-			continue // whoever ends makes room
+			continue // an attempt that finishes makes room
 		}
 		out, err := s.w.store.Claim(ctx, d.ID, n, s.w.cfg.Lease)
 		s.give(d, n-len(out))
@@ -182,12 +181,12 @@ func clone(m map[string]int) map[string]int {
 	return c
 }
 
-// reserve takes places for attempts at an endpoint, one of so many that want
-// some.
+// reserve takes slots for attempts at an endpoint and returns their number; wanting
+// endpoints share the free slots.
 func (s *sender) reserve(d DueEndpoint, wanting int) int {
 	limit := s.w.cfg.Endpoint
 	if d.Failing {
-		limit = 1 // it may have to wait for the timeout each time
+		limit = 1 // every attempt may run into the timeout
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +201,7 @@ func (s *sender) reserve(d DueEndpoint, wanting int) int {
 	return n
 }
 
-// give gives places back.
+// give returns slots.
 func (s *sender) give(d DueEndpoint, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +213,7 @@ func (s *sender) give(d DueEndpoint, n int) {
 	}
 }
 
-// attempt makes one attempt at a delivery and stores what came of it.
+// attempt makes one attempt at a delivery and stores its result.
 func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	r := AttemptResult{FailingLimit: w.cfg.DisableAfter, FailingGap: failingGap}
 	r.Attempt, r.Body = w.send(ctx, o)
@@ -237,7 +236,7 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	defer cancel()
 	disabled, err := w.store.Record(ctx, o, r)
 	switch {
-	case errors.Is(err, status.ErrLost): // somebody else has it, or it was deleted
+	case errors.Is(err, status.ErrLost): // another process has claimed it, or it was deleted
 	case err != nil:
 		w.cfg.Log.Error("a webhook may be sent again", "delivery", o.ID, "err", err)
 	case disabled:
@@ -245,7 +244,7 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	}
 }
 
-// send makes a request.
+// send sends the request of a delivery.
 func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, body []byte) {
 	began := time.Now()
 	a = Attempt{At: w.store.Now(), URL: o.Webhook.URL}
@@ -286,7 +285,7 @@ func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, bod
 	}
 	defer resp.Body.Close()
 	a.Status = resp.StatusCode
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // the status says all
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // a read error does not matter: the status decides
 	a.Response = strings.ReplaceAll(strings.ToValidUTF8(string(start), "\ufffd"), "\x00", "\ufffd")
 	if a.Status >= 300 && a.Status < 400 {
 		a.Error = "redirects are not followed"
@@ -294,7 +293,7 @@ func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, bod
 	return a, body
 }
 
-// payload makes the body of a delivery. It survives a panic.
+// payload makes the body of a delivery. It recovers from a panic of Config.Payload.
 func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -312,8 +311,8 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 	return body, err
 }
 
-// explain says for the account why there was no answer. What names mean inside of
-// the server's network is not its business.
+// explain tells the account why there was no response. It does not reveal addresses
+// inside the server's network.
 func (w *Webhooks) explain(err error) string {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -342,11 +341,11 @@ func (w *Webhooks) explain(err error) string {
 	return "the request failed"
 }
 
-// Outcomes of attempts that are counted.
+// Outcomes of attempts, for counting.
 const (
 	outcomeDelivered = iota // acknowledged
-	outcomeRefused          // another status
-	outcomeNoAnswer         // none
+	outcomeRefused          // a response with another status
+	outcomeNoAnswer         // no response
 	outcomeBlocked          // the address is not public
 	outcomes
 )
@@ -368,12 +367,11 @@ func (w *Webhooks) count(a Attempt, delivered bool) {
 
 // Stats are numbers about deliveries.
 type Stats struct {
-	Pending int           // deliveries that are not finished, on all processes
-	Overdue time.Duration // for how long the delivery has been due that has been for longest
+	Pending int           // unfinished deliveries, in all processes
+	Overdue time.Duration // how long the oldest due delivery has been due
 
-	// Attempts counts those of this process by what came of them: "delivered",
-	// "refused" (another status), "no_answer", "blocked" (the address is not
-	// public).
+	// Attempts counts the attempts of this process by outcome: "delivered", "refused"
+	// (a status other than 2xx), "no_answer", "blocked" (the address is not public).
 	Attempts map[string]int64
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/internal/seal"
 )
 
-// Names of the headers of a delivery.
+// Headers of a delivery.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -23,11 +23,12 @@ const (
 	headerSimple    = "X-Webhook-Signature"
 )
 
-// tolerance is how far the time of an attempt may be from that of the receiver.
+// tolerance is the accepted difference between the time of an attempt and the
+// receiver's clock.
 const tolerance = 5 * time.Minute
 
-// sign sets the headers of an attempt at the time at. keys are the secrets, the
-// newest first.
+// sign sets the headers of an attempt made at the given time. keys are the decoded
+// secrets, newest first.
 func sign(h http.Header, id string, at time.Time, body []byte, keys [][]byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(keys))
@@ -37,14 +38,14 @@ func sign(h http.Header, id string, at time.Time, body []byte, keys [][]byte) {
 	h.Set(headerID, id)
 	h.Set(headerTimestamp, stamp)
 	h.Set(headerSignature, strings.Join(signatures, " "))
-	// There is room for one signature. Its key is the text of the secret,
-	// which is what receivers have.
+	// This header holds one signature. Its key is the text of the secret, as receivers
+	// have it.
 	mac := hmac.New(sha256.New, []byte(secretPrefix+base64.StdEncoding.EncodeToString(keys[0])))
 	mac.Write(body)
 	h.Set(headerSimple, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
-// standardMAC is the signature that Standard Webhooks calls v1.
+// standardMAC returns the signature that Standard Webhooks calls v1.
 func standardMAC(key []byte, id, stamp string, body []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.", id, stamp)
@@ -52,17 +53,17 @@ func standardMAC(key []byte, id, stamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// ErrSignature reports that a request is not, or not provably, a delivery.
+// ErrSignature reports that a request is not a validly signed delivery.
 var ErrSignature = errors.New("the signature of the webhook is not valid")
 
-// Verify reports whether a request with the given headers and body is a delivery to
-// an endpoint with one of the given secrets, whsec_…, made within five minutes of
-// now. It takes several secrets because there are two while one is replaced.
+// Verify returns nil if a request with the given headers and body is a delivery sent
+// within five minutes of now. One of the given secrets (whsec_…) must have signed it.
+// It takes several secrets because two are valid while one replaces the other.
 //
-// Whoever is able to repeat a request can do so within that time: webhook-id tells
-// whether a delivery is known already, which happens without malice, too.
+// An attacker can replay a captured request within that time, and the sender itself may
+// repeat a delivery. Compare webhook-id with those already received.
 //
-// The error matches ErrSignature, unless a secret is none.
+// The error matches ErrSignature, unless a secret is malformed.
 func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
 	id, stamp := h.Get(headerID), h.Get(headerTimestamp)
 	if id == "" || stamp == "" || h.Get(headerSignature) == "" {
@@ -100,7 +101,7 @@ func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
-// newSealer returns what encrypts the secrets of endpoints for the database.
+// newSealer returns a Sealer that encrypts the endpoints' secrets for the database.
 func newSealer(secrets [][]byte) (seal.Sealer, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: Config.Secrets is required")

@@ -17,7 +17,7 @@ type StoredEndpoint struct {
 
 // States of a [Delivery].
 const (
-	Pending   = "pending"   // another attempt follows
+	Pending   = "pending"   // another attempt is due
 	Delivered = "delivered" // the endpoint has acknowledged it
 	Failed    = "failed"    // no attempt follows
 )
@@ -28,12 +28,12 @@ type Delivery struct {
 	Endpoint  string    `json:"endpoint"`
 	Account   string    `json:"account"`
 	Type      string    `json:"type"`
-	Operation string    `json:"operation,omitempty"` // "": none
+	Operation string    `json:"operation,omitempty"` // "": no operation
 	Created   time.Time `json:"created"`
 	State     string    `json:"state"` // Pending, Delivered, Failed
 	Attempts  int       `json:"attempts"`
 	Next      time.Time `json:"next,omitzero"`     // when the next attempt is due; zero: no attempt follows
-	Finished  time.Time `json:"finished,omitzero"` // zero: pending
+	Finished  time.Time `json:"finished,omitzero"` // zero while pending
 	Payload   []byte    `json:"-"`                 // the body; nil before the first attempt, and in lists
 }
 
@@ -41,11 +41,11 @@ type Delivery struct {
 type Attempt struct {
 	N        int           // from 1
 	At       time.Time     // start
-	Took     time.Duration // to the millisecond
+	Took     time.Duration // duration, to the millisecond
 	URL      string
 	Status   int    // 0: no response
 	Response string // start of the response body
-	Error    string // why the response is missing or bad, for people; "": the status says it
+	Error    string // why the response is missing or bad, for people; "": see Status
 	Manual   bool   // requested by a person
 }
 
@@ -54,7 +54,7 @@ type Attempt struct {
 type ClaimedDelivery struct {
 	Delivery
 	Token   int
-	Step    int  // earlier attempts, without manual ones
+	Step    int  // number of earlier attempts, without manual ones
 	Manual  bool // this attempt is manual
 	Event   *status.Operation
 	Webhook *StoredEndpoint
@@ -63,10 +63,10 @@ type ClaimedDelivery struct {
 // An AttemptResult is the outcome of one attempt.
 type AttemptResult struct {
 	Attempt   Attempt // without N and Manual
-	Body      []byte  // that was sent; nil: it could not be made
+	Body      []byte  // the body that was sent; nil: making it failed
 	Delivered bool
-	Retry     time.Duration // until the next attempt, unless Delivered or manual; 0: no attempt follows
-	Disable   string        // why the endpoint is to be disabled; "": it stays enabled
+	Retry     time.Duration // pause before the next attempt, unless Delivered or manual; 0: no attempt follows
+	Disable   string        // why the endpoint must be disabled; "": it stays enabled
 
 	// The endpoint is disabled when all attempts have failed for FailingLimit, with
 	// at most FailingGap between two of them. 0: never.
@@ -78,7 +78,7 @@ type DueEndpoint struct {
 	ID      string
 	Account string
 	At      time.Time // when the first of them is due; zero: Claim has deliveries to remove
-	Failing bool      // the last attempt has failed
+	Failing bool      // the last attempt failed
 }
 
 // A Query selects deliveries. The zero value selects all.
@@ -89,14 +89,14 @@ type Query struct {
 	Limit    int    // 0: 50
 }
 
-// ErrLimit reports that an account has as many endpoints as it may have.
+// ErrLimit reports that an account has the maximum number of endpoints.
 var ErrLimit = errors.New("the limit is reached")
 
-// A Store keeps endpoints and deliveries. The error for a missing one, or for one of
-// another account, matches fs.ErrNotExist.
+// A Store keeps endpoints and deliveries. If an endpoint or delivery is missing or
+// belongs to another account, the error matches fs.ErrNotExist.
 //
-// Whoever implements it writes the deliveries of events in the transactions in which
-// the events happen.
+// An implementation must write the deliveries of an event in the transaction in which
+// the event happens.
 type Store interface {
 	EndpointStore
 	DeliveryStore
@@ -114,9 +114,9 @@ type EndpointStore interface {
 
 	Get(ctx context.Context, account, id string) (*StoredEndpoint, error)
 
-	// Update applies change to an endpoint and stores the result, unless change
-	// fails. It may call change again. ID, account and creation time stay as they
-	// are. An endpoint that becomes enabled starts without failures.
+	// Update applies change to an endpoint and stores the result, unless change fails.
+	// It may call change again. ID, account and creation time do not change. Enabling
+	// an endpoint clears its failures.
 	Update(ctx context.Context, account, id string, change func(*StoredEndpoint) error) (*StoredEndpoint, error)
 
 	// Delete removes an endpoint and its deliveries.
@@ -125,7 +125,7 @@ type EndpointStore interface {
 
 // A DeliveryStore keeps deliveries and their attempts.
 type DeliveryStore interface {
-	// Add stores a delivery for one manual attempt. body gets the ID of it.
+	// Add stores a delivery for one manual attempt. body receives the delivery's ID.
 	Add(ctx context.Context, account, endpoint, kind string, body func(id string) []byte) (*Delivery, error)
 
 	// Deliveries returns deliveries without their payloads, newest first.
@@ -134,9 +134,9 @@ type DeliveryStore interface {
 	// Delivery returns a delivery with its payload, and its attempts, oldest first.
 	Delivery(ctx context.Context, account, id string) (*Delivery, []Attempt, error)
 
-	// Replay makes an attempt at a delivery due now, whatever its state. If the
-	// attempt fails the delivery returns to that state. A running attempt makes
-	// Replay change nothing.
+	// Replay makes a manual attempt at a delivery due now, whatever its state. If the
+	// attempt fails, the delivery returns to that state. Replay changes nothing while
+	// an attempt is running.
 	Replay(ctx context.Context, account, id string) (*Delivery, error)
 }
 
@@ -146,20 +146,20 @@ type Outbox interface {
 	// process has written new deliveries.
 	Wake() <-chan struct{}
 
-	// Now returns the time by which deliveries are due.
+	// Now returns the current time of the clock that decides what is due.
 	Now() time.Time
 
 	// Due returns the endpoints that have pending deliveries, in any order, except
 	// those of disabled accounts.
 	Due(ctx context.Context) ([]DueEndpoint, error)
 
-	// Claim takes up to n due deliveries of an endpoint, the oldest first, until
-	// the lease ends. Deliveries of a disabled endpoint fail, except manual ones;
-	// those of a deleted endpoint are removed. A disabled account has none to take.
+	// Claim claims up to n due deliveries of an endpoint, oldest first, for the lease.
+	// Deliveries of a disabled endpoint fail, except manual ones; those of a deleted
+	// endpoint are removed. Deliveries of a disabled account cannot be claimed.
 	Claim(ctx context.Context, endpoint string, n int, lease time.Duration) ([]*ClaimedDelivery, error)
 
-	// Recover releases all claimed deliveries. Only the only sender may call it,
-	// before it claims any.
+	// Recover releases all claimed deliveries. Only a process that is the sole sender
+	// may call it, before it claims any.
 	Recover(ctx context.Context) error
 
 	// Release returns a claimed delivery without an attempt.
@@ -170,11 +170,11 @@ type Outbox interface {
 	// and the error matches status.ErrLost.
 	Record(ctx context.Context, d *ClaimedDelivery, r AttemptResult) (disabled bool, err error)
 
-	// Sweep removes deliveries that were finished before the first time and those
-	// that have been due since before the second. It returns how many.
+	// Sweep removes deliveries that finished before the first time and those that
+	// became due before the second. It returns their number.
 	Sweep(ctx context.Context, finished, due time.Time) (int, error)
 
-	// Pending counts the unfinished deliveries of enabled endpoints and accounts,
-	// and returns since when the oldest has been due; zero if none is due.
+	// Pending counts the unfinished deliveries of enabled endpoints and accounts, and
+	// returns when the oldest due one became due; zero if none is due.
 	Pending(ctx context.Context) (n int, since time.Time, err error)
 }

@@ -14,8 +14,8 @@ import (
 
 func payloadOfNothing(context.Context, webhook.Event) ([]byte, error) { return []byte("{}"), nil }
 
-// TestVerify compares Verify with the library of Standard Webhooks: what that
-// signs is accepted, and what is changed is refused by both.
+// TestVerify compares Verify with the library of Standard Webhooks: Verify accepts what
+// the library signs, and both reject changed requests.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	const (
@@ -92,7 +92,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// signature is what the library of Standard Webhooks makes.
+// signature returns the signature made by the library of Standard Webhooks.
 func signature(t *testing.T, secret, id string, at time.Time, body []byte) string {
 	t.Helper()
 	lib, err := standardwebhooks.NewWebhook(secret)

@@ -1,15 +1,17 @@
-// Package webhook sends the events of operations to endpoints of accounts.
+// Package webhook sends events about operations to the accounts' HTTP endpoints.
 //
-// The [Store] writes an event to its outbox in the transaction in which the event happens,
-// for every endpoint that is registered for it. [Webhooks.Run] sends deliveries, in any
-// number of processes at once: it claims a delivery for a time, so a sender that is
-// killed leaves it to the others. An event arrives at least once, always under the same
-// webhook-id, in no particular order. While the account of an endpoint is disabled nothing
-// is sent, not by hand either; deliveries continue when the account is enabled again.
+// The [Store] writes an event to its outbox in the transaction in which the event
+// happens, for every endpoint that subscribes to it. [Webhooks.Run] sends deliveries,
+// in any number of processes at once. It claims each delivery for a lease, so other
+// processes take over when a sender is killed. An event arrives at least once, always
+// with the same webhook-id, in no particular order. While an account is disabled,
+// nothing is sent to its endpoints, not even manually; deliveries continue when the
+// account is enabled again.
 //
-// Requests are signed as Standard Webhooks says (https://www.standardwebhooks.com),
-// see [Verify]. They go to public addresses only, unless Config.Allow says otherwise.
-// The address that is dialled counts, whatever the host name resolved to before.
+// Requests are signed according to Standard Webhooks
+// (https://www.standardwebhooks.com), see [Verify]. They go only to public addresses
+// and to those in Config.Allow. The check applies to the address that is dialled,
+// whatever the host name resolved to before.
 //
 //	hooks, err := webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: payload})
 //	...
@@ -43,8 +45,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// Types of events. A file task is what one element of files_data in the status of an
-// operation stands for: a result, or an item without one.
+// Types of events. A file task is one element of files_data in the status of an
+// operation: a result, or an item without a result.
 const (
 	OperationCompleted = "operation.completed"
 	OperationFailed    = "operation.failed"
@@ -52,23 +54,22 @@ const (
 	FileTaskFailed     = "fileTask.failed"
 )
 
-// TestType is the type of the event that [Webhooks.Test] sends. Endpoints get it
-// whatever events they are registered for.
+// TestType is the type of the event that [Webhooks.Test] sends. Endpoints receive it
+// whatever events they subscribe to.
 const TestType = "webhook.test"
 
-// Types returns the types of events that an endpoint can be registered for.
+// Types returns the types of events that an endpoint can subscribe to.
 func Types() []string {
 	return []string{OperationCompleted, OperationFailed, FileTaskCompleted, FileTaskFailed}
 }
 
-// An Event is something that endpoints are told of.
+// An Event is a change that endpoints are notified of.
 type Event struct {
 	Type string    // one of Types
 	Time time.Time // when it happened
 
-	// Operation is the operation as it was then. Its Items are all of them if
-	// the event is about the operation; else the one that it is about, with
-	// one result at most.
+	// Operation is the operation at that time. An event about the operation has all its
+	// Items; an event about a file task has one item, with at most one result.
 	Operation *status.Operation
 }
 
@@ -76,47 +77,46 @@ type Event struct {
 type Config struct {
 	Store Store
 
-	// Payload makes the body of the requests that tell of an event, a JSON
-	// object. It is called once for each delivery, unless the process dies.
+	// Payload returns the request body for an event, a JSON object. It is called once
+	// for each delivery, or again if the process dies.
 	Payload func(context.Context, Event) ([]byte, error)
 
-	// Secrets seal the secrets of the endpoints in the database: the first is
-	// used, all are accepted. Each needs 16 bytes at least.
+	// Secrets encrypt the endpoints' secrets in the database: the first encrypts, all
+	// decrypt. Each needs at least 16 bytes.
 	Secrets [][]byte
 
-	// Allow lists addresses that requests may go to although they are not
-	// public: private, loopback, link-local ones and the like.
+	// Allow lists networks that requests may go to although they are not public:
+	// private, loopback, link-local and so on.
 	Allow []netip.Prefix
 
-	TLS *tls.Config // of requests; nil: as is usual
+	TLS *tls.Config // of requests; nil: the default
 
-	// Schedule is how long after a failed attempt the next one is made. nil:
-	// 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours.
+	// Schedule holds the pauses between a failed attempt and the next. nil: 5 seconds,
+	// 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours.
 	Schedule []time.Duration
 
 	Timeout  time.Duration // for one attempt; 0: 15 seconds
-	Workers  int           // requests at once; 0: 64. One account gets a quarter of them
-	Endpoint int           // requests to one endpoint at once; 0: 8. One that fails gets one
-	Poll     time.Duration // between looks for deliveries of other processes; 0: 1 second
+	Workers  int           // concurrent requests; 0: 64. An account gets at most a quarter of them
+	Endpoint int           // concurrent requests to one endpoint; 0: 8. A failing endpoint gets one
+	Poll     time.Duration // interval of checking for deliveries of other processes; 0: 1 second
 
-	// Lease is how long a delivery is left alone that a process has begun to send
-	// and of which it then says nothing. 0: Timeout and 15 seconds.
+	// Lease is the time after which other processes retry a delivery whose sender has
+	// not recorded a result. 0: Timeout plus 15 seconds.
 	Lease time.Duration
 
-	// Exclusive says that no other process sends: what an earlier one had begun
-	// is sent at once.
+	// Exclusive declares that no other process sends: deliveries that an earlier
+	// process had claimed are sent at once.
 	Exclusive bool
 
-	// Overlap is for how long an old secret signs too; 0: 24 hours.
+	// Overlap is how long the previous secret also signs; 0: 24 hours.
 	Overlap time.Duration
 
-	// DisableAfter is for how long all attempts to reach an endpoint must have
-	// failed, with no more than two days between two of them, for it to be
-	// disabled. 0: 5 days; negative: never.
+	// DisableAfter is the time for which all attempts at an endpoint must fail, at most
+	// two days apart, before it is disabled. 0: 5 days; negative: never.
 	DisableAfter time.Duration
 
 	Retention time.Duration // of finished deliveries, see [Sweep]; 0: 7 days, negative: for ever
-	Endpoints int           // most of one account; 0: 20
+	Endpoints int           // maximum for each account; 0: 20
 
 	Log *slog.Logger // nil discards
 }
@@ -130,8 +130,7 @@ var schedule = [...]time.Duration{
 // keep is the default of Config.Retention.
 const keep = 7 * 24 * time.Hour
 
-// failingGap is the longest time between two failures for the second to go on with
-// what the first has begun.
+// failingGap is the longest time between two failures that belong to the same series.
 const failingGap = 48 * time.Hour
 
 // Webhooks manages endpoints and sends to them. It is safe for concurrent use.
@@ -179,28 +178,28 @@ func New(cfg Config) (*Webhooks, error) {
 	return &Webhooks{cfg: cfg, store: cfg.Store, sealer: s, client: newTransport(cfg.Allow, cfg.TLS, cfg.Endpoint)}, nil
 }
 
-// An Endpoint is where an account wants to be told of events.
+// An Endpoint is a URL at which an account receives events.
 type Endpoint struct {
 	ID                  string    `json:"id"`
 	Account             string    `json:"account"`
 	URL                 string    `json:"url"`
 	Description         string    `json:"description,omitempty"` // for people
-	Events              []string  `json:"events"`                // that it is told of; empty: all
+	Events              []string  `json:"events"`                // event types that it receives; empty: all
 	Created             time.Time `json:"created"`
 	Disabled            time.Time `json:"disabled,omitzero"`              // zero: enabled
 	Reason              string    `json:"reason,omitempty"`               // why it is disabled
-	Failing             time.Time `json:"failing,omitzero"`               // since when every attempt has failed; zero: the last one has not
-	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"` // until when the secret before signs too; zero: it does not
+	Failing             time.Time `json:"failing,omitzero"`               // since when every attempt has failed; zero: the last one did not fail
+	PreviousSecretUntil time.Time `json:"previous_secret_until,omitzero"` // until when the previous secret also signs; zero: it does not
 }
 
-// NewEndpoint is what [Webhooks.Create] needs to know.
+// NewEndpoint holds the arguments of [Webhooks.Create].
 type NewEndpoint struct {
 	URL         string
 	Description string   // may be empty
 	Events      []string // empty: all
 }
 
-// A Change says what [Webhooks.Update] is to change; nil is left as it is.
+// A Change holds the changes of [Webhooks.Update]; nil fields do not change.
 type Change struct {
 	URL         *string
 	Description *string
@@ -208,24 +207,24 @@ type Change struct {
 	Enabled     *bool
 }
 
-// An InputError tells what is wrong with an argument.
+// An InputError reports an invalid argument.
 type InputError struct {
 	Param   string   // "url", "description", "events"
 	Message string   // for people
-	Allowed []string // values that would be right; nil: too many
+	Allowed []string // valid values; nil: too many to list
 }
 
 // Error returns e.Message.
 func (e *InputError) Error() string { return e.Message }
 
-// Bounds of what accounts say of endpoints.
+// Limits of the fields that accounts set.
 const (
 	maxURL         = 2000
 	maxDescription = 200
 )
 
-// checkURL reports whether requests can go to a URL. Where they lead is known only
-// when they are made.
+// checkURL returns an error unless requests can go to a URL. The address is checked
+// only when a request is made.
 func (w *Webhooks) checkURL(text string) error {
 	bad := func(why string) error { return &InputError{Param: "url", Message: "url " + why} }
 	u, err := url.Parse(text)
@@ -278,9 +277,9 @@ func checkEvents(events []string) ([]string, error) {
 	return out, nil
 }
 
-// Create registers an endpoint and returns it with its secret, whsec_…, which
-// cannot be asked for later. The error is an *InputError if what is registered is
-// wrong, and matches ErrLimit if the account has too many.
+// Create registers an endpoint and returns it with its secret, whsec_…, which cannot be
+// retrieved later. The error is an *InputError if an argument is invalid, and matches
+// ErrLimit if the account has too many endpoints.
 func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e *Endpoint, secret string, err error) {
 	events, err := checkEvents(n.Events)
 	if err = cmp.Or(err, w.checkURL(n.URL), checkDescription(n.Description)); err != nil {
@@ -298,7 +297,7 @@ func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e
 	return describe(h), secret, nil
 }
 
-// describe returns what the account sees of an endpoint.
+// describe returns the public view of an endpoint.
 func describe(h *StoredEndpoint) *Endpoint {
 	e := h.Endpoint
 	e.Events = append([]string{}, h.Events...)
@@ -321,8 +320,8 @@ func (w *Webhooks) List(ctx context.Context, account string) ([]*Endpoint, error
 	return list, nil
 }
 
-// Get returns an endpoint. It matches fs.ErrNotExist if there is none, also if it
-// belongs to another account; so do the methods below.
+// Get returns an endpoint. If the account has no such endpoint, the error matches
+// fs.ErrNotExist; this also holds for the methods below.
 func (w *Webhooks) Get(ctx context.Context, account, id string) (*Endpoint, error) {
 	h, err := w.store.Get(ctx, account, id)
 	if err != nil {
@@ -331,8 +330,8 @@ func (w *Webhooks) Get(ctx context.Context, account, id string) (*Endpoint, erro
 	return describe(h), nil
 }
 
-// Update changes an endpoint. What is pending for one that is disabled fails, and can
-// be replayed. The error is an *InputError if the change is wrong.
+// Update changes an endpoint. When it is disabled, its pending deliveries fail and can
+// be replayed. The error is an *InputError if the change is invalid.
 func (w *Webhooks) Update(ctx context.Context, account, id string, c Change) (*Endpoint, error) {
 	var events []string
 	var err error
@@ -378,9 +377,9 @@ func (w *Webhooks) Delete(ctx context.Context, account, id string) error {
 	return w.store.Delete(ctx, account, id)
 }
 
-// Rotate gives an endpoint a new secret, which it returns. The one before signs too
-// for Config.Overlap, so that receivers can be changed meanwhile; one before that
-// does not any more.
+// Rotate gives an endpoint a new secret and returns it. The previous secret also signs
+// for Config.Overlap, so that receivers can be updated in that time; older secrets no
+// longer sign.
 func (w *Webhooks) Rotate(ctx context.Context, account, id string) (secret string, err error) {
 	secret, key := newSecret()
 	_, err = w.store.Update(ctx, account, id, func(h *StoredEndpoint) error {
@@ -394,8 +393,8 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id string) (secret strin
 	return secret, nil
 }
 
-// Test sends an event of TestType to an endpoint, be it enabled or not, once: it
-// is not repeated if it fails. [Webhooks.Delivery] tells what came of it.
+// Test sends an event of TestType to an endpoint, enabled or not. It is not retried.
+// [Webhooks.Delivery] returns its result.
 func (w *Webhooks) Test(ctx context.Context, account, id string) (*Delivery, error) {
 	return w.store.Add(ctx, account, id, TestType, func(string) []byte {
 		var body struct {
@@ -410,7 +409,7 @@ func (w *Webhooks) Test(ctx context.Context, account, id string) (*Delivery, err
 		body.Type, body.Timestamp, body.Payload.Webhook.ID = TestType, time.Now().UTC().Truncate(time.Millisecond), id
 		b, err := json.Marshal(body)
 		if err != nil {
-			panic(err) // it has nothing that could fail
+			panic(err) // a struct of strings cannot fail to encode
 		}
 		return b
 	})
@@ -431,23 +430,23 @@ func (w *Webhooks) Delivery(ctx context.Context, account, id string) (*Delivery,
 	return w.store.Delivery(ctx, account, id)
 }
 
-// Replay sends a delivery once more, be it delivered, failed or pending, under the
-// same webhook-id. If that fails the delivery is what it was before.
+// Replay sends a delivery once more, whatever its state, with the same webhook-id. If
+// that fails, the delivery keeps its earlier state.
 func (w *Webhooks) Replay(ctx context.Context, account, id string) (*Delivery, error) {
 	return w.store.Replay(ctx, account, id)
 }
 
-// secretPrefix begins every secret.
+// secretPrefix is the prefix of every secret.
 const secretPrefix = "whsec_"
 
-// newSecret makes a secret and the bytes that it stands for.
+// newSecret returns a new secret and the key that it encodes.
 func newSecret() (text string, key []byte) {
 	key = make([]byte, 32)
 	rand.Read(key) // never fails, see its documentation
 	return secretPrefix + base64.StdEncoding.EncodeToString(key), key
 }
 
-// keysOf returns the secrets that sign for an endpoint, the newest first.
+// keysOf returns the keys that sign for an endpoint, newest first.
 func (w *Webhooks) keysOf(h *StoredEndpoint, now time.Time) (keys [][]byte, err error) {
 	if k, ok := w.sealer.Open(h.Secret, h.ID); ok {
 		keys = append(keys, k)

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// patience is how long tests wait for what is to happen soon.
+// patience is the timeout of tests that wait for an event.
 const patience = time.Minute
 
 // loopback allows requests to this machine.
@@ -62,7 +62,7 @@ func openDB(t testing.TB, o sqlstore.Options) *sqlstore.DB {
 	return db
 }
 
-// databases are what everything has to work with.
+// databases opens each kind of database that must work.
 var databases = map[string]func(testing.TB) *sqlstore.DB{
 	"sqlite":   openSQLite,
 	"postgres": func(t testing.TB) *sqlstore.DB { return openDB(t, sqlstore.Options{URL: pgtest.New(t)}) },
@@ -102,7 +102,7 @@ func newHooks(t testing.TB, db *sqlstore.DB, change func(*webhook.Config)) *webh
 	return w
 }
 
-// run sends until the test ends, or stop is called.
+// run sends webhooks until the test ends or stop is called.
 func run(t testing.TB, w *webhook.Webhooks) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -118,7 +118,7 @@ func run(t testing.TB, w *webhook.Webhooks) (stop func()) {
 	return stop
 }
 
-// A message is a request that a receiver got.
+// A message is a request that a receiver received.
 type message struct {
 	path   string
 	header http.Header
@@ -150,14 +150,14 @@ func (m message) decode(t testing.TB) (b body) {
 	return b
 }
 
-// A receiver is a server that keeps what it gets.
+// A receiver is a server that keeps the requests it receives.
 type receiver struct {
 	*httptest.Server
 	mu  sync.Mutex
 	got []message
 }
 
-// receive starts a receiver, which answers as answer says; nil: 204.
+// receive starts a receiver that responds by answer; nil: status 204.
 func receive(t testing.TB, answer http.HandlerFunc) *receiver {
 	r := new(receiver)
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -184,7 +184,7 @@ func (r *receiver) messages() []message {
 	return slices.Clone(r.got)
 }
 
-// wait waits until f says that there is what was waited for.
+// wait waits until f returns true; what names the event.
 func wait(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
@@ -239,14 +239,14 @@ func finish(t testing.TB, db *sqlstore.DB, id string, i int, o status.Outcome) {
 	}
 }
 
-// one makes an event: an operation of one item that is completed.
+// one causes events: it completes an operation of one item.
 func one(t testing.TB, db *sqlstore.DB, owner, id string) {
 	t.Helper()
 	submit(t, db, owner, id, 1)
 	finish(t, db, id, 0, status.Outcome{Results: []status.File{{Key: id + "-out", Name: "report.pdf", Size: 9, ContentType: "application/pdf"}}})
 }
 
-// verify has the library of Standard Webhooks judge a message.
+// verify checks a message with the library of Standard Webhooks.
 func verify(t testing.TB, m message, secret string) error {
 	t.Helper()
 	wh, err := standardwebhooks.NewWebhook(secret)
@@ -341,8 +341,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// TestEnds looks for an event at each way in which an item can end but by its
-// handler.
+// TestEnds expects an event for each way in which an item can end without its handler.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, db *sqlstore.DB) {
@@ -369,7 +368,7 @@ func TestEnds(t *testing.T) {
 		}
 		ops := db.Operations()
 
-		// Cancelled before it began.
+		// Cancelled before it started.
 		submit(t, db, "alice", "waiting", 2)
 		if _, err := ops.Cancel(t.Context(), "alice", "waiting"); err != nil {
 			t.Fatal(err)
@@ -392,14 +391,14 @@ func TestEnds(t *testing.T) {
 		}
 		check("running", "fileTask.failed", "fileTask.failed", "operation.failed")
 
-		// Given back: nothing has ended.
+		// Requeued: nothing has finished.
 		submit(t, db, "alice", "again", 1)
 		finish(t, db, "again", 0, status.Outcome{Retry: true, Error: &status.Error{Code: "engine_failed"}})
 		check("again")
 		finish(t, db, "again", 0, status.Outcome{Error: &status.Error{Code: "engine_failed"}})
 		check("again", "fileTask.failed", "operation.failed")
 
-		// A claim that was lost records nothing.
+		// A lost claim records nothing.
 		submit(t, db, "alice", "lost", 1)
 		c = claim(t, db, "lost", 0)
 		finishLost := *c
@@ -409,7 +408,7 @@ func TestEnds(t *testing.T) {
 		}
 		check("lost")
 
-		// Waited too long, and worked on too long.
+		// Queued for too long, and run for too long.
 		op := submit(t, db, "alice", "expired", 1)
 		tracker, err := status.New(status.Config{Store: ops, QueueTimeout: time.Nanosecond})
 		if err != nil {
@@ -421,7 +420,7 @@ func TestEnds(t *testing.T) {
 		}
 		check("expired", "fileTask.failed", "operation.failed")
 
-		// Deleted while it was to be told of: what is to be said is kept.
+		// Deleted before its events are sent: their content is kept.
 		one(t, db, "alice", "deleted")
 		if _, err := ops.DeleteFinished(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)

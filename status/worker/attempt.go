@@ -35,7 +35,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	defer w.space.watch()()
 	engine, results, unsure, err := w.run(ctx, c, log, progress)
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
-		err = errNoSpace{err} // whatever the engine says
+		err = errNoSpace{err} // whatever error the engine reports
 	}
 	if err == nil {
 		w.metrics.attempt(c.Op.Action, engine, "", time.Since(start))
@@ -43,7 +43,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		return status.Outcome{Results: results}
 	}
 	for _, f := range results {
-		// Registered before the attempt failed.
+		// These results were registered before the attempt failed.
 		if err := w.uploads.Delete(context.WithoutCancel(ctx), c.Op.Owner, f.Key); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			unsure = true
 		}
@@ -73,11 +73,11 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		return o
 	}
 	w.metrics.attempt(c.Op.Action, engine, code, time.Since(start))
-	level := slog.LevelInfo // the input is at fault
+	level := slog.LevelInfo // the input caused the failure
 	if (code == "internal_error" || code == "engine_failed" || code == "engine_unavailable" || code == "content_lost") && !errors.Is(err, errOvertaken) {
 		level = slog.LevelError
 	}
-	if ctx.Err() == nil { // else it took too long
+	if ctx.Err() == nil { // else the attempt timed out
 		attrs := []slog.Attr{slog.String("engine", engine), slog.String("code", code), slog.Any("err", err)}
 		var exit interface{ StderrTail() string }
 		if errors.As(err, &exit) {
@@ -100,7 +100,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	return o
 }
 
-// putOff returns the outcome of an item whose work lacks something outside the item.
+// putOff returns the outcome of an item that waits for a resource.
 func (w *Worker) putOff(log *slog.Logger, reason string, err error) status.Outcome {
 	w.metrics.putOff.WithLabelValues(reason).Inc()
 	log.Warn("item put off", "reason", reason, "err", err)
@@ -109,15 +109,15 @@ func (w *Worker) putOff(log *slog.Logger, reason string, err error) status.Outco
 
 var errScratchFull = errors.New("no space left for the work")
 
-// waitReason returns what an attempt that failed with err lacked, or "" if the input,
-// the engine or this program is at fault. No other code decides this.
+// waitReason returns the resource that an attempt that failed with err lacked, or "" if
+// the input, the engine or this program is at fault. No other code decides this.
 func waitReason(err error) string {
 	for _, d := range waits {
 		if errors.Is(err, d.err) {
 			return d.reason
 		}
 	}
-	// Any other code describes the file: the engine was there and read it.
+	// Any other code describes the file: the engine ran and read it.
 	switch fileops.Code(err) {
 	case "internal_error", "engine_failed", "engine_unavailable":
 	default:
@@ -175,8 +175,9 @@ const forgetMost = 2000
 // It also bars the key of the next result. A process that lives, but lost its claim
 // without knowing, then registers no more: results are registered one after the other.
 //
-// Keys depend on the claim and not on the attempt number: the next attempt at a
-// released item has the same number, and the process that released it may clean up late.
+// Keys depend on the claim and not on the attempt number. The next attempt at a
+// released item has the same number, and the process that released it may clean up
+// late.
 func (w *Worker) forget(ctx context.Context, c *status.Claim, first, last int, log *slog.Logger) (clean bool) {
 	clean = true
 	for token := max(first, last-forgetMost); token <= last; token++ {

@@ -28,7 +28,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// collectors returns m and what is read from w when the metrics are.
+// collectors returns the metrics of m and collectors that read from w at each scrape.
 func (m *metrics) collectors(w *Worker) []prometheus.Collector {
 	all := []prometheus.Collector{
 		m.items, m.failures, m.putOff, m.lost, queueCollector{w.tracker.Stats},
@@ -43,7 +43,7 @@ func (m *metrics) collectors(w *Worker) []prometheus.Collector {
 			func() float64 { return float64(w.uploads.LostContents()) }),
 	}
 	if _, err := w.uploads.FreeSpace(context.Background()); err != nil {
-		return all // the store does not know
+		return all // the store cannot report it
 	}
 	return append(all, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "filewright_storage_free_bytes", Help: "Free space where uploads and results are kept."},
@@ -73,7 +73,7 @@ func (m *metrics) charged(crash bool) {
 	m.lost.WithLabelValues(reason).Inc()
 }
 
-// A queueCollector asks the tracker when the metrics are read.
+// A queueCollector reads the tracker at each scrape.
 type queueCollector struct {
 	stats func(context.Context) ([]status.QueueStats, error)
 }

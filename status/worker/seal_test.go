@@ -6,9 +6,8 @@ import (
 	"github.com/filewright/filewright/status"
 )
 
-// An item that is given back begins its next attempt under the same number. Whoever
-// had it before may be late to remove what it had made: that must not be what
-// another attempt has made since.
+// A released item starts its next attempt under the same number. Its previous worker
+// may clean up late; it must not remove results of the next attempt.
 func TestResultKeysAreThoseOfAClaim(t *testing.T) {
 	t.Parallel()
 	s, err := newResultKeys([]byte("0123456789abcdef"))

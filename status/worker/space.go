@@ -13,25 +13,25 @@ const (
 	// in many ways shortly before the last byte.
 	lowSpace = 16 << 20
 
-	spaceEvery = 250 * time.Millisecond // between two looks
+	spaceEvery = 250 * time.Millisecond // between two checks
 )
 
 // A spaceWatch records when the scratch space was full while items ran. Engines report
 // that in their own words or not at all, and their files are gone afterwards.
 type spaceWatch struct {
-	dir  string                                 // "": that of the system
+	dir  string                                 // "": the system's
 	free func(dir string) (n int64, known bool) // how many bytes can be written there
 	seen atomic.Int64                           // time when it was last low, in Unix nanoseconds
 
 	mu    sync.Mutex
-	items int         // that run
-	next  *time.Timer // of the next look while items run
+	items int         // running items
+	next  *time.Timer // next check, while items run
 }
 
 func newSpaceWatch(dir string) *spaceWatch { return &spaceWatch{dir: dir, free: freeSpace} }
 
-// watch looks at the space from time to time until the caller calls ended. While no item
-// runs, nothing looks.
+// watch checks the space periodically until the caller calls ended. While no item runs,
+// nothing checks.
 func (w *spaceWatch) watch() (ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,8 @@ func (w *spaceWatch) look() {
 	}
 }
 
-// low reports whether there is no space now. Where that cannot be known, there is.
+// low reports whether there is no space now. It reports false where the free space is
+// unknown.
 func (w *spaceWatch) low() bool {
 	dir := w.dir
 	if dir == "" {

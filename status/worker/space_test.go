@@ -20,7 +20,7 @@ func TestSpaceWatch(t *testing.T) {
 		}
 		seconds := func(want int64, what string) {
 			t.Helper()
-			synctest.Wait() // for a look that has begun at this moment
+			synctest.Wait() // for a check in progress
 			before := looks.Load()
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
@@ -40,7 +40,7 @@ func TestSpaceWatch(t *testing.T) {
 			t.Error("there was no space, although there was")
 		}
 
-		// What is low for a moment is seen by those who were at work then.
+		// Items that ran while the space was low for a moment can see it.
 		free.Store(0)
 		time.Sleep(spaceEvery)
 		synctest.Wait()

@@ -1,10 +1,10 @@
-// Package worker does the items of operations. It is where operations, files and
-// actions meet.
+// Package worker runs the items of operations. It connects operations, files and
+// actions.
 //
-// A [Worker] claims items through a status.Tracker and opens their inputs through
-// an upload.Manager. It runs the actions and registers the results as files of the
-// item's owner. It decides by the error of an attempt whether the item fails, is
-// tried again, or waits for something that is missing (see [status.Outcome]).
+// A [Worker] claims items through a status.Tracker and opens their inputs through an
+// upload.Manager. It runs the actions and registers the results as files of the item's
+// owner. It decides by the error of an attempt whether the item fails, is retried, or
+// waits for a missing resource (see [status.Outcome]).
 //
 //	w, err := worker.New(worker.Config{
 //		Actions: registry,
@@ -13,7 +13,7 @@
 //	go w.Run(ctx)
 //
 // Every process that submits operations has a Worker too, because it seals their
-// parameters; with negative limits in Config.Operations it works on nothing.
+// parameters; with negative limits in Config.Operations it runs no items.
 //
 // The parameters of waiting operations are sealed because some are passwords. The
 // secrets are those of Config.Uploads, so all processes must share them.
@@ -57,11 +57,11 @@ type Config struct {
 	Drain     time.Duration // time for running items when stopping; 0: they are interrupted at once
 	Sweep     time.Duration // between two rounds of deletion; 0: 1 minute
 
-	Log *slog.Logger // also of Uploads and Operations; nil: slog.Default()
+	Log *slog.Logger // also for Uploads and Operations; nil: slog.Default()
 }
 
-// A Worker works on items. [Worker.Run] does the work; until then a Worker only
-// keeps files and operations.
+// A Worker runs items. [Worker.Run] does so; until then a Worker only stores files and
+// operations.
 type Worker struct {
 	cfg     Config
 	log     *slog.Logger
@@ -114,12 +114,11 @@ func New(cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Run works until ctx is done. It finishes uploads that a crash interrupted, works on
-// items, and removes what has expired. When ctx is done, running items get
-// Config.Drain to finish; the others are released and go on at the next start. Run
-// must be called once.
+// Run finishes uploads that a crash interrupted, runs items, and removes expired files,
+// until ctx is done. When ctx is done, running items get Config.Drain to finish; the
+// others are released and restart with the next process. Run must be called once.
 func (w *Worker) Run(ctx context.Context) error {
-	// Beside the work: with many open sessions it takes a while.
+	// In the background, because it is slow with many open sessions.
 	beside, stop := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	loops.Go(func() { w.recover(beside) })
@@ -128,7 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stop()
 	loops.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // it was told to stop, and did
+		return nil // a shutdown, as requested
 	}
 	return err
 }
@@ -137,7 +136,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) recover(ctx context.Context) {
 	n, err := w.uploads.Recover(ctx)
 	switch {
-	case ctx.Err() != nil: // it stops
+	case ctx.Err() != nil: // the process is stopping
 	case err != nil:
 		// The others are finished when their owners come back.
 		w.log.Error("not all interrupted uploads were finished", "finished", n, "err", err)
@@ -146,7 +145,7 @@ func (w *Worker) recover(ctx context.Context) {
 	}
 }
 
-// sweep removes what has expired, from time to time.
+// sweep removes expired files and uploads periodically.
 func (w *Worker) sweep(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Sweep)
 	defer ticker.Stop()

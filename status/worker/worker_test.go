@@ -43,7 +43,7 @@ func shout() *fileops.Registry {
 	return reg
 }
 
-// submit stores text as a file of an account and has an action done with it. sealer
+// submit stores text as a file of an account and submits an operation on it. sealer
 // seals the parameters.
 func submit(ctx context.Context, w, sealer *worker.Worker, id, text string, args map[string]any) error {
 	f, err := w.Uploads().Add(ctx, upload.File{Owner: "ada", Name: "a.txt", ContentType: "text/plain", Size: int64(len(text))}, strings.NewReader(text), "")
@@ -150,7 +150,7 @@ func TestSharedSecret(t *testing.T) {
 			t.Errorf("%s: %d attempts, want 1", tt.id, op.Items[0].Attempt)
 		}
 	}
-	// What an attempt registered before it failed is not left over.
+	// Results that an attempt registered before it failed are removed.
 	var names []string
 	for i, err := range blobs.List(t.Context(), "files/") {
 		if err != nil {

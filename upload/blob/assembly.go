@@ -10,23 +10,22 @@ import (
 	"strconv"
 )
 
-// An Assembly puts one object together from parts that arrive in any order. In
-// a [Stager] a part is written to its place in the object at once, and finishing
-// moves no bytes. In any other store parts are objects "parts/<ID>/<number>",
-// which are joined in the end by [Compose].
+// An Assembly builds one object from parts that arrive in any order. A [Stager] writes
+// each part to its place in the object at once, and finishing moves no bytes. In any
+// other store parts are objects "parts/<ID>/<number>", which [Compose] joins at the
+// end.
 //
-// A part that is sent again does not touch what it replaces until the caller knows that
-// it is good: see [Assembly.ReplacePart].
+// A part that is sent again does not touch the earlier one until the caller has
+// verified it: see [Assembly.ReplacePart].
 //
-// The client chooses the sizes of the parts, so that only the usual layout can
-// be known in advance: Parts equal ones, the last of which may be shorter, and
-// any after it empty. A part that is larger than its slot in this layout is an
-// object of its own in every store. One that is smaller is moved in the end.
+// The client chooses the sizes of the parts, so only the usual layout is known in
+// advance. It has equal parts, of which the last may be shorter and any after it empty.
+// A part larger than its slot in this layout is a separate object in every store. A
+// smaller part is moved at the end.
 //
-// An Assembly is only a name for what is in the store: a copy of it, made by
-// another process later, is as good. Different parts may be written
-// concurrently. It is up to the caller not to write a part twice at the same
-// time, nor to write while the object is being finished.
+// An Assembly only names data in the store: another process can create an equal one
+// later and continue. Different parts may be written concurrently. The caller must not
+// write the same part twice at the same time, nor write during Commit.
 type Assembly struct {
 	Store Store
 	ID    string // one element of a valid key
@@ -34,16 +33,16 @@ type Assembly struct {
 	Parts int    // number of parts, at least 1
 }
 
-// An AssembledPart says where a part is.
+// An AssembledPart describes where a part is stored.
 type AssembledPart struct {
 	Number   int
 	Size     int64 // bytes
-	Staged   bool  // in the staging area; else an object of its own
+	Staged   bool  // in the staging area; else a separate object
 	Revision int   // of that object; 0 unless it replaces another part
 }
 
-// Slot returns the place of part n in the usual layout. size is 0 if the object
-// ends before it.
+// Slot returns the offset and size of part n in the usual layout. size is 0 if the
+// object ends before it.
 func (a *Assembly) Slot(n int) (off, size int64) {
 	parts := int64(a.Parts)
 	chunk := a.Size / parts
@@ -57,7 +56,7 @@ func (a *Assembly) Slot(n int) (off, size int64) {
 	return off, min(chunk, a.Size-off)
 }
 
-// Begin reserves room for the object if the store can. It may be repeated.
+// Begin reserves space for the object if the store can. It may be repeated.
 func (a *Assembly) Begin(ctx context.Context) error {
 	if s, ok := As[Stager](a.Store); ok {
 		return s.Stage(ctx, a.ID, a.Size)
@@ -65,10 +64,10 @@ func (a *Assembly) Begin(ctx context.Context) error {
 	return nil
 }
 
-// WritePart stores part n, over one that is there. It reads no more than
-// size bytes of r; a size of -1 means that it is not known, and then no more
-// than the part's slot. What it returns is durable. If r ends early then either
-// the part is smaller or there is an error that matches io.ErrUnexpectedEOF.
+// WritePart stores part n, overwriting an earlier one. It reads at most size bytes of
+// r, or at most the size of the part's slot if size is -1 (unknown). The part is
+// durable when WritePart returns. If r ends early, either the part is smaller or the
+// error matches io.ErrUnexpectedEOF.
 func (a *Assembly) WritePart(ctx context.Context, n int, r io.Reader, size int64) (AssembledPart, error) {
 	off, slot := a.Slot(n)
 	if size < 0 {
@@ -82,10 +81,10 @@ func (a *Assembly) WritePart(ctx context.Context, n int, r io.Reader, size int64
 	return AssembledPart{Number: n, Size: size, Staged: true}, err
 }
 
-// ReplacePart is like WritePart, but leaves the part old of the same number as it is.
-// Either can be committed; the other is for the caller to drop. The new one is always an
-// object of its own, with a random revision, so that also a caller that should have been
-// kept from it overwrites nothing.
+// ReplacePart is like WritePart, but does not change old, the earlier part of the same
+// number. Either can be committed; the caller must drop the other. The new part is
+// always a separate object with a random revision, so even a caller that has lost its
+// lock overwrites nothing.
 func (a *Assembly) ReplacePart(ctx context.Context, old AssembledPart, r io.Reader, size int64) (AssembledPart, error) {
 	if size < 0 {
 		_, size = a.Slot(old.Number)
@@ -97,8 +96,8 @@ func (a *Assembly) putPart(ctx context.Context, p AssembledPart, r io.Reader) (A
 	return p, a.Store.Put(ctx, a.object(p), r, p.Size)
 }
 
-// DropPart removes a part, unless it is in the staging area, where it is removed with
-// the rest. It is not an error if there is none.
+// DropPart removes a part, unless it is in the staging area, which is removed as a
+// whole. It is not an error if the part does not exist.
 func (a *Assembly) DropPart(ctx context.Context, p AssembledPart) error {
 	if p.Staged {
 		return nil
@@ -111,9 +110,9 @@ func (a *Assembly) StatPart(ctx context.Context, p AssembledPart) (Info, error) 
 	return Stat(ctx, a.Store, a.object(p))
 }
 
-// Commit makes the object of parts, which must be in order, and removes
-// everything else of the assembly. The object appears as a whole and durably,
-// or not at all, and then Commit can be repeated.
+// Commit creates the object from parts, which must be in order, and removes all other
+// data of the assembly. The object appears completely and durably, or not at all; then
+// Commit can be repeated.
 func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart) error {
 	if s, ok := As[Stager](a.Store); ok {
 		pieces := make([]Piece, len(parts))
@@ -137,8 +136,8 @@ func (a *Assembly) Commit(ctx context.Context, key string, parts []AssembledPart
 	return Compose(ctx, a.Store, key, keys)
 }
 
-// Abort removes everything that is in the store of the assembly, but not the
-// object if it has been committed.
+// Abort removes all data of the assembly from the store, except the object if it has
+// been committed.
 func (a *Assembly) Abort(ctx context.Context) error {
 	var errs []error
 	if s, ok := As[Stager](a.Store); ok {
@@ -158,7 +157,7 @@ func (a *Assembly) Abort(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// PartsPrefix begins the keys of the objects that are parts of assemblies; the
+// PartsPrefix is the prefix of the keys of objects that are parts of assemblies; the
 // next element of the key is the ID.
 const PartsPrefix = "parts/"
 

@@ -1,22 +1,22 @@
-// Package blob stores byte objects under keys. Uploads arrive here, actions read from
-// here, and results end up here.
+// Package blob stores byte objects under keys. It holds uploads, the inputs of actions
+// and their results.
 //
-// A backend needs the four methods of [Store]. What some backends do better is in six
-// roles:
+// A backend needs the four methods of [Store]. Six optional roles cover what some
+// backends do better:
 //
-//   - [Composer] makes objects of other objects and of local files,
+//   - [Composer] creates objects from other objects and from local files,
 //   - [Volume] is in a file system: it renames, and knows its free space,
 //   - [Remote] saves requests over a network,
-//   - [Stager] puts an object together in place, from parts in any order,
+//   - [Stager] builds an object in place, from parts in any order,
 //   - [DirectUploader] receives parts from clients, and
 //   - [Linker] serves objects to clients.
 //
-// The functions of this package use these roles where a store has them and do without
-// where it has not, as io.Copy does with io.WriterTo. [As] finds a role, also that of
-// the store inside a [Decorator].
+// The functions of this package use these roles if a store has them and work without
+// them otherwise, as io.Copy does with io.WriterTo. [As] finds a role, including roles
+// of the store inside a [Decorator].
 //
-// Backends are in the subpackages memblob, fsblob and s3blob. A new backend is done
-// when blobtest.Run passes on it, and a new decorator when blobtest.RunDecorator does.
+// Backends are in the subpackages memblob, fsblob and s3blob. A new backend must pass
+// blobtest.Run, and a new decorator blobtest.RunDecorator.
 package blob
 
 import (
@@ -27,23 +27,22 @@ import (
 	"time"
 )
 
-// A Store is a blob backend. It must be safe for concurrent use. Objects change
-// only as a whole: a reader sees all of the old one or all of the new one. Keys
-// satisfy fs.ValidPath. A missing key is an error that matches fs.ErrNotExist. A
-// store that cannot look for a key must not answer so: its error matches
-// [ErrUnavailable], or is the one of the operating system.
+// A Store is a blob backend. It must be safe for concurrent use. Objects change only as
+// a whole: a reader sees either the complete old object or the complete new one. Keys
+// satisfy fs.ValidPath. For a missing key the error matches fs.ErrNotExist. If the
+// store cannot be reached, the error must not match that, but [ErrUnavailable], or be
+// the operating system's.
 //
-// What Put has acknowledged survives a crash, if the backend is persistent.
+// In a persistent backend, an object survives a crash once Put has returned.
 type Store interface {
-	// Put stores the size bytes of r under key, replacing what is there. It
-	// fails with an error that matches io.ErrUnexpectedEOF if r is shorter;
-	// it reads no more than size bytes.
+	// Put stores the size bytes of r under key, replacing an existing object. It reads
+	// at most size bytes. If r is shorter, the error matches io.ErrUnexpectedEOF.
 	Put(ctx context.Context, key string, r io.Reader, size int64) error
 
 	// Open opens an object.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// Delete removes an object. It is not an error if there is none.
+	// Delete removes an object. It is not an error if the object does not exist.
 	Delete(ctx context.Context, key string) error
 
 	// List yields the objects whose key starts with prefix, in key order.
@@ -57,9 +56,9 @@ type Info struct {
 	ModTime time.Time
 }
 
-// An Object is an open object. ReadAt may be called concurrently and observes
-// the context given to Open. An Object may also be a [LocalObject] or a
-// [MemoryObject], which readers need not copy.
+// An Object is an open object. ReadAt may be called concurrently and observes the
+// context given to Open. An Object may also be a [LocalObject] or a [MemoryObject],
+// whose content readers need not copy.
 type Object interface {
 	io.ReaderAt
 	io.Closer
@@ -68,8 +67,8 @@ type Object interface {
 
 // A LocalObject is an Object in a file of this host. Its methods are valid until Close.
 type LocalObject interface {
-	LocalPath() string // "" if the file has no path any more
-	File() *os.File    // for this object alone, and closed with it
+	LocalPath() string // "" if the file no longer has a path
+	File() *os.File    // used only by this object, and closed with it
 }
 
 // A MemoryObject is an Object in memory.

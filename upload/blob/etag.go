@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// ErrPart is matched by all errors about a list of parts.
+// ErrPart matches all errors about a list of parts.
 var ErrPart = errors.New("the parts do not make up the object")
 
-// What can be wrong with a list of parts. All of them match [ErrPart].
+// Errors about a list of parts. All of them match [ErrPart].
 var (
 	ErrMissingPart = fmt.Errorf("part is missing: %w", ErrPart)
 	ErrPartOrder   = fmt.Errorf("part numbers do not ascend: %w", ErrPart)
 	ErrPartETag    = fmt.Errorf("wrong ETag of part: %w", ErrPart)
 )
 
-// A Part names one part of an object by what is in it.
+// A Part identifies one part of an object by its content.
 type Part struct {
 	Number int    // from 1
 	ETag   string // hex MD5 of the bytes; see [Part.Sum]
 }
 
-// Sum returns the MD5 that the ETag of p stands for. It is lenient, because
-// clients copy ETags from response headers: quotes and spaces around it are
-// ignored, and so is the case. Anything else than an MD5 matches [ErrPartETag].
+// Sum returns the MD5 in the ETag of p. It is lenient, because clients copy ETags from
+// response headers: it ignores surrounding quotes and spaces, and case. If the ETag is
+// not an MD5, the error matches [ErrPartETag].
 func (p Part) Sum() (sum [md5.Size]byte, err error) {
 	s := strings.Trim(p.ETag, "\" \t")
 	if len(s) != hex.EncodedLen(md5.Size) {
@@ -38,12 +38,12 @@ func (p Part) Sum() (sum [md5.Size]byte, err error) {
 	return sum, nil
 }
 
-// ETag returns the ETag of an object made of parts, without quotes. That of one
-// part is the hex MD5 of its bytes. That of n parts is, as in S3, the hex MD5
-// of their binary MD5s one after the other, "-", and n.
+// ETag returns the ETag of an object made of parts, without quotes. For one part it is
+// the hex MD5 of its bytes. For n parts it is, as in S3, the hex MD5 of their
+// concatenated binary MD5s, "-", and n.
 //
-// It fails with an error that matches [ErrPart] if there are no parts, if their
-// numbers are not positive and ascending, or if one has no proper ETag.
+// It fails with an error that matches [ErrPart] if there are no parts, if their numbers
+// are not positive and ascending, or if an ETag is not an MD5.
 func ETag(parts []Part) (string, error) {
 	if len(parts) == 0 {
 		return "", fmt.Errorf("no parts: %w", ErrMissingPart)

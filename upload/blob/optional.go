@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// A Decorator is a Store around another one. What the other one can do better counts
-// as the decorator's own unless the decorator has that role itself: see [As].
+// A Decorator is a Store that wraps another one. It inherits the roles of the inner
+// store unless it has that role itself: see [As].
 //
-// A decorator that changes keys or bytes, such as one that encrypts, must not be a
-// Decorator in this sense, because calls of a role of the inner store pass it by.
+// A decorator that changes keys or bytes, such as one that encrypts, must not implement
+// Decorator, because calls of the inner store's roles would bypass it.
 type Decorator interface {
 	Store
 	Unwrap() Store
@@ -37,28 +37,29 @@ func As[T any](s Store) (role T, ok bool) {
 	}
 }
 
-// A Composer is a Store that makes objects of what is there already, without moving
-// the bytes through the caller.
+// A Composer is a Store that creates objects from existing objects or files, without
+// moving the bytes through the caller.
 type Composer interface {
-	// Compose makes an object of others, in order, and removes those as well
-	// as it can. It leaves them alone if it fails.
+	// Compose joins objects, in order, to a new one and tries to remove them. If it
+	// fails, it does not change them.
 	Compose(ctx context.Context, key string, from []string) error
 
-	// PutFile stores the regular file at path under key. It may move the file, so
-	// nobody may write to it any more.
+	// PutFile stores the regular file at path under key. It may move the file, so no
+	// process may write to it afterwards.
 	PutFile(ctx context.Context, key, path string) error
 }
 
 // A Volume is a Store in a file system.
 type Volume interface {
-	// Move gives an object another key, replacing what is there, in one atomic step.
+	// Move gives an object another key, replacing an existing object, in one atomic
+	// step.
 	Move(ctx context.Context, from, to string) error
 
-	// FreeSpace returns how many bytes more can be stored.
+	// FreeSpace returns how many more bytes can be stored.
 	FreeSpace(ctx context.Context) (int64, error)
 
-	// Sweep removes temporary data made before t and returns how many items
-	// it removed. Neither objects nor staging areas are temporary.
+	// Sweep removes temporary data created before t and returns the number of removed
+	// items. Objects and staging areas are not temporary.
 	Sweep(ctx context.Context, t time.Time) (int, error)
 }
 
@@ -68,18 +69,18 @@ type Remote interface {
 	Stat(ctx context.Context, key string) (Info, error)
 
 	// DeleteAll deletes objects in few requests, and returns the errors of those that
-	// it could not delete, by key. It is not an error if there is no such object.
+	// it could not delete, by key. It is not an error if an object does not exist.
 	DeleteAll(ctx context.Context, keys []string) map[string]error
 
-	// Check fails if the store does not answer or refuses the credentials.
+	// Check fails if the store does not respond or refuses the credentials.
 	Check(ctx context.Context) error
 }
 
-// Compose joins objects in any store: it makes key of the objects named by
-// from, in order, and then removes those. If it fails they are still there; if
-// only the removing fails that is not an error, because the object is complete.
-// Without a [Composer] the bytes are read and stored again, one object at a
-// time. key must not be one of from.
+// Compose joins objects in any store: it creates the object key from those named by
+// from, in order, and then removes them. If it fails, they still exist; if only the
+// removal fails, that is not an error, because the new object is complete. Without a
+// [Composer] the bytes are read and stored again, one object at a time. key must not be
+// one of from.
 func Compose(ctx context.Context, s Store, key string, from []string) error {
 	if c, ok := As[Composer](s); ok {
 		return c.Compose(ctx, key, from)
@@ -104,8 +105,8 @@ func Compose(ctx context.Context, s Store, key string, from []string) error {
 	return nil
 }
 
-// An objectsReader reads objects one after the other and has no more than one
-// of them open: there may be thousands.
+// An objectsReader reads objects one after the other and keeps only one open, because
+// there may be thousands.
 type objectsReader struct {
 	ctx   context.Context
 	store Store
@@ -141,10 +142,9 @@ func (r *objectsReader) close() {
 	r.open, r.r = nil, nil
 }
 
-// PutFile stores a local file in any store. The file may be gone afterwards. It
-// must be a regular file, not a symbolic link to one: that is an error matching
-// fs.ErrInvalid, because the file often comes from a process that is not
-// trusted.
+// PutFile stores a local file in any store. The file may be gone afterwards. It must be
+// a regular file: for a symbolic link the error matches fs.ErrInvalid, because the file
+// often comes from an untrusted process.
 func PutFile(ctx context.Context, s Store, key, path string) error {
 	if p, ok := As[Composer](s); ok {
 		return p.PutFile(ctx, key, path)
@@ -161,8 +161,8 @@ func PutFile(ctx context.Context, s Store, key, path string) error {
 	return s.Put(ctx, key, f, st.Size())
 }
 
-// OpenRegular opens a regular file for reading. Anything else, and also a
-// symbolic link, is an error that matches fs.ErrInvalid.
+// OpenRegular opens a regular file for reading. For anything else, including a symbolic
+// link, the error matches fs.ErrInvalid.
 func OpenRegular(path string) (*os.File, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
@@ -175,7 +175,7 @@ func OpenRegular(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name may have been given to something else in between.
+	// The path may have been replaced in between.
 	if st, err := f.Stat(); err != nil || !os.SameFile(before, st) {
 		f.Close()
 		return nil, fmt.Errorf("file changed while it was opened: %w", fs.ErrInvalid)
@@ -198,8 +198,9 @@ func DeleteAll(ctx context.Context, s Store, keys []string) map[string]error {
 	return failed
 }
 
-// Move gives an object another key in any store. Without a [Volume] it is copied, by the
-// store itself where that is a [Composer], and then removed as well as possible.
+// Move gives an object another key in any store. Without a [Volume] it copies the
+// object, within the store if that is a [Composer], and then tries to remove the
+// original.
 func Move(ctx context.Context, s Store, from, to string) error {
 	if m, ok := As[Volume](s); ok {
 		return m.Move(ctx, from, to)
@@ -207,8 +208,8 @@ func Move(ctx context.Context, s Store, from, to string) error {
 	return Compose(ctx, s, to, []string{from})
 }
 
-// Sweep removes temporary data made before t from any store. t must be so long
-// ago that no operation that was running then is still running.
+// Sweep removes temporary data created before t from any store. t must be so long ago
+// that no call that was running then is still running.
 func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
 	if w, ok := As[Volume](s); ok {
 		return w.Sweep(ctx, t)
@@ -216,7 +217,7 @@ func Sweep(ctx context.Context, s Store, t time.Time) (int, error) {
 	return 0, nil
 }
 
-// Check fails if a store does not answer. Without a [Remote] it looks for a key.
+// Check fails if a store does not respond. Without a [Remote] it looks up a key.
 func Check(ctx context.Context, s Store) error {
 	if r, ok := As[Remote](s); ok {
 		return r.Check(ctx)
@@ -227,8 +228,8 @@ func Check(ctx context.Context, s Store) error {
 	return nil
 }
 
-// FreeSpace returns how many bytes more can be stored in any store. It is an error
-// that matches errors.ErrUnsupported if that cannot be known.
+// FreeSpace returns how many more bytes any store can hold. If that is unknown, the
+// error matches errors.ErrUnsupported.
 func FreeSpace(ctx context.Context, s Store) (int64, error) {
 	if t, ok := As[Volume](s); ok {
 		return t.FreeSpace(ctx)
@@ -236,42 +237,40 @@ func FreeSpace(ctx context.Context, s Store) (int64, error) {
 	return 0, fmt.Errorf("free space: %w", errors.ErrUnsupported)
 }
 
-// A Stager is a Store with staging areas, in which an object is put together
-// out of order and in place. An area has an id, which is one element of a
-// valid key, and a size. It has one method for each step in the life of an
-// area. Use it by an [Assembly], which also works without one.
+// A Stager is a Store with staging areas, in which an object is built in place from
+// parts in any order. An area has an id, which is one element of a valid key, and a
+// size. The interface has one method for each step in the life of an area. Use it
+// through an [Assembly], which also works without a Stager.
 type Stager interface {
-	// Stage makes an area of size bytes. It does nothing if there is one
-	// already. It fails early, with an error that matches syscall.ENOSPC, if
-	// the store has no room for it.
+	// Stage creates an area of size bytes. It does nothing if the area exists. If the
+	// store has no space for it, Stage fails early with an error that matches
+	// syscall.ENOSPC.
 	Stage(ctx context.Context, id string, size int64) error
 
-	// WriteStaged writes what r yields, at most n bytes, at an offset of the
-	// area and returns how much that was. It reads no more than n bytes, and
-	// it is not an error if r ends earlier. What was written is durable when
-	// it returns; if it fails, the range may have any content and takes no
-	// more room than before, if that can be helped. Different ranges may be
-	// written concurrently. It is an
-	// error that matches fs.ErrNotExist if there is no such area, and one
-	// that matches fs.ErrInvalid if the range is not within it.
+	// WriteStaged writes at most n bytes of r at an offset of the area and returns
+	// their number. It reads at most n bytes, and it is not an error if r ends earlier.
+	// The bytes are durable when it returns. If it fails, the range may have any
+	// content and, if possible, takes no more space than before. Different ranges may
+	// be written concurrently. The error matches fs.ErrNotExist if the area does not
+	// exist, and fs.ErrInvalid if the range is not within it.
 	WriteStaged(ctx context.Context, id string, off int64, r io.Reader, n int64) (int64, error)
 
-	// CommitStaged makes an object of pieces, in order, and removes the area
-	// and the objects among the pieces as well as it can. The object appears as a whole and
-	// durably, or not at all; if it fails, area and objects are as before,
-	// but for ranges that no piece covers. If the pieces are the area from
-	// its beginning to its end no byte is moved.
+	// CommitStaged creates an object from pieces, in order, and tries to remove the
+	// area and the objects among the pieces. The object appears completely and durably,
+	// or not at all. If it fails, area and objects are unchanged, except for ranges
+	// that no piece covers. If the pieces are the area from start to end, no byte is
+	// moved.
 	CommitStaged(ctx context.Context, id, key string, pieces []Piece) error
 
-	// AbortStaged removes an area. It is not an error if there is none.
+	// AbortStaged removes an area. It is not an error if the area does not exist.
 	AbortStaged(ctx context.Context, id string) error
 
 	// ListStaged yields the areas, in any order. Info.Key is the id.
 	ListStaged(ctx context.Context) iter.Seq2[Info, error]
 }
 
-// A Piece is a part of an object that [Stager] commits: Size bytes of the area
-// at Off, or, if Key is not empty, the object Key, whose size is Size.
+// A Piece is a part of an object that a [Stager] commits: Size bytes of the area at
+// Off, or, if Key is not empty, the object Key, whose size is Size.
 type Piece struct {
 	Key  string
 	Off  int64 // bytes

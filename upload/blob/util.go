@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// MaxKey is the length of the longest valid key, in bytes.
+// MaxKey is the maximum length of a key in bytes.
 const MaxKey = 1024
 
-// ValidKey reports whether key may name an object: it satisfies fs.ValidPath, is
-// not ".", has no NUL and is not longer than [MaxKey]. A store refuses other
-// keys with an error that matches fs.ErrInvalid.
+// ValidKey reports whether key may name an object: it satisfies fs.ValidPath, is not
+// ".", has no NUL and is at most [MaxKey] bytes long. A store rejects other keys with
+// an error that matches fs.ErrInvalid.
 func ValidKey(key string) bool {
 	return fs.ValidPath(key) && key != "." && len(key) <= MaxKey && !strings.Contains(key, "\x00")
 }
@@ -30,15 +30,15 @@ func Stat(ctx context.Context, s Store, key string) (Info, error) {
 	return o.Info(), nil
 }
 
-// NewReader returns a reader of the whole of o, from its beginning. Readers of
-// the same object are independent of each other.
+// NewReader returns a reader of the whole of o. Readers of the same object are
+// independent of each other.
 func NewReader(o Object) *io.SectionReader {
 	return io.NewSectionReader(o, 0, o.Info().Size)
 }
 
-// Copy copies from r to w until r ends, but at most n bytes, of which it reads
-// no more. It checks ctx before each read and uses buf, which must not be
-// empty, and no other memory. It is what most of a backend's Put is made of.
+// Copy copies from r to w until r ends, but reads and writes at most n bytes. It checks
+// ctx before each read and uses only the memory of buf, which must not be empty. It is
+// the core of a backend's Put.
 func Copy(ctx context.Context, w io.Writer, r io.Reader, n int64, buf []byte) (int64, error) {
 	var done int64
 	for done < n {
@@ -61,8 +61,8 @@ func Copy(ctx context.Context, w io.Writer, r io.Reader, n int64, buf []byte) (i
 	return done, nil
 }
 
-// fill reads until b is full or there is an error. Unlike io.ReadFull it
-// leaves the reader's own error alone.
+// fill reads until b is full or there is an error. Unlike io.ReadFull it does not
+// replace the reader's error.
 func fill(ctx context.Context, r io.Reader, b []byte) (n int, err error) {
 	for empty := 0; n < len(b) && err == nil; {
 		if err := ctx.Err(); err != nil {
@@ -78,7 +78,7 @@ func fill(ctx context.Context, r io.Reader, b []byte) (n int, err error) {
 		}
 	}
 	if n == len(b) && err == io.EOF {
-		err = nil // the caller asks again if it wants more
+		err = nil // the caller reads again if it wants more
 	}
 	return n, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/upload/uploadtest"
 )
 
-// The test of a store is a call of Run.
+// A call of Run tests a store.
 func Example() {
 	TestStore := func(t *testing.T) {
 		uploadtest.Run(t, func(*testing.T) upload.Store { return new(upload.MemStore) })

@@ -1,4 +1,4 @@
-// Package uploadtest checks that a store of file records keeps the promises of
+// Package uploadtest tests whether a store of file records fulfils the contract of
 // upload.Store.
 package uploadtest
 
@@ -16,9 +16,8 @@ import (
 	"github.com/filewright/filewright/upload"
 )
 
-// Run tests a store. open returns an empty one, which is used by one test only;
-// what is to be released after it goes into t.Cleanup. Times need no more than
-// milliseconds to be kept of them.
+// Run tests a store. open returns an empty store for one test and registers its cleanup
+// with t.Cleanup. Stores need to keep times only to the millisecond.
 func Run(t *testing.T, open func(t *testing.T) upload.Store) {
 	for _, tt := range []struct {
 		name string
@@ -83,7 +82,7 @@ func create(t *testing.T, s upload.Store, f *upload.File) {
 	}
 }
 
-// createAll creates records at the same time, which stores do faster.
+// createAll creates records concurrently, which is faster.
 func createAll(t *testing.T, s upload.Store, files []*upload.File) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -102,7 +101,7 @@ func createAll(t *testing.T, s upload.Store, files []*upload.File) {
 	}
 }
 
-// same compares records, but times only by the instant.
+// same reports whether two records are equal; it compares only the instants of times.
 func same(a, b *upload.File) bool {
 	if a == nil || b == nil || !a.Created.Equal(b.Created) || !a.Expires.Equal(b.Expires) || a.Expires.IsZero() != b.Expires.IsZero() {
 		return false
@@ -150,7 +149,7 @@ func testGetAll(t *testing.T, s upload.Store) {
 	if got, err := s.GetAll(t.Context(), nil); len(got) > 0 || err != nil {
 		t.Errorf("GetAll of nothing = %v, %v", got, err)
 	}
-	const n = 1100 // more than a store may ask for at a time
+	const n = 1100 // more than a store may query at a time
 	var keys []string
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("f%04d", i))
@@ -189,7 +188,7 @@ func testMissing(t *testing.T, s upload.Store) {
 	want(t, s, file("other"))
 }
 
-// What goes in and comes out is the caller's.
+// Arguments and results belong to the caller: the store keeps copies.
 func testCopies(t *testing.T, s upload.Store) {
 	f := file("a")
 	created, err := s.Create(t.Context(), f)
@@ -292,7 +291,7 @@ func testDelete(t *testing.T, s upload.Store) {
 	wantErr(t, "Get after Delete", err, fs.ErrNotExist)
 	want(t, s, file("b"))
 
-	// Neither the parts nor the idempotency key come back.
+	// Neither the parts nor the idempotency key exist again.
 	f.Created = start.Add(time.Second)
 	create(t, s, f)
 	want(t, s, f)
@@ -314,7 +313,7 @@ func testIdempotency(t *testing.T, s upload.Store) {
 	_, err = s.Get(t.Context(), "again")
 	wantErr(t, "Get of what was not stored", err, fs.ErrNotExist)
 
-	// What it is now counts, whatever its state.
+	// The current record is returned, whatever its state.
 	first.State, first.ETag = upload.Ready, "e"
 	if _, err := s.Update(t.Context(), "first", func(f *upload.File) error {
 		f.State, f.ETag = upload.Ready, "e"
@@ -326,7 +325,7 @@ func testIdempotency(t *testing.T, s upload.Store) {
 		t.Errorf("Create with the same idempotency key = %+v, %v", got, err)
 	}
 
-	// Keys belong to owners, and the empty key to nobody.
+	// Keys are per owner, and the empty key does not count.
 	other := file("other")
 	other.Owner, other.IdempotencyKey = "other", "idem"
 	create(t, s, other)
@@ -360,7 +359,7 @@ func testIdempotencyWindow(t *testing.T, s upload.Store) {
 	if got, err := s.Create(t.Context(), at("within", 25*time.Hour)); err != nil || !same(got, fresh) {
 		t.Errorf("Create after the key has a new owner = %+v, %v", got, err)
 	}
-	// Losing the key did not hurt the old record.
+	// The old record still exists after it lost the key.
 	if err := s.Delete(t.Context(), "old"); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +427,7 @@ func testParts(t *testing.T, s upload.Store) {
 	wantParts(t, s, "a", all...)
 	wantParts(t, s, "b")
 
-	// Replacing changes everything about a part, and nothing about others.
+	// Replacing changes all fields of a part, and no other part.
 	all[1] = upload.Part{Number: 2, ETag: "new", Size: 0, Staged: false, Revision: 1<<31 - 1}
 	all[2] = upload.Part{Number: 9, ETag: "new", Size: 1, Staged: true}
 	for _, p := range all[1:3] {
@@ -513,7 +512,7 @@ func testExpiredBefore(t *testing.T, s upload.Store) {
 	}
 }
 
-// As Manager.Sweep does it, with so many that a store may read them in pages.
+// Like Manager.Sweep, with so many records that a store may read them in pages.
 func testExpiredBeforeWithChanges(t *testing.T, s upload.Store) {
 	const n = 1100
 	all := make([]*upload.File, n)
@@ -626,8 +625,8 @@ func testExpire(t *testing.T, s upload.Store) {
 	}
 }
 
-// With so many that a store may read them in pages, while the caller completes them as
-// Manager.Recover does.
+// With so many records that a store may read them in pages, while the caller completes
+// them like Manager.Recover.
 func testOpenSessions(t *testing.T, s upload.Store) {
 	for range s.OpenSessions(t.Context()) {
 		t.Error("an empty store has an open session")
@@ -749,7 +748,7 @@ func testAll(t *testing.T, s upload.Store) {
 	const n = 1050
 	states := []upload.State{upload.Open, upload.Ready, upload.Expired}
 	for i := range n {
-		// Keys of every kind of character, in no order.
+		// Keys with every kind of character, in random order.
 		f := file(fmt.Sprintf("%c%04d", "a2z7ch"[i%6], (i*977)%n))
 		f.State = states[i%len(states)]
 		if i%10 == 0 {

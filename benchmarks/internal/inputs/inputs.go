@@ -1,6 +1,5 @@
-// Package inputs makes the files that the benchmarks work on: from the samples
-// of the repository, from seeded random numbers and by the tools that the tests
-// use, so that every machine measures the same.
+// Package inputs creates the input files of the benchmarks: from the repository's samples, from
+// seeded random numbers and with the tools of the tests. So every machine measures the same work.
 package inputs
 
 import (
@@ -15,8 +14,8 @@ import (
 	"sync"
 )
 
-// A Set makes each file once, in Dir. Its methods may be called from several
-// goroutines and return absolute paths.
+// A Set creates each file once, in Dir. Its methods are safe for concurrent use and return absolute
+// paths.
 type Set struct {
 	Dir string // an existing directory, absolute
 
@@ -24,8 +23,8 @@ type Set struct {
 	made map[string]bool
 }
 
-// file returns the path of name and has make create it, in the working
-// directory dir, if it does not exist yet.
+// file returns the path of name. If the file does not exist, create makes it, with dir as the
+// working directory.
 func (s *Set) file(name string, create func(dir string) error) (string, error) {
 	path := filepath.Join(s.Dir, name)
 	s.mu.Lock()
@@ -53,8 +52,8 @@ func tool(ctx context.Context, dir string, argv ...string) error {
 	return nil
 }
 
-// Words is n paragraphs of words that occur as often as those of a language do
-// (Zipf's law), with a heading before every sixth paragraph.
+// Words returns n paragraphs whose word frequencies resemble those of a language (Zipf's law), with
+// a heading before every sixth paragraph.
 func Words(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	w := newWriter(rng)
@@ -69,14 +68,14 @@ func Words(seed uint64, n int) string {
 	return s.String()
 }
 
-// Markdown is a text of 5400 words.
+// Markdown returns a text of 5400 words.
 func (s *Set) Markdown() (string, error) {
 	return s.file("text.md", func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "text.md"), []byte(Words(1, 60)), 0o600)
 	})
 }
 
-// DOCX is a document of ten pages with pictures, of some hundred kilobytes.
+// DOCX returns a document of ten pages with pictures, of some hundred kilobytes.
 func (s *Set) DOCX(ctx context.Context) (string, error) {
 	photo, err := s.Photo(ctx, 1000, 750)
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *Set) DOCX(ctx context.Context) (string, error) {
 	})
 }
 
-// PPTX is a presentation of twelve slides.
+// PPTX returns a presentation of twelve slides.
 func (s *Set) PPTX(ctx context.Context) (string, error) {
 	return s.file("slides.pptx", func(dir string) error {
 		var md bytes.Buffer
@@ -114,7 +113,7 @@ func (s *Set) PPTX(ctx context.Context) (string, error) {
 	})
 }
 
-// CSV is a table of 400 rows.
+// CSV returns a table of 400 rows.
 func (s *Set) CSV() (string, error) {
 	return s.file("table.csv", func(dir string) error {
 		var b bytes.Buffer
@@ -128,13 +127,13 @@ func (s *Set) CSV() (string, error) {
 	})
 }
 
-// soffice converts files by a LibreOffice of its own.
+// soffice converts files with its own LibreOffice process.
 func soffice(ctx context.Context, dir, to string, files ...string) error {
 	return tool(ctx, dir, append([]string{"soffice", "-env:UserInstallation=file://" + filepath.Join(dir, "profile"),
 		"--headless", "--norestore", "--convert-to", to}, files...)...)
 }
 
-// XLSX is the table of CSV as a workbook.
+// XLSX returns the table of CSV as a workbook.
 func (s *Set) XLSX(ctx context.Context) (string, error) {
 	csv, err := s.CSV()
 	if err != nil {
@@ -143,7 +142,7 @@ func (s *Set) XLSX(ctx context.Context) (string, error) {
 	return s.file("table.xlsx", func(dir string) error { return soffice(ctx, dir, "xlsx", csv) })
 }
 
-// PDF is a text of ten pages, two of them with a picture.
+// PDF returns a text of ten pages, two of them with a picture.
 func (s *Set) PDF(ctx context.Context) (string, error) {
 	docx, err := s.DOCX(ctx)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *Set) PDF(ctx context.Context) (string, error) {
 	})
 }
 
-// PDFs are n documents of one to three pages, each of its own.
+// PDFs returns n different documents of one to three pages.
 func (s *Set) PDFs(ctx context.Context, n int) ([]string, error) {
 	var names, paths []string
 	for i := range n {
@@ -181,8 +180,8 @@ func (s *Set) PDFs(ctx context.Context, n int) ([]string, error) {
 	return paths, err
 }
 
-// Photo is a JPEG with the statistics of a photograph: soft shapes of all sizes,
-// some edges, and the noise of a sensor.
+// Photo returns a JPEG with the statistics of a photograph: soft shapes of all sizes, some edges,
+// and the noise of a sensor.
 func (s *Set) Photo(ctx context.Context, width, height int) (string, error) {
 	name := fmt.Sprintf("photo-%dx%d.jpg", width, height)
 	return s.file(name, func(dir string) error {
@@ -193,12 +192,12 @@ func (s *Set) Photo(ctx context.Context, width, height int) (string, error) {
 		defer os.RemoveAll(tmp)
 		w, h := fmt.Sprint(width), fmt.Sprint(height)
 		var bands []string
-		for band := range 3 { // each a sum of octaves
+		for band := range 3 { // each is a sum of octaves
 			sum := ""
 			for i, cell := range []int{512, 128, 32, 8} {
 				p := fmt.Sprintf("p%d%d.v", band, i)
 				steps := [][]string{
-					// One picture of brightness, and little else in the colours.
+					// Mostly brightness, with little variation in colour.
 					{"vips", "perlin", p, w, h, "--cell-size", fmt.Sprint(cell), "--seed", fmt.Sprint(10*i + min(band, 1-min(i, 1))*band + 1)},
 					{"vips", "linear", p, "l" + p, fmt.Sprint([]int{80, 45, 22, 9}[i]), fmt.Sprint([]int{120, 0, 0, 0}[i])},
 				}
@@ -237,7 +236,7 @@ func (s *Set) Photo(ctx context.Context, width, height int) (string, error) {
 	})
 }
 
-// Clip is a video of 60 seconds with sound.
+// Clip returns a video of 60 seconds with sound.
 func (s *Set) Clip(ctx context.Context) (string, error) {
 	return s.file("clip.mp4", func(dir string) error {
 		return tool(ctx, dir, "ffmpeg", "-nostdin", "-v", "error", "-y",
@@ -247,7 +246,7 @@ func (s *Set) Clip(ctx context.Context) (string, error) {
 	})
 }
 
-// Scan is a PDF of two pages that were scanned at 300 dpi.
+// Scan returns a PDF of two pages that look scanned at 300 dpi.
 func (s *Set) Scan(ctx context.Context) (string, error) {
 	pdf, err := s.PDF(ctx)
 	if err != nil {

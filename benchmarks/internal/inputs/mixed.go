@@ -16,10 +16,9 @@ import (
 	"strings"
 )
 
-// Mixed are files of about size bytes together, as people keep them: half of
-// it compressed already (pictures, videos, archives), half text, logs, records,
-// office XML and source code, the last that of the Go library. The files are
-// between 40 KiB and a sixteenth of size.
+// Mixed returns typical files of about size bytes in total. Half is already compressed (pictures,
+// videos, archives). The other half is text, logs, records, office XML and source code, the latter
+// from the Go library. Each file has between 40 KiB and a sixteenth of size.
 func (s *Set) Mixed(size int64) ([]string, error) {
 	name := fmt.Sprintf("mixed-%d", size)
 	root, err := s.file(name, func(dir string) error {
@@ -35,7 +34,7 @@ func (s *Set) Mixed(size int64) ([]string, error) {
 	return filepath.Glob(filepath.Join(root, "*"))
 }
 
-// TarGZ are the files of Mixed as a .tar.gz archive.
+// TarGZ returns the files of Mixed as a .tar.gz archive.
 func (s *Set) TarGZ(ctx context.Context, size int64) (string, error) {
 	files, err := s.Mixed(size)
 	if err != nil {
@@ -61,7 +60,7 @@ func writeMixed(dir string, size int64) error {
 		left := int64(kind.share * float64(size))
 		for i := 0; left > 0; i++ {
 			rng := rand.New(rand.NewPCG(uint64(k), uint64(i)))
-			// Sizes are spread evenly over their order of magnitude.
+			// Sizes are distributed evenly on a logarithmic scale.
 			low, high := math.Log(40<<10), math.Log(max(80<<10, float64(size)/16))
 			n := min(left, int64(math.Exp(low+(high-low)*rng.Float64())))
 			left -= n
@@ -85,7 +84,7 @@ func writeMixed(dir string, size int64) error {
 	return nil
 }
 
-// noise writes what a good compressor leaves.
+// noise writes incompressible bytes.
 func noise(head string) func(*bufio.Writer, *rand.Rand, int64) error {
 	return func(w *bufio.Writer, rng *rand.Rand, n int64) error {
 		w.WriteString(head)
@@ -115,7 +114,7 @@ func fill(w *bufio.Writer, n int64, add func(b *bytes.Buffer)) error {
 	return nil
 }
 
-// A writer writes words of a vocabulary, frequent ones often.
+// A writer writes words of a vocabulary by frequency.
 type writer struct {
 	rng   *rand.Rand
 	zipf  *rand.Zipf
@@ -123,7 +122,7 @@ type writer struct {
 }
 
 func newWriter(rng *rand.Rand) *writer {
-	// The vocabulary is the same for every file: syllables put together.
+	// The vocabulary is the same for every file: joined syllables.
 	const vowels, consonants = "aeiou", "bcdfghklmnprstvw"
 	fixed := rand.New(rand.NewPCG(5, 5))
 	w := &writer{rng: rng, zipf: rand.NewZipf(rng, 1.15, 4, 19999)}
@@ -188,7 +187,7 @@ func writeJSON(w *bufio.Writer, rng *rand.Rand, n int64) error {
 	})
 }
 
-// writeXML writes what a word processor keeps: much markup around few words.
+// writeXML writes XML like a word processor's: much markup around few words.
 func writeXML(w *bufio.Writer, rng *rand.Rand, n int64) error {
 	v := newWriter(rng)
 	return fill(w, n, func(b *bytes.Buffer) {
@@ -202,9 +201,8 @@ func writeXML(w *bufio.Writer, rng *rand.Rand, n int64) error {
 	})
 }
 
-// writeSource writes the source files of the Go library, one after the other
-// and from the start again when there are no more, or text where they are not
-// installed.
+// writeSource writes the source files of the Go library one after the other, repeatedly if
+// necessary. It writes text if they are not installed.
 func writeSource() func(*bufio.Writer, *rand.Rand, int64) error {
 	var files []string
 	root := filepath.Join(runtime.GOROOT(), "src")

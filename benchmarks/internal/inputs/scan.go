@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// writeScan writes a PDF (ISO 32000-2, 7.5) with a JPEG on each A4 page, as
-// scanners do.
+// writeScan writes a PDF (ISO 32000-2, 7.5) with a JPEG on each A4 page, like scanners.
 func writeScan(path string, pictures []string) error {
 	var objects []string
 	var kids []string

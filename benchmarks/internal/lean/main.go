@@ -1,9 +1,8 @@
 //go:build unix
 
-// Lean is a worker of the comparison that has package archiveops and nothing
-// else, as a program that only makes archives would. Its memory is what that
-// takes: a process with all engines has 50 MiB of libraries mapped before it
-// does anything.
+// Lean is a worker of the comparison with only package archiveops, like a program that only creates
+// archives. It shows the memory of the archive actions alone: a process with all engines maps 50
+// MiB of libraries before it does anything.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package worker is the process that the comparison measures: it reads a line
-// of JSON for each run and answers with one.
+// Package worker is the process that the comparison measures. For each run it reads a line of JSON
+// and answers with a line of JSON.
 package worker
 
 import (
@@ -28,30 +28,28 @@ import (
 // A Request is a line that a worker reads.
 type Request struct {
 	Op     string       `json:"op"`     // "run", "md5", "write", "serve", "settle", "cpu"
-	Action string       `json:"action"` // of run
+	Action string       `json:"action"` // for run
 	Args   fileops.Args `json:"args"`
 	Inputs []string     `json:"inputs"`
 	Dir    string       `json:"dir"`
-	Copies int          `json:"copies"` // how many times, as many side by side as there are cores
-	Size   int64        `json:"size"`   // of md5 and write, bytes
-	Cache  string       `json:"cache"`  // a directory for compiled code
+	Copies int          `json:"copies"` // number of runs, as many in parallel as there are cores
+	Size   int64        `json:"size"`   // for md5 and write, bytes
+	Cache  string       `json:"cache"`  // directory for compiled code
 }
 
-// An Answer is what a worker writes when it has done what was asked.
+// An Answer is the line that a worker writes after a request.
 type Answer struct {
 	Error string        `json:"error"`
-	URL   string        `json:"url"` // of serve
-	CPU   time.Duration `json:"cpu"` // used so far by the process and its ended children; 0 if it does not know
+	URL   string        `json:"url"` // for serve
+	CPU   time.Duration `json:"cpu"` // time used so far by the process and its ended children; 0 if unknown
 }
 
-// A Worker runs actions in a process of its own, so that time and memory are
-// its own too.
+// A Worker runs actions in a separate process, so that their time and memory can be measured.
 type Worker struct {
-	// Actions returns what can be run, and ends what that has started. It is
-	// called once.
+	// Actions returns the actions and a function that stops their engines. It is called once.
 	Actions func(ctx context.Context, cache string) ([]fileops.Action, func() error)
 
-	// Serve starts the service with everything in dir. It may be nil.
+	// Serve starts the service with all data in dir. It may be nil.
 	Serve func(ctx context.Context, dir string) (url string, stop func() error, err error)
 
 	registry *fileops.Registry
@@ -59,7 +57,7 @@ type Worker struct {
 	closers  []func() error
 }
 
-// Run answers requests until there are no more.
+// Run answers requests until the end of in.
 func (w *Worker) Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	defer func() {
 		for _, c := range slices.Backward(w.closers) {
@@ -109,7 +107,7 @@ func (w *Worker) do(ctx context.Context, r Request) (Answer, error) {
 			w.url, w.closers = url, append(w.closers, stop)
 		}
 		return Answer{URL: w.url}, nil
-	case "settle": // garbage of the last run is none of the next
+	case "settle": // the next run must not pay for garbage of the last
 		debug.FreeOSMemory()
 		return Answer{}, nil
 	case "cpu":
@@ -178,7 +176,7 @@ func hash(n int64) error {
 	return nil
 }
 
-// write writes n bytes to a file in dir and waits until they are on the disk.
+// write writes n bytes to a file in dir and waits for fsync.
 func write(dir string, n int64) error {
 	f, err := os.Create(filepath.Join(dir, "data.bin"))
 	if err != nil {

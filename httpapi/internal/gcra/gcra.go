@@ -1,5 +1,5 @@
-// Package gcra limits rates with token buckets. Of each bucket it keeps one time, that at
-// which the bucket will be full again: the generic cell rate algorithm (ITU-T I.371).
+// Package gcra limits rates with token buckets. It stores one time for each bucket: when the bucket
+// will be full again. This is the generic cell rate algorithm (ITU-T I.371).
 //
 //	limits := gcra.New()
 //	a := limits.Take("name", gcra.Rate{PerSecond: 2, Burst: 10}, limits.Now(), 1)
@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// A Rate is how fast a bucket fills, and its size. PerSecond must be positive.
+// A Rate is the fill rate and size of a bucket. PerSecond must be positive.
 type Rate struct {
 	PerSecond float64
-	Burst     int // tokens of a full bucket; 0: as many as come in a second, at least 1
+	Burst     int // tokens of a full bucket; 0: the tokens of one second, at least 1
 }
 
-// An Allowance is the answer of a bucket.
+// An Allowance is the result of [Buckets.Take].
 type Allowance struct {
 	OK        bool
 	Limit     int           // tokens of a full bucket
-	Remaining int           // tokens that are left
+	Remaining int           // remaining tokens
 	Full      time.Duration // until the bucket is full again
 	Retry     time.Duration // until there are enough tokens, if not OK
 }
 
-// Buckets are token buckets by name. They are safe for concurrent use, and must be made by
-// [New]. There are never more than shards*shardSize: when room is needed, full ones go.
+// Buckets are token buckets by name. They are safe for concurrent use. Create them with [New].
+// There are at most shards*shardSize buckets; a new bucket replaces the fullest of a few.
 type Buckets struct {
-	start  time.Time // origin of their times, which are monotonic therefore
+	start  time.Time // origin of all bucket times, so they are monotonic
 	seed   maphash.Seed
 	shards [shards]shard
 }
@@ -48,7 +48,7 @@ const (
 	shardSize = 4096
 )
 
-// New returns buckets that are all full.
+// New returns an empty set of buckets. Every new bucket is full.
 func New() *Buckets {
 	b := &Buckets{start: time.Now(), seed: maphash.MakeSeed()}
 	for i := range b.shards {
@@ -60,21 +60,21 @@ func New() *Buckets {
 // Now returns the time for Take and GiveBack.
 func (b *Buckets) Now() time.Duration { return time.Since(b.start) }
 
-// Spacing returns the time between two tokens, the time that fills a bucket, and the
-// tokens of a full one.
+// Spacing returns the time between two tokens, the time that fills a bucket, and the size of a full
+// bucket in tokens.
 func (r Rate) Spacing() (spacing, size time.Duration, burst int) {
 	burst = r.Burst
 	if burst <= 0 {
 		burst = max(1, int(r.PerSecond))
 	}
-	// A bucket of more than a year is as good as one that is never filled.
+	// A bucket that takes more than a year to fill is as good as one that never fills.
 	spacing = time.Duration(min(float64(time.Second)/r.PerSecond, float64(365*24*time.Hour)/float64(burst)))
 	spacing = max(spacing, 1)
 	return spacing, spacing * time.Duration(burst), burst
 }
 
-// Take takes n tokens from the bucket of a name, or none if there are not as many. From a
-// bucket that never has as many it takes all.
+// Take takes n tokens from the bucket of a name, or none if it has fewer. If n exceeds the size of
+// the bucket, a full bucket suffices and Take empties it.
 func (b *Buckets) Take(name string, r Rate, now time.Duration, n int) Allowance {
 	spacing, size, burst := r.Spacing()
 	cost := spacing * time.Duration(max(1, min(n, burst)))
@@ -117,10 +117,10 @@ func (b *Buckets) GiveBack(name string, r Rate, now time.Duration) {
 	}
 }
 
-// evict makes room for another bucket. Of a few, the fullest goes: it loses the least.
+// evict makes room for a bucket. It removes the fullest of a few, which loses the least.
 func (s *shard) evict(now time.Duration) {
 	victim, least, n := "", time.Duration(math.MaxInt64), 0
-	for name, full := range s.full { // begins anywhere
+	for name, full := range s.full { // the iteration order is random
 		if full <= now {
 			delete(s.full, name)
 		} else if full < least {

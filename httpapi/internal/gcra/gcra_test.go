@@ -24,10 +24,10 @@ func TestBuckets(t *testing.T) {
 		{"a", 0, true, 0, 1.5, 0},
 		{"a", 0, false, 0, 1.5, 0.5},
 		{"a", 0.25, false, 0, 1.25, 0.25},
-		{"b", 0.25, true, 2, 0.5, 0}, // of no concern to others
+		{"b", 0.25, true, 2, 0.5, 0}, // buckets are independent
 		{"a", 0.5, true, 0, 1.5, 0},
 		{"a", 0.5, false, 0, 1.5, 0.5}, // a refusal costs nothing
-		{"a", 100, true, 2, 0.5, 0},    // never more than full
+		{"a", 100, true, 2, 0.5, 0},    // never more than a full bucket
 	} {
 		got := b.Take(tt.name, r, at(tt.now), 1)
 		want := Allowance{tt.ok, 3, tt.remaining, at(tt.full), at(tt.retry)}
@@ -41,7 +41,7 @@ func TestBuckets(t *testing.T) {
 	}
 	b.GiveBack("nobody", r, at(100))
 
-	// Over a long time exactly the rate gets through, whatever is sent.
+	// Over a long time exactly the rate passes, for any load.
 	n := 0
 	for i := range 100_000 {
 		if b.Take("c", Rate{PerSecond: 10, Burst: 5}, at(200+float64(i)/1000), 1).OK {
@@ -58,8 +58,8 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Many names, as an attacker has who owns a network, take bounded memory, and
-// do not make others be forgotten who are at their limit.
+// Many names, such as addresses of an attacker's network, take bounded memory. They do not evict
+// the buckets of clients at their limit.
 func TestBucketsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := New()
@@ -85,7 +85,7 @@ func TestBucketsAreBounded(t *testing.T) {
 	}
 }
 
-// One token of ten thousand buckets.
+// Takes one token from each of ten thousand buckets.
 func BenchmarkTake(b *testing.B) {
 	names := make([]string, 10_000)
 	for i := range names {

@@ -1,7 +1,6 @@
-// Gendocs writes docs/formats.md: everything the module can do on a host that
-// has all engines.
+// Gendocs writes docs/formats.md: the capabilities of the module on a host with all engines.
 //
-//	go run ./internal/matrix/gendocs        # what "make docs" does
+//	go run ./internal/matrix/gendocs        # what "make docs" runs
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package blobtest checks that a backend keeps the promises of blob.Store and of
-// those optional interfaces of package blob that it has.
+// Package blobtest tests whether a backend fulfils the contract of blob.Store and of
+// the optional roles of package blob that it has.
 package blobtest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Run tests a backend. open returns an empty store, which is used by one test
-// only; what is to be released after it goes into t.Cleanup.
+// Run tests a backend. open returns an empty store for one test and registers its
+// cleanup with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 	for _, tt := range []struct {
 		name string
@@ -65,9 +65,9 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 	}
 }
 
-// RunAway tests that a backend tells a missing key from a store that is out of reach.
-// open returns a store with any content, and a function after which the store cannot
-// be reached.
+// RunAway tests that a backend distinguishes a missing key from an unreachable store.
+// open returns a store with any content, and a function that makes the store
+// unreachable.
 func RunAway(t *testing.T, open func(t *testing.T) (s blob.Store, leave func())) {
 	s, leave := open(t)
 	put(t, s, "a/there", []byte("x"))
@@ -86,7 +86,7 @@ func RunAway(t *testing.T, open func(t *testing.T) (s blob.Store, leave func()))
 			t.Errorf("%s of a store that is away = %v", what, err)
 		}
 	}
-	var wg sync.WaitGroup // a store may try again for a while
+	var wg sync.WaitGroup // a store may retry for a while
 	for _, key := range []string{"a/there", "a/missing"} {
 		wg.Go(func() {
 			_, err := s.Open(ctx, key)
@@ -114,7 +114,7 @@ func put(t *testing.T, s blob.Store, key string, data []byte) {
 	}
 }
 
-// get reads an object, by all the ways there are.
+// get reads an object in every possible way.
 func get(t *testing.T, s blob.Store, key string) []byte {
 	t.Helper()
 	o, err := s.Open(t.Context(), key)
@@ -180,7 +180,7 @@ func keys(t *testing.T, s blob.Store, prefix string) []string {
 	return keys
 }
 
-// noise returns n bytes that are the same for the same seed.
+// noise returns n pseudorandom bytes for a seed.
 func noise(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(b)
@@ -193,7 +193,7 @@ func testPutOpen(t *testing.T, s blob.Store) {
 			data := noise(uint64(n), n)
 			key := fmt.Sprint("size/", n)
 			before := time.Now()
-			// One byte at a time at the beginning, as from a slow network.
+			// One byte at a time at first, as from a slow network.
 			r := io.MultiReader(iotest.OneByteReader(bytes.NewReader(data[:n/100])), iotest.DataErrReader(bytes.NewReader(data[n/100:])))
 			if err := s.Put(t.Context(), key, r, int64(n)); err != nil {
 				t.Fatal(err)
@@ -243,7 +243,7 @@ func testLongReader(t *testing.T, s blob.Store) {
 func testFailingReader(t *testing.T, s blob.Store) {
 	broken := errors.New("broken pipe")
 	put(t, s, "old", []byte("before"))
-	for _, size := range []int{10, 300_000} { // what is small may be held before it is sent
+	for _, size := range []int{10, 300_000} { // small objects may be held before they are sent
 		for _, key := range []string{"new", "old"} {
 			r := io.MultiReader(bytes.NewReader(noise(1, size*2/3)), iotest.ErrReader(broken))
 			wantErr(t, "Put", s.Put(t.Context(), key, r, int64(size)), broken)
@@ -295,7 +295,7 @@ func testInvalidKeys(t *testing.T, s blob.Store) {
 	}
 }
 
-// Whatever is a valid key must do, and name an object of its own.
+// Every valid key must work and name a separate object.
 func testKeysAreNames(t *testing.T, s blob.Store) {
 	all := []string{
 		"a", "a/b", "a/b/c", "A", "a b", "a%2Fb", "a+b", "a=b", "=a/b", "-a/-b", "-", "=", "...", ".hidden", "..a/b..",
@@ -345,7 +345,7 @@ func testDeleteAll(t *testing.T, s blob.Store) {
 			some = append(some, key)
 		}
 	}
-	for range 2 { // there is nothing the second time
+	for range 2 { // the second time there is nothing to delete
 		failed := blob.DeleteAll(t.Context(), s, append(some, "none", "../x"))
 		if err := failed["../x"]; len(failed) != 1 || !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("DeleteAll = %v, want an error for the invalid key only", failed)
@@ -511,7 +511,7 @@ func testReadAt(t *testing.T, s blob.Store) {
 }
 
 func testReaderOutlivesDelete(t *testing.T, s blob.Store) {
-	for _, early := range []bool{true, false} { // is the path asked for before?
+	for _, early := range []bool{true, false} { // whether the path is requested before the change
 		put(t, s, "k", []byte("old value"))
 		o, err := s.Open(t.Context(), "k")
 		if err != nil {
@@ -544,7 +544,7 @@ func testReaderOutlivesDelete(t *testing.T, s blob.Store) {
 		if err := o.Close(); err != nil {
 			t.Error(err)
 		}
-		if hasPath && early { // the other kind may be used again at once
+		if hasPath && early { // the other kind of path may be reused at once
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("after Close the path still exists: %v", err)
 			}
@@ -665,7 +665,7 @@ func testMove(t *testing.T, s blob.Store) {
 	ctx := t.Context()
 	put(t, s, "a/other", []byte("other"))
 	for i, n := range []int{0, 100, 9 << 20} {
-		from, to := fmt.Sprint("a/", i), fmt.Sprintf("b/c/%d/d", i%2) // the last replaces the first
+		from, to := fmt.Sprint("a/", i), fmt.Sprintf("b/c/%d/d", i%2) // the last one replaces the first
 		put(t, s, from, noise(uint64(n), n))
 		if err := blob.Move(ctx, s, from, to); err != nil {
 			t.Fatalf("Move = %v", err)
@@ -712,7 +712,7 @@ func testPutFile(t *testing.T, s blob.Store) {
 	wantErr(t, "PutFile of no file", blob.PutFile(t.Context(), s, "files/k", filepath.Join(dir, "none")), fs.ErrNotExist)
 	wantErr(t, "PutFile of a directory", blob.PutFile(t.Context(), s, "files/k", dir), fs.ErrInvalid)
 
-	// An engine that is not trusted may have left these in place of its result.
+	// An untrusted engine may have left these in place of its result.
 	write([]byte("target"))
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(path, link); err != nil {
@@ -721,7 +721,7 @@ func testPutFile(t *testing.T, s blob.Store) {
 	wantErr(t, "PutFile of a symbolic link", blob.PutFile(t.Context(), s, "files/k", link), fs.ErrInvalid)
 	want(t, s, "files/k", noise(2, 3<<20))
 
-	// A file with a second name must not be shared with it.
+	// The stored object must not share its content with a second name of the file.
 	other := filepath.Join(dir, "other")
 	if err := os.Link(path, other); err != nil {
 		t.Fatal(err)
@@ -734,7 +734,7 @@ func testPutFile(t *testing.T, s blob.Store) {
 	}
 	want(t, s, "files/k", []byte("target"))
 
-	// So must the file of an open object.
+	// The same holds for the file of an open object.
 	o, err := s.Open(t.Context(), "files/k")
 	if err != nil {
 		t.Fatal(err)
@@ -768,7 +768,7 @@ func testSweep(t *testing.T, s blob.Store) {
 	if hasPath {
 		l.LocalPath()
 	}
-	// Nothing that is in use is that old.
+	// No temporary data in use is that old.
 	if n, err := blob.Sweep(t.Context(), s, time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("Sweep = %d, %v", n, err)
 	}
@@ -835,8 +835,8 @@ func testAssemblyRandom(t *testing.T, s blob.Store) {
 	}
 }
 
-// assemble puts an object together from parts of the given sizes, in random
-// order and concurrently, and each part twice.
+// assemble builds an object from parts of the given sizes, in random order and
+// concurrently, and sends each part twice.
 func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 	id := strings.ToLower(strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 	id = id[max(0, len(id)-100):]
@@ -854,7 +854,7 @@ func assemble(t *testing.T, s blob.Store, size int64, sizes []int) {
 		data := whole[off : off+n]
 		off += n
 		wg.Go(func() {
-			first := max(0, int64(n)-int64(i%2)*3) // of another size, sometimes
+			first := max(0, int64(n)-int64(i%2)*3) // sometimes of another size
 			p, err := a.WritePart(t.Context(), i+1, bytes.NewReader(noise(99, int(first))), first)
 			if err != nil {
 				t.Errorf("part %d: %v", i+1, err)
@@ -901,11 +901,11 @@ func noLeftovers(t *testing.T, s blob.Store, id string) {
 	}
 }
 
-// A part that is sent again, well or not, leaves the earlier one as it is.
+// A part that is sent again, successfully or not, does not change the earlier one.
 func testAssemblyReplace(t *testing.T, s blob.Store) {
 	ctx := t.Context()
 	broken := errors.New("broken pipe")
-	for _, sizes := range [][2]int{{3000, 3000}, {4000, 2000}} { // in its slot, larger than that
+	for _, sizes := range [][2]int{{3000, 3000}, {4000, 2000}} { // within its slot, and larger than its slot
 		for _, final := range []string{"first", "second", "third"} {
 			id := fmt.Sprint(final, sizes[0])
 			a := &blob.Assembly{Store: s, ID: id, Size: 6000, Parts: 2}
@@ -989,7 +989,7 @@ func testAssemblyAbort(t *testing.T, s blob.Store) {
 func testStager(t *testing.T, store blob.Store) {
 	s, ok := blob.As[blob.Stager](store)
 	if !ok {
-		return // the others use Assembly, which does without
+		return // an Assembly works without a Stager
 	}
 	ctx := t.Context()
 	for _, id := range []string{"", ".", "..", "a/b", "../x", "nul\x00"} {
@@ -1028,7 +1028,7 @@ func testStager(t *testing.T, store blob.Store) {
 	_, err = s.WriteStaged(ctx, "a", 0, iotest.ErrReader(broken), 1)
 	wantErr(t, "WriteStaged of a broken reader", err, broken)
 
-	// Staging again keeps what is there.
+	// Staging again keeps the content.
 	if err := s.Stage(ctx, "a", 10); err != nil {
 		t.Fatal(err)
 	}

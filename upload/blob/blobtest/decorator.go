@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// RunDecorator tests a store around another one: decorate keeps what blob.Store
-// promises, and the roles of the inner store.
+// RunDecorator tests a decorator: a store returned by decorate must fulfil the contract
+// of blob.Store and keep the roles of the inner store.
 func RunDecorator(t *testing.T, decorate func(blob.Store) blob.Store) {
 	t.Run("Store", func(t *testing.T) {
 		Run(t, func(*testing.T) blob.Store { return decorate(memblob.New()) })
@@ -24,7 +24,7 @@ func RunDecorator(t *testing.T, decorate func(blob.Store) blob.Store) {
 	t.Run("Roles", func(t *testing.T) { testRoles(t, decorate) })
 }
 
-// testRoles calls everything that is optional of a decorated store.
+// testRoles calls all optional roles of a decorated store.
 func testRoles(t *testing.T, decorate func(blob.Store) blob.Store) {
 	ctx := t.Context()
 	inner := &able{Store: memblob.New()}

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// A counter counts what is opened.
+// A counter counts calls of Open.
 type counter struct {
 	blob.Store
 	opened *int
@@ -35,7 +35,7 @@ type unwrapper struct{ blob.Store }
 
 func (u unwrapper) Unwrap() blob.Store { return u.Store }
 
-// A decorator keeps the staging of a directory, and its own method is called beside it.
+// A decorator keeps the staging of a directory, and its own methods are called, too.
 func TestDecoratedDirectory(t *testing.T) {
 	t.Parallel()
 	dir, err := fsblob.New(t.TempDir())

@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
-// The test of a backend is a call of Run.
+// A call of Run tests a backend.
 func Example() {
 	TestStore := func(t *testing.T) {
 		blobtest.Run(t, func(*testing.T) blob.Store { return memblob.New() })

@@ -9,20 +9,19 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Large objects go to the disk past the page cache. Through it each byte is copied
-// once more, into memory that has to be found first, which can take more processor
-// time than its MD5; the cache loses what else is in it; and at the end the disk is
-// waited for. What is smaller stays in the cache, because it is likely to be read
-// soon, and is written no faster otherwise.
+// Large objects bypass the page cache. The cache costs another copy of each byte into
+// newly allocated memory, which can take more processor time than its MD5. It evicts
+// other data, and the final sync still waits for the disk. Smaller objects stay in the
+// cache: they are likely to be read soon, and direct writes would be no faster.
 const (
-	directFrom  = 256 << 20 // of an object
-	directRange = 4 << 20   // of one piece of it
+	directFrom  = 256 << 20 // minimum size of an object
+	directRange = 4 << 20   // minimum size of a written range
 
 	directBuf  = 1 << 20
 	directBufs = 2 // one is filled, one is written
 
-	// directAlign is what addresses, offsets and sizes must be multiples of. It is
-	// the block size of almost every disk; where it is not enough the kernel says so.
+	// directAlign is the unit of addresses, offsets and sizes. It is the block size of
+	// almost every disk; where it is too small, the kernel returns an error.
 	directAlign = 4096
 )
 
@@ -33,8 +32,7 @@ func aligned() []byte {
 	return b[skip:][:directBuf:directBuf]
 }
 
-// receive writes what r yields, at most n bytes, to f at off. f will have size
-// bytes.
+// receive writes at most n bytes of r to f at off. size is the final size of f.
 func (s *Store) receive(ctx context.Context, f *os.File, size, off int64, r io.Reader, n int64) (int64, error) {
 	if size < directFrom || n < directRange {
 		return s.copy(ctx, &earlyWriter{f: f, off: off}, r, n)
@@ -44,7 +42,7 @@ func (s *Store) receive(ctx context.Context, f *os.File, size, off int64, r io.R
 	if err != nil || k < head {
 		return k, err
 	}
-	if setDirect(f, true) != nil { // not on this file system
+	if setDirect(f, true) != nil { // not supported by this file system
 		k, err = s.copy(ctx, &earlyWriter{f: f, off: off + head}, r, n-head)
 	} else {
 		k, err = s.receiveDirect(ctx, f, off+head, r, n-head)
@@ -52,8 +50,8 @@ func (s *Store) receive(ctx context.Context, f *os.File, size, off int64, r io.R
 	return head + k, err
 }
 
-// receiveDirect is receive for a file that is written directly, from an aligned
-// offset on. It reads while the disk writes.
+// receiveDirect is receive for a file that is written directly, starting at an aligned
+// offset. It reads while the disk writes.
 func (s *Store) receiveDirect(ctx context.Context, f *os.File, off int64, r io.Reader, n int64) (done int64, err error) {
 	w := s.newDirectWriter(f, off)
 	defer func() { // r may panic
@@ -88,7 +86,7 @@ type directWriter struct {
 	free, full chan []byte
 	broken     chan struct{} // closed at the first error
 	done       chan struct{}
-	err        error // to be read after broken or done is closed
+	err        error // readable after broken or done is closed
 }
 
 func (s *Store) newDirectWriter(f *os.File, off int64) *directWriter {
@@ -115,8 +113,8 @@ func (w *directWriter) run() {
 	}
 }
 
-// write writes the next bytes. Only the last ones are not a multiple of
-// directAlign.
+// write writes the next bytes. Only the last call may pass a length that is not a
+// multiple of directAlign.
 func (w *directWriter) write(b []byte) error {
 	whole := len(b) &^ (directAlign - 1)
 	if w.direct && whole > 0 {

@@ -14,9 +14,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// What is large enough to be written past the page cache arrives whole, wherever
-// its ranges begin and end, and they do no harm to their neighbours, which are
-// written at the same time.
+// Data large enough for direct writes arrives intact, wherever its ranges start and
+// end, and does not damage adjacent ranges that are written at the same time.
 func TestLargeRanges(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -49,7 +48,7 @@ func TestLargeRanges(t *testing.T) {
 		off += n
 	}
 	wg.Wait()
-	// What is written again changes nothing else.
+	// Rewriting a range changes nothing else.
 	if k, err := s.WriteStaged(ctx, "a", 5, bytes.NewReader(data[5:]), 64<<20+1); k != 64<<20+1 || err != nil {
 		t.Errorf("again: %d, %v", k, err)
 	}

@@ -7,18 +7,17 @@
 //	tmp/     files that are being written, and links to open objects
 //
 // An object with the key "a/b/name" is the file obj/=a/=b/-na/name: "=" marks an
-// element of the key, "-" the first two characters of the last element. They
-// spread objects with random names over many directories, keep objects in key
-// order, and allow for "a" and "a/b" to be objects both. An element of a key is
-// at most 250 bytes long.
+// element of the key, "-" the first two characters of the last element. They spread
+// objects with random names over many directories, keep objects in key order, and allow
+// both "a" and "a/b" to be objects. An element of a key is at most 250 bytes long.
 //
 // # Durability
 //
-// An object is written to a temporary file, which is synced, renamed into place,
-// and then its directory is synced. So an object is there as a whole or not at
-// all after any crash, and what was acknowledged is there. On Linux staging areas
-// of 256 MiB and more are written past the page cache. All directories must
-// be on one file system. Files have mode 0600, directories 0700.
+// An object is written to a temporary file, which is synced, renamed into place, and
+// then its directory is synced. So after any crash an object is complete or missing,
+// and acknowledged objects exist. On Linux, writes to staging areas of 256 MiB and more
+// bypass the page cache. All directories must be on one file system. Files have mode
+// 0600, directories 0700.
 //
 // Errors name keys, not paths.
 package fsblob
@@ -51,40 +50,38 @@ const (
 	fileMode = 0o600
 	dirMode  = 0o700
 
-	bufSize    = 512 << 10 // of a copy; larger ones measure no better
+	bufSize    = 512 << 10 // of a copy; larger buffers are no faster
 	maxElement = 250       // NAME_MAX is 255, and an element gets a mark
 )
 
-// A Store keeps blobs in a directory. It must be made by [New].
+// A Store keeps blobs in a directory. It must be created by [New] or [NewShared].
 type Store struct {
 	dir    string // absolute
 	shared bool
-	root   *os.Root // of dir; names from outside only reach the disk through it
+	root   *os.Root // of dir; external names reach the disk only through it
 	bufs   sync.Pool
 
-	aligned sync.Pool // of what is written directly
+	aligned sync.Pool // buffers for direct writes
 
-	// dirs lets renames into object directories run side by side, but not
-	// together with the making and removing of directories: a directory that
-	// a rename finds is already durable, and is not removed before it. Other
-	// processes may still remove it when it is empty.
+	// dirs lets renames into object directories run concurrently, but not together with
+	// the creation or removal of directories. So a directory that a rename finds is
+	// durable and not removed before the rename. Other processes may still remove it
+	// when it is empty.
 	dirs  sync.RWMutex
 	known map[string]bool // object directories that exist durably
 }
 
-// New returns the store in a directory, which it makes if there is none.
-// [Store.Close] releases it. No other process must use the directory, but to read
-// objects.
+// New returns the store in a directory, which it creates if necessary. [Store.Close]
+// releases it. Other processes may only read objects in the directory.
 func New(dir string) (*Store, error) { return open(dir, false) }
 
-// NewShared is [New] for a directory that other processes use at the same time, here
-// or, if the file system is one of a network, elsewhere.
+// NewShared is [New] for a directory that other processes use at the same time, on this
+// host or, with a network file system, on others.
 //
-// Whoever keeps them from each other can lose a lock while a part is being written,
-// and its holder hears of it late. Meanwhile the client may have sent the part again, to
-// another process, and that may have finished the object. Therefore a write that fails
-// leaves the range as it is: the room on the disk that was taken for it is free when
-// the area is removed, and not at once.
+// A process can lose its lock while it writes a part, and notice that late. In the
+// meantime the client may have sent the part again to another process, which may have
+// finished the object. Therefore a failed write does not change the range: the disk
+// space reserved for it is freed only when the area is removed.
 func NewShared(dir string) (*Store, error) { return open(dir, true) }
 
 func open(dir string, shared bool) (*Store, error) {
@@ -127,8 +124,8 @@ func (s *Store) prepare() error {
 	if made {
 		return s.syncDir(".")
 	}
-	// A predecessor may have been killed between a rename and the sync of
-	// the directory. What is visible now must not go away later.
+	// A predecessor may have been killed between a rename and the sync of the
+	// directory. Sync, so that objects visible now do not disappear later.
 	f, err := s.root.Open(".")
 	if err != nil {
 		return err
@@ -137,7 +134,7 @@ func (s *Store) prepare() error {
 	return syncAll(f)
 }
 
-// Close releases the store. Objects that are open stay so.
+// Close releases the store. Open objects stay open.
 func (s *Store) Close() error { return s.root.Close() }
 
 // place returns the directory and the name of the file of an object.
@@ -187,7 +184,7 @@ func checkID(ctx context.Context, op, id string) error {
 
 // fail describes an error by the key instead of the path.
 func fail(op, key string, err error) error {
-	switch e := err.(type) { // only our own: a reader's error stays whole
+	switch e := err.(type) { // only errors of the os package: a reader's error is kept
 	case *fs.PathError:
 		err = e.Err
 	case *os.LinkError:
@@ -196,7 +193,7 @@ func fail(op, key string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, key, err)
 }
 
-// A temp is a new file that is removed unless it becomes an object.
+// A temp is a new file that becomes an object or is removed.
 type temp struct {
 	*os.File
 	s    *Store
@@ -212,7 +209,8 @@ func (s *Store) temp() (*temp, error) {
 	return &temp{f, s, name}, nil
 }
 
-// tempName begins with the time, because a link has the time of its file.
+// tempName returns a name that starts with the current time, because a link has the
+// modification time of its file.
 func tempName() string {
 	return tmpDir + "/" + strconv.FormatInt(time.Now().Unix(), 10) + "-" + rand.Text()
 }
@@ -222,7 +220,7 @@ func (t *temp) discard() {
 	t.s.root.Remove(t.name)
 }
 
-// publish syncs the file and makes it the object key. t must not be used after.
+// publish syncs the file and makes it the object key. t must not be used afterwards.
 func (t *temp) publish(key string) error {
 	err := t.Sync()
 	if err == nil {
@@ -235,7 +233,7 @@ func (t *temp) publish(key string) error {
 	return t.Close()
 }
 
-// rename makes a file of the root an object, durably.
+// rename durably turns a file of the root into an object.
 func (s *Store) rename(name, key string) error {
 	dir, base := place(key)
 	for tries := 0; ; {
@@ -247,7 +245,7 @@ func (s *Store) rename(name, key string) error {
 		}
 		s.dirs.RUnlock()
 		if errors.Is(err, fs.ErrNotExist) && tries < 10 {
-			// Another process may just have removed the empty directory.
+			// Another process may have removed the empty directory.
 			tries++
 			s.forget(dir)
 			continue
@@ -262,14 +260,14 @@ func (s *Store) rename(name, key string) error {
 			return err
 		}
 	}
-	// No directory means that the object has been deleted already.
+	// If the directory is missing, the object has been deleted already.
 	if err := s.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// makeDir makes an object directory and the ones above it, durably.
+// makeDir durably creates an object directory and its parents.
 func (s *Store) makeDir(dir string) error {
 	s.dirs.Lock()
 	defer s.dirs.Unlock()
@@ -279,13 +277,14 @@ func (s *Store) makeDir(dir string) error {
 		if !s.known[d] {
 			err := s.root.Mkdir(d, dirMode)
 			if errors.Is(err, fs.ErrNotExist) && s.known[parent] {
-				s.drop(parent) // removed by another process: begin again
+				s.drop(parent) // removed by another process: start again
 				return nil
 			}
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
-			// Also if another process has made it, perhaps a moment ago.
+			// Sync even if another process has created it, because that may be
+			// unsynced.
 			if err := s.syncDir(parent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -296,23 +295,22 @@ func (s *Store) makeDir(dir string) error {
 	return nil
 }
 
-// forget has it found out again whether a directory and those above it exist.
+// forget drops a directory and its parents from the directories known to exist.
 func (s *Store) forget(dir string) {
 	s.dirs.Lock()
 	defer s.dirs.Unlock()
 	s.drop(dir)
 }
 
-// drop is forget; s.dirs is held.
+// drop is forget for callers that hold s.dirs.
 func (s *Store) drop(dir string) {
 	for ; strings.Count(dir, "/") > 1; dir = path.Dir(dir) {
 		delete(s.known, dir)
 	}
 }
 
-// prune removes the directory of a deleted object, and those above, if they are
-// empty. It leaves the first level of keys alone, whose directories will be
-// used again.
+// prune removes the directory of a deleted object, and its parents, if they are empty.
+// It keeps directories of the first level of keys, which will be used again.
 func (s *Store) prune(dir string) {
 	if strings.Count(dir, "/") <= 2 { // obj/=a/-na
 		return
@@ -336,15 +334,15 @@ func (s *Store) syncDir(name string) error {
 	return d.Sync()
 }
 
-// An earlyWriter writes to a file from off on. It has the disk begin while more
-// is on its way, so that less is left to wait for at the end.
+// An earlyWriter writes to a file, starting at off. It makes the disk start writing
+// while more data arrives, so that the final sync is shorter.
 type earlyWriter struct {
 	f       *os.File
 	off     int64
-	waiting int64 // bytes before off that the disk was not told of
+	waiting int64 // bytes before off whose writing has not been started
 }
 
-// early is how many bytes the disk is told of at a time.
+// early is the number of bytes passed to the disk at a time.
 const early = 8 << 20
 
 func (w *earlyWriter) Write(p []byte) (int, error) {
@@ -357,14 +355,14 @@ func (w *earlyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copy writes at most n bytes of r to w.
+// copy copies at most n bytes of r to w.
 func (s *Store) copy(ctx context.Context, w io.Writer, r io.Reader, n int64) (int64, error) {
 	buf := s.bufs.Get().(*[]byte)
 	defer s.bufs.Put(buf)
 	return blob.Copy(ctx, w, r, n, *buf)
 }
 
-// Put implements blob.Store. Room on the disk is reserved before r is read.
+// Put implements blob.Store. It reserves disk space before it reads r.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	if err := check(ctx, "put", key); err != nil {
 		return err
@@ -393,9 +391,9 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	return nil
 }
 
-// PutFile implements blob.Composer. It moves the file if that is possible:
-// not from another file system, nor if the file has other names, because then
-// it could still be written to by them. In these cases the file is copied.
+// PutFile implements blob.Composer. It moves the file if possible. It copies a file on
+// another file system, and a file with other names, through which it could still be
+// written.
 func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	if err := check(ctx, "put", key); err != nil {
 		return err
@@ -418,7 +416,7 @@ func (s *Store) putFile(ctx context.Context, key, path string, f *os.File) error
 			s.root.Remove(name)
 			return err
 		}
-		os.Remove(path) // has become a second name, or is gone
+		os.Remove(path) // it has become a second name, or is gone
 		return nil
 	}
 	st, err := f.Stat()
@@ -436,12 +434,12 @@ func (s *Store) putFile(ctx context.Context, key, path string, f *os.File) error
 	return t.publish(key)
 }
 
-// finishTaken makes a file that was written elsewhere an object.
+// finishTaken turns a file that another program wrote into an object.
 func (s *Store) finishTaken(f *os.File, name, key string) error {
 	if err := f.Chmod(fileMode); err != nil {
 		return err
 	}
-	// The time of an object is that at which it was stored.
+	// The modification time of an object is the time at which it was stored.
 	if err := s.root.Chtimes(name, time.Time{}, time.Now()); err != nil {
 		return err
 	}
@@ -478,8 +476,8 @@ func (s *Store) Compose(ctx context.Context, key string, from []string) error {
 	return nil
 }
 
-// appendObject copies an object into a file. It is an error if its size is not
-// the given one; -1 stands for any.
+// appendObject copies an object into a file. It fails if the object's size differs from
+// the given one; -1 accepts any size.
 func (s *Store) appendObject(ctx context.Context, dst *os.File, off int64, key string, size int64) (int64, error) {
 	o, err := s.open(ctx, key)
 	if err != nil {
@@ -571,9 +569,9 @@ func (s *Store) open(ctx context.Context, key string) (*object, error) {
 	return &object{ctx: ctx, s: s, f: f, info: blob.Info{Key: key, Size: st.Size(), ModTime: st.ModTime()}}, nil
 }
 
-// openAgain opens a file that was not found a moment ago. The answer is final then: a
-// file system of the network looks again once the directory is opened, and a store
-// without its directory of objects is away, not empty.
+// openAgain opens a file that was not found a moment ago, and its result is final.
+// Opening the directory makes a network file system refresh its cache. A store without
+// its object directory is unavailable, not empty.
 func (s *Store) openAgain(dir, name string) (*os.File, error) {
 	if s.shared {
 		if d, err := s.root.Open(dir); err == nil {
@@ -589,8 +587,8 @@ func (s *Store) openAgain(dir, name string) (*os.File, error) {
 	return f, err
 }
 
-// present fails with an error that matches blob.ErrUnavailable unless there is a
-// directory of objects.
+// present returns an error that matches blob.ErrUnavailable unless the object directory
+// exists.
 func (s *Store) present() error {
 	if _, err := s.root.Stat(objDir); err != nil {
 		return fmt.Errorf("the directory of the objects cannot be read: %v: %w", err, blob.ErrUnavailable)
@@ -599,21 +597,21 @@ func (s *Store) present() error {
 }
 
 type object struct {
-	ctx  context.Context // of Open, as blob.Object demands
+	ctx  context.Context // of Open, as blob.Object requires
 	s    *Store
 	f    *os.File
 	info blob.Info
 
 	mu     sync.Mutex
-	link   string // name in the root, if there is one
+	link   string // name in the root; "": none
 	closed bool
 }
 
 func (o *object) Info() blob.Info { return o.info }
 
-// File returns the open file, which is the object's own: it may be read and
-// seeked, so that it can be sent to the network by the kernel, but neither
-// changed nor closed. It does not observe the context.
+// File returns the open file. Callers may read and seek, so that the kernel can send it
+// to the network, but must neither change nor close it. It does not observe the
+// context.
 func (o *object) File() *os.File { return o.f }
 
 func (o *object) ReadAt(b []byte, off int64) (int, error) {
@@ -623,9 +621,9 @@ func (o *object) ReadAt(b []byte, off int64) (int, error) {
 	return o.f.ReadAt(b, off)
 }
 
-// LocalPath returns a path of the content that is valid until Close, also if
-// the object is deleted or replaced meanwhile: it is a link made for it. It is
-// "" after Close.
+// LocalPath returns a path of the content that is valid until Close, even if the object
+// is deleted or replaced in the meantime. The path is a separate link. After Close it
+// is "".
 func (o *object) LocalPath() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -646,14 +644,15 @@ func (o *object) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.link != "" {
-		o.s.root.Remove(o.link) // what is left is swept
+		o.s.root.Remove(o.link) // a sweep removes leftovers
 		o.link = ""
 	}
 	o.closed = true
 	return o.f.Close()
 }
 
-// List implements blob.Store. Objects that come or go meanwhile may be missing.
+// List implements blob.Store. It may omit objects that are created or deleted during
+// the iteration.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
 		if err := s.present(); err != nil {
@@ -668,9 +667,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, er
 
 var errStop = errors.New("stop")
 
-// list yields what is in the directory whose keys begin with base, in order.
-// Directories of elements and of objects whose names begin alike must be
-// merged: "ab" < "ab-c" < "ab/d" < "abc".
+// list yields the objects of a directory, whose keys start with base, in key order. It
+// merges directories of elements and of objects with a common prefix: "ab" < "ab-c" <
+// "ab/d" < "abc".
 func (s *Store) list(ctx context.Context, dir, base, prefix string, yield func(blob.Info, error) bool) error {
 	names, err := s.readDir(dir)
 	if err != nil {
@@ -694,7 +693,7 @@ func (s *Store) list(ctx context.Context, dir, base, prefix string, yield func(b
 	}
 	slices.Sort(shards)
 	for _, g := range shards {
-		var entries []string // objects, and elements with a slash behind
+		var entries []string // objects, and elements with a trailing slash
 		for _, e := range groups[g] {
 			if e != "" {
 				entries = append(entries, e)
@@ -738,10 +737,10 @@ func (s *Store) list(ctx context.Context, dir, base, prefix string, yield func(b
 	return ctx.Err()
 }
 
-// related tells whether keys that begin with a can begin with b.
+// related reports whether a key with the prefix a can have the prefix b.
 func related(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// readDir returns the names in a directory, of which there may be none.
+// readDir returns the names in a directory, which may be missing.
 func (s *Store) readDir(dir string) ([]string, error) {
 	d, err := s.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -752,7 +751,7 @@ func (s *Store) readDir(dir string) ([]string, error) {
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
-	if errors.Is(err, fs.ErrNotExist) { // removed just now
+	if errors.Is(err, fs.ErrNotExist) { // removed a moment ago
 		return nil, nil
 	}
 	return names, err

@@ -55,8 +55,8 @@ func TestSharedStore(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blob.Store { return openShared(t, t.TempDir()) })
 }
 
-// A directory whose contents went away, as those of a file system that was unmounted,
-// is not an empty store.
+// A directory whose contents are gone, such as an unmounted file system, is not an
+// empty store.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T, string) *fsblob.Store{"alone": open, "shared": openShared} {
@@ -74,7 +74,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// The generic functions of package blob, on a store that has more to offer.
+// The generic functions of package blob work without the optional roles of a store.
 func TestStoreWithoutOptionalInterfaces(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blob.Store { return struct{ blob.Store }{open(t, t.TempDir())} })
@@ -143,7 +143,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("the file taken over is still there: %v", err)
 	}
 
-	// The usual upload is one file from beginning to end.
+	// The usual upload is one file from start to finish.
 	a := blob.Assembly{Store: s, ID: "u", Size: 5, Parts: 2}
 	if err := a.Begin(ctx); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestFiles(t *testing.T) {
 		t.Error("the staging area was not renamed")
 	}
 
-	// Parts of any size leave no directory behind, and abandoned writes no file.
+	// Parts of any size leave no directory behind, and aborted writes no file.
 	a = blob.Assembly{Store: s, ID: "v", Size: 5, Parts: 2}
 	if _, err := a.WritePart(ctx, 1, strings.NewReader("abcde"), 5); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// A key must not lead out of the directory, even if somebody put a link there.
+// A key must not lead out of the directory, even if there is a symbolic link in it.
 func TestSymlinks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -245,7 +245,7 @@ func TestSymlinks(t *testing.T) {
 	}
 }
 
-// What a killed process leaves behind.
+// The leftovers of a killed process.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -299,7 +299,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// The file of an object can be sent by the kernel.
+// The kernel can send the file of an object.
 func TestObjectFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -369,8 +369,8 @@ func Example() {
 	// reports/b 5 <nil>
 }
 
-// TestShared has two stores on one directory, as two processes would have, make
-// and remove objects whose directories they make and remove too.
+// TestShared runs two stores on one directory, like two processes. They create and
+// remove objects, and with them their directories.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -402,8 +402,8 @@ func TestShared(t *testing.T) {
 	wg.Wait()
 }
 
-// Who has lost the lock of a part while its bytes came, and hears of it late, does no
-// harm to what another one has made of it meanwhile.
+// A process that lost the lock of a part while it received the bytes, and notices late,
+// does not damage the object that another process has completed.
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

@@ -20,14 +20,14 @@ func syncData(f *os.File) error {
 	return retry(func() error { return unix.Fdatasync(int(f.Fd())) })
 }
 
-// startWriting has the disk begin with a range of f and does not wait for it
-// (sync_file_range(2)). It makes nothing durable: a failure shows in the sync that
-// follows.
+// startWriting makes the disk start writing a range of f without waiting
+// (sync_file_range(2)). It makes nothing durable: the following sync reports failures.
 func startWriting(f *os.File, off, n int64) {
 	unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 }
 
-// setDirect has what is written to f go past the page cache, or through it again.
+// setDirect switches direct writes to f, which bypass the page cache, on or off
+// (O_DIRECT).
 func setDirect(f *os.File, on bool) error {
 	return retry(func() error {
 		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
@@ -42,14 +42,13 @@ func setDirect(f *os.File, on bool) error {
 	})
 }
 
-// unfit tells whether the kernel refused to write directly because of what the
-// address, the offset or the size is.
+// unfit reports whether the kernel refused a direct write because of the address, the
+// offset or the size.
 func unfit(err error) bool { return errors.Is(err, unix.EINVAL) }
 
-// reserve takes room on the disk for a range of f, so that it is known before
-// the bytes are sent whether there is any. It asks first: fallocate may take
-// all the room there is before it finds that it is not enough, and for that
-// moment everybody else's disk is full.
+// reserve allocates disk space for a range of f, so that a full disk is known before
+// the bytes are sent. It checks the free space first: fallocate may take all of it
+// before it fails, and for that moment the disk is full for everyone else.
 func reserve(f *os.File, off, n int64) error {
 	if n < minReserve {
 		return nil
@@ -64,7 +63,7 @@ func reserve(f *os.File, off, n int64) error {
 	return err
 }
 
-// checkRoom fails with ENOSPC if there are less than n bytes left.
+// checkRoom fails with ENOSPC if fewer than n bytes are free.
 func checkRoom(f *os.File, n int64) error {
 	free, err := freeSpace(f)
 	if err == nil && free < n {
@@ -82,17 +81,16 @@ func freeSpace(f *os.File) (int64, error) {
 	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize)), nil
 }
 
-// punch frees the disk of a range that reserve has taken for what did not come; it
-// reads as zeros then. It need not work: the range is not of an object.
+// punch frees the disk space of a reserved range that was not filled; the range then
+// reads as zeros. Failure is harmless: the range belongs to no object.
 func punch(f *os.File, off, n int64) {
 	retry(func() error {
 		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE|unix.FALLOC_FL_PUNCH_HOLE, off, n)
 	})
 }
 
-// copyRange copies n bytes between files: by sharing the blocks if the file
-// system can and the range is aligned, else within the kernel, else through
-// memory.
+// copyRange copies n bytes between files: by sharing blocks if the file system supports
+// it and the range is aligned, else within the kernel, else through memory.
 func (s *Store) copyRange(ctx context.Context, dst *os.File, dstOff int64, src *os.File, srcOff, n int64) error {
 	if n == 0 {
 		return nil
@@ -102,7 +100,7 @@ func (s *Store) copyRange(ctx context.Context, dst *os.File, dstOff int64, src *
 	}) == nil {
 		return nil
 	}
-	const step = 64 << 20 // between two looks at ctx
+	const step = 64 << 20 // between two checks of ctx
 	for n > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -112,7 +110,7 @@ func (s *Store) copyRange(ctx context.Context, dst *os.File, dstOff int64, src *
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EFBIG), errors.Is(err, unix.EIO):
 			return err
-		case err != nil: // not between these two: EXDEV, EOPNOTSUPP, ENOSYS, EINVAL …
+		case err != nil: // not supported between these files: EXDEV, EOPNOTSUPP, ENOSYS, EINVAL …
 			return s.copyPortably(ctx, dst, dstOff, src, srcOff, n)
 		case k == 0:
 			return io.ErrUnexpectedEOF
@@ -129,20 +127,20 @@ func (s *Store) linkOpen(f *os.File, name string) bool {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW) == nil
 }
 
-// takeOver gives the file f at path a name in the root, if it has no other one
-// but path.
+// takeOver gives the file f at path a name in the root, unless it has names other than
+// path.
 func (s *Store) takeOver(f *os.File, _, name string) bool {
 	var st unix.Stat_t
 	return unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 1 && s.linkOpen(f, name)
 }
 
-// fallbackPath is for an object that has been deleted before its path was asked
-// for.
+// fallbackPath returns a path of an object that was deleted before the first call of
+// LocalPath.
 func (o *object) fallbackPath() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), o.f.Fd())
 }
 
-// retry repeats a call that a signal interrupts.
+// retry repeats a call while signals interrupt it.
 func retry(f func() error) error {
 	for {
 		if err := f(); !errors.Is(err, unix.EINTR) {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Elsewhere things work, but not as well.
+// On other systems the store works without these optimisations and guarantees.
 
 func syncAll(*os.File) error { return nil }
 

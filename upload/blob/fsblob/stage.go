@@ -12,9 +12,9 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// Stage implements blob.Stager. An area is a sparse file; room on the disk is
-// checked here, but taken only by WriteStaged, so that announcing large objects
-// does not fill the disk.
+// Stage implements blob.Stager. An area is a sparse file. Stage checks the free disk
+// space, but only WriteStaged allocates it, so that announcing large objects does not
+// fill the disk.
 func (s *Store) Stage(ctx context.Context, id string, size int64) error {
 	if err := checkID(ctx, "stage", id); err != nil {
 		return err
@@ -55,11 +55,11 @@ func (s *Store) stage(id string, size int64) error {
 	return s.syncDir(stageDir)
 }
 
-// Less than this is not worth a system call to reserve.
+// minReserve is the size below which a range is not worth a system call to reserve
+// space.
 const minReserve = 1 << 20
 
-// WriteStaged implements blob.Stager. Room on the disk is reserved before r is
-// read.
+// WriteStaged implements blob.Stager. It reserves disk space before it reads r.
 func (s *Store) WriteStaged(ctx context.Context, id string, off int64, r io.Reader, n int64) (int64, error) {
 	if err := checkID(ctx, "write", id); err != nil {
 		return 0, err
@@ -76,7 +76,7 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() // nothing is left to fail after the sync
+	defer f.Close() // nothing can fail after the sync
 	st, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -99,7 +99,7 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	}
 	switch {
 	case err != nil:
-		giveBack(off, n) // of no use to anybody
+		giveBack(off, n) // unused
 	case k < n:
 		giveBack(off+k, n-k)
 	}
@@ -128,9 +128,8 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 	}
 	defer area.Close()
 
-	// If the staged pieces are where they belong, only the others have to be
-	// filled in. Else the area must stay as it is, in case we do not get to
-	// the end.
+	// If the staged pieces are in place, only the others have to be filled in.
+	// Otherwise the area must not change, in case the commit fails.
 	var size int64
 	inPlace := true
 	for _, p := range pieces {
@@ -171,8 +170,8 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 	return nil
 }
 
-// join copies pieces to where they belong in dst, unless they are there, and
-// gives it its size.
+// join copies pieces to their places in dst, unless they are there already, and sets
+// its size.
 func (s *Store) join(ctx context.Context, dst *os.File, size int64, area *os.File, pieces []blob.Piece) error {
 	var off int64
 	for _, p := range pieces {

@@ -1,8 +1,8 @@
-// Package memblob keeps blobs in memory, for tests and for programs that need
-// nothing to survive them.
+// Package memblob keeps blobs in memory, for tests and for programs that need no
+// persistence.
 //
-// It has only the four methods of blob.Store and none of the optional
-// interfaces, so that it also shows how everything works without them.
+// It has only the four methods of blob.Store and none of the optional roles, so it also
+// shows that everything works without them.
 package memblob
 
 import (
@@ -24,10 +24,9 @@ import (
 
 // A Store keeps blobs in memory. Its zero value is an empty store.
 type Store struct {
-	// Limit is how many bytes it may hold. A Put that exceeds it fails
-	// with an error that matches syscall.ENOSPC, like that of a disk which
-	// is full. 0 means no limit. It must not be changed while the store is
-	// in use.
+	// Limit is the maximum number of bytes that the store holds. A Put that exceeds it
+	// fails with an error that matches syscall.ENOSPC, like a full disk. 0 means no
+	// limit. It must not be changed while the store is in use.
 	Limit int64
 
 	mu      sync.RWMutex
@@ -62,7 +61,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	if s.Limit > 0 && size > s.Limit {
 		return fmt.Errorf("put %s: %w", key, syscall.ENOSPC)
 	}
-	// The size is only a claim: memory is allocated as bytes arrive.
+	// The size is only declared: memory is allocated as bytes arrive.
 	var data bytes.Buffer
 	data.Grow(int(min(size, 1<<20)))
 	n, err := blob.Copy(ctx, &data, r, size, make([]byte, min(max(size, 1), 64<<10)))
@@ -118,8 +117,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// List implements blob.Store. It yields what was there when the iteration
-// began.
+// List implements blob.Store. It yields the objects that existed when the iteration
+// started.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
 		s.mu.RLock()
@@ -146,7 +145,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, er
 }
 
 type object struct {
-	ctx context.Context // of Open, as blob.Object demands
+	ctx context.Context // of Open, as blob.Object requires
 	*entry
 	r *bytes.Reader
 }

@@ -26,17 +26,17 @@ type segment struct {
 	off, n int64
 }
 
-// A piece is what becomes one part of the new object: a range of one source
-// that the server copies, or several that are read and written again because
-// they are too small for that.
+// A piece becomes one part of the new object: a range of one source that the server
+// copies, or several ranges that are too small to copy and are read and written
+// instead.
 type piece struct {
 	segments []segment
 	size     int64
 	copied   bool
 }
 
-// Compose implements blob.Composer. What is large enough is copied by the
-// server; the rest passes through us, without being held.
+// Compose implements blob.Composer. The server copies large ranges; small ones pass
+// through this process, without being held in memory.
 func (s *Store) Compose(ctx context.Context, key string, from []string) error {
 	name, err := s.name(key)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Store) composeSmall(ctx context.Context, name string, sources []source,
 	return r.result(s.put(ctx, name, r, size))
 }
 
-// sources looks at objects. There may be thousands of them, mostly in the same
-// directory, which takes one request for a thousand.
+// sources returns the names and sizes of objects. There may be thousands of them,
+// mostly in the same directory, which can be listed a thousand at a time.
 func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
 	found := make(map[string]source, len(keys))
 	if dir := commonDir(keys); dir != "" && len(keys) > 1 {
@@ -105,7 +105,7 @@ func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
 		}
 		src, ok := found[k]
 		if !ok {
-			// Not listed: ask, because a list says nothing about the reason.
+			// Not listed: query the object, because a list gives no reason.
 			stat, err := s.c.StatObject(patient(ctx), s.bucket, name, minio.StatObjectOptions{})
 			if hasCode(err, minio.NoSuchKey) {
 				// The response to HEAD has no body that tells a missing
@@ -141,12 +141,12 @@ func commonDir(keys []string) string {
 
 // plan divides sources into pieces that S3 accepts as parts.
 func plan(sources []source, size int64) []piece {
-	// Pieces this large are few enough; copies may be larger, because they
-	// cost us nothing, but several at a time are faster.
+	// Pieces of this size are few enough. Copies could be larger, because they cost us
+	// nothing, but several concurrent ones are faster.
 	read := partSizeFor(size)
 	most := min(max(512<<20, read), MaxPart)
 	var all []piece
-	var open piece // being collected, to be read
+	var open piece // being collected, to be read and written
 	flush := func() {
 		if open.size > 0 {
 			all = append(all, open)
@@ -178,8 +178,8 @@ func plan(sources []source, size int64) []piece {
 	return all
 }
 
-// A segmentReader reads segments one after the other. It can go back to its
-// beginning, which makes requests that send it repeatable.
+// A segmentReader reads segments one after the other. It can seek to its start, so
+// requests that send it can be repeated.
 type segmentReader struct {
 	ctx context.Context
 	s   *Store
@@ -191,7 +191,7 @@ type segmentReader struct {
 	err  error
 }
 
-// Seek implements io.Seeker as far as it is needed.
+// Seek implements the part of io.Seeker that is needed.
 func (r *segmentReader) Seek(off int64, whence int) (int64, error) {
 	if off != 0 || whence != io.SeekStart {
 		return 0, fmt.Errorf("seek in segments: %w", errors.ErrUnsupported)
@@ -241,18 +241,18 @@ func (r *segmentReader) close() {
 	r.open, r.r = nil, nil
 }
 
-// result returns the error that counts, given that of the request.
+// result returns the error that counts, given the request's.
 func (r *segmentReader) result(err error) error {
 	r.close()
-	r.rest = nil // nothing more is opened
+	r.rest = nil // open nothing more
 	if r.err != nil && err != nil {
 		return r.err
 	}
 	return err
 }
 
-// remove deletes objects as well as it can. What remains is found by whoever
-// looks for content without record.
+// remove tries to delete objects. A sweep for content without a record finds those that
+// remain.
 func (s *Store) remove(ctx context.Context, sources []source) {
 	keys := make([]string, len(sources))
 	for i, src := range sources {

@@ -16,8 +16,8 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// BeginDirect implements blob.DirectUploader. An empty object does not come
-// directly, nor does one whose parts S3 would not join, see [MinPart].
+// BeginDirect implements blob.DirectUploader. It refuses an empty object and one whose
+// parts S3 would not join, see [MinPart].
 func (s *Store) BeginDirect(ctx context.Context, key string, size int64, parts int) (blob.DirectUpload, error) {
 	n := int64(parts)
 	switch {
@@ -33,8 +33,8 @@ func (s *Store) BeginDirect(ctx context.Context, key string, size int64, parts i
 	if err := ctx.Err(); err != nil {
 		return blob.DirectUpload{}, err
 	}
-	// Also one part is a multipart upload: a URL for an object could replace
-	// it as long as the URL lives.
+	// Even a single part is a multipart upload: a URL for the object itself could
+	// replace it until the URL expires.
 	id, err := s.c.NewMultipartUpload(patient(ctx), s.bucket, name, minio.PutObjectOptions{})
 	if err != nil {
 		return blob.DirectUpload{}, fail("begin upload", err)
@@ -93,7 +93,7 @@ func (s *Store) CommitDirect(ctx context.Context, u blob.DirectUpload, parts []b
 	list := make([]minio.CompletePart, len(parts))
 	for i, p := range parts {
 		if i < len(parts)-1 && p.Size < MinPart {
-			// Not every server says so.
+			// Not every server returns this error.
 			return fmt.Errorf("s3: part %d has %d bytes; all but the last need %d: %w", p.Number, p.Size, MinPart, blob.ErrPartSize)
 		}
 		list[i] = minio.CompletePart{PartNumber: p.Number, ETag: strings.Trim(p.ETag, "\" \t")}
@@ -115,7 +115,7 @@ func (s *Store) AbortDirect(ctx context.Context, u blob.DirectUpload) error {
 	return fail("abort upload", err)
 }
 
-// ListDirect implements blob.DirectUploader. MinIO lists nothing.
+// ListDirect implements blob.DirectUploader. MinIO lists no uploads.
 func (s *Store) ListDirect(ctx context.Context) iter.Seq2[blob.DirectUpload, error] {
 	return func(yield func(blob.DirectUpload, error) bool) {
 		keyMarker, idMarker := "", ""
@@ -160,9 +160,10 @@ func (s *Store) Link(ctx context.Context, key string, o blob.LinkOptions) (*url.
 }
 
 // Origin returns the web origin of all URLs for clients, such as
-// https://files.s3.eu-central-1.amazonaws.com, which the Content-Security-Policy of
-// pages must name that upload to the bucket. It is "" if clients cannot reach it. The
-// server is asked for the region if that is not configured.
+// https://files.s3.eu-central-1.amazonaws.com, which must be in the
+// Content-Security-Policy of pages that upload to the bucket. It is "" if clients
+// cannot reach the bucket. If the region is not configured, Origin queries the server
+// for it.
 func (s *Store) Origin(ctx context.Context) (string, error) {
 	if s.private {
 		return "", nil

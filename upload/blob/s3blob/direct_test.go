@@ -29,7 +29,7 @@ func noise(seed, n int) []byte {
 	return b
 }
 
-// send does a request that is not the store's.
+// send sends a request without the store.
 func send(t testing.TB, method string, u *url.URL, body []byte, h http.Header) (int, http.Header, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, u.String(), bytes.NewReader(body))
@@ -65,7 +65,7 @@ func content(t testing.TB, s blob.Store, key string) []byte {
 	return b
 }
 
-// uploads returns how many multipart uploads are incomplete.
+// uploads returns the number of incomplete multipart uploads.
 func uploads(t testing.TB, s *s3blob.Store) (n int) {
 	t.Helper()
 	for _, err := range s.ListDirect(t.Context()) {
@@ -114,7 +114,7 @@ func TestDirect(t *testing.T) {
 		t.Errorf("CommitDirect with a part of 100 bytes = %v", err)
 	}
 	stale := parts[0]
-	// The last one counts.
+	// The last body counts.
 	if code, _, b := send(t, http.MethodPut, presign(t, s, u, 1, -1, time.Hour), data[:cut], nil); code != 200 {
 		t.Fatalf("%d: %s", code, b)
 	}
@@ -125,8 +125,8 @@ func TestDirect(t *testing.T) {
 	if err := s.CommitDirect(t.Context(), u, []blob.DirectPart{stale, parts[1]}); !errors.Is(err, blob.ErrPartETag) {
 		t.Errorf("CommitDirect with the ETag of what was there before = %v", err)
 	}
-	// MinIO lists uploads only for the whole name of an object, and removes those
-	// that are left behind itself.
+	// MinIO lists uploads only for the complete name of an object, and removes
+	// leftovers itself.
 	if n := uploads(t, s); n != 1 && (n != 0 || *bucketURL == "") {
 		t.Errorf("%d uploads are listed, want 1", n)
 	}
@@ -134,7 +134,7 @@ func TestDirect(t *testing.T) {
 		t.Errorf("before the end, Open = %v", err)
 	}
 	late := presign(t, s, u, 1, -1, time.Hour)
-	for range 2 { // the answer to the first may be lost
+	for range 2 { // the response to the first may be lost
 		if err := s.CommitDirect(t.Context(), u, parts); err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestDirectUnsupported(t *testing.T) {
 	}
 }
 
-// A URL is good for one part of one upload, by PUT, for a while.
+// A URL is valid for one part of one upload, by PUT, for a limited time.
 func TestPresignedMisuse(t *testing.T) {
 	t.Parallel()
 	s := open(t, config())
@@ -301,7 +301,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// What is larger than a part goes in several, however it comes.
+// Objects larger than a part are sent in several parts, from any source.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	data := noise(4, 21*mib+13)
@@ -424,8 +424,8 @@ func TestReplacedWhileRead(t *testing.T) {
 	}
 }
 
-// Clients are led to the public endpoint, which need not be within reach of the
-// server, even if the region has to be asked for.
+// URLs for clients lead to the public endpoint. This process need not reach it, even if
+// the region has to be queried.
 func TestPublicEndpoint(t *testing.T) {
 	t.Parallel()
 	c := config()
@@ -447,7 +447,7 @@ func TestPublicEndpoint(t *testing.T) {
 	if !strings.HasPrefix(part.String(), origin+"/") {
 		t.Errorf("PresignPart = %v", part)
 	}
-	if *bucketURL == "" { // other servers may insist on their own name
+	if *bucketURL == "" { // other servers may insist on their own host name
 		at, err := url.Parse(where.Endpoint)
 		if err != nil {
 			t.Fatal(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// A failure is an error of the store. Its text has neither keys of objects,
-// which are capabilities, nor URLs, which may be signed. It does not wrap the
-// error of the network: an unexpected end of a connection to the store is not
-// one of the caller's reader.
+// A failure is an error of the store. Its text has neither keys of objects, which are
+// capabilities, nor URLs, which may be signed. It does not wrap network errors:
+// io.ErrUnexpectedEOF from the connection to the store must not look like one from the
+// caller's reader.
 type failure struct {
 	text string
 	kind error // nil if there is none
@@ -48,7 +48,7 @@ func fail(op string, err error) error {
 	}
 	var ca x509.UnknownAuthorityError
 	var cert *tls.CertificateVerificationError
-	switch { // the operator can repair these, too
+	switch { // the operator can fix these, too
 	case errors.As(err, &cert):
 		return &failure{fmt.Sprintf("s3: %s: %v", op, cert), blob.ErrUnavailable}
 	case errors.As(err, &ca):
@@ -85,7 +85,7 @@ func contextError(err error) error {
 	return context.DeadlineExceeded
 }
 
-// kindOf returns what an answer means for the callers of a store.
+// kindOf returns the error that callers of a store match for a response.
 func kindOf(r minio.ErrorResponse) error {
 	switch r.Code {
 	case minio.NoSuchKey, minio.NoSuchUpload:
@@ -96,15 +96,15 @@ func kindOf(r minio.ErrorResponse) error {
 		return blob.ErrPartSize
 	case "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling", "ThrottlingException", "RequestLimitExceeded",
 		"RequestThrottled", "RequestTimeout", "InternalError", "ServiceUnavailable", "OperationAborted", existingDirectory,
-		"ExpiredToken", "RequestTimeTooSkewed": // the host renews its token, and sets its clock
+		"ExpiredToken", "RequestTimeTooSkewed": // the host renews its token or sets its clock
 		return blob.ErrUnavailable
 	}
 	switch r.StatusCode {
 	case http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return blob.ErrUnavailable
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		// A key was revoked, a policy changed, the bucket is gone. The operator can
-		// repair that, and nothing is known about the object.
+		// A key was revoked, a policy changed, the bucket is gone. The operator can fix
+		// that, and nothing is known about the object.
 		return blob.ErrUnavailable
 	}
 	if r.StatusCode >= 500 {
@@ -113,8 +113,8 @@ func kindOf(r minio.ErrorResponse) error {
 	return nil
 }
 
-// describe names an error of the server. Its message is left out where it is
-// not the server's but whatever a proxy has to say.
+// describe names an error of the server. It omits a message that comes from a proxy
+// instead of the server.
 func describe(r minio.ErrorResponse) string {
 	hint := map[string]string{
 		minio.NoSuchBucket:      "there is no such bucket",

@@ -5,8 +5,8 @@ var (
 	Unescape = unescape
 )
 
-// Plan returns the pieces that Compose makes of sources of the given sizes: how
-// long each is, and whether the server copies it.
+// Plan returns the pieces that Compose makes of sources with the given sizes: the
+// length of each, and whether the server copies it.
 func Plan(sizes []int64) (pieces []int64, copied []bool, segments [][3]int64) {
 	var all []source
 	var total int64

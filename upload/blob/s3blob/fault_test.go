@@ -26,8 +26,8 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// faulty returns what leads to a prefix of the shared server through a proxy.
-// fault may answer a request in place of the server: then it returns true.
+// faulty returns the configuration for a prefix of the shared server behind a proxy. If
+// fault responds to a request in place of the server, it returns true.
 func faulty(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) bool) s3blob.Config {
 	t.Helper()
 	target, err := url.Parse(where.Endpoint)
@@ -50,7 +50,7 @@ func proxyTo(target *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
-			p.Out.Host = p.In.Host // is signed
+			p.Out.Host = p.In.Host // the signature covers it
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
@@ -63,7 +63,7 @@ func answer(w http.ResponseWriter, status int, code string) bool {
 	return true
 }
 
-// Every third request is refused.
+// The server refuses every third request.
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -80,7 +80,7 @@ func TestSlowDown(t *testing.T) {
 	}
 }
 
-// Every third connection breaks off, in the middle of the body if there is one.
+// Every third connection breaks, in the middle of the body if there is one.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -94,7 +94,7 @@ func TestBrokenConnections(t *testing.T) {
 	everything(t, s)
 }
 
-// Answers break off after some of their bytes.
+// Responses break off after some of their bytes.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -125,7 +125,7 @@ func TestBrokenAnswers(t *testing.T) {
 	everything(t, s)
 }
 
-// A slow server is waited for.
+// The store waits for a slow server.
 func TestSlowServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, faulty(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -138,7 +138,7 @@ func TestSlowServer(t *testing.T) {
 	everything(t, s)
 }
 
-// everything uses a store that has troubles, none of which may show.
+// everything uses all of a faulty store; no fault may reach the caller.
 func everything(t *testing.T, s *s3blob.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -177,7 +177,8 @@ func everything(t *testing.T, s *s3blob.Store) {
 	}
 }
 
-// Many objects are deleted in few requests, and one by one if the server does not have that.
+// Many objects are deleted in few requests, and one by one if the server does not
+// support that.
 func TestDeleteAll(t *testing.T) {
 	t.Parallel()
 	for _, has := range []bool{true, false} {
@@ -214,8 +215,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// What does not get better is an error that says that it may, and tells nothing
-// that is secret.
+// A permanent fault is an error that matches blob.ErrUnavailable and reveals no
+// secrets.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
@@ -242,8 +243,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A missing object is told from a server that does not answer, and from a missing
-// bucket.
+// A missing object is distinguished from a server that does not respond, and from a
+// missing bucket.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(w http.ResponseWriter) bool{
@@ -271,8 +272,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// operations returns the errors of all that a store does, which are done at the
-// same time.
+// operations runs all methods of a store concurrently and returns their errors by name.
 func operations(ctx context.Context, s *s3blob.Store) map[string]error {
 	errs := make(map[string]error)
 	var mu sync.Mutex
@@ -321,7 +321,7 @@ func operations(ctx context.Context, s *s3blob.Store) map[string]error {
 	return errs
 }
 
-// discreet checks that an error shows nothing that opens a door.
+// discreet checks that an error reveals no secrets.
 func discreet(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -361,7 +361,7 @@ func TestWrongCredentials(t *testing.T) {
 			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), where.Bucket) {
 				t.Errorf("Check = %v", err)
 			}
-			// A key that the operator changes back costs no accepted work.
+			// A wrong key that the operator corrects costs no accepted work.
 			for op, err := range operations(t.Context(), s) {
 				if !errors.Is(err, blob.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%s = %v, want blob.ErrUnavailable", op, err)
@@ -383,7 +383,7 @@ func TestCheck(t *testing.T) {
 	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), `"no-such-bucket"`) || !strings.Contains(err.Error(), "there is no such bucket") {
 		t.Errorf("Check without a bucket = %v", err)
 	}
-	// That a bucket is missing must not look as if an object were.
+	// A missing bucket must not look like a missing object.
 	for op, err := range operations(t.Context(), s) {
 		if !errors.Is(err, blob.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s without a bucket = %v, want blob.ErrUnavailable", op, err)
@@ -396,8 +396,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A server that stops answering is given up, one that is killed and started
-// again is used again, and what was acknowledged is there.
+// The store gives up a server that stops responding, uses a killed server again after
+// its restart, and finds all acknowledged objects.
 func TestServerDies(t *testing.T) {
 	t.Parallel()
 	srv, err := s3test.New()
@@ -425,7 +425,7 @@ func TestServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Killed in the middle of a large object, which is therefore not there.
+	// Killed in the middle of a large object, which therefore does not exist.
 	half := 0
 	err = s.Put(ctx, "lost", readerFunc(func(p []byte) (int, error) {
 		if half += len(p); half > 20*mib {
@@ -442,7 +442,7 @@ func TestServerDies(t *testing.T) {
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The same object goes on.
+	// Reading the same object continues.
 	rest := make([]byte, len(data))
 	if n, err := o.ReadAt(rest, 0); n != len(rest) || err != nil && err != io.EOF || !bytes.Equal(rest, data) {
 		t.Errorf("ReadAt after the restart = %d, %v", n, err)

@@ -22,14 +22,14 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// An end is where the process of a store ends: in the middle of the first large
-// body that it sends, which the server gets the beginning of. Nobody sends or hears
-// anything after it.
+// An end is a proxy that simulates the death of a store's process in the middle of the
+// first large body. The server gets the start of that body, and afterwards no request
+// or response passes.
 type end struct {
 	t          *testing.T
 	to         string // the server
 	proxy      http.Handler
-	least      int64 // bytes of the body
+	least      int64 // minimum size of the body in bytes
 	near, came atomic.Bool
 	stop       context.CancelFunc
 }
@@ -48,7 +48,7 @@ func (e *end) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.proxy.ServeHTTP(w, r)
 }
 
-// sendHalf returns once the server has done with what it has got.
+// sendHalf sends half of a body and returns when the server has processed it.
 func (e *end) sendHalf(r *http.Request) error {
 	c, err := net.Dial("tcp", e.to)
 	if err != nil {
@@ -73,9 +73,9 @@ func (e *end) sendHalf(r *http.Request) error {
 	return err
 }
 
-// Whoever dies while he sends an object leaves none, nor half of one in the place
-// of another. Some servers keep what they have got of a body that breaks off, and
-// only one whose sum was announced, or that is a part of something, is safe.
+// A process that dies while it sends an object leaves no object, and no half object in
+// place of another. Some servers keep a partial body; only a body with a declared
+// checksum, or a part of a multipart upload, is safe.
 func TestHalfOfABody(t *testing.T) {
 	t.Parallel()
 	target, err := url.Parse(where.Endpoint)
@@ -127,7 +127,7 @@ func TestHalfOfABody(t *testing.T) {
 				if i, err := blob.Stat(t.Context(), healthy, "new"); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("an object is there: %+v, %v", i, err)
 				}
-				// Its successor does it once more.
+				// The next process repeats it.
 				if err := do(t.Context(), healthy); err != nil {
 					t.Fatal(err)
 				}

@@ -8,12 +8,11 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// S3 permits "a" and "a/b" side by side, but servers that keep objects in files
-// do not: there "a" is a directory then. So the name of an object ends with
-// endMark, which no directory does. And it is to be listed in the order of the
-// keys: endMark is less than everything that can follow in a name, because all
-// bytes up to escapeMark are written as escapeMark and two hexadecimal digits,
-// which also is less than every byte that stays.
+// S3 permits both "a" and "a/b", but servers that keep objects in files do not: there
+// "a" would be a directory. So the name of an object ends with endMark, which no
+// directory name does. Names must also sort like keys. endMark sorts before every byte
+// that can follow in a name, because bytes up to escapeMark are written as escapeMark
+// and two hexadecimal digits. escapeMark in turn sorts before every unescaped byte.
 //
 //	files/abc  →  files/abc-
 //	a.txt      →  a.2Etxt-
@@ -22,7 +21,7 @@ const (
 	escapeMark = '.' // endMark + 1
 )
 
-// maxName is the length of the longest name of an S3 object in bytes.
+// maxName is the maximum length of the name of an S3 object in bytes.
 const maxName = 1024
 
 // name returns the name of the S3 object for a key.
@@ -37,7 +36,8 @@ func (s *Store) name(key string) (string, error) {
 	return n, nil
 }
 
-// key returns the key of an S3 object. ok is false if it is none of ours.
+// key returns the key of an S3 object. ok is false if the name is not one of this
+// store.
 func (s *Store) key(name string) (key string, ok bool) {
 	n, ok := strings.CutPrefix(name, s.prefix)
 	if !ok {
@@ -66,7 +66,7 @@ func escape(key string) string {
 	return b.String()
 }
 
-// unescape undoes escape, and accepts nothing else than what it returns.
+// unescape reverses escape. ok is false for a string that escape does not return.
 func unescape(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

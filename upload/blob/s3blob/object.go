@@ -19,13 +19,13 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// How objects are read.
+// Parameters of reading objects.
 const (
-	headSize    = 64 << 10  // at Open
-	firstWindow = 256 << 10 // of a range that follows on none
+	headSize    = 64 << 10  // read by Open
+	firstWindow = 256 << 10 // of a range that does not continue another
 	maxWindow   = 64 << 20
-	maxStreams  = 4 // that wait for their next reader, of one object
-	readTries   = 5 // of a range whose body breaks off
+	maxStreams  = 4 // idle streams of one object
+	readTries   = 5 // for a range whose body breaks off
 )
 
 // Open implements blob.Store.
@@ -44,8 +44,8 @@ func (s *Store) Open(ctx context.Context, key string) (blob.Object, error) {
 	return o, nil
 }
 
-// Stat implements blob.Remote. It reads the first byte: the answer to a HEAD request
-// does not tell a missing object from a missing bucket.
+// Stat implements blob.Remote. It reads the first byte, because the response to a HEAD
+// request does not distinguish a missing object from a missing bucket.
 func (s *Store) Stat(ctx context.Context, key string) (blob.Info, error) {
 	name, err := s.name(key)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Stat(ctx context.Context, key string) (blob.Info, error) {
 	return o.info, err
 }
 
-// openRepeatedly opens the object and tries again where that may help.
+// openRepeatedly opens the object and retries where that may help.
 func (o *object) openRepeatedly(key string, head int64) error {
 	call := patient(o.ctx)
 	for try := 1; ; try++ {
@@ -76,17 +76,17 @@ func (o *object) openRepeatedly(key string, head int64) error {
 	}
 }
 
-// An object is read in ranges.
+// An object is an open object, which is read in ranges.
 type object struct {
 	s    *Store
 	ctx  context.Context
 	name string
 	etag string
 	info blob.Info
-	head []byte // its beginning
+	head []byte // its first bytes
 
 	mu     sync.Mutex
-	idle   []*stream // where reading may go on; the one used last is the last
+	idle   []*stream // where reading may continue; the most recently used is the last
 	closed bool
 }
 
@@ -100,7 +100,7 @@ func (o *object) open(ctx context.Context, key string, n int64) error {
 	if hasCode(err, "InvalidRange") { // an empty object has no first byte
 		stat, err = o.s.c.StatObject(ctx, o.s.bucket, o.name, minio.StatObjectOptions{})
 		if err == nil && stat.Size != 0 {
-			err = errBroken // replaced in between
+			err = errBroken // replaced in the meantime
 		}
 		o.info = blob.Info{Key: key, ModTime: stat.LastModified}
 		return err
@@ -124,7 +124,8 @@ func (o *object) open(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// totalSize returns the last number of "bytes 0-9/100".
+// totalSize returns the total size in a Content-Range header, such as 100 in "bytes
+// 0-9/100".
 func totalSize(contentRange string) (int64, error) {
 	_, total, _ := strings.Cut(contentRange, "/")
 	n, err := strconv.ParseInt(total, 10, 64)
@@ -134,8 +135,8 @@ func totalSize(contentRange string) (int64, error) {
 	return n, nil
 }
 
-// errBroken says that the body of an answer broke off: another request may
-// yield the rest.
+// errBroken reports that the body of a response broke off: another request may return
+// the rest.
 var errBroken = fmt.Errorf("the connection to the store broke off: %w", blob.ErrUnavailable)
 
 func broken(ctx context.Context, err error) error {
@@ -146,13 +147,13 @@ func broken(ctx context.Context, err error) error {
 	return &failure{"s3: " + network(err), errBroken}
 }
 
-// isBroken tells whether another request may help where the client library does
-// not make one: that is when it has the beginning of an answer.
+// isBroken reports whether another request may help where the client library does not
+// retry, because it has received the start of a response.
 func isBroken(err error) bool {
 	return errors.Is(err, errBroken) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// pause waits before another try.
+// pause waits before a retry.
 func pause(ctx context.Context, try int) error {
 	select {
 	case <-time.After(50 * time.Millisecond << try):
@@ -214,11 +215,11 @@ func (o *object) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, end
 }
 
-// A stream is a range that is being read, or has been: then it has no body.
+// A stream is a range that is being read, or that has been read; then it has no body.
 type stream struct {
 	body     io.ReadCloser
 	pos, end int64
-	window   int64 // size of the range that it is part of
+	window   int64 // size of its range
 }
 
 func (st *stream) close() {
@@ -228,7 +229,7 @@ func (st *stream) close() {
 	}
 }
 
-// read reads some of the object, as far as one range goes.
+// read reads from the object, at most to the end of one range.
 func (o *object) read(ctx context.Context, p []byte, off int64) (int, error) {
 	st, err := o.take(off)
 	if err != nil {
@@ -250,8 +251,7 @@ func (o *object) read(ctx context.Context, p []byte, off int64) (int, error) {
 		return n, broken(ctx, err)
 	}
 	if st.pos == st.end {
-		// Reading up to the end of the answer lets the connection be used
-		// again.
+		// Reading to the end of the response lets the connection be reused.
 		io.Copy(io.Discard, io.LimitReader(st.body, 512))
 		st.close()
 	}
@@ -259,7 +259,7 @@ func (o *object) read(ctx context.Context, p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// request asks for the range that follows, of at least n bytes.
+// request requests the next range, of at least n bytes.
 func (o *object) request(ctx context.Context, st *stream, n int64) error {
 	size := min(max(st.window, n), o.info.Size-st.pos)
 	var opts minio.GetObjectOptions
@@ -286,7 +286,7 @@ func (o *object) request(ctx context.Context, st *stream, n int64) error {
 	return nil
 }
 
-// take returns the stream that goes on at off, or nil.
+// take returns the stream that continues at off, or nil.
 func (o *object) take(off int64) (*stream, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

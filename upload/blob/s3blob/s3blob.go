@@ -8,44 +8,42 @@
 //
 // # Names
 //
-// The object of a key has the name Prefix + "/" + the key + "-", so that servers
-// which keep objects in files can hold all keys beside each other. Bytes up to
-// "." are written as "." and two hexadecimal digits. Nothing else under the
-// prefix is touched; two programs must not share one.
+// The object of a key has the name Prefix + "/" + the key + "-", so that servers that
+// keep objects in files can store all keys. Bytes up to "." are written as "." and two
+// hexadecimal digits. The store touches no other names under the prefix; two programs
+// must not share a prefix.
 //
-// # What clients can do themselves
+// # Direct access by clients
 //
 // A [Store] is a blob.DirectUploader and a blob.Linker: clients send parts to the
-// bucket and fetch objects from it by URLs that are signed with the credentials
-// of the store. They die with those, if the credentials are temporary ones.
-// Parts must satisfy the rules of S3: all but the last have at least [MinPart]
-// bytes, no more than [MaxPart], and there are at most [MaxParts] of them.
+// bucket and fetch objects from it by URLs that are signed with the credentials of the
+// store. The URLs expire with the credentials if those are temporary. Parts must
+// satisfy the rules of S3: at least [MinPart] bytes except for the last, at most
+// [MaxPart] bytes, and at most [MaxParts] parts.
 //
 // # ETags
 //
-// The ETags of direct parts come from the server. They are the MD5 of the bytes
-// unless it encrypts with keys that it has from elsewhere (SSE-KMS, SSE-C): then
-// they have the same form, but only identify the part.
+// The ETags of direct parts come from the server. They are the MD5 of the bytes unless
+// the server encrypts with external keys (SSE-KMS, SSE-C): then they have the same
+// form, but only identify the part.
 //
 // # Errors
 //
-// What may go away by itself matches blob.ErrUnavailable: networks, a server
-// that is down (5xx) or wants to be spared (503 SlowDown). It has then been tried
-// for several seconds already. Errors show neither credentials nor keys.
+// Errors that may be transient match blob.ErrUnavailable: network errors, a server that
+// is down (5xx) or overloaded (503 SlowDown). The store has then retried for several
+// seconds. Errors contain neither credentials nor keys.
 //
 // # Reading
 //
-// Open reads the first 64 KiB, and nothing more of small objects. The rest is
-// read in ranges that grow while they follow on each other. If an object is
-// replaced or deleted before it is read to its end, reading fails; it never
-// yields a mixture.
+// Open reads the first 64 KiB, and nothing more of small objects. The rest is read in
+// ranges that grow while reading is sequential. If an object is replaced or deleted
+// before it is read to its end, reading fails; it never returns a mixture.
 //
 // # Durability
 //
-// An object is as durable as the server makes it before it answers. Whatever a
-// process that dies leaves behind is an incomplete multipart upload, see
-// [Store.ListDirect]; MinIO does not list them and removes them by itself after
-// 24 hours.
+// An object is as durable as the server makes it before it responds. A process that
+// dies leaves only incomplete multipart uploads behind, see [Store.ListDirect]; MinIO
+// does not list them but removes them after 24 hours.
 package s3blob
 
 import (
@@ -67,77 +65,76 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// What S3 permits of the parts of an object.
+// Limits of S3 for the parts of an object.
 const (
-	MinPart  = 5 << 20 // bytes of a part that is not the last
-	MaxPart  = 5 << 30 // bytes of any part
+	MinPart  = 5 << 20 // bytes; the last part may be smaller
+	MaxPart  = 5 << 30 // bytes
 	MaxParts = 10_000
 )
 
-// A Config says where a bucket is. Only Bucket and Credentials are required.
+// A Config configures access to a bucket. Only Bucket and Credentials are required.
 type Config struct {
 	Bucket string
-	Prefix string // of the names of all objects, without slashes around it; "": none
+	Prefix string // prefix of all object names, without slashes around it; "": none
 
-	// Credentials sign requests. Package credentials of minio-go makes them of
-	// keys, or fetches them from where the program runs.
+	// Credentials sign requests. Package credentials of minio-go creates them from
+	// keys, or fetches them from the environment.
 	Credentials *credentials.Credentials
 
-	// Endpoint is the server, as https://host:port; without a scheme it is
-	// https. "" means Amazon S3.
+	// Endpoint is the server, as https://host:port; the default scheme is https. ""
+	// means Amazon S3.
 	Endpoint string
 
-	// PublicEndpoint is the server as clients reach it, if that is by another
-	// name. It must pass on the Host header, because that is signed. "" means
-	// Endpoint.
+	// PublicEndpoint is the address of the server for clients, if it differs. A proxy
+	// there must pass on the Host header, because it is signed. "" means Endpoint.
 	PublicEndpoint string
 
-	// Region is where the bucket is; "" asks the server.
+	// Region is the region of the bucket; "" queries the server for it.
 	Region string
 
-	// Addressing is where the bucket is in URLs.
+	// Addressing is the place of the bucket's name in URLs.
 	Addressing Addressing
 
-	// Private says that clients cannot reach the bucket. Then there are
-	// neither direct uploads nor links.
+	// Private declares that clients cannot reach the bucket. It disables direct uploads
+	// and links.
 	Private bool
 
-	// Memory bounds what is held of objects that are being written, in bytes,
-	// so that requests can be repeated: 0 means 64 MiB. What goes beyond it is
-	// passed on as it comes, and a request that fails is not repeated.
+	// Memory is the maximum number of bytes of objects being written that are held in
+	// memory, so that requests can be repeated: 0 means 64 MiB. Bytes beyond it are
+	// passed on as they arrive, and a failed request is not repeated.
 	Memory int64
 
-	// Silence is how long the server may keep a connection waiting; 0 means
-	// 1 minute. A call gives up after the second time. It has no meaning if
-	// there is a Transport.
+	// Silence is how long the server may send nothing on a connection; 0 means 1
+	// minute. A call fails after the second such timeout. Silence has no effect if
+	// Transport is set.
 	Silence time.Duration
 
-	// Transport does the requests; nil means one that uses no proxy.
+	// Transport sends the requests; nil means a transport without a proxy.
 	Transport http.RoundTripper
 
-	// Observer is told of each request to the server; nil means nobody is.
+	// Observer observes each request to the server; nil means none.
 	Observer Observer
 }
 
 // An Observer measures requests. It must be safe for concurrent use.
 type Observer interface {
-	// Observe is called after a request with the status of the response, 0 if
-	// there was none, and the time until its header came.
+	// Observe is called after a request with the status of the response, 0 if there was
+	// none, and the time until its header arrived.
 	Observe(method string, status int, took time.Duration)
 }
 
-// Addressing is where the name of the bucket is in URLs.
+// Addressing is the place of the bucket's name in URLs.
 type Addressing int
 
 const (
-	// Auto is VirtualHosted for the clouds that are known to want it, and
-	// PathStyle for all others.
+	// Auto is VirtualHosted for the clouds that are known to need it, and PathStyle for
+	// all others.
 	Auto          Addressing = iota
 	PathStyle                // https://host/bucket/name
 	VirtualHosted            // https://bucket.host/name
 )
 
-// check looks for what is wrong without asking anybody.
+// check validates c without contacting the server.
 func (c *Config) check() error {
 	if c.Bucket == "" {
 		return errors.New("no bucket")
@@ -158,19 +155,19 @@ func (c *Config) check() error {
 	return nil
 }
 
-// A Store is a blob.Store in a bucket. It must be made by [New].
+// A Store is a blob.Store in a bucket. It must be created by [New].
 type Store struct {
 	bucket, prefix string // the prefix ends with a slash, or is empty
 	private        bool
 	secure         bool                                       // by TLS
 	where          string                                     // the server, for messages
-	c              *minio.Core                                // as we reach it
-	signer         func(context.Context) (*minio.Core, error) // signs URLs of the server as clients reach it
+	c              *minio.Core                                // client for this process
+	signer         func(context.Context) (*minio.Core, error) // returns the client that signs URLs for clients
 	memory         budget
 	close          func()
 }
 
-// New returns a Store. It does not talk to the server yet; see [Store.Check].
+// New returns a Store. It does not contact the server; see [Store.Check].
 func New(c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
@@ -213,9 +210,9 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// publicOnceRegionKnown makes a client for the public endpoint as soon as the region
-// is known. That client must not ask for it: the public endpoint may be out of reach
-// from here.
+// publicOnceRegionKnown returns a function that creates the client for the public
+// endpoint once the region is known. That client must not query the region itself: this
+// process may be unable to reach the public endpoint.
 func (s *Store) publicOnceRegionKnown(c Config) func(context.Context) (*minio.Core, error) {
 	var known atomic.Pointer[minio.Core]
 	return func(ctx context.Context) (*minio.Core, error) {
@@ -226,7 +223,7 @@ func (s *Store) publicOnceRegionKnown(c Config) func(context.Context) (*minio.Co
 		if err != nil {
 			return nil, err
 		}
-		c := c // others may be here too
+		c := c // other goroutines may be here too
 		c.Region = region
 		public, err := c.client(c.PublicEndpoint)
 		if err != nil {
@@ -255,15 +252,14 @@ func (c *Config) client(endpoint string) (*minio.Core, error) {
 	return core, nil
 }
 
-// Close lets go of idle connections. What is going on is not ended.
+// Close closes idle connections. It does not interrupt running calls.
 func (s *Store) Close() error {
 	s.close()
 	return nil
 }
 
-// Check asks the server whether the bucket is there and may be used, and says
-// what is wrong if not. The credentials need s3:ListBucket for it, which the
-// store needs anyway.
+// Check returns an error unless the bucket exists and can be used. The credentials need
+// s3:ListBucket for it, which the store needs anyway.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(patient(ctx))
 	defer cancel()
@@ -310,7 +306,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) map[string]error {
 			delete(left, name)
 		}
 	}
-	// The server has not answered for the others, or has refused them.
+	// The server has not responded about the others, or has refused them.
 	var away error
 	for _, key := range left {
 		err := away
@@ -327,8 +323,8 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) map[string]error {
 	return failed
 }
 
-// removeAll removes objects and yields what the server says of them, by name. It does not
-// say something of each.
+// removeAll removes objects and yields the server's results by name. The server may
+// omit some objects.
 func (s *Store) removeAll(ctx context.Context, names iter.Seq[string]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var infos iter.Seq[minio.ObjectInfo] = func(yield func(minio.ObjectInfo) bool) {
@@ -354,7 +350,7 @@ func (s *Store) removeAll(ctx context.Context, names iter.Seq[string]) iter.Seq2
 // List implements blob.Store.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
 	return func(yield func(blob.Info, error) bool) {
-		if strings.HasPrefix(prefix, "/") { // no key does
+		if strings.HasPrefix(prefix, "/") { // no key starts with a slash
 			return
 		}
 		for i, err := range s.list(ctx, prefix) {
@@ -373,7 +369,7 @@ type listed struct {
 
 func (s *Store) list(ctx context.Context, prefix string) iter.Seq2[listed, error] {
 	return func(yield func(listed, error) bool) {
-		// Without it the client library would go on after a break.
+		// Without it the client library would continue after a break.
 		ctx, cancel := context.WithCancel(patient(ctx))
 		defer cancel()
 		for o := range s.c.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + escape(prefix), Recursive: true}) {

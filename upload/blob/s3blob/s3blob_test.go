@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// where is the bucket that most tests share. Each has a prefix of its own there.
+// where is the bucket that most tests share. Each test has its own prefix.
 var where s3blob.Config
 
 var (
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 
 const bucket = "tests"
 
-// config returns what leads to a prefix that nobody else has.
+// config returns the configuration for a new prefix.
 func config() s3blob.Config {
 	c := where
 	c.Prefix = fmt.Sprint(run, "/", prefixes.Add(1))
@@ -78,7 +78,7 @@ func TestStore(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blob.Store { return open(t, config()) })
 }
 
-// Without memory every request is passed on as it comes.
+// Without memory every body is passed on as it arrives.
 func TestStoreWithoutMemory(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blob.Store {
@@ -88,7 +88,7 @@ func TestStoreWithoutMemory(t *testing.T) {
 	})
 }
 
-// Whoever knows nothing of the optional interfaces must do as well.
+// A store without its optional roles must pass the tests, too.
 func TestStoreWithoutExtras(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blob.Store { return struct{ blob.Store }{open(t, config())} })

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// transport returns one whose connections end when the server is silent.
+// transport returns a transport whose connections fail when the server is silent.
 func transport(silence time.Duration) *http.Transport {
 	dial := net.Dialer{Timeout: 10 * time.Second}
 	return &http.Transport{
@@ -26,7 +26,7 @@ func transport(silence time.Duration) *http.Transport {
 		IdleConnTimeout:       silence / 2,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: 10 * time.Second,
-		DisableCompression:    true, // objects are to arrive as they are
+		DisableCompression:    true, // objects must arrive unchanged
 	}
 }
 
@@ -42,27 +42,26 @@ func (c *impatientConn) Read(b []byte) (int, error) {
 }
 
 func (c *impatientConn) Write(b []byte) (int, error) {
-	// While a body goes out the server has nothing to say.
+	// While a body is being sent, the server sends nothing.
 	c.Conn.SetDeadline(time.Now().Add(c.silence))
 	return c.Conn.Write(b)
 }
 
-// maxSilences is how often one call of a [Store] waits for a silent server.
+// maxSilences is how many timeouts of a silent server one call of a [Store] accepts.
 const maxSilences = 2
 
-// A patience counts how often a call has waited in vain. The client library
-// repeats requests without looking at the time that they have taken.
+// A patience counts the timeouts of a call. The client library repeats requests
+// regardless of the time that they have taken.
 type patience struct{ silences atomic.Int32 }
 
 type patienceKey struct{}
 
-// patient begins a call.
+// patient returns the context of a new call, with its own patience.
 func patient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patienceKey{}, new(patience))
 }
 
-// silent notes that the server was silent, if that is what the error says, and
-// returns whether the call is to be given up.
+// silent counts err if it is a timeout, and reports whether the call must be given up.
 func silent(ctx context.Context, err error) (enough bool) {
 	p, ok := ctx.Value(patienceKey{}).(*patience)
 	if !ok {
@@ -77,10 +76,10 @@ func silent(ctx context.Context, err error) (enough bool) {
 
 var errSilent = errors.New("the server does not answer")
 
-// A guarded transport gives up calls in which the server is silent. And it does
-// not read the body of a request any more once there is an answer: http.Transport
-// may go on with it for a moment, while the client library already reads it from
-// the beginning for the next try, or its owner does something else with it.
+// A guarded transport gives up calls in which the server is silent. It also stops
+// reading the body of a request once there is a response. http.Transport may continue
+// to read it for a moment. At that time the client library may already read it from the
+// start for a retry, or its owner may reuse it.
 type guarded struct {
 	http.RoundTripper
 	observer Observer // may be nil

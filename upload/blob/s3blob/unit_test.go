@@ -78,8 +78,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The order of names is that of the keys, no name is a directory of another, and
-// each leads back to its key.
+// Names sort like keys, no name is a directory of another, and each maps back to its
+// key.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	keys := []string{
@@ -168,7 +168,7 @@ func TestPlan(t *testing.T) {
 				read += n
 			}
 		}
-		// Put together again.
+		// Joined again.
 		at := make([]int64, len(sizes))
 		last := int64(0)
 		for _, s := range segments {
@@ -194,7 +194,7 @@ func TestPlan(t *testing.T) {
 		}
 		check(sizes)
 	}
-	// What is large enough is not read, but for what its neighbour lacks.
+	// Large sources are not read, except for the bytes that a small neighbour lacks.
 	pieces, copied, _ := s3blob.Plan([]int64{64 * mib, 64 * mib})
 	if !slices.Equal(pieces, []int64{64 * mib, 64 * mib}) || !slices.Equal(copied, []bool{true, true}) {
 		t.Errorf("pieces %v, copied %v", pieces, copied)
@@ -226,7 +226,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	c.Credentials = credentials.NewStaticV4("access key", "secret key", "")
-	store, err := s3blob.New(c) // asks nobody; Check does
+	store, err := s3blob.New(c) // does not contact the server; Check does
 	if err != nil {
 		log.Fatal(err)
 	}

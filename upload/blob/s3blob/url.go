@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ParseURL makes a Config of a URL of the form
+// ParseURL returns the Config for a URL of the form
 //
 //	s3://bucket/prefix?endpoint=…&region=…
 //
@@ -19,7 +19,7 @@ import (
 func ParseURL(raw string) (Config, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The error of package url quotes the URL, and people put secrets there.
+		// The error of package url quotes the URL, which may contain secrets.
 		return Config{}, errors.New("not a URL such as s3://bucket/prefix?endpoint=https://host&region=name")
 	}
 	switch {
@@ -77,8 +77,8 @@ func parseBool(v string) (bool, error) {
 	return b, nil
 }
 
-// parseEndpoint returns the host of an endpoint, with its port, and whether
-// it is to be reached by TLS. Without a scheme it is.
+// parseEndpoint returns the host of an endpoint, with its port, and whether it uses
+// TLS, which is the default without a scheme.
 func parseEndpoint(s string) (host string, secure bool, err error) {
 	if !strings.Contains(s, "://") {
 		s = "https://" + s

@@ -21,11 +21,11 @@ import (
 	"github.com/filewright/filewright/upload/blob"
 )
 
-// How objects are written.
+// Parameters of writing objects.
 const (
-	partSize   = 8 << 20 // of multipart uploads of ours, if that is enough
+	partSize   = 8 << 20 // of our multipart uploads, if that is enough
 	freeBody   = 64 << 10
-	parallel   = 4 // requests for one object
+	parallel   = 4 // concurrent requests for one object
 	abortAfter = 30 * time.Second
 	abortTries = 4
 )
@@ -45,7 +45,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	return s.put(patient(ctx), name, r, size)
 }
 
-// put makes an object of the next size bytes of r.
+// put creates an object from the next size bytes of r.
 func (s *Store) put(ctx context.Context, name string, r io.Reader, size int64) error {
 	if size <= partSize {
 		body, err := s.body(ctx, r, size)
@@ -56,12 +56,12 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader, size int64) e
 			defer body.release()
 			return s.putObject(ctx, name, whole, size)
 		}
-		// It may break off, and whoever sends it may be dead then.
+		// The body may break off because the sender has died.
 	}
 	return s.putLarge(ctx, name, size, func(u *multipart) error { return u.stream(r) })
 }
 
-// PutFile implements blob.Composer. The file stays.
+// PutFile implements blob.Composer. It does not remove the file.
 func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	name, err := s.name(key)
 	if err != nil {
@@ -93,10 +93,10 @@ func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	return s.putObject(ctx, name, io.NewSectionReader(f, 0, size), size)
 }
 
-// putObject makes an object in one request. If that breaks off in the middle, some
-// servers (versitygw 1.8.0, see its issue 2414) take what they have got for all of it,
-// also over TLS: for them the sum tells that it is not. Without a sum the same is safe
-// only as a part of an upload, which is nothing before its end.
+// putObject creates an object in one request. If the body breaks off, some servers
+// (versitygw 1.8.0, see its issue 2414) store the partial object, even over TLS, unless
+// they have a checksum to compare. Without a checksum, only a part of a multipart
+// upload is safe, because it is invisible until the upload is complete.
 func (s *Store) putObject(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
 	sum, err := sum(r)
 	if err != nil {
@@ -116,16 +116,16 @@ func (s *Store) putObject(ctx context.Context, name string, r io.ReadSeeker, siz
 	}
 }
 
-// versitygw answers with existingDirectory if the last other object of a
-// directory is deleted in the meantime. No object of ours has the name of a
-// directory, so that it cannot be true.
+// versitygw responds with existingDirectory if the last other object of a directory is
+// deleted in the meantime. No object of ours has the name of a directory, so the error
+// is wrong.
 const (
 	existingDirectory = "ExistingObjectIsDirectory"
 	putTries          = 6
 )
 
-// sum returns the hex SHA-256 of a body, which makes the server notice if it
-// changes on its way, or ends there.
+// sum returns the hex SHA-256 of a body, with which the server detects a changed or
+// truncated body.
 func sum(r io.ReadSeeker) (string, error) {
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {
@@ -135,10 +135,9 @@ func sum(r io.ReadSeeker) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// partSum returns the sum of the body of a part. It is "" if TLS sees to its bytes,
-// and if the body can only be read once or comes from the server: the form of
-// signature that would do (chunks that are signed one by one) makes some servers lose
-// track of the connection.
+// partSum returns the sum of the body of a part. It is "" if TLS protects the body, or
+// if the body can be read only once or comes from the server. The alternative, signed
+// chunks, makes some servers lose track of the connection.
 func (s *Store) partSum(r io.Reader) (string, error) {
 	b, ok := r.(io.ReadSeeker)
 	if _, far := r.(*segmentReader); !ok || far || s.secure {
@@ -147,7 +146,7 @@ func (s *Store) partSum(r io.Reader) (string, error) {
 	return sum(b)
 }
 
-// A budget is memory that may be used.
+// A budget is an amount of memory that may be used.
 type budget struct {
 	mu   sync.Mutex
 	left int64 // bytes
@@ -169,19 +168,18 @@ func (b *budget) give(n int64) {
 	b.left += n
 }
 
-// A body is what a request sends.
+// A body is the body of a request.
 type body struct {
 	io.Reader
 	release func()
-	result  func(error) error // the error that counts, given that of the request
+	result  func(error) error // returns the error that counts, given the request's
 }
 
-// body makes a body of the next n bytes of r. If there is memory for them they
-// are read now, and the request can be repeated. Otherwise they are read while
-// they are sent: who sends slowly to us may not hold memory that others need,
-// nor may he have to wait for it.
+// body returns a body with the next n bytes of r. If there is memory for them, it reads
+// them now, and the request can be repeated. Otherwise they are read while they are
+// sent: a slow sender must not hold memory that others need, nor wait for memory.
 func (s *Store) body(ctx context.Context, r io.Reader, n int64) (*body, error) {
-	free := n <= freeBody // hardly more than passing it on takes
+	free := n <= freeBody // hardly more than passing the bytes on takes
 	if !free && !s.memory.take(n) {
 		once := &onceReader{ctx: ctx, r: r, left: n}
 		return &body{once, func() {}, once.result}, nil
@@ -213,9 +211,8 @@ func (w *sliceWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A onceReader passes on the next bytes of a reader, no more than it is to. It
-// remembers what went wrong with the reader, because the transport makes
-// something else of that.
+// A onceReader reads a limited number of bytes of a reader. It keeps the reader's
+// error, because the transport replaces it.
 type onceReader struct {
 	ctx  context.Context
 	r    io.Reader
@@ -250,10 +247,10 @@ func (o *onceReader) result(err error) error {
 	return err
 }
 
-// A multipart is a multipart upload of our own.
+// A multipart is a multipart upload by this store.
 type multipart struct {
 	s    *Store
-	ctx  context.Context // ends with the first error
+	ctx  context.Context // cancelled at the first error
 	end  context.CancelCauseFunc
 	name string
 	id   string
@@ -267,10 +264,10 @@ type multipart struct {
 	mu    sync.Mutex
 	sent  int
 	parts []minio.CompletePart
-	err   error // the first
+	err   error // the first error
 }
 
-// putLarge makes an object of parts, which are sent by fill.
+// putLarge creates an object by a multipart upload whose parts fill sends.
 func (s *Store) putLarge(ctx context.Context, name string, size int64, fill func(*multipart) error) error {
 	id, err := s.c.NewMultipartUpload(patient(ctx), s.bucket, name, minio.PutObjectOptions{})
 	if err != nil {
@@ -282,7 +279,7 @@ func (s *Store) putLarge(ctx context.Context, name string, size int64, fill func
 	err = fill(u)
 	u.wg.Wait()
 	if u.err != nil {
-		err = u.err // what made fill fail
+		err = u.err // the error that made fill fail
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -302,7 +299,7 @@ func partSizeFor(size int64) int64 {
 	return max(partSize, (least+mib-1)/mib*mib)
 }
 
-// stream sends what r yields.
+// stream sends all of r.
 func (u *multipart) stream(r io.Reader) error {
 	for off := int64(0); off < u.size && !u.failed.Load(); off += u.part {
 		n := min(u.part, u.size-off)
@@ -314,13 +311,13 @@ func (u *multipart) stream(r io.Reader) error {
 		_, buffered := body.Reader.(io.Seeker)
 		u.send(n, body, body.result)
 		if !buffered {
-			u.wg.Wait() // r cannot be read twice at a time
+			u.wg.Wait() // r cannot be read concurrently
 		}
 	}
 	return nil
 }
 
-// send sends the next part, and returns when it may be followed by another.
+// send sends the next part, and returns when the next one may start.
 func (u *multipart) send(n int64, r io.Reader, result func(error) error) {
 	done := func() {}
 	if b, ok := r.(*body); ok {
@@ -336,7 +333,7 @@ func (u *multipart) send(n int64, r io.Reader, result func(error) error) {
 	})
 }
 
-// copy makes the next part of n bytes of another object.
+// copy copies n bytes of another object to the next part.
 func (u *multipart) copy(from string, off, n int64) {
 	u.do(func() {}, func(number int) (string, error) {
 		p, err := u.s.c.CopyObjectPart(patient(u.ctx), u.s.bucket, from, u.s.bucket, u.name, u.id, number, off, n, nil)
@@ -344,7 +341,7 @@ func (u *multipart) copy(from string, off, n int64) {
 	})
 }
 
-// do makes the next part, beside others.
+// do creates the next part, concurrently with others.
 func (u *multipart) do(done func(), f func(number int) (etag string, err error)) {
 	select {
 	case u.slots <- struct{}{}:
@@ -379,8 +376,8 @@ func (u *multipart) fail(err error) {
 	}
 }
 
-// complete makes the object of an upload. It may have to be asked twice: if the
-// first answer is lost, then the second one is that there is no such upload.
+// complete creates the object of an upload. It may be repeated: if the first response
+// is lost, the second request fails because the upload no longer exists.
 func (s *Store) complete(ctx context.Context, name, id string, parts []minio.CompletePart, size int64) error {
 	slices.SortFunc(parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
 	_, err := s.c.CompleteMultipartUpload(patient(ctx), s.bucket, name, id, parts, minio.PutObjectOptions{})
@@ -406,9 +403,9 @@ func etagOf(parts []minio.CompletePart) string {
 	return fmt.Sprintf("%x-%d", h.Sum(nil), len(parts))
 }
 
-// abort ends an upload that failed. The server may still be busy with a part that
-// we have given up, and make something of it afterwards; therefore it is asked
-// again. What remains if that fails too is found by ListDirect.
+// abort aborts a failed upload. The server may still be busy with a part that we have
+// given up, and store it afterwards; therefore abort repeats the request. ListDirect
+// finds uploads for which that fails too.
 func (s *Store) abort(ctx context.Context, name, id string) {
 	ctx, cancel := context.WithTimeout(patient(context.WithoutCancel(ctx)), abortAfter)
 	defer cancel()

@@ -7,14 +7,14 @@ const (
 	lastOwn   = unix.SYS_KEXEC_FILE_LOAD
 )
 
-// What other architectures have under other names.
+// deniedHere are denied calls that have other names on other architectures.
 var deniedHere = []uint32{unix.SYS_MKNODAT, unix.SYS_SETRLIMIT, unix.SYS_KEXEC_FILE_LOAD}
 
-// accessCalls are the system calls behind access(2), and which argument of each is
-// the mode.
+// accessCalls maps the system calls behind access(2) to the index of their mode
+// argument.
 var accessCalls = map[uint32]int{unix.SYS_FACCESSAT: 2, unix.SYS_FACCESSAT2: 2}
 
-// openCalls are those behind open(2), and which argument of each has the flags.
+// openCalls maps the system calls behind open(2) to the index of their flags argument.
 var openCalls = map[uint32]int{unix.SYS_OPENAT: 2}
 
 // callInstruction is SVC #0.
@@ -24,7 +24,7 @@ func programCounter(r *unix.PtraceRegs) uintptr { return uintptr(r.Pc) }
 
 func stackPointer(r *unix.PtraceRegs) uintptr { return uintptr(r.Sp) }
 
-// setCall has the instruction make a system call (syscall(2)).
+// setCall prepares the registers for a system call (syscall(2)).
 func setCall(r *unix.PtraceRegs, number uint64, args ...uint64) {
 	r.Regs[8] = number
 	copy(r.Regs[:], args)

@@ -1,9 +1,9 @@
-// Package confine takes rights away from a thread, and so from the programs that
-// the thread starts: Landlock for files, seccomp for system calls, and the
-// capabilities of root. What is taken away never comes back.
+// Package confine irrevocably removes rights from a thread, and so from the programs
+// that the thread starts: Landlock for files, seccomp for system calls, and the
+// capabilities of root.
 //
-// It works for root and for ordinary users, and inside containers, because
-// nothing of it needs a privilege: see landlock(7), seccomp(2).
+// It needs no privilege, so it works for root, for ordinary users, and inside
+// containers: see landlock(7), seccomp(2).
 package confine
 
 import (
@@ -16,61 +16,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Policy says what is left. The zero Policy leaves nothing but memory, pipes
-// and files that are open already.
+// A Policy lists the rights that remain. The zero Policy leaves only memory, pipes and
+// open files.
 type Policy struct {
-	Read    []string // files, and directories with all below them, that may be read
-	Execute []string // the same, and what is in them may be started
-	Write   []string // directories in which everything may be done but starting programs
-	Sockets []string // directories in which Unix sockets may be made and files removed
+	Read    []string // files, and directories with everything below them, that may be read
+	Execute []string // the same; their files may also be executed
+	Write   []string // directories with all rights except executing files
+	Sockets []string // directories in which Unix sockets may be created and files removed
 
 	// Connect allows connections to Unix sockets.
 	Connect bool
 
-	// Namespaces allows new namespaces, for a program that has a sandbox of
-	// its own.
+	// Namespaces allows new namespaces, for a program with a built-in sandbox.
 	Namespaces bool
 
-	// SharedMemory allows memory that is a file without a name.
+	// SharedMemory allows memory that is an unnamed file.
 	SharedMemory bool
 
-	// Unwritable has access(2) say that nothing may be written.
+	// Unwritable makes access(2) report every path as read-only.
 	Unwritable bool
 
-	// Processes says that the program has a namespace of processes of its own, in which numbers
-	// of this process mean others.
+	// Processes says that the program has a PID namespace, in which this process's ids
+	// mean other processes.
 	Processes bool
 
-	// Limits allows setting limits on resources, but for RLIMIT_LOCKS: for a
-	// program that starts others.
+	// Limits allows setting resource limits except RLIMIT_LOCKS, for a program that
+	// starts others.
 	Limits bool
 }
 
-// Layers are the protections that a kernel offers.
+// Layers are the protections that a kernel supports.
 type Layers struct {
-	Landlock int  // version of its interface; 0 if there is none
-	Seccomp  bool // filters of system calls
+	Landlock int  // ABI version; 0 if unavailable
+	Seccomp  bool // system call filters
 }
 
-// Available asks the kernel. What it has may still not work here: see the tests
-// of those who use it.
+// Available returns the layers that the kernel reports. They may still not work here, so
+// callers test them.
 func Available() Layers {
 	var l Layers
 	if v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno == 0 {
 		l.Landlock = int(v)
 	}
-	// Asked for a filter at address 0, a kernel that has filters says EFAULT.
+	// For a filter at address 0, a kernel with filters returns EFAULT.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0)
 	l.Seccomp = errno == unix.EFAULT
 	return l
 }
 
-// Go calls f on a thread of its own, which ends with f. It is never the first thread of
-// the process: that one cannot end, and to the rest of the system it is the process, so
-// that what f starts could signal the process (see [Settle]).
+// Go calls f on a separate thread, which ends with f. The thread is never the first
+// thread of the process. That thread cannot end, and it represents the process to the
+// rest of the system, so programs that f starts could signal the process (see [Settle]).
 func Go(f func()) {
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if unix.Gettid() != unix.Getpid() {
 			f()
 			return
@@ -80,18 +79,18 @@ func Go(f func()) {
 			close(begun)
 			f()
 		})
-		<-begun // not on this thread, which waits here
+		<-begun // never on this thread, which waits here
 		runtime.UnlockOSThread()
 	}()
 }
 
-// Thread applies p to the calling thread as far as layers go; the thread must be one
-// of [Go]. After an error it may be confined in part. With Landlock it returns
-// the ruleset that is in force, for [Settle].
+// Thread applies p and layers to the calling thread, which must be a thread of [Go].
+// After an error it may be partly confined. With Landlock it returns the active ruleset,
+// for [Settle].
 func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 	defer func() {
 		if err != nil {
-			rules.Close() // nil, or of no use any more
+			rules.Close() // nil, or no longer needed
 			rules = nil
 		}
 	}()
@@ -117,14 +116,14 @@ func (p *Policy) Thread(l Layers) (rules *os.File, err error) {
 	return rules, nil
 }
 
-// dropCapabilities makes root an ordinary user in all but name: a program that
-// root starts gets what is in the bounding set (capabilities(7)).
+// dropCapabilities turns root into an ordinary user that still has the id 0. A program
+// that root starts gets the capabilities of the bounding set (capabilities(7)).
 func dropCapabilities() error {
 	for c := uintptr(0); ; c++ {
 		switch err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); {
-		case errors.Is(err, unix.EINVAL): // past the last one
+		case errors.Is(err, unix.EINVAL): // after the last capability
 			return nil
-		case errors.Is(err, unix.EPERM): // an ordinary user, who has none to give
+		case errors.Is(err, unix.EPERM): // an ordinary user has no capabilities
 			return nil
 		case err != nil:
 			return err
@@ -142,16 +141,16 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_REFER
 
-	// fileRights are those that a rule for what is no directory may have.
+	// fileRights are the rights that apply to non-directories.
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// devices are files that everything needs and that hold nothing. What is mapped of /dev/zero
-// is shared memory.
+// devices are files that every program needs and that store nothing. A mapping of
+// /dev/zero is shared memory, so it is not included.
 var devices = []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// handled returns the rights that version v of Landlock can take away.
+// handled returns the rights that version v of Landlock can restrict.
 func handled(v int) uint64 {
 	all := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM)<<1 - 1
 	if v >= 2 {
@@ -166,8 +165,8 @@ func handled(v int) uint64 {
 	return all
 }
 
-// Ruleset returns the part of p that Landlock sees to, for another process, which may
-// restrict itself with it: see landlock_restrict_self(2).
+// Ruleset returns the Landlock part of p, for another process that restricts itself with
+// it: see landlock_restrict_self(2).
 func (p *Policy) Ruleset(l Layers) (*os.File, error) {
 	set, err := p.ruleset(l.Landlock)
 	if err != nil {
@@ -207,15 +206,15 @@ func (p *Policy) ruleset(v int) (set int, err error) {
 	return set, nil
 }
 
-// threadsMaySignal tells whether the scope of signals leaves those between the threads
-// of one process alone. Where the kernel has not been mended (erratum 2 of Landlock) a
-// confined thread could not interrupt others, which Go's runtime does.
+// threadsMaySignal reports whether the signal scope still permits signals between the
+// threads of one process. In a kernel without the fix (erratum 2 of Landlock), a
+// confined thread cannot interrupt others, which Go's runtime does.
 func threadsMaySignal() bool {
 	mended, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	return errno == 0 && mended&2 != 0
 }
 
-// allow adds a rule. What does not exist needs none.
+// allow adds a rule. It ignores paths that do not exist.
 func allow(set int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,14 +11,14 @@ import (
 	"github.com/filewright/filewright/fileops/engine/internal/confine"
 )
 
-// on calls f on a thread that is confined to p by layers.
+// on calls f on a thread that layers confine to p.
 func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 	t.Helper()
 	done := make(chan error)
 	confine.Go(func() {
 		rules, err := p.Thread(layers)
 		if err == nil {
-			rules.Close() // nil, or not wanted
+			rules.Close() // nil, or not needed
 			f()
 		}
 		done <- err
@@ -28,9 +28,8 @@ func on(t *testing.T, p confine.Policy, layers confine.Layers, f func()) {
 	}
 }
 
-// What may only be read cannot be changed in any way: not in its content, also where
-// Landlock does not know of truncation yet, and not in what Landlock never looks
-// at.
+// A read-only file cannot be changed in any way: neither its content, even if Landlock
+// does not know truncation yet, nor the metadata that Landlock ignores.
 func TestInputsStay(t *testing.T) {
 	t.Parallel()
 	available := confine.Available()
@@ -99,7 +98,7 @@ func TestInputsStay(t *testing.T) {
 	}
 }
 
-// A program can be told that it may write nowhere, and write all the same.
+// With Unwritable a program sees every path as read-only, and can still write.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +127,7 @@ func openat2(path string) error {
 	return err
 }
 
-// The first thread of a process stands for the process: whoever is confined like it may
+// The first thread of a process represents the process: an equally confined program may
 // signal the process.
 func TestNeverTheFirstThread(t *testing.T) {
 	t.Parallel()
@@ -145,8 +144,8 @@ func TestNeverTheFirstThread(t *testing.T) {
 	}
 }
 
-// Landlock takes the thread that starts a program and the program for equals, if the
-// program could not be confined once more. The filter does not.
+// Without the second restriction, Landlock treats the starting thread and its program as
+// equals. The filter does not.
 func TestSignalsOfEquals(t *testing.T) {
 	t.Parallel()
 	layers := confine.Layers{Seccomp: true}
@@ -187,17 +186,17 @@ func TestSignalsOfEquals(t *testing.T) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
-		if err := unix.Kill(1<<30, 0); !errors.Is(err, unix.ESRCH) { // more than there are
+		if err := unix.Kill(1<<30, 0); !errors.Is(err, unix.ESRCH) { // above the largest process id
 			t.Errorf("another process: %v", err)
 		}
 	})
 }
 
-// A program cannot signal all processes or the group of another, whatever the upper half
-// of the register says, and cannot join that group.
+// A program cannot signal all processes or the group of another process, whatever the
+// upper half of the register contains, and cannot join that group.
 func TestSignalsOfGroups(t *testing.T) {
 	t.Parallel()
-	const nobody = 1 << 30 // more than there are processes
+	const nobody = 1 << 30 // above the largest process id
 	kill := func(pid uint64) error {
 		if _, _, errno := unix.Syscall(unix.SYS_KILL, uintptr(pid), 0, 0); errno != 0 {
 			return errno
@@ -237,7 +236,7 @@ func TestSignalsOfGroups(t *testing.T) {
 	}
 }
 
-// Calls that are newer than the filter are not there.
+// Calls newer than the filter fail with ENOSYS.
 func TestUnknownCalls(t *testing.T) {
 	t.Parallel()
 	call := func(number uintptr) error {
@@ -259,7 +258,7 @@ func TestUnknownCalls(t *testing.T) {
 					t.Errorf("%+v: call %d: got %v", p, n, err)
 				}
 			}
-			for _, n := range []uintptr{unix.SYS_CLOSE_RANGE, unix.SYS_FACCESSAT2, unix.SYS_FUTEX_WAITV} { // with senseless arguments
+			for _, n := range []uintptr{unix.SYS_CLOSE_RANGE, unix.SYS_FACCESSAT2, unix.SYS_FUTEX_WAITV} { // with invalid arguments
 				if err := call(n); errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 					t.Errorf("%+v: call %d: got %v", p, n, err)
 				}

@@ -11,28 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Start says what [Settle] does.
+// A Start lists the actions of [Settle].
 type Start struct {
-	First  int    // all descriptors from this one on are closed
-	Rules  bool   // the first of them is a ruleset of Landlock, which is put in force
-	Filter Filter // of system calls, which is put in force; may be empty
+	First  int    // close all descriptors from this number on
+	Rules  bool   // descriptor First is a Landlock ruleset to put in force
+	Filter Filter // system call filter to put in force; may be empty
 }
 
-// Settle prepares a process that was started by the calling thread with PTRACE_TRACEME and
-// has stopped where its program begins; it is there again after Settle. The process makes
-// the system calls that [Start] asks for itself.
+// Settle prepares a process that the calling thread started with PTRACE_TRACEME, and
+// that has stopped before its first instruction. It makes the process itself execute the
+// system calls for [Start], and leaves it stopped at the same instruction.
 //
-// Descriptors: this package's own are closed by exec, but others in the host program, such
+// Descriptors: exec closes this package's own, but other code in the host program, such
 // as C libraries, may open files without O_CLOEXEC.
 //
-// Ruleset: what a confined thread starts is confined to the same domain as the thread, and to
-// Landlock those of one domain are equals. The program might signal the thread, which
-// ends the process that the thread is part of, and read and write its memory. A process that
-// has restricted itself once more is below the thread, and reaches nothing there. A thread
-// can do that for itself only (landlock_restrict_self(2)), and between fork and
-// exec nothing runs that is ours.
+// Ruleset: a program starts in the Landlock domain of its thread, and Landlock treats
+// processes of one domain as equals. The program could signal the thread, which kills
+// the thread's process, and read and write its memory. A process that restricts itself
+// once more is below the thread and cannot reach it. A thread can only restrict itself
+// (landlock_restrict_self(2)), and no code of ours runs between fork and exec.
 //
-// Filter: the thread does not have it, because it denies the new namespaces that the process
+// Filter: the thread runs without it, because it denies the namespaces that the process
 // was started in.
 func Settle(pid int, start Start) (err error) {
 	var saved unix.PtraceRegs
@@ -46,7 +45,7 @@ func Settle(pid int, start Start) (err error) {
 	if _, err := unix.PtracePokeText(pid, here, callInstruction); err != nil {
 		return fmt.Errorf("write code: %w", err)
 	}
-	defer func() { // also after an error: the caller may try again with less
+	defer func() { // also after an error: the caller may retry with fewer layers
 		if _, perr := unix.PtracePokeText(pid, here, code); perr != nil {
 			err = errors.Join(err, fmt.Errorf("write code: %w", perr))
 		}
@@ -65,7 +64,7 @@ func Settle(pid int, start Start) (err error) {
 		}
 		return nil
 	}
-	at := (stackPointer(&saved) - 8192) &^ 15 // nothing is there yet
+	at := (stackPointer(&saved) - 8192) &^ 15 // unused memory
 	if len(start.Filter) > 0 {
 		if _, err := unix.PtracePokeText(pid, at, start.Filter.image(at)); err != nil {
 			return fmt.Errorf("write stack: %w", err)
@@ -87,7 +86,7 @@ func Settle(pid int, start Start) (err error) {
 	return nil
 }
 
-// step executes one instruction with regs, which it replaces by what they are then.
+// step executes one instruction with regs and updates regs to the state after it.
 func step(pid int, regs *unix.PtraceRegs) error {
 	if err := unix.PtraceSetRegs(pid, regs); err != nil {
 		return err
@@ -101,8 +100,8 @@ func step(pid int, regs *unix.PtraceRegs) error {
 	return unix.PtraceGetRegs(pid, regs) // ESRCH if it has ended
 }
 
-// Stopped waits until a process that is traced has stopped, or ended. One that has ended
-// is left to who waits for its end.
+// Stopped waits until a traced process has stopped or ended. It does not reap an ended
+// process.
 func Stopped(pid int) error {
 	for {
 		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
@@ -111,14 +110,15 @@ func Stopped(pid int) error {
 	}
 }
 
-// hasCloseRange reports whether the kernel has close_range(2), as all with Landlock do.
+// hasCloseRange reports whether the kernel has close_range(2). All kernels with Landlock
+// have it.
 var hasCloseRange = sync.OnceValue(func() bool {
 	return unix.CloseRange(math.MaxUint32, math.MaxUint32, 0) == nil
 })
 
-// MarkDescriptors has the descriptors of this process be closed by exec, from 3 on, where
-// [Settle] cannot close those of a program: with force because it is not called, otherwise
-// if the kernel is too old for it.
+// MarkDescriptors marks the descriptors of this process, from 3 on, as close-on-exec,
+// for programs whose descriptors [Settle] cannot close. Set force if Settle is not
+// called; otherwise only kernels without close_range need it.
 func MarkDescriptors(force bool) error {
 	if hasCloseRange() {
 		if !force {
@@ -128,14 +128,15 @@ func MarkDescriptors(force bool) error {
 			return nil
 		}
 	}
-	// A kernel without close_range has no Landlock that would hide this from the thread.
+	// A kernel without close_range has no Landlock, which would hide this directory from
+	// the thread.
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return err
 	}
 	for _, d := range open {
 		if fd, err := strconv.Atoi(d.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd) // fails for the directory itself, which is closed by now
+			unix.CloseOnExec(fd) // fails for the directory itself, which is already closed
 		}
 	}
 	return nil

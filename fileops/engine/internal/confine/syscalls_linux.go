@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls that package unix has no functions for.
+// System calls without a function in package unix.
 
-// createRuleset calls landlock_create_ruleset(2) with as much of attr as
-// version v of Landlock knows.
+// createRuleset calls landlock_create_ruleset(2) with the fields of attr that version v
+// of Landlock knows.
 func createRuleset(attr *unix.LandlockRulesetAttr, v int) (int, error) {
 	size := unsafe.Sizeof(*attr)
 	switch {
@@ -54,8 +54,8 @@ func (f Filter) Load() error {
 	return nil
 }
 
-// image returns the filter as it is in memory at an address: a struct sock_fprog before the
-// instructions.
+// image returns the memory image of the filter at an address: a struct sock_fprog
+// followed by the instructions.
 func (f Filter) image(at uintptr) []byte {
 	b := binary.NativeEndian.AppendUint64(nil, uint64(len(f))) // 16 bits and padding: little-endian
 	b = binary.NativeEndian.AppendUint64(b, uint64(at)+16)
