@@ -15,23 +15,23 @@ import (
 	"github.com/klauspost/compress/zip"
 )
 
-// Encryption is that of WinZip, version AE-2 with 256-bit keys
-// (https://www.winzip.com/en/support/aes-encryption/), which 7-Zip reads too.
-// SHA-1 and 1000 rounds are part of the format.
+// Entries are encrypted as by WinZip, version AE-2 with 256-bit keys
+// (https://www.winzip.com/en/support/aes-encryption/). 7-Zip reads this too. The
+// format prescribes SHA-1 and 1000 rounds.
 const (
 	aesMethod  = 99
-	aesVersion = 51 // of the format, to extract
+	aesVersion = 51 // version needed to extract
 	aesRounds  = 1000
 	aesKey     = 32
 	aesSalt    = aesKey / 2
 	aesCheck   = 2
 	aesMAC     = 10
 
-	// maxPassword is the length in bytes that 7-Zip accepts at most.
+	// maxPassword is the longest password in bytes that 7-Zip accepts.
 	maxPassword = 99
 )
 
-// A sealer encrypts the content of one entry: what is written to it goes to w.
+// A sealer encrypts the content of one entry and writes it to w.
 type sealer struct {
 	w    io.Writer
 	head []byte // salt and password check
@@ -40,21 +40,20 @@ type sealer struct {
 	buf  []byte
 }
 
-// A keyStream is what content is combined with to encrypt and to decrypt it. The
-// mode is CTR with a counter that begins at 1 and has its lowest byte first, other
-// than that of crypto/cipher.
+// A keyStream produces the key stream that is XORed with content. The mode is
+// CTR with a little-endian counter that starts at 1, unlike crypto/cipher's.
 type keyStream struct {
 	block   cipher.Block
 	counter uint64 // of the last block in pad
 	pad     []byte
-	used    int // bytes of pad
+	used    int // used bytes of pad
 }
 
-// keyChunk is how many bytes a keyStream makes at once.
+// keyChunk is the number of bytes that a keyStream produces at once.
 const keyChunk = 32 << 10
 
-// next returns the bytes to be combined next, at least one. Who uses some of them
-// adds their number to k.used.
+// next returns the next bytes of the key stream, at least one. The caller adds
+// the number of used bytes to k.used.
 func (k *keyStream) next() []byte {
 	if k.used == len(k.pad) {
 		if k.pad == nil {
@@ -72,7 +71,7 @@ func (k *keyStream) next() []byte {
 }
 
 // newSealer derives the keys of an entry, which takes about a millisecond. Every
-// entry has a salt of its own: all start at the same counter.
+// entry needs its own salt, because all counters start at the same value.
 func newSealer(password string) (*sealer, error) {
 	salt := make([]byte, aesSalt)
 	rand.Read(salt) // never fails
@@ -90,8 +89,8 @@ func newSealer(password string) (*sealer, error) {
 	}, nil
 }
 
-// mark turns the header of an entry into that of an encrypted one. AE-2 keeps no
-// checksum of the content, which would tell what short content is.
+// mark converts the header of an entry to that of an encrypted entry. AE-2 omits
+// the checksum of the content, which would reveal short content.
 func (s *sealer) mark(h *zip.FileHeader) {
 	const size, ae2, strength256 = 7, 2, 3
 	le := binary.LittleEndian
@@ -104,7 +103,7 @@ func (s *sealer) mark(h *zip.FileHeader) {
 	h.ReaderVersion = aesVersion
 }
 
-// start begins the content of the entry.
+// start writes the start of the entry's content.
 func (s *sealer) start(w io.Writer) error {
 	s.w = w
 	_, err := w.Write(s.head)
@@ -129,7 +128,7 @@ func (s *sealer) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// finish ends the content of the entry.
+// finish writes the authentication code after the content.
 func (s *sealer) finish() error {
 	_, err := s.w.Write(s.mac.Sum(nil)[:aesMAC])
 	return err

@@ -48,7 +48,7 @@ func TestPassword(t *testing.T) {
 				if listing := tool(t, "7z", "l", "-slt", path); strings.Count(listing, "AES-256") != len(files) || strings.Count(listing, "Encrypted = +") != len(files) {
 					t.Errorf("not all are encrypted:\n%s", listing)
 				}
-				// Python walks local headers and the directory, and compares.
+				// Python compares the local headers with the directory.
 				_, entries := inspect(t, out, "encrypted")
 				for i, e := range entries {
 					if e.Name != in[i].Name() || e.Method != 99 || e.Flags&1 == 0 || e.Size != in[i].Size() {
@@ -61,7 +61,7 @@ func TestPassword(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, f := range zr.File {
-					// AE-2 and 256 bits; the checksum would tell what content is.
+					// AE-2 and 256 bits; a checksum would reveal the content.
 					if f.CRC32 != 0 || f.ReaderVersion != 51 || !bytes.Contains(f.Extra, []byte("\x01\x99\x07\x00\x02\x00AE\x03")) {
 						t.Errorf("%s: checksum %08x, version %d, extra field %x", f.Name, f.CRC32, f.ReaderVersion, f.Extra)
 					}
@@ -74,8 +74,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordDamage changes a byte of the content, which the checksum of the
-// encryption has to find.
+// TestPasswordDamage changes a byte of the content. The authentication code must
+// detect it.
 func TestPasswordDamage(t *testing.T) {
 	t.Parallel()
 	out := mustRun(t, archiveops.Zip(), fileops.Args{"password": "secret"}, fileops.Bytes("a.bin", noise(5000)))
@@ -120,7 +120,8 @@ func TestPasswordLength(t *testing.T) {
 	}
 }
 
-// TestCompressKeepsEncrypted has compress take over what it cannot read.
+// TestCompressKeepsEncrypted checks that compress copies entries that it cannot
+// read.
 func TestCompressKeepsEncrypted(t *testing.T) {
 	t.Parallel()
 	in := mustRun(t, archiveops.Zip(), fileops.Args{"password": "secret", "level": "store"}, fileops.Bytes("a.txt", prose(90000)))

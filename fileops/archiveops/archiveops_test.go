@@ -64,7 +64,7 @@ func save(t testing.TB, f *fileops.File) string {
 	return path
 }
 
-// listed is an entry as Python's zipfile sees it.
+// listed is an entry as listed by Python's zipfile.
 type listed struct {
 	Name     string
 	Method   int
@@ -102,7 +102,7 @@ func inspect(t testing.TB, f *fileops.File, more ...string) (comment string, ent
 	return got.Comment, got.Entries
 }
 
-// unpacked returns the content of an archive as Info-ZIP unpacks it.
+// unpacked returns the content of an archive, unpacked by Info-ZIP.
 func unpacked(t testing.TB, f *fileops.File) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func noise(n int) []byte {
 	return b
 }
 
-// prose returns text whose words are as unevenly frequent as those of a language.
+// prose returns text with the uneven word frequencies of a natural language.
 func prose(n int) []byte {
 	rng := rand.New(rand.NewPCG(5, 6))
 	words := make([]string, 3000)
@@ -269,8 +269,8 @@ func TestManyEntriesNeedZIP64(t *testing.T) {
 	}
 }
 
-// TestStreamable reads entries front to back, as programs do that get an archive
-// through a pipe; bsdtar is not there everywhere, so it is Python that walks.
+// TestStreamable reads entries front to back, like programs that get an archive
+// through a pipe. Python does this, because bsdtar is not available everywhere.
 func TestStreamable(t *testing.T) {
 	t.Parallel()
 	out := mustRun(t, archiveops.Zip(), nil, fileops.Bytes("a.txt", prose(5000)), fileops.Bytes("b.bin", noise(2<<20)))
@@ -324,7 +324,7 @@ func TestCancelWhileCompressing(t *testing.T) {
 	}
 }
 
-// archive returns an archive of n files that were compressed in haste.
+// archive returns an archive of n files, compressed at a fast level.
 func archive(t testing.TB, n int) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -456,7 +456,7 @@ func TestCompressRefuses(t *testing.T) {
 	second := bytes.LastIndex(twice, []byte("PK\x01\x02"))
 	copy(twice[second+42:second+46], twice[dir+42:dir+46])
 	packed := twice[dir+20 : dir+24]
-	packed[2] = 1 // 65536 bytes more
+	packed[2] = 1 // claims 65536 bytes more
 	for _, tt := range []struct {
 		name string
 		l    archiveops.Limits
@@ -479,8 +479,7 @@ func TestCompressRefuses(t *testing.T) {
 	t.Run("ratio", func(t *testing.T) {
 		t.Parallel()
 		bomb := build(make([]byte, 20<<20), prose(100000))
-		// Nothing of the suspicious entry is unpacked, so that its size does
-		// not count.
+		// The suspicious entry is not unpacked, so its size does not count.
 		out := mustRun(t, archiveops.Compress(&archiveops.Limits{Unpacked: 1 << 20}), nil, fileops.Bytes("in.zip", bomb))
 		if _, entries := inspect(t, out); entries[0].Size != 20<<20 {
 			t.Errorf("%+v", entries[0])

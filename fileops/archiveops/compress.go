@@ -22,22 +22,22 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Limits bound what [Compress] and [Convert] unpack. Zero fields mean the defaults.
+// Limits bound the work of [Compress] and [Convert]. Zero fields mean the
+// defaults.
 type Limits struct {
-	// Entries is how many an archive may have. 0 means 10 000.
+	// Entries limits the entries of an archive. 0 means 10 000.
 	Entries int
 
-	// Unpacked is how many bytes all entries may have together. 0 means
-	// 4 GiB.
+	// Unpacked limits the total size of all entries in bytes. 0 means 4 GiB.
 	Unpacked int64
 
-	// Ratio is how much larger than its compressed data an entry of more
-	// than 10 MiB may be. 0 means 200. Compress does not unpack entries above
-	// it: they are taken over as they are.
+	// Ratio limits the size of an entry of more than 10 MiB, relative to its
+	// compressed data. 0 means 200. Compress does not unpack entries above the
+	// limit; it copies them.
 	Ratio int64
 }
 
-// orDefault returns l with the defaults for what is not set. l may be nil.
+// orDefault returns l with defaults for zero fields. l may be nil.
 func (l *Limits) orDefault() Limits {
 	if l == nil {
 		l = new(Limits)
@@ -49,15 +49,15 @@ func (l *Limits) orDefault() Limits {
 	}
 }
 
-// ratioFrom is the size in bytes from which Limits.Ratio counts.
+// ratioFrom is the size in bytes above which Limits.Ratio applies.
 const ratioFrom = 10 << 20
 
-// Compress returns the action "compress" for ZIP archives. It compresses every
-// entry anew and keeps what is smaller, with names, times, permissions and
-// comments as they were. Entries that are encrypted or compressed by a method
-// other than Deflate are taken over byte for byte. If an archive as a whole gains
-// less than three per cent it is returned as it is. The levels of
-// compression_value make no difference, since nothing is lost at any of them.
+// Compress returns the action "compress" for ZIP archives. It recompresses every
+// entry and keeps the smaller form, with the same names, times, permissions and
+// comments. It copies entries that are encrypted or use a method other than
+// Deflate. If the archive would shrink by less than three per cent, the result
+// is the input. All levels of compression_value are equal, because compression
+// is lossless.
 //
 // l may be nil.
 func Compress(l *Limits) fileops.Action {
@@ -71,16 +71,16 @@ func Compress(l *Limits) fileops.Action {
 
 type recompressor struct{ limits Limits }
 
-// bestUpTo is the size in bytes up to which an entry is compressed with the
-// strongest setting. That is slow on some content (1.5 MB/s were seen), and the
-// one for larger entries is three times faster and one to two per cent weaker.
+// bestUpTo is the size in bytes up to which an entry is compressed at the
+// strongest level. That is slow on some content (1.5 MB/s in one case). The
+// level for larger entries is three times faster and one to two per cent weaker.
 const (
 	bestUpTo  = 64 << 20
 	bestLevel = 9
 	longLevel = 7
 )
 
-// worthwhile is the largest part of the input's size that a result may have.
+// worthwhile is the largest size of a useful result, relative to the input.
 const worthwhile = 0.97
 
 func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
@@ -110,7 +110,7 @@ func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
 	return job.Best(in, path)
 }
 
-// check looks for archives that are made to harm whoever unpacks them.
+// check rejects archives that are built to harm programs that unpack them.
 func (c *recompressor) check(zr *zip.Reader, size int64) error {
 	if n := len(zr.File); n > c.limits.Entries {
 		return fileops.Fail(fileops.ErrLimit, nil, "the archive has %d entries, more than the limit of %d; split it first", n, c.limits.Entries)
@@ -118,8 +118,8 @@ func (c *recompressor) check(zr *zip.Reader, size int64) error {
 	var packed, unpacked uint64
 	for _, f := range zr.File {
 		if packed += f.CompressedSize64; f.CompressedSize64 > uint64(size) || packed > uint64(size) {
-			// They share their data: a few kilobytes can claim to be
-			// petabytes (D. Fifield, A better zip bomb, 2019).
+			// They share data: a few kilobytes can claim to be petabytes (D. Fifield, A
+			// better zip bomb, 2019).
 			return fileops.Fail(fileops.ErrCorruptInput, nil, "the entries of the archive overlap or are incomplete")
 		}
 		if !c.renewable(f) {
@@ -132,29 +132,29 @@ func (c *recompressor) check(zr *zip.Reader, size int64) error {
 	return nil
 }
 
-// renewable tells whether an entry is to be compressed anew.
+// renewable reports whether an entry can be recompressed.
 func (c *recompressor) renewable(f *zip.File) bool {
 	const encrypted, strong, patched = 1, 1 << 6, 1 << 5
 	switch {
 	case f.Flags&(encrypted|strong|patched) != 0,
 		f.Method != zip.Deflate && f.Method != zip.Store,
-		f.Name == "mimetype", // must stay uncompressed in containers that have it
+		f.Name == "mimetype", // containers with this entry require it uncompressed
 		f.UncompressedSize64 == 0, strings.HasSuffix(f.Name, "/"):
 		return false
 	}
 	return f.UncompressedSize64 <= ratioFrom || f.UncompressedSize64 <= uint64(c.limits.Ratio)*f.CompressedSize64
 }
 
-// A renewal is an entry on its way into the new archive.
+// A renewal is an entry on its way to the new archive.
 type renewal struct {
 	file *zip.File
-	data *spool // nil: take over what is there
+	data *spool // nil: copy the existing data
 	err  error
 	done chan struct{}
 }
 
-// rewrite writes the archive anew. Entries are compressed at once but written in
-// order.
+// rewrite writes the new archive. Entries are compressed concurrently and
+// written in order.
 func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Reader, path, dir string) (err error) {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 					w, r.err = r.compress(ctx, w, dir)
 				}
 				if r.file.UncompressedSize64 > bestUpTo {
-					w = nil // of another level
+					w = nil // w has another level
 				}
 				close(r.done)
 			}
@@ -228,8 +228,9 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 	return zw.Close()
 }
 
-// compress compresses the content of an entry into a spool, if that is smaller
-// than what is there. It returns the writer it used, w if that was fit.
+// compress compresses the content of an entry into a spool if that makes it
+// smaller. It returns the writer that it used: w, or a new one for another
+// level.
 func (r *renewal) compress(ctx context.Context, w *flate.Writer, dir string) (*flate.Writer, error) {
 	damaged := func(err error) error {
 		if ctx.Err() != nil {
@@ -284,7 +285,7 @@ func (r *renewal) compress(ctx context.Context, w *flate.Writer, dir string) (*f
 	return w, nil
 }
 
-// write writes an entry in its turn.
+// write writes an entry when it is its turn.
 func (r *renewal) write(ctx context.Context, zw *zip.Writer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -292,7 +293,7 @@ func (r *renewal) write(ctx context.Context, zw *zip.Writer) error {
 	h := r.file.FileHeader
 	h.Extra = withoutZIP64(h.Extra)
 	if strings.HasSuffix(h.Name, "/") {
-		// A folder has no content, though some tools compress it.
+		// A folder has no content, but some tools compress it anyway.
 		h.Method, h.CRC32, h.CompressedSize64, h.UncompressedSize64 = zip.Store, 0, 0, 0
 		h.Flags &^= 8
 		_, err := zw.CreateRaw(&h)
@@ -302,7 +303,7 @@ func (r *renewal) write(ctx context.Context, zw *zip.Writer) error {
 	var err error
 	if r.data != nil {
 		h.Method, h.CompressedSize64 = zip.Deflate, uint64(r.data.size)
-		h.Flags &^= 8 | 6 // sizes are known; the old encoder's setting is not ours
+		h.Flags &^= 8 | 6 // sizes are known, and the level flags describe the old encoder
 		if from, err = r.data.reader(); err != nil {
 			return err
 		}
@@ -320,14 +321,14 @@ func (r *renewal) write(ctx context.Context, zw *zip.Writer) error {
 	return err
 }
 
-// withoutZIP64 removes the extra field with the 64-bit sizes, which the writer
-// adds itself (APPNOTE 4.5.3).
+// withoutZIP64 removes the extra field with the 64-bit sizes, because the writer
+// adds it (APPNOTE 4.5.3).
 func withoutZIP64(extra []byte) []byte {
 	var out []byte
 	for b := extra; len(b) >= 4; {
 		n := 4 + int(binary.LittleEndian.Uint16(b[2:]))
 		if n > len(b) {
-			return slices.Concat(out, b) // not well-formed: not ours to mend
+			return slices.Concat(out, b) // malformed: keep it unchanged
 		}
 		if binary.LittleEndian.Uint16(b) != 1 {
 			out = append(out, b[:n]...)
@@ -337,8 +338,8 @@ func withoutZIP64(extra []byte) []byte {
 	return out
 }
 
-// A spool holds what was written to it: a little in memory, more in a file
-// without a name.
+// A spool buffers written data: a little in memory, the rest in an unlinked
+// file.
 type spool struct {
 	dir  string
 	buf  bytes.Buffer
@@ -346,7 +347,7 @@ type spool struct {
 	size int64
 }
 
-// spoolMemory is up to how many bytes stay in memory.
+// spoolMemory is the number of bytes that stay in memory.
 const spoolMemory = 4 << 20
 
 func (s *spool) Write(p []byte) (int, error) {

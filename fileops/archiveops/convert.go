@@ -19,24 +19,24 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Convert returns the action "convert" from tar, 7z and rar archives and from
-// files compressed by gzip, bzip2, xz and Zstandard to ZIP archives. A
-// compressed file may hold a single file, which gets the name of the input without
-// its extension, or a tar archive. The parameter password opens encrypted 7z and
-// rar archives; without it they fail with [fileops.ErrPasswordRequired].
+// Convert returns the action "convert" to ZIP archives. It converts tar, 7z and
+// rar archives, and files compressed by gzip, bzip2, xz or Zstandard. A
+// compressed file may contain a tar archive or a single file, which gets the
+// input's name without its extension. The parameter password opens encrypted 7z
+// and rar archives; without it they fail with [fileops.ErrPasswordRequired].
 //
-// Folders, times and the permission to execute are kept. Paths are made safe and
-// unique like the names of [EntryNames]; what is absolute or leads upwards is
-// made relative. A hard link becomes a copy of its file. Symbolic links, devices
-// and hard links to what is not in the archive before them are left out, and the
-// log says how many. An archive that has no end or of which nothing would be left
-// is an error.
+// Folders, times and the execute permission are kept. Paths become safe and
+// unique like the names of [EntryNames]; absolute paths and paths with ".."
+// become relative. A hard link becomes a copy of its file. Symbolic links,
+// devices and hard links to files that do not precede them are omitted, and the
+// log has their number. A truncated archive, or an archive without usable
+// entries, is an error.
 //
-// Sizes are those after unpacking, with the copies of hard links and the holes
-// of sparse files. Limits.Ratio holds for the input as a whole, and the
-// action fails with [fileops.ErrLimit] above any of the limits. The input is
-// unpacked twice, first to see whether it is sound; 7z and rar, which have a list
-// of what is in them, once. l may be nil.
+// Limits apply to unpacked sizes, including copies of hard links and holes of
+// sparse files. Limits.Ratio applies to the whole input. Above any limit the
+// action fails with [fileops.ErrLimit]. The input is unpacked twice, first to
+// check that it is intact; 7z and rar archives, which have a directory, only
+// once. l may be nil.
 func Convert(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
 	return fileops.Func(fileops.Spec{
@@ -59,14 +59,14 @@ func Convert(l *Limits) fileops.Action {
 type converter struct{ limits Limits }
 
 const (
-	// convertLevel is how hard to compress: that of Zip by default.
+	// convertLevel is the compression level: Zip's default.
 	convertLevel = 5
 
-	// surveyPart is the part of progress that the first pass takes.
+	// surveyPart is the fraction of the progress that the first pass reports.
 	surveyPart = 0.2
 
-	// maxTarget is the longest target in bytes that a hard link may have, the
-	// longest path on Linux.
+	// maxTarget is the longest target of a hard link in bytes: the longest path on
+	// Linux.
 	maxTarget = 4096
 )
 
@@ -91,22 +91,22 @@ func (c *converter) do(ctx context.Context, job *fileops.Job) error {
 	})
 }
 
-// A survey is what the first pass over the input finds.
+// A survey is the result of the first pass over the input.
 type survey struct {
 	single bool // one compressed file
 	time   time.Time
-	total  int64           // bytes to pack
-	wanted map[string]bool // files that hard links lead to, by their key
+	total  int64           // total size in bytes
+	wanted map[string]bool // targets of hard links, by key
 }
 
-// An archive is an input that holds entries. They are described as in tar.
+// An archive is an input with entries, which it describes like tar.
 type archive interface {
-	// walk visits the entries up to the end. size returns how much is to be
-	// packed so far.
+	// walk calls visit for every entry. size returns the number of bytes to pack so
+	// far.
 	walk(visit func(*tar.Header, io.Reader) error, size func() int64) error
 }
 
-// survey reads all of the input, or the list of what is in it.
+// survey reads all of the input, or its directory.
 func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, error) {
 	s := &survey{wanted: make(map[string]bool)}
 	if listed := c.listed(ctx, job); listed != nil {
@@ -126,7 +126,7 @@ func (c *converter) survey(ctx context.Context, job *fileops.Job) (*survey, erro
 	return s, c.count(s, in)
 }
 
-// count adds up what is in an archive.
+// count adds up the entries of an archive.
 func (c *converter) count(s *survey, in archive) error {
 	sizes := make(map[string]int64)
 	found := false
@@ -184,9 +184,9 @@ type extraction struct {
 
 	links, skipped int
 
-	store *os.File // content that hard links need again
+	store *os.File // content that later hard links need
 	size  int64
-	held  map[string]*io.SectionReader // parts of store, by the key of the file
+	held  map[string]*io.SectionReader // parts of store, by the file's key
 }
 
 func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*block) bool) error {
@@ -213,7 +213,7 @@ func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*b
 	return e.pack(job, in, pack)
 }
 
-// pack gives every entry of an archive to add.
+// pack passes every entry of an archive to add.
 func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t time.Time, mode fs.FileMode, r io.Reader, size int64) error) error {
 	return in.walk(func(h *tar.Header, r io.Reader) error {
 		mode := fs.FileMode(0o644)
@@ -265,7 +265,7 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 	}, func() int64 { return 0 })
 }
 
-// hold keeps content in a file without a name.
+// hold stores content in an unlinked file.
 func (e *extraction) hold(job *fileops.Job, r io.Reader, size int64) (*io.SectionReader, error) {
 	if e.store == nil {
 		dir, err := job.Dir()
@@ -288,11 +288,11 @@ func (e *extraction) hold(job *fileops.Job, r io.Reader, size int64) (*io.Sectio
 
 func (e *extraction) close() {
 	if e.store != nil {
-		e.store.Close() // it was only for reading back
+		e.store.Close() // was only opened for reading
 	}
 }
 
-// A kind is what becomes of an entry.
+// A kind is the type of an entry in the result.
 type kind int
 
 const (
@@ -308,7 +308,7 @@ func kindOf(h *tar.Header) kind {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		if strings.HasSuffix(h.Name, "/") && h.Size == 0 {
-			return aFolder // as GNU tar reads it
+			return aFolder // GNU tar does the same
 		}
 		return aFile
 	case tar.TypeDir:
@@ -323,8 +323,8 @@ func kindOf(h *tar.Header) kind {
 	return other
 }
 
-// linkKey returns what is the same for a file and the hard links to it, and false
-// for names that are too long to keep.
+// linkKey returns a key that a file shares with its hard links. It returns false
+// for names that are too long to store.
 func linkKey(name string) (string, bool) {
 	if len(name) > maxTarget {
 		return "", false
@@ -336,7 +336,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// readInput reads the input itself.
+// readInput reads the compressed input.
 func (s *stream) readInput(r io.ReaderAt, p []byte) (int, error) {
 	if s.ctx.Err() != nil {
 		s.err = context.Cause(s.ctx)
@@ -356,8 +356,8 @@ func (s *stream) readInput(r io.ReaderAt, p []byte) (int, error) {
 	return n, err
 }
 
-// check compares what was unpacked with the limits. What tar adds to the content
-// of an archive does not count.
+// check compares the unpacked size with the limits. The overhead of tar does not
+// count.
 func (s *stream) check(unpacked int64) error {
 	limit := s.limits.Unpacked
 	if s.isTar {
@@ -366,7 +366,7 @@ func (s *stream) check(unpacked int64) error {
 	if unpacked > limit {
 		return tooLarge(s.limits)
 	}
-	// Division, since a large product could overflow.
+	// Division, because a product could overflow.
 	if unpacked > ratioFrom && unpacked/s.limits.Ratio > s.consumed {
 		return fileops.Fail(fileops.ErrLimit, nil, "the file unpacks to more than %d times its size", s.limits.Ratio)
 	}
@@ -387,8 +387,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// walk visits the entries of an archive up to its end. size returns how much is
-// to be packed so far.
+// walk visits all entries of an archive. size returns the number of bytes to
+// pack so far.
 func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int64) error {
 	tr := tar.NewReader(s)
 	for n := 0; ; n++ {
@@ -397,18 +397,17 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		switch {
 		case err == io.EOF:
 			if s.end && s.at-before < 512 {
-				// Two blocks of zeros mark the end; one will do. Where
-				// content was left for Next to pass over this does not
-				// see that they are missing, but the second pass does.
+				// Two blocks of zeros mark the end; one is enough. If Next skips content,
+				// this check does not notice missing data, but the second pass does.
 				return fileops.Fail(fileops.ErrCorruptInput, nil, "the archive has no end; it is incomplete")
 			}
-			// For its checksum, and for what should not be there.
+			// Verify the checksum, and detect trailing data.
 			_, err = io.Copy(io.Discard, struct{ io.Reader }{s})
 			if err == nil {
 				err = s.check(size())
 			}
 			return s.failure(err)
-		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // which we make secure
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // safeParts makes the path safe
 			return s.failure(err)
 		case n >= s.limits.Entries:
 			return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries; split it first", s.limits.Entries)
@@ -419,7 +418,7 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 	}
 }
 
-// failure says whose fault an error is.
+// failure decides whether the input or the system caused an error.
 func (s *stream) failure(err error) error {
 	var known *fileops.Failure
 	var system *fs.PathError
@@ -434,8 +433,9 @@ func (s *stream) failure(err error) error {
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
 }
 
-// isTarHeader tells whether a block begins an archive: POSIX.1-1988 has a magic,
-// and all have a checksum, which some computed with signed bytes.
+// isTarHeader reports whether a block starts an archive. POSIX.1-1988 has a
+// magic number. All versions have a checksum, which some programs computed with
+// signed bytes.
 func isTarHeader(b []byte) bool {
 	if len(b) < 512 {
 		return false

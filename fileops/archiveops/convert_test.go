@@ -27,7 +27,7 @@ import (
 
 func toZIP() fileops.Args { return fileops.Args{"convert_to": "zip"} }
 
-// tree writes files to a new folder.
+// tree writes files into a new folder.
 func tree(t testing.TB, files map[string][]byte) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -43,7 +43,7 @@ func tree(t testing.TB, files map[string][]byte) (dir string) {
 	return dir
 }
 
-// gnuTar packs a folder with GNU tar and gives the result a name.
+// gnuTar packs a folder with GNU tar into a file with the given name.
 func gnuTar(t testing.TB, name, dir string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -58,8 +58,8 @@ func gnuTar(t testing.TB, name, dir string, args ...string) *fileops.File {
 	return fileops.Bytes(name, b)
 }
 
-// pack makes an archive of headers, each with its name as content if it is a
-// regular file.
+// pack builds an archive from headers. Each regular file has its name as
+// content.
 func pack(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -142,7 +142,7 @@ func TestConvertTar(t *testing.T) {
 		"empty": {}, "prose.txt": prose(3<<20 + 7), "noise.bin": noise(2<<20 + 1), "exact": prose(2 << 20),
 		"sub/Äpfel 日本.txt": prose(3000), "sub/deep/er/run.sh": []byte("#!/bin/sh\n"),
 	}
-	split := map[string][]byte{ // too long for the first tar, but not for ustar
+	split := map[string][]byte{ // too long for the first tar format, but not for ustar
 		strings.Repeat("long folder name/", 12) + "a.txt": []byte("long"),
 		strings.Repeat("n", 98):                           []byte("100 bytes with ./"),
 	}
@@ -378,7 +378,7 @@ func TestConvertDamage(t *testing.T) {
 			t.Errorf("%s of %d bytes: %v", name, len(b), err)
 		}
 	}
-	// With -b1 the archive ends with its mark, of which one block is enough.
+	// With -b1 the archive ends with its end mark, of which one block is enough.
 	for n := 512; n <= len(whole)-1024; n += 256 {
 		refused("in.tar", whole[:n])
 	}
@@ -409,7 +409,7 @@ func TestConvertDamage(t *testing.T) {
 
 func TestConvertLimits(t *testing.T) {
 	t.Parallel()
-	// 1 GiB of zeros, as many members.
+	// 1 GiB of zeros in many members.
 	zeros := bytes.Repeat(compressed(t, make([]byte, 1<<20)), 1<<10)
 	single := fileops.Bytes("bomb.gz", zeros)
 	bomb := fileops.Bytes("bomb.tar.gz", slices.Concat(compressed(t, header("zeros", "", "", '0', 1<<30)), zeros, compressed(t, make([]byte, 1024))))
@@ -464,8 +464,8 @@ func TestConvertIsCancelled(t *testing.T) {
 	}
 }
 
-// header returns the header of an entry as it stands in an archive, with a valid
-// checksum, whatever is in its fields.
+// header returns the header block of an entry, with a valid checksum for any
+// fields.
 func header(name, prefix, link string, kind byte, size int) []byte {
 	b := make([]byte, 512)
 	copy(b[:100], name)

@@ -30,16 +30,16 @@ const (
 	flagMasked     = 1 << 13
 )
 
-// A cipherInfo says how an entry is encrypted.
+// A cipherInfo describes the encryption of an entry.
 type cipherInfo struct {
 	aes    bool
-	key    int    // bytes, of AES
-	crc    bool   // the header has the checksum of the content
-	method uint16 // of compression
+	key    int    // bytes, for AES
+	crc    bool   // the header contains the checksum of the content
+	method uint16 // compression method
 }
 
-// encryption reads how an entry is encrypted: as by WinZip, or in the traditional
-// way (APPNOTE 6.1).
+// encryption returns the encryption of an entry: WinZip's, or the traditional
+// one (APPNOTE 6.1).
 func encryption(h *zip.FileHeader) (cipherInfo, error) {
 	if h.Flags&(flagStrong|flagMasked) != 0 {
 		return cipherInfo{}, errEncrypted
@@ -85,9 +85,9 @@ func withoutExtra(extra []byte, id uint16) (out []byte) {
 	return out
 }
 
-// decrypted returns the content of an encrypted entry, still compressed, and its
-// size. The reader fails with errDamaged at the end if the content does not
-// belong to its checksum, as far as there is one for it.
+// decrypted returns the compressed content of an encrypted entry, and its size.
+// At the end the reader fails with errDamaged if the content does not match its
+// authentication code, if there is one.
 func decrypted(f *zip.File, info cipherInfo, password []byte) (io.Reader, int64, error) {
 	raw, err := f.OpenRaw()
 	if err != nil {
@@ -100,11 +100,11 @@ func decrypted(f *zip.File, info cipherInfo, password []byte) (io.Reader, int64,
 	return newTraditional(raw, size, &f.FileHeader, password)
 }
 
-// An opener decrypts what a sealer of any strength has made.
+// An opener decrypts the output of a sealer of any strength.
 type opener struct {
 	raw  io.Reader // the encrypted content
 	mac  hash.Hash
-	end  io.Reader // the code of authentication
+	end  io.Reader // the authentication code
 	keys keyStream
 	err  error
 }
@@ -153,8 +153,8 @@ func (o *opener) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A traditional decrypts in the way of PKZIP 2.0, which is easy to break but
-// still common (APPNOTE 6.1).
+// A traditional decrypts PKZIP 2.0 encryption, which is easy to break but still
+// common (APPNOTE 6.1).
 type traditional struct {
 	raw  io.Reader
 	keys [3]uint32
@@ -201,8 +201,8 @@ func (t *traditional) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passwords returns the bytes that a password may have been turned into: UTF-8,
-// or the code pages that older programs on Windows used.
+// passwords returns the possible byte forms of a password: UTF-8, and the code
+// pages of older Windows programs.
 func passwords(password string) [][]byte {
 	out := [][]byte{[]byte(password)}
 	for _, c := range []*charmap.Charmap{charmap.CodePage850, charmap.CodePage437, charmap.Windows1252} {

@@ -1,17 +1,17 @@
-// Package archiveops makes ZIP archives and makes them smaller.
+// Package archiveops creates, converts, encrypts and compresses ZIP archives.
 //
-// [Zip] packs files of any kind. It compresses on all cores, in blocks, so that
-// one large file is as fast as many small ones, and holds only a few blocks in
-// memory. What does not compress is stored as it is. Names are made safe and
-// unique; see [EntryNames]. With a password the content is encrypted.
+// [Zip] packs files of any kind. It compresses blocks on all cores, so one large
+// file is as fast as many small files, and only a few blocks are in memory.
+// Incompressible content is stored. Names become safe and unique; see
+// [EntryNames]. With a password the content is encrypted.
 //
-// [Convert] makes ZIP archives from tar, 7z and rar archives and from compressed
-// files, entry by entry, without unpacking them to disk.
+// [Convert] converts tar, 7z and rar archives and compressed files to ZIP, entry
+// by entry, without unpacking them to disk.
 //
-// [Lock], [Unlock] and [ResetPassword] change how the entries of an archive are
-// encrypted. They write WinZip's AES-256 and also read its shorter keys and the
-// traditional encryption of PKZIP. Nothing is compressed anew.
+// [Lock], [Unlock] and [ResetPassword] change the encryption of an archive's
+// entries, without recompression. They write WinZip's AES-256. They also read
+// its shorter keys and the traditional encryption of PKZIP.
 //
-// [Compress] compresses the entries of an archive anew with the strongest
-// setting and touches nothing else.
+// [Compress] recompresses the entries of an archive at the strongest level and
+// changes nothing else.
 package archiveops

@@ -11,7 +11,8 @@ type Options struct {
 	Limits Limits
 }
 
-// An Engine has the actions of this package. It implements [fileops.Engine].
+// An Engine provides the actions of this package. It implements
+// [fileops.Engine].
 type Engine struct{ limits Limits }
 
 // New returns an engine. It never fails.
@@ -23,5 +24,5 @@ func (e *Engine) Actions() []fileops.Action {
 	return []fileops.Action{Convert(l), Zip(), Compress(l), Lock(l), Unlock(l), ResetPassword(l)}
 }
 
-// Dependencies implements [fileops.Engine]. There are none.
+// Dependencies implements [fileops.Engine]. This engine has no dependencies.
 func (*Engine) Dependencies() []fileops.Dependency { return nil }

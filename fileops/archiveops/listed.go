@@ -18,18 +18,18 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A listed is an archive of a kind whose headers say what is in it: 7z or rar.
+// A listed is an archive with a directory: 7z or rar.
 type listed struct {
 	ctx      context.Context
 	limits   Limits
 	in       *fileops.File
 	password string
 
-	headersOnly bool // do not unpack
+	headersOnly bool // do not unpack content
 	packed      int64
 }
 
-// listed returns the input as such an archive, nil if it is none.
+// listed returns the input as a listed archive, or nil if it has another format.
 func (c *converter) listed(ctx context.Context, job *fileops.Job) *listed {
 	switch in := job.Input(); in.Format() {
 	case format.SevenZip, format.RAR:
@@ -41,7 +41,7 @@ func (c *converter) listed(ctx context.Context, job *fileops.Job) *listed {
 // walk implements archive.
 func (l *listed) walk(visit func(*tar.Header, io.Reader) error, _ func() int64) (err error) {
 	defer func() {
-		// The libraries are given what may be damaged on purpose.
+		// Hostile input can make the libraries panic.
 		if v := recover(); v != nil {
 			err = l.failure(fmt.Errorf("decoder: %v", v))
 		}
@@ -52,8 +52,8 @@ func (l *listed) walk(visit func(*tar.Header, io.Reader) error, _ func() int64) 
 	return l.failure(l.sevenZip(visit))
 }
 
-// entry visits one entry after a look at the limits. What it has more or less
-// content than it says is damaged.
+// entry checks the limits and visits one entry. Content that is longer or
+// shorter than declared is damage.
 func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), visit func(*tar.Header, io.Reader) error) error {
 	switch {
 	case l.ctx.Err() != nil:
@@ -77,11 +77,11 @@ func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), vis
 	if err := visit(h, r); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, struct{ io.Reader }{r}) // for its checksum
+	_, err = io.Copy(io.Discard, struct{ io.Reader }{r}) // reads the rest, to verify its checksum
 	return err
 }
 
-// A sized reads exactly as much as it should.
+// A sized is a reader that requires content of an exact size.
 type sized struct {
 	ctx  context.Context
 	r    io.Reader
@@ -138,8 +138,8 @@ func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
 	return nil
 }
 
-// secret tells whether an entry of a 7z archive is encrypted: its content then
-// depends on the password.
+// secret reports whether an entry of a 7z archive is encrypted, which is so if
+// its content depends on the password.
 func (l *listed) secret(n int) bool {
 	first := func(password string) []byte {
 		zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), password)
@@ -157,7 +157,7 @@ func (l *listed) secret(n int) bool {
 	return !bytes.Equal(first(l.password), first(l.password+"?"))
 }
 
-// A summed compares content with its checksum, which the library does not do.
+// A summed is a reader that verifies a checksum, which the library does not.
 type summed struct {
 	r    io.Reader
 	want uint32
@@ -219,7 +219,7 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-// typeFlag returns the kind of an entry as tar writes it.
+// typeFlag returns the tar type flag of an entry.
 func typeFlag(m fs.FileMode) byte {
 	switch {
 	case m.IsDir():
@@ -232,7 +232,7 @@ func typeFlag(m fs.FileMode) byte {
 	return tar.TypeFifo
 }
 
-// failure says whose fault an error is.
+// failure decides whether the input or the system caused an error.
 func (l *listed) failure(err error) error {
 	var known *fileops.Failure
 	var system *fs.PathError

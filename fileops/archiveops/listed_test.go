@@ -44,8 +44,8 @@ func sevenZip(t testing.TB, dir string, args ...string) *fileops.File {
 	return fileops.Bytes("in.7z", b)
 }
 
-// rar makes a RAR 5 archive without compression (RAR 5.0 archive format): there
-// is no free program that writes one.
+// rar builds a RAR 5 archive without compression (RAR 5.0 archive format),
+// because no free program writes RAR.
 func rar(files map[string][]byte) []byte {
 	out := []byte("Rar!\x1a\x07\x01\x00")
 	out = append(out, rarBlock(1, 0, nil, 0)...)
@@ -75,7 +75,7 @@ func rarBlock(kind, flags byte, data []byte, fields ...byte) []byte {
 	return append(append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(h)), h...), data...)
 }
 
-// TestConvertSevenZip goes through the methods that 7-Zip has.
+// TestConvertSevenZip covers the compression methods of 7-Zip.
 func TestConvertSevenZip(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a/b.txt": prose(300000), "Ä/日本.bin": noise(100000), "empty": {}, "script.sh": []byte("#!/bin/sh\n")}
@@ -122,7 +122,7 @@ func TestConvertEncryptedArchives(t *testing.T) {
 			}
 		})
 	}
-	// A RAR archive whose contents are.
+	// A RAR archive with encrypted contents.
 	in := specimen.Locked(t, format.RAR, "sesame")
 	want := make(map[string][]byte)
 	for _, e := range specimen.ArchiveEntries() {
@@ -136,7 +136,7 @@ func TestConvertEncryptedArchives(t *testing.T) {
 	if _, err := run(t.Context(), archiveops.Convert(nil), with("open"), in); !errors.Is(err, fileops.ErrWrongPassword) {
 		t.Errorf("rar with another password: %v", err)
 	}
-	// A RAR archive whose headers are encrypted.
+	// A RAR archive with encrypted headers.
 	locked := append([]byte("Rar!\x1a\x07\x01\x00"), rarBlock(4, 0, nil, append([]byte{0, 0, 10}, make([]byte, 16)...)...)...)
 	locked = append(locked, noise(64)...)
 	if _, err := run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.Bytes("in.rar", locked)); !errors.Is(err, fileops.ErrPasswordRequired) {
@@ -160,8 +160,8 @@ func TestConvertRAR(t *testing.T) {
 	}
 }
 
-// TestConvertListedLimits holds the limits against archives that say what is in
-// them, and against what they do not say.
+// TestConvertListedLimits applies the limits to archives with correct and with
+// wrong directories.
 func TestConvertListedLimits(t *testing.T) {
 	t.Parallel()
 	bomb := sevenZip(t, tree(t, map[string][]byte{"zeros": make([]byte, 40<<20)}))
@@ -193,8 +193,8 @@ func TestConvertListedLimits(t *testing.T) {
 	}
 }
 
-// TestConvertDamagedListed cuts and changes archives: that is an error that blames
-// the input, and nothing else.
+// TestConvertDamagedListed truncates and changes archives. The only allowed
+// error reports a damaged input.
 func TestConvertDamagedListed(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a.txt": prose(20000), "b.bin": noise(2000)}
@@ -220,7 +220,7 @@ func TestConvertDamagedListed(t *testing.T) {
 	}
 }
 
-// FuzzListed gives damaged archives to the readers of 7z, rar and xz.
+// FuzzListed runs the readers of 7z, rar and xz on damaged archives.
 func FuzzListed(f *testing.F) {
 	f.Add("7z", mustBytes(f, sevenZip(f, tree(f, map[string][]byte{"a": []byte("abcabcabc")}))))
 	f.Add("rar", rar(map[string][]byte{"a": []byte("abc"), "b/c": {}}))

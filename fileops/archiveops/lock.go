@@ -14,10 +14,10 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Lock returns the action "lock" for ZIP archives: it puts every entry under a
-// password, with AES-256 in the way of WinZip (AE-2). What is compressed stays
-// so; names, sizes and times stay readable. An archive with an encrypted entry
-// fails with [fileops.ErrPasswordRequired]. l may be nil.
+// Lock returns the action "lock" for ZIP archives. It encrypts every entry with
+// AES-256 as WinZip does (AE-2). Entries keep their compression; names, sizes
+// and times stay readable. An archive with an encrypted entry fails with
+// [fileops.ErrPasswordRequired]. l may be nil.
 func Lock(l *Limits) fileops.Action {
 	k := &locksmith{limits: l.orDefault()}
 	return fileops.Func(lockSpec("lock", "Puts the files in a ZIP archive under a password.", fileops.Schema{
@@ -34,11 +34,10 @@ func Lock(l *Limits) fileops.Action {
 	})
 }
 
-// Unlock returns the action "unlock" for ZIP archives: it removes the encryption
-// of their entries, be it AES or the traditional one. Everything is checked before
-// the result is written: a wrong password fails with [fileops.ErrWrongPassword],
-// and an archive without encrypted entries with [fileops.ErrNotEncrypted]. l may
-// be nil.
+// Unlock returns the action "unlock" for ZIP archives. It removes the encryption
+// of all entries, AES or traditional. It checks everything before it writes the
+// result. A wrong password fails with [fileops.ErrWrongPassword], and an archive
+// without encrypted entries with [fileops.ErrNotEncrypted]. l may be nil.
 func Unlock(l *Limits) fileops.Action {
 	k := &locksmith{limits: l.orDefault()}
 	return fileops.Func(lockSpec("unlock", "Removes the password from a ZIP archive.", fileops.Schema{
@@ -48,9 +47,9 @@ func Unlock(l *Limits) fileops.Action {
 	})
 }
 
-// ResetPassword returns the action "reset_password" for ZIP archives: what
-// "old_password" opens, checked as by [Unlock], is put under "new_password" as by
-// [Lock], with all that is in the archive. l may be nil.
+// ResetPassword returns the action "reset_password" for ZIP archives. It checks
+// "old_password" as [Unlock] does, and encrypts all entries with "new_password"
+// as [Lock] does. l may be nil.
 func ResetPassword(l *Limits) fileops.Action {
 	k := &locksmith{limits: l.orDefault()}
 	return fileops.Func(lockSpec("reset_password", "Replaces the password of a ZIP archive.", fileops.Schema{
@@ -80,7 +79,7 @@ func errPlain() error {
 	return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
 }
 
-// A locksmith changes how the entries of an archive are encrypted.
+// A locksmith changes the encryption of archives.
 type locksmith struct{ limits Limits }
 
 // open reads the directory of an archive and counts the encrypted entries.
@@ -100,8 +99,8 @@ func (k *locksmith) open(job *fileops.Job) (zr *zip.Reader, encrypted int, err e
 	return zr, encrypted, nil
 }
 
-// relock puts what one password opens under another, or under none if that is
-// empty.
+// relock replaces the password from by the password to. An empty password means
+// no encryption.
 func (k *locksmith) relock(ctx context.Context, job *fileops.Job, from, to string) error {
 	zr, n, err := k.open(job)
 	if err != nil {
@@ -117,15 +116,16 @@ func (k *locksmith) relock(ctx context.Context, job *fileops.Job, from, to strin
 	return k.rewrite(ctx, job, zr, keys, to)
 }
 
-// A key is what opens an entry, and what is known of its content then.
+// A key opens an entry. It holds what is known of the content after a successful
+// test.
 type key struct {
 	info     cipherInfo
 	password []byte
 	crc      uint32
 }
 
-// try decrypts and unpacks every encrypted entry to see whether the password is
-// right and the entry whole.
+// try decrypts and unpacks every encrypted entry to check the password and the
+// entry.
 func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, password string) (map[*zip.File]key, error) {
 	keys := make(map[*zip.File]key)
 	candidates := passwords(password)
@@ -166,8 +166,8 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 		case errors.Is(err, fileops.ErrLimit):
 			return nil, err
 		case err != nil && len(keys) == 0 && !info.aes:
-			// One in 256 wrong passwords passes the check of the traditional
-			// encryption; the content then makes no sense.
+			// One in 256 wrong passwords passes the check of the traditional encryption.
+			// The decrypted content is then garbage.
 			return nil, fileops.Fail(fileops.ErrWrongPassword, err, "the password is not that of the archive, or the archive is damaged")
 		case err != nil:
 			return nil, fileops.Fail(fileops.ErrCorruptInput, err, "an entry of the archive is damaged")
@@ -178,7 +178,8 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 	return keys, nil
 }
 
-// unpack reads all of an encrypted entry and returns the checksum of its content.
+// unpack reads all of an encrypted entry and returns the checksum of its
+// content.
 func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, password []byte) (uint32, error) {
 	r, size, err := decrypted(f, info, password)
 	if err != nil {
@@ -198,7 +199,7 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 		content = flate.NewReader(r)
 	default:
 		if !info.crc {
-			return 0, errEncrypted // its checksum would have to be computed
+			return 0, errEncrypted // it lacks the checksum, which would have to be computed
 		}
 		_, err := io.Copy(io.Discard, r)
 		return f.CRC32, err
@@ -209,7 +210,7 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 		err = errDamaged
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // up to the code of authentication
+		_, err = io.Copy(io.Discard, r) // up to the authentication code
 	}
 	if err == nil && info.crc && sum.Sum32() != f.CRC32 {
 		err = errDamaged
@@ -217,8 +218,8 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 	return sum.Sum32(), err
 }
 
-// rewrite writes the archive with each entry as it is or, if keys has one for it,
-// decrypted and then, if there is a password, encrypted with it.
+// rewrite writes the archive. Entries with a key are decrypted and, if password
+// is not empty, encrypted with it. It copies other entries.
 func (k *locksmith) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Reader, keys map[*zip.File]key, password string) error {
 	from := 0.0
 	if keys != nil {

@@ -28,7 +28,7 @@ func zipped(t testing.TB, dir string, args ...string) *fileops.File {
 	return fileops.Bytes("in.zip", b)
 }
 
-// extracted returns the content of an encrypted archive as 7-Zip unpacks it.
+// extracted returns the content of an encrypted archive, unpacked by 7-Zip.
 func extracted(t testing.TB, f *fileops.File, password string) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,14 +79,14 @@ func TestLock(t *testing.T) {
 			t.Errorf("locked twice: %v", err)
 		}
 		back := mustRun(t, archiveops.Unlock(nil), fileops.Args{"password": password}, out)
-		same(t, unpacked(t, back), secret) // Info-ZIP compares all checksums
+		same(t, unpacked(t, back), secret) // Info-ZIP verifies all checksums
 		if back.Size() != in.Size() && back.Size() > in.Size()+1000 {
 			t.Errorf("%d bytes became %d", in.Size(), back.Size())
 		}
 	}
 }
 
-// TestUnlock opens what other programs have locked.
+// TestUnlock opens archives locked by other programs.
 func TestUnlock(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, secret)
@@ -137,7 +137,7 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
-// TestUnlockOldCodePage opens an archive of a program that does not know Unicode.
+// TestUnlockOldCodePage opens an archive of a program without Unicode.
 func TestUnlockOldCodePage(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string][]byte{"a.txt": prose(3000)})
@@ -165,7 +165,7 @@ func TestUnlockRefuses(t *testing.T) {
 			t.Errorf("%s: %v", a.Spec().Name, err)
 		}
 	}
-	// Every byte of the content is covered by a code.
+	// Every byte of the content is authenticated.
 	b := mustBytes(t, locked)
 	for i := range 5 {
 		bad := bytes.Clone(b)

@@ -11,14 +11,14 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// maxName is the length in bytes that a name has at most. File systems allow 255
-// bytes or UTF-16 units; some is left for what people add.
+// maxName is the longest entry name in bytes. File systems allow 255 bytes or
+// UTF-16 units; the rest is for suffixes that users add.
 const maxName = 240
 
-// EntryNames returns for each name one that can be unpacked everywhere: without
-// folders, characters or device names that a system forbids, in Unicode
-// normalisation form C, and different from all others even where case does not
-// count ("a.txt", "a (2).txt"). Names that are fine already are not changed.
+// EntryNames returns, for each name, a name that can be unpacked on every
+// system. The results have no folders, and no forbidden characters or device
+// names. They are in Unicode normalization form C, and unique even without
+// regard to case ("a.txt", "a (2).txt"). Valid names stay unchanged.
 func EntryNames(names []string) []string {
 	out := make([]string, len(names))
 	var n namer
@@ -28,13 +28,13 @@ func EntryNames(names []string) []string {
 	return out
 }
 
-// A namer hands out names that differ from each other.
+// A namer makes entry names unique.
 type namer struct {
 	taken map[string]bool
-	next  map[string]int // number to try next, by the first choice
+	next  map[string]int // by original name: number to try next
 }
 
-// unique returns name or, if that is taken, name with a number.
+// unique returns name, with a number if it is taken.
 func (u *namer) unique(name string) string {
 	first := fold(name)
 	if u.taken == nil {
@@ -51,20 +51,19 @@ func (u *namer) unique(name string) string {
 	}
 }
 
-// fold returns what is the same for names that some file system takes for the
-// same.
+// fold returns the same key for names that some file system considers equal.
 func fold(name string) string {
 	return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFC.String(name))))
 }
 
-// numbered puts a number in front of the extension.
+// numbered inserts a number before the extension.
 func numbered(name string, n int) string {
 	base, ext := split(name)
 	suffix := fmt.Sprintf(" (%d)", n)
 	return clip(base, maxName-len(suffix)-len(ext)) + suffix + ext
 }
 
-// split cuts off the extension. What is very long is none.
+// split cuts off the extension. A very long suffix is not an extension.
 func split(name string) (base, ext string) {
 	base = format.Base(name)
 	if ext = name[len(base):]; len(ext) > 40 {
@@ -82,7 +81,7 @@ func safeName(name string) string {
 		case r == utf8.RuneError, unicode.IsControl(r), strings.ContainsRune(`<>:"|?*`, r):
 			return '_'
 		case unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029', r == '\ufeff':
-			return '_' // they make a name look like another
+			return '_' // invisible or reordering characters make a name look like another
 		}
 		return r
 	}, name)
@@ -102,8 +101,8 @@ func safeName(name string) string {
 	return name
 }
 
-// clip cuts s to at most n bytes, between characters and not before a mark that
-// belongs to the one before it.
+// clip cuts s to at most n bytes, at a character boundary. It never separates a
+// combining mark from its base.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -114,9 +113,8 @@ func clip(s string, n int) string {
 	return strings.TrimRight(s[:n], " ")
 }
 
-// reserved tells whether Windows takes a name for a device, which it does
-// whatever the extension ("Naming Files, Paths, and Namespaces" in its
-// documentation).
+// reserved reports whether a name is a Windows device name, which it is with any
+// extension (Windows documentation, "Naming Files, Paths, and Namespaces").
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	switch base = strings.ToUpper(strings.TrimRight(base, " ")); base {

@@ -2,22 +2,22 @@ package archiveops
 
 import "strings"
 
-// What a path in an archive has at most. The formats allow more, but no system
-// could unpack it, and it bounds what a tree holds in memory.
+// Limits of paths in an archive. The formats allow more, but no system could
+// unpack it. The limits also bound the memory of a tree.
 const (
 	maxPath  = 1000 // bytes
 	maxDepth = 32   // folders
 )
 
-// A tree makes the paths of an archive safe and unique: relative, without "..",
-// without what [EntryNames] removes from names, and different from all others
-// even where case does not count. A folder has one path however its files spell
-// it. The zero value is an empty tree.
+// A tree makes the paths of an archive safe and unique. Its paths are relative,
+// have no "..", only names that [EntryNames] allows, and are unique even without
+// regard to case. All spellings of a folder get one path. The zero value is an
+// empty tree.
 type tree struct {
 	names namer
-	sub   map[string]*tree // folders, by the name they were asked for, folded
-	name  string           // in the folder above
-	made  bool             // was returned by folder
+	sub   map[string]*tree // subfolders, by their folded original name
+	name  string           // name in the parent folder
+	made  bool             // folder has returned it
 }
 
 // file returns the path for a file.
@@ -31,8 +31,8 @@ func (t *tree) file(path string) string {
 	return dir + in.names.unique(parts[last])
 }
 
-// folder returns the path for a folder, with a slash at its end, and false if
-// it was returned already or is the root.
+// folder returns the path of a folder with a trailing slash. It returns false
+// for the root, and for a folder that it has already returned.
 func (t *tree) folder(path string) (string, bool) {
 	dir, in := t.walk(safeParts(path))
 	first := in != t && !in.made
@@ -60,15 +60,15 @@ func (t *tree) walk(parts []string) (path string, in *tree) {
 	return b.String(), in
 }
 
-// safeParts cuts a path into safe names. What leads out of the archive is
-// dropped, and of a path that is too long or too deep the folders in the middle.
+// safeParts splits a path into safe names. It drops parts that lead out of the
+// archive. If the path is too long or deep, it drops folders in the middle.
 func safeParts(path string) []string {
 	var parts []string
 	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == "." || part == ".." || len(parts) == 0 && isDrive(part) {
 			continue
 		}
-		if len(parts) <= maxDepth { // the last one replaces the one before
+		if len(parts) <= maxDepth { // the last one replaces its predecessor
 			parts = append(parts, "")
 		}
 		parts[len(parts)-1] = part
@@ -85,7 +85,7 @@ func safeParts(path string) []string {
 	return parts
 }
 
-// isDrive tells whether a name is the letter of a drive.
+// isDrive reports whether a name is a drive letter with a colon.
 func isDrive(name string) bool {
 	return len(name) == 2 && name[1] == ':' && ('a' <= name[0]|0x20 && name[0]|0x20 <= 'z')
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A stream reads an input, unpacked, within the limits.
+// A stream reads and unpacks an input within the limits.
 type stream struct {
 	ctx      context.Context
 	limits   Limits
@@ -25,23 +25,23 @@ type stream struct {
 
 	raw      *bufio.Reader // the input
 	size     int64         // of the input
-	consumed int64         // bytes of it, as far as read ahead
-	packed   io.Reader     // what unpacks raw; nil if the input is not compressed
-	head     *bufio.Reader // what Read reads
+	consumed int64         // bytes of it that were read, including read-ahead
+	packed   io.Reader     // decompresses raw; nil if the input is not compressed
+	head     *bufio.Reader // source of Read
 	unpacked int64
 
 	isTar bool
-	time  time.Time // of a compressed file; zero if not known
+	time  time.Time // of a compressed file; zero if unknown
 	end   bool      // Read has returned io.EOF
 	at    int64     // bytes that Read has returned
-	err   error     // not the fault of the input
+	err   error     // not caused by the input
 }
 
-// maxDictionary is how much of what was unpacked an input may refer back to, and
-// so how much memory unpacking takes. It is that of xz -9 and zstd --ultra -22.
+// maxDictionary is the largest dictionary or window of an input in bytes, which
+// determines the memory for unpacking. It is that of xz -9 and zstd --ultra -22.
 const maxDictionary = 128 << 20
 
-// open begins to read the input.
+// open opens the input and starts to read it.
 func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) {
 	s := &stream{ctx: ctx, limits: c.limits, size: f.Size()}
 	s.raw = bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) { return s.readInput(f.Reader(), p) }), 64<<10)
@@ -56,7 +56,7 @@ func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) 
 		s.packed, err = newXZ(s.raw)
 	case format.TarZst, format.Zst:
 		var d *zstd.Decoder
-		// With one goroutine nothing is left running that must be closed.
+		// With one goroutine the decoder needs no Close.
 		d, err = zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderLowmem(true))
 		s.packed = d
 	default:
@@ -84,7 +84,7 @@ func (c *converter) open(ctx context.Context, f *fileops.File) (*stream, error) 
 	return s, nil
 }
 
-// unpack reads what is unpacked and counts it.
+// unpack reads unpacked data and counts it.
 func (s *stream) unpack(p []byte) (int, error) {
 	n, err := s.packed.Read(p)
 	s.unpacked += int64(n)
@@ -97,8 +97,8 @@ func (s *stream) unpack(p []byte) (int, error) {
 	return n, err
 }
 
-// A gunzip reads a file of one or several members (RFC 1952, 2.2). Zeros after
-// the last one are padding, as on tapes.
+// A gunzip reads a file with one or more members (RFC 1952, 2.2). It ignores
+// zero padding after the last member, as on tapes.
 type gunzip struct {
 	gz  *gzip.Reader
 	raw *bufio.Reader
@@ -135,9 +135,9 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	}
 }
 
-// newXZ reads xz, after a look at how much memory its first block asks for (The
-// .xz File Format 1.1, 3.1 and 5.3.1). Later blocks of a file have the same
-// filters in practice.
+// newXZ reads xz, after a check of the memory that its first block requires (The
+// .xz File Format 1.1, 3.1 and 5.3.1). In practice later blocks have the same
+// filters.
 func newXZ(r *bufio.Reader) (io.Reader, error) {
 	head, err := r.Peek(12 + 24)
 	if err != nil && err != io.EOF {
@@ -146,14 +146,14 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 	if len(head) > 14 && head[12] != 0 {
 		flags, at := head[13], 14
 		for _, present := range []bool{flags&0x40 != 0, flags&0x80 != 0} {
-			for present && at < len(head) { // sizes, which are of variable length
+			for present && at < len(head) { // sizes, with variable length
 				at++
 				present = head[at-1]&0x80 != 0
 			}
 		}
 		const lzma2 = 0x21
 		for at+2 < len(head) && head[at] != lzma2 {
-			at += 2 + int(head[at+1]) // filters before it
+			at += 2 + int(head[at+1]) // preceding filters
 		}
 		if at+2 < len(head) {
 			if bits := int(head[at+2] & 0x3f); bits > 40 || (2|uint64(bits)&1)<<(bits/2+11) > maxDictionary {
@@ -168,8 +168,8 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 	return noPanic{z}, nil
 }
 
-// noPanic turns a panic of a decoder into an error: they are given what may be
-// damaged on purpose.
+// noPanic turns a panic of a decoder into an error, because hostile input can
+// make decoders panic.
 type noPanic struct{ r io.Reader }
 
 func (p noPanic) Read(b []byte) (n int, err error) {

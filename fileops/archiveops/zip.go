@@ -27,21 +27,20 @@ import (
 // engineName names the library in logs and in the capability matrix.
 const engineName = "klauspost/compress"
 
-// blockSize is how much of a file is compressed at a time. Each block knows the
-// last 32 KiB of the one before, so that cutting costs little.
+// blockSize is the amount of data that is compressed at a time. Each block uses
+// the last 32 KiB of its predecessor as dictionary, so splitting costs little.
 const (
 	blockSize  = 1 << 20
 	windowSize = 32 << 10
 )
 
-// Zip returns the action "zip", which packs any files into files.zip, in the
-// order given.
+// Zip returns the action "zip", which packs files of any kind into files.zip, in
+// the given order.
 //
-// Its parameter level is store, fast, default or best. Whatever it is, content
-// that does not become smaller is stored. With a password, of 1 to 99 bytes,
-// the content is encrypted with AES-256 in the way of WinZip (AE-2); names,
-// sizes and times stay readable. 7-Zip and WinZip unpack such archives, Info-ZIP
-// does not.
+// Its parameter level is store, fast, default or best. At any level,
+// incompressible content is stored. With a password of 1 to 99 bytes the content
+// is encrypted with AES-256 as by WinZip (AE-2); names, sizes and times stay
+// readable. 7-Zip and WinZip unpack such archives, Info-ZIP does not.
 func Zip() fileops.Action {
 	spec := fileops.Spec{
 		Name: "zip", Engine: engineName, Family: "archive", Joint: true,
@@ -63,50 +62,51 @@ func Zip() fileops.Action {
 	})
 }
 
-// A packer writes one archive. A goroutine reads the content and cuts it into
-// blocks, workers compress these, and the caller's goroutine writes them in
-// their order.
+// A packer writes one archive. One goroutine reads the content and splits it
+// into blocks. Workers compress the blocks. The caller's goroutine writes them
+// in order.
 type packer struct {
 	job      *fileops.Job
 	level    int
-	password string // "" does not encrypt
+	password string // "" means no encryption
 	zw       *zip.Writer
 
 	start       float64 // of progress
 	total, done int64
-	blocks      sync.Pool     // of *block: a megabyte each is too much to leave to the collector
+	blocks      sync.Pool     // of *block: megabyte buffers are too large to leave to the garbage collector
 	trial       *flate.Writer // see compressible
 }
 
-// An entry is one file or folder on its way into the archive.
+// An entry is a file or folder on its way into the archive.
 type entry struct {
-	file *fileops.File // of an entry that is to be stored, and larger than a block
+	file *fileops.File // of an entry that is stored and larger than a block
 	head zip.FileHeader
-	out  io.Writer // of an entry of several blocks
-	seal *sealer   // nil does not encrypt
+	out  io.Writer // of an entry with several blocks
+	seal *sealer   // nil means no encryption
 }
 
-// A block is work for a worker: to compress data or, if that is nil because the
-// entry is to be stored, to compute the checksum of the whole file.
+// A block is a task for a worker. The worker compresses data. If data is nil
+// because the entry is stored, it computes the checksum of the whole file.
 type block struct {
 	entry       *entry
 	data        []byte // uncompressed
-	dict        []byte // what comes before data
+	dict        []byte // data that precedes it
 	first, last bool
 	out         bytes.Buffer
 	crc         uint32 // of the file up to here
 	err         error
 	done        chan struct{}
 
-	buffer []byte // what holds data
-	window []byte // what holds dict
+	buffer []byte // buffer of data
+	window []byte // buffer of dict
 }
 
-// run packs what read gives to emit, until that returns false.
+// run packs the blocks that read passes to emit. emit returns false to stop
+// read.
 func (p *packer) run(ctx context.Context, read func(emit func(*block) bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	workers := runtime.GOMAXPROCS(0)
-	// The channels bound what is in memory.
+	// The capacity of the channels limits the memory.
 	order, work := make(chan *block, 2*workers), make(chan *block, 2*workers)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -187,13 +187,13 @@ func (p *packer) inputs(emit func(*block) bool) {
 	}
 }
 
-// fail ends the run with an error.
+// fail stops the run with an error.
 func fail(emit func(*block) bool, err error) { emit(&block{first: true, last: true, err: err}) }
 
-// errStopped is what cut returns after emit has returned false.
+// errStopped is the error of cut after emit returned false.
 var errStopped = errors.New("archiveops: nobody takes the blocks any more")
 
-// cut reads the content of an entry, whose size is known, and cuts it into
+// cut reads the content of an entry, whose size is known, and splits it into
 // blocks.
 func (p *packer) cut(e *entry, r io.Reader, emit func(*block) bool) error {
 	left := int64(e.head.UncompressedSize64)
@@ -236,9 +236,8 @@ func (p *packer) block(e *entry) *block {
 	return b
 }
 
-// compressible tries the start, middle and end of a large file. Content of the
-// kinds that are compressed already has to gain more, because what is seen
-// there is often only a header.
+// compressible tries the start, middle and end of a large file. Already
+// compressed formats must gain more, because the samples may show only a header.
 func (p *packer) compressible(f *fileops.File) (bool, error) {
 	const sample = 64 << 10
 	var buf bytes.Buffer
@@ -282,7 +281,7 @@ func (p *packer) write(ctx context.Context, b *block) error {
 	e, size := b.entry, int64(len(b.data))
 	h := &e.head
 	switch {
-	case b.data == nil: // to be stored, and larger than a block
+	case b.data == nil: // stored, and larger than a block
 		h.Method, h.CRC32, h.CompressedSize64 = zip.Store, b.crc, h.UncompressedSize64
 		w, err := p.create(e)
 		if err != nil {
@@ -292,7 +291,7 @@ func (p *packer) write(ctx context.Context, b *block) error {
 			return err
 		}
 		return e.finish()
-	case b.first && b.last: // all is known before anything is written
+	case b.first && b.last: // all header fields are known
 		h.CRC32, h.CompressedSize64 = b.crc, uint64(b.out.Len())
 		out := b.out.Bytes()
 		if h.Method = zip.Deflate; len(out) >= len(b.data) {
@@ -338,7 +337,7 @@ func (p *packer) write(ctx context.Context, b *block) error {
 	return nil
 }
 
-// create begins an entry.
+// create starts an entry.
 func (p *packer) create(e *entry) (io.Writer, error) {
 	h := &e.head
 	if e.seal != nil {
@@ -351,9 +350,10 @@ func (p *packer) create(e *entry) (io.Writer, error) {
 	return e.seal, e.seal.start(w)
 }
 
-// createRaw begins an entry whose content is compressed already. One of known size
-// that needs 64 bits says so in its local header too (APPNOTE 4.5.3); the library
-// does that only in the directory at the end. h must stay as it is until then.
+// createRaw starts an entry whose content is already compressed. If an entry of
+// known size needs 64 bits, its local header gets the ZIP64 field too (APPNOTE
+// 4.5.3). The library writes the field only to the directory at the end. h must
+// not change until then.
 func createRaw(zw *zip.Writer, h *zip.FileHeader) (io.Writer, error) {
 	extra := h.Extra
 	if h.Flags&8 == 0 && max(h.UncompressedSize64, h.CompressedSize64) >= math.MaxUint32 {
@@ -370,8 +370,8 @@ func createRaw(zw *zip.Writer, h *zip.FileHeader) (io.Writer, error) {
 	return w, err
 }
 
-// finish ends the content of an entry. The archive keeps the header until its
-// end, so that the rest is let go here.
+// finish completes the content of an entry. The archive keeps the header until
+// its end, so finish releases the rest.
 func (e *entry) finish() (err error) {
 	if e.seal != nil {
 		err = e.seal.finish()
@@ -404,7 +404,7 @@ func (p *packer) progress(n int64) {
 	}
 }
 
-// A compressor is what a worker keeps between blocks.
+// A compressor is the state that a worker keeps between blocks.
 type compressor struct {
 	level    int
 	password string
@@ -421,16 +421,16 @@ func (c *compressor) do(ctx context.Context, b *block) {
 	case b.data == nil:
 		b.crc, b.err = checksum(ctx, b.entry.file)
 	case c.level == 0 && b.first && b.last:
-		// Longer than data, so that it is stored.
+		// The result is longer than data, so store it.
 		b.out.Write(b.data)
 	default:
 		b.err = c.compress(ctx, b)
 	}
 }
 
-// compress compresses the data of b. Other blocks than the last end at a byte
-// boundary and without the mark of the end, so that they can be put together
-// (RFC 1951, 3.2.4: an empty stored block).
+// compress compresses the data of b. All blocks except the last end at a byte
+// boundary without an end mark, so that they can be concatenated (RFC 1951,
+// 3.2.4: an empty stored block).
 func (c *compressor) compress(ctx context.Context, b *block) (err error) {
 	if c.w == nil {
 		if c.w, err = flate.NewWriter(&b.out, c.level); err != nil {
@@ -439,7 +439,7 @@ func (c *compressor) compress(ctx context.Context, b *block) (err error) {
 	}
 	b.out.Grow(len(b.data)/2 + 64)
 	c.w.ResetDict(&b.out, b.dict)
-	for chunk := range slices.Chunk(b.data, 128<<10) { // often enough to be stopped soon
+	for chunk := range slices.Chunk(b.data, 128<<10) { // short chunks, to react to cancellation soon
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -467,8 +467,7 @@ func checksum(ctx context.Context, f *fileops.File) (uint32, error) {
 	}
 }
 
-// modified returns when the content of f was last changed, as far as it is
-// known.
+// modified returns the modification time of f, or now if it is unknown.
 func modified(f *fileops.File, now time.Time) time.Time {
 	if path, ok := f.Path(); ok {
 		if st, err := os.Stat(path); err == nil {
@@ -478,8 +477,8 @@ func modified(f *fileops.File, now time.Time) time.Time {
 	return now
 }
 
-// newHeader returns the header of an entry (APPNOTE 4.4 and the "extended
-// timestamp" of Info-ZIP, 0x5455).
+// newHeader returns the header of an entry (APPNOTE 4.4, and Info-ZIP's
+// "extended timestamp" 0x5455).
 func newHeader(name string, t time.Time, mode fs.FileMode) zip.FileHeader {
 	const unix, version = 3 << 8, 20
 	h := zip.FileHeader{Name: name, CreatorVersion: unix | version, ReaderVersion: version}

@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/internal/delimited"
 )
 
-// dialect returns the separator of a text, comma if that is not 0, and a reader of
-// the text without a line that names it.
+// dialect returns the separator of a text and a reader of the text without a
+// line that names it. A comma other than 0 sets the separator.
 func dialect(text io.Reader, from format.Format, comma byte) (byte, io.Reader, error) {
 	if from == format.TSV {
 		comma = '\t'
@@ -21,7 +21,7 @@ func dialect(text io.Reader, from format.Format, comma byte) (byte, io.Reader, e
 	return delimited.Sniff(text, comma)
 }
 
-// toJSON writes the rows of src as an array of objects, one on a line.
+// toJSON writes the rows of src as an array of objects, one per line.
 func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool) error {
 	comma, text, err := dialect(src.text(), from, comma)
 	if err != nil {
@@ -30,7 +30,7 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool
 	return writeRecords(delimited.NewReader(text, rune(comma)), w, typed)
 }
 
-// A rowReader reads rows of cells, as a [delimited.Reader] does.
+// A rowReader reads rows of cells, like a [delimited.Reader].
 type rowReader interface {
 	Next() error
 	Rows() int
@@ -38,7 +38,7 @@ type rowReader interface {
 	Cell(i int) []byte
 }
 
-// writeRecords writes rows as an array of objects, one on a line. The first row
+// writeRecords writes rows as an array of objects, one per line. The first row
 // names the columns.
 func writeRecords(r rowReader, w io.Writer, typed bool) error {
 	err := r.Next()
@@ -58,7 +58,7 @@ func writeRecords(r rowReader, w io.Writer, typed bool) error {
 	bytesOfNames := 0
 	uniqueNames(names, false)
 	taken := make(map[string]bool, len(names))
-	keys := make([][]byte, 0, len(names)) // names as JSON
+	keys := make([][]byte, 0, len(names)) // column names in JSON
 	for _, n := range names {
 		taken[n] = true
 		keys = append(keys, appendJSON(nil, []byte(n)))
@@ -76,10 +76,10 @@ func writeRecords(r rowReader, w io.Writer, typed bool) error {
 		}
 		n := r.Len()
 		for n > len(names) && len(r.Cell(n-1)) == 0 {
-			n-- // empty cells beyond the last name
+			n-- // ignore empty cells beyond the last name
 		}
 		for n > len(keys) {
-			// A cell without a name.
+			// A cell without a column name.
 			name := fmt.Sprintf("column_%d", len(keys)+1)
 			for k := 2; taken[name]; k++ {
 				name = fmt.Sprintf("column_%d_%d", len(keys)+1, k)
@@ -116,7 +116,7 @@ func writeRecords(r rowReader, w io.Writer, typed bool) error {
 	return err
 }
 
-// literal returns the word of JSON that a cell stands for, or "".
+// literal returns the JSON literal that a cell is, or "".
 func literal(cell []byte) string {
 	switch string(cell) {
 	case "":
@@ -129,8 +129,8 @@ func literal(cell []byte) string {
 	return ""
 }
 
-// isPlainNumber tells whether a cell is a number of JSON that programs read
-// without losing a digit.
+// isPlainNumber reports whether a cell is a JSON number that programs read
+// without loss of digits.
 func isPlainNumber(cell []byte) bool {
 	if len(cell) > 40 || !isNumber(cell) {
 		return false
@@ -152,14 +152,14 @@ func isPlainNumber(cell []byte) bool {
 	return digits <= 15
 }
 
-// toTable writes the rows of src as they are; the first one is the header.
+// toTable writes the rows of src unchanged. The first row is the header.
 func toTable(src *source, w tableWriter, from format.Format, comma byte) error {
 	comma, text, err := dialect(src.text(), from, comma)
 	if err != nil {
 		return err
 	}
-	// Markdown has as many columns as its header, so that the widest row must be
-	// known before.
+	// A Markdown table has as many columns as its header, so find the widest row
+	// first.
 	r, width := delimited.NewReader(text, rune(comma)), 0
 	for ; err == nil; err = r.Next() {
 		width = max(width, r.Len())

@@ -1,58 +1,58 @@
 // Package dataops converts tabular data in pure Go: JSON, CSV and TSV to each
 // other and to tables in HTML and Markdown, and tables in HTML to data.
 //
-// Files other than HTML are read as streams, JSON several times: once to see what it is, once
-// for the columns, once for the rows. Memory does not grow with the file, only
-// with its widest row. The limits are 16 MiB for a
-// cell, 32 MiB for a row, 16384 columns, 100 levels of nesting.
+// Files other than HTML are read as streams. JSON is read three times: for the
+// layout, for the columns and for the rows. Memory grows with the widest row,
+// not with the file. The limits are 16 MiB for a cell, 32 MiB for a row, 16384
+// columns and 100 levels of nesting.
 //
 // # JSON as a table
 //
-// These are read as tables:
+// These forms are tables:
 //
-//   - an array of objects: a row each; a column for each name, in the order in
-//     which names first appear;
-//   - an array of arrays: a row each, without names;
+//   - an array of objects: each is a row. Each name is a column, in the order of
+//     first appearance;
+//   - an array of arrays: each is a row. Columns have no names;
 //   - an array of other values: one column, "value";
-//   - the same without the array around it, one value after the other (JSON
-//     Lines);
-//   - an object of objects: a row each, with the name in a column "key";
+//   - the same values without the array, one after the other (JSON Lines);
+//   - an object of objects: each is a row, with its name in a column "key";
 //   - an object with an array as its only member: the table of that array;
-//   - an object of arrays of the same length without anything nested: each is a
+//   - an object of arrays of the same length without nested values: each is a
 //     column;
-//   - an object with one array of objects, such as the answer of a web service:
-//     a row for each of them, with the other members in front, the same in
-//     every row;
+//   - an object with one array of objects, such as the response of a web
+//     service: each is a row. The other members come first, the same in every
+//     row;
 //   - any other object: one row.
 //
-// Objects inside a row become columns with dotted names ("address.city"), arrays
-// of simple values are joined by "; ", and what else is nested becomes a text of
-// JSON. Numbers keep their digits. null is an empty cell. Control characters that
-// no text file has become U+FFFD. JSON without a single value, such as [], is no
+// Objects inside a row become columns with dotted names ("address.city"). Arrays
+// of simple values are joined by "; ". Other nested values become JSON text.
+// Numbers keep their digits. null is an empty cell. Control characters that text
+// files do not have become U+FFFD. JSON without any value, such as [], is not a
 // table.
 //
 // # CSV as JSON
 //
-// The text may be in any encoding that package charset knows. The separator of a
-// CSV is found by trying if it is not given. The first row names the columns; a
-// name that is empty or used before gets one of its own ("column_3", "name_2").
+// The text may be in any encoding that package charset detects. The separator of
+// a CSV is detected unless it is given. The first row names the columns; empty
+// and duplicate names are replaced ("column_3", "name_2").
 //
 // # Tables of HTML
 //
-// A page may be in any encoding that package charset knows or that it declares. A
-// table inside a cell is a table of its own; tables without any text and rows without
-// any cell do not count. Of several the one with the most cells that have a text is taken, and
-// to workbooks each becomes a sheet. A cell that spans others stands in the first
-// place of its span and leaves the others empty, as in a merged cell of a sheet. White
-// space is that which a browser shows. The first row names the columns in JSON, as
-// for CSV. In workbooks what is literally a number of JSON is one; nothing else is
-// taken for a number or a date. A page may have 64 MiB, 1000 tables, 1,048,576 rows
-// in each and 4 million cells in all of them.
+// A page may be in any encoding that package charset detects or that the page
+// declares. A table inside a cell is a separate table. Tables without text and
+// rows without cells are ignored. If there are several tables, the one with the
+// most non-empty cells is used; a workbook gets a sheet for each.
+//
+// A cell that spans others is in the first place of its span and leaves the
+// others empty, as in a merged cell of a sheet. White space is as in a browser.
+// In JSON the first row names the columns, as for CSV. In workbooks a cell is a
+// number only if it is a JSON number; no cell becomes a date. A page may have 64
+// MiB, 1000 tables, 1,048,576 rows in each and 4 million cells in total.
 //
 // # CSV as a table
 //
-// The cells are taken over as they are: nothing is read as a number or a date. The
-// first row is the header of tables in HTML and Markdown.
+// Cells are copied unchanged, not converted to numbers or dates. The first row
+// is the header of tables in HTML and Markdown.
 package dataops
 
 import (
@@ -70,26 +70,30 @@ import (
 const (
 	maxCell    = delimited.MaxCell
 	maxRow     = delimited.MaxRow
-	maxNames   = 4 << 20 // bytes of the names of all columns
+	maxNames   = 4 << 20 // bytes of all column names
 	maxColumns = delimited.MaxColumns
 	maxDepth   = 100 // levels of objects and arrays
 
-	// A few bytes can ask for a row of thousands of empty cells. A result may
-	// have this many bytes, plus so many for each byte of the input.
+	// A few bytes can request a row of thousands of empty cells. A result may have
+	// maxResult bytes, plus maxGrowth bytes for each byte of the input.
 	maxResult, maxGrowth = 256 << 20, 50
 )
 
-// Convert returns the action "convert" for JSON to csv, tsv, html and md, for CSV
-// and TSV to each other and to json, html and md, and for the tables of an HTML page
-// to csv, tsv, json and fods, where the parameter sheet chooses one of them. With the parameter typed, what
-// is literally a number, true or false in a cell is one in the JSON too, and an
-// empty cell is null. The parameter delimiter is that of the CSV, be it the input
-// or the result: that of an input is found by trying if it is absent, and that of a
-// result is then a comma. Where both are CSV's kin it is that of the CSV.
+// Convert returns the action "convert". It converts JSON to csv, tsv, html and
+// md. It converts CSV and TSV to each other and to json, html and md. It
+// converts the tables of an HTML page to csv, tsv, json and fods; the parameter
+// sheet selects one table.
 //
-// It fails with [fileops.ErrCorruptInput] if the input breaks the rules of its
-// format, [fileops.ErrUnsupportedInput] if JSON is no table or a page has none, and
-// [fileops.ErrLimit] beyond the limits named in the package comment.
+// With the parameter typed, a cell that is a JSON number, true or false becomes
+// that in JSON, and an empty cell becomes null. The parameter delimiter is the
+// separator of the CSV, input or result. Without it, that of an input is
+// detected and that of a result is a comma. Between CSV and TSV it applies to
+// the CSV.
+//
+// Convert fails with [fileops.ErrCorruptInput] if the input violates its format.
+// It fails with [fileops.ErrUnsupportedInput] if JSON is not a table or a page
+// has no table. It fails with [fileops.ErrLimit] beyond the limits in the
+// package comment.
 func Convert() fileops.Action {
 	to := func(formats ...format.Format) fileops.Param {
 		p := fileops.Enum("convert_to", "Format of the result.")
@@ -142,7 +146,7 @@ func Convert() fileops.Action {
 	return fileops.Func(spec, convert)
 }
 
-// delimiters are the bytes that the values of the parameter stand for.
+// delimiters maps values of the parameter to bytes.
 var delimiters = map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|'}
 
 func convert(ctx context.Context, job *fileops.Job) error {
@@ -179,7 +183,7 @@ func convert(ctx context.Context, job *fileops.Job) error {
 	})
 }
 
-// A limitedWriter fails when more is written than a result may have.
+// A limitedWriter fails when a result exceeds its maximum size.
 type limitedWriter struct {
 	w    io.Writer
 	left int64
@@ -192,16 +196,15 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// uniqueNames gives columns names that can be told apart: the n-th becomes
-// column_n if it has none, and one whose name an earlier column has gets a
-// number.
+// uniqueNames makes column names unique. Column n without a name becomes
+// column_n. A duplicate name gets a number.
 func uniqueNames(names []string, keepEmpty bool) {
-	taken := make(map[string]bool, len(names)) // no new name is one that a later column has
+	taken := make(map[string]bool, len(names)) // includes names of later columns
 	for _, n := range names {
 		taken[n] = true
 	}
 	used := make(map[string]bool, len(names))
-	next := make(map[string]int) // where to go on counting
+	next := make(map[string]int) // by name: next number to try
 	for i, n := range names {
 		if n == "" && !keepEmpty {
 			n = fmt.Sprintf("column_%d", i+1)
@@ -226,7 +229,7 @@ func uniqueNames(names []string, keepEmpty bool) {
 
 var errNoTable = errors.New("no table")
 
-// notTabular says why JSON is not a table.
+// notTabular returns an error with the reason why JSON is not a table.
 func notTabular(why string) error {
 	return fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "%s; a table is made of an array of objects, an array of arrays, an object or JSON Lines", why)
 }

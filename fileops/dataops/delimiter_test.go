@@ -14,7 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/dataops"
 )
 
-// pythonRows reads separated values with Python's csv module.
+// pythonRows reads delimited values with Python's csv module.
 func pythonRows(t *testing.T, text, delimiter string) (rows [][]string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.csv")
@@ -71,7 +71,7 @@ func TestDelimiter(t *testing.T) {
 			if got := pythonRows(t, csv, char); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %q", given, got)
 			}
-			// And back: the cells are the same, found by trying or told.
+			// The way back gives the same cells, with a detected or a given separator.
 			for _, args := range []fileops.Args{{"convert_to": "json"}, {"convert_to": "json", "delimiter": given}} {
 				var back []map[string]string
 				if err := json.Unmarshal([]byte(converted(t, "in.csv", csv, args)), &back); err != nil || len(back) != 3 || back[0]["id"] != "007" || back[1]["note"] != want[2][1] {
@@ -107,7 +107,7 @@ func TestTableOfCSV(t *testing.T) {
 	if strings.Count(html, "<tr") != 4 || strings.Count(html, "<th") < 2 || !strings.Contains(html, "more") {
 		t.Errorf("got %s", html)
 	}
-	// Told, a separator is believed.
+	// A given separator is not questioned.
 	if got := converted(t, "in.csv", "a;b,c\n1;2,3\n", fileops.Args{"convert_to": "tsv", "delimiter": "comma"}); got != "a;b\tc\n1;2\t3\n" {
 		t.Errorf("got %q", got)
 	}

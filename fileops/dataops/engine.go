@@ -6,10 +6,11 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Options configure [New]. There is nothing to set yet.
+// Options configure [New]. There are no options yet.
 type Options struct{}
 
-// An Engine has the actions of this package. It implements [fileops.Engine].
+// An Engine provides the actions of this package. It implements
+// [fileops.Engine].
 type Engine struct{}
 
 // New returns an engine. It never fails.
@@ -18,5 +19,5 @@ func New(context.Context, Options) (*Engine, error) { return &Engine{}, nil }
 // Actions implements [fileops.Engine].
 func (*Engine) Actions() []fileops.Action { return []fileops.Action{Convert()} }
 
-// Dependencies implements [fileops.Engine]. There are none.
+// Dependencies implements [fileops.Engine]. This engine has no dependencies.
 func (*Engine) Dependencies() []fileops.Dependency { return nil }

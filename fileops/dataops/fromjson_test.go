@@ -136,13 +136,13 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// awkward are texts that a cell may have.
+// awkward lists difficult cell texts.
 var awkward = []string{
 	"", " ", "a", "ä€😀", `"`, `""`, ",", ";", "\t", "|", "\n", "\r\n", "\r", "a\nb", " lead", "trail ", `"quoted"`, "=1+1", "-", "+49", "007", "1e5", "true",
 	"null", "\\", `\n`, "<b>&amp;</b>", "*x* _y_ `z`", "a_b", "[l](u)", "sep=;", "\ufeff", "\u2028", strings.Repeat("long ", 30000),
 }
 
-// flatten is what the package documentation says, in Python.
+// flatten implements the rules of the package comment in Python.
 const flatten = `
 def flat(prefix, v, row):
     if isinstance(v, dict) and v:
@@ -159,8 +159,8 @@ def flat(prefix, v, row):
     row[".".join(prefix)] = s
 `
 
-// Python's csv module finds in the result what its json module finds in the
-// input.
+// Python's csv module reads the same from the result as its json module reads
+// from the input.
 func TestPythonReadsCSV(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -227,7 +227,7 @@ print(json.dumps(bad[:5]))
 	}
 }
 
-// Flat tables of texts survive the way to CSV or TSV and back.
+// Flat tables of texts survive a round trip through CSV or TSV.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -274,7 +274,7 @@ func FuzzJSONToCSV(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 || format.Check(format.JSON, bytes.NewReader(b), int64(len(b))) != nil {
-			return // the action does not get it
+			return // rejected before the action
 		}
 		_, out, err := convert(t, "x.json", string(b), to("csv"))
 		switch {
@@ -284,8 +284,8 @@ func FuzzJSONToCSV(f *testing.F) {
 			t.Fatal(err)
 		}
 		if text, ok := bytes.CutPrefix(b, []byte("\ufeff")); ok || utf8.Valid(b) {
-			// The standard library must agree on whether it is JSON, except that
-			// it takes "00" for two values.
+			// The standard library must agree on whether it is JSON. Exception: it reads
+			// "00" as two values.
 			dec := json.NewDecoder(bytes.NewReader(text))
 			var derr error
 			values := 0
@@ -304,7 +304,7 @@ func FuzzJSONToCSV(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// All rows are of the same length, and there is no more on the way back.
+		// All rows have the same length, and the way back works.
 		if _, _, err := convert(t, "x.csv", out, to("json")); err != nil {
 			t.Fatalf("%q became %q: %v", b, out, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops/dataops"
 )
 
-// convert runs the action on content and returns the name and content of the
+// convert runs the action on content. It returns the name and content of the
 // result.
 func convert(tb testing.TB, name, content string, args fileops.Args) (string, string, error) {
 	tb.Helper()
@@ -28,8 +28,8 @@ func convert(tb testing.TB, name, content string, args fileops.Args) (string, st
 
 func to(format string) fileops.Args { return fileops.Args{"convert_to": format} }
 
-// python runs a program with in as JSON on its standard input, and decodes the
-// JSON that it prints into out.
+// python runs a program with in as JSON on its standard input, and decodes its
+// JSON output into out.
 func python(t *testing.T, program string, in, out any) {
 	t.Helper()
 	b, err := json.Marshal(in)

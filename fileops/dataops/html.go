@@ -19,23 +19,23 @@ import (
 
 const (
 	maxPage    = 64 << 20 // bytes of an HTML page
-	maxCells   = 4 << 20  // of all tables of a page, with those that spans leave empty
-	maxRows    = 1 << 20  // of a table: what a sheet can hold
+	maxCells   = 4 << 20  // of all tables of a page, including cells that spans leave empty
+	maxRows    = 1 << 20  // of a table: the maximum of a sheet
 	maxTables  = 1000
 	maxColspan = 1000 // HTML, 4.9.11
 )
 
-// A grid is a table of a page, with a cell for each place that a span covers. Rows
-// end with their last cell, be it empty.
+// A grid is a table of a page, with a cell for each place that a span covers. A
+// row ends with its last cell, even if that is empty.
 type grid struct {
-	number int    // of the table among those of the page, from 1
-	name   string // of its caption, "" if it has none
+	number int    // number of the table in the page, from 1
+	name   string // its caption, or ""
 	rows   [][]string
-	cells  int // that have a text
+	cells  int // number of non-empty cells
 }
 
-// readTables returns the tables of a page that have any text, in the order in
-// which they begin.
+// readTables returns the tables of a page that have text, in the order of their
+// start tags.
 func readTables(ctx context.Context, f *fileops.File) ([]*grid, error) {
 	b, err := f.ReadAll(maxPage)
 	if err != nil {
@@ -73,7 +73,7 @@ func readTables(ctx context.Context, f *fileops.File) ([]*grid, error) {
 	}
 }
 
-// attributes returns the attributes of a tag that say how many places a cell has.
+// attributes returns the span of a cell from the attributes of its tag.
 func attributes(z *html.Tokenizer, more bool) (s extent) {
 	s = extent{1, 1}
 	for more {
@@ -90,36 +90,37 @@ func attributes(z *html.Tokenizer, more bool) (s extent) {
 			}
 		case "rowspan":
 			if s.rows = n; n == 0 {
-				s.rows = maxRows // to the end of the group
+				s.rows = maxRows // to the end of the row group
 			}
 		}
 	}
 	return s
 }
 
-// An extent is how many places a cell has.
+// An extent is the span of a cell.
 type extent struct{ columns, rows int }
 
-// A pageReader gathers the tables of a page from its tags. It needs no tree: what
-// ends a cell, a row and a table is told by what follows (HTML, 4.9 and 13.1.2.4).
+// A pageReader collects the tables of a page from its tags. It needs no tree,
+// because the following tags determine the ends of cells, rows and tables (HTML,
+// 4.9 and 13.1.2.4).
 type pageReader struct {
 	all   []*grid
-	open  []*openTable // a table in a cell is one of its own
-	quiet atom.Atom    // the element whose text is not shown
-	pre   int          // elements in which white space counts
+	open  []*openTable // a table in a cell is a separate table
+	quiet atom.Atom    // the element whose text is invisible
+	pre   int          // number of open elements that preserve white space
 	total int          // cells of all tables
 }
 
-// An openTable is a table whose end has not been seen.
+// An openTable is a table whose end tag has not been read.
 type openTable struct {
 	*grid
-	text    *cellText // of the cell or the caption that is open; nil if none is
-	caption bool      // text is that of the caption
+	text    *cellText // of the open cell or caption; nil if neither is open
+	caption bool      // text is the caption
 	at      int       // row of the open cell
 	column  int       // its column
 	inRow   bool
-	below   []int // for each column, how many more rows a cell from above covers
-	total   *int  // of the pageReader
+	below   []int // by column: number of further rows that a cell from above covers
+	total   *int  // total of the pageReader
 }
 
 func (p *pageReader) top() *openTable {
@@ -220,7 +221,8 @@ func (p *pageReader) startRow(t *openTable) error {
 	return nil
 }
 
-// startCell puts a cell where the row has room beside the cells from above.
+// startCell puts a cell into the next place of the row that no cell from above
+// covers.
 func (p *pageReader) startCell(t *openTable, s extent) error {
 	t.endCell()
 	if !t.inRow {
@@ -244,15 +246,15 @@ func (p *pageReader) startCell(t *openTable, s extent) error {
 			t.below = append(t.below, 0)
 		}
 		for i := t.column; i < end; i++ {
-			t.below[i] = s.rows // this row is one of them
+			t.below[i] = s.rows // including this row
 		}
 	}
 	t.text, t.caption = &cellText{}, false
-	p.pre = 0 // one that was not ended does not leave its cell
+	p.pre = 0 // an unclosed element ends with its cell
 	return nil
 }
 
-// covered appends the empty places under cells from above.
+// covered appends empty places below cells from above.
 func (t *openTable) covered() {
 	row := &t.rows[t.at]
 	for len(*row) < len(t.below) && t.below[len(*row)] > 0 {
@@ -290,7 +292,7 @@ func (t *openTable) endRow() {
 	}
 }
 
-// endGroup ends a group of rows, beyond which no cell reaches.
+// endGroup ends a row group. No cell extends beyond it.
 func (t *openTable) endGroup() {
 	t.endRow()
 	clear(t.below)
@@ -301,7 +303,7 @@ func (p *pageReader) endTable() {
 	p.open = p.open[:len(p.open)-1]
 }
 
-// tables returns the tables that have any text, without their empty rows.
+// tables returns the tables with text, without their empty rows.
 func (p *pageReader) tables() ([]*grid, error) {
 	var out []*grid
 	for _, g := range p.all {
@@ -324,8 +326,8 @@ func (p *pageReader) tables() ([]*grid, error) {
 	return out, nil
 }
 
-// choose returns the table that a number, counted from 1, or a caption names, and
-// the largest one for "".
+// choose returns the table with a number, counted from 1, or with a caption. ""
+// selects the largest table.
 func choose(tables []*grid, sheet string) (*grid, error) {
 	if sheet == "" {
 		best := tables[0]
@@ -376,8 +378,8 @@ func (r *gridReader) Cell(i int) []byte {
 	return nil
 }
 
-// fromHTML writes the tables of a page: to workbooks all of them, if none is
-// chosen.
+// fromHTML writes the tables of a page: the selected one, or all of them to a
+// workbook.
 func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Format) error {
 	tables, err := readTables(ctx, job.Input())
 	if err != nil {
@@ -411,7 +413,7 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 	return tw.close()
 }
 
-// isBlock tells whether the text of an element stands on lines of its own.
+// isBlock reports whether an element is displayed on separate lines.
 func isBlock(tag atom.Atom) bool {
 	switch tag {
 	case atom.P, atom.Div, atom.Li, atom.Ul, atom.Ol, atom.Dl, atom.Dt, atom.Dd, atom.Pre, atom.Blockquote, atom.Hr,
@@ -421,12 +423,12 @@ func isBlock(tag atom.Atom) bool {
 	return false
 }
 
-// A cellText is a text as a browser shows it: white space is one space, and lines
-// end where an element says so.
+// A cellText is a text as shown by a browser: white space collapses to one
+// space, and elements can end lines.
 type cellText struct {
 	b     strings.Builder
-	lines int  // line ends that come before what follows
-	space bool // so does a space
+	lines int  // pending line ends
+	space bool // a space is pending
 }
 
 func (c *cellText) add(s string, pre bool) {
@@ -442,7 +444,7 @@ func (c *cellText) add(s string, pre bool) {
 		case r < ' ' || r == 0x7f: // not allowed in HTML
 			c.flush()
 			c.b.WriteRune(unicode.ReplacementChar)
-		case r == '\u00a0': // people write it for its width
+		case r == '\u00a0': // used for its width
 			c.space = true
 		default:
 			c.flush()
@@ -451,8 +453,8 @@ func (c *cellText) add(s string, pre bool) {
 	}
 }
 
-// flush writes what is to come before a character. There is nothing before the
-// first one.
+// flush writes pending line ends and spaces before a character. It writes
+// nothing before the first character.
 func (c *cellText) flush() {
 	if c.b.Len() > 0 {
 		if c.lines > 0 {

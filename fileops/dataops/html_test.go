@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops/dataops"
 )
 
-// TestHTMLTable has Python's csv module read what becomes of a table.
+// TestHTMLTable reads converted tables with Python's csv module.
 func TestHTMLTable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -95,7 +95,7 @@ func TestHTMLToJSON(t *testing.T) {
 	}
 }
 
-// A page that another conversion wrote comes back.
+// A page written by another conversion survives the way back.
 func TestHTMLBackAndForth(t *testing.T) {
 	t.Parallel()
 	const in = "a,b\n\"x <y> & \"\"z\"\"\",1\n\"line\nline\",\n"
@@ -136,8 +136,8 @@ func TestHTMLErrors(t *testing.T) {
 	}
 }
 
-// TestHTMLToWorkbook reads the XML; what office programs make of it is tested in
-// package standard.
+// TestHTMLToWorkbook checks the XML. Package standard tests it with office
+// programs.
 func TestHTMLToWorkbook(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 10)

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Kinds of tokens that are not a character of their own.
+// Kinds of tokens other than single characters.
 const (
 	tokenEnd    byte = 0
 	tokenString byte = '"'
@@ -20,16 +20,16 @@ const (
 	tokenNull   byte = 'n'
 )
 
-// A syntaxError says where a text breaks the rules of JSON (RFC 8259).
+// A syntaxError is the position of a violation of the JSON syntax (RFC 8259).
 type syntaxError struct {
-	offset int64 // in the text, bytes
+	offset int64 // in the text, in bytes
 	what   string
 }
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("offset %d: %s", e.offset, e.what) }
 
 // A scanner reads JSON from a stream of valid UTF-8. Unlike a json.Decoder it
-// gives the text of a token as it stands there, and limits its length.
+// returns the original text of a token, and limits its length.
 type scanner struct {
 	r        io.Reader
 	buf      []byte
@@ -37,10 +37,10 @@ type scanner struct {
 	base     int64 // offset of buf[0] in the text
 	depth    int
 
-	raw     []byte // the last string, number or word; valid until the next token
+	raw     []byte // last string, number or literal; valid until the next token
 	escaped bool   // whether raw is a string with escapes
-	tok     []byte // what raw is in if it did not fit into buf
-	keys    []byte // names of the objects that are being read
+	tok     []byte // buffer of raw if it did not fit into buf
+	keys    []byte // names in the currently open objects
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, chunk)} }
@@ -49,8 +49,8 @@ func (s *scanner) syntax(what string, args ...any) error {
 	return &syntaxError{s.base + int64(s.pos), fmt.Sprintf(what, args...)}
 }
 
-// fill reads more once everything in buf has been used. It returns io.EOF at the
-// end of the text.
+// fill reads more data after all of buf has been consumed. It returns io.EOF at
+// the end of the text.
 func (s *scanner) fill() error {
 	for s.pos == s.end {
 		s.base += int64(s.end)
@@ -77,8 +77,8 @@ func (s *scanner) byte() (byte, error) {
 	return s.buf[s.pos-1], nil
 }
 
-// next reads a token and returns its kind: one of the characters {}[]:, or one
-// of the constants.
+// next reads a token and returns its kind: one of the characters {}[]:, or a
+// token constant.
 func (s *scanner) next() (byte, error) {
 	for {
 		for ; s.pos < s.end; s.pos++ {
@@ -242,7 +242,7 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// isNumber tells whether b is a number as RFC 8259, section 6 defines it.
+// isNumber reports whether b is a number according to RFC 8259, section 6.
 func isNumber(b []byte) bool {
 	digits := func() bool {
 		n := 0
@@ -292,7 +292,7 @@ func (s *scanner) word(w string) error {
 	return nil
 }
 
-// text appends what the last token stands for: nothing for null.
+// text appends the value of the last token. null has no text.
 func (s *scanner) text(dst []byte, kind byte) []byte {
 	switch {
 	case kind == tokenNull:
@@ -357,9 +357,9 @@ func (s *scanner) enter() error {
 	return nil
 }
 
-// members reads the rest of an object whose first token was read. For each
-// member it calls each, which must read the value whose first token is kind. key
-// is valid until each returns.
+// members reads the rest of an object after its first token. It calls each for
+// every member. each must read the value whose first token is kind. key is valid
+// until each returns.
 func (s *scanner) members(each func(key []byte, kind byte) error) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -409,7 +409,7 @@ func (s *scanner) members(each func(key []byte, kind byte) error) error {
 	}
 }
 
-// elements is what members is, for an array.
+// elements is the counterpart of members for arrays.
 func (s *scanner) elements(each func(kind byte) error) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -444,7 +444,7 @@ func (s *scanner) elements(each func(kind byte) error) error {
 	}
 }
 
-// skip reads the rest of a value whose first token is kind.
+// skip skips the rest of a value whose first token is kind.
 func (s *scanner) skip(kind byte) error {
 	switch kind {
 	case '{':
@@ -455,7 +455,7 @@ func (s *scanner) skip(kind byte) error {
 	return nil
 }
 
-// compact appends the JSON of a value whose first token is kind, without spaces.
+// compact appends a value whose first token is kind as JSON without spaces.
 func (s *scanner) compact(dst []byte, kind byte) ([]byte, error) {
 	var err error
 	switch kind {

@@ -15,20 +15,20 @@ import (
 	"github.com/filewright/filewright/internal/charset"
 )
 
-// chunk is how many bytes are read at once.
+// chunk is the number of bytes to read at once.
 const chunk = 64 << 10
 
 // A source is an input whose text can be read several times.
 type source struct {
-	ctx    context.Context // of the run, which the source does not outlive
+	ctx    context.Context // of the run; the source does not outlive it
 	job    *fileops.Job
 	enc    encoding.Encoding // nil if the bytes are valid UTF-8
 	skip   int64             // bytes of a byte order mark
-	passes int               // how often the text will be read, for the progress
+	passes int               // expected number of reads of the text, for the progress
 	read   int64
 }
 
-// newSource finds out the encoding of the only input of job.
+// newSource detects the encoding of job's only input.
 func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	s := &source{ctx: ctx, job: job, passes: 1}
 	r := job.Input().Reader()
@@ -41,15 +41,15 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		s.skip = 3
 	case len(head) > 0 && head[0] >= 0xfe, bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
-		// A byte order mark of UTF-16 or UTF-32; 0xfe and 0xff are in no UTF-8.
+		// A byte order mark of UTF-16 or UTF-32; 0xfe and 0xff do not occur in UTF-8.
 		if s.enc = charset.Detect(head); s.enc != charmap.Windows1252 {
 			return s, nil
 		}
 	}
-	// One broken character does not make a text of thousands of good ones one in
-	// another encoding, where hardly any two bytes happen to be UTF-8.
+	// A broken character among thousands of valid ones does not indicate another
+	// encoding. In other encodings, valid UTF-8 sequences are rare.
 	good, bad := 0, 0
-	var strange []byte // the first part that is not UTF-8
+	var strange []byte // the first chunk that is not UTF-8
 	for eof := false; !eof; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 		}
 		rest := buf[:n+m]
 		if !eof {
-			// A character may go on in the next chunk.
+			// A character may continue in the next chunk.
 			rest = rest[:len(rest)-unfinished(rest)]
 		}
 		kept := bytes.Clone(buf[len(rest) : n+m])
@@ -80,7 +80,7 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	case bad == 0:
 		s.enc = nil
 	case s.skip > 0 || good > bad:
-		s.enc = unicode.UTF8 // with U+FFFD for what is broken
+		s.enc = unicode.UTF8 // broken bytes become U+FFFD
 	default:
 		s.enc = charset.Detect(strange)
 	}
@@ -96,8 +96,7 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// count returns the number of characters beyond ASCII and of bytes that belong
-// to none.
+// count returns the number of non-ASCII characters and of invalid bytes.
 func count(b []byte) (good, bad int) {
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {
@@ -115,8 +114,7 @@ func count(b []byte) (good, bad int) {
 	return good, bad
 }
 
-// unfinished returns how many bytes at the end of b begin a character that is
-// not complete.
+// unfinished returns the length of an incomplete character at the end of b.
 func unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {
@@ -129,8 +127,8 @@ func unfinished(b []byte) int {
 	return 0
 }
 
-// text returns the text in valid UTF-8, without a byte order mark, from the
-// start.
+// text returns a reader of the whole text in valid UTF-8, without a byte order
+// mark.
 func (s *source) text() io.Reader {
 	r := s.job.Input().Reader()
 	if _, err := r.Seek(s.skip, io.SeekStart); err != nil {
@@ -143,7 +141,7 @@ func (s *source) text() io.Reader {
 	return s.enc.NewDecoder().Reader(in)
 }
 
-// A sourceReader ends with the context and reports progress.
+// A sourceReader stops when the context is done, and reports progress.
 type sourceReader struct {
 	s *source
 	r io.Reader

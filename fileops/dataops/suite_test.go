@@ -71,7 +71,7 @@ func toDisk(tb testing.TB, r fileops.Runner, path, format string) string {
 	return out
 }
 
-// The memory that a conversion takes does not grow with the file. Not parallel:
+// The memory for a conversion does not grow with the file. Not parallel, because
 // it measures the heap of the process.
 func TestMemory(t *testing.T) {
 	path := large(t, 32<<20)

@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A layout says where the rows of a JSON file are.
+// A layout is the location of the rows in a JSON file.
 type layout int
 
 const (
@@ -21,7 +21,7 @@ const (
 	single                  // the whole file is a row
 )
 
-// A kind of row.
+// A kind is the type of a row.
 type kind int
 
 const (
@@ -47,35 +47,35 @@ func kindOf(token byte) kind {
 type jsonTable struct {
 	src    *source
 	layout layout
-	list   string // name of the member for inMember
-	alone  bool   // for inMember: there is no other member
+	list   string // member name for inMember
+	alone  bool   // for inMember: the object has no other members
 
-	rows    kind  // of all rows that are not null
-	root    *node // of the columns
-	of      *node // what names in rows belong to: root, or the list below it
+	rows    kind  // of all rows except null
+	root    *node // root of the columns
+	of      *node // parent of the names in rows: root, or the node of the list
 	columns []*node
-	names   int  // bytes of names of columns
+	names   int  // total bytes of column names
 	width   int  // longest row, if rows are arrays
-	heading bool // the first row is an array of texts
-	seen    int  // rows so far
+	heading bool // the first row is an array of strings
+	seen    int  // rows read so far
 
 	row    row
-	fixed  row // cells that every row has
+	fixed  row // cells that all rows share
 	learn  bool
 	joined []byte
 }
 
-// A node is a name in a row. It is a column if it has a value in some row.
+// A node is a name in rows. It is a column if any row has a value for it.
 type node struct {
 	name  string
 	up    *node
 	kids  map[string]*node
 	bytes int  // of the dotted name
-	col   int  // index in jsonTable.columns, -1 if it is none
-	value bool // it was something other than null
+	col   int  // index in jsonTable.columns, -1 if it is not a column
+	value bool // some row has a value other than null
 }
 
-// A row is the cells of a row, each a part of text.
+// A row holds the cells of a row; each is a part of text.
 type row struct {
 	text  []byte
 	cells []span
@@ -88,7 +88,7 @@ func (r *row) reset() {
 	clear(r.cells)
 }
 
-// set makes what was appended to text since from the cell of a column.
+// set makes text[from:] the cell of a column.
 func (r *row) set(col, from int) {
 	for col >= len(r.cells) {
 		r.cells = append(r.cells, span{})
@@ -103,7 +103,7 @@ func (r *row) get(col int) []byte {
 	return r.text[r.cells[col].from:r.cells[col].to]
 }
 
-// fromJSON writes the table in src with w.
+// fromJSON writes the table in src to w.
 func fromJSON(src *source, w tableWriter) error {
 	src.passes = 3
 	t := &jsonTable{src: src, root: &node{col: -1}}
@@ -162,8 +162,8 @@ func (t *jsonTable) convert(w tableWriter) error {
 	return t.writeNamed(w)
 }
 
-// survey finds out the layout. It reads the whole file, and so finds all errors
-// before a result is begun.
+// survey determines the layout. It reads the whole file, so all errors occur
+// before any output.
 func (t *jsonTable) survey() error {
 	s := newScanner(t.src.text())
 	k, err := s.next()
@@ -221,10 +221,10 @@ func (t *jsonTable) survey() error {
 	return nil
 }
 
-// A survey counts what the members of an object are.
+// A survey counts the kinds of an object's members.
 type survey struct {
 	members, objects, nulls, arrays int
-	simple, length                  int // arrays without nested values; their common length, -1 if they have none
+	simple, length                  int // arrays without nested values; their common length, or -1
 	lists                           int // arrays of objects
 	list                            string
 }
@@ -239,7 +239,7 @@ func (o *survey) read(s *scanner) error {
 			o.nulls++
 		case '[':
 			o.arrays++
-			n, nested, objects := 0, 0, 0 // objects counts null too
+			n, nested, objects := 0, 0, 0 // objects includes null
 			if err := s.elements(func(k byte) error {
 				n++
 				switch k {
@@ -288,7 +288,7 @@ func (o *survey) layout() (l layout, list string, alone bool) {
 	return single, "", false
 }
 
-// each calls do for each row; it must read the value.
+// each calls do for each row. do must read the value.
 func (t *jsonTable) each(do func(s *scanner, key []byte, kind byte) error) error {
 	s := newScanner(t.src.text())
 	element := func(k byte) error { return do(s, nil, k) }
@@ -328,7 +328,7 @@ func (t *jsonTable) each(do func(s *scanner, key []byte, kind byte) error) error
 	return err
 }
 
-// learnRow looks which columns a row has.
+// learnRow records the columns of a row.
 func (t *jsonTable) learnRow(s *scanner, _ []byte, k byte) error {
 	t.seen++
 	this := kindOf(k)
@@ -352,7 +352,7 @@ func (t *jsonTable) learnRow(s *scanner, _ []byte, k byte) error {
 		if t.seen == 1 {
 			t.heading = texts == n && n > 0
 		} else if n > t.width {
-			t.heading = false // it does not name every column
+			t.heading = false // it lacks some column names
 		}
 		t.width = max(t.width, n)
 		return err
@@ -374,7 +374,7 @@ func (t *jsonTable) learnRow(s *scanner, _ []byte, k byte) error {
 	return nil
 }
 
-// valueNode returns the column of rows that are neither objects nor arrays.
+// valueNode returns the column for rows that are neither objects nor arrays.
 func (t *jsonTable) valueNode() (*node, error) {
 	if t.layout == inMember {
 		return t.kid(t.root, []byte(t.list))
@@ -382,7 +382,7 @@ func (t *jsonTable) valueNode() (*node, error) {
 	return t.kid(t.root, []byte("value"))
 }
 
-// columnsOf looks which columns a value at n needs.
+// columnsOf records the columns that a value at n needs.
 func (t *jsonTable) columnsOf(s *scanner, n *node, k byte) error {
 	if k == '{' {
 		members := 0
@@ -403,7 +403,8 @@ func (t *jsonTable) columnsOf(s *scanner, n *node, k byte) error {
 	return t.column(n, k)
 }
 
-// kid returns the node of a name below n, in the first pass a new one if need be.
+// kid returns the node of a name below n. In the first pass it creates missing
+// nodes.
 func (t *jsonTable) kid(n *node, key []byte) (*node, error) {
 	if k, ok := n.kids[string(key)]; ok {
 		return k, nil
@@ -435,7 +436,7 @@ func (t *jsonTable) column(n *node, k byte) error {
 	return nil
 }
 
-// value puts a value at n into the cells of the row.
+// value appends a value at n to the cells of the row.
 func (t *jsonTable) value(s *scanner, n *node, k byte) error {
 	from := len(t.row.text)
 	if k == '{' {
@@ -462,7 +463,7 @@ func (t *jsonTable) value(s *scanner, n *node, k byte) error {
 	return nil
 }
 
-// text appends what stands in a cell for a value to the text of the row.
+// text appends the cell text of a value to the row.
 func (t *jsonTable) text(s *scanner, k byte) error {
 	from := len(t.row.text)
 	var err error
@@ -570,7 +571,7 @@ func (t *jsonTable) writeNamed(w tableWriter) error {
 	return w.close()
 }
 
-// path returns the dotted name.
+// path returns the dotted name of n.
 func (n *node) path() string {
 	var parts []string
 	for ; n.up != nil; n = n.up {
@@ -580,8 +581,8 @@ func (n *node) path() string {
 	return strings.Join(parts, ".")
 }
 
-// writeArrays writes rows that are arrays. They have no names, but the first
-// row may be meant as such.
+// writeArrays writes rows that are arrays. Columns have no names, but the first
+// row may be a header.
 func (t *jsonTable) writeArrays(w tableWriter) error {
 	if t.width == 0 {
 		return notTabular("the file has no values")
@@ -625,8 +626,8 @@ func (t *jsonTable) writeArrays(w tableWriter) error {
 	return w.close()
 }
 
-// maxTransposed is how large a file may be, in bytes, whose columns come one
-// after the other. They are kept in memory.
+// maxTransposed is the largest file in bytes that lists its columns one after
+// the other. They are held in memory.
 const maxTransposed = 16 << 20
 
 // transpose writes a table whose columns are the members of an object.
@@ -652,7 +653,7 @@ func (t *jsonTable) transpose(w tableWriter) error {
 				columns, names = append(columns, c), append(names, string(key))
 				index[string(key)] = c
 			}
-			*c = column{} // of members of the same name the last one counts
+			*c = column{} // the last of several members with the same name counts
 			return s.elements(func(k byte) error {
 				c.text = s.text(c.text, k)
 				c.ends = append(c.ends, uint32(len(c.text)))

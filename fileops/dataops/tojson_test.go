@@ -95,8 +95,8 @@ func TestCSVErrors(t *testing.T) {
 	}
 }
 
-// Python's json module finds in the result what its csv module finds in the
-// input, whatever that looks like.
+// Python's json module reads the same from the result as its csv module reads
+// from the input.
 func TestPythonReadsJSON(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -104,7 +104,7 @@ func TestPythonReadsJSON(t *testing.T) {
 	var pairs [][2]string
 	for i := range 400 {
 		var b strings.Builder
-		// A header that leaves no doubt about the separator or the names.
+		// A header that makes the separator and the names unambiguous.
 		b.WriteString("n0,n1,n2\n")
 		for range 40 {
 			b.WriteString("x,y,z\n")
@@ -114,7 +114,7 @@ func TestPythonReadsJSON(t *testing.T) {
 		}
 		_, out, err := convert(t, "x.csv", b.String(), to("json"))
 		if errors.Is(err, fileops.ErrCorruptInput) {
-			out = "quote" // a quotation mark that does not end
+			out = "quote" // unclosed quotation mark
 		} else if err != nil {
 			t.Fatal(i, err)
 		}
@@ -212,7 +212,7 @@ func pandocCells(t *testing.T, from, text string) (cells [][]string) {
 	return cells
 }
 
-// Pandoc reads the tables in HTML and Markdown as they are meant.
+// Pandoc reads the tables in HTML and Markdown as intended.
 func TestPandocReadsTables(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{
@@ -250,7 +250,7 @@ func TestPandocReadsTables(t *testing.T) {
 			}
 		}
 	}
-	// Without names.
+	// Without column names.
 	for f, want := range map[string]string{"html": "[[1 2] [3 ]]", "md": "[[column_1 column_2] [1 2] [3 ]]"} {
 		_, out, err := convert(t, "x.json", "[[1,2],[3]]", to(f))
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A workbook is written as one file of XML (OpenDocument 1.2, part 1, 3.1.2): what
-// turns it into others reads that without guessing.
+// A workbook is written as flat XML (OpenDocument 1.2, part 1, 3.1.2). Programs
+// that convert it further read it without guessing.
 const (
 	workbookHead = `<?xml version="1.0" encoding="UTF-8"?>
 <office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.spreadsheet">
@@ -19,7 +19,7 @@ const (
 `
 	workbookTail = "</office:spreadsheet></office:body>\n</office:document>\n"
 
-	maxSheetName = 31 // characters, in Excel
+	maxSheetName = 31 // characters; Excel's limit
 )
 
 // writeWorkbook writes a sheet for each table.
@@ -47,7 +47,7 @@ func writeWorkbook(ctx context.Context, w io.Writer, tables []*grid) error {
 	return out.Flush()
 }
 
-// writeCell writes a cell; errors stay in out.
+// writeCell writes a cell. out keeps errors.
 func writeCell(out *bufio.Writer, cell string) {
 	switch {
 	case cell == "":
@@ -66,7 +66,8 @@ func writeCell(out *bufio.Writer, cell string) {
 	out.WriteString("</table:table-cell>")
 }
 
-// writeLine writes a text without line ends. Of several spaces XML would keep one.
+// writeLine writes a text without line ends. XML collapses consecutive spaces,
+// so they are encoded.
 func writeLine(out *bufio.Writer, line string) {
 	before := ' '
 	for _, r := range line {
@@ -81,7 +82,7 @@ func writeLine(out *bufio.Writer, line string) {
 			out.WriteString("&lt;")
 		case r == '>':
 			out.WriteString("&gt;")
-		case r == 0xfffe, r == 0xffff: // no XML may have them
+		case r == 0xfffe, r == 0xffff: // not allowed in XML
 			out.WriteRune(utf8.RuneError)
 		default:
 			out.WriteRune(r)
@@ -90,8 +91,9 @@ func writeLine(out *bufio.Writer, line string) {
 	}
 }
 
-// sheetNames returns names that every program takes, from captions where there
-// are any: of at most 31 characters, all different, without some characters.
+// sheetNames returns sheet names that every program accepts, from captions if
+// there are any: at most 31 characters, unique, and without forbidden
+// characters.
 func sheetNames(tables []*grid) []string {
 	used := make(map[string]bool)
 	names := make([]string, len(tables))
@@ -115,7 +117,7 @@ func sheetNames(tables []*grid) []string {
 	return names
 }
 
-// cut returns name and end, of which name gives way if both are too long.
+// cut returns name and end. If they are too long together, it truncates name.
 func cut(name, end string) string {
 	n := 0
 	for i, r := range name {
@@ -127,7 +129,7 @@ func cut(name, end string) string {
 	return strings.TrimRight(name, " '") + end
 }
 
-// utf16Len returns how many characters Excel counts a rune as.
+// utf16Len returns the number of characters that Excel counts for a rune.
 func utf16Len(r rune) int {
 	if r > 0xffff {
 		return 2

@@ -19,8 +19,8 @@ type tableWriter interface {
 	close() error
 }
 
-// newTableWriter returns what writes the format to; comma is for CSV, 0 for the
-// usual one.
+// newTableWriter returns a writer for the format to. comma is the separator of
+// CSV; 0 means the default.
 func newTableWriter(w io.Writer, to format.Format, title string, comma byte) tableWriter {
 	switch to {
 	case format.HTML:
@@ -30,8 +30,8 @@ func newTableWriter(w io.Writer, to format.Format, title string, comma byte) tab
 	case format.TSV:
 		return newCSVWriter(w, '\t', "\t\"\r\n")
 	}
-	// Programs that guess the separator, as this package does, must not take
-	// one inside a cell for it.
+	// Quote a separator candidate inside a cell, because programs that guess the
+	// separator, like this package, could mistake it.
 	if comma == 0 {
 		comma = ','
 	}
@@ -42,15 +42,15 @@ func newTableWriter(w io.Writer, to format.Format, title string, comma byte) tab
 type csvWriter struct {
 	w       io.Writer
 	comma   byte
-	class   [256]byte // special, control or 0
+	class   [256]byte // flags for each byte: special, control or 0
 	buf     []byte
 	cleaned []byte
 }
 
 // Classes of bytes.
 const (
-	special byte = 1 << iota // a cell with it must be in quotes
-	control                  // no text file has it
+	special byte = 1 << iota // requires quotes around the cell
+	control                  // does not occur in text files
 )
 
 func newCSVWriter(w io.Writer, comma byte, quote string) *csvWriter {
@@ -107,7 +107,7 @@ func (c *csvWriter) row(cells [][]byte) error {
 	return err
 }
 
-// clean returns a cell with U+FFFD for control characters.
+// clean replaces control characters by U+FFFD.
 func (c *csvWriter) clean(cell []byte) []byte {
 	c.cleaned = c.cleaned[:0]
 	for _, b := range cell {
@@ -120,8 +120,9 @@ func (c *csvWriter) clean(cell []byte) []byte {
 	return c.cleaned
 }
 
-// quoted tells whether a cell without special bytes must be in quotes. A row must not be an empty line,
-// nor may a file begin with what says how to read it.
+// quoted reports whether a cell without special bytes needs quotes. A row must
+// not be an empty line, and a file must not start with a byte order mark or a
+// "sep=" line.
 func quoted(cell []byte, first, only bool) bool {
 	switch {
 	case len(cell) == 0:
@@ -249,14 +250,14 @@ func (m *mdWriter) row(cells [][]byte) error {
 	return err
 }
 
-// cell appends a text so that it stands in a table as it is.
+// cell appends a text escaped for a table.
 func (m *mdWriter) cell(cell []byte) {
 	for i, c := range cell {
 		switch c {
 		case '\\', '|', '*', '`', '[', ']', '~', '$':
 			m.buf = append(m.buf, '\\', c)
 		case '_':
-			// Inside a word it means nothing.
+			// Inside a word it has no meaning.
 			before, _ := utf8.DecodeLastRune(cell[:i])
 			after, _ := utf8.DecodeRune(cell[i+1:])
 			if !wordRune(before) || !wordRune(after) {

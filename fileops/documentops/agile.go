@@ -27,12 +27,12 @@ import (
 // Agile encryption, which Office has written since 2010 ([MS-OFFCRYPTO] 2.3.4.10
 // to 2.3.4.15).
 const (
-	segment = 4096 // bytes of a package that are encrypted together
+	segment = 4096 // bytes of a package that are encrypted as a unit
 	spins   = 100000
 	maxSpin = 10000000 // [MS-OFFCRYPTO] 2.3.4.10, ST_SpinCount
 )
 
-// Block keys: what a derived key is for.
+// Block keys, which define the purpose of a derived key.
 var (
 	blockInput   = []byte{0xfe, 0xa7, 0xd2, 0x76, 0x3b, 0x4b, 0x9e, 0x79}
 	blockValue   = []byte{0xd7, 0xaa, 0x0f, 0x6d, 0x30, 0x61, 0x34, 0x4e}
@@ -86,7 +86,7 @@ func (b *base64Bytes) UnmarshalText(text []byte) error {
 	return err
 }
 
-// errCipher says that a file is encrypted in a way that is not known here.
+// errCipher reports an unknown kind of encryption.
 var errCipher = errors.New("documentops: unknown encryption")
 
 func (k agileKey) newHash() (func() hash.Hash, error) {
@@ -103,10 +103,10 @@ func (k agileKey) newHash() (func() hash.Hash, error) {
 	return h, nil
 }
 
-// errEncryption says that what describes the encryption makes no sense.
+// errEncryption reports that the description of the encryption is invalid.
 var errEncryption = errors.New("documentops: the description of the encryption is damaged")
 
-// spin hashes a password many times over ([MS-OFFCRYPTO] 2.3.4.11).
+// spin hashes a password n times ([MS-OFFCRYPTO] 2.3.4.11).
 func spin(ctx context.Context, h hash.Hash, salt []byte, password string, n uint32) ([]byte, error) {
 	h.Reset()
 	h.Write(salt)
@@ -136,7 +136,7 @@ func hashOf(h hash.Hash, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// fitKey cuts or fills a hash to the length of a key or block.
+// fitKey truncates or pads a hash to the length of a key or block.
 func fitKey(b []byte, n int) []byte {
 	for len(b) < n {
 		b = append(b, 0x36)
@@ -158,16 +158,16 @@ func cbc(key, iv, data []byte, encrypt bool) ([]byte, error) {
 	return out, nil
 }
 
-// An agile is an encryption that was opened or made.
+// An agile is an opened or new encryption.
 type agile struct {
 	newHash func() hash.Hash
 	salt    []byte // of the data
 	key     []byte // of the data
-	hmacKey []byte // nil if there is none
-	hmac    []byte // what it must be
+	hmacKey []byte // nil if absent
+	hmac    []byte // expected value
 }
 
-// openAgile finds the key of the data. A wrong password gives nil.
+// openAgile derives the key of the data. It returns nil for a wrong password.
 func openAgile(ctx context.Context, text []byte, password string) (*agile, error) {
 	var x agileXML
 	if err := xml.Unmarshal(text, &x); err != nil {
@@ -244,7 +244,7 @@ func (a *agile) openIntegrity(key, value []byte) (err error) {
 	return nil
 }
 
-// decrypt writes the package that the stream EncryptedPackage holds.
+// decrypt decrypts the stream EncryptedPackage and writes the package.
 func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 	mac := hmac.New(a.newHash, a.hmacKey)
 	r = io.TeeReader(fileops.ContextReader(ctx, r), mac)
@@ -283,7 +283,7 @@ func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// packageSize reads the size in front of a package.
+// packageSize reads the size that precedes a package.
 func packageSize(r io.Reader) (int64, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -296,9 +296,9 @@ func packageSize(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// newAgile makes an encryption with AES-256 and SHA-512, as Office does. The
-// function it returns gives the content of the stream EncryptionInfo; until the
-// package is encrypted it has its right length, but not its right content.
+// newAgile returns a new encryption with AES-256 and SHA-512, as Office uses.
+// The returned function returns the stream EncryptionInfo. Its length is always
+// right; its content is right after the package has been encrypted.
 func newAgile(ctx context.Context, password string) (*agile, func() []byte, error) {
 	random := func(n int) []byte { b := make([]byte, n); rand.Read(b); return b }
 	a := &agile{newHash: sha512.New, salt: random(16), key: random(32), hmacKey: random(sha512.Size), hmac: make([]byte, sha512.Size)}
@@ -309,7 +309,7 @@ func newAgile(ctx context.Context, password string) (*agile, func() []byte, erro
 		return nil, nil, err
 	}
 	put := func(block, data []byte) string {
-		b, _ := cbc(fitKey(hashOf(h, sum, block), 32), salt, data, true) // of lengths that fit
+		b, _ := cbc(fitKey(hashOf(h, sum, block), 32), salt, data, true) // all lengths fit
 		return base64.StdEncoding.EncodeToString(b)
 	}
 	encInput, encKey := put(blockInput, input), put(blockKey, a.key)
@@ -333,10 +333,12 @@ func newAgile(ctx context.Context, password string) (*agile, func() []byte, erro
 	return a, info, nil
 }
 
-// encryptedSize returns the length of the stream EncryptedPackage for a package.
+// encryptedSize returns the length of the stream EncryptedPackage for a package
+// of n bytes.
 func encryptedSize(n int64) int64 { return 8 + (n+aes.BlockSize-1)/aes.BlockSize*aes.BlockSize }
 
-// encrypt writes the stream EncryptedPackage and notes its authentication code.
+// encrypt writes the stream EncryptedPackage and computes its authentication
+// code.
 func (a *agile) encrypt(ctx context.Context, r io.Reader, size int64, w io.Writer) error {
 	mac := hmac.New(a.newHash, a.hmacKey)
 	w = io.MultiWriter(w, mac)

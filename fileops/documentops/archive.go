@@ -16,14 +16,14 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Limits bound the archives that documents are. Zero fields mean the defaults.
+// Limits bound the ZIP archives of documents. Zero fields mean the defaults.
 type Limits struct {
 	Entries  int   // parts of a document; 0 means 10,000
-	Unpacked int64 // bytes of all parts together; 0 means 2 GiB
-	Ratio    int64 // of the size of a part of more than 10 MiB to that of its compressed data; 0 means 200
+	Unpacked int64 // total size of all parts in bytes; 0 means 2 GiB
+	Ratio    int64 // of a part of more than 10 MiB to its compressed data; 0 means 200
 }
 
-// orDefault returns l with the defaults for what is not set. l may be nil.
+// orDefault returns l with defaults for zero fields. l may be nil.
 func (l *Limits) orDefault() Limits {
 	if l == nil {
 		l = new(Limits)
@@ -35,31 +35,31 @@ func (l *Limits) orDefault() Limits {
 	}
 }
 
-// Bounds that are not settings.
+// Fixed limits.
 const (
-	largeEntry = 10 << 20  // bytes from which Limits.Ratio counts
-	maxPart    = 128 << 20 // bytes of an XML part that is looked into
-	maxPicture = 128 << 20 // bytes of a picture that is encoded anew
-	maxIndex   = 16 << 20  // bytes of a part that lists others
+	largeEntry = 10 << 20  // size in bytes above which Limits.Ratio applies
+	maxPart    = 128 << 20 // bytes of an XML part that is parsed
+	maxPicture = 128 << 20 // bytes of a picture that is encoded again
+	maxIndex   = 16 << 20  // bytes of a part that lists other parts
 )
 
-// An archive is the ZIP file that a document is.
+// An archive is the ZIP archive of a document.
 type archive struct {
 	entries []*entry
-	byName  map[string]*entry // by name in lower case, which is how OPC compares (ISO/IEC 29500-2, 6.2.2.3)
+	byName  map[string]*entry // by lower case name, because OPC ignores case (ISO/IEC 29500-2, 6.2.2.3)
 }
 
-// An entry is a file in the archive and what becomes of it.
+// An entry is a file in the archive, with its changes.
 type entry struct {
 	*zip.File
 	name string // in the result
 	drop bool   // not in the result
-	data []byte // its content in the result; nil for that of File
-	path string // of a file with its content in the result; "" for data or File
+	data []byte // new content; nil means that of File
+	path string // of a file with the new content; "" means data or File
 }
 
-// openArchive reads the directory of a document and looks for what is made to
-// harm its readers.
+// openArchive reads the directory of a document and rejects archives that are
+// built to harm readers.
 func openArchive(f *fileops.File, l Limits) (*archive, error) {
 	zr, err := zip.NewReader(f.Reader(), f.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
@@ -77,7 +77,7 @@ func openArchive(f *fileops.File, l Limits) (*archive, error) {
 		if unpacked > uint64(l.Unpacked) || dense {
 			return nil, fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
 		}
-		if packed > uint64(f.Size()) { // entries share their data (D. Fifield, A better zip bomb, 2019)
+		if packed > uint64(f.Size()) { // entries share data (D. Fifield, A better zip bomb, 2019)
 			return nil, damaged(errors.New("entries overlap"))
 		}
 		if z.Flags&1 != 0 {
@@ -88,7 +88,7 @@ func openArchive(f *fileops.File, l Limits) (*archive, error) {
 		}
 		e := &entry{File: z, name: z.Name}
 		key := strings.ToLower(z.Name)
-		if a.byName[key] != nil { // readers differ in which of them they take
+		if a.byName[key] != nil { // readers differ in which of them they use
 			return nil, damaged(errors.New("two parts have the same name"))
 		}
 		a.byName[key] = e
@@ -97,7 +97,7 @@ func openArchive(f *fileops.File, l Limits) (*archive, error) {
 	return a, nil
 }
 
-// validName tells whether a name stays inside the archive.
+// validName reports whether a name stays inside the archive.
 func validName(name string) bool {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return false
@@ -122,10 +122,10 @@ func errSigned() error {
 	return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is digitally signed, and any change would make the signature invalid; remove the signature first")
 }
 
-// find returns the entry of a name, nil if there is none.
+// find returns the entry with a name, or nil.
 func (a *archive) find(name string) *entry { return a.byName[strings.ToLower(name)] }
 
-// has tells whether an entry begins with prefix.
+// has reports whether the name of any entry starts with prefix.
 func (a *archive) has(prefix string) bool {
 	for _, e := range a.entries {
 		if len(e.Name) >= len(prefix) && strings.EqualFold(e.Name[:len(prefix)], prefix) {
@@ -135,7 +135,7 @@ func (a *archive) has(prefix string) bool {
 	return false
 }
 
-// read returns the content of an entry, which its checksum confirms.
+// read returns the content of an entry after its checksum is verified.
 func (e *entry) read(ctx context.Context, limit int64) ([]byte, error) {
 	if e.data != nil {
 		return e.data, nil
@@ -159,12 +159,12 @@ func (e *entry) read(ctx context.Context, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// errTooLarge says that a part is too large to be looked into. It is left as it
-// is then.
+// errTooLarge reports that a part is too large to be parsed. The part then stays
+// unchanged.
 var errTooLarge = errors.New("documentops: the part is too large")
 
-// text returns the content of an XML part; ok is false if it is not in UTF-8 or
-// too large, and so must be left alone.
+// text returns the content of an XML part. ok is false if the part is too large
+// or not UTF-8, and so must stay unchanged.
 func (e *entry) text(ctx context.Context, limit int64) (b []byte, ok bool, err error) {
 	b, err = e.read(ctx, limit)
 	if errors.Is(err, errTooLarge) {
@@ -176,8 +176,8 @@ func (e *entry) text(ctx context.Context, limit int64) (b []byte, ok bool, err e
 	return b, true, nil
 }
 
-// check reads an entry, which compares its size and checksum with what the
-// directory says. What is in an unknown method is believed.
+// check reads an entry and verifies its size and checksum. It accepts entries
+// with an unknown compression method.
 func (e *entry) check(ctx context.Context) error {
 	r, err := e.Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
@@ -196,7 +196,7 @@ func (e *entry) check(ctx context.Context) error {
 	return nil
 }
 
-// unused returns a name like name with the extension ext that no entry has.
+// unused returns an unused name derived from name, with the extension ext.
 func (a *archive) unused(name, ext string) string {
 	base := strings.TrimSuffix(name, path.Ext(name))
 	for i := 0; ; i++ {

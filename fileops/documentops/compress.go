@@ -16,18 +16,18 @@ const (
 	extreme     = fileops.ExtremeCompression
 )
 
-// A level says what may be lost.
+// A level limits the loss of quality.
 type level struct {
-	dpi     float64 // pixels per inch that a picture of known size needs
-	pixels  int     // most along the longer side of any picture
+	dpi     float64 // pixels per inch for a picture of known display size
+	pixels  int     // most pixels along the longer side of any picture
 	quality int     // of JPEG
-	palette int     // quality of the palette of PNG; 0 loses no colours
-	photo   float64 // a PNG becomes JPEG if that is smaller by this factor
+	palette int     // quality of a PNG palette; 0 keeps all colours
+	photo   float64 // a PNG becomes JPEG if that is this fraction of its size or less
 	extras  bool    // drop previews and printer settings
 }
 
-// levelOf returns a level. The numbers are from measuring size and similarity
-// of rendered pages of real documents.
+// levelOf returns a level. The numbers come from measurements of size and
+// similarity on rendered pages of real documents.
 func levelOf(name string) level {
 	switch name {
 	case less:
@@ -38,22 +38,23 @@ func levelOf(name string) level {
 	return level{dpi: 150, pixels: 1600, quality: 72, palette: 90, photo: 0.8, extras: true}
 }
 
-// unchanged is the share of its size from which on a document stays as it is.
+// unchanged is the size of a result, relative to the input, from which on the
+// input is returned.
 const unchanged = 0.97
 
 // Compress returns the action "compress" for documents that are ZIP archives:
 // Office Open XML, OpenDocument and EPUB.
 //
-// Pictures are scaled to what the place they are shown in is worth at the level
-// that compression_value chooses, and encoded anew; where a picture changes its
-// format everything that refers to it is changed too. Text, formatting, comments,
-// macros and vector pictures stay. What nothing refers to is dropped, and so
-// are, except at the lowest level, the preview of the document and the
-// settings of the author's printer. The rest is compressed anew without loss. A
-// document that would gain less than 3 % stays as it is. A signed document
-// fails with [fileops.ErrUnsupportedInput].
+// Pictures are scaled to the resolution that their display size needs at the
+// level of compression_value, and encoded again. If the format of a picture
+// changes, all references change too. Text, formatting, comments, macros and
+// vector pictures stay. Unreferenced media are dropped. So are, except at the
+// lowest level, the document's preview and the author's printer settings.
+// Everything else is recompressed without loss. If the result would be less than
+// 3 % smaller, the document stays unchanged. A signed document fails with
+// [fileops.ErrUnsupportedInput].
 //
-// A nil codec leaves pictures as they are; l may be nil.
+// A nil codec leaves pictures unchanged; l may be nil.
 func Compress(codec PictureCodec, l *Limits) fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "compress", Engine: "documentops", Family: "office",
@@ -137,7 +138,8 @@ func compressODF(ctx context.Context, job *fileops.Job, a *archive, codec Pictur
 	return d.finish(moved)
 }
 
-// compressEPUB leaves names alone: references are in too many kinds of files.
+// compressEPUB renames nothing, because too many kinds of files contain
+// references.
 func compressEPUB(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level) error {
 	if a.find("META-INF/signatures.xml") != nil { // EPUB OCF 3.3, 4.2.6.3.5
 		return errSigned()
@@ -157,7 +159,7 @@ func compressEPUB(ctx context.Context, job *fileops.Job, a *archive, codec Pictu
 	return recode(ctx, job, a, codec, lv, nil, false)
 }
 
-// shrink merges equal pictures and encodes what is left anew.
+// shrink merges equal pictures and encodes the remaining ones again.
 func shrink(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level, sizes needs, rename bool) (map[*entry]*entry, error) {
 	moved, err := merge(ctx, a)
 	if err != nil {

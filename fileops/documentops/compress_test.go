@@ -37,7 +37,7 @@ func compressor(t testing.TB) fileops.Action {
 
 var levels = []string{"less_compression", "recommended_compression", "extreme_compression"}
 
-// photo is a picture with the texture of a photograph.
+// photo returns a picture with the texture of a photograph.
 func photo(w, h int) *image.RGBA {
 	m := fileopstest.Picture(w, h)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -68,7 +68,7 @@ func pngOf(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// transparent is a drawing of few colours with a transparent edge.
+// transparent returns a drawing with few colours and a transparent edge.
 func transparent(w, h int) image.Image {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -81,8 +81,8 @@ func transparent(w, h int) image.Image {
 	return m
 }
 
-// illustrated is a docx with a photograph as JPEG and again as PNG, a drawing, a
-// copy of the photograph, and media that nothing refers to.
+// illustrated returns a docx with a photograph as JPEG and as PNG, a drawing, a
+// copy of the photograph, and unreferenced media.
 func illustrated(t testing.TB) *fileops.File {
 	t.Helper()
 	return fileops.Bytes("illustrated.docx", document(t))
@@ -126,7 +126,8 @@ func makeDocument(t testing.TB) []byte {
 	return rezip(t, base, files)
 }
 
-// as returns the illustrated document in another format, as LibreOffice writes it.
+// as returns the illustrated document in another format, converted by
+// LibreOffice.
 func as(t testing.TB, f format.Format, filter string) *fileops.File {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "a."+string(f))
@@ -140,7 +141,7 @@ func as(t testing.TB, f format.Format, filter string) *fileops.File {
 	return fileops.Bytes("illustrated."+string(f), b)
 }
 
-// render returns the pages of a document as LibreOffice shows them, in gray.
+// render returns the pages of a document in gray, rendered by LibreOffice.
 func render(t testing.TB, name string, b []byte) (pages []*image.Gray) {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,7 +171,7 @@ func render(t testing.TB, name string, b []byte) (pages []*image.Gray) {
 	return pages
 }
 
-// ssim is the mean structural similarity of blocks of 8 by 8 pixels.
+// ssim returns the mean structural similarity in blocks of 8 × 8 pixels.
 func ssim(a, b *image.Gray) float64 {
 	if a.Rect != b.Rect {
 		return 0
@@ -194,8 +195,7 @@ func ssim(a, b *image.Gray) float64 {
 	return sum / float64(n)
 }
 
-// Pages look the same at every level, and the files become smaller level by
-// level.
+// Pages look the same at every level, and files shrink from level to level.
 func TestCompressedPagesLookTheSame(t *testing.T) {
 	t.Parallel()
 	a := compressor(t)
@@ -222,8 +222,9 @@ func TestCompressedPagesLookTheSame(t *testing.T) {
 	}
 }
 
-// checkPackage tells whether a package is consistent: every relationship leads to
-// a part, every part has a media type that fits its content.
+// checkPackage checks that every relationship leads to a part, and that every
+// part has a media type that matches its content. It returns the names of the
+// parts.
 func checkPackage(t *testing.T, b []byte) (names []string) {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
@@ -287,9 +288,9 @@ func checkPackage(t *testing.T, b []byte) (names []string) {
 	return names
 }
 
-// A photograph stored as PNG becomes JPEG everywhere it is mentioned; the
-// drawing stays PNG with its transparency; equal pictures become one; what
-// nothing refers to goes; vector pictures stay.
+// A photograph stored as PNG becomes JPEG in all references. The drawing stays
+// PNG with transparency. Equal pictures become one. Unreferenced pictures are
+// dropped. Vector pictures stay.
 func TestPicturesOfADocument(t *testing.T) {
 	t.Parallel()
 	b := must(t, compressor(t), nil, illustrated(t))
@@ -315,8 +316,8 @@ func TestPicturesOfADocument(t *testing.T) {
 	}
 }
 
-// OpenDocument files begin with their type, uncompressed, and the manifest lists
-// what is there.
+// OpenDocument files start with their uncompressed type, and the manifest lists
+// the existing parts.
 func TestCompressedOpenDocument(t *testing.T) {
 	t.Parallel()
 	in := as(t, format.ODT, "writer8")
@@ -385,7 +386,7 @@ func TestCompressRefuses(t *testing.T) {
 	}
 }
 
-// The settings of a printer go together with the attribute that refers to them.
+// Printer settings are removed together with the attribute that refers to them.
 func TestPrinterSettings(t *testing.T) {
 	t.Parallel()
 	base := content(t, fileopstest.Sample(t, format.XLSX))

@@ -8,11 +8,12 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	Pictures PictureCodec // for Compress; nil leaves pictures as they are
+	Pictures PictureCodec // for Compress; nil leaves pictures unchanged
 	Limits   Limits
 }
 
-// An Engine has the actions of this package. It implements [fileops.Engine].
+// An Engine provides the actions of this package. It implements
+// [fileops.Engine].
 type Engine struct{ opts Options }
 
 // New returns an engine. It never fails.
@@ -24,5 +25,5 @@ func (e *Engine) Actions() []fileops.Action {
 	return []fileops.Action{Compress(e.opts.Pictures, l), Lock(l), Unlock(l), ResetPassword(l)}
 }
 
-// Dependencies implements [fileops.Engine]. There are none.
+// Dependencies implements [fileops.Engine]. This engine has no dependencies.
 func (*Engine) Dependencies() []fileops.Dependency { return nil }

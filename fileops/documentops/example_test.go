@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A document is put under a password, which is then needed to open it.
+// Encrypt a document with a password, then open it with the password.
 func Example() {
 	ctx := context.Background()
 	var locked *fileops.File

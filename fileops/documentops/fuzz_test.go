@@ -59,7 +59,7 @@ func FuzzTags(f *testing.F) {
 	})
 }
 
-// FuzzCompress changes the parts of a package.
+// FuzzCompress runs the compression on packages with damaged parts.
 func FuzzCompress(f *testing.F) {
 	f.Add([]byte(`<Relationships><Relationship Id="a" Type="x/officeDocument" Target="word/document.xml"/></Relationships>`), []byte(`<Types><Default Extension="xml" ContentType="a/b"/></Types>`), []byte(`<w:document><a:blip r:embed="a"/></w:document>`))
 	f.Fuzz(func(t *testing.T, rels, types, doc []byte) {

@@ -17,7 +17,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A judge is a LibreOffice that opens and saves documents with passwords.
+// A judge runs LibreOffice to open and save documents with passwords.
 type judge struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -60,8 +60,8 @@ func (j *judge) stop() {
 	}
 }
 
-// convert lets LibreOffice open a file, with a password if there is one, and
-// save it with a filter, with another password if there is one.
+// convert makes LibreOffice open a file and save it with a filter. Both
+// passwords are optional.
 func (j *judge) convert(in, password, out, filter, newPassword string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -99,7 +99,7 @@ func (j *judge) convert(in, password, out, filter, newPassword string) error {
 	return nil
 }
 
-// save writes a file for an outside tool.
+// save writes a file for an external program.
 func save(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -143,7 +143,7 @@ func content(t testing.TB, f *fileops.File) []byte {
 	return bytes.Clone(b)
 }
 
-// tool runs an outside program and returns its output.
+// tool runs an external program and returns its output.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxPassword is how many bytes a new password may have; Office takes
-	// 255 characters.
+	// maxPassword is the longest new password in bytes. Office accepts 255
+	// characters.
 	maxPassword = 255
 
-	// maxLock is the size in bytes of the largest document that can be
-	// encrypted: it is one stream of a compound file.
+	// maxLock is the largest document in bytes that can be encrypted: it becomes
+	// one stream of a compound file.
 	maxLock = compound.MaxStream - 4096
 
 	maxInfo  = 1 << 20 // bytes of the stream EncryptionInfo
-	maxNodes = 4096    // of the directory of an encrypted document
+	maxNodes = 4096    // directory entries of an encrypted document
 )
 
 var lockable = []format.Format{format.DOCX, format.XLSX, format.PPTX}
@@ -56,7 +56,7 @@ func errPlain() error {
 	return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
 }
 
-// Lock returns the action "lock" for Office Open XML documents: it encrypts them
+// Lock returns the action "lock" for Office Open XML documents. It encrypts them
 // with a password as Office does, with AES-256 and SHA-512 (agile encryption,
 // [MS-OFFCRYPTO] 2.3.4.10). l may be nil.
 func Lock(l *Limits) fileops.Action {
@@ -74,10 +74,9 @@ func Lock(l *Limits) fileops.Action {
 	})
 }
 
-// Unlock returns the action "unlock" for Office Open XML documents: it removes
-// the encryption. It reads what Office has written since 2007 (standard and agile
-// encryption). A password that is not that of the file fails with
-// [fileops.ErrWrongPassword], a file that is not encrypted with
+// Unlock returns the action "unlock" for Office Open XML documents. It removes
+// the encryption that Office has written since 2007 (standard and agile). A
+// wrong password fails with [fileops.ErrWrongPassword], an unencrypted file with
 // [fileops.ErrNotEncrypted]. l may be nil.
 func Unlock(l *Limits) fileops.Action {
 	limits := l.orDefault()
@@ -90,8 +89,8 @@ func Unlock(l *Limits) fileops.Action {
 }
 
 // ResetPassword returns the action "reset_password" for Office Open XML
-// documents: it replaces the password, which is checked as by [Unlock], and
-// encrypts as [Lock] does. l may be nil.
+// documents. It checks the old password as [Unlock] does, and encrypts with the
+// new one as [Lock] does. l may be nil.
 func ResetPassword(l *Limits) fileops.Action {
 	limits := l.orDefault()
 	spec := lockSpec("reset_password", "Replaces the password of a document.",
@@ -127,8 +126,8 @@ func ResetPassword(l *Limits) fileops.Action {
 	})
 }
 
-// encrypted tells whether a file is a compound file, which no plain document of
-// these formats is.
+// encrypted reports whether a file is a compound file. No unencrypted document
+// of these formats is one.
 func encrypted(f *fileops.File) bool {
 	head := make([]byte, len(compound.Magic))
 	_, err := f.Reader().ReadAt(head, 0)
@@ -149,7 +148,7 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 	}
 	return job.Write(job.Input().Name(), func(w io.Writer) error {
 		return compound.Write(w, []*compound.Node{
-			// The package first: the description has a code of it.
+			// The package comes first: the description contains its authentication code.
 			{Name: "EncryptedPackage", Size: encryptedSize(size), Content: func(w io.Writer) error { return a.encrypt(ctx, r, size, w) }},
 			{Name: "EncryptionInfo", Size: int64(len(info())), Content: func(w io.Writer) error {
 				_, err := w.Write(info())
@@ -160,7 +159,7 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 	})
 }
 
-// dataSpaces returns the storage that says which stream is transformed by what
+// dataSpaces returns the storage that maps streams to their transformation
 // ([MS-OFFCRYPTO] 2.1, 2.3.4.1 to 2.3.4.3).
 func dataSpaces() *compound.Node {
 	le := binary.LittleEndian
@@ -205,7 +204,7 @@ func dataSpaces() *compound.Node {
 	)
 }
 
-// A decrypter writes the package in the stream EncryptedPackage.
+// A decrypter decrypts the stream EncryptedPackage and writes the package.
 type decrypter interface {
 	decrypt(ctx context.Context, r io.Reader, w io.Writer) error
 }
@@ -252,8 +251,8 @@ func unlock(ctx context.Context, limits Limits, in *fileops.File, password, path
 	return err
 }
 
-// checkPlain tells whether a decrypted document is what the name of the
-// encrypted one says.
+// checkPlain checks that the format of a decrypted document matches the name of
+// the encrypted one.
 func checkPlain(in *fileops.File, f *os.File) error {
 	st, err := f.Stat()
 	if err != nil {
@@ -271,7 +270,7 @@ func checkPlain(in *fileops.File, f *os.File) error {
 }
 
 // openEncryption reads the stream EncryptionInfo ([MS-OFFCRYPTO] 2.3.4.5,
-// 2.3.4.10). A wrong password gives nil.
+// 2.3.4.10). It returns nil for a wrong password.
 func openEncryption(ctx context.Context, c *compound.File, password string) (decrypter, error) {
 	r, ok, err := c.Stream("EncryptionInfo")
 	if err != nil || !ok {

@@ -17,7 +17,7 @@ import (
 
 const password = "pässwörd 日本 😀"
 
-// filters are what LibreOffice calls the formats.
+// filters maps formats to LibreOffice's filter names.
 var filters = map[format.Format]string{
 	format.DOCX: "MS Word 2007 XML", format.XLSX: "Calc MS Excel 2007 XML", format.PPTX: "Impress MS PowerPoint 2007 XML",
 }
@@ -26,7 +26,7 @@ var toPDF = map[format.Format]string{
 	format.DOCX: "writer_pdf_Export", format.XLSX: "calc_pdf_Export", format.PPTX: "impress_pdf_Export",
 }
 
-// LibreOffice opens what Lock writes, with the password and not without it.
+// LibreOffice opens the output of Lock with the password, but not without it.
 func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 	t.Parallel()
 	for f, filter := range toPDF {
@@ -45,7 +45,7 @@ func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 				if err := libreOffice.convert(locked, password, out, filter, ""); err != nil {
 					t.Fatal(err)
 				}
-				if text := tool(t, "pdftotext", out, "-"); !strings.Contains(strings.Join(strings.Fields(text), " "), "The quick b") { // a cell cuts it off
+				if text := tool(t, "pdftotext", out, "-"); !strings.Contains(strings.Join(strings.Fields(text), " "), "The quick b") { // the cell truncates it
 					t.Errorf("text %q", text)
 				}
 			})
@@ -53,7 +53,8 @@ func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 	}
 }
 
-// padded returns a document with a part of random bytes that nothing refers to.
+// padded returns a document with an additional unreferenced part of random
+// bytes.
 func padded(t testing.TB, in *fileops.File, n int) *fileops.File {
 	noise := make([]byte, n)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -63,8 +64,8 @@ func padded(t testing.TB, in *fileops.File, n int) *fileops.File {
 	return fileops.Bytes(in.Name(), rezip(t, content(t, in), map[string][]byte{"docProps/noise.bin": noise}))
 }
 
-// What LibreOffice protects opens here, and only with its password. Version 7.4
-// writes the standard encryption.
+// Documents protected by LibreOffice open here, but only with their password.
+// Version 7.4 writes the standard encryption.
 func TestUnlockFilesOfLibreOffice(t *testing.T) {
 	t.Parallel()
 	for f, filter := range filters {
@@ -92,8 +93,8 @@ func TestUnlockFilesOfLibreOffice(t *testing.T) {
 	}
 }
 
-// Every length comes back byte for byte: those around a block, a segment, a
-// sector and the smallest stream that has sectors of its own.
+// Every length survives a round trip byte for byte: lengths around a block, a
+// segment, a sector, and the smallest stream with its own sectors.
 func TestLockRoundTrip(t *testing.T) {
 	t.Parallel()
 	base := content(t, fileopstest.Sample(t, format.DOCX))
@@ -104,7 +105,7 @@ func TestLockRoundTrip(t *testing.T) {
 			comment = 0xffff
 			in = in[:len(base)+comment]
 		}
-		in[len(base)-2], in[len(base)-1] = byte(comment), byte(comment>>8) // the comment of the archive
+		in[len(base)-2], in[len(base)-1] = byte(comment), byte(comment>>8) // length of the archive comment
 		locked := must(t, documentops.Lock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", in))
 		if out := must(t, documentops.Unlock(nil), fileops.Args{"password": password}, fileops.Bytes("a.docx", locked)); !bytes.Equal(out, in) {
 			t.Errorf("%d bytes more: %d bytes in, %d out", n, len(in), len(out))

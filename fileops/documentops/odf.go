@@ -11,11 +11,11 @@ import (
 
 const manifest = "META-INF/manifest.xml"
 
-// An odf is a document in the packaging of OpenDocument (OpenDocument 1.3 part 2).
+// An odf is a document in OpenDocument packaging (OpenDocument 1.3 part 2).
 type odf struct {
 	*archive
 	manifest []byte
-	parts    []*odfPart // that may refer to pictures
+	parts    []*odfPart // parts that may refer to pictures
 }
 
 // An odfPart is an XML part with references to pictures.
@@ -92,8 +92,8 @@ func openODF(ctx context.Context, a *archive) (*odf, error) {
 	return d, nil
 }
 
-// target returns the entry that a reference in a part means: relative to the
-// document that the part belongs to, which may be embedded in another.
+// target returns the entry that a reference in a part points to. It is relative
+// to the document of the part, which may be embedded in another.
 func (d *odf) target(from *entry, href string) *entry {
 	if strings.HasPrefix(href, "#") || strings.Contains(href, ":") {
 		return nil
@@ -107,8 +107,7 @@ func (d *odf) target(from *entry, href string) *entry {
 	return nil
 }
 
-// strip drops the picture of the first page and pictures that nothing refers
-// to.
+// strip drops the thumbnail of the first page and unreferenced pictures.
 func (d *odf) strip(extras bool) {
 	used := make(map[*entry]bool)
 	for _, p := range d.parts {
@@ -126,12 +125,12 @@ func (d *odf) strip(extras bool) {
 	}
 }
 
-// needs finds out how large pictures are shown: in frames of a given size that
-// do not clip them (OpenDocument 1.3 part 3, 10.4).
+// needs determines the display sizes of pictures. It uses frames of a given size
+// that do not clip them (OpenDocument 1.3 part 3, 10.4).
 func (d *odf) needs() (needs, error) {
 	out := make(needs)
 	for _, p := range d.parts {
-		clipped := make(map[string]bool) // names of styles
+		clipped := make(map[string]bool) // names of styles that clip
 		style := ""
 		var frames []*need
 		for t, err := range tags(p.text) {
@@ -200,7 +199,8 @@ func frameSize(t tag, clipped map[string]bool) *need {
 	return n
 }
 
-// inches reads a length (OpenDocument 1.3 part 3, 18.3.18), 0 if it is none.
+// inches parses a length (OpenDocument 1.3 part 3, 18.3.18). It returns 0 if s
+// is not a length.
 func inches(s string) float64 {
 	for _, u := range []struct {
 		name string
@@ -217,7 +217,7 @@ func inches(s string) float64 {
 	return 0
 }
 
-// finish writes references and the manifest for what was renamed and dropped.
+// finish updates references and the manifest for renamed and dropped entries.
 func (d *odf) finish(moved map[*entry]*entry) error {
 	for _, p := range d.parts {
 		var edits []edit
@@ -273,7 +273,7 @@ func (d *odf) finish(moved map[*entry]*entry) error {
 	return nil
 }
 
-// kept tells whether something below a folder stays.
+// kept reports whether any entry below a folder stays.
 func (d *odf) kept(prefix string) bool {
 	for _, e := range d.entries {
 		if !e.drop && strings.HasPrefix(strings.ToLower(e.Name), prefix) {

@@ -10,29 +10,29 @@ import (
 
 const contentTypes = "[Content_Types].xml"
 
-// An opc is a document in the packaging of Office Open XML: parts, and
-// relationships between them (ISO/IEC 29500-2).
+// An opc is a document in Office Open XML packaging: parts, and relationships
+// between them (ISO/IEC 29500-2).
 type opc struct {
 	*archive
-	sources []*source // of relationships, that of the package first
+	sources []*source // owners of relationships, the package first
 }
 
-// A source is a part, or the package itself, with relationships.
+// A source is a part with relationships, or the package itself.
 type source struct {
 	part  string // "" for the package
-	rels  *entry // where they are listed
+	rels  *entry // lists the relationships
 	text  []byte
 	links []link
 }
 
-// A link is a relationship to another part. Those to something outside the
-// package are not kept.
+// A link is a relationship to another part. Relationships to targets outside the
+// package are ignored.
 type link struct {
 	tag    tag
 	id     string
-	kind   string // the last element of its type: "image", "slide"
+	kind   string // last element of its type: "image", "slide"
 	target attr
-	to     *entry // nil if there is no such part
+	to     *entry // nil if the part is missing
 }
 
 // openOPC reads all relationships.
@@ -58,7 +58,7 @@ func openOPC(ctx context.Context, a *archive) (*opc, error) {
 			return nil, err
 		}
 		if !ok {
-			continue // of no use for anything that is done here
+			continue // irrelevant here
 		}
 		s.text = text
 		if err := p.parse(s); err != nil {
@@ -109,8 +109,8 @@ func (p *opc) parse(s *source) error {
 	return nil
 }
 
-// resolve returns the name of the part that a target of a relationship of
-// source means (ISO/IEC 29500-2, 6.5.3.4).
+// resolve returns the name of the part that a relationship target of source
+// refers to (ISO/IEC 29500-2, 6.5.3.4).
 func resolve(source, target string) string {
 	target, _, _ = strings.Cut(target, "#")
 	if strings.HasPrefix(target, "/") {
@@ -119,8 +119,8 @@ func resolve(source, target string) string {
 	return path.Join(path.Dir(source), target)
 }
 
-// relative returns a target for a relationship of source to a part, written like
-// the one that was there before.
+// relative returns the target for a relationship from source to a part, in the
+// style of the previous target.
 func relative(source, part, before string) string {
 	escaped := (&url.URL{Path: part}).EscapedPath()
 	if strings.HasPrefix(before, "/") {
@@ -140,7 +140,7 @@ func relative(source, part, before string) string {
 	return up + (&url.URL{Path: strings.TrimPrefix(part, dir+"/")}).EscapedPath()
 }
 
-// main returns the main part of the document, whatever its name, or nil.
+// main returns the main part of the document, regardless of its name, or nil.
 func (p *opc) main() *entry {
 	for _, s := range p.sources {
 		for _, l := range s.links {
@@ -152,7 +152,8 @@ func (p *opc) main() *entry {
 	return nil
 }
 
-// reachable returns what can be reached from the package by relationships.
+// reachable returns the entries that are reachable from the package by
+// relationships.
 func (p *opc) reachable() map[*entry]bool {
 	by := make(map[string]*source)
 	for _, s := range p.sources {
@@ -174,13 +175,12 @@ func (p *opc) reachable() map[*entry]bool {
 	return seen
 }
 
-// strip drops what no reader shows: media that nothing refers to and, if asked
-// to, the preview picture of the whole document and the settings of the
-// author's printer.
+// strip drops parts that no reader shows: unreferenced media and, if extras is
+// set, the document's preview and the author's printer settings.
 func (p *opc) strip(ctx context.Context, extras bool) error {
 	seen := p.reachable()
 	if len(seen) == 0 {
-		return nil // nothing can be told from relationships that are not there
+		return nil // without relationships nothing is known
 	}
 	for _, e := range p.entries {
 		if strings.Contains(strings.ToLower(e.Name), "/media/") && !seen[e] {
@@ -206,8 +206,8 @@ func (p *opc) strip(ctx context.Context, extras bool) error {
 	return nil
 }
 
-// dropPrinter drops the settings of a printer and the attribute of the sheet's
-// page set-up that refers to them.
+// dropPrinter drops printer settings, and the attribute of the sheet's page
+// setup that refers to them.
 func (p *opc) dropPrinter(ctx context.Context, s *source, l link) error {
 	sheet := p.find(s.part)
 	if sheet == nil {
@@ -230,7 +230,7 @@ func (p *opc) dropPrinter(ctx context.Context, s *source, l link) error {
 				continue
 			}
 			if t.name() != "pageSetup" {
-				return nil // something else needs it
+				return nil // something else uses it
 			}
 			edits = append(edits, edit{a.start, a.end, ""})
 		}
@@ -240,8 +240,8 @@ func (p *opc) dropPrinter(ctx context.Context, s *source, l link) error {
 	return nil
 }
 
-// finish writes relationships and content types for what was renamed and
-// dropped. moved says which part stands for another that is dropped.
+// finish updates relationships and content types for renamed and dropped parts.
+// moved maps a dropped part to its replacement.
 func (p *opc) finish(ctx context.Context, moved map[*entry]*entry) error {
 	for _, s := range p.sources {
 		var edits []edit
@@ -267,8 +267,8 @@ func (p *opc) finish(ctx context.Context, moved map[*entry]*entry) error {
 	return p.contentTypes(ctx)
 }
 
-// endOf returns where an element without content ends, also if it is written
-// with an end tag.
+// endOf returns the end of an element without content, including a separate end
+// tag.
 func endOf(t tag) int {
 	if t.empty {
 		return t.end
@@ -282,8 +282,8 @@ func endOf(t tag) int {
 	return t.end
 }
 
-// contentTypes brings the list of media types in line with the names of parts
-// (ISO/IEC 29500-2, 6.2.3).
+// contentTypes updates the list of media types to the names of parts (ISO/IEC
+// 29500-2, 6.2.3).
 func (p *opc) contentTypes(ctx context.Context) error {
 	list := p.find(contentTypes)
 	changed := make(map[string]*entry) // by name in lower case
@@ -301,7 +301,7 @@ func (p *opc) contentTypes(ctx context.Context) error {
 	}
 	var edits []edit
 	known := make(map[string]string)
-	head := -1 // behind the start tag of the root
+	head := -1 // end of the root's start tag
 	for t, err := range tags(text) {
 		if err != nil {
 			return err
@@ -344,7 +344,7 @@ func (p *opc) contentTypes(ctx context.Context) error {
 	return nil
 }
 
-// mimeOf returns the media type of the pictures that are made here.
+// mimeOf returns the media type of a recoded picture.
 func mimeOf(ext string) string {
 	if ext == "png" {
 		return "image/png"

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A need is how large a picture is shown at most, over all its uses.
+// A need is the largest display size of a picture over all its uses.
 type need struct {
-	width, height float64 // inches, of the whole picture although a part of it may be cut off
-	unknown       bool    // of some use nothing is known
-	fixed         bool    // its size in pixels counts, because it is tiled
+	width, height float64 // inches, of the whole picture including cropped parts
+	unknown       bool    // the size of some use is unknown
+	fixed         bool    // its pixel size matters, because it is tiled
 }
 
-// needs has an entry for each picture that is referred to.
+// needs has an entry for each referenced picture.
 type needs map[*entry]*need
 
 func (n needs) of(e *entry) *need {
@@ -24,12 +24,12 @@ func (n needs) of(e *entry) *need {
 	return n[e]
 }
 
-// emu is how many English metric units an inch has.
+// emu is the number of English metric units in an inch.
 const emu = 914400
 
-// needs finds out how large pictures are shown: in every part that refers to
-// one, from the extent of the shape they fill (ISO/IEC 29500-1, 20.1.7.6,
-// 20.1.8.13, 20.1.8.14).
+// needs determines the display sizes of pictures: in every part that refers to
+// pictures, from the extent of the shape that each fills (ISO/IEC 29500-1,
+// 20.1.7.6, 20.1.8.13, 20.1.8.14).
 func (p *opc) needs(ctx context.Context) (needs, error) {
 	out := make(needs)
 	slide, err := p.slideSize(ctx)
@@ -65,7 +65,7 @@ func (p *opc) needs(ctx context.Context) (needs, error) {
 	return out, nil
 }
 
-// slideSize returns the extent of a slide, zero where there are none.
+// slideSize returns the extent of a slide, or zero if there are no slides.
 func (p *opc) slideSize(ctx context.Context) (size [2]float64, err error) {
 	e := p.main()
 	if e == nil {
@@ -102,17 +102,17 @@ func extent(t tag) (size [2]float64) {
 
 // A drawing reads the shapes in a part.
 type drawing struct {
-	images map[string]*entry // by the identifier of the relationship
+	images map[string]*entry // by relationship identifier
 	needs  needs
 	slide  [2]float64
 
-	open   []string     // elements, from the root
-	shapes []*shape     // those that are open
-	scale  [][2]float64 // of the groups that are open: units of the page for one of the group
+	open   []string     // open elements, from the root
+	shapes []*shape     // open shapes
+	scale  [][2]float64 // of the open groups: page units per group unit
 	group  [2]float64   // extent of the group whose properties are open
 }
 
-// A shape is something that has an extent and may show pictures.
+// A shape is an object that has an extent and may show pictures.
 type shape struct {
 	depth int
 	size  [2]float64
@@ -122,9 +122,9 @@ type shape struct {
 // A fill is a use of a picture.
 type fill struct {
 	entry         *entry
-	left, top     float64 // parts of the picture, or of the shape if negative, that are cut off
+	left, top     float64 // cropped fractions of the picture or, if negative, of the shape
 	right, bottom float64
-	boxW, boxH    float64 // part of the shape that is filled
+	boxW, boxH    float64 // fraction of the shape that is filled
 	tiled         bool
 }
 
@@ -221,8 +221,8 @@ func (d *drawing) start(t tag, name string) {
 	}
 }
 
-// inset returns the edges of a rectangle relative to another: thousandths of a
-// percent, or percentages (ISO/IEC 29500-1, 20.1.10.40).
+// inset parses the edges of a rectangle relative to another, in thousandths of a
+// percent or in percentages (ISO/IEC 29500-1, 20.1.10.40).
 func inset(t tag) (left, top, right, bottom float64) {
 	for a := range t.attrs() {
 		v, div := a.value, 100000.0
@@ -260,7 +260,7 @@ func (d *drawing) end(name string) {
 	}
 }
 
-// use notes that a picture fills a shape.
+// use records that a picture fills a shape.
 func (d *drawing) use(s *shape, f fill) {
 	n := d.needs.of(f.entry)
 	k := d.scale[len(d.scale)-1]

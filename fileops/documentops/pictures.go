@@ -7,7 +7,7 @@ import (
 	"errors"
 	"image"
 	"image/color"
-	_ "image/jpeg" // for the headers of pictures
+	_ "image/jpeg" // registers the decoder for image headers
 	_ "image/png"
 	"math"
 	"os"
@@ -27,25 +27,24 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// A PictureCodec encodes the pictures of a document again. Package imageops has
-// one. It is called from several goroutines at once.
+// A PictureCodec encodes the pictures of a document again. Package imageops
+// provides an implementation. Implementations must be safe for concurrent use.
 type PictureCodec interface {
-	// Reduce returns a JPEG, PNG or BMP file encoded anew as r says. The
-	// colour profile must stay; all other metadata may be dropped. The
-	// orientation noted in a picture must not be applied. If transparency
-	// would be lost, or nothing useful comes out, Reduce fails, and the
-	// picture stays as it is.
+	// Reduce encodes a JPEG, PNG or BMP file again as described by r. It must keep
+	// the colour profile, may drop all other metadata, and must not apply the EXIF
+	// orientation. Reduce fails if transparency would be lost or the result is
+	// useless; then the picture stays unchanged.
 	Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error)
 }
 
 const (
-	minPicture = 4 << 10 // bytes: what is smaller is not worth it
+	minPicture = 4 << 10 // bytes: smaller pictures are not worth recoding
 	minPixels  = 32      // width or height below which nothing is scaled
-	slack      = 1.25    // how many times more pixels than needed are left alone
-	worthwhile = 0.95    // largest share of its size that a new picture may have
+	slack      = 1.25    // pictures with up to this many times the needed pixels are not scaled
+	worthwhile = 0.95    // largest size of a useful result, relative to the picture
 )
 
-// recode encodes the pictures of a document anew. needs may be nil. With rename
+// recode encodes the pictures of a document again. needs may be nil. With rename
 // a picture may change its format.
 func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level, needs needs, rename bool) error {
 	dir, err := job.Dir()
@@ -81,7 +80,7 @@ func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCode
 				switch {
 				case ctx.Err() != nil:
 					return
-				case errors.Is(err, fileops.ErrCorruptInput): // the entry, not the picture in it
+				case errors.Is(err, fileops.ErrCorruptInput): // the entry is damaged, not the picture in it
 					cancel(err)
 					return
 				case err != nil:
@@ -107,8 +106,8 @@ func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCode
 	return context.Cause(ctx)
 }
 
-// pictureName tells whether a name may be that of a picture that a codec reads.
-// What it really is the content says.
+// pictureName reports whether a name may belong to a picture that a codec reads.
+// The content determines the actual format.
 func pictureName(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".tmp", "":
@@ -117,8 +116,8 @@ func pictureName(name string) bool {
 	return false
 }
 
-// recodeOne returns the new content of a picture, nil if it stays as it is, and
-// its new extension, "" if that stays.
+// recodeOne returns the new content and extension of a picture. Content nil or
+// extension "" means no change.
 func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *need, rename bool) (ext string, b []byte, err error) {
 	data, err := e.read(ctx, maxPicture)
 	if err != nil {
@@ -133,7 +132,7 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		return "", nil, err
 	}
 	if c.ColorModel == color.CMYKModel || from == format.PNG && bytes.Contains(data[:min(len(data), 4096)], []byte("acTL")) {
-		return "", nil, nil // inks, and animations
+		return "", nil, nil // CMYK pictures and animations
 	}
 	w, h := box(c.Width, c.Height, lv, n)
 	scaled := w > 0
@@ -147,8 +146,8 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		if err != nil || float64(len(b)) > limit {
 			return "", nil, err
 		}
-		// Some programs follow the orientation in a document and others do not:
-		// it has to stay.
+		// Some programs apply the orientation of a picture in a document and others do
+		// not, so it has to stay.
 		info, _ := imagefile.ReadJPEG(data)
 		return "", imagefile.WithOrientation(b, info.Orientation), nil
 	}
@@ -157,7 +156,7 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		best, err = reduce(raster.Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
 	}
 	if best == nil || len(data) < 1<<20 || float64(len(best)) > limit {
-		// Drawings of few colours may be smaller without loss.
+		// Drawings with few colours may be smaller without loss.
 		if b, err2 := reduce(raster.Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
 			best, err = b, err2
 		}
@@ -167,8 +166,8 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 	}
 	to := format.PNG
 	if rename && len(best) > 8*minPicture {
-		// A photograph is much smaller as JPEG, a drawing is not; one with
-		// transparent parts fails.
+		// A photograph is much smaller as JPEG, a drawing is not. A picture with
+		// transparency fails.
 		if j, err := reduce(raster.Reduction{To: format.JPG, Quality: lv.quality}); err == nil && float64(len(j)) < lv.photo*float64(len(best)) {
 			best, to = j, format.JPG
 		}
@@ -185,15 +184,15 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 	return ".png", best, nil
 }
 
-// box returns the size in pixels that a picture is to shrink into, 0, 0 if it
-// stays as large as it is.
+// box returns the size in pixels to which a picture is scaled down, or 0, 0 if
+// it keeps its size.
 func box(width, height int, lv level, n *need) (w, h int) {
 	if n != nil && n.fixed || min(width, height) < minPixels {
 		return 0, 0
 	}
 	scale := math.Min(1, float64(lv.pixels)/float64(max(width, height)))
 	if n != nil && !n.unknown && n.width > 0 && n.height > 0 {
-		// Enough for the direction that needs more.
+		// Use the direction that needs more.
 		if s := math.Max(n.width*lv.dpi/float64(width), n.height*lv.dpi/float64(height)); s*slack < 1 {
 			scale = math.Min(scale, s)
 		}
@@ -205,8 +204,8 @@ func box(width, height int, lv level, n *need) (w, h int) {
 	return up(width), up(height)
 }
 
-// merge drops pictures that another one is equal to, byte for byte, and says
-// which one stands for them.
+// merge drops pictures that are equal to another, byte for byte. It returns the
+// replacement of each.
 func merge(ctx context.Context, a *archive) (map[*entry]*entry, error) {
 	moved := make(map[*entry]*entry)
 	bySize := make(map[uint64][]*entry)

@@ -15,15 +15,17 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// Standard encryption, which Office 2007 and older versions of LibreOffice write
-// ([MS-OFFCRYPTO] 2.3.4.5 to 2.3.4.9): AES in ECB mode, SHA-1. It is only read.
+// Standard encryption, written by Office 2007 and older versions of LibreOffice
+// ([MS-OFFCRYPTO] 2.3.4.5 to 2.3.4.9): AES in ECB mode, SHA-1. It is only
+// decrypted here.
 const standardSpins = 50000
 
-// A standard is a standard encryption that was opened.
+// A standard is an opened standard encryption.
 type standard struct{ key []byte }
 
-// openStandard finds the key of the data; b is what follows the version in the
-// stream EncryptionInfo. A wrong password gives nil.
+// openStandard derives the key of the data. b is the part of the stream
+// EncryptionInfo after the version. openStandard returns nil for a wrong
+// password.
 func openStandard(ctx context.Context, b []byte, password string) (*standard, error) {
 	le := binary.LittleEndian
 	if len(b) < 8 {
@@ -77,7 +79,7 @@ func (s *standard) blocks(b []byte) error {
 	return nil
 }
 
-// decrypt writes the package that the stream EncryptedPackage holds.
+// decrypt decrypts the stream EncryptedPackage and writes the package.
 func (s *standard) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 	r = fileops.ContextReader(ctx, r)
 	left, err := packageSize(r)

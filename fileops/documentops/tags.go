@@ -10,21 +10,20 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A tag is a start, end or empty-element tag in an XML text. Only its place in
-// the text is kept, so that everything else of a part stays byte for byte when
-// one attribute is changed.
+// A tag is a start, end or empty-element tag in an XML text. It records only its
+// position. A change of one attribute keeps all other bytes of the part.
 type tag struct {
 	text       []byte // of the whole part
-	start, end int    // from the "<" to behind the ">"
+	start, end int    // from "<" to the byte after ">"
 	closing    bool   // </a>
 	empty      bool   // <a/>
 }
 
 var errXML = errors.New("documentops: an XML part is not well-formed")
 
-// tags yields the tags of an XML text. It knows nothing of namespaces and does
-// not check that tags match. A document type declaration is an error: it could
-// declare entities that expand without end, and the packaging formats forbid it.
+// tags yields the tags of an XML text. It ignores namespaces and does not check
+// that tags match. A document type declaration is an error: it could declare
+// entities that expand without end, and the packaging formats forbid it.
 func tags(text []byte) iter.Seq2[tag, error] {
 	return func(yield func(tag, error) bool) {
 		for i := 0; ; {
@@ -69,8 +68,8 @@ func tags(text []byte) iter.Seq2[tag, error] {
 	}
 }
 
-// tagEnd returns where the tag that begins at i ends; a ">" may stand in the
-// value of an attribute. It returns -1 if the tag has no end.
+// tagEnd returns the end of the tag that starts at i, or -1 if the tag has no
+// end. An attribute value may contain ">".
 func tagEnd(text []byte, i int) int {
 	var quote byte
 	for k := i + 1; k < len(text); k++ {
@@ -112,7 +111,7 @@ func (t tag) name() string {
 type attr struct {
 	prefix, name string
 	value        string
-	start, end   int // in the text of the part: from before the name to behind the closing quote
+	start, end   int // in the text of the part: from the name to the byte after the closing quote
 }
 
 // attrs yields the attributes of a tag.
@@ -120,7 +119,7 @@ func (t tag) attrs() iter.Seq[attr] {
 	return func(yield func(attr) bool) {
 		b := t.text[:t.end-1]
 		i := t.start + 1
-		for i < len(b) && !space(b[i]) { // the name of the element
+		for i < len(b) && !space(b[i]) { // element name
 			i++
 		}
 		for {
@@ -154,8 +153,8 @@ func (t tag) attrs() iter.Seq[attr] {
 	}
 }
 
-// attr returns the value of the first attribute of a name, without regard to its
-// prefix.
+// attr returns the value of the first attribute with a name. It ignores
+// prefixes.
 func (t tag) attr(name string) (string, bool) {
 	for a := range t.attrs() {
 		if a.name == name {
@@ -167,7 +166,7 @@ func (t tag) attr(name string) (string, bool) {
 
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// unescape replaces the references that every XML text may have (XML 1.0, 4.6).
+// unescape replaces the references that are predefined in XML (XML 1.0, 4.6).
 func unescape(s string) string {
 	if !strings.Contains(s, "&") {
 		return s
@@ -218,7 +217,7 @@ type edit struct {
 	with       string
 }
 
-// setAttr returns the edit that gives an attribute another value.
+// setAttr returns the edit that sets an attribute to a value.
 func setAttr(t tag, a attr, value string) edit {
 	name := a.name
 	if a.prefix != "" {
@@ -227,7 +226,7 @@ func setAttr(t tag, a attr, value string) edit {
 	return edit{a.start, a.end, name + `="` + escaper.Replace(value) + `"`}
 }
 
-// apply makes edits, which must be in order and not overlap.
+// apply applies edits, which must be in order and must not overlap.
 func apply(text []byte, edits []edit) []byte {
 	var b bytes.Buffer
 	at := 0

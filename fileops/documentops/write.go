@@ -17,14 +17,14 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// inMemory is up to how many bytes a part is compressed in memory, to see
-// whether that gains anything. What is larger is compressed straight into the
+// inMemory is the largest part in bytes that is compressed in memory, to see
+// whether compression helps. Larger parts are compressed directly into the
 // result.
 const inMemory = 64 << 20
 
-// write writes the archive anew: its entries in their order, except that the
-// media type of OpenDocument and EPUB files comes first, uncompressed
-// (OpenDocument 1.3 part 2, 3.3).
+// write writes the archive with its entries in order. Exception: the media type
+// of OpenDocument and EPUB files comes first, uncompressed (OpenDocument 1.3
+// part 2, 3.3).
 func (a *archive) write(ctx context.Context, job *fileops.Job, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *packer) store(ctx context.Context, e *entry) error {
 	return w.raw(header(e, zip.Store), b, b)
 }
 
-// raw writes an entry whose compressed data are at hand.
+// raw writes an entry from already compressed data.
 func (w *packer) raw(h *zip.FileHeader, content, packed []byte) error {
 	h.CRC32 = crc32.ChecksumIEEE(content)
 	h.UncompressedSize64, h.CompressedSize64 = uint64(len(content)), uint64(len(packed))
@@ -127,8 +127,8 @@ func (w *packer) write(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// deflate writes content compressed, or as instead does if that is not larger.
-// instead may be nil.
+// deflate writes content compressed. If compression does not help, it calls
+// instead, which may be nil.
 func (w *packer) deflate(e *entry, content []byte, instead func() error) error {
 	var packed bytes.Buffer
 	var err error
@@ -154,7 +154,7 @@ func (w *packer) deflate(e *entry, content []byte, instead func() error) error {
 	return w.raw(header(e, zip.Deflate), content, packed.Bytes())
 }
 
-// copy takes over an entry as it is.
+// copy copies an entry unchanged.
 func (w *packer) copy(ctx context.Context, e *entry) error {
 	r, err := e.OpenRaw()
 	if err != nil {
@@ -170,7 +170,7 @@ func (w *packer) copy(ctx context.Context, e *entry) error {
 	return err
 }
 
-// dense tells whether an entry is compressed by its own format.
+// dense reports whether the format of an entry is already compressed.
 func dense(e *entry) bool {
 	switch strings.ToLower(path.Ext(e.Name)) {
 	case ".jpg", ".jpeg", ".png", ".gif", ".webp", ".mp4", ".m4a", ".m4v", ".mov", ".mp3", ".wmv", ".wma", ".avi", ".mkv", ".webm", ".ogg",

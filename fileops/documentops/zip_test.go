@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// rezip returns an archive with more entries, or other contents of entries; nil
-// removes one.
+// rezip returns an archive with added or changed entries. nil removes an entry.
 func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))
@@ -44,7 +43,7 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 		}
 		write(f.Name, b)
 	}
-	// In the same order each time: of equal pictures the first is kept.
+	// In a fixed order, because the first of equal pictures is kept.
 	for _, name := range slices.Sorted(maps.Keys(change)) {
 		if b := change[name]; !seen[name] && b != nil {
 			write(name, b)
@@ -56,7 +55,7 @@ func rezip(t testing.TB, in []byte, change map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// part returns an entry of an archive, nil if there is none.
+// part returns an entry of an archive, or nil.
 func part(t testing.TB, in []byte, name string) []byte {
 	t.Helper()
 	zr, err := zip.NewReader(bytes.NewReader(in), int64(len(in)))

@@ -14,8 +14,8 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// mayBeNamed are the extensions that a file may have besides that of its own
-// format, as docs/formats.md says.
+// mayBeNamed returns the extensions, besides its own, that a file of a format
+// may have. See docs/formats.md.
 func mayBeNamed(is format.Format) []format.Format {
 	text := []format.Format{format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON}
 	switch is {
@@ -47,7 +47,8 @@ func mayBeNamed(is format.Format) []format.Format {
 	return nil
 }
 
-// spy is an action that takes everything by name, and tells whether it was run.
+// spy returns an action that accepts every name, and a flag that reports whether
+// it ran.
 func spy() (a fileops.Action, ran *bool) {
 	ran = new(bool)
 	return fileops.Func(fileops.Spec{
@@ -61,8 +62,8 @@ func spy() (a fileops.Action, ran *bool) {
 
 func none(context.Context, *fileops.File) error { return nil }
 
-// No file of any format gets to an action under the extension of any other,
-// but for those that may.
+// No action gets a file under the extension of another format, except for the
+// allowed ones.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	for is := range format.Known() {
@@ -86,7 +87,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// What cannot be anything gets to no action but those for text.
+// Files without recognizable content reach only actions on text.
 func TestNearlyEmpty(t *testing.T) {
 	t.Parallel()
 	for content, what := range map[string]string{"": "an empty file", "\x00": "a zero", "\xff": "a byte"} {
@@ -94,7 +95,7 @@ func TestNearlyEmpty(t *testing.T) {
 			switch named {
 			case format.MP3, format.AAC, format.MPEG, format.TS:
 				if content != "" {
-					continue // they may begin in the middle of something
+					continue // headerless: such files may start anywhere in a stream
 				}
 			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
 				continue
@@ -108,7 +109,7 @@ func TestNearlyEmpty(t *testing.T) {
 	}
 }
 
-// An action that says that it has made something, and has not, fails.
+// An action fails if it reports success without a result.
 func TestLyingActions(t *testing.T) {
 	t.Parallel()
 	lies := map[string]string{
@@ -125,7 +126,7 @@ func TestLyingActions(t *testing.T) {
 			switch claimed {
 			case format.TXT, format.MD, format.HTML, format.CSV, format.TSV, format.XML, format.JSON:
 				if what != "zeros" && what != "another format" {
-					continue // it is text, and a page without any is one
+					continue // it is text, and a page without text is valid
 				}
 			}
 			for how, write := range map[string]func(*fileops.Job, string) error{
@@ -149,7 +150,7 @@ func TestLyingActions(t *testing.T) {
 	}
 }
 
-// Polyglots are what the sniffer says.
+// The sniffer determines the format of polyglots.
 func TestPolyglots(t *testing.T) {
 	t.Parallel()
 	for _, p := range hostile.Polyglots() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Goroutines that other tests start do not count.
+// Goroutines started by other tests do not count.
 func TestGoroutinesOf(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup

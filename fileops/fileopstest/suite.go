@@ -1,5 +1,5 @@
-// Package fileopstest checks that an Action does what its Spec says. Anyone who
-// writes an Action can use it.
+// Package fileopstest checks that an Action behaves as its Spec says. Authors of
+// an Action call [Run] with a [Suite] in a test.
 package fileopstest
 
 import (
@@ -25,41 +25,41 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A Suite says how to test an action.
+// A Suite configures the test of an action.
 type Suite struct {
 	Action fileops.Action
 
 	// Fixture returns a valid input of format f. nil means [Sample].
 	Fixture func(t testing.TB, f format.Format) *fileops.File
 
-	// Args returns values for parameters that have no Enum. Values for
-	// parameters that an entry of the Spec does not have are left out.
+	// Args holds values for parameters without an Enum. Values for parameters that
+	// an entry of the Spec lacks are ignored.
 	Args fileops.Args
 
-	// Formats restricts the inputs to some of those in the Spec; nil means
-	// all. [format.Any] in a Spec is tested with txt and png.
+	// Formats restricts the inputs to some of those in the Spec; nil means all.
+	// [format.Any] in a Spec is tested with txt and png.
 	Formats []format.Format
 
-	// Check looks at the results for one combination. The suite has already
-	// checked that each is non-empty and of the format its name says.
+	// Check checks the results for one combination. The suite has already checked
+	// that each result is non-empty and has the format of its name.
 	Check func(t *testing.T, in []*fileops.File, args fileops.Args, out []*fileops.File)
 
-	// Concurrency is how many runs are made at once; 0 means 16.
+	// Concurrency is the number of concurrent runs; 0 means 16.
 	Concurrency int
 }
 
 // Run checks, for every format and every enumerated value in the Spec:
 //
-//   - the action succeeds and its results are what they are named;
-//   - a convert_to names the format of the results;
+//   - the action succeeds and the content of its results matches their names;
+//   - convert_to names the format of the results;
 //
 // and for every format, or once where that is enough:
 //
-//   - the same works in memory and on disk, and many times at once;
-//   - empty and random inputs fail with an error that blames the input, and
-//     truncated ones at least with one that [fileops.Code] can name;
-//   - a context that is done ends the run within a second;
-//   - progress never falls and ends at 1;
+//   - the same works in memory, on disk, and in many concurrent runs;
+//   - empty and random inputs fail with an error that blames the input.
+//     Truncated inputs fail at least with an error that [fileops.Code] knows;
+//   - a done context stops the run within a second;
+//   - progress never decreases and ends at 1;
 //   - no scratch file or goroutine is left behind;
 //   - no secret parameter appears in the log or in an error.
 func Run(t *testing.T, s Suite) {
@@ -116,9 +116,9 @@ func expand(f format.Format) []format.Format {
 	return []format.Format{f}
 }
 
-// combinations returns arguments that use every listed value at least once:
-// all values of required parameters, each with the defaults of the others, and
-// then the values of each optional one.
+// combinations returns arguments that use every listed value at least once: all
+// values of required parameters, each with the defaults of the others, and then
+// the values of each optional one.
 func (s Suite) combinations(schema fileops.Schema) []fileops.Args {
 	base := fileops.Args{}
 	var required []fileops.Param
@@ -165,7 +165,7 @@ func (s Suite) inputs(t testing.TB, f format.Format) []*fileops.File {
 	return in
 }
 
-// run runs the action and reads the results, which are otherwise only valid
+// run runs the action and reads the results, which are otherwise valid only
 // until the sink returns.
 func (s Suite) run(ctx context.Context, t testing.TB, args fileops.Args, in ...*fileops.File) ([]*fileops.File, error) {
 	t.Helper()
@@ -273,7 +273,7 @@ func (s Suite) badInput(t *testing.T, listed, f format.Format, args fileops.Args
 	}
 }
 
-// plainText tells whether an empty file of format f is a valid one.
+// plainText reports whether an empty file of format f is valid.
 func plainText(f format.Format) bool {
 	return format.Check(f, bytes.NewReader(nil), 0) == nil
 }
@@ -341,17 +341,17 @@ func (s Suite) atOnce(t *testing.T, f format.Format, args fileops.Args) {
 	}
 }
 
-// goroutinesOf returns the number of goroutines that carry the label "test"
-// with the given value. A goroutine inherits the labels of the one that starts
-// it, so the number does not depend on the tests that run beside this one.
+// goroutinesOf returns the number of goroutines whose label "test" has the given
+// value. A goroutine inherits the labels of its creator, so concurrent tests do
+// not affect the number.
 func goroutinesOf(t *testing.T, test string) int {
 	t.Helper()
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
 		t.Fatal(err)
 	}
-	// A record is "<count> @ <addresses>" and, if there are labels, the line
-	// `# labels: {"test":"<value>"}`.
+	// A record is "<count> @ <addresses>", followed by the line `# labels:
+	// {"test":"<value>"}` if there are labels.
 	want := fmt.Sprintf("%q:%q", "test", test)
 	total, count := 0, 0
 	for line := range strings.Lines(profile.String()) {
@@ -376,7 +376,7 @@ func (s Suite) cancelled(t *testing.T, f format.Format, args fileops.Args) {
 		<-ctx.Done()
 		select {
 		case err := <-done:
-			// A fast action may have won the race against the clock.
+			// A fast action may finish before the deadline.
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) || err == nil && after == 0 {
 				t.Errorf("after %v: got %v, want context.DeadlineExceeded", after, err)
 			}

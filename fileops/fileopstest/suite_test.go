@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// copyPNG is a correct action to try the suite on.
+// copyPNG returns a correct action to test the suite with.
 func copyPNG() fileops.Action {
 	spec := fileops.Spec{
 		Name: "copy", Engine: "go", Family: "image", Summary: "Decodes a picture and encodes it again.",
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 }
 
 func Example() {
-	// In a test of your own:
+	// In your own test:
 	_ = func(t *testing.T) {
 		fileopstest.Run(t, fileopstest.Suite{Action: copyPNG()})
 	}

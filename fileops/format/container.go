@@ -10,9 +10,9 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// sniffZIP tells office files and books from other ZIP archives by the names of
-// their entries. It reads the central directory rather than the local headers,
-// because that is what every consumer of the file believes.
+// sniffZIP distinguishes office files and books from other ZIP archives by the
+// names of their entries. It reads the central directory and not the local
+// headers, because that is what consumers of the file use.
 func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 	if len(head) > 38 && string(head[30:38]) == "mimetype" {
 		if f := ofMediaType(mediaType(head)); f != "" {
@@ -39,10 +39,10 @@ func sniffZIP(r io.ReaderAt, size int64, head []byte) Format {
 	return ZIP
 }
 
-// mediaType returns the content of the first entry of an archive, as far as it
-// can be a media type, or "". OpenDocument and EPUB put it there, and want it
-// uncompressed (OpenDocument 1.3 part 2, 3.3; EPUB OCF 3.3, 4.3); some programs
-// compress it all the same, and everybody opens their files.
+// mediaType returns the content of an archive's first entry if it can be a media
+// type, or "". OpenDocument and EPUB store it there uncompressed (OpenDocument
+// 1.3 part 2, 3.3; EPUB OCF 3.3, 4.3). Some programs compress it anyway, and
+// readers accept that.
 func mediaType(head []byte) string {
 	start := 38 + int(binary.LittleEndian.Uint16(head[28:]))
 	if start > len(head) {
@@ -68,9 +68,9 @@ func mediaType(head []byte) string {
 	return ""
 }
 
-// zipEntries returns the entries in the central directory of an archive, as many
-// as there are in its first megabyte; ok is false if it has none, because its end
-// is missing (APPNOTE 4.3.12 and 4.3.16).
+// zipEntries returns the entries in the first megabyte of an archive's central
+// directory. ok is false if the end of the archive is missing (APPNOTE 4.3.12
+// and 4.3.16).
 func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	tail := make([]byte, min(size, 22+0xffff))
 	if n, err := r.ReadAt(tail, size-int64(len(tail))); n < len(tail) && err != nil {
@@ -81,8 +81,8 @@ func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 		return nil, false
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[i+12:]))
-	// Counted back from the end record, because there may be something in
-	// front of the archive that shifts the offset stored in it.
+	// Count back from the end record, because data before the archive would shift
+	// the stored offset.
 	off := size - int64(len(tail)) + int64(i) - n
 	stored := int64(binary.LittleEndian.Uint32(tail[i+16:]))
 	if off < 0 || n == 0xffffffff {
@@ -114,9 +114,9 @@ func zipEntries(r io.ReaderAt, size int64) (entries []archiveEntry, ok bool) {
 	return entries, true
 }
 
-// sniffCompound tells the Office formats before 2007 by the streams in their
-// compound file, and encrypted newer ones, which are wrapped in one
-// ([MS-OFFCRYPTO] 2.3.1).
+// sniffCompound identifies the Office formats before 2007 by the streams in
+// their compound file. It also detects encrypted newer ones, which are wrapped
+// in a compound file ([MS-OFFCRYPTO] 2.3.1).
 func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	for _, name := range compound.Names(r, size) {
 		switch name {
@@ -127,8 +127,8 @@ func sniffCompound(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 		case "powerpoint document":
 			f = PPT
 		case "encryptedpackage":
-			// Other streams, such as a document that says how to get a newer
-			// program, are only packaging.
+			// Other streams are only packaging, such as a document that recommends a
+			// newer program.
 			return "", true
 		}
 	}

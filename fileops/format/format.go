@@ -1,7 +1,9 @@
-// Package format names the file formats the module knows: their extensions,
-// MIME types and families, and tells them by their content.
+// Package format defines the file formats of the module: extensions, MIME types
+// and families. [Sniff] identifies a format by content, and [Check] compares the
+// content with a file's name.
 //
-// It is pure data plus sniffing; it imports nothing but the standard library.
+// The package consists of tables and sniffers. It keeps no state and imports only
+// the standard library and internal/compound.
 package format
 
 import (
@@ -10,12 +12,13 @@ import (
 	"strings"
 )
 
-// A Format is a canonical file extension: lower case, without the dot, after
-// aliases ("JPEG" and "jpe" are both [JPG]). It is a plain string so that it can
-// be a map key, travel as JSON and name a format this package does not know.
+// A Format is a canonical file extension: lower case, without the dot, and with
+// aliases resolved ("JPEG" and "jpe" are both [JPG]). It is a plain string, so
+// it can be a map key, appear in JSON, and name a format that this package does
+// not know.
 type Format string
 
-// Any matches every format, including unknown ones. It names no file.
+// Any matches every format, including unknown ones. No file has this format.
 const Any Format = "*"
 
 // Documents.
@@ -111,7 +114,7 @@ const (
 	RAR      Format = "rar"
 )
 
-// A Family groups formats that people think of as the same kind of thing.
+// A Family is a group of formats that users consider the same kind of file.
 type Family string
 
 // The families. A format this package does not know has the family Other.
@@ -133,7 +136,7 @@ type info struct {
 	aliases []Format
 }
 
-// known is the table behind every method of Format. It is never written to.
+// known is the table behind all methods of Format. It is read-only.
 var known = map[Format]info{
 	PDF:  {Document, "application/pdf", "PDF", nil},
 	DOC:  {Document, "application/msword", "Word 97–2003 document", nil},
@@ -211,7 +214,7 @@ var known = map[Format]info{
 	RAR:      {Archive, "application/vnd.rar", "RAR archive", nil},
 }
 
-// byAlias is derived from known, so that nothing is listed twice.
+// byAlias is derived from known to avoid duplication.
 var byAlias = func() map[Format]Format {
 	m := make(map[Format]Format)
 	for f, i := range known {
@@ -222,16 +225,16 @@ var byAlias = func() map[Format]Format {
 	return m
 }()
 
-// twoParts are the extensions of two parts.
+// twoParts lists the extensions with two parts.
 var twoParts = [...]Format{TarGZ, TarBZ2, TarXZ, TarZst}
 
-// Parse returns the format for an extension or a file name. It never fails:
-// an unknown extension is returned lower-cased, an absent one as "".
+// Parse returns the format for an extension or a file name. It never fails. It
+// returns an unknown extension in lower case, and "" if there is no extension.
 //
 //	Parse("report.PDF")   // PDF
 //	Parse(".jpeg")        // JPG
 //	Parse("a.tar.gz")     // TarGZ
-//	Parse("Makefile")     // "makefile", which is no known format
+//	Parse("Makefile")     // "makefile", an unknown format
 func Parse(name string) Format {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -252,7 +255,7 @@ func Parse(name string) Format {
 	return f
 }
 
-// Known yields the formats that this package knows, in alphabetical order.
+// Known yields the known formats in alphabetical order.
 func Known() iter.Seq[Format] {
 	return func(yield func(Format) bool) {
 		all := make([]Format, 0, len(known))
@@ -268,7 +271,7 @@ func Known() iter.Seq[Format] {
 	}
 }
 
-// Known tells whether this package knows f.
+// Known reports whether this package knows f.
 func (f Format) Known() bool { _, ok := known[f]; return ok }
 
 // Aliases returns the other extensions of f, such as jpeg for jpg.
@@ -282,8 +285,8 @@ func (f Format) Family() Family {
 	return Other
 }
 
-// MIME returns the media type of f, "application/octet-stream" if it is not
-// known. Types are those of the IANA registry where it has one.
+// MIME returns the media type of f, or "application/octet-stream" if f is
+// unknown. Types come from the IANA registry if it has one.
 func (f Format) MIME() string {
 	if i, ok := known[f]; ok {
 		return i.mime
@@ -291,8 +294,8 @@ func (f Format) MIME() string {
 	return "application/octet-stream"
 }
 
-// Title returns a name of f for people: "Word document". For a format this
-// package does not know it is the extension in capitals.
+// Title returns a display name of f: "Word document". For an unknown format it
+// is the extension in capitals.
 func (f Format) Title() string {
 	if i, ok := known[f]; ok {
 		return i.name
@@ -301,8 +304,8 @@ func (f Format) Title() string {
 }
 
 // Base returns the base name of a file without the extension that [Parse]
-// reads: "report" for "report.pdf", "a" for "a.tar.gz". A name that is only an
-// extension (".profile") is returned as it is.
+// recognizes: "report" for "report.pdf", "a" for "a.tar.gz". A name that is only
+// an extension (".profile") is returned unchanged.
 func Base(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]

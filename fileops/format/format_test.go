@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The table has no contradictions.
+// The table is consistent.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	families := []format.Family{format.Document, format.Slides, format.Sheet, format.Image, format.Audio, format.Video, format.Archive}
@@ -133,7 +133,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// What is returned is the caller's.
+// Callers may modify the result.
 func TestAliasesAreCopied(t *testing.T) {
 	t.Parallel()
 	format.JPG.Aliases()[0] = "changed"

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Sniffing never panics and reads a bounded amount, and Check agrees with it.
+// Sniff never panics and reads a bounded amount, and Check agrees with it.
 func FuzzSniff(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n"))
 	f.Add([]byte("PK\x05\x06" + strings.Repeat("\x00", 18)))
@@ -55,7 +55,7 @@ func FuzzSniff(f *testing.F) {
 	})
 }
 
-// Names of any kind give a base and an extension without a path.
+// Any name results in a base and an extension without a path.
 func FuzzParseName(f *testing.F) {
 	for _, s := range []string{"a.pdf", ".tar.gz", "a/b\\c.JPEG", "..", "", " x. ", "\xff.\xfe", "İ.PDF"} {
 		f.Add(s)

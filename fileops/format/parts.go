@@ -21,11 +21,11 @@ type archiveEntry struct {
 }
 
 const (
-	mostPacked   = 256 << 10 // bytes that are read of an entry
-	mostUnpacked = 1 << 20   // bytes that an entry may have without its compression
+	mostPacked   = 256 << 10 // bytes to read of an entry
+	mostUnpacked = 1 << 20   // largest decompressed entry in bytes
 )
 
-// read returns the content of an entry, or nil if it cannot be read or is large.
+// read returns the content of an entry, or nil if it is unreadable or too large.
 func (e archiveEntry) read(r io.ReaderAt) []byte {
 	head := make([]byte, 30)
 	if n, _ := r.ReadAt(head, e.offset); n < len(head) || string(head[:4]) != "PK\x03\x04" || e.packed > mostPacked {
@@ -50,8 +50,8 @@ func (e archiveEntry) read(r io.ReaderAt) []byte {
 	return nil
 }
 
-// find returns the entry of a name, which is compared without case as in Office
-// Open XML (ISO/IEC 29500-2, 6.2.2.3).
+// find returns the entry with a name. It ignores case, like Office Open XML
+// (ISO/IEC 29500-2, 6.2.2.3).
 func find(entries []archiveEntry, name string) (archiveEntry, bool) {
 	for _, e := range entries {
 		if strings.EqualFold(e.name, name) {
@@ -61,10 +61,10 @@ func find(entries []archiveEntry, name string) (archiveEntry, bool) {
 	return archiveEntry{}, false
 }
 
-// sniffOPC tells a document of Office Open XML by the content type of its main
-// part, which may have any name: the relationships of the package say which it is
-// (ISO/IEC 29500-2, 6.5, and ISO/IEC 29500-1, 11.3.10, 12.3.23, 13.3.6). It returns
-// "" for anything else.
+// sniffOPC identifies an Office Open XML document by the content type of its
+// main part. That part may have any name: the relationships of the package refer
+// to it (ISO/IEC 29500-2, 6.5, and ISO/IEC 29500-1, 11.3.10, 12.3.23, 13.3.6).
+// sniffOPC returns "" for anything else.
 func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 	rels, ok := find(entries, "_rels/.rels")
 	if !ok {
@@ -76,7 +76,7 @@ func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 	}
 	main := ""
 	for t := range elements(rels.read(r), "Relationship") {
-		// In a strict document the type begins with http://purl.oclc.org/ooxml.
+		// In a strict document the type starts with http://purl.oclc.org/ooxml.
 		if strings.HasSuffix(attribute(t, "Type"), "/officeDocument") && !strings.EqualFold(attribute(t, "TargetMode"), "External") {
 			main = partName(attribute(t, "Target"))
 			break
@@ -110,8 +110,8 @@ func sniffOPC(r io.ReaderAt, entries []archiveEntry) Format {
 	return ""
 }
 
-// partName returns the name in the archive of a part that is written as a
-// reference from the root of the package.
+// partName converts a reference from the root of the package to the name of an
+// entry.
 func partName(reference string) string {
 	reference, _, _ = strings.Cut(reference, "#")
 	if u, err := url.PathUnescape(reference); err == nil {
@@ -120,8 +120,8 @@ func partName(reference string) string {
 	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(reference, `\`, "/")), "/")
 }
 
-// sniffODF tells a document of OpenDocument, or a book, by its media type where
-// that is not the first entry: by the entry mimetype or by the manifest
+// sniffODF identifies an OpenDocument file or a book by its media type if that
+// is not in the first entry: by the entry mimetype or by the manifest
 // (OpenDocument 1.3 part 2, 3.2 and 3.3).
 func sniffODF(r io.ReaderAt, entries []archiveEntry) Format {
 	for _, e := range entries {
@@ -144,8 +144,8 @@ func sniffODF(r io.ReaderAt, entries []archiveEntry) Format {
 	return ""
 }
 
-// ofMediaType returns the format of a package with a media type, "" if it is none of
-// those that are known.
+// ofMediaType returns the format for the media type of a package, or "" if it is
+// unknown.
 func ofMediaType(s string) Format {
 	switch s {
 	case "application/epub+zip":
@@ -160,8 +160,8 @@ func ofMediaType(s string) Format {
 	return ""
 }
 
-// elements yields the start tags of some local names in an XML text, up to the
-// first mistake or document type declaration.
+// elements yields the start tags with the given local names in an XML text, up
+// to the first error or document type declaration.
 func elements(text []byte, names ...string) func(yield func(xml.StartElement) bool) {
 	return func(yield func(xml.StartElement) bool) {
 		d := xml.NewDecoder(bytes.NewReader(utf8Text(text)))
@@ -185,7 +185,7 @@ func elements(text []byte, names ...string) func(yield func(xml.StartElement) bo
 	}
 }
 
-// attribute returns the value of an attribute, whatever its prefix.
+// attribute returns the value of an attribute. It ignores prefixes.
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
 		if a.Name.Local == name {
@@ -195,8 +195,8 @@ func attribute(t xml.StartElement, name string) string {
 	return ""
 }
 
-// utf8Text returns an XML text in UTF-8, which may be in UTF-16 with a byte order
-// mark.
+// utf8Text returns an XML text in UTF-8. The input may be UTF-16 with a byte
+// order mark.
 func utf8Text(b []byte) []byte {
 	if len(b) >= 2 && (b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff) {
 		s, _ := decodeText(b, true)

@@ -13,18 +13,18 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// headSize is how much of a file's start is looked at. PDF readers accept the
-// header anywhere in the first 1024 bytes; SVG and flat XML documents may
-// begin with long comments.
+// headSize is the length of the file's start that is examined. PDF readers
+// accept the header anywhere in the first 1024 bytes. SVG and flat XML documents
+// may start with long comments.
 const headSize = 16 << 10
 
-// Sniff returns the format of a file by its content alone. It returns "" if it
-// recognises nothing, [TXT] for text of no particular kind. It reads a few
-// kilobytes and never more than a bounded amount, whatever the file claims.
+// Sniff returns the format of a file by its content alone. It returns "" for
+// unknown content, and [TXT] for text of no particular kind. It reads a few
+// kilobytes, and never more than a bounded amount.
 //
-// Formats that differ only by convention are told by their brand or stream
-// types where these are in the head: an MP4 container may come back as [MP4],
-// [MOV], [M4A], [M4V] or [ThGP]. [Check] knows which of them are compatible.
+// Formats that differ only by convention are distinguished by their brand or
+// stream types, if the head contains them: an MP4 container may be [MP4], [MOV],
+// [M4A], [M4V] or [ThGP]. [Check] knows which of them are compatible.
 func Sniff(r io.ReaderAt, size int64) Format {
 	f, _ := sniff(r, size)
 	return f
@@ -62,21 +62,21 @@ func sniff(r io.ReaderAt, size int64) (f Format, encrypted bool) {
 	return sniffMPEGAudio(head), false
 }
 
-// A signature is what files of a format begin with.
+// A signature identifies a format by the start of a file.
 type signature struct {
 	format Format
 	at     int // offset of magic
 	magic  string
-	form   string                             // four bytes behind magic, "" for any
-	check  func(head []byte, size int64) bool // nil for magics that say enough
-	kind   func(head []byte) Format           // tells formats with the same magic apart; nil if there is only one
+	form   string                             // four bytes after magic, "" for any
+	check  func(head []byte, size int64) bool // nil if magic is sufficient
+	kind   func(head []byte) Format           // distinguishes formats with the same magic; nil if there is only one
 }
 
-// compoundFile stands for the formats whose files are compound files.
+// compoundFile stands for all formats that are compound files.
 const compoundFile Format = "compound file"
 
-// signatures are looked for in this order. A magic that is short or far from the
-// start of the file comes after those that say more.
+// signatures are tried in this order. Magics that are short or far from the
+// start come after more specific ones.
 var signatures = []signature{
 	{format: PNG, magic: "\x89PNG\r\n\x1a\n"},
 	{format: JPG, magic: "\xff\xd8\xff"},
@@ -101,7 +101,7 @@ var signatures = []signature{
 	{format: JP2, magic: "\x00\x00\x00\x0cjP  \r\n\x87\n"},
 	{format: JP2, magic: "\xff\x4f\xff\x51\x00"},
 	{at: 4, magic: "ftyp", kind: sniffISO},
-	{format: MOV, at: 4, magic: "moov", check: isAtom}, // QuickTime from before there was a file type box
+	{format: MOV, at: 4, magic: "moov", check: isAtom}, // QuickTime without a file type box, before it was introduced
 	{format: MOV, at: 4, magic: "mdat", check: isAtom},
 	{format: MOV, at: 4, magic: "wide", check: isAtom},
 	{format: MOV, at: 4, magic: "free", check: isAtom},
@@ -139,13 +139,13 @@ var signatures = []signature{
 	}},
 }
 
-// matches reports whether a file of size bytes that begins with head has the
+// matches reports whether a file of size bytes that starts with head has the
 // signature.
 func (s *signature) matches(head []byte, size int64) bool {
 	return hasAt(head, s.at, s.magic) && hasAt(head, s.at+len(s.magic)+4, s.form) && (s.check == nil || s.check(head, size))
 }
 
-// hasAt reports whether s is at an offset of head. "" is everywhere.
+// hasAt reports whether s is at an offset of head. "" matches everywhere.
 func hasAt(head []byte, at int, s string) bool {
 	return s == "" || len(head) >= at+len(s) && string(head[at:at+len(s)]) == s
 }
@@ -165,8 +165,8 @@ func ifContains(s string, n int, yes, no Format) func([]byte) Format {
 	}
 }
 
-// isID3 reports whether a tag has a version and a size, and is not just three
-// letters.
+// isID3 reports whether a tag has a valid version and size, and is not just
+// three letters.
 func isID3(head []byte, _ int64) bool {
 	return len(head) > 10 && head[3] < 0x10 && head[4] < 0x10 && head[6]|head[7]|head[8]|head[9] < 0x80
 }
@@ -178,7 +178,7 @@ func isBZ2(head []byte, _ int64) bool {
 }
 
 // sniffISO returns the kind of an ISO base media file by its brands (ISO/IEC
-// 14496-12, file type box; the brands are registered at mp4ra.org).
+// 14496-12, file type box; mp4ra.org registers brands).
 func sniffISO(head []byte) Format {
 	end := min(int(binary.BigEndian.Uint32(head)), len(head), 512)
 	if end < 12 {
@@ -219,15 +219,15 @@ func sniffISO(head []byte) Format {
 	return MP4
 }
 
-// isAtom reports whether the size that a QuickTime atom begins with can be true:
-// there are texts that begin with "The free".
+// isAtom reports whether the size at the start of a QuickTime atom is plausible.
+// Texts may start with "The free".
 func isAtom(head []byte, size int64) bool {
 	n := int64(binary.BigEndian.Uint32(head))
 	return n <= 1 || n >= 8 && n <= size || head[0] < ' '
 }
 
-// isTS looks for the sync byte of MPEG transport stream packets, which are 188
-// bytes long, or 192 with a time stamp before each.
+// isTS reports whether head has the sync bytes of MPEG transport stream packets.
+// Packets have 188 bytes, or 192 with a preceding time stamp.
 func isTS(head []byte, _ int64) bool {
 	for _, p := range [...]struct{ off, step int }{{0, 188}, {4, 192}} {
 		ok := len(head) > p.off+3*p.step
@@ -241,12 +241,12 @@ func isTS(head []byte, _ int64) bool {
 	return false
 }
 
-// sniffMPEGAudio looks for two consecutive frames of MPEG audio or of AAC in
-// ADTS, because a single sync word says little. Zero bytes before the first
-// frame are padding that encoders leave.
+// sniffMPEGAudio checks for two consecutive frames of MPEG audio or of AAC in
+// ADTS, because a single sync word is weak evidence. Zero bytes before the first
+// frame are padding of encoders.
 func sniffMPEGAudio(head []byte) Format {
 	b := bytes.TrimLeft(head, "\x00")
-	if len(b) < 8 || b[0] != 0xff || b[1] == 0xfe { // FF FE begins UTF-16, and layer 1 with a checksum, which nobody has
+	if len(b) < 8 || b[0] != 0xff || b[1] == 0xfe { // FF FE starts UTF-16; as audio it is layer 1 with a checksum, which is not used
 		return ""
 	}
 	if b[1]&0xf6 == 0xf0 { // ADTS: layer is always 0 (ISO/IEC 13818-7, 6.2)
@@ -304,15 +304,15 @@ func mpegFrameSize(b []byte) int {
 	return samples*1000*kbit[rate]/hz + pad
 }
 
-// sniffText tells text from binary and names the kinds of text that begin with
-// something typical. whole tells that head is the whole file.
+// sniffText distinguishes text from binary data, and identifies text formats by
+// a typical start. whole means that head is the whole file.
 func sniffText(head []byte, whole bool) Format {
 	text, ok := decodeText(head, whole)
 	if !ok {
 		return ""
 	}
 	low := strings.ToLower(strings.TrimLeft(text, "\ufeff \t\r\n"))
-	// A declaration, a document type and comments may stand before the root.
+	// A declaration, a document type and comments may precede the root.
 	root := low
 	for {
 		root = strings.TrimLeft(root, " \t\r\n")
@@ -363,9 +363,9 @@ func sniffText(head []byte, whole bool) Format {
 }
 
 // decodeText returns head as a string if it is text: UTF-16 with a byte order
-// mark, or bytes without the control characters that no text has. Text in an
-// old 8-bit encoding is accepted too; its characters come out wrong here, but
-// what is looked for is ASCII.
+// mark, or bytes without the control characters that text never has. It also
+// accepts text in an old 8-bit encoding. Its characters are decoded wrongly, but
+// callers search only for ASCII.
 func decodeText(head []byte, whole bool) (string, bool) {
 	if len(head) >= 2 && (head[0] == 0xff && head[1] == 0xfe || head[0] == 0xfe && head[1] == 0xff) {
 		var order binary.ByteOrder = binary.LittleEndian
@@ -385,7 +385,7 @@ func decodeText(head []byte, whole bool) (string, bool) {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			if !whole && len(b) < utf8.UTFMax {
-				break // a rune cut off by the end of head
+				break // a rune truncated at the end of head
 			}
 			invalid++
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != '\v' && r != 0x1b && r != 0x08, r == 0x7f:
@@ -393,18 +393,18 @@ func decodeText(head []byte, whole bool) (string, bool) {
 		}
 		b = b[n:]
 	}
-	// Latin-1 or Shift-JIS text has many bytes that are not UTF-8, but no
-	// control characters; random bytes have both.
+	// Latin-1 or Shift-JIS text has many bytes that are not UTF-8, but no control
+	// characters. Random bytes have both.
 	if control > 0 && (control*100 > len(head) || invalid > 0 || bytes.IndexByte(head, 0) >= 0) {
 		return "", false
 	}
 	return string(head), true
 }
 
-// A MismatchError tells that the content of a file is not what its name says.
+// A MismatchError reports that the content of a file does not match its name.
 type MismatchError struct {
-	Want Format // by the name
-	Got  Format // by the content; "" if nothing was recognised
+	Want Format // format of the name
+	Got  Format // format of the content; "" if unknown
 }
 
 // Error implements error.
@@ -415,14 +415,15 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("the name says %s, but the content is %s", e.Want.Title(), e.Got.Title())
 }
 
-// ErrEncrypted tells that a file is in an encrypted container, so that nothing
-// more can be said of its content.
+// ErrEncrypted reports that a file is in an encrypted container, so its content
+// cannot be checked.
 var ErrEncrypted = errors.New("the file is encrypted")
 
-// Check reports whether the content of a file can be what its name says: nil, a
-// *[MismatchError], or [ErrEncrypted] for an Office file under a password.
-// Formats unknown to this package are not checked. An empty file is a mismatch
-// unless it may be text.
+// Check compares the content of a file with the format want of its name. It
+// returns nil if they can match, and a *[MismatchError] otherwise. For a
+// password-protected Office file it returns [ErrEncrypted]. It accepts all
+// content for unknown formats. An empty file is a mismatch unless want is a text
+// format.
 func Check(want Format, r io.ReaderAt, size int64) error {
 	if !want.Known() {
 		return nil
@@ -445,14 +446,14 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 	}
 	if got == ZIP && inZIP(want) {
 		if _, ok := zipEntries(r, size); !ok {
-			got = "" // its end is missing: nothing says what it was
+			got = "" // the end is missing, so the original format is unknown
 		}
 	}
 	return &MismatchError{Want: want, Got: got}
 }
 
-// mentions reports whether a file that was taken for a got is a text that only
-// has the magic of the format in it, such as a text about PDF.
+// mentions reports whether a file that was sniffed as got is really a text that
+// contains the magic of that format, such as a text about PDF.
 func mentions(got Format, r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, headSize))
 	n, _ := r.ReadAt(head, 0)
@@ -491,16 +492,15 @@ func compatible(want, got Format) bool {
 	}
 	switch want {
 	case TXT, MD, HTML, CSV, TSV, JSON, XML:
-		// Any text can be each of them. What has a format of its own that
-		// is not text for people (RTF, PostScript) cannot.
+		// Text can be any of these formats. Markup formats that users do not read as
+		// text (RTF, PostScript) cannot.
 		return isText(got) || got == FODT || got == FODS || got == FODP
 	case MP3, AAC, MPEG, TS:
-		// Streams without a header: they may begin in the middle of
-		// something, or with a tag of another kind. What was not
-		// recognised is left to the engine.
+		// Streams without a header may start anywhere, or with a tag of another kind.
+		// The engine decides about unknown content.
 		return got == "" || in(MP3, AAC) || in(MPEG, TS)
 	case ZIP:
-		// Documents that are archives inside may be taken as what they are.
+		// Documents that are ZIP archives may be treated as such.
 		return in(ZIP, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB)
 	case TarGZ:
 		return got == GZ

@@ -16,15 +16,15 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// A sample of every format is recognised, also by readers that return little at
-// a time and by readers that return an error at the end.
+// A sample of every format is recognized. This includes readers with short reads
+// and readers that return an error at the end.
 func TestSniffSamples(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
 		switch f {
 		case format.AMR, format.PS, format.TAR, format.TarGZ, format.GZ, format.SevenZip, format.RAR,
 			format.TarBZ2, format.TarXZ, format.TarZst, format.BZ2, format.XZ, format.Zst:
-			continue // made by hand below
+			continue // built by hand below
 		}
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
@@ -36,8 +36,7 @@ func TestSniffSamples(t *testing.T) {
 			if err := format.Check(f, r, r.Size()); err != nil {
 				t.Error(err)
 			}
-			// Under other names it is refused, unless the names mean the
-			// same thing.
+			// Other names are rejected, unless they mean the same format.
 			got := format.Sniff(r, r.Size())
 			for other := range format.Known() {
 				err := format.Check(other, r, r.Size())
@@ -49,7 +48,7 @@ func TestSniffSamples(t *testing.T) {
 					t.Errorf("it is accepted as %s", other)
 				}
 			}
-			// Only the start is broken.
+			// Only the start is damaged.
 			broken := bytes.Clone(b)
 			rng := rand.New(rand.NewPCG(1, uint64(len(b))))
 			for i := range min(len(broken), 16<<10) {
@@ -64,8 +63,8 @@ func TestSniffSamples(t *testing.T) {
 	}
 }
 
-// related tells whether files of b may go as a although they are of another
-// family.
+// related reports whether files of format b may be named a although the families
+// differ.
 func related(a, b format.Format) bool {
 	text := func(f format.Format) bool {
 		return strings.HasPrefix(f.MIME(), "text/") || f == format.JSON || f == format.XML || f == format.SVG || strings.HasPrefix(string(f), "fod")
@@ -79,24 +78,24 @@ func related(a, b format.Format) bool {
 
 func be32(n int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
 
-// ftyp makes the first boxes of an ISO base media file.
+// ftyp returns the first boxes of an ISO base media file.
 func ftyp(major string, compatible ...string) string {
 	brands := strings.Join(compatible, "")
 	return be32(16+len(brands)) + "ftyp" + major + "\x00\x00\x02\x00" + brands + be32(16) + "mdat12345678"
 }
 
-// frames makes n frames that begin with header and are size bytes long.
+// frames returns n frames of size bytes that start with header.
 func frames(header string, size, n int) string {
 	return strings.Repeat(header+strings.Repeat("\x55", size-len(header)), n)
 }
 
-// packets makes transport stream packets.
+// packets returns transport stream packets.
 func packets(prefix string, n int) string {
 	return strings.Repeat(prefix+"\x47\x40\x00\x10"+strings.Repeat("\xff", 184), n)
 }
 
-// archive makes a ZIP archive of pairs of name and content. flags and method
-// are those of the first entry.
+// archive returns a ZIP archive of pairs of name and content. flags and method
+// apply to the first entry.
 func archive(t testing.TB, method uint16, pairs ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -106,7 +105,7 @@ func archive(t testing.TB, method uint16, pairs ...string) string {
 		if i == 0 {
 			m = method
 		}
-		// A writer that cannot seek puts the sizes behind the data.
+		// A writer that cannot seek puts the sizes after the data.
 		w, err := z.CreateHeader(&zip.FileHeader{Name: pairs[i], Method: m})
 		if err != nil {
 			t.Fatal(err)
@@ -138,15 +137,15 @@ func random(n int, seed uint64) string {
 	return string(b)
 }
 
-// An entry is one of a compound file; its children are given by index.
+// An entry is a directory entry of a compound file. Its children are indices.
 type entry struct {
 	name               string
 	left, right, child int // 0 means none
 }
 
-// compoundOf makes a compound file ([MS-CFB]) of a directory. The directory is in
-// the given sectors, so that it can be anywhere, also beyond what the header
-// lists of the allocation table.
+// compoundOf builds a compound file ([MS-CFB]) from a directory. The directory
+// is in the given sectors. They can be anywhere, even beyond the part of the
+// allocation table that the header lists.
 func compoundOf(shift int, dirSectors []int, entries ...entry) string {
 	le := binary.LittleEndian
 	size := 1 << shift
@@ -156,8 +155,8 @@ func compoundOf(shift int, dirSectors []int, entries ...entry) string {
 		last = max(last, s)
 	}
 	tables := last/per + 1
-	// Sectors: the directory where it is wanted, then the tables, then the
-	// chain that lists those beyond 109.
+	// Sectors: the directory at the requested place, then the tables, then the
+	// chain that lists tables beyond 109.
 	lists := 0
 	if tables > 109 {
 		lists = (tables-109-1)/(per-1) + 1
@@ -228,7 +227,7 @@ func compoundOf(shift int, dirSectors []int, entries ...entry) string {
 func TestSniff(t *testing.T) {
 	t.Parallel()
 	pdf := "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n"
-	// 128 kbit/s, 44100 Hz: 417 bytes a frame.
+	// 128 kbit/s, 44100 Hz: 417 bytes per frame.
 	mp3 := frames("\xff\xfb\x90\x00", 417, 4)
 	// ADTS with a length of 256.
 	aac := frames("\xff\xf1\x50\x80\x20\x1f\xfc", 256, 4)
@@ -246,8 +245,8 @@ func TestSniff(t *testing.T) {
 	for _, tt := range []struct {
 		name, content string
 		want          format.Format
-		fine          []format.Format // may have this extension
-		wrong         []format.Format // may not
+		fine          []format.Format // allowed extensions
+		wrong         []format.Format // rejected extensions
 	}{
 		{"nothing", "", "", []format.Format{format.TXT, format.CSV, format.MD, format.JSON, "xyz"}, []format.Format{format.PDF, format.PNG, format.SVG, format.MP3, format.ZIP}},
 		{"random", random(20000, 1), "", []format.Format{"xyz"}, []format.Format{format.PDF, format.PNG, format.TXT, format.DOCX}},
@@ -425,7 +424,7 @@ func TestSniff(t *testing.T) {
 
 func TestCheckEncrypted(t *testing.T) {
 	t.Parallel()
-	// What Office makes of a document under a password, [MS-OFFCRYPTO] 2.3.
+	// An Office document with a password, [MS-OFFCRYPTO] 2.3.
 	r := strings.NewReader(compoundOf(9, []int{1, 0}, entry{name: "Root Entry", child: 2}, entry{name: "EncryptedPackage"},
 		entry{name: "\x06DataSpaces", left: 4, right: 1}, entry{name: "Version"}, entry{name: "EncryptionInfo"}))
 	for _, f := range []format.Format{format.DOCX, format.XLSX, format.PPTX, format.DOC} {
@@ -458,7 +457,7 @@ func TestMismatchError(t *testing.T) {
 	}
 }
 
-// A counter counts what is read of a file that is said to be large.
+// A counter counts the bytes read from a file with a large stated size.
 type counter struct {
 	r io.ReaderAt
 	n int64
@@ -469,7 +468,7 @@ func (c *counter) ReadAt(p []byte, off int64) (int, error) {
 	return c.r.ReadAt(p, off)
 }
 
-// Little is read, whatever a file claims.
+// Little is read, regardless of the sizes in a file.
 func TestSniffIsBounded(t *testing.T) {
 	t.Parallel()
 	big := make([]byte, 64<<20)
@@ -481,7 +480,7 @@ func TestSniffIsBounded(t *testing.T) {
 	} {
 		b := bytes.Clone(big)
 		copy(b, head)
-		// An end record that promises a directory of 4 GB.
+		// An end record with a directory size of 4 GB.
 		copy(b[len(b)-22:], "PK\x05\x06\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00\x00\x00\x00")
 		c := &counter{r: bytes.NewReader(b)}
 		format.Sniff(c, int64(len(b)))
@@ -491,8 +490,8 @@ func TestSniffIsBounded(t *testing.T) {
 	}
 }
 
-// A source that fails, or has less than it says, is not recognised but does no
-// harm either.
+// A reader that fails or is shorter than stated is not recognized, but causes no
+// other harm.
 func TestSniffBadReaders(t *testing.T) {
 	t.Parallel()
 	if got := format.Sniff(failing{}, 100); got != "" {
@@ -535,7 +534,7 @@ func ExampleParse() {
 	// backup tar.gz
 }
 
-// A document that was cut off is damaged; it is not mistaken for a plain archive.
+// A truncated document is reported as damaged and not as a plain archive.
 func TestCheckCutOffDocument(t *testing.T) {
 	t.Parallel()
 	r := strings.NewReader(archive(t, zip.Deflate, "word/document.xml", "x")[:40])
@@ -547,8 +546,8 @@ func TestCheckCutOffDocument(t *testing.T) {
 	}
 }
 
-// opcFile returns a package whose main part is called name, with a kind of
-// document and a reference to the part.
+// opcFile returns a package whose main part is called name, with a document type
+// and a reference to the part.
 func opcFile(t testing.TB, name, reference, kind, mime string) string {
 	t.Helper()
 	return archive(t, zip.Deflate,
@@ -559,7 +558,8 @@ func opcFile(t testing.TB, name, reference, kind, mime string) string {
 		name, "<x/>")
 }
 
-// The main part of a document may have any name: the package says which it is.
+// The main part of a document may have any name, because the package refers to
+// it.
 func TestMainPart(t *testing.T) {
 	t.Parallel()
 	const (

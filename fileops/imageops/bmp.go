@@ -9,10 +9,9 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// repackBMP writes a bitmap in the smallest of the forms that everyone reads: 1,
-// 4 or 8 bits with a palette of exactly its colours, or 24 bits. Nothing is lost.
-// It returns nil if the bitmap has more than that to say: transparency or a
-// colour profile of its own.
+// repackBMP writes a bitmap without loss in the smallest widely supported form:
+// 1, 4 or 8 bits with an exact palette, or 24 bits. It returns nil if the bitmap
+// has transparency or its own colour profile.
 func repackBMP(data []byte) ([]byte, error) {
 	m, err := decodeBMP(data)
 	if err != nil {
@@ -33,7 +32,7 @@ func repackBMP(data []byte) ([]byte, error) {
 			depth = 4
 		}
 	}
-	// BITMAPFILEHEADER and BITMAPINFOHEADER of the Windows documentation.
+	// BITMAPFILEHEADER and BITMAPINFOHEADER (Windows documentation).
 	const fileHeader, infoHeader = 14, 40
 	stride := (w*depth + 31) / 32 * 4
 	start := fileHeader + infoHeader + 4*colours
@@ -50,7 +49,7 @@ func repackBMP(data []byte) ([]byte, error) {
 	out = le.AppendUint16(out, uint16(depth))
 	out = le.AppendUint32(out, biRGB)
 	out = le.AppendUint32(out, uint32(stride*h))
-	density := make([]byte, 8) // pixels per metre, across and down
+	density := make([]byte, 8) // pixels per metre, horizontal and vertical
 	if le.Uint32(data[14:]) >= infoHeader && len(data) >= 46 {
 		copy(density, data[38:46])
 	}
@@ -79,8 +78,8 @@ func repackBMP(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// fourthByte tells whether the fourth byte of pixels of 32 bits holds something,
-// which some programs take for transparency although nothing says so.
+// fourthByte reports whether the fourth byte of 32-bit pixels is used. Some
+// programs take it for transparency although no header declares that.
 func fourthByte(data []byte) bool {
 	h, err := parseDIB(data[14:])
 	if err != nil || h.bits != 32 {
@@ -99,8 +98,8 @@ func fourthByte(data []byte) bool {
 	return false
 }
 
-// ownColours tells whether a bitmap defines what its colours are: by end points
-// or by a profile (BITMAPV4HEADER, bV4CSType), not as sRGB.
+// ownColours reports whether a bitmap defines its colours by end points or a
+// profile (BITMAPV4HEADER, bV4CSType), not as sRGB.
 func ownColours(data []byte) bool {
 	if len(data) < 14+60 || binary.LittleEndian.Uint32(data[14:]) < 108 {
 		return false

@@ -26,7 +26,7 @@ import (
 )
 
 // goCodec is the codec for programs built without cgo. It keeps the colour
-// profile between JPEG and PNG, but cannot convert colours, and drops all other
+// profile between JPEG and PNG. It cannot convert colours, and drops all other
 // metadata.
 type goCodec struct{}
 
@@ -109,7 +109,7 @@ func (c goCodec) decode(src source) (decoded, error) {
 	case format.TIFF:
 		m.img, err = tiff.Decode(r)
 	case format.WebP:
-		// The decoder takes what is missing for zeros.
+		// The decoder fills missing data with zeros.
 		if n := len(src.data); n < 12 || int64(binary.LittleEndian.Uint32(src.data[4:])) > int64(n-8) {
 			return m, io.ErrUnexpectedEOF
 		}
@@ -208,7 +208,7 @@ func (c goCodec) luma(ctx context.Context, src source, _ int, backdrop uint8) (*
 	return lumaOn(m, uint32(backdrop)), nil
 }
 
-// laidOn returns m as an opaque picture on a backdrop.
+// laidOn returns m as an opaque picture on a backdrop of one colour.
 func laidOn(m image.Image, c color.NRGBA) image.Image {
 	switch img := m.(type) {
 	case *image.Gray, *image.YCbCr:
@@ -228,7 +228,7 @@ func rgb(m image.Image, c color.NRGBA) *image.RGBA {
 	return out
 }
 
-// fitted lays m out as a plan says.
+// fitted lays out m according to a plan.
 func fitted(m image.Image, t plan) image.Image {
 	b := m.Bounds()
 	t.enlarge = false
@@ -251,7 +251,7 @@ func fitted(m image.Image, t plan) image.Image {
 	return out
 }
 
-// scaled returns m at another size.
+// scaled returns m scaled to w × h pixels.
 func scaled(m image.Image, w, h int) image.Image {
 	b := m.Bounds()
 	switch {
@@ -267,17 +267,18 @@ func scaled(m image.Image, w, h int) image.Image {
 			return &image.Gray{Pix: average(s, w, h).Pix, Stride: w, Rect: image.Rect(0, 0, w, h)}
 		}
 	}
-	// Averages are right with premultiplied alpha only.
+	// Averages are correct only with premultiplied alpha.
 	src := image.NewRGBA(image.Rect(0, 0, b.Dx(), b.Dy()))
 	draw.Draw(src, src.Rect, m, b.Min, draw.Src)
 	v := average(raster.Samples{Width: b.Dx(), Height: b.Dy(), Components: 4, Pix: src.Pix}, w, h)
 	return &image.RGBA{Pix: v.Pix, Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}
 }
 
-// average scales samples down; each result is the mean of the area it covers.
+// average scales samples down. Each result is the mean of the area that it
+// covers.
 func average(m raster.Samples, width, height int) raster.Samples {
 	c := m.Components
-	mid := make([]float32, width*m.Height*c) // first the rows, then the columns
+	mid := make([]float32, width*m.Height*c) // rows first, then columns
 	for x := range width {
 		from, to := float64(x)*float64(m.Width)/float64(width), float64(x+1)*float64(m.Width)/float64(width)
 		for y := range m.Height {

@@ -30,7 +30,7 @@ type vipsCodec struct {
 	in, out map[format.Format]bool
 }
 
-// loaders and savers are the operations for each format.
+// loaders and savers name the operations for each format.
 var (
 	loaders = map[format.Format]string{
 		format.JPG: "jpegload_buffer", format.PNG: "pngload_buffer", format.WebP: "webpload_buffer",
@@ -45,7 +45,8 @@ var (
 	}
 )
 
-// newCodec starts libvips and tries what it can do, if that is not known.
+// newCodec starts libvips. It probes the codec's abilities unless known contains
+// them.
 func newCodec(known string) (codec, error) {
 	if err := startVips(); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func newCodec(known string) (codec, error) {
 	return &probed, nil
 }
 
-// abilities are what was found out about a codec.
+// abilities are the probed abilities of a codec.
 type abilities struct {
 	Version string
 	In, Out map[format.Format]bool
@@ -72,7 +73,7 @@ type abilities struct {
 func (c *vipsCodec) probed() string {
 	b, err := json.Marshal(abilities{c.version, c.in, c.out})
 	if err != nil {
-		return "" // then it is tried again
+		return "" // then the next process probes again
 	}
 	return string(b)
 }
@@ -81,11 +82,12 @@ func (c *vipsCodec) name() string                { return "libvips " + c.version
 func (c *vipsCodec) reads(f format.Format) bool  { return c.in[f] }
 func (c *vipsCodec) writes(f format.Format) bool { return c.out[f] }
 
-// compresses holds for everything that can be written with a choice of loss.
+// compresses reports whether f can be written with a choice of loss: libvips can
+// do that for every format that it reads and writes.
 func (c *vipsCodec) compresses(f format.Format) bool { return c.in[f] && c.out[f] }
 
-// open opens one page of src, or all pages from there on. more are options of
-// the loader.
+// open opens one page of src, or all pages from that page on. more holds loader
+// options.
 func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, more ...string) (*picture, error) {
 	op, ok := loaders[src.format]
 	if !ok {
@@ -111,8 +113,8 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	}
 	p.resolution = resolutionOf(src, p)
 	if !all && p.Pages() > 1 {
-		// Savers and govips' resizing take the number of pages in the file
-		// for that in the picture.
+		// Savers and govips' resizing confuse the number of pages in the file with
+		// that in the picture.
 		if err := errors.Join(p.SetPages(1), p.SetPageHeight(p.Height())); err != nil {
 			p.close()
 			return nil, cause(err)
@@ -121,8 +123,8 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	return p, nil
 }
 
-// refused says what it is if libvips did not take a picture for a reason other than
-// damage. Its messages do not tell: see vipsError.
+// refused returns the reason if libvips rejects a picture that is not damaged.
+// libvips' messages do not contain it: see vipsError.
 func refused(src source, err error) (header, error) {
 	switch src.format {
 	case format.TIFF:
@@ -130,7 +132,7 @@ func refused(src source, err error) (header, error) {
 			return header{}, fmt.Errorf("TIFF with subsampled colour: %w: %w", errors.ErrUnsupported, err)
 		}
 	case format.AVIF, format.HEIC:
-		const longest = 1 << 14 // that libheif takes
+		const longest = 1 << 14 // limit of libheif
 		if w, h := heifSize(src.data); max(w, h) > longest {
 			return header{width: w, height: h}, fmt.Errorf("more than %d pixels wide or high: %w: %w", longest, errors.ErrUnsupported, err)
 		}
@@ -171,7 +173,7 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 	return h, nil
 }
 
-// prepare opens src and applies what a plan says before encoding.
+// prepare opens src and applies the steps of a plan that precede encoding.
 func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 	p, err := c.open(src, t.page, t.all, false, 1)
 	if err != nil {
@@ -180,7 +182,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 	turned := !t.upside && !t.all && p.Orientation() > 1
 	var shrunk []string
 	if n, l := shrinkOnLoad(p, src.format, t, turned && p.Orientation() >= 5); n > 1 {
-		if !t.exact() { // what is loaded is rounded, the result is not to be
+		if !t.exact() { // loaded sizes are rounded, the result must be exact
 			t.width, t.height, t.fit = l.width, l.height, fitFill
 		}
 		p.close()
@@ -196,7 +198,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 		}
 	}
 	if turned {
-		p.close() // turning needs the lines in another order than they are read in
+		p.close() // rotation needs random access to the lines
 		if p, err = c.open(src, t.page, t.all, true, 1, shrunk...); err != nil {
 			return nil, err
 		}
@@ -212,12 +214,12 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 	return p, nil
 }
 
-// shrinkOnLoad returns by how much the decoder of JPEG is to leave out detail, 1
-// if not at all, and how the whole picture is laid out. That takes a fraction of
-// the time. The decoder filters each block by itself: a last step by at least 1.2
-// is left to a better filter. Then photos measure 0.996 in similarity to what was
-// decoded in full, and 0.998 if as much as a step by two is left, which takes a
-// quarter more time; a WebP of quality 85 has 0.984 of either.
+// shrinkOnLoad returns the factor by which the JPEG decoder scales down (1 for
+// none), and the layout of the whole picture. Scaling in the decoder takes a
+// fraction of the time, but filters each block separately. So a last step by at
+// least 1.2 is left to a better filter. Photos then have a similarity of 0.996
+// to fully decoded ones. With a last step by 2 it is 0.998, in a quarter more
+// time; a WebP of quality 85 has 0.984 to either.
 func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layout) {
 	w, h := p.Width(), p.PageHeight()
 	if sideways {
@@ -231,15 +233,15 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 	return n, l
 }
 
-// finish changes size, colours, transparency and metadata of an upright
-// picture to what the target of a plan can hold.
+// finish adapts size, colours, transparency and metadata of an upright picture
+// to the target of a plan.
 func finish(p *picture, t plan, turned bool) error {
 	w, h := p.Width(), p.PageHeight()
 	boxed := t
-	boxed.enlarge = false // a drawing has been drawn as large as it should be
+	boxed.enlarge = false // a drawing is already drawn at its final size
 	l := boxed.layout(w, h)
 	if l.width != w || l.height != h {
-		// The same height for every frame.
+		// All frames get the same height.
 		ws, hs := float64(l.width)/float64(w), float64(l.height)/float64(h)
 		if err := p.ResizeWithVScale(ws, hs, vips.KernelLanczos3); err != nil {
 			return err
@@ -259,8 +261,8 @@ func finish(p *picture, t plan, turned bool) error {
 	if t.meta == keepProfile {
 		return removeMetadata(p)
 	}
-	// A preview is of the picture as it was; and XMP may repeat the
-	// orientation that has just been applied.
+	// A preview shows the original picture, and XMP may repeat the orientation that
+	// has just been applied.
 	wrong := []string{"jpeg-thumbnail-data"}
 	if turned {
 		wrong = append(wrong, "xmp-data")
@@ -268,7 +270,7 @@ func finish(p *picture, t plan, turned bool) error {
 	return p.RemoveMetadata(slices.DeleteFunc(p.ImageFields(), func(f string) bool { return slices.Contains(wrong, f) })...)
 }
 
-// ground lays p on its background and puts that around it.
+// ground lays p on its background and adds padding around it.
 func ground(p *picture, t plan, l layout) error {
 	flatten := p.HasAlpha() && (opaque(t) || t.background != nil)
 	pad := l.outW > l.width || l.outH > l.height
@@ -276,7 +278,7 @@ func ground(p *picture, t plan, l layout) error {
 		return nil
 	}
 	back, around := t.backdrop(), t.padding()
-	if p.Bands() <= 2 && (back.R != back.G || back.G != back.B) { // gray, but not for long
+	if p.Bands() <= 2 && (back.R != back.G || back.G != back.B) { // gray, which the background colour makes RGB
 		to := vips.InterpretationSRGB
 		if p.BandFormat() == vips.BandFormatUshort {
 			to = vips.InterpretationRGB16
@@ -298,13 +300,14 @@ func ground(p *picture, t plan, l layout) error {
 			return err
 		}
 	}
-	if p.Height() > p.PageHeight() { // each frame by itself; these are of 8 bits
+	if p.Height() > p.PageHeight() { // each frame separately; frames have 8 bits
 		return p.EmbedBackgroundRGBA(l.padX, l.padY, l.outW, l.outH, &vips.ColorRGBA{R: around.R, G: around.G, B: around.B, A: around.A})
 	}
 	return p.embed(l, around)
 }
 
-// drawingScale returns how much larger than it says a drawing is to be drawn.
+// drawingScale returns the factor between the stated size of a drawing and the
+// size at which it is drawn.
 func drawingScale(w, h int, t plan) float64 {
 	base := 1.0
 	if t.dpi > 0 {
@@ -320,10 +323,11 @@ func drawingScale(w, h int, t plan) float64 {
 	return base
 }
 
-// removeMetadata removes all metadata but the profile and what describes pages
-// and frames. govips sees 256 fields at a time, and each EXIF tag is one.
+// removeMetadata removes all metadata except the profile and the fields for
+// pages and frames. govips sees 256 fields at a time, and each EXIF tag is a
+// field.
 func removeMetadata(p *picture) error {
-	const many = 200 // far more than what is kept
+	const many = 200 // far more than the remaining fields
 	for range 1000 {
 		if err := p.RemoveMetadata("resolution-unit"); err != nil {
 			return err
@@ -335,8 +339,8 @@ func removeMetadata(p *picture) error {
 	return errors.New("too much metadata")
 }
 
-// colours brings p to gray or RGB, of 16 bits where source and target have
-// them, with a profile that fits the samples.
+// colours converts p to gray or RGB, with 16 bits where source and target have
+// them, and with a profile that matches the samples.
 func colours(p *picture, t plan) error {
 	deep := p.BandFormat() != vips.BandFormatUchar && t.colours == 0 && t.tiff != "jpeg" &&
 		(t.to == format.PNG || t.to == format.TIFF || t.to == format.JXL)
@@ -353,14 +357,14 @@ func colours(p *picture, t plan) error {
 		want = "CMYK"
 	}
 	switch {
-	case space != "" && space != want: // it was never meant for these samples
+	case space != "" && space != want: // the profile is wrong for these samples
 		if err := p.RemoveICCProfile(); err != nil {
 			return err
 		}
 		space = ""
 	case space != "" && (cmyk || noProfile || gray && rgbOnly):
 		if err := p.toSRGB(depth); err != nil {
-			// A profile that cannot be read says nothing.
+			// Ignore an unreadable profile.
 			space = ""
 		}
 		if err := p.RemoveICCProfile(); err != nil {
@@ -389,7 +393,7 @@ func colours(p *picture, t plan) error {
 			return err
 		}
 	}
-	// Conversions may leave float samples.
+	// Conversions may result in float samples.
 	if !deep && p.BandFormat() != vips.BandFormatUchar {
 		return p.Cast(vips.BandFormatUchar)
 	}
@@ -408,9 +412,9 @@ func (c *vipsCodec) transcode(ctx context.Context, src source, t plan) ([]byte, 
 	return c.write(ctx, p, t)
 }
 
-// resolutionOf returns the resolution that src tells. Where it tells none libvips has one
-// pixel per millimetre, or 72 dpi for PNG. In formats that have it in EXIF only libvips does
-// not look for it.
+// resolutionOf returns the resolution of src. Without one, libvips reports one
+// pixel per millimetre, or 72 dpi for PNG. libvips ignores a resolution that is
+// only in EXIF.
 func resolutionOf(src source, p *picture) resolution {
 	r := resolution{p.ResX(), p.ResY()}
 	pHYs := src.format != format.PNG
@@ -443,9 +447,9 @@ func resolutionOf(src source, p *picture) resolution {
 	return r
 }
 
-// density notes pixels per inch in place of the resolution of the source, if dpi is not 0.
-// Where neither is known it notes 72 for formats that demand a resolution: EXIF (CIPA
-// DC-008, 4.6.5) and TIFF.
+// density replaces the resolution of the source by dpi pixels per inch, unless
+// dpi is 0. If neither is known, it sets 72 dpi for formats that require a
+// resolution: EXIF (CIPA DC-008, 4.6.5) and TIFF.
 func (p *picture) density(dpi float64) error {
 	if dpi != 0 {
 		p.resolution = perInch(dpi)
@@ -484,16 +488,16 @@ func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, erro
 	return b, nil
 }
 
-// withoutDensity makes the density in a JFIF header one of square pixels of any size
-// (ITU-T T.871, 10.1).
+// withoutDensity sets the density in a JFIF header to square pixels of unknown
+// size (ITU-T T.871, 10.1).
 func withoutDensity(b []byte) {
 	if len(b) >= 18 && string(b[2:4]) == "\xff\xe0" && string(b[6:11]) == "JFIF\x00" {
 		copy(b[13:18], "\x00\x00\x01\x00\x01")
 	}
 }
 
-// withDensity adds a JFIF header with the pixels per inch to a JPEG without one
-// (ITU-T T.871, 10.1): libvips leaves it out when it strips metadata.
+// withDensity adds a JFIF header with pixels per inch to a JPEG without one
+// (ITU-T T.871, 10.1). libvips omits it when it strips metadata.
 func withDensity(b []byte, x, y float64) []byte {
 	if len(b) < 4 || b[3] == 0xe0 || !(x >= 1 && x < 65535 && y >= 1 && y < 65535) {
 		return b
@@ -506,7 +510,7 @@ func withDensity(b []byte, x, y float64) []byte {
 	return append(head, b[2:]...)
 }
 
-// saveOptions writes the options of a saver for a plan.
+// saveOptions returns the options of a saver for a plan.
 func saveOptions(p *picture, t plan) string {
 	o := map[string]any{}
 	quality := func(def int) int {
@@ -515,8 +519,8 @@ func saveOptions(p *picture, t plan) string {
 		}
 		return def
 	}
-	// libvips writes an EXIF block of its own if it is not told to strip.
-	// Stripping removes the profile too, so only where there is none.
+	// Without strip, libvips writes its own EXIF block. Strip removes the profile
+	// too, so use it only without a profile.
 	if t.meta == keepProfile && !p.HasICCProfile() && t.to != format.GIF {
 		o["strip"] = true
 	}
@@ -525,7 +529,7 @@ func saveOptions(p *picture, t plan) string {
 		o["Q"], o["interlace"], o["optimize-coding"] = quality(90), true, true
 		o["subsample-mode"] = cmp.Or(t.subsample, "auto")
 	case format.PNG:
-		o["compression"] = 3 // 6 takes twice the time to save 4 %
+		o["compression"] = 3 // 6 takes twice the time and saves only 4 %
 		if t.small {
 			o["compression"] = 9
 		}
@@ -563,7 +567,7 @@ func saveOptions(p *picture, t plan) string {
 			o["bitdepth"] = 1
 		}
 	case format.AVIF:
-		// Without a bit depth 16-bit sources become 12 bits, which few show.
+		// Without a bit depth 16-bit sources become 12 bits, which few programs show.
 		o["Q"], o["effort"], o["bitdepth"], o["compression"] = quality(63), 2, 8, "av1"
 		if t.quality == 100 {
 			o["lossless"] = true
@@ -612,7 +616,7 @@ func (c *vipsCodec) encode(ctx context.Context, m decoded, t plan) ([]byte, erro
 	return c.write(ctx, p, t)
 }
 
-// fromImage gives libvips a picture of Go's.
+// fromImage converts a Go image to a libvips picture.
 func fromImage(m decoded) (*picture, error) {
 	b := m.img.Bounds()
 	if b.Empty() {
@@ -622,7 +626,7 @@ func fromImage(m decoded) (*picture, error) {
 	s, err := imagefile.FromImage(m.img)
 	if err == nil {
 		if s.Components == 4 {
-			s.Pix = imagefile.Inverted(s.Pix) // libvips wants ink
+			s.Pix = imagefile.Inverted(s.Pix) // libvips expects ink
 		}
 		p, err = fromSamples(s)
 	} else {
@@ -683,7 +687,7 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 }
 
 func (c *vipsCodec) luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error) {
-	// As for a palette in PNG: of 8 bits, in the colour space that it has.
+	// Same as for a PNG palette: 8 bits, in the original colour space.
 	t := plan{to: format.PNG, colours: 256, all: pages > 1}
 	if src.format == format.SVG {
 		t.width, t.height, t.enlarge = drawn, drawn, true
@@ -740,8 +744,8 @@ func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (
 	}
 	opts := "fail-on=truncated,access=sequential"
 	if src.format == format.JPG {
-		// The decoder can leave out detail, which is faster. Half of the way
-		// is left to a better filter.
+		// The decoder can scale down, which is faster. Half of the reduction is left
+		// to a better filter.
 		shrink := 1
 		for shrink < 8 && h.width >= 4*shrink*width && h.height >= 4*shrink*height {
 			shrink *= 2
@@ -760,7 +764,7 @@ func (c *vipsCodec) unpack(ctx context.Context, src source, width, height int) (
 	}
 	m, err := unpacked(ctx, p)
 	if err == nil && m.Components == 4 && jpegInfo(src.data).Adobe {
-		m.Pix = imagefile.Inverted(m.Pix) // libvips has turned it into ink
+		m.Pix = imagefile.Inverted(m.Pix) // libvips converted it to ink
 	}
 	return m, err
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// Compress returns the action "compress" for pictures. The result has the format,
-// dimensions, frames and colour profile of the input; other metadata are
-// dropped. If less than 3 % is gained, the input itself is the result.
+// Compress returns the action "compress" for pictures. The result has the
+// format, dimensions, frames and colour profile of the input; other metadata is
+// dropped. If it would be less than 3 % smaller, the result is the input.
 //
-// The quality to begin with depends on the level:
+// The initial quality depends on the level:
 //
 //	        less              recommended        extreme
 //	jpg     85                75                 50
@@ -32,13 +32,14 @@ import (
 //	        1/100000, 1/20000 or 1/2000 of the drawing
 //	SSIM    ≥ 0.99            ≥ 0.95             ≥ 0.90
 //
-// The last line is a promise for every picture: the result is decoded and
-// compared with the input, and encoded again at higher quality, four times at most,
-// if it is less similar. If that does not help either, the input is the result. The
-// measure is the mean structural similarity of the luminance in blocks of 8 by 8
-// pixels, of the worst frame of an animation and, for pictures with
-// transparency, of the worse of a white and a black backdrop. A JPEG is never
-// encoded with more than the quality that it has.
+// The last line is guaranteed for every picture. The result is decoded and
+// compared with the input. If it is less similar, it is encoded again at higher
+// quality, at most four times. If that fails too, the result is the input.
+//
+// The measure is the mean structural similarity of the luminance in blocks of 8
+// × 8 pixels. The worst frame of an animation counts, and for transparent
+// pictures the worse of a white and a black backdrop. A JPEG is never encoded
+// with more than its own quality.
 func (e *Engine) Compress() fileops.Action {
 	spec := fileops.Spec{
 		Name: "compress", Engine: e.Name(), Family: "image",
@@ -54,8 +55,8 @@ func (e *Engine) Compress() fileops.Action {
 	return fileops.Func(spec, e.compress)
 }
 
-// worthwhile is the largest part of the input's size that a result may have to
-// be worth any change of the picture.
+// worthwhile is the largest size of a useful result, relative to the input. Any
+// change of the picture must save at least 3 %.
 const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
@@ -71,7 +72,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	level := max(0, slices.Index(levels, job.Params.Get("compression_value")))
 	c := &compression{Engine: e, src: src, header: h, bound: bounds[level] + margin, limit: worthwhile * float64(len(src.data))}
 	if src.format == format.SVG {
-		c.bound = bounds[0] // what is left out of a drawing is not to be seen
+		c.bound = bounds[0] // simplifications of a drawing must be invisible
 	}
 	steps := stepsFor(src, h, level)
 	for i, candidates := range steps {
@@ -81,7 +82,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case err != nil && src.format == format.TIFF && h.pages > 1:
-				// Pages of different sizes cannot be written as one TIFF.
+				// A TIFF writer needs pages of the same size.
 				job.Log.Info("kept as it is", "reason", "the pages cannot be written together")
 				return e.keep(ctx, job, src)
 			case err != nil:
@@ -97,33 +98,36 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	return e.keep(ctx, job, src)
 }
 
-// A compression looks for the smallest form of a picture that is like it.
+// A compression searches for the smallest sufficiently similar form of a
+// picture.
 type compression struct {
 	*Engine
 	src    source
 	header header
 	bound  float64 // least structural similarity
-	limit  float64 // bytes that a result must stay below
+	limit  float64 // a result must have fewer bytes
 
-	before *appearance // of the input; nil until it is needed
+	before *appearance // of the input; decoded on first use
 	best   []byte      // the smallest result so far that meets the bound
 }
 
-// tries is how often a picture of header h is encoded with one plan at most.
+// tries returns how often a picture with header h is encoded with one plan, at
+// most.
 func tries(h header) int {
 	if h.pixels()*int64(h.pages) > 4e6 {
-		return 3 // each takes seconds with some encoders
+		return 3 // some encoders take seconds
 	}
 	return 5
 }
 
-// try encodes the picture as p says, and at higher quality if it is not similar
-// enough. A result that is smaller than the best one so far takes its place.
+// try encodes the picture according to p. If the result is not similar enough,
+// it retries at higher quality. A result that is smaller than the best replaces
+// it.
 func (c *compression) try(ctx context.Context, p plan) error {
 	search := search{quality: p.quality, highest: 97, mayLose: 1 - c.bound}
 	if c.src.format == format.JPG {
-		// The quality of the input loses next to nothing, for its steps are
-		// the same; more would only add bytes.
+		// At the quality of the input hardly anything is lost, because the
+		// quantization is the same. A higher quality only adds bytes.
 		if known := jpegInfo(c.src.data).Quality; known > 0 {
 			search.highest = max(known, p.quality)
 		}
@@ -133,7 +137,7 @@ func (c *compression) try(ctx context.Context, p plan) error {
 		if err != nil || b == nil {
 			return err
 		}
-		similar := 1.0 // too large: what is less like the input may be smaller
+		similar := 1.0 // too large: a result with less similarity may be smaller
 		if fits := float64(len(b)) < c.limit && (c.best == nil || len(b) < len(c.best)); fits {
 			if similar, err = c.compare(ctx, source{b, c.src.format}); err != nil {
 				return err
@@ -159,45 +163,44 @@ func (c *compression) try(ctx context.Context, p plan) error {
 	}
 }
 
-// A search looks for the lowest quality, from that of its beginning on, that
-// loses no more than it may. What is lost is one minus the similarity.
+// A search finds the lowest quality, from the initial quality upwards, whose
+// loss is acceptable. The loss is one minus the similarity.
 type search struct {
 	quality int // to try
 	highest int
 	mayLose float64
 
-	failures       int     // how often too much was lost
-	failed, passed int     // the nearest qualities that did and did not lose too much; 0 for none
-	lost, kept     float64 // what these lost
+	failures       int     // number of qualities with too much loss
+	failed, passed int     // nearest qualities with too much and with acceptable loss; 0 for none
+	lost, kept     float64 // their losses
 }
 
-// next takes what the present quality lost and chooses another one. It returns
-// false if there is none worth trying.
+// next takes the loss at the current quality and chooses the next one. It
+// returns false if no other quality is worth a try.
 func (s *search) next(lost float64) bool {
 	const (
-		near   = 2    // steps of quality that make little difference
-		safety = 0.95 // of what may be lost, to be aimed at
+		near   = 2    // quality difference that hardly matters
+		safety = 0.95 // fraction of the acceptable loss to aim at
 	)
 	if lost <= s.mayLose {
 		s.passed, s.kept = s.quality, lost
 		if s.failed == 0 || s.passed-s.failed <= near || lost > 0.9*s.mayLose {
-			return false // the level asks for no less, or it cannot be much less
+			return false // the level allows no less, or it would gain little
 		}
 	} else {
 		s.failures++
 		s.failed, s.lost = s.quality, lost
 	}
-	// What is lost grows like a power of the distance from the best quality:
-	// 1.25 for most encoders, and what two points say after that.
+	// The loss grows like a power of the distance from the best quality. The
+	// exponent is 1.25 for most encoders; two measured points give a better one.
 	power := 1.25
 	if s.passed > 0 && s.kept > 0 {
 		power = math.Log(s.lost/s.kept) / math.Log(float64(101-s.failed)/float64(101-s.passed))
 	}
 	next := 101 - int(float64(101-s.failed)*math.Pow(s.mayLose/s.lost*safety, 1/power))
 	if s.passed == 0 {
-		// Noise loses much at every quality but the best. Where the rule has
-		// missed again, a growing part of what is left is gone at once, so that
-		// the last try is not wasted on too low a quality too.
+		// Noise loses much at every quality except the best. After each miss, skip a
+		// growing part of the rest, so that the last try does not fail too.
 		leap := []int{0, 0, (s.highest - s.failed) / 3, (s.highest - s.failed) / 2}
 		if s.failures < len(leap) {
 			next = max(next, s.failed+leap[s.failures])
@@ -211,8 +214,8 @@ func (s *search) next(lost float64) bool {
 	return s.quality > s.failed
 }
 
-// compare returns how similar a result is to the picture: 0 if it has other
-// dimensions or pages.
+// compare returns the similarity of a result to the picture. It is 0 if
+// dimensions or pages differ.
 func (c *compression) compare(ctx context.Context, src source) (float64, error) {
 	h, err := c.Engine.stat(src)
 	if err != nil {
@@ -234,8 +237,8 @@ func (c *compression) compare(ctx context.Context, src source) (float64, error) 
 	return c.before.similarity(after), nil
 }
 
-// keep returns the input, provided that it is whole: a damaged picture must not
-// be reported as compressed.
+// keep returns the input after a check that it is intact: a damaged picture must
+// not be reported as compressed.
 func (e *Engine) keep(ctx context.Context, job *fileops.Job, src source) error {
 	if _, err := e.preview(ctx, src); err != nil {
 		return e.blame(ctx, src, plan{to: src.format}, err)
@@ -243,13 +246,13 @@ func (e *Engine) keep(ctx context.Context, job *fileops.Job, src source) error {
 	return job.Keep(job.Input())
 }
 
-// irreplaceable returns why a picture cannot be compressed without losing more
-// than detail, "" if it can.
+// irreplaceable returns the reason why compression would lose more than detail,
+// or "".
 func irreplaceable(src source, h header) string {
 	switch src.format {
 	case format.PNG:
-		// The control chunk of an animation comes before the first pixels
-		// (PNG, third edition, 5.6).
+		// The control chunk of an animation precedes the first pixels (PNG, third
+		// edition, 5.6).
 		for kind := range imagefile.PNGChunks(src.data) {
 			switch kind {
 			case "acTL":
@@ -271,9 +274,9 @@ func irreplaceable(src source, h header) string {
 	return ""
 }
 
-// recompress encodes a picture as p says. For a lossless PNG it also tries a
-// palette of exactly its colours, which libvips does not make; with a limit of
-// colours in p it tries nothing else, and the result is nil if there are more.
+// recompress encodes a picture according to p. For a lossless PNG it also tries
+// an exact palette, which libvips does not make. If p limits the colours, it
+// tries only that, and the result is nil if there are more.
 func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, err error) {
 	switch {
 	case p.to == format.BMP:
@@ -298,8 +301,8 @@ func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, 
 	return b, nil
 }
 
-// preview decodes the first frame, reduced so much that noise is averaged away:
-// lossy formats drop it, and that is no damage.
+// preview decodes the first frame, scaled down so far that noise averages out.
+// Lossy formats drop noise, which is not damage.
 func (e *Engine) preview(ctx context.Context, src source) (image.Image, error) {
 	if decode := ownDecoder(src.format); decode != nil {
 		m, err := decode(src.data)

@@ -12,14 +12,18 @@ import (
 
 // Convert returns the action "convert" for pictures.
 //
-// Its parameters, besides convert_to, are quality (1 to 100; ignored by formats
-// without loss; 100 is lossless for webp, avif and jxl), width and height (a
-// box), fit (how to use the box: inside, the default, never enlarges a picture
-// made of pixels; cover, contain and fill give exactly this size), background (a
-// colour behind transparent parts), for svg dpi (pixels per inch, where an inch
-// is 96 units; width and height have precedence) and strip_metadata
-// (removes EXIF, XMP and IPTC data, among them the place where a photo was
-// taken; otherwise they are kept where the target can carry them).
+// Its parameters, besides convert_to:
+//
+//   - quality: 1 to 100. Lossless formats ignore it; 100 is lossless for webp,
+//     avif and jxl.
+//   - width and height: a box in pixels.
+//   - fit: how the picture fills the box. inside, the default, never enlarges a
+//     picture made of pixels. cover, contain and fill give exactly this size.
+//   - background: a colour behind transparent parts.
+//   - dpi: for svg, pixels per inch, where an inch is 96 units. width and height
+//     have precedence.
+//   - strip_metadata: removes EXIF, XMP and IPTC data, including the location of
+//     a photo. Otherwise they are kept if the target supports them.
 func (e *Engine) Convert() fileops.Action {
 	spec := fileops.Spec{
 		Name: "convert", Engine: e.Name(), Family: "image",
@@ -80,7 +84,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		dpi: job.Params.Float("dpi"),
 	}
 	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling makes grays
-	// A palette with sharp edges suffers from lossy encoding and gains little.
+	// Lossy encoding harms a palette with sharp edges and saves little.
 	p.lossless = src.format == format.GIF && p.to == format.WebP && p.quality == 0
 	if job.Params.Bool("strip_metadata") {
 		p.meta = keepProfile
@@ -121,15 +125,15 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	return nil
 }
 
-// animated tells whether the frames of a format follow each other in time.
+// animated reports whether the frames of a format form an animation.
 func animated(f format.Format) bool { return f == format.GIF || f == format.WebP }
 
-// A pager is a codec that can tell the size of pages other than the first.
+// A pager is a codec that can return the size of pages other than the first.
 type pager interface {
 	statPage(src source, page int) (header, error)
 }
 
-// pageLimit checks the size of a page of a TIFF: the pages need not be alike.
+// pageLimit checks the size of a page of a TIFF. Pages can have different sizes.
 func (e *Engine) pageLimit(src source, page int) error {
 	c, ok := e.codec.(pager)
 	if !ok {
@@ -146,7 +150,7 @@ func (e *Engine) pageLimit(src source, page int) error {
 	return nil
 }
 
-// outSize returns the size of the result for a picture.
+// outSize returns the size of the result in pixels.
 func outSize(h header, p plan) (w, height float64) {
 	if p.exact() {
 		return float64(p.width), float64(p.height)
@@ -158,7 +162,7 @@ func outSize(h header, p plan) (w, height float64) {
 	return float64(h.width) * s, float64(h.height) * s
 }
 
-// sizeLimit checks how large a result will be that may be larger than its input.
+// sizeLimit checks the size of a result that may be larger than its input.
 func (e *Engine) sizeLimit(h header, p plan) error {
 	w, ht := outSize(h, p)
 	if n := w * ht; n > float64(e.opts.MaxPixels) || n*float64(h.pages) > float64(e.opts.MaxTotalPixels) {
@@ -167,13 +171,14 @@ func (e *Engine) sizeLimit(h header, p plan) error {
 	return nil
 }
 
-// largest is the highest width or height that a format can have. That of AVIF
-// and HEIC is not the formats' but that of their encoders.
+// largest is the highest width or height of a format. For AVIF and HEIC it is a
+// limit of the encoders, not of the formats.
 var largest = map[format.Format]int{
 	format.JPG: 65535, format.WebP: 16383, format.GIF: 65535, format.AVIF: 16384, format.HEIC: 16384,
 }
 
-// targetLimit tells the user in time of what an encoder would refuse.
+// targetLimit returns an error, before any work, if the encoder would reject the
+// size.
 func targetLimit(p plan, h header) error {
 	limit, ok := largest[p.to]
 	if !ok {
@@ -187,7 +192,7 @@ func targetLimit(p plan, h header) error {
 	return nil
 }
 
-// fit returns the factor by which a picture is scaled to fit the box of a plan.
+// fit returns the scale factor that fits a picture into the box of a plan.
 func fit(width, height int, t plan, turned bool) float64 {
 	if turned {
 		width, height = height, width

@@ -17,21 +17,21 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// BMP and ICO are read here rather than by libvips, which would hand them to
-// ImageMagick. Both hold a "device independent bitmap" ([MS-WMF] 2.2.2.9 and
-// the BITMAPINFOHEADER family of the Windows GDI documentation).
+// This file reads BMP and ICO, because libvips would pass them to ImageMagick.
+// Both hold a "device independent bitmap" ([MS-WMF] 2.2.2.9 and the
+// BITMAPINFOHEADER family of the Windows GDI documentation).
 
 var errDIB = errors.New("malformed bitmap")
 
-// dibHeader is what is used of the headers of all versions.
+// dibHeader holds the used fields of all header versions.
 type dibHeader struct {
 	width, height int
 	topDown       bool
 	bits          int
 	compression   uint32
-	colours       int // in the palette
+	colours       int // number of palette entries
 	entry         int // bytes of a palette entry
-	size          int // of the header and the masks after it
+	size          int // bytes of the header and the masks after it
 	masks         [4]uint32
 }
 
@@ -86,7 +86,7 @@ func parseDIB(b []byte) (h dibHeader, err error) {
 		h.colours = 1 << h.bits
 	}
 	if h.bits > 8 {
-		// A palette may be there as a hint for old displays.
+		// A palette may exist as a hint for old displays.
 		h.entry *= min(1, h.colours)
 	}
 	switch {
@@ -111,12 +111,13 @@ func parseDIB(b []byte) (h dibHeader, err error) {
 	return h, nil
 }
 
-// stride returns the bytes of a row, which is padded to four.
+// stride returns the number of bytes in a row, which is padded to a multiple of
+// four.
 func (h dibHeader) stride() int { return (h.width*h.bits + 31) / 32 * 4 }
 
-// decodeDIB decodes the pixels. head begins with the header, pix with the
-// pixels. alpha makes the fourth byte of 32-bit pixels count although no mask
-// says so, as in icons.
+// decodeDIB decodes the pixels. head starts with the header, pix with the
+// pixels. alpha enables the fourth byte of 32-bit pixels even without a mask for
+// it, as in icons.
 func decodeDIB(h dibHeader, head, pix []byte, alpha bool) (*image.NRGBA, error) {
 	if int64(h.stride())*int64(h.height) > int64(len(pix)) && h.compression != biRLE4 && h.compression != biRLE8 {
 		return nil, fmt.Errorf("%w: pixels are missing", errDIB)
@@ -166,7 +167,7 @@ func decodeDIB(h dibHeader, head, pix []byte, alpha bool) (*image.NRGBA, error) 
 		}
 	}
 	if h.masks[3] != 0 && !seen {
-		// Nobody stores an invisible picture: the channel was left at zero.
+		// A fully transparent picture is unlikely: the channel is unused zeros.
 		for i := 3; i < len(m.Pix); i += 4 {
 			m.Pix[i] = 255
 		}
@@ -184,8 +185,8 @@ func masked(v, mask uint32) byte {
 	return byte(uint64(v) * 255 / uint64(top))
 }
 
-// unRLE decodes run lengths. Pixels that are skipped stay transparent, which is
-// what the format means by it.
+// unRLE decodes run lengths. Skipped pixels stay transparent, as the format
+// defines.
 func unRLE(m *image.NRGBA, h dibHeader, b []byte, palette *[256][3]byte) error {
 	x, y := 0, 0
 	set := func(i int) {
@@ -278,8 +279,8 @@ func decodeBMP(data []byte) (decoded, error) {
 	return out, nil
 }
 
-// bmpDensity is where a BMP has its pixels per metre, across and down, 0 if they are not
-// known (BITMAPINFOHEADER, biXPelsPerMeter).
+// bmpDensity is the offset of pixels per metre in a BMP, horizontal and
+// vertical; 0 if unknown (BITMAPINFOHEADER, biXPelsPerMeter).
 const bmpDensity = 14 + 24
 
 func encodeBMP(m image.Image, r resolution) ([]byte, error) {
@@ -308,9 +309,9 @@ type iconEntry struct {
 	bits int
 }
 
-// parseICO returns the largest picture of an icon, of the most colours among
-// these (the ICO format has no standard; this follows the Windows
-// documentation of icon resources).
+// parseICO returns the largest picture of an icon; of several, the one with the
+// most colours. The ICO format has no standard; this follows the Windows
+// documentation of icon resources.
 func parseICO(b []byte) (best iconEntry, err error) {
 	le := binary.LittleEndian
 	if len(b) < 6 {
@@ -341,7 +342,7 @@ func parseICO(b []byte) (best iconEntry, err error) {
 				}
 				continue
 			}
-			h.height /= 2 // the mask below the colours is counted too
+			h.height /= 2 // it includes the mask below the colours
 			e.dib, e.w, e.h, e.bits = h, h.width, h.height, h.bits
 		}
 		if e.w > 0 && e.h > 0 && (best.data == nil || e.w*e.h > best.w*best.h || e.w*e.h == best.w*best.h && e.bits > best.bits) {
@@ -395,7 +396,7 @@ func decodeICO(data []byte) (decoded, error) {
 	return decoded{img: m}, nil
 }
 
-// iconSizes are the widths that Windows and browsers look for.
+// iconSizes are the widths that Windows and browsers use.
 var iconSizes = []int{256, 128, 64, 48, 32, 16}
 
 func iconPlan(p plan) plan {
@@ -411,8 +412,8 @@ func bound(n, limit int) int {
 	return min(n, limit)
 }
 
-// icon packs a PNG picture of up to 256 pixels and smaller ones made from it
-// into an icon. Pictures inside are PNG, which Windows reads since Vista.
+// icon packs a PNG picture of up to 256 pixels, and smaller versions of it, into
+// an icon. The pictures stay PNG, which Windows supports since Vista.
 func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 	src := source{first, format.PNG}
 	h, err := e.codec.stat(src)
@@ -456,8 +457,8 @@ func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ownDecoder returns the decoder in Go for formats that the codec is not asked
-// for, or nil.
+// ownDecoder returns the decoder in Go for a format that bypasses the codec, or
+// nil.
 func ownDecoder(f format.Format) func([]byte) (decoded, error) {
 	switch f {
 	case format.BMP:

@@ -19,38 +19,35 @@ import (
 
 // Options configure an [Engine]. The zero value is ready to use.
 type Options struct {
-	// MaxPixels is the largest picture, width times height of one page or
-	// frame. 0 means 100 million.
+	// MaxPixels limits width × height of one page or frame. 0 means 100 million.
 	MaxPixels int64
 
-	// MaxTotalPixels limits all pages or frames of a file together. 0 means
-	// twenty times MaxPixels.
+	// MaxTotalPixels limits the pixels of all pages or frames of a file together. 0
+	// means twenty times MaxPixels.
 	MaxTotalPixels int64
 
 	// MaxFrames limits the pages of a TIFF and the frames of an animation.
 	// 0 means 1000.
 	MaxFrames int
 
-	// MaxBytes is the largest input, which is held in memory. 0 means
-	// 512 MiB.
+	// MaxBytes limits the size of an input, which is held in memory. 0 means 512
+	// MiB.
 	MaxBytes int64
 
-	// Without lists input formats that are not to be read even where the
-	// host could, for instance format.SVG.
+	// Without lists input formats to disable, for example format.SVG.
 	Without []format.Format
 
-	// Probed is what [Engine.Probed] has returned to another process of this
-	// program on this host; then nothing is tried, which takes a tenth of a
-	// second.
+	// Probed is the result of [Engine.Probed] in another process of this program on
+	// this host. It saves the probing, which takes a tenth of a second.
 	Probed string
 }
 
-// Lean, in the environment of a process, has libvips start without its plug-ins, which
-// takes a third of the time. It is for a process whose [Options] say what was probed:
-// that loads a plug-in when it has a picture for it.
+// Lean, as an environment variable of a process, makes libvips start without its
+// plug-ins, in a third of the time. It is for processes whose [Options] contain
+// probed abilities. They load a plug-in when a picture needs it.
 const Lean = "VIPSHOME=/nonexistent"
 
-// An Engine makes the actions of this package. It is safe for concurrent use.
+// An Engine provides the actions of this package. It is safe for concurrent use.
 type Engine struct {
 	opts   Options
 	codec  codec
@@ -58,8 +55,9 @@ type Engine struct {
 	writes []format.Format
 }
 
-// inputs and outputs are what this package may read and write, in the order
-// in which they are offered. What the host's codec cannot do is left out.
+// inputs and outputs list the formats that this package may read and write, in
+// the order in which they are offered. Formats without support in the host's
+// codec are omitted.
 var (
 	inputs = []format.Format{
 		format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.BMP, format.AVIF,
@@ -71,8 +69,8 @@ var (
 	}
 )
 
-// New finds out what can be done on this host and returns an engine for it. It
-// fails if libvips is linked in and does not start.
+// New probes the abilities of this host and returns an engine. It fails if
+// libvips is linked in and does not start.
 func New(_ context.Context, o Options) (*Engine, error) {
 	e := &Engine{opts: o}
 	setDefault(&e.opts.MaxPixels, 100e6)
@@ -106,7 +104,7 @@ func setDefault[T int | int64](p *T, v T) {
 	}
 }
 
-// Probed returns what was found out about the codec, for [Options].
+// Probed returns the probed abilities of the codec, for [Options].
 func (e *Engine) Probed() string { return e.codec.probed() }
 
 // Name returns the name and version of the codec: "libvips 8.14.1", or "go".
@@ -115,7 +113,7 @@ func (e *Engine) Name() string { return e.codec.name() }
 // Actions implements [fileops.Engine].
 func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert(), e.Compress()} }
 
-// libvips describes the library, before anything is known about it.
+// libvips describes the library without any probed data.
 func libvips() fileops.Dependency {
 	return fileops.Dependency{Name: "libvips", Purpose: "pictures", Hint: "install libvips-dev and build with cgo"}
 }
@@ -133,16 +131,15 @@ func (e *Engine) Dependencies() []fileops.Dependency {
 	return []fileops.Dependency{d, {Name: name, Version: version, Purpose: "pictures"}}
 }
 
-// Reads returns the formats that can be read.
+// Reads returns the supported input formats.
 func (e *Engine) Reads() []format.Format { return slices.Clone(e.reads) }
 
-// Formats returns the formats that can be written.
+// Formats returns the supported output formats.
 func (e *Engine) Formats() []format.Format { return slices.Clone(e.writes) }
 
-// Encode writes an opaque picture that is in memory, such as a rendered page.
-// quality is from 1 to 100; 0 stands for the default of the format, and formats
-// without loss ignore it. dpi, if it is not 0, goes into the file where the
-// format has a place for it.
+// Encode writes an opaque picture from memory, such as a rendered page. quality
+// is from 1 to 100; 0 means the default of the format, and lossless formats
+// ignore it. dpi, if not 0, is stored in the file if the format supports it.
 func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error {
 	if !slices.Contains(e.writes, to) {
 		return fileops.Fail(fileops.ErrUnavailable, nil, "%s cannot be written here", to.Title())
@@ -158,8 +155,8 @@ func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, 
 	return err
 }
 
-// A codec decodes and encodes pictures. It has no policy: what to do is in a
-// plan, limits are checked before it is called.
+// A codec decodes and encodes pictures. It makes no decisions: a plan says what
+// to do, and the caller checks limits.
 type codec interface {
 	name() string
 	probed() string
@@ -167,45 +164,43 @@ type codec interface {
 	writes(format.Format) bool
 	compresses(format.Format) bool
 
-	// stat reads the header.
+	// stat reads the header of a file.
 	stat(src source) (header, error)
 
-	// transcode decodes a file and encodes it anew.
+	// transcode decodes a file and encodes it again.
 	transcode(ctx context.Context, src source, p plan) ([]byte, error)
 
 	// encode encodes a picture in memory.
 	encode(ctx context.Context, m decoded, p plan) ([]byte, error)
 
-	// pixels decodes one page: to *image.Gray, *image.NRGBA, or
-	// *image.RGBA if opaque. Of the plan it follows what comes before
-	// encoding. For PNG the samples are left in their colour space, for
-	// any other target they become sRGB, for BMP without transparency.
+	// pixels decodes one page to *image.Gray, *image.NRGBA, or *image.RGBA if
+	// opaque. It follows the steps of the plan that precede encoding. For PNG the
+	// samples keep their colour space. For other targets they become sRGB, for BMP
+	// without transparency.
 	pixels(ctx context.Context, src source, p plan) (image.Image, error)
 
-	// luma returns the luminance of the first page or, if there are several
-	// pages to see, of all, one below the other,
-	// upright and laid on a gray backdrop. Drawings are made drawn pixels
-	// large.
+	// luma returns the luminance of the first page, or of all pages one below the
+	// other if pages is more than 1. The result is upright and on a gray backdrop.
+	// Drawings become drawn pixels large.
 	luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error)
 
-	// jpeg makes a JPEG of samples; see [Engine.EncodeJPEG].
+	// jpeg encodes samples as JPEG; see [Engine.EncodeJPEG].
 	jpeg(ctx context.Context, s raster.Samples, quality int) ([]byte, error)
 
-	// scale returns samples at another size.
+	// scale scales samples to width × height.
 	scale(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error)
 
-	// unpack decodes a JPEG or JPEG 2000 stream without touching its
-	// colours.
+	// unpack decodes a JPEG or JPEG 2000 stream without colour conversion.
 	unpack(ctx context.Context, src source, width, height int) (raster.Samples, error)
 }
 
-// A source is an encoded file whose format was told by its content.
+// A source is an encoded file and the format of its content.
 type source struct {
 	data   []byte
 	format format.Format
 }
 
-// A header is what is known of a picture before it is decoded.
+// A header holds the properties of a picture that are known before decoding.
 type header struct {
 	width, height int // of one page, before any rotation
 	pages         int // at least 1
@@ -226,57 +221,57 @@ type decoded struct {
 	resolution resolution
 }
 
-// A resolution is pixels per millimetre, across and down. The zero resolution is unknown.
+// A resolution is in pixels per millimetre, horizontal and vertical. The zero
+// value means unknown.
 type resolution struct{ x, y float64 }
 
-// perInch returns a resolution of dpi pixels per inch.
+// perInch converts dpi pixels per inch to a resolution.
 func perInch(dpi float64) resolution { return resolution{dpi / 25.4, dpi / 25.4} }
 
-// meta says how much of the metadata is kept.
+// meta selects the metadata to keep.
 type meta int
 
 const (
-	keepAll     meta = iota // all but what has become wrong
+	keepAll     meta = iota // all except outdated fields
 	keepProfile             // the colour profile only
 )
 
 // A plan says how to encode a picture.
 type plan struct {
 	to   format.Format
-	page int  // the first one to use
+	page int  // first page to use
 	all  bool // all pages or frames from there on
 
-	// width and height are a box to fit into, 0 for no bound. enlarge makes
-	// the picture as large as possible in it rather than leaving smaller
-	// ones alone; it is for SVG.
+	// width and height are a box to fit into, 0 for no limit. enlarge scales a
+	// smaller picture up to the box; it is for SVG.
 	width, height int
 	enlarge       bool
-	fit           string // how to use the box: one of the values of fit, "" for inside
+	fit           string // how to use the box: a value of fit, "" for inside
 
-	// background is laid behind transparency, nil for white where the target
-	// has no transparency and for nothing elsewhere.
+	// background is laid behind transparency. nil means white if the target has no
+	// transparency, and otherwise no background.
 	background *color.NRGBA
 
 	meta   meta
-	upside bool // leave the noted orientation alone
+	upside bool // ignore the EXIF orientation
 
-	quality   int     // 1 to 100, 0 for the default of the format
-	dpi       float64 // 0 for that of the source; a drawing is drawn at it
+	quality   int     // 1 to 100; 0 means the default of the format
+	dpi       float64 // 0 means that of the source; drawings are drawn at it
 	lossless  bool
 	bilevel   bool   // the source is black and white only
-	subsample string // of JPEG colours: "on", "off", "" for the codec's choice
+	subsample string // chroma subsampling of JPEG: "on", "off", "" for the codec's choice
 
-	colours int     // of a palette, 0 for none
+	colours int     // palette size, 0 for no palette
 	dither  float64 // 0 to 1
-	slack   float64 // how much a pixel of an animation may differ from the last frame to be left out
+	slack   float64 // difference to the last frame below which an animation omits a pixel
 	tiff    string  // compression within TIFF: "deflate", "jpeg", "ccittfax4"
 	small   bool    // spend more time to save bytes
 }
 
-// ownEncoders are the formats that need no encoder of the codec.
+// ownEncoders lists the formats that are encoded without the codec.
 var ownEncoders = []format.Format{format.BMP, format.ICO}
 
-// transcode is codec.transcode for every format of this package.
+// transcode is codec.transcode for all formats of this package.
 func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, error) {
 	if decode := ownDecoder(src.format); decode != nil {
 		m, err := decode(src.data)
@@ -311,7 +306,7 @@ func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, err
 	return e.codec.transcode(ctx, src, p)
 }
 
-// encode is codec.encode for every format of this package.
+// encode is codec.encode for all formats of this package.
 func (e *Engine) encode(ctx context.Context, m decoded, p plan) ([]byte, error) {
 	switch p.to {
 	case format.BMP, format.ICO:
@@ -324,8 +319,8 @@ func (e *Engine) encode(ctx context.Context, m decoded, p plan) ([]byte, error) 
 	return e.codec.encode(ctx, m, p)
 }
 
-// stat reads a header and checks the limits. A codec may fail because of the very
-// size that it tells.
+// stat reads a header and checks the limits. It returns a limit error even if
+// the codec failed because of that size.
 func (e *Engine) stat(src source) (header, error) {
 	stat := e.codec.stat
 	if s := ownStat(src.format); s != nil {
@@ -358,7 +353,7 @@ func millions(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// load returns the content of a job's input and its header.
+// load returns the content and header of a job's input.
 func (e *Engine) load(job *fileops.Job) (source, header, error) {
 	in := job.Input()
 	data, err := in.ReadAll(e.opts.MaxBytes)
@@ -373,9 +368,8 @@ func (e *Engine) load(job *fileops.Job) (source, header, error) {
 	return src, h, err
 }
 
-// blame turns the failure of a codec into one that says whether the input or
-// the engine is to blame. Codecs do not tell, so the input is decoded once more
-// and on its own.
+// blame decides whether the input or the engine caused a codec's failure. Codecs
+// do not report that, so it decodes the input once more, separately.
 func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

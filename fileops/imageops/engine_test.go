@@ -23,7 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// The tests of this file hold for both codecs.
+// The tests in this file apply to both codecs.
 
 func TestConformance(t *testing.T) {
 	e := engine(t)
@@ -40,8 +40,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// checkPicture compares a result with the sample as the vips program decodes
-// both.
+// checkPicture compares a result with the sample. The vips program decodes both.
 func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fileops.File) {
 	t.Helper()
 	if len(out) != 1 {
@@ -49,7 +48,7 @@ func checkPicture(t *testing.T, in []*fileops.File, args fileops.Args, out []*fi
 	}
 	before := decoded(t, in[0])
 	if in[0].Format() == format.SVG && out[0].Format() == format.ICO {
-		return // drawn larger; TestSVG looks at it
+		return // drawn larger; see TestSVG
 	}
 	limit := 12.0
 	if in[0].Format() == format.GIF {
@@ -75,7 +74,7 @@ func TestOrientation(t *testing.T) {
 	for o := 1; o <= 8; o++ {
 		t.Run(fmt.Sprint(o), func(t *testing.T) {
 			t.Parallel()
-			// What a camera stores so that turning it by o gives want.
+			// Store the picture as a camera does: orientation o turns it into want.
 			stored := image.NewRGBA(image.Rect(0, 0, 96, 64))
 			if o >= 5 {
 				stored = image.NewRGBA(image.Rect(0, 0, 64, 96))
@@ -271,7 +270,7 @@ func TestTruncated(t *testing.T) {
 	t.Parallel()
 	for _, f := range engine(t).Reads() {
 		if f == format.SVG {
-			continue // text has no end of its own
+			continue // text has no detectable end
 		}
 		b := content(t, fileopstest.Sample(t, f))
 		for _, part := range []int{30, 60, 90} {
@@ -300,7 +299,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// One run in a hundred gave a black picture for a damaged JPEG 2000.
+// One run in a hundred returned a black picture for a damaged JPEG 2000.
 func TestDamageIsNeverLost(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(engine(t).Reads(), format.JP2) {
@@ -346,8 +345,7 @@ func TestBitmapVariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ffmpeg reduces the colours in its own way, so the judge is
-			// its decoder.
+			// ffmpeg reduces colours differently, so compare with its decoder only.
 			want, err := png.Decode(bytes.NewReader(content(t, made(t, "want.png", "ffmpeg", "-v", "error", "-i", save(t, in), "-pix_fmt", "rgba", "OUT"))))
 			if err != nil {
 				t.Fatal(err)
@@ -401,8 +399,8 @@ func TestIconOfBitmaps(t *testing.T) {
 	t.Parallel()
 	le := binary.LittleEndian
 	var b []byte
-	// Two pictures of 8 and 16 pixels, 24 bits, with a mask that makes the
-	// top row transparent.
+	// Two pictures of 8 and 16 pixels, 24 bits, with a mask that makes the top row
+	// transparent.
 	entry := func(n int) []byte {
 		d := le.AppendUint32(nil, 40)
 		d = le.AppendUint32(le.AppendUint32(d, uint32(n)), uint32(2*n))
@@ -463,7 +461,7 @@ func TestIconSizes(t *testing.T) {
 	}
 }
 
-// psd returns a Photoshop file of the given planes.
+// psd returns a Photoshop file with the given planes.
 func psd(w, h, mode, depth int, rle bool, alpha bool, planes ...[]byte) *fileops.File {
 	be := binary.BigEndian
 	b := append([]byte("8BPS\x00\x01"), make([]byte, 6)...)
@@ -471,7 +469,7 @@ func psd(w, h, mode, depth int, rle bool, alpha bool, planes ...[]byte) *fileops
 	b = be.AppendUint32(be.AppendUint32(b, uint32(h)), uint32(w))
 	b = be.AppendUint16(be.AppendUint16(b, uint16(depth)), uint16(mode))
 	b = append(b, make([]byte, 8)...)
-	if alpha { // a layer section of no layers that says so
+	if alpha { // an empty layer section that declares transparency
 		b = be.AppendUint32(b, 6)
 		b = append(be.AppendUint32(b, 2), 0xff, 0xff)
 	} else {
@@ -587,8 +585,8 @@ func TestCompressPNGIsLossless(t *testing.T) {
 	}
 }
 
-// TestCompressFewColours uses a picture whose samples are of true colour but
-// which has few of them, as screenshots do.
+// TestCompressFewColours uses a true-colour picture with few colours, like a
+// screenshot.
 func TestCompressFewColours(t *testing.T) {
 	t.Parallel()
 	m := image.NewNRGBA(image.Rect(0, 0, 400, 300))
@@ -703,13 +701,14 @@ func TestSamples(t *testing.T) {
 	if err != nil || len(again) >= len(b) {
 		t.Errorf("%d bytes of %d, %v", len(again), len(b), err)
 	}
-	// CMYK: what djpeg calls the stored values, as a PDF reader uses them.
+	// CMYK: the stored values as djpeg prints them are those that a PDF reader
+	// uses.
 	cmyk := made(t, "cmyk.jpg", "vips", "icc_transform", save(t, fileops.Bytes("in.png", encodePNG(t, image.NewRGBA(image.Rect(0, 0, 32, 32))))), "OUT[Q=100]", "cmyk", "--input-profile", "srgb")
 	stored, err := e.DecodePixels(t.Context(), content(t, cmyk), 0, 0)
 	if err != nil || stored.Components != 4 {
 		t.Fatalf("%d components, %v", stored.Components, err)
 	}
-	// Black has much ink, which Adobe stores as small numbers.
+	// Black has much ink. Adobe stores it as small numbers.
 	if stored.Pix[3] > 100 {
 		t.Errorf("black is stored as %v", stored.Pix[:4])
 	}
@@ -763,7 +762,7 @@ func animation(t testing.TB, frames int) *fileops.File {
 func BenchmarkConvert(b *testing.B) {
 	for _, tt := range []struct{ from, to string }{{"jpg", "webp"}, {"png", "jpg"}, {"jpg", "png"}} {
 		if !slices.Contains(engine(b).Formats(), format.Format(tt.to)) {
-			continue // not without libvips
+			continue // requires libvips
 		}
 		b.Run(tt.from+" to "+tt.to, func(b *testing.B) {
 			in := jpegFile(b, "in.jpg", photo(1200, 800), 92)

@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/fileops/imageops"
 )
 
-// FuzzOwnDecoders gives damaged files to the decoders that are written in Go:
-// they may refuse them, but neither panic nor blame anything but the file.
+// FuzzOwnDecoders runs the decoders in Go on damaged files. They may reject
+// them, but must neither panic nor report another cause than the file.
 func FuzzOwnDecoders(f *testing.F) {
 	for _, in := range []format.Format{format.BMP, format.ICO, format.PSD} {
 		b, _ := fileopstest.Sample(f, in).Bytes()
@@ -38,7 +38,7 @@ func FuzzOwnDecoders(f *testing.F) {
 	})
 }
 
-// FuzzDrawing gives damaged drawings to the compression of SVG.
+// FuzzDrawing runs the compression of SVG on damaged drawings.
 func FuzzDrawing(f *testing.F) {
 	e, err := imageops.New(f.Context(), imageops.Options{MaxPixels: 1 << 20})
 	if err != nil {

@@ -122,5 +122,5 @@ func quantise(m image.Image, colours int, dither bool) *image.Paletted {
 	return out
 }
 
-// rgbProfile reports whether a profile is one for RGB (ICC.1:2022, 7.2.6).
+// rgbProfile reports whether a profile is for RGB (ICC.1:2022, 7.2.6).
 func rgbProfile(p []byte) bool { return len(p) >= 128 && string(p[16:20]) == "RGB " }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// FuzzHeaders gives damaged pictures to what reads parts of them in Go.
+// FuzzHeaders runs the header parsers in Go on damaged pictures.
 func FuzzHeaders(f *testing.F) {
 	var tf bytes.Buffer
 	if err := tiff.Encode(&tf, image.NewNRGBA(image.Rect(0, 0, 9, 7)), nil); err != nil {

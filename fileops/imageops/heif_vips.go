@@ -8,10 +8,10 @@ import (
 	"math"
 )
 
-// heifSize returns the largest size in pixels that a HEIF file says one of its
-// pictures has (ISO/IEC 23008-12, 6.5.3), without decoding anything: 0 if it has none.
+// heifSize returns the largest picture size in pixels that a HEIF file declares,
+// or 0 (ISO/IEC 23008-12, 6.5.3). It decodes nothing.
 func heifSize(b []byte) (width, height int) {
-	box := []byte("\x00\x00\x00\x14ispe") // of 20 bytes: version and flags, width, height
+	box := []byte("\x00\x00\x00\x14ispe") // 20 bytes: version and flags, width, height
 	for {
 		_, rest, ok := bytes.Cut(b, box)
 		if !ok || len(rest) < 12 {

@@ -20,7 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops/imageops"
 )
 
-// newEngine returns one engine for all tests of the binary.
+// newEngine returns one shared engine for all tests.
 var newEngine = sync.OnceValues(func() (*imageops.Engine, error) { return imageops.New(context.Background(), imageops.Options{}) })
 
 func engine(t testing.TB) *imageops.Engine {
@@ -74,7 +74,7 @@ func content(t testing.TB, f *fileops.File) []byte {
 	return b
 }
 
-// save writes a file for outside tools and returns its path.
+// save writes a file for external programs and returns its path.
 func save(t testing.TB, f *fileops.File) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), f.Name())
@@ -84,7 +84,7 @@ func save(t testing.TB, f *fileops.File) string {
 	return path
 }
 
-// tool runs an outside program and returns its standard output.
+// tool runs an external program and returns its standard output.
 func tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -96,8 +96,8 @@ func tool(t testing.TB, name string, args ...string) string {
 	return stdout.String()
 }
 
-// made runs an outside program that writes a file of the given name, "OUT" in
-// args, and returns the file.
+// made runs an external program that writes a file, and returns that file. "OUT"
+// in args stands for its path.
 func made(t testing.TB, name, program string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -112,7 +112,7 @@ func made(t testing.TB, name, program string, args ...string) *fileops.File {
 	return fileops.Bytes(name, b)
 }
 
-// tags returns what exiftool finds in a file.
+// tags returns the metadata that exiftool finds in a file.
 func tags(t testing.TB, f *fileops.File) map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -122,7 +122,7 @@ func tags(t testing.TB, f *fileops.File) map[string]any {
 	return all[0]
 }
 
-// decoded reads a file with the vips program, in sRGB of 8 bits.
+// decoded decodes a file with the vips program to 8-bit sRGB.
 func decoded(t testing.TB, f *fileops.File) image.Image {
 	t.Helper()
 	in, dir := save(t, f), t.TempDir()
@@ -139,8 +139,8 @@ func decoded(t testing.TB, f *fileops.File) image.Image {
 	return m
 }
 
-// difference returns the mean difference of two pictures per channel, 0 to 255,
-// on white; 255 if their sizes differ.
+// difference returns the mean difference per channel, 0 to 255, of two pictures
+// on white. It is 255 if their sizes differ.
 func difference(a, b image.Image) float64 {
 	if a.Bounds().Size() != b.Bounds().Size() {
 		return 255
@@ -173,7 +173,7 @@ func encodePNG(t testing.TB, m image.Image) []byte {
 }
 
 // photo returns a picture with noise and soft structures, which compresses like
-// a photograph does.
+// a photograph.
 func photo(w, h int) *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, w, h))
 	seed := uint32(1)

@@ -10,26 +10,27 @@ import (
 
 // Values of the parameter fit.
 const (
-	fitInside  = "inside"  // within the box, in proportion, never larger than it was
-	fitCover   = "cover"   // all of the box, in proportion; what stands out is cut off
-	fitContain = "contain" // within the box, in proportion; the rest is background
-	fitFill    = "fill"    // all of the box, out of proportion
+	fitInside  = "inside"  // within the box, keeps proportions, never enlarges
+	fitCover   = "cover"   // fills the box, keeps proportions, crops the rest
+	fitContain = "contain" // within the box, keeps proportions, pads the rest
+	fitFill    = "fill"    // fills the box, ignores proportions
 )
 
-// A layout says how large a picture becomes.
+// A layout holds the steps that give a picture its final size.
 type layout struct {
-	width, height int // to scale to
-	cropX, cropY  int // then cut off on the left and on top, ...
-	padX, padY    int // or put there, ...
-	outW, outH    int // to get this size
+	width, height int // scaled size
+	cropX, cropY  int // pixels to crop at the left and top,
+	padX, padY    int // or padding at the left and top
+	outW, outH    int // final size
 }
 
-// exact tells whether a plan names the size of the result, not just a limit.
+// exact reports whether a plan defines the exact size of the result, not just a
+// limit.
 func (t plan) exact() bool {
 	return t.width > 0 && t.height > 0 && t.fit != "" && t.fit != fitInside
 }
 
-// layout returns how a picture of a size is laid out.
+// layout returns the layout of a picture of w × h pixels.
 func (t plan) layout(w, h int) layout {
 	scaled := func(n int, s float64) int { return max(1, int(math.Round(float64(n)*s))) }
 	if !t.exact() {
@@ -53,12 +54,12 @@ func (t plan) layout(w, h int) layout {
 	return l
 }
 
-// opaque tells whether the target of a plan has no transparency.
+// opaque reports whether the target of a plan lacks transparency.
 func opaque(t plan) bool {
 	return t.to == format.JPG || t.to == format.BMP || t.to == format.TIFF && t.tiff == "jpeg"
 }
 
-// backdrop is the colour that transparency is laid on.
+// backdrop returns the colour behind transparency.
 func (t plan) backdrop() color.NRGBA {
 	if t.background != nil {
 		return *t.background
@@ -66,7 +67,7 @@ func (t plan) backdrop() color.NRGBA {
 	return colour.White
 }
 
-// padding is the colour around a contained picture.
+// padding returns the colour around a contained picture.
 func (t plan) padding() color.NRGBA {
 	if t.background == nil && !opaque(t) {
 		return color.NRGBA{}

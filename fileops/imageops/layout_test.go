@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// flag is a picture of three upright stripes on a transparent frame.
+// flag returns a picture of three upright stripes in a transparent frame.
 func flag() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, 120, 60))
 	for i, c := range []color.NRGBA{{200, 0, 0, 255}, {0, 200, 0, 255}, {0, 0, 200, 255}} {
@@ -74,7 +74,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitOfGray: a gray picture gets colours if its background has some.
+// TestFitOfGray checks that a gray picture becomes RGB on a coloured background.
 func TestFitOfGray(t *testing.T) {
 	t.Parallel()
 	for name, img := range map[string]image.Image{"8": image.NewGray(image.Rect(0, 0, 40, 20)), "16": image.NewGray16(image.Rect(0, 0, 40, 20))} {
@@ -99,7 +99,7 @@ func TestBackgroundParameter(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	// A result is limited like an input.
+	// The limits of an input also apply to a result.
 	_, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "tiff", "width": 65000, "height": 65000, "fit": "fill"}, in)
 	if !errors.Is(err, fileops.ErrLimit) {
 		t.Error(err)

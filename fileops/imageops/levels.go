@@ -7,7 +7,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// Levels of compress, as they are on the wire.
+// Levels of compress, as in the API.
 const (
 	less        = fileops.LessCompression
 	recommended = fileops.RecommendedCompression
@@ -16,26 +16,26 @@ const (
 
 var levels = []string{less, recommended, extreme}
 
-// bounds are the least structural similarity (SSIM of the luminance in blocks of
-// 8 by 8 pixels) that a result of each level has with its input.
+// bounds holds the minimum structural similarity of a result to its input for
+// each level (SSIM of the luminance in blocks of 8 × 8 pixels).
 var bounds = [3]float64{0.99, 0.95, 0.90}
 
-// margin is what is demanded above a bound: others decode a little differently.
+// margin is added to each bound, because other decoders differ slightly.
 const margin = 0.001
 
-// compressible are the formats of compress: those with something to gain.
+// compressible lists the formats of compress.
 var compressible = []format.Format{
 	format.JPG, format.PNG, format.WebP, format.GIF, format.TIFF, format.AVIF, format.HEIC, format.JXL, format.JP2, format.BMP, format.SVG,
 }
 
-// stepsFor returns how to compress a picture: each step is a set of plans of
-// which the smallest result counts, and the next step is taken if none of them
-// is similar enough. The numbers are from comparing size and similarity of
-// photos, scans, logos and page images.
+// stepsFor returns the steps to compress a picture. Each step is a set of plans,
+// of which the smallest result counts. The next step is used only if no plan of
+// a step is similar enough. The numbers come from comparisons of size and
+// similarity on photos, scans, logos and page images.
 func stepsFor(src source, h header, level int) (steps [][]plan) {
 	steps = append(steps, plansFor(src, h, level))
 	if src.format != format.PNG && src.format != format.GIF {
-		return steps // more quality is tried within a step
+		return steps // higher quality is tried within a step
 	}
 	for i := level - 1; i >= 0; i-- {
 		steps = append(steps, plansFor(src, h, i))
@@ -43,7 +43,7 @@ func stepsFor(src source, h header, level int) (steps [][]plan) {
 	return steps
 }
 
-// plansFor returns the plans of one level, from 0 for the least loss to 2.
+// plansFor returns the plans of one level, from 0 (least loss) to 2.
 func plansFor(src source, h header, i int) []plan {
 	at := func(v ...int) int { return v[i] }
 	p := plan{to: src.format, meta: keepProfile, small: true}
@@ -64,10 +64,10 @@ func plansFor(src source, h header, i int) []plan {
 		if i == 0 {
 			return []plan{exact}
 		}
-		exact.colours = 256 // or not at all
+		exact.colours = 256 // fails with more colours
 		p.colours, p.quality, p.dither = 256, at(0, 90, 50), []float64{0, 1, 0.6}[i]
 		plain := p
-		plain.dither = 0 // less like noise; bands are the price
+		plain.dither = 0 // less noise, but bands
 		return []plan{exact, p, plain}
 	case format.WebP:
 		p.all = h.pages > 1
@@ -82,7 +82,7 @@ func plansFor(src source, h header, i int) []plan {
 		p.all, p.upside, p.tiff = h.pages > 1, true, "deflate"
 		switch {
 		case h.bilevel:
-			p.tiff = "ccittfax4" // lossless, and nothing lossy is smaller
+			p.tiff = "ccittfax4" // lossless, and smaller than any lossy form
 		case i > 0 && !h.alpha:
 			q := p
 			q.tiff, q.quality = "jpeg", at(0, 75, 55)
@@ -104,8 +104,8 @@ func plansFor(src source, h header, i int) []plan {
 	return []plan{p}
 }
 
-// losslessWebP tells whether a still WebP has the lossless kind of data (WebP
-// container specification).
+// losslessWebP reports whether a still WebP is lossless (WebP container
+// specification).
 func losslessWebP(b []byte) bool {
 	for i := 12; i+8 <= len(b); {
 		switch string(b[i : i+4]) {

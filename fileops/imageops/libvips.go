@@ -214,17 +214,16 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// This file holds everything that libvips keeps once per process, and what
-// govips does not offer: blocking loaders, choosing a loader and all of its
-// options, savers that keep colour profiles, pixels without a file around
-// them, and stopping a computation.
+// This file contains the process-wide state of libvips, and functions that
+// govips lacks: blocking loaders, choosing a loader with all its options, savers
+// that keep colour profiles, raw pixels, and cancelling a computation.
 
-// startVips starts libvips. It can be started only once per process and never
-// again after it was stopped, so it is never stopped.
+// startVips starts libvips. libvips cannot be restarted in a process, so it is
+// never stopped.
 var startVips = sync.OnceValue(func() error {
 	vips.LoggingSettings(func(string, vips.LogLevel, string) {}, vips.LogLevelError)
-	// No cache: inputs are not seen twice, and one tenant's pixels must not
-	// stay in memory for the next.
+	// No cache: inputs do not repeat, and one tenant's pixels must not stay in
+	// memory for the next.
 	err := vips.Startup(&vips.Config{ConcurrencyLevel: min(2, runtime.NumCPU())})
 	if err != nil {
 		return errors.New("libvips does not start")
@@ -232,7 +231,7 @@ var startVips = sync.OnceValue(func() error {
 	if C.fw_guard() != 0 {
 		return fmt.Errorf("libvips %s cannot block untrusted loaders; 8.13 or later is needed", vipsVersion())
 	}
-	// wrap and pointer depend on how govips is written inside.
+	// wrap and pointer depend on the internals of govips.
 	gray := C.fw_samples(unsafe.Pointer(unsafe.StringData("ab")), 2, 2, 1, 1)
 	if gray == nil {
 		return vipsError()
@@ -254,8 +253,8 @@ func vipsVersion() string {
 	return fmt.Sprintf("%d.%d.%d", vips.MajorVersion, vips.MinorVersion, vips.MicroVersion)
 }
 
-// hasOperation tells whether libvips was built with an operation. It may be
-// there and still not work, for lack of a plug-in.
+// hasOperation reports whether libvips has an operation. The operation may still
+// fail, for lack of a plug-in.
 func hasOperation(name string) bool {
 	c := C.CString(name)
 	defer C.free(unsafe.Pointer(c))
@@ -264,8 +263,8 @@ func hasOperation(name string) bool {
 
 var plugging sync.Mutex
 
-// plug loads the plug-in that an operation is in, if libvips was started without it
-// (see [Lean]) and has it.
+// plug loads the plug-in of an operation, if it exists and libvips was started
+// without it (see [Lean]).
 func plug(operation string) {
 	plugging.Lock()
 	defer plugging.Unlock()
@@ -279,45 +278,45 @@ func plug(operation string) {
 			path := C.CString(filepath.Join(dir, "vips-"+name+".so"))
 			C.fw_plug(path)
 			C.free(unsafe.Pointer(path))
-			C.fw_guard() // for what has come in
+			C.fw_guard() // for loaders in the plug-in
 		}
 	}
 }
 
-// imageField returns where govips keeps the libvips image of ref. There is no
-// exported way; startVips checks that this one works.
+// imageField returns the address of the libvips image in ref. govips exports no
+// access; startVips checks that this one works.
 func imageField(ref *vips.ImageRef) *unsafe.Pointer {
 	return (*unsafe.Pointer)(reflect.ValueOf(ref).Elem().FieldByName("image").Addr().UnsafePointer())
 }
 
-// wrap gives govips an image of ours, which then belongs to the result.
+// wrap returns a govips image that takes over image.
 func wrap(image unsafe.Pointer) *vips.ImageRef {
 	ref := new(vips.ImageRef)
 	*imageField(ref) = image
 	return ref
 }
 
-// pointer returns the libvips image of ref, which still belongs to ref.
+// pointer returns the libvips image of ref. ref keeps ownership.
 func pointer(ref *vips.ImageRef) unsafe.Pointer { return *imageField(ref) }
 
-// replace puts another image in the place of that of ref.
+// replace replaces the image of ref.
 func replace(ref *vips.ImageRef, image unsafe.Pointer) {
 	p := imageField(ref)
 	C.fw_unref(*p)
 	*p = image
 }
 
-// A picture is an image that libvips reads as it needs the pixels.
+// A picture is an image whose pixels libvips reads on demand.
 type picture struct {
 	*vips.ImageRef
-	resolution resolution // of the source; libvips has some number also where there is none
+	resolution resolution // of the source; libvips always reports a number
 
-	file unsafe.Pointer // the image as it was loaded; or nil
-	pin  runtime.Pinner // holds the encoded data in place
+	file unsafe.Pointer // the loaded image, or nil
+	pin  runtime.Pinner // pins the encoded data
 
-	// single is for a loader that reports damage once and then gives black:
-	// with two threads libvips 8.14 may lose that one report. OpenJPEG still
-	// decodes with several.
+	// single is for a loader that reports damage once and then returns black. With
+	// two threads libvips 8.14 may lose that report. OpenJPEG still decodes with
+	// several threads.
 	single bool
 }
 
@@ -330,7 +329,7 @@ func (p *picture) close() {
 	p.pin.Unpin()
 }
 
-// load opens encoded data with one loader. It reads the header only.
+// load opens encoded data with one loader. It reads only the header.
 func load(operation string, data []byte, options string) (*picture, error) {
 	if len(data) == 0 {
 		return nil, errors.New("no data")
@@ -353,8 +352,8 @@ func load(operation string, data []byte, options string) (*picture, error) {
 	return p, nil
 }
 
-// fromSamples makes a picture of 8-bit interleaved samples, which are copied:
-// 1 component is gray, 3 are RGB, 4 are CMYK.
+// fromSamples makes a picture from a copy of 8-bit interleaved samples: 1
+// component is gray, 3 are RGB, 4 are CMYK.
 func fromSamples(m raster.Samples) (*picture, error) {
 	im := C.fw_samples(unsafe.Pointer(&m.Pix[0]), C.size_t(len(m.Pix)), C.int(m.Width), C.int(m.Height), C.int(m.Components))
 	if im == nil {
@@ -363,7 +362,7 @@ func fromSamples(m raster.Samples) (*picture, error) {
 	return &picture{ImageRef: wrap(unsafe.Pointer(im))}, nil
 }
 
-// compute calls fn, which makes libvips compute the pixels of p, and stops the
+// compute calls fn, which makes libvips compute the pixels of p. It cancels the
 // computation when ctx is done.
 func (p *picture) compute(ctx context.Context, fn func(image unsafe.Pointer) error) error {
 	if ctx.Err() != nil {
@@ -410,7 +409,7 @@ func (p *picture) save(ctx context.Context, operation, options string) (b []byte
 	return b, err
 }
 
-// bytes computes the pixels of p, which must be of 8 bits.
+// bytes returns the pixels of p, which must have 8 bits.
 func (p *picture) bytes(ctx context.Context) (b []byte, err error) {
 	err = p.compute(ctx, func(image unsafe.Pointer) error {
 		var size C.size_t
@@ -424,8 +423,8 @@ func (p *picture) bytes(ctx context.Context) (b []byte, err error) {
 	return b, err
 }
 
-// look computes the pixels of p, which must be of 8 bits, and calls fn with
-// them. They are gone when it returns.
+// look computes the pixels of p, which must have 8 bits, and calls fn with them.
+// They are valid until fn returns.
 func (p *picture) look(ctx context.Context, fn func(pix []byte) error) error {
 	return p.compute(ctx, func(image unsafe.Pointer) error {
 		var size C.size_t
@@ -448,7 +447,7 @@ func (p *picture) blank(width, height int) (*picture, error) {
 	return &picture{ImageRef: wrap(unsafe.Pointer(im))}, nil
 }
 
-// take copies what libvips allocated and frees it.
+// take copies memory that libvips allocated, and frees it.
 func take(data unsafe.Pointer, size C.size_t) []byte {
 	b := make([]byte, int(size))
 	copy(b, unsafe.Slice((*byte)(data), int(size)))
@@ -456,8 +455,8 @@ func take(data unsafe.Pointer, size C.size_t) []byte {
 	return b
 }
 
-// toSRGB converts from the colour profile of p, or from CMYK, to sRGB of 8 or
-// 16 bits. The profile of the result is that of sRGB.
+// toSRGB converts from the profile of p, or from CMYK, to sRGB with 8 or 16
+// bits. The result has an sRGB profile.
 func (p *picture) toSRGB(depth int) error {
 	var out *C.VipsImage
 	if C.fw_srgb(pointer(p.ImageRef), C.int(depth), &out) != 0 {
@@ -467,7 +466,7 @@ func (p *picture) toSRGB(depth int) error {
 	return nil
 }
 
-// toLuma reduces gray or RGB of 8 bits to the luminance.
+// toLuma converts 8-bit gray or RGB to luminance.
 func (p *picture) toLuma() error {
 	var out *C.VipsImage
 	if C.fw_luma(pointer(p.ImageRef), &out) != 0 {
@@ -477,7 +476,7 @@ func (p *picture) toLuma() error {
 	return nil
 }
 
-// flatten lays p, which must be transparent, on a colour.
+// flatten lays p, which must have transparency, on a colour.
 func (p *picture) flatten(c color.NRGBA) error {
 	var out *C.VipsImage
 	if C.fw_flatten(pointer(p.ImageRef), C.int(c.R), C.int(c.G), C.int(c.B), &out) != 0 {
@@ -487,7 +486,7 @@ func (p *picture) flatten(c color.NRGBA) error {
 	return nil
 }
 
-// embed puts p, of a single page, on a canvas of a colour.
+// embed puts p, a single page, on a canvas of one colour.
 func (p *picture) embed(l layout, c color.NRGBA) error {
 	var out *C.VipsImage
 	if C.fw_embed(pointer(p.ImageRef), C.int(l.padX), C.int(l.padY), C.int(l.outW), C.int(l.outH),
@@ -498,7 +497,7 @@ func (p *picture) embed(l layout, c color.NRGBA) error {
 	return p.SetPageHeight(p.Height())
 }
 
-// resize changes the size of samples that may mean anything.
+// resize scales samples without regard to their meaning.
 func (p *picture) resize(width, height int) error {
 	var out *C.VipsImage
 	if C.fw_shrink(pointer(p.ImageRef), C.int(width), C.int(height), &out) != 0 {
@@ -508,8 +507,9 @@ func (p *picture) resize(width, height int) error {
 	return nil
 }
 
-// setProfile gives p an ICC profile, which libvips copies. [vips.ImageRef.SetBlob]
-// cannot: govips 2.18 passes the address of the slice header to C.
+// setProfile sets the ICC profile of p; libvips copies it.
+// [vips.ImageRef.SetBlob] cannot do this: govips 2.18 passes the address of the
+// slice header to C.
 func (p *picture) setProfile(profile []byte) {
 	if len(profile) == 0 {
 		return
@@ -519,7 +519,8 @@ func (p *picture) setProfile(profile []byte) {
 }
 
 // profileSpace returns the colour space of the ICC profile ("RGB ", "GRAY",
-// "CMYK"; ICC.1:2022, 7.2.6), "" if there is none and "?" if it is broken.
+// "CMYK"; ICC.1:2022, 7.2.6). It returns "" without a profile, and "?" for a
+// broken one.
 func (p *picture) profileSpace() string {
 	var space [4]C.char
 	defer runtime.KeepAlive(p)
@@ -532,15 +533,15 @@ func (p *picture) profileSpace() string {
 	return "?"
 }
 
-// vipsError returns and clears libvips' error text. It belongs in logs only:
-// the buffer is one for all threads, so that messages of others may be in it.
+// vipsError returns and clears libvips' error text. Use it only in logs: all
+// threads share one buffer, so it may contain messages of others.
 func vipsError() error {
 	s := C.GoString(C.vips_error_buffer())
 	C.vips_error_clear()
 	return errors.New("libvips: " + strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "; "))
 }
 
-// cause strips the call stack that govips puts into its errors.
+// cause removes the call stack that govips adds to its errors.
 func cause(err error) error {
 	if err == nil {
 		return nil

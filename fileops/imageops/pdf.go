@@ -17,8 +17,8 @@ func checkSamples(s raster.Samples) error {
 	return s.Check()
 }
 
-// EncodeJPEG encodes samples of 1, 3 or 4 components as a progressive JPEG file
-// without metadata. quality is from 1 to 100.
+// EncodeJPEG encodes samples with 1, 3 or 4 components as a progressive JPEG
+// file without metadata. quality is from 1 to 100.
 func (e *Engine) EncodeJPEG(ctx context.Context, s raster.Samples, quality int) ([]byte, error) {
 	if err := checkSamples(s); err != nil {
 		return nil, err
@@ -26,8 +26,9 @@ func (e *Engine) EncodeJPEG(ctx context.Context, s raster.Samples, quality int) 
 	return e.codec.jpeg(ctx, s, min(100, max(1, quality)))
 }
 
-// ScalePixels scales samples of 1, 3 or 4 components down to width × height if that
-// is smaller; 0 keeps a dimension. If nothing changes it returns s itself.
+// ScalePixels scales samples with 1, 3 or 4 components down to width × height; 0
+// keeps a dimension. It never scales up. If nothing changes, it returns s
+// itself.
 func (e *Engine) ScalePixels(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error) {
 	if err := checkSamples(s); err != nil {
 		return raster.Samples{}, err
@@ -39,10 +40,10 @@ func (e *Engine) ScalePixels(ctx context.Context, s raster.Samples, width, heigh
 	return e.codec.scale(ctx, s, width, height)
 }
 
-// DecodePixels decodes a JPEG or JPEG 2000 file, scaled down to width × height if
-// that is smaller; 0 keeps a dimension. It applies neither the profile nor the
-// orientation. It fails with errors.ErrUnsupported if the file has more than 8
-// bits or other than 1, 3 or 4 components.
+// DecodePixels decodes a JPEG or JPEG 2000 file and scales it down to width ×
+// height; 0 keeps a dimension. It never scales up, and applies neither profile
+// nor orientation. It fails with errors.ErrUnsupported if the file has more than
+// 8 bits, or a number of components other than 1, 3 or 4.
 func (e *Engine) DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error) {
 	src := source{data, format.Sniff(bytes.NewReader(data), int64(len(data)))}
 	if src.format != format.JPG && src.format != format.JP2 || !e.codec.reads(src.format) {

@@ -10,8 +10,8 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// paletted encodes a PNG of at most 256 different colours with exactly these;
-// nil if it has more.
+// paletted encodes a PNG with an exact palette. It returns nil if there are more
+// than 256 colours.
 func (e *Engine) paletted(ctx context.Context, src source, p plan) ([]byte, error) {
 	h, err := e.codec.stat(src)
 	if err != nil || h.bits > 8 {
@@ -33,7 +33,7 @@ func (e *Engine) paletted(ctx context.Context, src source, p plan) ([]byte, erro
 	return imagefile.CopyColourChunks(b.Bytes(), src.data), nil
 }
 
-// exactPalette returns m with a palette, nil if it has more than 256 colours.
+// exactPalette returns m with a palette, or nil if it has more than 256 colours.
 func exactPalette(m image.Image) *image.Paletted {
 	b := m.Bounds()
 	out := image.NewPaletted(image.Rect(0, 0, b.Dx(), b.Dy()), nil)
@@ -68,7 +68,7 @@ func exactPalette(m image.Image) *image.Paletted {
 	return out
 }
 
-// jpegInfo returns what the headers of a JPEG file say, as far as they can be read.
+// jpegInfo returns the readable properties in the headers of a JPEG file.
 func jpegInfo(b []byte) imagefile.JPEG {
 	info, _ := imagefile.ReadJPEG(b)
 	return info

@@ -12,26 +12,26 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// maxPlainPNG is how many pixels are held in memory to write them as a PNG.
-// libvips, which is slower, needs only some rows.
+// maxPlainPNG limits the pixels that are held in memory to write a PNG. libvips
+// is slower, but needs only a few rows.
 const maxPlainPNG = 24_000_000
 
-// plainPNG reports whether imagefile.EncodePNG can write p as a plan says.
+// plainPNG reports whether imagefile.EncodePNG can write p according to a plan.
 func plainPNG(p *picture, t plan) bool {
 	return t.to == format.PNG && !t.small && t.colours == 0 && !(t.bilevel && p.Bands() == 1) &&
 		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK &&
 		int64(p.Width())*int64(p.Height()) <= maxPlainPNG
 }
 
-// savePNG writes p with the encoder of this package, and with the metadata that
-// libvips writes for a black picture in its place.
+// savePNG writes p with imagefile's encoder. The metadata comes from a black
+// picture of the same size that libvips writes.
 func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 	options := "compression=1,filter=none"
 	if t.meta == keepProfile && !p.HasICCProfile() {
 		options += ",strip=true"
 	}
 	width, height := 1, 1
-	if p.HasExif() { // which repeats the size
+	if p.HasExif() { // EXIF repeats the size
 		width, height = p.Width(), p.Height()
 	}
 	black, err := p.blank(width, height)
@@ -39,7 +39,8 @@ func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 		return nil, err
 	}
 	defer black.close()
-	// What was turned has lost its orientation, but the EXIF block still has it.
+	// A rotated picture has no orientation any more, but its EXIF block still has
+	// one.
 	if err := black.SetOrientation(max(1, p.Orientation())); err != nil {
 		return nil, cause(err)
 	}

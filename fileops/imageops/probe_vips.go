@@ -12,9 +12,9 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// probeVips tries every saver and loader. That an operation is there says
-// little: HEIF and JPEG 2000 depend on plug-ins, and on what the distribution
-// left out.
+// probeVips tests every saver and loader. The existence of an operation is not
+// enough: HEIF and JPEG 2000 depend on plug-ins, and on the distribution's
+// choices.
 func probeVips() vipsCodec {
 	c := vipsCodec{version: vipsVersion(), in: make(map[format.Format]bool), out: make(map[format.Format]bool)}
 	ctx := context.Background()
@@ -34,7 +34,7 @@ func probeVips() vipsCodec {
 		if err != nil || format.Sniff(bytes.NewReader(b), int64(len(b))) != f {
 			continue
 		}
-		// A format that can be written but not read back cannot be checked.
+		// An output format that cannot be read back cannot be checked.
 		if c.in[f] = works(f, b); c.in[f] {
 			c.out[f] = true
 		}
@@ -47,7 +47,7 @@ func probeVips() vipsCodec {
 	return c
 }
 
-// tiny are small pictures of formats that may be read without being written.
+// tiny returns small pictures in formats that may be readable but not writable.
 var tiny = map[format.Format]func() []byte{
 	format.SVG: func() []byte {
 		return []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="red"/></svg>`)
@@ -61,7 +61,7 @@ var tiny = map[format.Format]func() []byte{
 func decode64(s string) []byte {
 	b, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(s, "\n", ""))
 	if err != nil {
-		return nil // the format then counts as one that does not work
+		return nil // the format then counts as unsupported
 	}
 	return b
 }

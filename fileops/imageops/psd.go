@@ -7,9 +7,9 @@ import (
 	"image"
 )
 
-// Of a Photoshop file the flattened picture is read, which Photoshop writes
-// unless told otherwise (Adobe Photoshop File Formats Specification, "Image
-// Data Section"). Layers are not looked at.
+// This file reads the flattened picture of a Photoshop file, which Photoshop
+// writes by default (Adobe Photoshop File Formats Specification, "Image Data
+// Section"). It ignores layers.
 
 var errPSD = errors.New("malformed Photoshop file")
 
@@ -23,7 +23,7 @@ const (
 	psdDuotone = 8
 )
 
-// iccResource is the identifier of the resource that holds the colour profile.
+// iccResource is the identifier of the colour profile resource.
 const iccResource = 1039
 
 type psdFile struct {
@@ -34,7 +34,7 @@ type psdFile struct {
 	palette         []byte
 	profile         []byte
 	data            []byte // the image data section
-	merged          bool   // the first alpha channel is the transparency of the picture
+	merged          bool   // the first alpha channel is the picture's transparency
 }
 
 func parsePSD(b []byte) (p psdFile, err error) {
@@ -83,15 +83,15 @@ func parsePSD(b []byte) (p psdFile, err error) {
 		return p, err
 	}
 	p.palette, p.profile, p.data = colours, psdProfile(resources), rest
-	// A negative layer count says that the first alpha channel is the
-	// transparency of the merged picture.
+	// With a negative layer count the first alpha channel is the transparency of
+	// the merged picture.
 	if at := map[bool]int{false: 4, true: 8}[p.large]; len(layers) >= at+2 {
 		p.merged = int16(be.Uint16(layers[at:])) < 0
 	}
 	return p, nil
 }
 
-// psdProfile returns the ICC profile among image resource blocks.
+// psdProfile returns the ICC profile in the image resource blocks.
 func psdProfile(b []byte) []byte {
 	be := binary.BigEndian
 	for len(b) >= 12 && string(b[:4]) == "8BIM" {
@@ -176,8 +176,8 @@ func decodePSD(data []byte) (decoded, error) {
 	return decoded{img: m, profile: profile}, nil
 }
 
-// unblend takes away the white that Photoshop mixes into the colours of the
-// merged picture where it is transparent.
+// unblend removes the white that Photoshop mixes into transparent colours of the
+// merged picture.
 func unblend(o []byte) {
 	a := int(o[3])
 	if a == 0 || a == 255 {
@@ -255,7 +255,7 @@ func (p *psdFile) planes(n int) ([][]byte, error) {
 	return out, nil
 }
 
-// unpackBits decodes PackBits (TIFF 6.0, section 9) and tells whether it
+// unpackBits decodes PackBits (TIFF 6.0, section 9) and reports whether it
 // filled dst.
 func unpackBits(dst, src []byte) bool {
 	for len(dst) > 0 {

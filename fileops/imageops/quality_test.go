@@ -22,10 +22,10 @@ import (
 )
 
 // ssim returns the mean structural similarity of two pictures (Wang, Bovik,
-// Sheikh, Simoncelli: Image quality assessment, 2004) with its usual constants,
-// in blocks of 8 by 8 pixels that do not overlap, of 8-bit gray by ITU-R BT.601
-// as image/color computes it, laid on a backdrop. It is written apart from the one
-// of the package, and decodes with the vips program.
+// Sheikh, Simoncelli: Image quality assessment, 2004) with the usual constants,
+// in disjoint blocks of 8 × 8 pixels. It compares 8-bit gray (ITU-R BT.601, as
+// image/color computes it) on a backdrop. It is independent of the package's
+// implementation, and decodes with the vips program.
 func ssim(a, b image.Image, backdrop color.Color) float64 {
 	if a.Bounds().Size() != b.Bounds().Size() {
 		return 0
@@ -70,7 +70,7 @@ func ssim(a, b image.Image, backdrop color.Color) float64 {
 	return sum / blocks
 }
 
-// The kinds of pictures that people have.
+// Typical kinds of pictures.
 
 func screenshot() image.Image {
 	m := image.NewRGBA(image.Rect(0, 0, 320, 240))
@@ -139,7 +139,7 @@ func icon() image.Image {
 	return m
 }
 
-// noisyPhoto is what a camera makes in poor light.
+// noisyPhoto returns a picture like a camera's in poor light.
 func noisyPhoto() image.Image {
 	m := photo(176, 120)
 	seed := uint32(99)
@@ -157,7 +157,7 @@ var kinds = map[string]func() image.Image{
 	"gradient with alpha": gradient, "noise": noise, "line art": lineArt, "icon": icon,
 }
 
-// original returns a picture in a format as a careless program writes it.
+// original returns a picture in a format, encoded without care for its size.
 func original(t testing.TB, f format.Format, m image.Image) *fileops.File {
 	t.Helper()
 	switch f {
@@ -186,8 +186,8 @@ func original(t testing.TB, f format.Format, m image.Image) *fileops.File {
 	return one(t, engine(t).Convert(), args, fileops.Bytes("in.png", encodePNG(t, m)))
 }
 
-// looked decodes a picture with the libraries of Go where there is one for the
-// format, which takes less time than a program, and else with vips.
+// looked decodes a picture with a Go library if one exists, which is faster than
+// a program, and otherwise with vips.
 func looked(t testing.TB, f *fileops.File) image.Image {
 	t.Helper()
 	var m image.Image
@@ -211,18 +211,18 @@ func looked(t testing.TB, f *fileops.File) image.Image {
 	return m
 }
 
-// TestCompressBounds checks the promise of [imageops.Engine.Compress] for every
-// format and level, on seven kinds of pictures.
+// TestCompressBounds checks the guarantee of [imageops.Engine.Compress] for
+// every format and level, on seven kinds of pictures.
 func TestCompressBounds(t *testing.T) {
 	t.Parallel()
 	spec := engine(t).Compress().Spec()
 	for _, f := range spec.Accepts[0].Formats {
 		if f == format.SVG {
-			continue // TestCompressDrawing
+			continue // see TestCompressDrawing
 		}
 		for kind, draw := range kinds {
 			if slices.Contains([]format.Format{format.AVIF, format.HEIC, format.JXL}, f) && (kind == "noise" || kind == "line art" || kind == "photo") {
-				continue // they take their time, and others are alike
+				continue // slow, and similar to others
 			}
 			t.Run(string(f)+"/"+kind, func(t *testing.T) {
 				t.Parallel()

@@ -12,11 +12,11 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// Reduce encodes the first page of a picture that is part of a document anew.
-// The colour profile stays, other metadata are dropped, and a noted orientation
-// is not applied. The quality of a JPEG is never raised.
+// Reduce encodes the first page of a picture in a document again. It keeps the
+// colour profile, drops other metadata, and does not apply an orientation. It
+// never raises the quality of a JPEG.
 //
-// It fails with errors.ErrUnsupported if transparency would be lost, and if the
+// It fails with errors.ErrUnsupported if transparency would be lost, or if the
 // result does not look like the picture.
 func (e *Engine) Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error) {
 	src := source{data, format.Sniff(bytes.NewReader(data), int64(len(data)))}
@@ -65,7 +65,7 @@ func (e *Engine) Reduce(ctx context.Context, data []byte, r raster.Reduction) ([
 	return b, e.resembles(ctx, src, source{b, r.To})
 }
 
-// requireOpaque fails if a picture has a pixel that is not opaque.
+// requireOpaque returns an error if a picture has a pixel that is not opaque.
 func (e *Engine) requireOpaque(ctx context.Context, src source) error {
 	img, err := e.codec.pixels(ctx, src, plan{to: format.PNG})
 	if err != nil {
@@ -77,15 +77,14 @@ func (e *Engine) requireOpaque(ctx context.Context, src source) error {
 	return nil
 }
 
-// alike is the similarity below which something went wrong while encoding.
+// alike is the similarity below which the encoding has failed.
 const alike = 0.85
 
-// resembles fails if the second picture does not look like the first. Pictures
-// whose previews differ in size, by rounding, are compared in the part that both
-// have.
+// resembles returns an error if the second picture does not look like the first.
+// If the previews differ in size by rounding, it compares the common part.
 func (e *Engine) resembles(ctx context.Context, a, b source) error {
 	if ownDecoder(a.format) != nil {
-		return nil // written from the very pixels
+		return nil // written from the same pixels
 	}
 	before, err := e.codec.pixels(ctx, a, plan{width: 192, height: 192, upside: true})
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// However a picture loses with falling quality, a quality that is good enough is
-// found in five tries.
+// A sufficient quality is found in five tries, for any relation between quality
+// and loss.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(q int) float64{

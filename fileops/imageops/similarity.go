@@ -8,8 +8,8 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// An appearance is the part of a picture that is compared: the luminance of its
-// pages, one below the other. Transparent pictures look different on each backdrop.
+// An appearance is the compared part of a picture: the luminance of its pages,
+// one below the other. Transparent pictures look different on each backdrop.
 type appearance struct {
 	onWhite *image.Gray
 	onBlack *image.Gray // nil if the picture is opaque
@@ -17,11 +17,11 @@ type appearance struct {
 }
 
 const (
-	// maxSeen is how many pixels a file may have for all of its pages to be
-	// compared, and not just the first one.
+	// maxSeen is the largest number of pixels in a file whose pages are all
+	// compared. In larger files only the first page is.
 	maxSeen = 60e6
 
-	// drawn is the size at which a drawing without pixels is compared.
+	// drawn is the size at which a vector drawing is compared.
 	drawn = 1024
 )
 
@@ -49,8 +49,8 @@ func (e *Engine) see(ctx context.Context, src source, h header) (*appearance, er
 	return s, err
 }
 
-// similarity returns the structural similarity of the page, and of the backdrop,
-// that differs most. It is 0 if the sizes or the numbers of pages differ.
+// similarity returns the structural similarity of the page and backdrop that
+// differ most. It is 0 if sizes or numbers of pages differ.
 func (s *appearance) similarity(t *appearance) float64 {
 	if s.pages != t.pages || s.onWhite.Rect != t.onWhite.Rect || s.onWhite.Rect.Dy()%s.pages != 0 {
 		return 0

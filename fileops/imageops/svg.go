@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// editors are the namespaces in which drawing programs keep what only they read.
+// editors lists the namespaces that only drawing programs read.
 var editors = []string{
 	"http://sodipodi.sourceforge.net/DTD/sodipodi-0.dtd",
 	"http://www.inkscape.org/namespaces/inkscape",
@@ -32,28 +32,28 @@ var editors = []string{
 	"http://www.w3.org/1999/02/22-rdf-syntax-ns#",
 }
 
-// texts are the elements in which white space is content; in these, their
-// contents are left alone altogether.
+// texts lists the elements in which white space is content. Their content stays
+// unchanged.
 var texts = []string{"text", "tspan", "textPath", "tref", "title", "desc", "style", "script", "foreignObject", "a"}
 
-// parts of a drawing are coordinates are rounded to, by level.
+// parts holds, for each level, the fraction of a drawing to which coordinates
+// are rounded.
 var parts = [...]float64{1: 100000, 2: 20000, 3: 2000}
 
-// maxXMLDepth bounds how deep elements may be nested.
+// maxXMLDepth limits the nesting of elements.
 const maxXMLDepth = 1000
 
-// minifySVG returns an SVG without comments, without what editors keep for
-// themselves, without white space between elements, and with coordinates rounded
-// to a part of the drawing that is smaller than anyone sees; level is 1 to 3.
-// Texts, identifiers, links, styles and scripts stay as they are. In a drawing
-// with scripts only comments and metadata are removed, because a script may look
-// at everything else. It returns nil for drawings that are not UTF-8.
+// minifySVG removes comments, editor data and white space between elements from
+// an SVG. It rounds coordinates to an invisible part of the drawing; level is 1
+// to 3. Texts, identifiers, links, styles and scripts stay unchanged. In a
+// drawing with scripts it removes only comments and metadata, because a script
+// may read everything else. It returns nil for drawings that are not UTF-8.
 func minifySVG(data []byte, level int) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	m := &svgMinifier{data: data, exact: active.Match(data), private: make(map[string]int)}
 	m.decimals = svgDecimals(data, parts[min(max(level, 1), 3)])
 	dec := xml.NewDecoder(bytes.NewReader(data))
-	dec.Strict = false // for entities that the document type defines
+	dec.Strict = false // for entities of the document type
 	foreign := errors.New("not UTF-8")
 	dec.CharsetReader = func(string, io.Reader) (io.Reader, error) { return nil, foreign }
 	for {
@@ -73,24 +73,25 @@ func minifySVG(data []byte, level int) ([]byte, error) {
 	}
 }
 
-// active finds scripts, and what else can see more than is drawn.
+// active matches scripts, and anything else that can access more than the drawn
+// content.
 var active = regexp.MustCompile(`(?i)<(?:[a-z]+:)?script|\son[a-z]+\s*=|<\?xml-stylesheet|@import`)
 
 type svgMinifier struct {
 	data, out []byte
-	exact     bool // there are scripts
+	exact     bool // the drawing has scripts
 	decimals  int
 	open      []svgElement
-	private   map[string]int // prefixes of editors, with the number of open elements that declare each
+	private   map[string]int // editor prefixes, with the number of open elements that declare each
 }
 
-// A svgElement is one that has begun and not ended.
+// A svgElement is an open element.
 type svgElement struct {
 	name    string   // without prefix
-	dropped bool     // with all that is in it
-	text    bool     // white space in it counts
-	kept    bool     // nothing in it is changed
-	private []string // prefixes of editors that it declares
+	dropped bool     // removed with its content
+	text    bool     // white space in it is content
+	kept    bool     // its content stays unchanged
+	private []string // editor prefixes that it declares
 }
 
 func (m *svgMinifier) inside() svgElement {
@@ -115,7 +116,7 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 		if in.dropped {
 			return
 		}
-		m.out = append(m.out, raw...) // nothing for an empty element
+		m.out = append(m.out, raw...) // empty for an empty element
 	case xml.CharData:
 		if in.dropped || !in.text && len(bytes.TrimSpace(raw)) == 0 {
 			return
@@ -126,7 +127,7 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 			m.out = append(m.out, raw...)
 		}
 	case xml.Directive:
-		// The public identifier says nothing; entities are needed.
+		// The public identifier is irrelevant, but entities are needed.
 		if bytes.IndexByte(raw, '[') >= 0 {
 			m.out = append(m.out, raw...)
 		}
@@ -137,7 +138,7 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 	}
 }
 
-// start writes a start tag without what is not needed.
+// start writes a start tag without its unneeded parts.
 func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 	in := m.inside()
 	el := svgElement{name: t.Name.Local, dropped: in.dropped, text: in.text, kept: in.kept}
@@ -188,7 +189,7 @@ func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 	m.out = append(m.out, closing...)
 }
 
-// ownStyle is what Inkscape adds to styles.
+// ownStyle matches Inkscape's additions to styles.
 var ownStyle = regexp.MustCompile(`\s*-inkscape-[a-z-]+\s*:\s*(?:'[^']*'|&quot;[^&]*&quot;|[^;'"&])*;?`)
 
 // attribute returns the value of an attribute in its short form.
@@ -208,7 +209,7 @@ func (m *svgMinifier) attribute(element, name string, value []byte) []byte {
 	case "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "width", "height":
 		if m.inside().text || len(m.open) == 1 || strings.HasPrefix(element, "fe") || element == "filter" ||
 			strings.HasSuffix(element, "Gradient") || element == "pattern" || element == "mask" {
-			return value // parts of a box, perhaps, and those of the drawing itself
+			return value // may be a box, or the size of the drawing itself
 		}
 		if b, ok := shortNumbers(value, m.decimals); ok && len(b) < len(value) {
 			return b
@@ -221,14 +222,14 @@ func (m *svgMinifier) attribute(element, name string, value []byte) []byte {
 	return value
 }
 
-// A svgAttribute is an attribute as it is written.
+// A svgAttribute is an attribute in its source form.
 type svgAttribute struct {
 	name  string
 	value []byte
 	quote byte
 }
 
-// svgAttributes takes a start tag apart.
+// svgAttributes splits a start tag into attributes.
 func svgAttributes(raw []byte) (attrs []svgAttribute, closing string, ok bool) {
 	i := 1
 	for i < len(raw) && !bytes.ContainsRune([]byte(" \t\r\n/>"), rune(raw[i])) {

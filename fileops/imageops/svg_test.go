@@ -16,7 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// drawing is an SVG with all that editors leave in it.
+// drawing returns an SVG with all kinds of editor data.
 func drawing() string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8" standalone="no"?>
@@ -59,7 +59,7 @@ func rendered(t testing.TB, f *fileops.File) *fileops.File {
 	return made(t, "out.png", "vips", "svgload", save(t, f), "OUT", "--dpi", "144")
 }
 
-// said returns the texts and the attributes that something may refer to.
+// said returns the texts, and the attributes that can be referenced.
 func said(t testing.TB, svg []byte) (out []string) {
 	t.Helper()
 	dec := xml.NewDecoder(bytes.NewReader(svg))
@@ -124,7 +124,8 @@ func TestCompressDrawing(t *testing.T) {
 	}
 }
 
-// TestCompressDrawingWithScript: nothing that a script may look at is touched.
+// TestCompressDrawingWithScript checks that nothing changes that a script could
+// read.
 func TestCompressDrawingWithScript(t *testing.T) {
 	t.Parallel()
 	const body = `<rect data-x="1" xmlns:i="http://www.inkscape.org/namespaces/inkscape" i:label="q" onclick="go(evt)" x="1.123456789123" y="2" width="50" height="50"/><script>function go(e) { /* <!-- kept --> */ }</script></svg>`
@@ -135,7 +136,8 @@ func TestCompressDrawingWithScript(t *testing.T) {
 	}
 }
 
-// TestCompressOddDrawings: what cannot be read safely comes back as it was.
+// TestCompressOddDrawings checks that drawings that cannot be parsed safely stay
+// unchanged.
 func TestCompressOddDrawings(t *testing.T) {
 	t.Parallel()
 	const blank = "          \n          \n          \n          \n"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The work for a start tag grows with its length, not with the square of that: what it
-// allocates shows it.
+// The work for a start tag grows linearly with its length, not with its square.
+// Allocations show it.
 func TestSVGAttributesAreRead(t *testing.T) {
 	for name, attribute := range map[string]string{
 		"plain":      `a%d="1" `,

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// svgDecimals returns how many decimals coordinates need for a part of the
-// drawing: of its view box or, without one, of its width.
+// svgDecimals returns the number of decimals that coordinates need for a
+// precision of part of the drawing. The reference is the view box or, without
+// one, the width.
 func svgDecimals(data []byte, part float64) int {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.Strict = false
@@ -47,9 +48,9 @@ func svgDecimals(data []byte, part float64) int {
 	return min(8, max(0, int(math.Ceil(math.Log10(part/side)))))
 }
 
-// svgUnits returns the size in pixels of what libvips takes for one: where a
-// drawing measures itself in inches or the like an inch is 72 pixels to libvips
-// and 96 to everyone else (CSS Values 3, 5.2).
+// svgUnits returns the number of pixels in a libvips pixel. For a drawing sized
+// in inches or similar units, libvips uses 72 pixels per inch, and other
+// programs 96 (CSS Values 3, 5.2).
 func svgUnits(data []byte) float64 {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.Strict = false
@@ -136,19 +137,19 @@ func (r *numberReader) flag() (float64, bool) {
 	return 0, false
 }
 
-// A numberWriter writes numbers with as little between them as possible.
+// A numberWriter writes numbers with minimal separators.
 type numberWriter struct {
 	b        []byte
 	decimals int
-	number   bool // the last thing written is a number
-	dotted   bool // with a dot or an exponent
+	number   bool // the last output is a number
+	dotted   bool // it has a dot or an exponent
 }
 
 func (w *numberWriter) command(c byte) {
 	w.b, w.number = append(w.b, c), false
 }
 
-// put writes v, which is rounded already.
+// put writes v, which is already rounded.
 func (w *numberWriter) put(v float64) {
 	s := strconv.FormatFloat(v, 'f', w.decimals, 64)
 	if strings.Contains(s, ".") {
@@ -174,8 +175,8 @@ func (w *numberWriter) round(v float64) float64 {
 	return math.Round(v*p) / p
 }
 
-// shortNumbers rounds a list of numbers. It fails on anything else, such as
-// units.
+// shortNumbers rounds a list of numbers. It reports false for any other content,
+// such as units.
 func shortNumbers(value []byte, decimals int) ([]byte, bool) {
 	r, w := &numberReader{b: value}, &numberWriter{decimals: decimals}
 	for {
@@ -191,16 +192,15 @@ func shortNumbers(value []byte, decimals int) ([]byte, bool) {
 	}
 }
 
-// arguments are how many numbers each command of a path takes.
+// arguments is the number of arguments of each path command.
 var arguments = map[byte]int{'m': 2, 'l': 2, 'h': 1, 'v': 1, 'c': 6, 's': 4, 'q': 4, 't': 2, 'a': 7, 'z': 0}
 
-// shortPath rounds the data of a path (SVG 2, 9.3). Relative coordinates are
-// rounded with regard to where the rounded path really is, so that the errors do
-// not add up.
+// shortPath rounds path data (SVG 2, 9.3). It rounds relative coordinates
+// against the rounded position, so that errors do not accumulate.
 func shortPath(value []byte, decimals int) ([]byte, bool) {
 	r, w := &numberReader{b: value}, &numberWriter{decimals: decimals}
-	var x, y, startX, startY float64     // where the path is
-	var ox, oy, oStartX, oStartY float64 // and where the rounded one is
+	var x, y, startX, startY float64     // exact position
+	var ox, oy, oStartX, oStartY float64 // rounded position
 	var last byte
 	for {
 		r.space()
@@ -247,7 +247,7 @@ func shortPath(value []byte, decimals int) ([]byte, bool) {
 			}
 		}
 		relative := command == lower
-		// The point at i and what is written for it.
+		// The exact argument at i and its rounded value.
 		point := func(i int, horizontal bool) (exact, rounded float64) {
 			at, from := y, oy
 			if horizontal {

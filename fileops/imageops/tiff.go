@@ -2,18 +2,18 @@ package imageops
 
 import "encoding/binary"
 
-// A tiffInfo is what the directories of a TIFF tell.
+// A tiffInfo holds properties from the directories of a TIFF.
 type tiffInfo struct {
 	pages   int
 	bilevel bool // every page has one sample of one bit
 
-	// A page has fewer samples of colour than of brightness, without JPEG
-	// doing that (TIFF 6.0, section 21), or is JPEG of the old kind (section 22).
+	// A page has fewer chroma than luma samples without JPEG (TIFF 6.0, section
+	// 21), or uses the old JPEG compression (section 22).
 	subsampled bool
 }
 
-// readTIFF reads the image file directories of a TIFF (TIFF 6.0, section 2), not
-// those of BigTIFF.
+// readTIFF reads the image file directories of a TIFF (TIFF 6.0, section 2). It
+// does not read BigTIFF.
 func readTIFF(b []byte) (info tiffInfo) {
 	if len(b) < 8 {
 		return info
@@ -34,7 +34,7 @@ func readTIFF(b []byte) (info tiffInfo) {
 		if end+4 > int64(len(b)) {
 			break
 		}
-		// The defaults of the format.
+		// Defaults of the format.
 		bits, samples, compression, photometric := uint16(1), uint16(1), uint16(1), uint16(0)
 		across, down := uint16(2), uint16(2)
 		for e := at + 2; e < end; e += 12 {

@@ -29,7 +29,7 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// field returns a header field as vipsheader reads it.
+// field returns a header field as reported by vipsheader.
 func field(t testing.TB, f *fileops.File, name string) string {
 	t.Helper()
 	return strings.TrimSpace(tool(t, "vipsheader", "-f", name, save(t, f)))
@@ -42,7 +42,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestUntrustedLoadersAreOff goes past the actions, straight to libvips.
+// TestUntrustedLoadersAreOff calls libvips directly, without the actions.
 func TestUntrustedLoadersAreOff(t *testing.T) {
 	engine(t)
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestAnimation(t *testing.T) {
 	if w := field(t, small, "width"); w != "31" {
 		t.Errorf("width %s", w)
 	}
-	// The last frame, drawn by ffmpeg, which is not libvips.
+	// ffmpeg, which does not use libvips, decodes the last frame.
 	frame := content(t, made(t, "f.png", "ffmpeg", "-v", "error", "-i", save(t, back), "-vf", `select=eq(n\,3)`, "-frames:v", "1", "-pix_fmt", "rgb24", "OUT"))
 	m, err := png.Decode(strings.NewReader(string(frame)))
 	if err != nil {
@@ -129,7 +129,7 @@ func TestFrameLimits(t *testing.T) {
 	}
 }
 
-// pages returns a TIFF whose pages are of the given gray and size.
+// pages returns a TIFF with pages of the given sizes and different grays.
 func pages(t testing.TB, sizes ...int) *fileops.File {
 	t.Helper()
 	dir := t.TempDir()
@@ -190,8 +190,8 @@ func TestPagesOfTIFF(t *testing.T) {
 func TestPagesOfDifferentSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// libvips cannot write such a TIFF; a thumbnail as a second directory is
-	// one, and tiff pyramids are made of them.
+	// libvips cannot write such a TIFF. Thumbnails in a second directory and TIFF
+	// pyramids have this form.
 	src := filepath.Join(dir, "in.png")
 	if err := os.WriteFile(src, encodePNG(t, photo(600, 400)), 0o600); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestCMYK(t *testing.T) {
 	}
 }
 
-// deep returns a PNG of 16 bits per sample.
+// deep returns a PNG with 16 bits per sample.
 func deep(t testing.TB) *fileops.File {
 	m := image.NewNRGBA64(image.Rect(0, 0, 160, 120))
 	p := photo(160, 120)
@@ -352,7 +352,7 @@ func TestColourProfile(t *testing.T) {
 	}
 }
 
-// TestGrayProfile uses a profile that is wrong for the RGB that WebP and HEIF
+// TestGrayProfile uses a profile that is wrong for RGB, which WebP and HEIF
 // store.
 func TestGrayProfile(t *testing.T) {
 	t.Parallel()
@@ -411,8 +411,8 @@ func TestMetadata(t *testing.T) {
 		t.Run(to, func(t *testing.T) {
 			t.Parallel()
 			kept := tags(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in))
-			// libvips writes no EXIF directory into TIFF, and none into
-			// JPEG XL before 8.15.
+			// libvips writes no EXIF directory into TIFF, and into JPEG XL only since
+			// 8.15.
 			if to != "tiff" && to != "jxl" && kept["EXIF:Make"] != "Maker" {
 				t.Errorf("the camera is lost: %v", kept["EXIF:Make"])
 			}
@@ -445,7 +445,7 @@ func TestSVG(t *testing.T) {
 	if m.Bounds() != image.Rect(0, 0, 400, 200) {
 		t.Fatalf("drawn with %v", m.Bounds())
 	}
-	// Drawn, not enlarged: the edge is sharp.
+	// The edge is sharp if the drawing is drawn and not scaled up.
 	if a, b := onWhite(m.At(198, 100)), onWhite(m.At(201, 100)); a[1] > 5 || b[1] < 250 {
 		t.Errorf("the edge is soft: %v, %v", a, b)
 	}
@@ -474,7 +474,7 @@ func TestSVGReadsNoFiles(t *testing.T) {
 		}
 		out, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("in.svg", []byte(doc)))
 		if err != nil {
-			continue // refused altogether
+			continue // rejected
 		}
 		m := decoded(t, out[0])
 		for y := range 50 {
@@ -513,8 +513,8 @@ func TestDensity(t *testing.T) {
 	}
 }
 
-// A resolution survives, and a source without one does not get libvips' pixel per
-// millimetre: formats that demand a resolution say 72 dpi.
+// A resolution is kept. A source without one does not get libvips' pixel per
+// millimetre; formats that require a resolution get 72 dpi.
 func TestResolution(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -529,7 +529,7 @@ func TestResolution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every resolution that a file tells, in pixels per inch.
+	// Every resolution in a file, in pixels per inch.
 	read := func(f *fileops.File) map[string]float64 {
 		all := tags(t, f)
 		number := func(tag string) float64 { v, _ := all[tag].(float64); return v }
@@ -584,7 +584,7 @@ func TestCompressLevels(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		in     *fileops.File
-		differ bool // every level is smaller than the one before, and not just as small
+		differ bool // each level is smaller than the previous one, not just as small
 	}{
 		{"png", fileops.Bytes("in.png", encodePNG(t, photo(400, 300))), false},
 		{"webp", made(t, "in.webp", "vips", "copy", src, "OUT[Q=97]"), true},
@@ -620,7 +620,7 @@ func TestTargetTooLarge(t *testing.T) {
 	mustRun(t, engine(t).Convert(), fileops.Args{"convert_to": "webp", "width": 16000}, in)
 }
 
-// TestCancelWhileComputing cancels when the decoder is known to be at work.
+// TestCancelWhileComputing cancels while the decoder is running.
 func TestCancelWhileComputing(t *testing.T) {
 	t.Parallel()
 	in := jpegFile(t, "in.jpg", photo(3000, 2000), 90)
@@ -674,7 +674,7 @@ func TestCMYKSamples(t *testing.T) {
 			t.Errorf("component %d: %d, want %d", i, got.Pix[i], want)
 		}
 	}
-	// poppler shows what a PDF reader gets of the values in the file.
+	// poppler shows how a PDF reader interprets the values in the file.
 	pdf := fmt.Sprintf("1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj "+
 		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 64 64]/Resources<</XObject<</I 5 0 R>>>>/Contents 4 0 R>>endobj "+
 		"4 0 obj<</Length 20>>stream\n64 0 0 64 0 0 cm /I Do\nendstream endobj "+
@@ -692,7 +692,8 @@ func TestCMYKSamples(t *testing.T) {
 	}
 }
 
-// TestFitOfAnimation: every frame is laid out, and times stay.
+// TestFitOfAnimation checks that every frame is laid out and that delays stay
+// the same.
 func TestFitOfAnimation(t *testing.T) {
 	t.Parallel()
 	in := animation(t, 5)
@@ -709,7 +710,7 @@ func TestFitOfAnimation(t *testing.T) {
 	}
 }
 
-// TestDrawingDensity: a drawing is drawn anew for a density, not scaled.
+// TestDrawingDensity checks that a drawing is drawn for a density, not scaled.
 func TestDrawingDensity(t *testing.T) {
 	t.Parallel()
 	in := fileops.Bytes("in.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="1in" height="0.5in" viewBox="0 0 96 48"><path d="M0 0h48v48H0z"/></svg>`))
@@ -739,8 +740,8 @@ func TestDrawingDensity(t *testing.T) {
 	}
 }
 
-// TestStripMetadata: a photograph with everything that a camera and an editor
-// leave in it loses all of it in every format, but not its colours.
+// TestStripMetadata checks that a photograph loses all metadata of a camera and
+// an editor in every format, but keeps its colours.
 func TestStripMetadata(t *testing.T) {
 	t.Parallel()
 	path := save(t, jpegFile(t, "in.jpg", photo(320, 240), 90))
@@ -805,8 +806,8 @@ func srgbProfile(t testing.TB) []byte {
 	return []byte(tool(t, "exiftool", "-b", "-ICC_Profile", save(t, out)))
 }
 
-// What the decoder of JPEG leaves out is not missed: a picture made smaller is
-// like one that was decoded in full, whatever the scale.
+// Scaling in the JPEG decoder is invisible: the result resembles that of a fully
+// decoded picture at every scale.
 func TestSmallerThanDecoded(t *testing.T) {
 	t.Parallel()
 	m := image.NewRGBA(image.Rect(0, 0, 1200, 960))
@@ -832,8 +833,8 @@ func TestSmallerThanDecoded(t *testing.T) {
 	}
 }
 
-// The frames of an animation become the pages of a TIFF, pixel by pixel those
-// that ffmpeg sees in the animation.
+// The frames of an animation become the pages of a TIFF with the same pixels
+// that ffmpeg decodes.
 func TestAnimationToPages(t *testing.T) {
 	t.Parallel()
 	in := animation(t, 4)
@@ -891,7 +892,7 @@ func rgb(c color.Color) [3]uint32 {
 	return [3]uint32{r, g, b}
 }
 
-// What libvips refuses for other reasons than damage is not called damaged.
+// Files that libvips rejects for other reasons are not reported as damaged.
 func TestNotDamaged(t *testing.T) {
 	t.Parallel()
 	entry := func(tag, kind, count int, value uint32) []byte {
@@ -900,8 +901,8 @@ func TestNotDamaged(t *testing.T) {
 		b = binary.LittleEndian.AppendUint32(b, uint32(count))
 		return binary.LittleEndian.AppendUint32(b, value)
 	}
-	// 16 × 16 pixels, one strip, YCbCr with half the colour in both directions,
-	// not compressed.
+	// 16 × 16 pixels, one strip, uncompressed YCbCr with chroma halved in both
+	// directions.
 	const short, long, strip = 3, 4, 16 * 16 * 3 / 2
 	entries := [][]byte{
 		entry(256, short, 1, 16), entry(257, short, 1, 16), entry(258, short, 3, 8+2+10*12+4), entry(259, short, 1, 1), entry(262, short, 1, 6),
@@ -989,7 +990,7 @@ func TestPhotoshopProfile(t *testing.T) {
 		"rgb":   withResource(psd(w, h, 3, 8, true, false, planes...), resource, p3),
 		"alpha": withResource(psd(w, h, 3, 8, true, true, append(slices.Clone(planes), slices.Concat(solid[:w*h-1], []byte{0}))...), resource, p3),
 	} {
-		for _, to := range []string{"jpg", "png", "webp", "tiff", "avif"} { // exiftool sees no profile in jxl
+		for _, to := range []string{"jpg", "png", "webp", "tiff", "avif"} { // exiftool reads no profile in jxl
 			t.Run(name+" to "+to, func(t *testing.T) {
 				t.Parallel()
 				out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to, "quality": 95}, in)
@@ -998,7 +999,7 @@ func TestPhotoshopProfile(t *testing.T) {
 				}
 			})
 		}
-		for _, to := range []string{"bmp", "gif", "ico"} { // which have no profile: the colours become sRGB
+		for _, to := range []string{"bmp", "gif", "ico"} { // no profile: the colours become sRGB
 			t.Run(name+" to "+to, func(t *testing.T) {
 				t.Parallel()
 				out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)

@@ -10,14 +10,14 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// An ImageCodec decodes and encodes the pictures in a PDF file. Package imageops
-// has one. It is called from several goroutines at once.
+// An ImageCodec decodes and encodes the images in a PDF file. Package imageops
+// provides an implementation. Implementations must be safe for concurrent use.
 //
-// It must not convert between colour spaces, nor apply profiles or an orientation.
-// It reports formats and colour models that it does not know by an error that
+// It must not convert between colour spaces, and must ignore profiles and
+// orientation. For unknown formats and colour models it returns an error that
 // matches errors.ErrUnsupported.
 type ImageCodec interface {
-	// DecodePixels decodes a JPEG or JPEG 2000 file, scaled to width × height
+	// DecodePixels decodes a JPEG or JPEG 2000 file and scales it to width × height
 	// pixels.
 	DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error)
 
@@ -29,36 +29,38 @@ type ImageCodec interface {
 	EncodeJPEG(ctx context.Context, s raster.Samples, quality int) ([]byte, error)
 }
 
-// A Renderer draws pages, so that a compressed document can be compared with its
-// original. Package pdfread has one. It is called from two goroutines at once.
+// A Renderer draws pages, so that Compress can compare its result with the
+// original. Package pdfread provides an implementation. It is called from two
+// goroutines at once.
 type Renderer interface {
-	// Views draws pages, counted from 0, of a PDF file, at a resolution in
-	// dots per inch, or less if a page would be too large. A page that
-	// cannot be drawn has a width of 0.
+	// Views draws pages of a PDF file, counted from 0. The resolution is dpi dots
+	// per inch, or less if a page would be too large. A page that cannot be drawn
+	// has a width of 0.
 	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error)
 }
 
 // Compress returns the action "compress" for PDF files.
 //
-// Pictures are scaled down to the resolution of the level (220, 150 or 96 dpi at
-// the size they are drawn in) and encoded as JPEG of its quality (85, 73 or 50),
-// where that gains enough; those with few colours get a palette, those of one bit
-// become JBIG2, without loss. Embedded fonts keep the glyphs that are shown
-// somewhere, and all of them if form fields can be filled in with the font; Type 1
-// fonts become CFF. Metadata lose the histories of editing programs. Everything is
-// stored as tightly as possible, equal objects once, and unused ones not at all.
-// Text, links, bookmarks, forms, tags, annotations, page labels, attachments and
-// the marks of PDF/A stay. Pictures masked by colour stay as they are.
+// Images are scaled down to the resolution of the level: 220, 150 or 96 dpi at
+// the size in which the pages draw them. They become JPEG of quality 85, 73 or
+// 50 if that saves enough. Images with few colours get a palette; images with
+// one bit per pixel become JBIG2, without loss. Embedded fonts keep only the
+// glyphs that the document shows, or all glyphs if form fields can be filled in
+// with the font. Type 1 fonts become CFF. Metadata loses the histories that
+// editing programs write. All streams are compressed as tightly as possible,
+// equal objects are stored once, and unused objects are dropped. Text, links,
+// bookmarks, forms, tags, annotations, page labels, attachments and the PDF/A
+// identification stay. Images masked by colour stay unchanged.
 //
-// With a Renderer (see [Tools]) pages of the result are compared with the
-// original. What differs in text or colour, or is less similar than the level
-// allows (0.99, 0.95 or 0.90), is done again at a gentler level, and in the end
-// not at all.
+// With a Renderer (see [Tools]), pages of the result are compared with the
+// original. If text or colours differ, or a page is less similar than the level
+// allows (0.99, 0.95 or 0.90), Compress retries at a gentler level. If all
+// levels fail, it returns the original.
 //
-// A signed file is returned as it is, because any change breaks the signature,
-// and so is one that would not become 3 % smaller. A file that is encrypted but
-// opens without a password is compressed like any other. Its result is not
-// encrypted, and restricts nothing.
+// A signed file is returned unchanged, because any change breaks the signature.
+// So is a file that would shrink by less than 3 %. An encrypted file that opens
+// without a password is compressed like any other. Its result is not encrypted
+// and has no restrictions.
 func (t Tools) Compress() fileops.Action {
 	spec := t.spec("compress", "Makes a PDF file smaller.", fileops.Schema{fileops.Compression("How much quality may be given up for a smaller file.")})
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {

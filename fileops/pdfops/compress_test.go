@@ -22,7 +22,8 @@ type grayPage struct {
 	pix  []byte
 }
 
-// renderGray renders pages with poppler, without the time that PNG takes.
+// renderGray renders pages with poppler. It avoids the time that PNG output
+// takes.
 func renderGray(t testing.TB, f *fileops.File) []grayPage {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +77,7 @@ func levels() map[string]float64 {
 
 func TestCompress(t *testing.T) {
 	t.Parallel()
-	codec, err := imageops.New(t.Context(), imageops.Options{}) // knows what pure Go does not
+	codec, err := imageops.New(t.Context(), imageops.Options{}) // decodes formats that pure Go cannot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,8 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// pictureList returns width, colour, bits, encoding and resolution of pictures.
+// pictureList returns width, colour space, bits, encoding and resolution of each
+// image.
 func pictureList(t *testing.T, f *fileops.File) []string {
 	t.Helper()
 	var out []string
@@ -175,7 +177,7 @@ func TestCompressScales(t *testing.T) {
 	}
 }
 
-// Pictures that must stay as they are, pixel by pixel.
+// Images that must stay unchanged, pixel by pixel.
 func TestCompressLeaves(t *testing.T) {
 	t.Parallel()
 	img := photo(1000, 750, 7)
@@ -248,8 +250,8 @@ func TestCompressPDFA(t *testing.T) {
 	}
 }
 
-// Equal objects are stored once; what is not used is dropped, and so are output
-// intents outside of PDF/A.
+// Equal objects are stored once. Unused objects are dropped, and outside PDF/A
+// output intents too.
 func TestCompressObjects(t *testing.T) {
 	t.Parallel()
 	pic := imageStream(100, 100, "/DeviceRGB", "", rgb(photo(100, 100, 1)))
@@ -278,7 +280,7 @@ func TestCompressObjects(t *testing.T) {
 	}
 }
 
-// A version of PDF that there never was.
+// A PDF version that never existed.
 func TestUnknownVersion(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1.8", "3.0"} {
@@ -295,7 +297,7 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// Streams in old filters, and JPEG within another filter.
+// Streams with old filters, and JPEG within another filter.
 func TestCompressFilters(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0 0 m 100 100 l S ", 500)
@@ -315,7 +317,7 @@ func TestCompressFilters(t *testing.T) {
 	}
 }
 
-// Forms within forms that stand for billions of operators, and a loop.
+// Nested forms that expand to billions of operators, and a loop.
 func TestCompressBombs(t *testing.T) {
 	t.Parallel()
 	objects := []string{
@@ -331,7 +333,7 @@ func TestCompressBombs(t *testing.T) {
 	objects = append(objects, stream("/Type/XObject/Subtype/Form/BBox[0 0 1 1]/Resources<</XObject<</F 5 0 R>>>>", "/F Do"),
 		imageStream(1000, 750, "/DeviceRGB", "/Filter/DCTDecode", asJPEG(t, photo(1000, 750, 6), 95)))
 	out := run(t, pdfops.Compress(), fileops.Args{"compression_value": "extreme"}, pdf("bomb.pdf", handmade("1.7", objects...)))
-	// Not everything was seen, so nothing may be scaled.
+	// The walker did not see all content, so no image may be scaled.
 	if q := shell(t, "qpdf", "--json=2", "--json-key=qpdf", save(t, out)); !strings.Contains(q, `"/Width": 1000`) {
 		t.Error("the picture is scaled")
 	}

@@ -13,11 +13,11 @@ import (
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	QPDF    string          // path or name; "" means qpdf in PATH, [engine.None] does without
-	Sandbox *engine.Sandbox // confines qpdf; nil does not
+	QPDF    string          // path or name; "" means qpdf in PATH, [engine.None] disables qpdf
+	Sandbox *engine.Sandbox // confines qpdf; nil means no sandbox
 
-	// Probed is what [Engine.Probed] returned in another process on this host. It
-	// saves a start of qpdf.
+	// Probed is the result of [Engine.Probed] in another process on this host. It
+	// saves one start of qpdf.
 	Probed string
 
 	Images   ImageCodec // see [Tools]
@@ -26,13 +26,15 @@ type Options struct {
 	Run      engine.Limits // see [Tools]
 }
 
-// An Engine has the actions of this package. It implements [fileops.Engine].
+// An Engine provides the actions of this package. It implements
+// [fileops.Engine].
 type Engine struct {
 	Tools
-	missing error // why there is no qpdf
+	missing error // why qpdf is unavailable
 }
 
-// New looks for qpdf and returns an engine. Without qpdf the actions are in pure Go.
+// New looks for qpdf and returns an engine. Without qpdf the actions run in pure
+// Go.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{Tools: Tools{Images: o.Images, Renderer: o.Renderer, Limits: o.Limits, Run: o.Run}}
 	if o.Probed != "" {
@@ -49,13 +51,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// probed is what [New] finds out about qpdf.
+// probed holds the facts about qpdf that [New] finds out.
 type probed struct {
 	Path    string `json:"path"` // "" if there is no qpdf
 	Version string `json:"version"`
 }
 
-// Probed returns what was found out about qpdf, for [Options].
+// Probed returns the facts about qpdf that [New] found out, for [Options].
 func (e *Engine) Probed() string {
 	var p probed
 	if e.QPDF != nil {
@@ -63,7 +65,7 @@ func (e *Engine) Probed() string {
 	}
 	b, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // two strings
+		panic(err) // impossible: only two strings
 	}
 	return string(b)
 }

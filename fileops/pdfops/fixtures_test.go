@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
-// photo returns something like a photograph: shades, edges and a little noise.
+// photo returns a synthetic photograph: gradients, edges and a little noise.
 func photo(w, h int, seed uint64) *image.NRGBA { return noisyPhoto(w, h, seed, 1) }
 
 // noisyPhoto is photo with noise of a given standard deviation.
@@ -79,7 +79,7 @@ func vips(t testing.TB, op string, b []byte, ext, to string, args ...string) []b
 	return read(t, name)
 }
 
-// fodt is a document with everything that a PDF export can carry.
+// fodt returns a document with every feature that a PDF export can carry.
 func fodt(t testing.TB) string {
 	pic := func(name string, b []byte) string {
 		return fmt.Sprintf(`<text:p><draw:frame draw:name="%s" text:anchor-type="paragraph" svg:width="12cm" svg:height="9cm"><draw:image><office:binary-data>%s</office:binary-data></draw:image></draw:frame></text:p>`,
@@ -110,7 +110,8 @@ func fodt(t testing.TB) string {
 	return b.String()
 }
 
-// office converts that document with LibreOffice, once per filter options.
+// office converts that document with LibreOffice, once for each set of filter
+// options.
 func office(t testing.TB, options string) []byte {
 	t.Helper()
 	v, _ := exports.LoadOrStore(options, sync.OnceValues(func() ([]byte, error) {
@@ -135,8 +136,8 @@ func office(t testing.TB, options string) []byte {
 	return b
 }
 
-// exports keeps what LibreOffice made for the run of the tests; it is started
-// once at a time.
+// exports caches LibreOffice's results for the test run. LibreOffice runs once
+// at a time.
 var (
 	exports    sync.Map
 	officeLock sync.Mutex
@@ -149,7 +150,7 @@ const (
 )
 
 // withPicture draws an image, given as a stream object, on a page of 250 × 187.5
-// points; the image is object 5, more may follow.
+// points. The image is object 5; more objects may follow.
 func withPicture(draw string, objects ...string) []byte {
 	all := []string{
 		"<</Type/Catalog/Pages 2 0 R>>",
@@ -174,13 +175,13 @@ func rgb(img *image.NRGBA) []byte {
 	return b
 }
 
-// album makes a PDF file of pictures.
+// album makes a PDF file of images.
 func album(t testing.TB, files ...*fileops.File) []byte {
 	t.Helper()
 	return content(t, run(t, pdfops.ImagesToPDF(), toPDF(), files...))
 }
 
-// samples are the documents that compression is tested with.
+// samples returns the documents for the compression tests.
 func samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{"office": office(t, everything), "pdfa": office(t, archival)}

@@ -15,23 +15,24 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// FromImages returns the action "convert" from jpg and png to pdf: each picture
+// FromImages returns the action "convert" from jpg and png to pdf. Each image
 // becomes a PDF file of one page.
 //
-// JPEG files, and PNG files without an alpha channel, are put in as they are,
-// with their colour profile. The orientation in EXIF data is followed.
+// JPEG files, and PNG files without an alpha channel, are embedded without
+// recompression, with their colour profile. The page follows the EXIF
+// orientation.
 //
-// With page_size "auto" the page is as large as the picture at its density. A
-// density of up to 96 dpi, or none, says little: then it counts as 96 dpi where
-// there is none, and the page is made no longer than A4 is high (842 points), so
-// that a camera's 4,000 pixels are not a metre of paper. With any other page_size
-// the picture is in the middle of the page, and smaller than at its density if it
-// has to be.
+// With page_size "auto" the page is as large as the image at its density. A
+// missing density counts as 96 dpi. Densities up to 96 dpi are often
+// placeholders, so such a page is at most as long as A4 is high (842 points).
+// Otherwise a camera's 4,000 pixels would fill a metre of paper. With any other
+// page_size the image is centred on the page, and scaled down if it does not fit
+// at its density.
 func (t Tools) FromImages() fileops.Action {
 	return fileops.Func(t.imageSpec(false), t.fromImages)
 }
 
-// ImagesToPDF returns [Tools.FromImages] as a joint action: all pictures become
+// ImagesToPDF returns [Tools.FromImages] as a joint action. All images become
 // one PDF file, in their order, named after the first.
 func (t Tools) ImagesToPDF() fileops.Action {
 	return fileops.Func(t.imageSpec(true), t.fromImages)
@@ -88,7 +89,8 @@ func (t Tools) fromImages(ctx context.Context, job *fileops.Job) error {
 	return job.Write(name, func(w io.Writer) error { return d.Write(w, false, nil) })
 }
 
-// A picture is an image in a document, and how it is meant to be seen.
+// A picture is an image in a document, with the attributes that decide how it is
+// shown.
 type picture struct {
 	image         types.IndirectRef
 	width, height int               // in pixels, as stored
@@ -118,7 +120,7 @@ func (t Tools) loadPicture(d *pdf.Document, f *fileops.File) (picture, error) {
 	return picture{}, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged", f.Name())
 }
 
-// jpegPicture puts a JPEG file into the document, byte for byte.
+// jpegPicture embeds a JPEG file in the document, byte for byte.
 func jpegPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	info, err := imagefile.ReadJPEG(b)
 	if err != nil {
@@ -130,7 +132,8 @@ func jpegPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	if !info.Complete {
 		return picture{}, errors.New("the end of the picture is missing")
 	}
-	// DCTDecode knows baseline, extended and progressive, with Huffman codes.
+	// DCTDecode supports baseline, extended and progressive JPEG with Huffman
+	// codes.
 	if info.Process > 0xc2 || info.Components != 1 && info.Components != 3 && info.Components != 4 {
 		return picture{}, fmt.Errorf("JPEG process %#x with %d components: %w", info.Process, info.Components, errors.ErrUnsupported)
 	}
@@ -138,7 +141,7 @@ func jpegPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	dict["Filter"] = types.Name("DCTDecode")
 	dict["ColorSpace"] = pictureSpace(d, info.Profile, info.Components)
 	if info.Components == 4 && info.Adobe {
-		// Adobe's programs store CMYK the other way round.
+		// Adobe's programs store CMYK inverted.
 		dict["Decode"] = types.NewIntegerArray(1, 0, 1, 0, 1, 0, 1, 0)
 	}
 	return picture{
@@ -154,8 +157,9 @@ func imageDict(width, height, bits int) types.Dict {
 	}
 }
 
-// pictureSpace returns the colour space for n components: that of the profile,
-// if it is one for as many, else that of the device, which viewers take for sRGB.
+// pictureSpace returns the colour space for n components. It uses the profile if
+// that has n components too. Otherwise it uses the device colour space, which
+// viewers take for sRGB.
 func pictureSpace(d *pdf.Document, profile []byte, n int) types.Object {
 	device := pdf.DeviceSpace(n)
 	want := map[int]string{1: "GRAY", 3: "RGB ", 4: "CMYK"}[n]
@@ -169,12 +173,12 @@ func pictureSpace(d *pdf.Document, profile []byte, n int) types.Object {
 }
 
 const (
-	placeholder = 96    // dpi: a density up to this may be none
-	longestPage = 842   // points: a page of such a picture
+	placeholder = 96    // dpi: a density up to this may be a placeholder
+	longestPage = 842   // points: longest side of a page for such an image
 	maxSide     = 14400 // points: of any page (ISO 32000-2, annex C)
 )
 
-// size returns the size of a picture in points, as it is to be seen.
+// size returns the displayed size of an image in points.
 func (p picture) size() (width, height float64) {
 	dx, dy := p.density.X, p.density.Y
 	if !(dx >= 1 && dy >= 1) || math.IsInf(dx, 0) || math.IsInf(dy, 0) {
@@ -194,29 +198,29 @@ func (p picture) size() (width, height float64) {
 	return max(width, 1), max(height, 1)
 }
 
-// upright returns the transformation that puts the unit square, in which an
-// image is drawn, into itself so that the picture is upright.
+// upright returns a transformation of the unit square, in which PDF draws an
+// image, onto itself. It turns the image upright.
 func upright(orientation int) pdf.Matrix {
 	switch orientation {
 	case 2: // mirrored
 		return pdf.Matrix{-1, 0, 0, 1, 1, 0}
-	case 3: // upside down
+	case 3: // rotated by 180°
 		return pdf.Matrix{-1, 0, 0, -1, 1, 1}
-	case 4: // mirrored top to bottom
+	case 4: // mirrored vertically
 		return pdf.Matrix{1, 0, 0, -1, 0, 1}
 	case 5: // mirrored along the diagonal from the top left
 		return pdf.Matrix{0, -1, -1, 0, 1, 1}
-	case 6: // to be turned clockwise
+	case 6: // rotate clockwise
 		return pdf.Matrix{0, -1, 1, 0, 0, 1}
 	case 7: // mirrored along the other diagonal
 		return pdf.Matrix{0, 1, 1, 0, 0, 0}
-	case 8: // to be turned counter-clockwise
+	case 8: // rotate counter-clockwise
 		return pdf.Matrix{0, 1, -1, 0, 1, 0}
 	}
 	return pdf.IdentityMatrix()
 }
 
-// addPicturePage adds a page with a picture on it.
+// addPicturePage adds a page that shows an image.
 func addPicturePage(d *pdf.Document, p picture, params fileops.Params) types.IndirectRef {
 	width, height := p.size()
 	margin := params.Float("margin")
@@ -246,7 +250,7 @@ func addPicturePage(d *pdf.Document, p picture, params fileops.Params) types.Ind
 	})
 }
 
-// paper returns the size of a sheet in points.
+// paper returns the size of a paper format in points.
 func paper(name string) (width, height float64, ok bool) {
 	switch name {
 	case "a4":

@@ -20,8 +20,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
-// quadrants returns a picture whose corners are red, green, blue and white, with
-// a gradient, so that every orientation is different.
+// quadrants returns an image whose corners are red, green, blue and white, with
+// a gradient, so that all orientations differ.
 func quadrants(w, h int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -62,7 +62,7 @@ func asJPEG(t testing.TB, img image.Image, quality int) []byte {
 	return b.Bytes()
 }
 
-// write writes a file into a directory of its own.
+// write writes a file into a new directory.
 func write(t testing.TB, name string, b []byte) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), name)
@@ -90,7 +90,7 @@ func render(t testing.TB, f *fileops.File, dpi float64) []image.Image {
 	return pictures(t, dir)
 }
 
-// renderTo renders a document of one page in a given size.
+// renderTo renders a one-page document at a given size.
 func renderTo(t testing.TB, f *fileops.File, size image.Point) image.Image {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,7 @@ func renderTo(t testing.TB, f *fileops.File, size image.Point) image.Image {
 	return pictures(t, dir)[0]
 }
 
-// extract returns the pictures in a document, soft masks after theirs.
+// extract returns the images in a document. A soft mask follows its image.
 func extract(t testing.TB, f *fileops.File) []image.Image {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,8 +123,8 @@ func pictures(t testing.TB, dir string) []image.Image {
 	return out
 }
 
-// difference is the mean difference of colour values, 0 to 255, of two pictures
-// on white.
+// difference returns the mean difference of the colour values (0 to 255) of two
+// images on white.
 func difference(t testing.TB, a, b image.Image) float64 {
 	t.Helper()
 	if a.Bounds().Size() != b.Bounds().Size() {
@@ -223,8 +223,8 @@ func TestGrayAndCMYK(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// A device's CMYK is not that of the profile: only an inverted
-			// picture would be far off.
+			// A device's CMYK differs from the profile's. Only an inverted image would be
+			// far off.
 			if d := difference(t, renderTo(t, out, orig.Bounds().Size()), orig); d > map[string]float64{"gray": 8, "cmyk": 45, "bare": 45}[name] {
 				t.Errorf("difference %.1f", d)
 			}
@@ -232,7 +232,7 @@ func TestGrayAndCMYK(t *testing.T) {
 	}
 }
 
-// opaque returns the colours of a picture without its opacity.
+// opaque returns the colours of an image without its opacity.
 func opaque(img image.Image) image.Image {
 	out := image.NewNRGBA(img.Bounds())
 	for i := range out.Rect.Dx() * out.Rect.Dy() {
@@ -253,7 +253,7 @@ func opaque(img image.Image) image.Image {
 	return out
 }
 
-// alphaOf returns the opacity of a picture as a gray one.
+// alphaOf returns the opacity of an image as a gray image.
 func alphaOf(img image.Image) image.Image {
 	out := image.NewGray(img.Bounds())
 	for i := range out.Pix {
@@ -263,7 +263,7 @@ func alphaOf(img image.Image) image.Image {
 	return out
 }
 
-// addChunk puts a chunk in front of the first IDAT.
+// addChunk inserts a chunk before the first IDAT.
 func addChunk(b []byte, kind string, data []byte) []byte {
 	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
 	chunk = append(append(chunk, kind...), data...)
@@ -331,11 +331,11 @@ func TestFromPNG(t *testing.T) {
 			}
 			out := run(t, pdfops.FromImages(), toPDF(), fileops.Bytes("p.png", b))
 			sound(t, out)
-			if d := difference(t, renderTo(t, out, want.Bounds().Size()), want); d > 5 && name != "gray 2" { // which is dithered
+			if d := difference(t, renderTo(t, out, want.Bounds().Size()), want); d > 5 && name != "gray 2" { // "gray 2" is dithered
 				t.Errorf("difference %.2f", d)
 			}
-			// The samples are the very same, apart from the last 8 of 16 bits,
-			// which pdfimages drops.
+			// The samples are identical, except for the low 8 of 16 bits, which pdfimages
+			// drops.
 			parts := extract(t, out)
 			if d := difference(t, parts[0], opaque(want)); d > 0.6 && !strings.HasPrefix(name, "palette 1") { // shown as black and white
 				t.Errorf("colours differ by %.2f", d)

@@ -16,11 +16,11 @@ import (
 
 var errTransparency = errors.New("the tRNS chunk does not fit the picture")
 
-// pngPicture makes a picture of a PNG file. Where possible it takes the compressed
-// data as they are: PDF has the same filters.
+// pngPicture embeds a PNG file. Where possible it copies the compressed data,
+// because PDF has the same filters.
 func pngPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	info, err := imagefile.ReadPNG(b)
-	if err := limits.checkPixels(info.Width, info.Height); err != nil { // also if the rest is damaged
+	if err := limits.checkPixels(info.Width, info.Height); err != nil { // reported even if the rest is damaged
 		return picture{}, err
 	}
 	if err != nil {
@@ -58,8 +58,8 @@ func pngPicture(d *pdf.Document, b []byte, limits Limits) (picture, error) {
 	return p, nil
 }
 
-// addTransparency says which colour is transparent, or, for a palette, adds a
-// soft mask.
+// addTransparency declares the transparent colour, or adds a soft mask for a
+// palette.
 func addTransparency(d *pdf.Document, dict types.Dict, b []byte, info imagefile.PNG) error {
 	if info.Colour != imagefile.PNGPalette {
 		var mask types.Array
@@ -102,8 +102,8 @@ func addTransparency(d *pdf.Document, dict types.Dict, b []byte, info imagefile.
 	return nil
 }
 
-// decodedPNG adds a picture with an alpha channel, or an interlaced one: colours
-// and opacity apart, in the depth that they have.
+// decodedPNG adds an interlaced image, or one with an alpha channel. It stores
+// colours and opacity separately, in their original depth.
 func decodedPNG(d *pdf.Document, b []byte, info imagefile.PNG) (types.IndirectRef, error) {
 	img, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
@@ -145,8 +145,9 @@ func decodedPNG(d *pdf.Document, b []byte, info imagefile.PNG) (types.IndirectRe
 	return d.AddStream(dict, packSamples(info.Width, n, bits, pix)), nil
 }
 
-// straight returns a pixel's red, green, blue and alpha without premultiplying,
-// which would lose what is under a transparent pixel and round the rest.
+// straight returns a pixel's red, green, blue and alpha without
+// premultiplication. Premultiplying would lose the colours of transparent pixels
+// and round the others.
 func straight(img image.Image, x, y int) [4]uint16 {
 	switch v := img.(type) {
 	case *image.NRGBA:

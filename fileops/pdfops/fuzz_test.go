@@ -13,7 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// FuzzPictures gives damaged pictures to the action that puts them into a PDF.
+// FuzzPictures runs the conversion to PDF on damaged images.
 func FuzzPictures(f *testing.F) {
 	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
 	m.Pix[7] = 99
@@ -39,8 +39,7 @@ func FuzzPictures(f *testing.F) {
 	})
 }
 
-// FuzzDocument gives damaged documents to the parser, the compression and the
-// writer.
+// FuzzDocument runs parser, compression and writer on damaged documents.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj " +
 		"3 0 obj<</Type/Page/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>>>endobj " +

@@ -20,9 +20,10 @@ import (
 	"golang.org/x/image/font/sfnt"
 )
 
-// A testFont is a font file of the system, as PDF files embed it.
+// A testFont is a font file of the system, in the form in which PDF files embed
+// it.
 type testFont struct {
-	key  string // of the font file
+	key  string // of the font file in the descriptor
 	data string // a stream object
 	gids map[rune]int
 }
@@ -40,7 +41,7 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 var testFonts = sync.OnceValues(func() (map[string]testFont, error) {
 	out := make(map[string]testFont)
-	// Large fonts take most of the time. One is needed: Go Regular has no
+	// Large fonts dominate the run time. One is needed, because Go Regular has no
 	// composite glyphs.
 	files := map[string][]byte{"FontFile2": goregular.TTF}
 	for key, p := range map[string]string{composite: dejaVu, "FontFile": urwType, "FontFile3": urwCFF} {
@@ -104,7 +105,7 @@ func deflated(b []byte) []byte {
 	return out.Bytes()
 }
 
-// A builder puts a document together, object by object.
+// A builder assembles a document, object by object.
 type builder struct {
 	t       testing.TB
 	rng     *rand.Rand
@@ -127,7 +128,8 @@ func (b *builder) word() string {
 	return string(w)
 }
 
-// font adds a font and returns its number and what encodes text for it.
+// font adds a font. It returns its number and a function that encodes text for
+// it.
 func (b *builder) font() (int, func(string) string) {
 	plain := func(s string) string { return "(" + s + ")" }
 	key := b.oneOf("FontFile", "FontFile2", "FontFile2", "FontFile3", "CID", "none", "Type3")
@@ -204,7 +206,7 @@ func (b *builder) picture() int {
 		}
 		return out
 	}
-	bits := func(per int) []byte { // gray, of fewer bits
+	bits := func(per int) []byte { // gray, with fewer bits
 		stride := (w*per + 7) / 8
 		out := make([]byte, stride*h)
 		for y := range h {
@@ -266,8 +268,8 @@ func (b *builder) picture() int {
 	return b.add(stream(dict+"/Filter/FlateDecode", string(deflated(data))))
 }
 
-// generated returns a document that is different for every seed: fonts,
-// pictures, forms, patterns, shadings, annotations, fields and tags.
+// generated returns a document that differs for every seed: fonts, images,
+// forms, patterns, shadings, annotations, fields and tags.
 func generated(t testing.TB, seed uint64) []byte {
 	t.Helper()
 	fonts, err := testFonts()
@@ -342,7 +344,7 @@ func generated(t testing.TB, seed uint64) []byte {
 	b.objects[1] = "<</Type/Pages/Kids[3 0 R]/Count 1/MediaBox[0 0 220 220]" + above + ">>"
 	b.objects[2] = "<</Type/Page/Parent 2 0 R/Contents " + parts + onPage + annots + b.oneOf("", "/Rotate 90", "/CropBox[10 10 210 200]", "/UserUnit 1.5") + ">>"
 	doc := handmade("1.7", b.objects...)
-	if b.rng.IntN(3) == 0 { // a later version of the page, added at the end
+	if b.rng.IntN(3) == 0 { // an incremental update of the page
 		at := len(doc)
 		var tail bytes.Buffer
 		fmt.Fprintf(&tail, "3 0 obj\n%s\nendobj\n", strings.Replace(b.objects[2], "/Type/Page", "/Type/Page/Tabs/S", 1))
@@ -356,7 +358,8 @@ func generated(t testing.TB, seed uint64) []byte {
 }
 
 // Every result of the three levels must look and read like the original, and be
-// sound. Compress compares with pdfium, as in the service; the test uses poppler.
+// valid. Compress compares with pdfium, as in the service; the test uses
+// poppler.
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
 	const documents = 100
@@ -365,7 +368,7 @@ func TestCompressGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eye.Close()
-	if err := eye.Warm(t.Context()); err != nil { // the time for looking is limited
+	if err := eye.Warm(t.Context()); err != nil { // drawing has a time limit, so pdfium starts before
 		t.Fatal(err)
 	}
 	tools := pdfops.Tools{QPDF: findQPDF(t), Renderer: eye}

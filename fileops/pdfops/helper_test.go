@@ -18,7 +18,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
-// variants are the tools that every action is tested with.
+// variants returns the tools with which every action is tested.
 func variants(t testing.TB) map[string]pdfops.Tools {
 	t.Helper()
 	return map[string]pdfops.Tools{"pure": {}, "qpdf": {QPDF: findQPDF(t)}}
@@ -46,7 +46,7 @@ func try(ctx context.Context, t testing.TB, a fileops.Action, args fileops.Args,
 	return out, err
 }
 
-// run runs an action that must give one result.
+// run runs an action that must return one result.
 func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) *fileops.File {
 	t.Helper()
 	out, err := try(t.Context(), t, a, args, in...)
@@ -59,8 +59,8 @@ func run(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File)
 	return out[0]
 }
 
-// fails runs an action that must fail with an error of a kind, and returns the
-// message for people.
+// fails runs an action that must fail with an error of the given kind. It
+// returns the user-facing message.
 func fails(t testing.TB, kind error, a fileops.Action, args fileops.Args, in ...*fileops.File) string {
 	t.Helper()
 	out, err := try(t.Context(), t, a, args, in...)
@@ -134,7 +134,7 @@ func sound(t testing.TB, f *fileops.File) {
 	shell(t, "qpdf", "--check", p)
 }
 
-// summary is what a PDF file contains, as qpdf sees it.
+// summary counts the contents of a PDF file, as qpdf reports them.
 type summary struct {
 	Pages, Outlines, Links, Widgets, Fields, Attachments, Labels int
 	Tagged                                                       bool
@@ -201,7 +201,7 @@ func summarize(t testing.TB, f *fileops.File) summary {
 	return s
 }
 
-// handmade builds a PDF file of objects 1, 2, …; the first is the catalog.
+// handmade builds a PDF file from objects 1, 2, …; the first is the catalog.
 func handmade(version string, objects ...string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%%PDF-%s\n%%\xe2\xe3\xcf\xd3\n", version)
@@ -223,7 +223,7 @@ func stream(dict, data string) string {
 	return fmt.Sprintf("<<%s/Length %d>>\nstream\n%s\nendstream", dict, len(data), data)
 }
 
-// simple returns a document of one page with a text.
+// simple returns a one-page document with a text.
 func simple(text string) []byte {
 	return handmade("1.4",
 		"<</Type/Catalog/Pages 2 0 R>>",
@@ -233,9 +233,9 @@ func simple(text string) []byte {
 		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
 }
 
-// rich returns a document of two pages with bookmarks, a link to a named
-// destination, form fields, page labels, an attachment, a layer and tags, all
-// with the same names every time.
+// rich returns a two-page document with bookmarks, a link to a named
+// destination, form fields, page labels, an attachment, a layer and tags. The
+// names are always the same.
 func rich(text string) []byte {
 	return handmade("1.7",
 		`<</Type/Catalog/Pages 2 0 R/Outlines 6 0 R/Names<</Dests 9 0 R/EmbeddedFiles 10 0 R>>/Dests<</old[4 0 R/Fit]>>`+

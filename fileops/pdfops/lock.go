@@ -12,13 +12,13 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// Lock returns the action "lock": it puts a PDF file under a password, with
-// AES-256 (revision 6 of the standard security handler).
+// Lock returns the action "lock". It encrypts a PDF file with AES-256 (revision
+// 6 of the standard security handler).
 //
-// Everything is allowed to those who open it with the password, unless
-// "permissions" says otherwise; without an "owner_password" a random one that
-// nobody knows is set. A file that is encrypted already is locked anew only if
-// it opens without a password and forbids nothing.
+// The user password permits everything, unless "permissions" restricts it.
+// Without an "owner_password" a random owner password is set and discarded. An
+// encrypted file is encrypted again only if it opens without a password and has
+// no restrictions.
 func (t Tools) Lock() fileops.Action {
 	spec := t.lockSpec("lock", "Puts a PDF file under a password.", fileops.Schema{
 		newPassword("password", "Password that will be needed to open the file.", true),
@@ -134,7 +134,7 @@ func writeEncrypted(job *fileops.Job, d *pdf.Document, enc *pdf.Encryption) erro
 	return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, false, enc) })
 }
 
-// whole returns a document that was read completely, or an error for people.
+// whole returns a completely read document, or a user-facing error.
 func whole(ctx context.Context, d *pdf.Document, err error) (*pdf.Document, error) {
 	if err == nil && d.Incomplete() {
 		err = pdf.ErrIncomplete
@@ -148,7 +148,7 @@ func whole(ctx context.Context, d *pdf.Document, err error) (*pdf.Document, erro
 	return d, nil
 }
 
-// damagedSecurity says what is wrong with the encryption of a file; for who, see
+// damagedSecurity describes a defect in the encryption of a file. For who, see
 // [Tools.load].
 func damagedSecurity(err error, who string) error {
 	if errors.Is(err, pdf.ErrHandler) {
@@ -157,7 +157,7 @@ func damagedSecurity(err error, who string) error {
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption of %s is damaged", who)
 }
 
-// securityOf is findSecurity with errors for people.
+// securityOf is [pdf.FindSecurity] with user-facing errors.
 func securityOf(ctx context.Context, data []byte) (*pdf.Security, error) {
 	sec, err := pdf.FindSecurity(ctx, data)
 	switch {
@@ -171,9 +171,10 @@ func securityOf(ctx context.Context, data []byte) (*pdf.Security, error) {
 
 var errUnseen = errors.New("the file is encrypted, but qpdf does not see it")
 
-// state returns the path of the input and what qpdf says of it and a password. It
-// fails with errUnseen if qpdf takes the file for plain and [findSecurity] does
-// not: what qpdf would write would have the encrypted content of streams.
+// state returns the path of the input and qpdf's verdict on it with a password.
+// It fails with errUnseen if qpdf takes the file for unencrypted and
+// [pdf.FindSecurity] does not. In that case qpdf's output would contain streams
+// that are still encrypted.
 func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in string, state lockState, err error) {
 	if in, err = job.Path(job.Input()); err != nil {
 		return "", 0, err
@@ -184,15 +185,15 @@ func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in strin
 	}
 	data, rerr := job.Input().ReadAll(pdf.MaxFile)
 	if rerr != nil {
-		return in, state, err // such a file is qpdf's alone
+		return in, state, err // only qpdf handles such a file
 	}
 	sec, serr := securityOf(ctx, data)
 	switch {
-	case err != nil && errors.Is(serr, pdf.ErrHandler): // why qpdf refused it
+	case err != nil && errors.Is(serr, pdf.ErrHandler): // the reason why qpdf rejected it
 		return in, state, damagedSecurity(errors.Join(serr, err), "the file")
 	case err != nil:
 		return in, state, err
-	case serr != nil: // what is in the file would be lost for good
+	case serr != nil: // the content of the file would be lost for good
 		return in, state, serr
 	case sec != nil:
 		return in, state, errUnseen
@@ -200,12 +201,12 @@ func (t Tools) state(ctx context.Context, job *fileops.Job, pw []byte) (in strin
 	return in, lockNone, nil
 }
 
-// Unlock returns the action "unlock": it removes the encryption of a PDF file.
+// Unlock returns the action "unlock". It removes the encryption of a PDF file.
 //
-// The password may be that of the user or of the owner. One that is neither
-// fails with [fileops.ErrWrongPassword] also if the file opens without; the
-// empty password unlocks such files. A file that is not encrypted fails with
-// [fileops.ErrNotEncrypted].
+// The password may be the user or the owner password. A password that is neither
+// fails with [fileops.ErrWrongPassword], even if the file opens without a
+// password; the empty password unlocks such files. An unencrypted file fails
+// with [fileops.ErrNotEncrypted].
 func (t Tools) Unlock() fileops.Action {
 	spec := t.lockSpec("unlock", "Removes the password from a PDF file.", fileops.Schema{
 		oldPassword("password", "User or owner password of the file; empty for a file that opens without one but is restricted."),
@@ -228,11 +229,11 @@ func (t Tools) Unlock() fileops.Action {
 	})
 }
 
-// ResetPassword returns the action "reset_password": it replaces the password of
-// a PDF file. "old_password" may be that of the user or of the owner and is
-// checked as by [Tools.Unlock]. The file is encrypted anew as by [Tools.Lock];
-// what it allows stays as it was. Without an "owner_password" nobody knows the
-// new one of the owner.
+// ResetPassword returns the action "reset_password". It replaces the password of
+// a PDF file. "old_password" may be the user or the owner password and is
+// checked as by [Tools.Unlock]. The file is encrypted again as by [Tools.Lock];
+// its permissions stay the same. Without an "owner_password" the new owner
+// password is random and discarded.
 func (t Tools) ResetPassword() fileops.Action {
 	spec := t.lockSpec("reset_password", "Replaces the password of a PDF file.", fileops.Schema{
 		oldPassword("old_password", "Present user or owner password of the file."),
@@ -266,8 +267,8 @@ func (t Tools) ResetPassword() fileops.Action {
 	})
 }
 
-// open finds the form of a password that opens the input. It fails with errUnseen
-// as [Tools.state] does.
+// open returns the byte form of the password that opens the input. It fails with
+// errUnseen in the same case as [Tools.state].
 func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string, form []byte, err error) {
 	for _, c := range pdf.PasswordForms(pw) {
 		in, state, err := t.state(ctx, job, c)
@@ -283,8 +284,8 @@ func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string
 	return "", nil, errWrong()
 }
 
-// encrypt lets qpdf write the result: a copy of the input, which pw opens,
-// encrypted or decrypted as args say.
+// encrypt makes qpdf write the result: a copy of the input, which pw opens,
+// encrypted or decrypted according to args.
 func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []byte, args []string) error {
 	return job.WriteFile(job.Input().Name(), func(out string) error {
 		args := append(password(pw)[1:], args...)

@@ -11,7 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
-// withPassword returns what qpdf prints for a file and a password.
+// withPassword returns qpdf's output for a file and a password.
 func withPassword(t *testing.T, f *fileops.File, password string, args ...string) (string, error) {
 	t.Helper()
 	p := save(t, f)
@@ -48,7 +48,7 @@ func TestLock(t *testing.T) {
 					t.Errorf("after unlocking: %+v, want %+v", got, want)
 				}
 				if strings.Contains(password, "\n") {
-					return // qpdf reads one line
+					return // qpdf reads a single line
 				}
 				show, err := withPassword(t, out, password, "--show-encryption")
 				if err != nil {
@@ -71,7 +71,7 @@ func TestLock(t *testing.T) {
 					}
 				}
 				if len(password) > 32 {
-					return // more cannot be given to pdftotext
+					return // pdftotext takes no longer password
 				}
 				if got := text(t, out, "-upw", password); !strings.Contains(got, "hello") {
 					t.Errorf("poppler reads %q", got)
@@ -83,9 +83,9 @@ func TestLock(t *testing.T) {
 
 func TestLockPrepares(t *testing.T) {
 	t.Parallel()
-	// The same word, typed with a combining accent, a ligature and a no-break
-	// space, must open for those who type it plainly, and in programs that do
-	// not prepare what is typed.
+	// The same password, typed with a combining accent, a ligature and a no-break
+	// space. It must also open for users who type it plainly, and in programs that
+	// do not normalize passwords.
 	const odd, plain = "cafe\u0301 \ufb01ne\u00a0x", "café fine x"
 	for name, tools := range variants(t) {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestLockPrepares(t *testing.T) {
 				}
 				run(t, tools.Unlock(), fileops.Args{"password": pw}, out)
 			}
-			// A file that someone locked without preparing opens too.
+			// A file that was locked without normalization opens too.
 			raw := encrypted(t, simple("x"), odd, "owner", "256")
 			run(t, tools.Unlock(), fileops.Args{"password": odd}, pdf("a.pdf", raw))
 		})
@@ -212,7 +212,7 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
-// A direct encryption dictionary is allowed, if rare.
+// A direct encryption dictionary is allowed, though rare.
 func TestUnlockDirectDictionary(t *testing.T) {
 	t.Parallel()
 	b := encrypted(t, simple("direct"), "user", "owner", "128", "--use-aes=y")

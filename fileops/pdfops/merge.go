@@ -14,17 +14,17 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// Merge returns the joint action "merge": it makes one PDF file, merged.pdf, of
-// all inputs, in their order. Files that are not PDF are made so by the first of
-// the convert actions that accepts convert_to=pdf for their format; Merge
-// accepts the formats for which there is one.
+// Merge returns the joint action "merge". It joins all inputs, in their order,
+// into one PDF file, merged.pdf. Inputs of other formats are converted by the
+// first convert action that accepts convert_to=pdf for their format. Merge
+// accepts all formats that have such an action.
 //
-// Each input gets a bookmark with its name, above its own bookmarks. Links, named
-// destinations, form fields, page labels, attachments and layers stay; names that
-// are taken already get a number. The structure for accessibility, the metadata
-// and the settings for viewing are those of the first input. A single PDF file
-// comes out as it is, but for its encryption: inputs may be encrypted if they open
-// without a password, and the result never is.
+// Each input gets a bookmark with its name, above its own bookmarks. Links,
+// named destinations, form fields, page labels, attachments and layers stay;
+// duplicate names get a number. Accessibility structure, metadata and viewer
+// preferences come from the first input. A single PDF file is returned
+// unchanged, except that encryption is removed. Encrypted inputs are accepted if
+// they open without a password; the result is never encrypted.
 func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	spec := t.spec("merge", "Makes one PDF file of several files.", fileops.Schema{{
 		Name: "convert_to", Doc: "The format of the result.", Enum: []string{"pdf"}, Default: "pdf",
@@ -82,7 +82,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	})
 }
 
-// mergeElsewhere makes PDF files of all inputs and has them merged.
+// mergeElsewhere converts all inputs to PDF and passes them to the Merger.
 func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action) error {
 	var all []*fileops.File
 	for i, f := range job.Inputs {
@@ -91,7 +91,7 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 			return err
 		}
 		for _, part := range parts {
-			if f.Format() != format.PDF { // it is known by the name of its source
+			if f.Format() != format.PDF { // its name is that of its source
 				part = part.Named(fileops.ResultName(f, format.PDF))
 			}
 			all = append(all, part)
@@ -110,7 +110,7 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 
 const mergedName = "merged.pdf"
 
-// convertible returns the formats that a converts to PDF.
+// convertible returns the formats that a can convert to PDF.
 func convertible(a fileops.Action) []format.Format {
 	reg, err := fileops.NewRegistry(a)
 	if err != nil {
@@ -132,7 +132,7 @@ func convertible(a fileops.Action) []format.Format {
 
 func toPDF() fileops.Args { return fileops.Args{"convert_to": "pdf"} }
 
-// asPDF converts an input, if it has to be. The results are in memory.
+// asPDF converts an input to PDF if necessary. The results are in memory.
 func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action, f *fileops.File) ([]*fileops.File, error) {
 	if f.Format() == format.PDF {
 		return []*fileops.File{f}, nil
@@ -161,18 +161,18 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 	return out, nil
 }
 
-// A merger puts documents together.
+// A merger joins documents.
 type merger struct {
 	bounds  Limits
 	out     *pdf.Document
 	pages   []types.IndirectRef
 	outline []types.IndirectRef // one item per file
 	labels  []labelled
-	names   map[string]*nameTree // by kind
+	names   map[string]*nameTree // by kind of name tree
 	dests   types.Dict           // destinations whose names are PDF names
 	form    *mergedForm
 	layers  *mergedLayers
-	arrays  map[string]types.Array // of the catalog, joined
+	arrays  map[string]types.Array // of the catalog, concatenated
 	inputs  int
 }
 
@@ -184,7 +184,7 @@ func newMerger(bounds Limits) *merger {
 	}
 }
 
-// add adds the objects and pages of d, which is used up by that.
+// add adds the objects and pages of d. d cannot be used afterwards.
 func (m *merger) add(d *pdf.Document, title string) error {
 	m.inputs++
 	first := m.inputs == 1
@@ -234,7 +234,8 @@ func (m *merger) add(d *pdf.Document, title string) error {
 	return nil
 }
 
-// addPages makes pages leaves of the new tree, with all that they inherited.
+// addPages makes pages leaves of the new tree and copies their inherited
+// attributes.
 func (m *merger) addPages(pages []pdf.Page) {
 	seen := make(map[int]bool)
 	for _, p := range pages {
@@ -245,7 +246,7 @@ func (m *merger) addPages(pages []pdf.Page) {
 		}
 		nr := p.Ref.ObjectNumber.Value()
 		if nr == 0 || seen[nr] {
-			// A direct page, or one that stands in the tree twice.
+			// The page is a direct object, or occurs twice in the tree.
 			p.Ref = m.out.Add(maps.Clone(p.Dict))
 			nr = p.Ref.ObjectNumber.Value()
 		}
@@ -254,8 +255,9 @@ func (m *merger) addPages(pages []pdf.Page) {
 	}
 }
 
-// untag removes the links of content into the structure tree of its document,
-// which is not carried over: they would point into that of the first.
+// untag removes the references from content to the structure tree of its
+// document. That tree is not copied, so they would point into the first
+// document's tree.
 func (m *merger) untag(kept map[int]types.Object) {
 	for _, o := range kept {
 		eachDict(o, func(v types.Dict) {
@@ -265,7 +267,7 @@ func (m *merger) untag(kept map[int]types.Object) {
 	}
 }
 
-// eachDict calls f for o and the dictionaries directly in it.
+// eachDict calls f for o and for the dictionaries directly in it.
 func eachDict(o types.Object, f func(types.Dict)) {
 	switch v := o.(type) {
 	case types.Dict:
@@ -310,9 +312,9 @@ func (m *merger) finish() (*pdf.Document, error) {
 		}
 	}
 	if m.inputs > 1 {
-		// What is true of one file only: signatures and permissions, a
-		// portfolio's view of attachments, the conditions of printing,
-		// private data, and the claim to conform to a standard.
+		// These entries hold for one file only: signatures and permissions, a
+		// portfolio's view of attachments, printing conditions, private data, and
+		// claims of conformance to a standard.
 		for _, key := range []string{"Perms", "DSS", "Legal", "Collection", "OutputIntents", "PieceInfo", "Requirements"} {
 			delete(catalog, key)
 		}
@@ -331,7 +333,7 @@ func orNil(d types.Dict) types.Object {
 	return d
 }
 
-// pageTree builds a tree with at most 32 children per node.
+// pageTree builds a tree with at most 32 children for each node.
 func (m *merger) pageTree() types.IndirectRef {
 	const width = 32
 	d := m.out
@@ -365,7 +367,7 @@ func (m *merger) pageTree() types.IndirectRef {
 	}
 }
 
-// addOutline adds a bookmark for a file, with the bookmarks of the file below it.
+// addOutline adds a bookmark for a file. The bookmarks of the file go below it.
 func (m *merger) addOutline(catalog types.Dict, title string, first types.IndirectRef) {
 	d := m.out
 	item := types.Dict{
@@ -395,8 +397,8 @@ func (m *merger) addOutline(catalog types.Dict, title string, first types.Indire
 	item["Count"] = types.Integer(-count) // closed
 }
 
-// chain links bookmarks to each other and to their parent. It returns how many
-// are visible once the parent is open.
+// chain links bookmarks to each other and to their parent. It returns the number
+// of bookmarks that are visible when the parent is open.
 func (m *merger) chain(items []types.IndirectRef, parent types.IndirectRef) int {
 	visible := 0
 	for i, ref := range items {
@@ -423,14 +425,14 @@ func (m *merger) outlines() types.Object {
 	return ref
 }
 
-// labelled are the page labels of an input, whose pages start at index from.
+// labelled holds the page labels of an input whose pages start at index from.
 type labelled struct {
 	from int
 	tree types.Object
 }
 
-// pageLabels joins the page labels. Pages of a file without any are numbered by
-// their place in the whole, as a viewer would.
+// pageLabels joins the page labels. Pages of a file without labels are numbered
+// by their position in the result, as viewers do.
 func (m *merger) pageLabels() types.Object {
 	var nums types.Array
 	given := false
@@ -473,7 +475,8 @@ func numberTree(d *pdf.Document, o types.Object) []numbered {
 	return slices.CompactFunc(out, func(a, b numbered) bool { return a.key == b.key })
 }
 
-// treeLeaves calls f for the pairs in the leaves of a name or number tree.
+// treeLeaves calls f for the key-value pairs in the leaves of a name or number
+// tree.
 func treeLeaves(d *pdf.Document, o types.Object, key string, f func(key, value types.Object)) {
 	seen := make(map[int]bool)
 	var walk func(o types.Object, depth int)

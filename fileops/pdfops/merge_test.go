@@ -97,15 +97,15 @@ func TestMerge(t *testing.T) {
 					t.Errorf("attachment %s is %q", name, got)
 				}
 			}
-			// Every input has one named destination of each kind; they lead
-			// to its own second page. poppler follows them.
+			// Every input has one named destination of each kind. Each leads to the
+			// input's own second page. poppler follows them.
 			dests := shell(t, "pdfinfo", "-dests", p)
 			for _, want := range []string{`2 [^\n]*"two"`, `5 [^\n]*"two-2"`, `7 [^\n]*"two-3"`, `2 [^\n]*"old"`, `5 [^\n]*"old-2"`, `7 [^\n]*"old-3"`} {
 				if !regexp.MustCompile(`(?m)^ *` + want).MatchString(dests) {
 					t.Errorf("destinations lack %s:\n%s", want, dests)
 				}
 			}
-			// And the links and bookmarks use the new names.
+			// The links and bookmarks use the new names.
 			q := shell(t, "qpdf", "--qdf", "--object-streams=disable", p, "-")
 			for _, want := range []string{`/Dest /old-2`, `/Dest /old-3`} {
 				if !strings.Contains(q, want) {
@@ -183,7 +183,7 @@ func TestMergeDamaged(t *testing.T) {
 	})
 }
 
-// PDF 2.0 files with associated files, and of different versions.
+// PDF 2.0 files with associated files, in different versions.
 func TestMergeVersions(t *testing.T) {
 	t.Parallel()
 	two := bytes.Replace(rich("two"), []byte("%PDF-1.7"), []byte("%PDF-2.0"), 1)
@@ -203,7 +203,7 @@ func TestMergeVersions(t *testing.T) {
 	}
 }
 
-// Attributes that pages inherit differ between the files.
+// The files have different inherited page attributes.
 func TestMergeInherited(t *testing.T) {
 	t.Parallel()
 	turned := handmade("1.4",

@@ -12,11 +12,11 @@ import (
 // A mergedForm is the interactive form of all documents (ISO 32000-2, 12.7.3).
 type mergedForm struct {
 	forms     int
-	base      types.Dict // that of the first document with a form
+	base      types.Dict // of the first document with a form
 	fields    types.Array
-	order     types.Array // of calculation
+	order     types.Array // calculation order
 	resources types.Dict
-	titles    map[string]bool // of fields at the top
+	titles    map[string]bool // names of top-level fields
 	appear    bool
 	signed    bool
 }
@@ -47,7 +47,7 @@ func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
 			continue
 		}
 		f.fields = append(f.fields, o)
-		// Two fields of one name would have one value.
+		// Two fields with the same name would share one value.
 		name := string(d.Text(field["T"]))
 		if name != "" && f.titles[name] {
 			to, ok := renamed[name]
@@ -57,7 +57,7 @@ func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
 			}
 			field["T"] = types.NewHexLiteral(encodeLike(name, to))
 		}
-		// What the form says for all its fields is now said by each.
+		// The form's defaults become attributes of each field.
 		for _, key := range []string{"DA", "Q"} {
 			if v := form[key]; v != nil && field[key] == nil {
 				field[key] = v
@@ -73,8 +73,8 @@ func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
 	f.addResources(d, d.Dict(form["DR"]))
 }
 
-// encodeLike returns to, which is from with something in ASCII behind it, in the
-// encoding of from: UTF-16 if it starts with a byte order mark.
+// encodeLike returns to in the encoding of from: UTF-16 if from starts with a
+// byte order mark. to is from with an ASCII suffix.
 func encodeLike(from, to string) []byte {
 	if len(from) < 2 || from[:2] != "\xfe\xff" {
 		return []byte(to)
@@ -86,7 +86,7 @@ func encodeLike(from, to string) []byte {
 	return out
 }
 
-// addResources adds the default resources that have no namesake yet.
+// addResources adds the default resources whose names are still free.
 func (f *mergedForm) addResources(d *pdf.Document, resources types.Dict) {
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
 		switch v := d.Resolve(resources[kind]).(type) {
@@ -109,8 +109,9 @@ func (f *mergedForm) addResources(d *pdf.Document, resources types.Dict) {
 	}
 }
 
-// dict returns the form. In several documents together signatures are void and
-// an XFA form, which describes one of them, would hide the fields of the others.
+// dict returns the form. With several documents it drops signatures, which are
+// void. It also drops an XFA form, which describes one document and would hide
+// the fields of the others.
 func (f *mergedForm) dict(several bool) types.Object {
 	if f.forms == 0 {
 		return nil
@@ -133,14 +134,14 @@ func (f *mergedForm) dict(several bool) types.Object {
 		delete(form, "XFA")
 		delete(form, "SigFlags")
 		if f.signed {
-			form["SigFlags"] = types.Integer(1) // there are fields for signatures
+			form["SigFlags"] = types.Integer(1) // the form has signature fields
 		}
 	}
 	return form
 }
 
-// mergedLayers are the optional content groups of all documents
-// (ISO 32000-2, 8.11.4). Without them, what is hidden would be shown.
+// mergedLayers joins the optional content groups of all documents (ISO 32000-2,
+// 8.11.4). Without them, hidden content would be visible.
 type mergedLayers struct {
 	groups types.Array
 	lists  map[string]types.Array // of the default configuration
@@ -167,7 +168,7 @@ func (l *mergedLayers) add(d *pdf.Document, properties types.Dict) {
 	for _, key := range []string{"ON", "OFF", "Order", "RBGroups", "Locked", "AS"} {
 		l.lists[key] = append(l.lists[key], d.Array(config[key])...)
 	}
-	// "Everything is off but …" of one document is said one by one.
+	// "Everything is off except …" in one document becomes a list of groups.
 	if d.Name(config["BaseState"]) == "OFF" {
 		on := make(map[types.Object]bool)
 		for _, g := range d.Array(config["ON"]) {

@@ -14,7 +14,8 @@ type nameTree struct {
 	entries map[string]types.Object
 }
 
-// unique returns name, or name with the first number that makes it new.
+// unique returns name, followed by the first number that makes it unique if it
+// is taken.
 func unique(name string, taken func(string) bool) string {
 	free := name
 	for i := 2; taken(free); i++ {
@@ -23,8 +24,8 @@ func unique(name string, taken func(string) bool) string {
 	return free
 }
 
-// addNames takes over the name trees of a document. It returns the destinations
-// that had to be renamed.
+// addNames copies the name trees of a document. It returns the renamed
+// destinations.
 func (m *merger) addNames(catalog types.Dict) map[string]string {
 	d := m.out
 	renamed := make(map[string]string)
@@ -70,8 +71,8 @@ func (m *merger) addNames(catalog types.Dict) map[string]string {
 	return renamed
 }
 
-// renameDests changes the references to renamed destinations: those of
-// annotations and bookmarks, and those of actions that stay in the file.
+// renameDests updates the references to renamed destinations, in annotations,
+// bookmarks and the actions that stay in the file.
 func (m *merger) renameDests(kept map[int]types.Object, renamed map[string]string) {
 	rename := func(v types.Dict, key string) {
 		switch o := m.out.Resolve(v[key]).(type) {
@@ -93,8 +94,8 @@ func (m *merger) renameDests(kept map[int]types.Object, renamed map[string]strin
 			}
 		})
 	}
-	// Of an /OpenAction only that of the first document is kept, and in the
-	// first document nothing is ever renamed.
+	// Only the first document keeps its /OpenAction, and nothing in the first
+	// document is renamed.
 }
 
 // nameTrees writes all name trees.

@@ -16,13 +16,13 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
-// revisions are what qpdf encrypts with.
+// revisions maps names of encryption revisions to qpdf's arguments.
 var revisions = map[string][]string{
 	"R2 RC4 40": {"40"}, "R3 RC4 128": {"128", "--use-aes=n"}, "R4 RC4": {"128", "--force-V4"}, "R4 AES": {"128", "--use-aes=y"},
 	"R5 AES 256": {"256", "--force-R5"}, "R6 AES 256": {"256"},
 }
 
-// hexFile encrypts with passwords that are given as bytes.
+// hexFile encrypts with passwords given as bytes.
 func hexFile(t *testing.T, plain []byte, user, owner string, kind ...string) []byte {
 	t.Helper()
 	return encryptedWith(t, plain, []string{"--password-mode=hex-bytes"}, append([]string{fmt.Sprintf("%x", user), fmt.Sprintf("%x", owner)}, kind...)...)
@@ -40,18 +40,18 @@ func encryptedWith(t *testing.T, plain []byte, before []string, args ...string) 
 	return b
 }
 
-// Whatever revision a file is encrypted with and however its password was turned into
-// bytes, the password opens it, and nothing else does: with qpdf and without.
+// The password opens a file in every revision and in every encoding of the
+// password, with qpdf and without. No other password does.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 20)
 	for _, tt := range []struct {
 		name        string
 		user, owner string   // as bytes in the file
-		typed       []string // what people type
+		typed       []string // what users type
 		wrong       []string
-		modern      bool // from revision 5 on only
-		old         bool // up to revision 4 only
+		modern      bool // only since revision 5
+		old         bool // only up to revision 4
 	}{
 		{name: "one for both", user: "same", owner: "same", typed: []string{"same"}, wrong: []string{"", "same "}},
 		{name: "owner alone", owner: "boss", typed: []string{"", "boss"}, wrong: []string{"x"}},
@@ -81,7 +81,7 @@ func TestPasswords(t *testing.T) {
 					for i, p := range tt.typed {
 						out := run(t, tools.Unlock(), fileops.Args{"password": p}, in)
 						if i > 0 {
-							continue // the same result
+							continue // same result
 						}
 						if show := shell(t, "qpdf", "--show-encryption", save(t, out)); !strings.Contains(show, "File is not encrypted") {
 							t.Errorf("%s, %q: %s", name, p, show)
@@ -107,8 +107,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// What the encryption forbids is forbidden after a reset of the password too, also where
-// an old revision had fewer words for it.
+// Resetting a password keeps the restrictions, even those of an old revision
+// with fewer permission bits.
 func TestResetKeepsPermissions(t *testing.T) {
 	t.Parallel()
 	for kind, args := range revisions {
@@ -135,12 +135,12 @@ func TestResetKeepsPermissions(t *testing.T) {
 	}
 }
 
-// What other programs encrypt opens too.
+// Files encrypted by other programs open too.
 func TestPasswordsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	files := make(map[string]*fileops.File)
-	// As a program may do that uses pdfcpu itself, while our actions run. Once they
-	// read the same global: the race detector tells.
+	// An embedding program may use pdfcpu itself while our actions run. If both
+	// read the same global variable, the race detector reports it.
 	api.DisableConfigDir()
 	for name, conf := range map[string]*model.Configuration{
 		"pdfcpu AES 256": model.NewAESConfiguration("user", "owner", 256), "pdfcpu AES 128": model.NewAESConfiguration("user", "owner", 128),
@@ -177,7 +177,7 @@ func TestPasswordsOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// A damaged description of the encryption is blamed on the file.
+// A damaged encryption dictionary is reported as an error of the file.
 func TestDamagedEncryption(t *testing.T) {
 	t.Parallel()
 	entry := func(key, with string) func([]byte) []byte {
@@ -210,7 +210,7 @@ func TestDamagedEncryption(t *testing.T) {
 							in = append(in, pdf("b.pdf", simple("y")))
 						}
 						out, err := try(t.Context(), t, a, call, in...)
-						if err == nil && a.Spec().Name != "lock" { // what is damaged is not needed for this password
+						if err == nil && a.Spec().Name != "lock" { // this password does not need the damaged part
 							if got := text(t, out[0], "-upw", "x"); !strings.Contains(got, "whole") {
 								t.Errorf("%s %s: text %q", label, a.Spec().Name, got)
 							}
@@ -228,7 +228,7 @@ func TestDamagedEncryption(t *testing.T) {
 	}
 }
 
-// Nobody can set a password that is longer than what counts.
+// A new password must not exceed the significant length.
 func TestPasswordTooLong(t *testing.T) {
 	t.Parallel()
 	in := pdf("a.pdf", simple("x"))

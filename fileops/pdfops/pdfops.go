@@ -1,9 +1,9 @@
-// Package pdfops has the actions on PDF files: lock, unlock, reset_password,
-// merge, compress, and convert from pictures.
+// Package pdfops provides the actions on PDF files: lock, unlock,
+// reset_password, merge, compress, and convert from images.
 //
-// Everything works in pure Go, with pdfcpu as the parser. With qpdf at hand
-// (see [Tools]) passwords are set and removed by it, and files that pdfcpu cannot
-// read are repaired by it first.
+// All actions work in pure Go, with pdfcpu as the parser. If qpdf is available
+// (see [Tools]), it sets and removes passwords. It also repairs files that
+// pdfcpu cannot read.
 //
 //	tools := pdfops.Tools{}
 //	if qpdf, err := engine.Find(ctx, []string{"--version"}, "qpdf"); err == nil {
@@ -14,11 +14,13 @@
 //
 // # Limits
 //
-// Documents that are read into memory (by every action but lock, unlock and
-// reset_password with qpdf) may have 512 MiB and, see [Limits], 5,000 pages;
-// pictures 100 megapixels. pdfcpu watches the context between objects only; parsing one
-// hostile object cannot be interrupted. Where files come from strangers, run
-// the actions in processes that can be killed.
+// Most actions read documents into memory; only lock, unlock and reset_password
+// with qpdf do not. Such documents may have at most 512 MiB and 5,000 pages (see
+// [Limits]), and images 100 megapixels.
+//
+// pdfcpu checks the context only between objects, so parsing one hostile object
+// cannot be interrupted. Run the actions on untrusted files in processes that
+// can be killed; see package isolate.
 package pdfops
 
 import (
@@ -34,36 +36,36 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// Tools are what the actions may use beyond pure Go. The zero value is ready to
-// use.
+// Tools are optional components that the actions use beyond pure Go. The zero
+// value is ready to use.
 type Tools struct {
 	// QPDF is qpdf, version 10 or later. nil means pure Go.
 	QPDF *engine.Program
 
-	// Images decodes and encodes pictures for Compress. nil means pure Go,
-	// which leaves CMYK JPEG and JPEG 2000 pictures as they are.
+	// Images decodes and encodes images for Compress. nil means pure Go, which
+	// leaves CMYK JPEG and JPEG 2000 images unchanged.
 	Images ImageCodec
 
-	// Renderer lets Compress look at what it made. A document that shows
-	// something else than the original is compressed less, or not at all.
-	// nil means that results are read again, but not looked at.
+	// Renderer lets Compress check the appearance of its result. If the result
+	// looks different from the original, Compress uses a gentler level or gives up.
+	// nil means that results are parsed again, but not drawn.
 	Renderer Renderer
 
-	// Merger merges PDF files where Merge has others too, once they are PDF
-	// files. nil means Merge itself; see package isolate for another.
+	// Merger merges PDF files for Merge after it has converted other formats. nil
+	// means Merge itself; package isolate provides another.
 	Merger fileops.Action
 
 	Limits Limits
 
-	// Run bounds each run of QPDF. Zero fields mean a minute of processor time
+	// Run limits each run of QPDF. Zero fields mean one minute of processor time
 	// and 4 GiB of address space.
 	Run engine.Limits
 }
 
-// Limits bound what the actions work on. Zero fields mean the defaults.
+// Limits bound the input of the actions. Zero fields mean the defaults.
 type Limits struct {
-	Pages  int   // of a document, and of all that are merged together; 0 means 5,000
-	Pixels int64 // of a picture that becomes a page, width times height; 0 means 100 million
+	Pages  int   // of a document, or of all merged documents together; 0 means 5,000
+	Pixels int64 // of an image that becomes a page, width × height; 0 means 100 million
 }
 
 func (l Limits) pages() int {
@@ -73,7 +75,7 @@ func (l Limits) pages() int {
 	return l.Pages
 }
 
-// checkPixels refuses pictures that are larger than is allowed.
+// checkPixels returns an error if an image is larger than the limit.
 func (l Limits) checkPixels(width, height int) error {
 	most := l.Pixels
 	if most <= 0 {
@@ -118,9 +120,9 @@ func (t Tools) spec(name, summary string, params fileops.Schema) fileops.Spec {
 	}
 }
 
-// load reads a PDF file into memory. What pdfcpu cannot read, or not completely,
-// is rewritten by qpdf first. who stands for the file in messages: "the file", or
-// its name where there are several.
+// load reads a PDF file into memory. If pdfcpu cannot read it completely, qpdf
+// rewrites it first. who names the file in messages: "the file", or its name if
+// there are several.
 func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who string) (*pdf.Document, error) {
 	data, err := f.ReadAll(pdf.MaxFile)
 	if err != nil {
@@ -129,7 +131,7 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 	return t.loadData(ctx, job, f, data, who)
 }
 
-// loadData is load for a file whose content was read.
+// loadData is load for a file whose content is in memory.
 func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*pdf.Document, error) {
 	d, err := pdf.ParseComplete(ctx, data, t.Limits.pages())
 	final := err == nil || errors.Is(err, pdf.ErrEncrypted) || errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrManyPages) || ctx.Err() != nil
@@ -154,16 +156,16 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	case errors.Is(err, pdf.ErrManyPages):
 		return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
 	case d != nil:
-		return d, nil // with what could be read of it, as a viewer would show it
+		return d, nil // with everything that could be read, as a viewer would show it
 	case errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrSecurity):
 		return nil, damagedSecurity(err, who)
 	}
 	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 }
 
-// rewrite lets qpdf read a file, damaged or not, and returns what it makes of it,
-// without encryption. It fails if the file is encrypted and qpdf does not see
-// that: the result would have the encrypted content of streams.
+// rewrite makes qpdf read a file, damaged or not, and returns its output without
+// encryption. It fails if the file is encrypted and qpdf does not notice: the
+// output would contain streams that are still encrypted.
 func (t Tools) rewrite(ctx context.Context, job *fileops.Job, f *fileops.File, encrypted bool) ([]byte, error) {
 	in, err := job.Path(f)
 	if err != nil {

@@ -20,11 +20,11 @@ func plainly(t *testing.T, f *fileops.File) string {
 }
 
 // A file that opens without a password is compressed and merged like any other,
-// whatever its owner forbids. The result is not encrypted.
+// regardless of its restrictions. The result is not encrypted.
 func TestNoPasswordNeeded(t *testing.T) {
 	t.Parallel()
 	plain := rich("hello")
-	// Without compression there is something to gain.
+	// Uncompressed streams leave something to save.
 	protect := func(args ...string) []byte {
 		return encryptedWith(t, plain, []string{"--compress-streams=n", "--object-streams=disable"}, args...)
 	}
@@ -70,7 +70,7 @@ func TestNoPasswordNeeded(t *testing.T) {
 	t.Run("repaired", func(t *testing.T) {
 		t.Parallel()
 		b := encrypted(t, simple("hello"), "", "boss", "128", "--use-aes=y")
-		b = b[:bytes.LastIndex(b, []byte("startxref"))] // pdfcpu cannot read it
+		b = b[:bytes.LastIndex(b, []byte("startxref"))] // pdfcpu cannot read this
 		tools := variants(t)["qpdf"]
 		if got := plainly(t, run(t, tools.Merge(), nil, pdf("a.pdf", b))); !strings.Contains(got, "hello") {
 			t.Errorf("text %q", got)
@@ -89,8 +89,8 @@ func TestNoPasswordNeeded(t *testing.T) {
 	})
 }
 
-// All actions agree on whether a file is encrypted, also where qpdf does not see it:
-// in a file that is two files in a row, the second of which is encrypted.
+// All actions agree on whether a file is encrypted, even where qpdf does not
+// notice: in two concatenated files, of which the second is encrypted.
 func TestEncryptedTail(t *testing.T) {
 	t.Parallel()
 	locked := encrypted(t, simple("hello"), "user", "boss", "128", "--use-aes=n")
@@ -120,7 +120,7 @@ func TestEncryptedTail(t *testing.T) {
 	}
 }
 
-// An attached PDF file says nothing about the file that it is attached to.
+// An attached encrypted PDF file does not make its container encrypted.
 func TestEncryptedAttachment(t *testing.T) {
 	t.Parallel()
 	inner := encrypted(t, simple("inner"), "user", "boss", "128", "--use-aes=y")
@@ -145,7 +145,7 @@ func TestEncryptedAttachment(t *testing.T) {
 	}
 }
 
-// The size of an attachment, in bytes, is no number of objects.
+// The size of an attachment is in bytes and not a number of objects.
 func TestLargeAttachment(t *testing.T) {
 	t.Parallel()
 	attachment := pdf("large.bin", bytes.Repeat([]byte("0123456789abcdef"), 9<<20/16))

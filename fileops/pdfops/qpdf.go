@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// qpdf runs qpdf. All arguments travel on its standard input, where no other
-// process can see them; warnings about the file are no failure.
+// qpdf runs qpdf. All arguments go to its standard input, where no other process
+// can see them. Warnings about the file are not failures.
 func (t Tools) qpdf(ctx context.Context, job *fileops.Job, args ...string) error {
 	return t.qpdfOut(ctx, job, nil, args...)
 }
@@ -32,7 +32,7 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	}
 	largest := 2*job.Input().Size() + pdf.MaxFile
 	if most := job.MaxOutput(); most > 0 {
-		largest = min(largest, most+1) // one more, so that it can be seen that it was too much
+		largest = min(largest, most+1) // one more, to detect an overflow
 	}
 	cmd := engine.Cmd{
 		Access: engine.Access{Read: []string{inputs}},
@@ -47,13 +47,13 @@ func (t Tools) qpdfOut(ctx context.Context, job *fileops.Job, out *bytes.Buffer,
 	return t.QPDF.Run(ctx, cmd)
 }
 
-// password returns qpdf's argument for a password. It is in hexadecimal, so
-// that any byte may be in it and none is interpreted.
+// password returns qpdf's argument for a password, in hexadecimal. Any byte is
+// allowed and qpdf interprets none of them.
 func password(b []byte) []string {
 	return []string{"--password-mode=hex-bytes", "--password=" + hex.EncodeToString(b)}
 }
 
-// A lockState is what qpdf says of a file and a password.
+// A lockState is qpdf's verdict on a file and a password.
 type lockState int
 
 const (
@@ -76,14 +76,14 @@ func (t Tools) probe(ctx context.Context, job *fileops.Job, in string, pw []byte
 	case exit.Code != 2:
 		return 0, failed(err)
 	}
-	// Not encrypted, or not to be read at all.
+	// The file is not encrypted, or unreadable.
 	if err := t.qpdf(ctx, job, "--show-npages", in); err != nil {
 		return 0, failed(err)
 	}
 	return lockNone, nil
 }
 
-// failed turns an error of qpdf into one that blames the file.
+// failed turns an error of qpdf into an error of the input file.
 func failed(err error) error {
 	var exit *engine.ExitError
 	if !errors.As(err, &exit) {
@@ -98,7 +98,7 @@ func failed(err error) error {
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the file is damaged and could not be repaired")
 }
 
-// permissions returns what a file allows.
+// permissions returns the permissions of a file.
 func (t Tools) permissions(ctx context.Context, job *fileops.Job, in string, pw []byte) (pdf.Permissions, error) {
 	var out bytes.Buffer
 	err := t.qpdfOut(ctx, job, &out, append(password(pw), "--json", "--json-key=encrypt", in)...)

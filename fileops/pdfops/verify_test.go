@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// A brokenEye draws the first document it sees, and finds that all others look
-// different.
+// A brokenEye is a renderer that draws the first document correctly and all
+// others differently.
 type brokenEye struct {
 	original []byte
 	view     raster.Page
@@ -35,7 +35,7 @@ func (e brokenEye) Views(_ context.Context, pdf []byte, pages []int, _ float64) 
 	return slices.Repeat([]raster.Page{v}, len(pages)), nil
 }
 
-// What shows something else than the original is never returned.
+// Compress never returns a result that looks different from the original.
 func TestCompressLooks(t *testing.T) {
 	t.Parallel()
 	in := pdf("in.pdf", generated(t, 4))
@@ -81,7 +81,7 @@ func TestCompressLooks(t *testing.T) {
 	}
 }
 
-// An attentive eye notes which pages it is shown.
+// An attentiveEye is a renderer that records which pages it draws.
 type attentiveEye struct {
 	mu    sync.Mutex
 	pages map[int]bool
@@ -97,7 +97,7 @@ func (e *attentiveEye) Views(_ context.Context, _ []byte, pages []int, _ float64
 	return slices.Repeat([]raster.Page{view}, len(pages)), nil
 }
 
-// Of many pages, those are compared on which something has changed.
+// Of many pages, only changed pages are compared.
 func TestCompressLooksWhereItMatters(t *testing.T) {
 	t.Parallel()
 	const pages, changed = 40, 27

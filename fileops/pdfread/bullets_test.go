@@ -17,8 +17,8 @@ func disc(x, y, r float64) string {
 		x-r, y-k, x-k, y-r, x, y-r, x+k, y-r, x+r, y-k, x+r, y)
 }
 
-// Bullets that are drawn and not written make a list too; a dot in the middle of
-// a line, and a box that is larger than a bullet, do not.
+// Drawn bullets make a list too. A dot in the middle of a line does not, and
+// neither does a box that is larger than a bullet.
 func TestDrawnBullets(t *testing.T) {
 	t.Parallel()
 	text := func(x, y float64, s string) string {

@@ -48,9 +48,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The race detector fails this test if instances that run at the same time
-// write what they share. All start from an engine that has not run yet, with a
-// picture whose decoder jumps out of C functions.
+// The race detector fails this test if concurrent instances write shared data.
+// All start from a new engine, with an image whose decoder uses longjmp.
 func TestFirstRunsTogether(t *testing.T) {
 	t.Parallel()
 	if err := newEngine(t, pdfread.Options{}).Warm(t.Context()); err != nil { // compiles

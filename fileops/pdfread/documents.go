@@ -16,12 +16,13 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/tables"
 )
 
-// errPageTimeout is why an instance is killed that takes too long for a page.
+// errPageTimeout is the cause with which an instance is killed that takes too
+// long for a page.
 func (e *Engine) errPageTimeout(number int) error {
 	return fileops.Fail(fileops.ErrLimit, nil, "page %d takes longer to process than the limit of %v", number, e.timeout)
 }
 
-// open reads the input of job and opens it in an instance.
+// open reads the input of job into an instance.
 func (e *Engine) open(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, error) {
 	data, err := job.Input().ReadAll(pdfium.MaxFileSize)
 	if err != nil {
@@ -31,8 +32,9 @@ func (e *Engine) open(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, 
 	return pdfium.OpenDocument(in, data)
 }
 
-// document reads and lays out the document of job. All pages are read before the
-// first is laid out, because a heading, a list or a header shows only in the whole.
+// document reads and lays out the document of job. It reads all pages before it
+// lays out the first: headings, lists and headers can be recognized only in the
+// whole document.
 func (e *Engine) document(ctx context.Context, job *fileops.Job) (*model.Document, error) {
 	r, err := e.read(ctx, job, 0.85)
 	if err != nil {

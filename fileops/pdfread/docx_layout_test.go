@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread"
 )
 
-// docxOf converts a file and returns its parts, after it was checked, and its
-// text as pandoc reads it.
+// docxOf converts a file and checks the result. It returns the parts, and the
+// text that pandoc extracts.
 func docxOf(t *testing.T, pdf []byte) (parts map[string][]byte, text string) {
 	t.Helper()
 	out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "docx"}, pdf)
@@ -42,7 +42,7 @@ func TestDocxOverprint(t *testing.T) {
 	}
 }
 
-// TestDocxLigature has one character code that stands for three letters.
+// TestDocxLigature uses one character code that stands for three letters.
 func TestDocxLigature(t *testing.T) {
 	t.Parallel()
 	p := &pdfFile{}
@@ -76,7 +76,7 @@ func TestDocxYearInHeader(t *testing.T) {
 	}
 }
 
-// TestDocxChart has a curve of many points between axes with numbers.
+// TestDocxChart draws a curve of many points between axes with numbers.
 func TestDocxChart(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -110,7 +110,7 @@ func TestDocxChart(t *testing.T) {
 	}
 }
 
-// TestDocxStrips has an image that was cut in strips.
+// TestDocxStrips uses an image that was cut into strips.
 func TestDocxStrips(t *testing.T) {
 	t.Parallel()
 	p := &pdfFile{}
@@ -129,8 +129,8 @@ func TestDocxStrips(t *testing.T) {
 	}
 }
 
-// TestDocxDenseGrid has rows of numbers without rules between them, with some
-// entries missing, in one row of a ruled table.
+// TestDocxDenseGrid puts rows of numbers into one row of a ruled table, without
+// rules between them and with some entries missing.
 func TestDocxDenseGrid(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -148,7 +148,7 @@ func TestDocxDenseGrid(t *testing.T) {
 	}
 }
 
-// TestDocxCoarseRules has a table whose rules divide only groups of columns.
+// TestDocxCoarseRules uses a table whose rules separate only groups of columns.
 func TestDocxCoarseRules(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -209,8 +209,8 @@ func TestDocxTurnedText(t *testing.T) {
 	}
 }
 
-// TestDocxFontStandIn has a font that no program has: its text is written in
-// another one, with characters as wide as they were.
+// TestDocxFontStandIn uses a font that no program has. Its text is written in
+// another font, with characters scaled to the original width.
 func TestDocxFontStandIn(t *testing.T) {
 	t.Parallel()
 	p := &pdfFile{}

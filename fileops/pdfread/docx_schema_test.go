@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// schemaOrder is in which order ECMA-376, part 1, annex A, wants the children
-// of elements; those of them that are written at all.
+// schemaOrder is the order of child elements that ECMA-376, part 1, annex A
+// requires. It lists only elements that the writer uses.
 var schemaOrder = map[string][]string{
 	"pPr": {
 		"pStyle", "keepNext", "keepLines", "pageBreakBefore", "framePr", "widowControl", "numPr", "pBdr", "shd", "tabs", "autoSpaceDE", "autoSpaceDN",
@@ -40,8 +40,8 @@ var schemaOrder = map[string][]string{
 	"ind":         {},
 }
 
-// checkSchema checks the order of elements in all parts of a document, that
-// cells end with a paragraph and that references lead to something.
+// checkSchema checks the order of elements in all parts of a document. It also
+// checks that cells end with a paragraph and that references have a target.
 func checkSchema(t *testing.T, parts map[string][]byte) {
 	t.Helper()
 	ids := make(map[string]bool)

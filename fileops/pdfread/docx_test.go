@@ -45,8 +45,8 @@ const fodtHead = `<?xml version="1.0" encoding="UTF-8"?>
 <office:body><office:text>
 `
 
-// report is a document with what people have in documents. It is long enough
-// for running headers.
+// report is a document with common content. It is long enough for running
+// headers.
 func report() string {
 	var b strings.Builder
 	b.WriteString(fodtHead)
@@ -116,7 +116,7 @@ func photo() []byte {
 
 var reportPDF sync.Map
 
-// reportAsPDF is the report as LibreOffice prints it, made once.
+// reportAsPDF returns the report as LibreOffice prints it, created once.
 func reportAsPDF(t testing.TB) []byte {
 	t.Helper()
 	make, _ := reportPDF.LoadOrStore("", sync.OnceValue(func() []byte {
@@ -125,14 +125,14 @@ func reportAsPDF(t testing.TB) []byte {
 	return make.(func() []byte)()
 }
 
-// docxText returns the text of a document as pandoc reads it.
+// docxText returns the text that pandoc extracts from a document.
 func docxText(t testing.TB, docx []byte) string {
 	t.Helper()
 	return tool(t, "pandoc", "-f", "docx", "-t", "plain", "--wrap=none", write(t, "x.docx", docx))
 }
 
 // bodyText returns the text of a PDF without the lines that are the same on all
-// pages but for numbers.
+// pages except for numbers.
 func bodyText(t testing.TB, pdf []byte) string {
 	t.Helper()
 	text := tool(t, "pdftotext", write(t, "x.pdf", pdf), "-")
@@ -328,7 +328,7 @@ func TestTextOfReport(t *testing.T) {
 	}
 }
 
-// TestDocxByHand tests what is easier made by hand.
+// TestDocxByHand tests documents that are easier to write by hand.
 func TestDocxByHand(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, pdfread.Options{})

@@ -1,7 +1,7 @@
 package pdfread
 
-// ParsePages makes parsePages testable.
+// ParsePages exports parsePages for tests.
 func ParsePages(s string, total int) ([]int, error) { return parsePages(s, total) }
 
-// PagesPattern is the pattern of the parameter pages.
+// PagesPattern exports the pattern of the parameter pages.
 const PagesPattern = pagesPattern

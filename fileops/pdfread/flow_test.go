@@ -13,7 +13,7 @@ import (
 )
 
 // checkHTML fails if tags are not closed in order, or if a parser has to repair
-// something.
+// the page.
 func checkHTML(t testing.TB, page []byte) *html.Node {
 	t.Helper()
 	void := map[string]bool{"meta": true, "img": true, "br": true}
@@ -48,7 +48,7 @@ func checkHTML(t testing.TB, page []byte) *html.Node {
 	return doc
 }
 
-// all returns the elements of a name.
+// all returns the elements with a name.
 func all(n *html.Node, name string) (out []*html.Node) {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == name {
@@ -136,7 +136,7 @@ func TestHTMLHead(t *testing.T) {
 	}
 }
 
-// rewritten lets qpdf repair what a test has changed in a file.
+// rewritten makes qpdf repair a file that a test has edited.
 func rewritten(t testing.TB, pdf []byte) []byte {
 	t.Helper()
 	return []byte(tool(t, "qpdf", "--warning-exit-0", write(t, "x.pdf", pdf), "-"))
@@ -178,7 +178,7 @@ func TestMarkdownOfReport(t *testing.T) {
 	}
 }
 
-// Signs of the text are not taken for those of Markdown or HTML.
+// Punctuation in the text is not interpreted as Markdown or HTML.
 func TestSignsOfText(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, pdfread.Options{})

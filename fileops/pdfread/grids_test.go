@@ -65,7 +65,7 @@ func TestSheetOfTables(t *testing.T) {
 			t.Errorf("no %s in the second sheet: %s", v, parts["xl/worksheets/sheet2.xml"])
 		}
 	}
-	// Another program reads the same; it writes the first sheet.
+	// LibreOffice reads the same values; it writes the first sheet.
 	rows, err := csv.NewReader(strings.NewReader(string(office(t, "x.xlsx", sheet.b, "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true")))).ReadAll()
 	if err != nil {
 		t.Fatal(err)

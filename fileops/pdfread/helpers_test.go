@@ -25,7 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread"
 )
 
-// cacheDir keeps what was compiled for all engines of a test run.
+// cacheDir keeps compiled code for all engines of a test run.
 var cacheDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "pdfread-") })
 
 func TestMain(m *testing.M) {
@@ -112,21 +112,21 @@ func (p *pdfFile) finish(root string) []byte {
 	return b.Bytes()
 }
 
-// A pdfPage is one page of pages.
+// A pdfPage is an argument of pages.
 type pdfPage struct {
 	extra   string // entries of the page
 	content string
 }
 
-// pages makes a file of pages; F1 is Helvetica, F2 is Times, F3 is Courier and
-// F4 is Helvetica in bold.
+// pages builds a file with the given pages. F1 is Helvetica, F2 Times, F3
+// Courier and F4 Helvetica Bold.
 func pages(ps ...pdfPage) []byte {
 	p := &pdfFile{}
 	fonts := ""
 	for i, n := range []string{"Helvetica", "Times-Roman", "Courier", "Helvetica-Bold"} {
 		fonts += fmt.Sprintf("/F%d %s", i+1, p.add("<</Type/Font/Subtype/Type1/BaseFont/%s/Encoding/WinAnsiEncoding>>", n))
 	}
-	root := p.add("") // the catalog and the pages, when the kids are known
+	root := p.add("") // placeholder for the catalog and the page tree, written when the kids are known
 	tree := p.add("")
 	var kids []string
 	for _, pg := range ps {
@@ -146,7 +146,7 @@ func pages(ps ...pdfPage) []byte {
 	return p.finish(root)
 }
 
-// lines returns content that writes lines of text from x, y downwards.
+// lines returns content that shows lines of text from x, y downwards.
 func lines(font string, size, x, y, pitch float64, text ...string) string {
 	var b strings.Builder
 	for i, s := range text {
@@ -155,7 +155,7 @@ func lines(font string, size, x, y, pitch float64, text ...string) string {
 	return b.String()
 }
 
-// prose returns n words that differ enough to tell their order.
+// prose returns n words that differ enough to detect a wrong order.
 func prose(seed, n int) string {
 	stems := strings.Fields("river stone window garden letter morning captain silver market winter engine harbour paper village island theatre")
 	var b strings.Builder
@@ -190,7 +190,7 @@ func write(t testing.TB, name string, b []byte) string {
 	return path
 }
 
-// office converts with LibreOffice, one at a time.
+// office converts with LibreOffice, one file at a time.
 func office(t testing.TB, name string, content []byte, to string) []byte {
 	t.Helper()
 	officeLock.Lock()
@@ -219,15 +219,15 @@ func pdfPages(t testing.TB, pdf []byte) int {
 	return n
 }
 
-// tokens returns the words of s, without what is different between programs:
-// case, ligatures and hyphens at the ends of lines.
+// tokens returns the words of s without differences between programs: case,
+// ligatures and hyphens at line ends.
 func tokens(s string) []string {
 	s = norm.NFKC.String(s)
 	s = strings.NewReplacer("-\n", "", "\u00ad\n", "", "\u00ad", "", "‐\n", "").Replace(s)
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 }
 
-// recall returns which part of the words of want is in got.
+// recall returns the fraction of the words of want that are in got.
 func recall(want, got []string) float64 {
 	if len(want) == 0 {
 		return 1
@@ -246,8 +246,8 @@ func recall(want, got []string) float64 {
 	return float64(hit) / float64(len(want))
 }
 
-// order returns the length of the longest common subsequence of words, as a part
-// of want (Hunt and Szymanski's algorithm).
+// order returns the length of the longest common subsequence of words, as a
+// fraction of want (Hunt-Szymanski algorithm).
 func order(want, got []string) float64 {
 	if len(want) == 0 {
 		return 1
@@ -269,8 +269,8 @@ func order(want, got []string) float64 {
 	return float64(len(tails)) / float64(len(want))
 }
 
-// ssim returns the mean structural similarity of two pictures in gray, in
-// windows of 8 by 8 pixels.
+// ssim returns the mean structural similarity of two images in gray, in windows
+// of 8 × 8 pixels.
 func ssim(t testing.TB, a, b image.Image) float64 {
 	t.Helper()
 	w, h := min(a.Bounds().Dx(), b.Bounds().Dx()), min(a.Bounds().Dy(), b.Bounds().Dy())

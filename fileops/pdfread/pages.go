@@ -7,11 +7,11 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// pagesPattern is the form of the parameter pages: page numbers and ranges; a
-// range without end goes to the last page.
+// pagesPattern is the form of the parameter pages: page numbers and ranges. A
+// range without an end extends to the last page.
 const pagesPattern = `[1-9][0-9]{0,4}(-([1-9][0-9]{0,4})?)?(,[1-9][0-9]{0,4}(-([1-9][0-9]{0,4})?)?)*`
 
-// choose returns the pages of a document that a job asks for.
+// choose returns the requested pages of a document.
 func (e *Engine) choose(job *fileops.Job, total int) ([]int, error) {
 	pages, err := parsePages(job.Params.Get("pages"), total)
 	if err == nil && len(pages) > e.pages {
@@ -21,7 +21,7 @@ func (e *Engine) choose(job *fileops.Job, total int) ([]int, error) {
 }
 
 // parsePages returns the pages, counted from 0, that s selects from total, in
-// the order in which s names them, each only once. "" selects all.
+// the order of s and without duplicates. "" selects all.
 func parsePages(s string, total int) ([]int, error) {
 	bad := func(reason string) ([]int, error) {
 		return nil, &fileops.ParamError{Param: "pages", Reason: reason}
@@ -65,7 +65,7 @@ func parsePages(s string, total int) ([]int, error) {
 	return out, nil
 }
 
-// parsePage reads a page number: digits, the first of which is not 0.
+// parsePage parses a page number: digits without a leading 0.
 func parsePage(s string) (int, bool) {
 	if s == "" || len(s) > 5 || s[0] == '0' || strings.Trim(s, "0123456789") != "" {
 		return 0, false

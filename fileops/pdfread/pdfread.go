@@ -1,7 +1,7 @@
-// Package pdfread turns the pages of PDF files into pictures, text, Word
-// documents, HTML, Markdown and sheets. The engine is pdfium, compiled to WebAssembly: it needs no program
-// and no C library on the host, and what a hostile file does to it stays within
-// the memory of one short-lived instance.
+// Package pdfread converts PDF files to pictures, text, Word documents, HTML,
+// Markdown and spreadsheets. The engine is pdfium, compiled to WebAssembly, so
+// the host needs neither a program nor a C library. A hostile file can affect
+// only the memory of one short-lived instance.
 //
 //	e, err := pdfread.New(ctx, pdfread.Options{CacheDir: dir})
 //	…
@@ -11,40 +11,45 @@
 //
 // # Pictures
 //
-// Every page becomes a file of its own ([fileops.PageName]), also in formats
-// that could hold several. Pages are drawn on white, with annotations and the
-// contents of form fields. A page of more than 100 megapixels is refused. Text
-// whose font is not in the file is drawn with the Latin fonts that pdfium
-// contains; fonts of the host are out of its reach. The entry UserUnit of a page
-// has no effect, as in other programs.
+// Every page becomes a separate file ([fileops.PageName]), even in formats that
+// could hold several. Pages are drawn on white, with annotations and the
+// contents of form fields. A page of more than 100 megapixels is rejected.
+//
+// Text whose font is not embedded is drawn with pdfium's built-in Latin fonts;
+// pdfium has no access to fonts of the host. The page entry UserUnit has no
+// effect, as in other programs.
 //
 // # Text and documents
 //
-// All of them come from the same analysis of a page: characters become words and
-// lines, white space and rules divide the page into columns, tables and
+// All text formats share one analysis of a page: characters become words and
+// lines; white space and rules divide the page into columns, tables and
 // paragraphs.
 //
-// HTML is one page without anything outside it: pictures are data URLs. Markdown
-// is GitHub's, without pictures. What stands on every page is in both only once,
+// HTML is one self-contained page: pictures are data URLs. Markdown is GitHub's,
+// without pictures. In both, text that repeats on every page appears only once,
 // without page numbers.
 //
 // # Sheets
 //
-// Each table of the document becomes a sheet of the workbook, or a part of the CSV
-// file, with an empty line between them. A table that goes on on the next page is
-// one, its header only once. In a workbook what is a number is one; 1,234 and
-// 1.234 are read as the column, the table, the document or its language
-// demand, and stay text where nothing tells. CSV has the text as it is printed.
-// A document without tables fails with [fileops.ErrUnsupportedInput].
+// Each table of the document becomes a sheet of the workbook, or a part of the
+// CSV file after an empty line. A table that continues on the next page stays
+// one table, with its header only once.
+//
+// In a workbook, numbers are numbers. The column, the table, the document or its
+// language decides how to read 1,234 and 1.234; undecided numbers stay text. CSV
+// contains the text as printed. A document without tables fails with
+// [fileops.ErrUnsupportedInput].
 //
 // # Scanned pages
 //
-// A page without text of its own, with text in codes that mean nothing, or with
-// no more than a stamp on a picture that covers it, is drawn and given to
-// [Options.Recognizer]; the words it finds are laid out like any others. Without
-// a recognizer, or where it finds nothing, such a page is a picture in a Word
-// document and empty in a text; a document of nothing else is refused with
-// [fileops.ErrUnsupportedInput]. At most 500 pages of one document are recognised.
+// [Options.Recognizer] reads scanned pages. A page is a scan if it has no text
+// or its text has meaningless codes. A page with only a stamp on a picture that
+// covers it is a scan too. The recognized words are laid out like any others.
+//
+// Without a recognizer, or if it finds nothing, such a page becomes a picture in
+// a Word document and is empty in text. A document with only such pages fails
+// with [fileops.ErrUnsupportedInput]. At most 500 pages of one document are
+// recognized.
 package pdfread
 
 import (
@@ -62,54 +67,55 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
-// An Encoder writes pictures in formats that this package does not know. Package
-// imageops has one.
+// An Encoder writes pictures in additional formats. Package imageops provides an
+// implementation.
 type Encoder interface {
-	// Formats lists what Encode can write. JPG, TIFF, AVIF and WebP are
-	// used.
+	// Formats lists the formats that Encode can write. Only JPG, TIFF, AVIF and
+	// WebP are used.
 	Formats() []format.Format
 
-	// Encode writes one opaque picture. quality is from 1 to 100; formats
-	// without loss ignore it. dpi goes into the file if the format can hold
-	// it. img is valid until Encode returns.
+	// Encode writes one opaque picture. quality is from 1 to 100; lossless formats
+	// ignore it. dpi is stored in the file if the format can hold it. img is valid
+	// until Encode returns.
 	Encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error
 }
 
 // Options configure an [Engine]. The zero value is usable.
 type Options struct {
-	// CacheDir keeps compiled machine code of pdfium between processes: a
-	// start takes a tenth of a second then, and seconds otherwise. The
-	// directory is created if needed and must be writable by this program
-	// only. "" means no cache.
+	// CacheDir keeps compiled machine code of pdfium between processes. With it a
+	// start takes a tenth of a second, otherwise seconds. The directory is created
+	// if needed; only this program may have write access. "" means no cache.
 	CacheDir string
 
-	// Instances is how many pages are worked on at the same time, by all
-	// jobs together; 0 means GOMAXPROCS. Each may use up to 1 GiB.
+	// Instances is the number of pages processed concurrently, by all jobs
+	// together; 0 means GOMAXPROCS. Each may use up to 1 GiB.
 	Instances int
 
-	// Encoder adds formats of pictures, and replaces the encoder for jpg if
-	// it has one. It may be nil.
+	// Encoder adds picture formats, and replaces the built-in JPEG encoder if it
+	// supports jpg. It may be nil.
 	Encoder Encoder
 
-	// Recognizer reads scanned pages. Without one they have no text.
+	// Recognizer reads scanned pages. Without it they have no text.
 	Recognizer Recognizer
 
-	// PageTimeout is how much processor time pdfium may take for one page; 0 means a minute.
+	// PageTimeout is the processor time that pdfium may use for one page; 0 means
+	// one minute.
 	PageTimeout time.Duration
 
-	// MaxPages is how many pages of a document may be converted; 0 means 5000.
+	// MaxPages is the largest number of pages to convert in a document; 0 means
+	// 5000.
 	MaxPages int
 
-	// MaxPixels is the largest picture of a page, width times height; 0 means
-	// 100 million.
+	// MaxPixels is the largest picture of a page, width × height; 0 means 100
+	// million.
 	MaxPixels int64
 
 	Log *slog.Logger // nil discards
 }
 
-// Limits of what is processed.
+// Default limits.
 const (
-	maxPages  = 5000  // that are converted, see Options.MaxPages
+	maxPages  = 5000  // pages to convert, see Options.MaxPages
 	maxPixels = 100e6 // of the picture of a page, see Options.MaxPixels
 )
 
@@ -125,7 +131,7 @@ type Engine struct {
 	recognizer Recognizer // nil if there is none
 }
 
-// New returns an engine. pdfium is compiled when the first job needs it.
+// New returns an engine. pdfium is compiled on first use.
 func New(_ context.Context, o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -151,11 +157,12 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	}, nil
 }
 
-// Warm makes pdfium ready before the first job needs it: a program that is going
-// to have jobs calls it when it starts.
+// Warm compiles pdfium before the first job needs it. Call it when the program
+// starts.
 func (e *Engine) Warm(ctx context.Context) error { return e.pool.Warm(ctx) }
 
-// Close releases what the engine holds. No job may run or be started.
+// Close releases the resources of the engine. No job may be running or start
+// afterwards.
 func (e *Engine) Close() error { return e.pool.Close() }
 
 // Convert returns the action that converts PDF files.
@@ -209,8 +216,8 @@ func (e *Engine) Convert() fileops.Action {
 	})
 }
 
-// pictureFormats returns the formats of pages that can be written, without and
-// with a quality. What else an encoder knows is of no use for pages.
+// pictureFormats returns the formats available for pages: lossless ones, and
+// lossy ones that take a quality. It ignores the encoder's other formats.
 func (e *Engine) pictureFormats() (lossless, lossy []format.Format) {
 	lossless, lossy = []format.Format{format.PNG}, []format.Format{format.JPG}
 	if e.encoder == nil {

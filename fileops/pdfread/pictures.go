@@ -18,8 +18,8 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// toPictures makes one picture of each page. As many pages are drawn at the
-// same time as there are free instances; each goes to disk before the next.
+// toPictures makes one picture of each page. It draws pages concurrently in free
+// instances; each goes to disk before the next.
 func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.Format) error {
 	dir, err := job.Dir()
 	if err != nil {
@@ -29,8 +29,8 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	// The first instance finds out how many pages there are. The others
-	// are only started for more than one, and only if nobody else needs them.
+	// The first instance finds out the number of pages. Others start only for more
+	// than one page, and only if no other job needs them.
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	var failed error
@@ -84,11 +84,11 @@ type drawing struct {
 	total int
 	pages []int
 	files []string     // of pages, in the scratch directory
-	next  atomic.Int64 // in pages
+	next  atomic.Int64 // index into pages
 	done  atomic.Int64
 }
 
-// work draws pages until there are none left.
+// work draws pages until all are taken.
 func (r *drawing) work(ctx context.Context, doc *pdfium.Document) error {
 	doc.OpenForm()
 	for {
@@ -141,7 +141,7 @@ func (r *drawing) page(ctx context.Context, doc *pdfium.Document, i int) error {
 	return err
 }
 
-// commit hands over the files in the order of the pages.
+// commit passes the files to the job in page order.
 func (r *drawing) commit() error {
 	for i, file := range r.files {
 		name := fileops.PageName(r.job.Input(), r.to, r.pages[i]+1, r.total)
@@ -155,7 +155,7 @@ func (r *drawing) commit() error {
 	return nil
 }
 
-// encode writes a picture in a format that pictureFormats returned.
+// encode writes a picture in a format returned by pictureFormats.
 func (e *Engine) encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error {
 	switch {
 	case to == format.PNG:

@@ -23,7 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread"
 )
 
-// fixtures are pages that renderers get wrong in different ways.
+// fixtures returns pages that renderers often get wrong.
 func fixtures() map[string][]byte {
 	gradient := "/Shading<</S1<</ShadingType 2/ColorSpace/DeviceRGB/Coords[0 0 400 0]/Function<</FunctionType 2/Domain[0 1]/C0[1 0 0]/C1[0 0 1]/N 1>>/Extend[true true]>>>>"
 	m := map[string][]byte{
@@ -43,7 +43,7 @@ func fixtures() map[string][]byte {
 	return m
 }
 
-// bitImage is a page with an image of one bit per pixel.
+// bitImage returns a page with a bilevel image.
 func bitImage() []byte {
 	p := &pdfFile{}
 	var data []byte
@@ -63,8 +63,8 @@ func bitImage() []byte {
 	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
 }
 
-// formAndNote is a page with a filled form field and an annotation, each with
-// an appearance.
+// formAndNote returns a page with a filled form field and an annotation, each
+// with an appearance.
 func formAndNote() []byte {
 	p := &pdfFile{}
 	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
@@ -109,7 +109,7 @@ func TestPicturesLookRight(t *testing.T) {
 				if s := ssim(t, want, got); s < 0.95 {
 					t.Errorf("%s: SSIM %.3f", to, s)
 				}
-				// Another program must read it too, and see the resolution.
+				// Another program must read the file and report the resolution.
 				info := tool(t, "vipsheader", "-a", write(t, "out."+to, out[0].b))
 				for _, field := range []string{
 					fmt.Sprintf("width: %d\n", got.Bounds().Dx()), fmt.Sprintf("height: %d\n", got.Bounds().Dy()), "xres: 3.93", "yres: 3.93",
@@ -163,7 +163,7 @@ func TestPicturesOfManyPages(t *testing.T) {
 	}
 }
 
-// A tiffEncoder is an Encoder for two formats more, one of them known.
+// A tiffEncoder is an Encoder for two more formats, one of them known.
 type tiffEncoder struct{}
 
 func (tiffEncoder) Formats() []format.Format { return []format.Format{format.TIFF, format.JPG} }
@@ -197,7 +197,7 @@ func TestEncoder(t *testing.T) {
 	if len(low[0].b) >= len(high[0].b) {
 		t.Errorf("quality 10 makes %d bytes, 95 %d", len(low[0].b), len(high[0].b))
 	}
-	// What the encoder cannot do is not offered.
+	// Formats without an encoder are not offered.
 	reg, err := fileops.NewRegistry(e.Convert())
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestEncoder(t *testing.T) {
 	}
 }
 
-// bomb is a page that takes for ever to draw: forms that draw forms.
+// bomb returns a page that takes forever to draw: forms that draw forms.
 func bomb() []byte {
 	p := &pdfFile{}
 	inner := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 595 842]", strings.Repeat("0 0 500 500 re f ", 10))

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
-// A reading is what was read of a document before it is laid out.
+// A reading is the content of a document before layout.
 type reading struct {
 	sheets []*model.Sheet
 	marks  []model.Bookmark
@@ -19,8 +19,8 @@ type reading struct {
 	media  *extract.Store
 }
 
-// read reads all pages that job asks for, with their pictures; scanned ones are
-// recognised. It is progress up to part. A document without any text is an error.
+// read reads all requested pages with their pictures, and recognizes scanned
+// pages. It reports progress up to part. A document without text is an error.
 func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*reading, error) {
 	dir, err := job.Dir()
 	if err != nil {
@@ -60,8 +60,8 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*rea
 	return r, nil
 }
 
-// openPages opens the document of a job and returns the indices of the pages that
-// it asks for.
+// openPages opens the document of a job and returns the indices of the requested
+// pages.
 func (e *Engine) openPages(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, []int, error) {
 	doc, err := e.open(in, job)
 	if err != nil {
@@ -71,8 +71,8 @@ func (e *Engine) openPages(in *pdfium.Instance, job *fileops.Job) (*pdfium.Docum
 	return doc, pages, err
 }
 
-// eachSheet reads pages and calls do with each, which scans, unless it is nil, has
-// begun to recognise by then if it is a scanned one. It is progress up to part.
+// eachSheet reads pages and calls do with each. If scans is not nil, recognition
+// of a scanned page has started by then. It reports progress up to part.
 func (e *Engine) eachSheet(ctx context.Context, job *fileops.Job, x *extract.Extractor, scans *recognition, pages []int, part float64, do func(*model.Sheet) error) error {
 	for i, index := range pages {
 		if err := context.Cause(ctx); err != nil {

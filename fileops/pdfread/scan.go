@@ -17,19 +17,19 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// A Recognizer reads the text in pictures of pages.
+// A Recognizer recognizes the text in pictures of pages.
 type Recognizer interface {
-	// Language describes the parameter by which a caller says in which
-	// language the text is.
+	// Language returns the parameter by which a caller specifies the language of
+	// the text.
 	Language() fileops.Param
 
-	// Recognize reads a page drawn with dpi dots per inch. language is a
-	// value of the parameter. A page without text is no error.
+	// Recognize reads a page, drawn at dpi dots per inch. language is a value of
+	// the parameter. A page without text is not an error.
 	Recognize(ctx context.Context, img *image.Gray, dpi float64, language string) (*Recognized, error)
 }
 
-// Recognized is the text of a page. Places are in pixels from the top left corner
-// of the page once it is turned upright.
+// Recognized is the text of a page. Positions are in pixels from the top left
+// corner of the upright page.
 type Recognized struct {
 	Turn  int // quarter turns counterclockwise that make the page upright
 	Words []RecognizedWord
@@ -39,21 +39,21 @@ type Recognized struct {
 type RecognizedWord struct {
 	Text                     string
 	Left, Top, Right, Bottom float64
-	Base                     float64 // y of the base line of its line
+	Base                     float64 // y of the line's baseline
 	Size                     float64 // of the font (1 em)
 }
 
-// maxScans is how many pages of one document are recognised.
+// maxScans limits the recognized pages of one document.
 const maxScans = 500
 
-// A recognition reads the scanned pages of one document, several at the same
-// time, while pdfium goes on with the pages behind them.
+// A recognition recognizes the scanned pages of one document, several
+// concurrently, while pdfium reads later pages.
 type recognition struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	with     Recognizer
 	language string
-	font     *model.Font // of all recognised text: which one it is, nobody knows
+	font     *model.Font // of all recognized text, whose font is unknown
 
 	slots chan struct{} // one for each picture in memory
 	wg    sync.WaitGroup
@@ -61,8 +61,8 @@ type recognition struct {
 	count int          // pages
 }
 
-// newRecognition returns what reads the scanned pages for a job, nil if the
-// engine cannot.
+// newRecognition returns a recognition for a job, or nil if the engine has no
+// recognizer.
 func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognition {
 	if e.recognizer == nil {
 		return nil
@@ -75,8 +75,8 @@ func (e *Engine) newRecognition(ctx context.Context, job *fileops.Job) *recognit
 	return r
 }
 
-// add starts to read a page. It waits while there are enough pictures of pages in
-// memory.
+// add starts to recognize a page. It blocks while too many pictures of pages are
+// in memory.
 func (r *recognition) add(s *model.Sheet) error {
 	if s.Scan == nil {
 		return nil
@@ -131,7 +131,7 @@ func (r *recognition) wait(s *model.Sheet) error {
 	}
 }
 
-// stop ends what is still going on and waits for that.
+// stop cancels recognition and waits until it has stopped.
 func (r *recognition) stop() {
 	if r != nil {
 		r.cancel(context.Canceled)
@@ -139,7 +139,7 @@ func (r *recognition) stop() {
 	}
 }
 
-// takeWords makes the recognised words those of the sheet.
+// takeWords replaces the words of the sheet with the recognized ones.
 func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 	if len(got.Words) == 0 {
 		return // it stays a picture
@@ -147,7 +147,7 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 	if !s.Scan.Keep {
 		s.Words = nil
 	}
-	if got.Turn%4 != 0 { // nothing else that was found is where it should be
+	if got.Turn%4 != 0 { // the page is rotated, so all other positions are wrong
 		s.Words, s.Pictures, s.Rules, s.Fills, s.Drawings, s.Links = nil, nil, nil, nil, nil, nil
 		if got.Turn%2 == 1 {
 			s.W, s.H = s.H, s.W
@@ -167,7 +167,7 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 			Base: g.Base * k, Size: max(2, math.Round(2*g.Size*k)/2), RTL: strings.ContainsFunc(text, model.IsRTL),
 		}
 		if overlapsAny(w.Rect, known) {
-			continue // a stamp that is text anyway
+			continue // a stamp that is already text
 		}
 		first, _ := utf8.DecodeRuneInString(text)
 		w.Glued = last != nil && last.Base == w.Base && model.WithoutSpaces(model.LastRune(last.Text())) && model.WithoutSpaces(first)
@@ -175,7 +175,7 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 		s.Words = append(s.Words, w)
 		last = w
 	}
-	// The page itself, as a picture, is in the way of its text.
+	// Drop the picture of the page itself, which would cover its text.
 	page := s.W * s.H
 	kept := s.Pictures[:0]
 	for _, p := range s.Pictures {
@@ -201,7 +201,7 @@ func overlapsAny(r geom.Rect, words []*model.Word) bool {
 	return false
 }
 
-// errNoText tells that a document has no text, with what to do about it.
+// errNoText returns the error for a document without text, with advice.
 func (e *Engine) errNoText() error {
 	if e.recognizer == nil {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil,

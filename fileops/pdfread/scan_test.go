@@ -15,7 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread"
 )
 
-// A reader is a Recognizer that says what a test wants.
+// A reader is a Recognizer whose results a test defines.
 type reader struct {
 	calls atomic.Int64
 	read  func(ctx context.Context, img *image.Gray, dpi float64, language string) (*pdfread.Recognized, error)
@@ -30,7 +30,7 @@ func (r *reader) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 	return r.read(ctx, img, dpi, language)
 }
 
-// picturePage draws a picture of w by h points, and then content.
+// picturePage draws a picture of w × h points, and then content.
 func picturePage(w, h float64, content string) pdfPage {
 	row := strings.Repeat("00ff80", 16)
 	pixels := strings.Repeat(row, 48)
@@ -40,7 +40,7 @@ func picturePage(w, h float64, content string) pdfPage {
 	}
 }
 
-// found returns lines of words where a page of so many pixels would have them.
+// found returns lines of words at plausible positions of a page.
 func found(turn int, dpi float64, text ...string) *pdfread.Recognized {
 	out := &pdfread.Recognized{Turn: turn}
 	k := dpi / 72
@@ -89,7 +89,7 @@ endcmap end end`)
 		{"picture", says(0, "first line of it", "second line"), pages(scan), "first line of it\nsecond line\n\f", 1},
 		{"on its side", says(1, "first line of it", "second line"), pages(scan), "first line of it\nsecond line\n\f", 1},
 		{"order of pages", says(0, "read"), pages(scan, pdfPage{content: lines("F1", 14, 72, 500, 20, "written")}, scan, pdfPage{}, scan), "read\n\fwritten\n\fread\n\f\fread\n\f", 3},
-		// The stamp is found in the picture of the page as well.
+		// The recognizer finds the stamp in the picture of the page as well.
 		{"stamp", says(0, "Received", "letter text"), pages(picturePage(420, 595, lines("F1", 11, 72, 595-100, 14, "Received"))), "Received\nletter text\n\f", 1},
 		{"garbage", says(0, "with a meaning"), garbage, "with a meaning\n\f", 1},
 		{"outlines", says(0, "drawn letters"), pages(pdfPage{content: "100 500 m 150 550 l 200 500 l f"}), "drawn letters\n\f", 1},
@@ -127,7 +127,7 @@ func TestDocxOfScan(t *testing.T) {
 	if !strings.Contains(string(parts["word/styles.xml"]), `<w:sz w:val="22"/>`) {
 		t.Error("the text is not of 11 points")
 	}
-	// Where nothing is recognised, the picture stays.
+	// If nothing is recognized, the picture stays.
 	mixed := newEngine(t, pdfread.Options{Recognizer: says(0)})
 	docx = mustConvert(t, mixed, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, ""), pdfPage{content: lines("F1", 14, 72, 500, 20, "text")}))[0].b
 	if !strings.Contains(strings.Join(keys(unzip(t, docx)), " "), "word/media/") {
@@ -193,8 +193,8 @@ func TestScanFails(t *testing.T) {
 	}
 }
 
-// Pages come as they are meant for recognition, within limits, in the language
-// that was asked for.
+// The recognizer gets pages in the expected form, within limits, and with the
+// requested language.
 func TestScanPictures(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

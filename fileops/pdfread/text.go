@@ -61,12 +61,12 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 	})
 }
 
-// waitingPages is how many pages are kept until a scanned one among them is
-// recognised.
+// waitingPages limits the pages in memory that wait for the recognition of a
+// scanned one.
 const waitingPages = 32
 
-// sheet reads a page. One that is damaged counts as empty, as long as pdfium
-// works.
+// sheet reads a page. A damaged page counts as empty, unless pdfium itself
+// fails.
 func (e *Engine) sheet(x *extract.Extractor, index int, job *fileops.Job) (*model.Sheet, error) {
 	defer x.In.Within(e.timeout, e.errPageTimeout(index+1))()
 	p := x.Doc.Load(index)

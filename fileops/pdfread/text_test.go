@@ -9,15 +9,16 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread"
 )
 
-// columns returns the content of n columns of prose, written line by line across
-// the page, as some programs do it, and the text in reading order.
+// columns returns content with n columns of prose, and the text in reading
+// order. The content is written line by line across the page, as some programs
+// do.
 func columns(n, perColumn int, y float64) (content, text string) {
 	width := (595 - 100 - 20*float64(n-1)) / float64(n)
 	var all []string
 	for c := range n {
 		var ls []string
 		words := strings.Split(prose(c+1, 600), " ")
-		for range perColumn { // Courier: 0.6 em a character
+		for range perColumn { // Courier: 0.6 em per character
 			l := words[0]
 			words = words[1:]
 			for float64(len(l)+1+len(words[0]))*9*0.6 < width {
@@ -65,7 +66,7 @@ func TestTextOrder(t *testing.T) {
 func TestTextCharacters(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, pdfread.Options{})
-	// A font whose letters a to d stand for ligatures and others.
+	// A font whose letters a to d stand for ligatures and other characters.
 	p := &pdfFile{}
 	cmap := p.stream("", `/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def
 1 begincodespacerange <00> <ff> endcodespacerange

@@ -10,12 +10,12 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// viewPixels is how many pixels a view has at most.
+// viewPixels is the largest size of a view in pixels.
 const viewPixels = 2_000_000
 
-// Views draws pages, counted from 0, of a PDF file in memory at a resolution in
-// dots per inch, or less for pages that would get too many pixels, with
-// annotations and form fields. A page that pdfium cannot load has a width of 0.
+// Views draws pages, counted from 0, of a PDF file in memory, with annotations
+// and form fields. The resolution is dpi dots per inch, or less for pages with
+// too many pixels. A page that pdfium cannot load has a width of 0.
 func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
 	if len(pdf) > pdfium.MaxFileSize {
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
@@ -58,7 +58,7 @@ func view(d *pdfium.Document, index int, dpi float64) (raster.Page, error) {
 	dpi = min(dpi, 72*math.Sqrt(viewPixels/(p.W*p.H)))
 	var v raster.Page
 	v.Width, v.Height = p.Pixels(dpi)
-	if v.Width > viewPixels/v.Height { // hardly more than a line
+	if v.Width > viewPixels/v.Height { // extremely narrow: it would have too many pixels
 		return raster.Page{}, nil
 	}
 	err := p.Draw(v.Width, v.Height, func(pix []byte) error {

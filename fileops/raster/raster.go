@@ -1,9 +1,9 @@
-// Package raster holds the types in which the engine packages hand pictures to
-// each other. They are public because interfaces of public packages mention
-// them: an [imageops.Engine] is the picture codec of pdfops and documentops, and
-// a [pdfread.Engine] draws pages for pdfops, without an adapter.
+// Package raster defines the types with which the engine packages exchange
+// pictures. They are public because interfaces of public packages use them. An
+// [imageops.Engine] is the picture codec of pdfops and documentops, and a
+// [pdfread.Engine] draws pages for pdfops, without an adapter.
 //
-// The code that reads and writes picture files is in internal/imagefile.
+// Package internal/imagefile reads and writes picture files.
 //
 // [imageops.Engine]: https://pkg.go.dev/github.com/filewright/filewright/fileops/imageops#Engine
 // [pdfread.Engine]: https://pkg.go.dev/github.com/filewright/filewright/fileops/pdfread#Engine
@@ -19,15 +19,17 @@ import (
 // row from the top left, without padding.
 //
 // One component is gray, three are RGB and four are CMYK. CMYK values are those
-// that a JPEG file stores and that a PDF reader uses, whatever an Adobe marker
-// says. Two components, or more than four, have a meaning only to the caller.
+// that a JPEG file stores and that a PDF reader uses, regardless of an Adobe
+// marker. Only the caller knows the meaning of two components, or of more than
+// four.
 type Samples struct {
 	Width, Height int
 	Components    int
 	Pix           []byte // Width × Height × Components bytes
 }
 
-// Check returns an error unless s has pixels and Pix has the right length.
+// Check returns an error unless the dimensions are valid and Pix has the right
+// length.
 func (s Samples) Check() error {
 	switch {
 	case s.Width <= 0 || s.Height <= 0 || s.Width > 1<<20 || s.Height > 1<<20:
@@ -38,17 +40,17 @@ func (s Samples) Check() error {
 	return nil
 }
 
-// A Page is a page of a document as it is drawn: RGB pixels, and its text. A page
-// that cannot be drawn has a width of 0.
+// A Page is a rendered page of a document: RGB pixels, and its text. A page that
+// cannot be drawn has a width of 0.
 type Page struct {
 	Samples
 	Text string
 }
 
-// A Reduction says how to encode a picture of a document again.
+// A Reduction describes how to encode a picture of a document again.
 type Reduction struct {
 	To            format.Format // JPG or PNG
-	Width, Height int           // box in pixels to shrink into, proportions kept; 0 for no bound
+	Width, Height int           // box in pixels to shrink into, keeps proportions; 0 means no limit
 	Quality       int           // 1 to 100, of a JPEG or a palette
 	Palette       bool          // PNG with at most 256 colours; otherwise only scaling loses detail
 }

@@ -1,10 +1,10 @@
-// Package charset decodes text whose encoding nobody has told: text files, CSV
-// files and web pages.
+// Package charset decodes text in an unknown encoding: text files, CSV files and
+// web pages.
 //
-// It knows UTF-8, UTF-16 and UTF-32 with a byte order mark, ISO-2022-JP,
-// Shift-JIS, EUC-JP, EUC-KR, GB 18030, Windows-1251 and Windows-1252; and for web
-// pages all encodings of the Encoding Standard of WHATWG, if the page declares
-// one of them.
+// It detects UTF-8, UTF-16 and UTF-32 with a byte order mark, ISO-2022-JP,
+// Shift-JIS, EUC-JP, EUC-KR, GB 18030, Windows-1251 and Windows-1252. For web
+// pages it supports all encodings of the WHATWG Encoding Standard, if the page
+// declares its encoding.
 package charset
 
 import (
@@ -24,8 +24,8 @@ import (
 	utf "golang.org/x/text/encoding/unicode"
 )
 
-// Decode returns text in UTF-8, without a byte order mark, whatever encoding it
-// is in. It never fails: what cannot be decoded becomes U+FFFD.
+// Decode returns text of any encoding in UTF-8, without a byte order mark. It
+// never fails: invalid bytes become U+FFFD.
 func Decode(b []byte) []byte {
 	if enc := Detect(b); enc != nil {
 		if d, err := enc.NewDecoder().Bytes(b); err == nil {
@@ -41,8 +41,8 @@ var (
 	xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
 )
 
-// DecodeHTML returns a page in UTF-8. A byte order mark decides on its
-// encoding, then what it declares itself, then what it looks like.
+// DecodeHTML returns a page in UTF-8. A byte order mark determines the encoding,
+// then the declaration in the page, then the content.
 func DecodeHTML(b []byte) []byte {
 	if utf8.Valid(b) {
 		return Decode(b)
@@ -55,8 +55,8 @@ func DecodeHTML(b []byte) []byte {
 	return Decode(b)
 }
 
-// declaredIn returns the encoding that a page declares at its start, nil if it declares none
-// or UTF-8.
+// declaredIn returns the encoding that a page declares at its start, or nil for
+// UTF-8 or no declaration.
 func declaredIn(page []byte) encoding.Encoding {
 	head := page[:min(len(page), 1024)] // HTML, 13.2.3.2
 	var enc encoding.Encoding
@@ -72,9 +72,9 @@ func declaredIn(page []byte) encoding.Encoding {
 	return enc
 }
 
-// Detect returns the encoding of a text, nil for UTF-8. A byte order mark
-// decides; then whether the bytes are UTF-8; then which encoding makes the most
-// ordinary text of them.
+// Detect returns the encoding of a text, nil for UTF-8. It checks for a byte
+// order mark, then for valid UTF-8, and then chooses the encoding with the most
+// plausible text.
 func Detect(b []byte) encoding.Encoding {
 	if enc, ok := marked(b); ok {
 		return enc
@@ -88,8 +88,8 @@ func Detect(b []byte) encoding.Encoding {
 	return guess(b[:min(len(b), sampleSize)], len(b) > sampleSize)
 }
 
-// marked returns the encoding that a byte order mark stands for, nil for UTF-8. ok
-// reports whether there is a mark.
+// marked returns the encoding of a byte order mark, nil for UTF-8. ok reports
+// whether there is a mark.
 func marked(b []byte) (enc encoding.Encoding, ok bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
@@ -102,10 +102,12 @@ func marked(b []byte) (enc encoding.Encoding, ok bool) {
 	return nil, false
 }
 
-// longestEscape is the length of the longest text that shifts looks for.
+// longestEscape is the length of the longest escape sequence that shifts
+// searches for.
 const longestEscape = 4
 
-// shifts reports whether a text switches between character sets as ISO-2022-JP does.
+// shifts reports whether a text switches between character sets like
+// ISO-2022-JP.
 func shifts(b []byte) bool {
 	for _, escape := range []string{"\x1b$B", "\x1b$@", "\x1b(J", "\x1b$(D"} {
 		if bytes.Contains(b, []byte(escape)) {
@@ -115,13 +117,13 @@ func shifts(b []byte) bool {
 	return false
 }
 
-// sampleSize is how many bytes guess needs at most.
+// sampleSize is the number of bytes that guess needs at most.
 const sampleSize = 256 << 10
 
-// guess returns the encoding that makes the most ordinary text of a sample that is not
-// UTF-8. cut reports whether the text goes on behind it.
+// guess returns the encoding that makes the most plausible text of a sample that
+// is not UTF-8. cut means that the text continues after the sample.
 func guess(sample []byte, cut bool) encoding.Encoding {
-	if cut { // end at a line, not in a character
+	if cut { // end at a line, not within a character
 		if i := bytes.LastIndexByte(sample, '\n'); i > 0 {
 			sample = sample[:i]
 		}
@@ -148,9 +150,9 @@ func guess(sample []byte, cut bool) encoding.Encoding {
 	return best
 }
 
-// score tells how much b looks like text in an encoding: the share of its
-// characters beyond ASCII that are usual in the languages it is made for. A
-// character that is not defined counts ten times.
+// score returns how plausible b is as text in an encoding: the fraction of its
+// non-ASCII characters that are usual in the languages of the encoding. An
+// undefined character counts ten times.
 func score(b []byte, enc encoding.Encoding, usual func(rune) bool) float64 {
 	d, err := enc.NewDecoder().Bytes(b)
 	if err != nil {
@@ -182,18 +184,18 @@ func score(b []byte, enc encoding.Encoding, usual func(rune) bool) float64 {
 		return 0
 	}
 	s := float64(good) / float64(all)
-	// In Latin text single accented letters stand among ASCII ones; in the
-	// languages sought here such letters come in runs.
+	// In Latin text, single accented letters are among ASCII letters. In the other
+	// languages, non-ASCII letters come in runs.
 	if float64(longRuns) < 0.6*float64(all) {
 		s /= 2
 	}
-	// Kana and Hangul come out of the right encoding only; ideographs come out
-	// of several.
+	// Kana and Hangul result only from the right encoding; ideographs result from
+	// several.
 	return s + 0.5*float64(kana)/float64(all)
 }
 
-// mixesLetters tells whether most of what is not ASCII stands in one word with
-// letters that are: so it is in Latin text, hardly ever in Cyrillic.
+// mixesLetters reports whether most non-ASCII letters are in words with ASCII
+// letters. That is common in Latin text, and very rare in Cyrillic.
 func mixesLetters(b []byte) bool {
 	ascii := func(i int) bool {
 		return i >= 0 && i < len(b) && (b[i]|0x20 >= 'a' && b[i]|0x20 <= 'z')
@@ -215,8 +217,8 @@ func mixesLetters(b []byte) bool {
 	return 2*mixed > all
 }
 
-// isJapanese: kana, punctuation, and the ideographs of JIS X 0208 level 1,
-// which are told by being in Shift-JIS before 0x989f.
+// isJapanese reports whether r is kana, punctuation, or an ideograph of JIS X
+// 0208 level 1. In Shift-JIS these ideographs are below 0x989f.
 func isJapanese(r rune) bool {
 	switch {
 	case r >= 0x3000 && r <= 0x30fe, r >= 0xff01 && r <= 0xff5e:
@@ -228,7 +230,7 @@ func isJapanese(r rune) bool {
 	return false
 }
 
-// isKorean: the syllables of KS X 1001, which are rows 0xb0 to 0xc8.
+// isKorean reports whether r is a syllable of KS X 1001: rows 0xb0 to 0xc8.
 func isKorean(r rune) bool {
 	if !unicode.Is(unicode.Hangul, r) {
 		return false
@@ -237,8 +239,8 @@ func isKorean(r rune) bool {
 	return err == nil && len(b) == 2 && b[0] >= 0xb0 && b[0] <= 0xc8 && b[1] >= 0xa1
 }
 
-// isChinese: punctuation, and the ideographs of GB 2312 level 1, which are rows
-// 0xb0 to 0xd7.
+// isChinese reports whether r is punctuation or an ideograph of GB 2312 level 1:
+// rows 0xb0 to 0xd7.
 func isChinese(r rune) bool {
 	switch {
 	case r >= 0x3000 && r <= 0x3011, r >= 0xff01 && r <= 0xff5e, r >= 0x2014 && r <= 0x2026:

@@ -101,7 +101,7 @@ func TestDecodeHTML(t *testing.T) {
 	}
 }
 
-// readText decodes a text while it is read.
+// readText decodes a text as a stream.
 func readText(t *testing.T, b []byte) string {
 	t.Helper()
 	text, err := charset.NewText(bytes.NewReader(b), int64(len(b)))
@@ -109,7 +109,7 @@ func readText(t *testing.T, b []byte) string {
 		t.Fatal(err)
 	}
 	var got []byte
-	for range 2 { // it may be read again
+	for range 2 { // it can be read again
 		if got, err = io.ReadAll(text.Reader()); err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +117,8 @@ func readText(t *testing.T, b []byte) string {
 	return string(got)
 }
 
-// What decodes a text as a whole and as a stream does so in the same way, wherever the
-// stream is cut.
+// A text decodes to the same result as a whole and as a stream, wherever the
+// stream is split.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]string{
@@ -147,7 +147,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What comes out is UTF-8, whatever went in.
+// The output is UTF-8 for any input.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xff\xfea\x00"))
 	f.Add([]byte("\x1b$B$3$s\x1b(B"))

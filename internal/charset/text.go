@@ -10,18 +10,18 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// A Text is a text of any size whose encoding is known. It is decoded while it is read,
-// and never held in memory as a whole.
+// A Text is a text of any size and known encoding. It is decoded while it is
+// read, and never in memory as a whole.
 type Text struct {
 	r       io.ReaderAt
 	size    int64
 	skip    int64             // bytes of a byte order mark in UTF-8
 	enc     encoding.Encoding // nil for UTF-8
-	invalid bool              // not all of it is valid UTF-8, if enc is nil
+	invalid bool              // it has invalid UTF-8, if enc is nil
 }
 
-// NewText finds the encoding of a text of size bytes, by the rules of [Detect]. It
-// reads the whole text. It fails only if r does.
+// NewText detects the encoding of a text of size bytes, by the rules of
+// [Detect]. It reads the whole text. It fails only if r fails.
 func NewText(r io.ReaderAt, size int64) (*Text, error) {
 	t := &Text{r: r, size: size}
 	sample := make([]byte, min(size, sampleSize))
@@ -50,7 +50,7 @@ func NewText(r io.ReaderAt, size int64) (*Text, error) {
 	return t, nil
 }
 
-// NewHTML is [NewText] for a page, by the rules of [DecodeHTML].
+// NewHTML is [NewText] for a web page, by the rules of [DecodeHTML].
 func NewHTML(r io.ReaderAt, size int64) (*Text, error) {
 	t, err := NewText(r, size)
 	if err != nil || t.enc == nil {
@@ -71,10 +71,10 @@ func NewHTML(r io.ReaderAt, size int64) (*Text, error) {
 
 // scan reports whether the text is valid UTF-8, and whether it looks like ISO-2022-JP.
 func (t *Text) scan() (valid, shift bool, err error) {
-	const keep = max(utf8.UTFMax, longestEscape) // bytes that belong to the next ones, perhaps
+	const keep = max(utf8.UTFMax, longestEscape) // bytes that may belong to the next chunk
 	valid = true
 	buf := make([]byte, keep+sampleSize/4)
-	kept, checked := 0, 0 // bytes of the chunk before, and how many of them are known to be valid
+	kept, checked := 0, 0 // bytes kept from the last chunk, and how many of them are valid
 	for at := t.skip; at < t.size; {
 		n, err := t.r.ReadAt(buf[kept:kept+int(min(t.size-at, int64(len(buf)-kept)))], at)
 		if n == 0 {
@@ -97,8 +97,7 @@ func (t *Text) scan() (valid, shift bool, err error) {
 	return valid, shift, nil
 }
 
-// unfinished returns how many bytes at the end of b begin a character that is not
-// complete.
+// unfinished returns the length of an incomplete character at the end of b.
 func unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
@@ -111,8 +110,8 @@ func unfinished(b []byte) int {
 	return 0
 }
 
-// Reader returns a reader of the text from its start, in valid UTF-8 and without a byte
-// order mark, as [Decode] returns it.
+// Reader returns a reader of the whole text in valid UTF-8, without a byte order
+// mark. The result is the same as that of [Decode].
 func (t *Text) Reader() io.Reader {
 	r := io.Reader(io.NewSectionReader(t.r, t.skip, t.size-t.skip))
 	switch {
@@ -124,7 +123,7 @@ func (t *Text) Reader() io.Reader {
 	return r
 }
 
-// A repair puts U+FFFD in the place of each run of bytes that is not UTF-8.
+// A repair replaces each run of invalid UTF-8 by U+FFFD.
 type repair struct{ inside bool }
 
 // Reset implements transform.Transformer.

@@ -1,10 +1,11 @@
-// Package compound reads and writes compound files: small file systems in a file,
-// in which the Office formats before 2007 and all encrypted ones are packed
+// Package compound reads and writes compound files: small file systems in a
+// file. The Office formats before 2007 and all encrypted Office formats use them
 // ([MS-CFB]).
 //
-// A file is read for what is in its root storage, and as little of it as that
-// needs. What is damaged or cut off gives an error that is [ErrDamaged]; the
-// memory used is bounded by the size of the file, whatever its tables say.
+// [Open] reads the tables of a file; [File.Stream] then reads streams of the
+// root storage. [Names] lists the root entries even of a damaged file. [Write]
+// writes a file. A damaged or truncated file results in [ErrDamaged]. The memory
+// is bounded by the size of the file, regardless of its tables.
 //
 // [MS-CFB]: https://learn.microsoft.com/openspecs/windows_protocols/ms-cfb
 package compound
@@ -19,10 +20,11 @@ import (
 	"unicode/utf16"
 )
 
-// Magic is what a compound file begins with.
+// Magic is the start of every compound file.
 const Magic = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
-// ErrDamaged tells that a file is no compound file, or not a whole one.
+// ErrDamaged reports that a file is not a compound file, or is damaged or
+// truncated.
 var ErrDamaged = errors.New("compound: the file is damaged or cut off")
 
 const (
@@ -30,25 +32,24 @@ const (
 	end        = 0xfffffffe
 	fatSector  = 0xfffffffd
 	difSector  = 0xfffffffc
-	firstMark  = 0xfffffffa // numbers from here on are no sectors
-	none       = 0xffffffff // no entry of the directory
-	miniCutoff = 4096       // streams below that are in mini sectors
+	firstMark  = 0xfffffffa // numbers from here on are not sectors
+	none       = 0xffffffff // no directory entry
+	miniCutoff = 4096       // smaller streams are in mini sectors
 	miniSize   = 64
 	entrySize  = 128
 
-	maxSectors = 1 << 26 // of a file of 32 GiB
+	maxSectors = 1 << 26 // for a file of 32 GiB
 )
 
-// A File is a compound file that is read. It may be used by several goroutines at
-// once.
+// A File is an open compound file. It is safe for concurrent use.
 type File struct {
 	r       io.ReaderAt
 	size    int64
-	shift   uint16            // of the size of a sector
-	fat     []uint32          // next sector of each
-	miniFAT []uint32          // the same for the sectors of 64 bytes
-	mini    []uint32          // sectors of the stream that holds those
-	streams map[string]stream // of the root storage, by name in lower case
+	shift   uint16            // log2 of the sector size
+	fat     []uint32          // by sector: next sector
+	miniFAT []uint32          // the same for mini sectors of 64 bytes
+	mini    []uint32          // sectors of the stream that contains the mini sectors
+	streams map[string]stream // of the root storage, by lower case name
 }
 
 type stream struct {
@@ -57,8 +58,8 @@ type stream struct {
 }
 
 // Open reads the allocation tables and the directory of the file in the first
-// size bytes of r. A directory of more than maxEntries entries is taken for
-// damage; 0 means as many as the file can hold.
+// size bytes of r. A directory with more than maxEntries entries counts as
+// damage; 0 means the maximum for the file's size.
 func Open(r io.ReaderAt, size int64, maxEntries int) (*File, error) {
 	f, head, err := header(r, size)
 	if err != nil {
@@ -96,9 +97,9 @@ func header(r io.ReaderAt, size int64) (*File, []byte, error) {
 }
 
 // Names returns the names, in lower case, of the entries of the root storage of
-// the file in the first size bytes of r. Unlike [Open] it reads no more than the
-// first 64 sectors of the directory, does not look at the types of entries, and
-// returns what it can find in a file that is damaged or cut off.
+// the file in the first size bytes of r. Unlike [Open] it ignores the types of
+// entries and reads only the first 64 sectors of the directory. It also returns
+// the names that it finds in a damaged or truncated file.
 func Names(r io.ReaderAt, size int64) []string {
 	f, head, err := header(r, size)
 	if err != nil {
@@ -106,7 +107,7 @@ func Names(r io.ReaderAt, size int64) []string {
 	}
 	var entries [][]byte
 	n := binary.LittleEndian.Uint32(head[48:])
-	for range 64 { // a loop in the chain must end
+	for range 64 { // bounds a loop in the chain
 		s, err := f.sector(n)
 		if err != nil {
 			break
@@ -128,16 +129,16 @@ func Names(r io.ReaderAt, size int64) []string {
 	return names
 }
 
-// next returns the sector that follows n in its chain. It reads only the sector of
-// the allocation table that says so.
+// next returns the sector that follows n in its chain. It reads only the needed
+// sector of the allocation table.
 func (f *File) next(head []byte, n uint32) (uint32, error) {
-	per := uint32(1) << (f.shift - 2) // numbers in a sector
+	per := uint32(1) << (f.shift - 2) // entries per sector
 	i, at := n/per, n%per
 	table := head[76:]
 	if i >= 109 {
 		i -= 109
 		list, err := f.sector(binary.LittleEndian.Uint32(head[68:]))
-		for range 256 { // a loop in the chain must end
+		for range 256 { // bounds a loop in the chain
 			if err != nil || i < per-1 {
 				break
 			}
@@ -156,7 +157,7 @@ func (f *File) next(head []byte, n uint32) (uint32, error) {
 	return next[at], nil
 }
 
-// tables returns the sectors of the allocation table: the header lists 109 of
+// tables returns the sectors of the allocation table. The header lists 109 of
 // them, a chain of sectors the rest.
 func (f *File) tables(head []byte) ([]uint32, error) {
 	le := binary.LittleEndian
@@ -185,13 +186,13 @@ func (f *File) sectors() int64 { return f.size>>f.shift + 1 }
 func (f *File) sector(n uint32) ([]byte, error) {
 	b := make([]byte, 1<<f.shift)
 	k, err := f.r.ReadAt(b, (int64(n)+1)<<f.shift)
-	if k == 0 || err != nil && !errors.Is(err, io.EOF) { // the last one may be short
+	if k == 0 || err != nil && !errors.Is(err, io.EOF) { // the last sector may be short
 		return nil, ErrDamaged
 	}
 	return b, nil
 }
 
-// numbers returns the numbers in a sector.
+// numbers returns the 32-bit numbers in a sector.
 func (f *File) numbers(n uint32) ([]uint32, error) {
 	b, err := f.sector(n)
 	if err != nil {
@@ -204,7 +205,7 @@ func (f *File) numbers(n uint32) ([]uint32, error) {
 	return out, nil
 }
 
-// table returns the numbers in sectors.
+// table returns the 32-bit numbers in sectors.
 func (f *File) table(sectors []uint32) ([]uint32, error) {
 	var out []uint32
 	for _, n := range sectors {
@@ -217,8 +218,8 @@ func (f *File) table(sectors []uint32) ([]uint32, error) {
 	return out, nil
 }
 
-// chain follows a chain in a table. It has at most limit sectors. A start that is
-// no sector is an empty one.
+// chain follows a chain of at most limit sectors in a table. If start is not a
+// sector, the chain is empty.
 func (f *File) chain(table []uint32, start uint32, limit int64) ([]uint32, error) {
 	var out []uint32
 	for n := start; n < firstMark; n = table[n] {
@@ -273,7 +274,7 @@ func (f *File) readDirectory(start uint32, most int) error {
 			continue
 		}
 		size := int64(le.Uint32(e[120:]))
-		if f.shift == 12 { // version 3 may have rubbish in the upper half
+		if f.shift == 12 { // version 3 may have garbage in the upper half
 			size |= int64(le.Uint32(e[124:])) << 32
 		}
 		f.streams[name] = stream{le.Uint32(e[116:]), size}
@@ -281,12 +282,12 @@ func (f *File) readDirectory(start uint32, most int) error {
 	return nil
 }
 
-// streamEntry is the type of the entry of a stream.
+// streamEntry is the type of a stream's directory entry.
 const streamEntry = 2
 
-// rootEntries returns the entries of the root storage, by name in lower case. They
-// form a binary tree ([MS-CFB] 2.6.4). What is embedded in a document has streams of
-// the same names further down.
+// rootEntries returns the directory entries of the root storage, by lower case
+// name. They form a binary tree ([MS-CFB] 2.6.4). Objects embedded in a document
+// have streams of the same names in other storages.
 func rootEntries(entries [][]byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		le := binary.LittleEndian
@@ -306,9 +307,10 @@ func rootEntries(entries [][]byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// entryName returns the name in an entry in lower case, if its length is valid.
+// entryName returns the lower case name in a directory entry, if its length is
+// valid.
 func entryName(e []byte) (string, bool) {
-	length := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a NUL at the end
+	length := int(binary.LittleEndian.Uint16(e[64:])) // bytes, with a trailing NUL
 	if length < 2 || length > 64 {
 		return "", false
 	}
@@ -319,13 +321,13 @@ func entryName(e []byte) (string, bool) {
 	return strings.ToLower(string(utf16.Decode(u))), true
 }
 
-// Streams returns the names, in lower case, of the streams in the root storage, in
-// no particular order.
+// Streams yields the names, in lower case, of the streams in the root storage,
+// in no particular order.
 func (f *File) Streams() iter.Seq[string] { return maps.Keys(f.streams) }
 
-// Stream returns a reader of a stream in the root storage; case does not count in
-// names. ok is false if there is none of that name. A stream that is not wholly in
-// the file is an error.
+// Stream returns a reader of a stream in the root storage. Names ignore case. ok
+// is false if the stream does not exist. A stream that extends beyond the file
+// is an error.
 func (f *File) Stream(name string) (r *io.SectionReader, ok bool, err error) {
 	e, ok := f.streams[strings.ToLower(name)]
 	if !ok {
@@ -345,7 +347,7 @@ func (f *File) Stream(name string) (r *io.SectionReader, ok bool, err error) {
 	return io.NewSectionReader(s, 0, e.size), true, nil
 }
 
-// A streamReader reads a stream by its chain.
+// A streamReader reads a stream along its chain of sectors.
 type streamReader struct {
 	file  *File
 	chain []uint32
@@ -353,8 +355,8 @@ type streamReader struct {
 	small bool
 }
 
-// at returns where the i-th sector of the stream begins; ok is false if it is not
-// in the stream of small sectors.
+// at returns the offset of the i-th sector of the stream. ok is false if it is
+// outside the stream of mini sectors.
 func (s *streamReader) at(i int64) (off int64, ok bool) {
 	n := int64(s.chain[i])
 	if !s.small {
@@ -368,7 +370,7 @@ func (s *streamReader) at(i int64) (off int64, ok bool) {
 	return (int64(s.file.mini[k])+1)<<s.file.shift + off&(1<<s.file.shift-1), true
 }
 
-// whole reports whether the file has size bytes of the stream.
+// whole reports whether the file contains size bytes of the stream.
 func (s *streamReader) whole(size int64) bool {
 	for i := int64(0); size > 0; i++ {
 		if i >= int64(len(s.chain)) {

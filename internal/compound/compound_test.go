@@ -18,7 +18,7 @@ func data(name string, b []byte) *Node {
 	}}
 }
 
-// sample is a file with a large stream, a small one and a storage.
+// sample returns a file with a large stream, a small stream and a storage.
 func sample(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -85,7 +85,7 @@ func TestReadPart(t *testing.T) {
 	}
 }
 
-// Most entries of the directory there may be are the caller's to say.
+// The caller limits the directory entries.
 func TestMaxEntries(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*Node, 20)
@@ -145,7 +145,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A file is cut off within a stream, its tables are in front of it.
+// The file is truncated within a stream; its tables come before.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	const sector = 512

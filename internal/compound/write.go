@@ -11,12 +11,12 @@ import (
 	"unicode/utf16"
 )
 
-// A Node is a stream or a storage to be written into a compound file. It may be
-// written once.
+// A Node is a stream or a storage to write into a compound file. It can be
+// written only once.
 type Node struct {
 	Name     string
 	Size     int64                   // of a stream
-	Content  func(w io.Writer) error // writes that many bytes; nil for a storage
+	Content  func(w io.Writer) error // writes Size bytes; nil for a storage
 	Children []*Node                 // of a storage
 
 	start       uint32
@@ -25,15 +25,15 @@ type Node struct {
 	red         bool
 }
 
-// MaxStream is the size in bytes of the largest stream that [Write] takes: files
-// with sectors of 512 bytes have none larger ([MS-CFB] 2.6.1).
+// MaxStream is the largest stream in bytes that [Write] accepts: the maximum for
+// files with sectors of 512 bytes ([MS-CFB] 2.6.1).
 const MaxStream = 1 << 31
 
 var errSize = errors.New("compound: too large for a compound file")
 
 // Write writes a compound file of version 3 with nodes in its root storage. It
-// does so in one go: streams of 4 KiB or more first, then the smaller ones, each in
-// the order of the nodes. The contents of small ones are therefore asked for last.
+// writes sequentially: streams of 4 KiB or more first, then smaller ones, each
+// in the order of the nodes. So it calls Content of small streams last.
 func Write(w io.Writer, nodes []*Node) error {
 	root := &Node{Name: "Root Entry", Children: nodes, left: none, right: none}
 	entries := []*Node{root}
@@ -74,7 +74,7 @@ func Write(w io.Writer, nodes []*Node) error {
 	dirStart := uint32(len(fat))
 	fat = chain(fat, sectors(int64(len(entries))*128))
 
-	// The table describes its own sectors too, and those that list them.
+	// The table also covers its own sectors, and the sectors that list them.
 	var nFAT, nDIF uint32
 	for {
 		f := sectors(int64(uint32(len(fat))+nFAT+nDIF) * 4)
@@ -162,7 +162,7 @@ func Write(w io.Writer, nodes []*Node) error {
 	return err
 }
 
-// streams returns the streams among nodes and below them, in order.
+// streams appends the streams among nodes and below them, in order.
 func streams(nodes, out []*Node) []*Node {
 	for _, n := range nodes {
 		if n.Content == nil {
@@ -187,7 +187,7 @@ func pad(b *bytes.Buffer, unit int, with byte) {
 	}
 }
 
-// write writes the content of a stream and fills its last sector.
+// write writes the content of a stream and pads its last sector.
 func (e *Node) write(w io.Writer, unit int64) error {
 	c := &counter{w: w}
 	if err := e.Content(c); err != nil {
@@ -214,10 +214,10 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// arrange gives the entries below s numbers and makes a red-black tree of the
-// children of each storage: in the order of the length of their names, then of
-// the names in capitals ([MS-CFB] 2.6.4). In a tree that is halved at each node
-// only the lowest level, if it is not full, is red.
+// arrange numbers the entries below s and builds a red-black tree of each
+// storage's children. It sorts them by the length of their names, then by the
+// names in capitals ([MS-CFB] 2.6.4). The tree is halved at each node. Its
+// lowest level, if incomplete, is red; all other nodes are black.
 func arrange(s *Node, entries *[]*Node) {
 	s.child = none
 	kids := slices.SortedFunc(slices.Values(s.Children), func(a, b *Node) int {
@@ -251,8 +251,8 @@ func arrange(s *Node, entries *[]*Node) {
 	}
 }
 
-// entry returns an entry of the directory ([MS-CFB] 2.6.1). One without a name
-// is unused.
+// entry returns a directory entry ([MS-CFB] 2.6.1). An entry without a name is
+// unused.
 func (e *Node) entry(root bool) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 128)

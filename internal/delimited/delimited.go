@@ -1,5 +1,5 @@
-// Package delimited reads text of delimited values: CSV, TSV and what else looks
-// like them.
+// Package delimited reads delimited text: CSV, TSV and similar formats. [Sniff]
+// detects the separator, and a [Reader] reads the rows as a stream.
 package delimited
 
 import (
@@ -17,38 +17,39 @@ import (
 const (
 	MaxCell    = 16 << 20 // bytes of one cell
 	MaxRow     = 32 << 20 // bytes of the cells of one row
-	MaxColumns = 16384    // what a sheet can hold
+	MaxColumns = 16384    // maximum of a sheet
 )
 
-// chunk is how many bytes are read at once, and how many [Sniff] looks at.
+// chunk is the number of bytes to read at once, and the size of [Sniff]'s
+// sample.
 const chunk = 64 << 10
 
-// A Reader reads delimited values as they come: quotes inside a cell and rows of
-// different length are taken as they are, and lines may end with \n, \r\n or \r.
-// Unlike a csv.Reader it keeps line ends in cells and limits the length of a
-// row while it reads it.
+// A Reader reads delimited values leniently. It accepts quotes inside a cell,
+// rows of different lengths, and lines that end with \n, \r\n or \r. Unlike a
+// csv.Reader it keeps line ends in cells, and limits the length of a row while
+// reading it.
 type Reader struct {
-	// LazyQuotes ends a cell whose closing quotation mark is missing at the end of the
-	// text, instead of failing.
+	// LazyQuotes accepts a missing closing quotation mark: the cell extends to the
+	// end of the text.
 	LazyQuotes bool
 
 	r        io.Reader
 	comma    []byte
 	buf      []byte
 	pos, end int
-	err      error // of r, met while looking ahead
+	err      error // of r, found by lookahead
 	rows     int
-	text     []byte // of all cells of the row
-	ends     []int  // of each cell in text
+	text     []byte // of all cells in the row
+	ends     []int  // by cell: its end in text
 }
 
 // NewReader returns a reader of UTF-8 text whose cells are separated by comma.
-// Sniff finds out which one that is.
+// Sniff detects the separator.
 func NewReader(r io.Reader, comma rune) *Reader {
 	return &Reader{r: r, comma: utf8.AppendRune(nil, comma), buf: make([]byte, chunk)}
 }
 
-// fill reads more after all of buf has been used.
+// fill reads more data after all of buf has been consumed.
 func (r *Reader) fill() (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
@@ -58,7 +59,7 @@ func (r *Reader) fill() (n int, err error) {
 	return n, err
 }
 
-// atComma reports whether the separator is at buf[i]. It may read a little more.
+// atComma reports whether the separator is at buf[i]. It may read more data.
 func (r *Reader) atComma(i int) bool {
 	if r.buf[i] != r.comma[0] {
 		return false
@@ -74,14 +75,14 @@ func (r *Reader) atComma(i int) bool {
 	return bytes.HasPrefix(r.buf[i:r.end], r.comma)
 }
 
-// Rows returns how many rows have been read.
+// Rows returns the number of rows read.
 func (r *Reader) Rows() int { return r.rows }
 
-// Len returns the number of cells in the row.
+// Len returns the number of cells in the current row.
 func (r *Reader) Len() int { return len(r.ends) }
 
-// Cell returns the content of cell i of the row, counted from 0; nil if there is
-// no such cell. It is valid until Next is called.
+// Cell returns the content of cell i of the current row, counted from 0, or nil
+// if there is no such cell. It is valid until the next call of Next.
 func (r *Reader) Cell(i int) []byte {
 	switch {
 	case i >= len(r.ends):
@@ -96,14 +97,14 @@ func (r *Reader) Cell(i int) []byte {
 const (
 	inRow    = iota // at the start of a row
 	atCell          // at the start of a cell
-	inCell          // inside one
-	inQuotes        // inside one that began with a quote
-	atQuote         // after a quote in there
+	inCell          // inside an unquoted cell
+	inQuotes        // inside a quoted cell
+	atQuote         // after a quote in a quoted cell
 )
 
 // Next reads the next row that is not an empty line. It returns io.EOF at the
-// end, and fails with [fileops.ErrLimit] where a row exceeds a limit and with
-// [fileops.ErrCorruptInput] where a quotation mark is missing.
+// end. It fails with [fileops.ErrLimit] if a row exceeds a limit, and with
+// [fileops.ErrCorruptInput] if a quotation mark is missing.
 func (r *Reader) Next() error {
 	r.text, r.ends = r.text[:0], r.ends[:0]
 	from, state := 0, inRow
@@ -118,7 +119,7 @@ func (r *Reader) Next() error {
 			}
 			return fileops.Fail(fileops.ErrLimit, nil, "a row in the file has more than %d MiB, which is the limit", MaxRow>>20)
 		}
-		if len(r.ends) >= MaxColumns { // and another one begins
+		if len(r.ends) >= MaxColumns { // and another cell starts
 			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d columns", MaxColumns)
 		}
 		if r.pos == r.end {
@@ -144,7 +145,7 @@ func (r *Reader) Next() error {
 		switch state {
 		case inRow:
 			if c == '\n' || c == '\r' {
-				r.pos++ // an empty line, or what is left of a line end
+				r.pos++ // an empty line, or the rest of a line end
 				continue
 			}
 			state = atCell
@@ -187,7 +188,7 @@ func (r *Reader) Next() error {
 				continue
 			}
 			if c != '\n' && c != '\r' && !r.atComma(r.pos) {
-				state = inCell // text after the quotes
+				state = inCell // text after the closing quote
 				continue
 			}
 		}
@@ -204,9 +205,9 @@ func (r *Reader) Next() error {
 	}
 }
 
-// Sniff returns the separator of a text in UTF-8, and a reader of the text without
-// a line that names it, which Excel writes ("sep=;"). known is the separator if
-// there is no such line; 0 if that is to be found out.
+// Sniff returns the separator of a UTF-8 text, and a reader of the text without
+// a line that names the separator, as Excel writes it ("sep=;"). Such a line has
+// precedence over known. If known is 0, Sniff detects the separator.
 func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	sample := make([]byte, chunk)
 	n, err := io.ReadFull(text, sample)
@@ -217,7 +218,7 @@ func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	sample = sample[:n]
 	rest = io.MultiReader(bytes.NewReader(sample), text)
 	if line, after, ok := bytes.Cut(sample, []byte("\n")); ok {
-		// Excel's own way to say it.
+		// Excel's separator line.
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		if len(line) == 5 && strings.EqualFold(string(line[:4]), "sep=") && line[4] < 0x80 && line[4] != '"' && line[4] != '\r' {
 			return line[4], io.MultiReader(bytes.NewReader(after), text), nil
@@ -232,8 +233,8 @@ func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	return separator(sample), rest, nil
 }
 
-// separator returns the one of the usual separators that cuts most rows into
-// the same number of cells, or a comma.
+// separator returns the usual separator that splits most rows into the same
+// number of cells, or a comma.
 func separator(sample []byte) byte {
 	best, bestScore := byte(','), 0.0
 	for _, c := range []byte(",;\t|") {
@@ -246,7 +247,7 @@ func separator(sample []byte) byte {
 			if n < 2 {
 				continue
 			}
-			// How many rows agree counts more than how many cells they have.
+			// The number of consistent rows counts more than the number of cells.
 			share := float64(k) / float64(rows)
 			if s := math.Pow(share, 3) + 0.01*float64(min(n, 10)); s > bestScore {
 				best, bestScore = c, s

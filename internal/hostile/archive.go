@@ -29,7 +29,7 @@ func zipLinks(to ...string) string {
 			_, err = w.Write([]byte("below"))
 		}
 		if err != nil {
-			panic(err) // nothing is written but to memory
+			panic(err) // impossible: writes only to memory
 		}
 	}
 	if err := z.Close(); err != nil {
@@ -38,8 +38,8 @@ func zipLinks(to ...string) string {
 	return b.String()
 }
 
-// hostileTar returns an archive with names of all kinds, or with links, devices and
-// what lies behind links.
+// hostileTar returns an archive with all kinds of names or, if links is set,
+// with links, devices and paths through links.
 func hostileTar(t target, links bool) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -49,7 +49,7 @@ func hostileTar(t target, links bool) string {
 			content, h.Size = "text\n", 5
 		}
 		h.Mode, h.ModTime = 0o644, time.Unix(1e9, 0)
-		if w.WriteHeader(&h) == nil { // some names do not fit into any header
+		if w.WriteHeader(&h) == nil { // some names fit into no header
 			w.Write([]byte(content))
 		}
 	}
@@ -71,7 +71,7 @@ func hostileTar(t target, links bool) string {
 		add(tar.Header{Name: "pipe", Typeflag: tar.TypeFifo})
 	}
 	if err := w.Close(); err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	return b.String()
 }
@@ -86,10 +86,10 @@ func gzipped(s string) string {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	return b.String()
 }
 
-// zeros is much of nothing.
+// zeros returns n zero bytes.
 func zeros(n int) string { return strings.Repeat("\x00", n) }

@@ -14,8 +14,9 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// Bombs returns small files that ask for much: memory, time, pixels, pages or
-// space. An engine must refuse them, or do what they ask for within its limits.
+// Bombs returns small files that require large resources: memory, time, pixels,
+// pages or disk space. An engine must reject them, or process them within its
+// limits.
 func Bombs() []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -33,7 +34,8 @@ func Bombs() []*fileops.File {
 	return out
 }
 
-// entityBomb returns declarations after which &l; is ten thousand million characters.
+// entityBomb returns declarations in which &l; expands to ten billion
+// characters.
 func entityBomb() string {
 	var entities strings.Builder
 	entities.WriteString(`<!ENTITY a "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa">`)
@@ -43,12 +45,12 @@ func entityBomb() string {
 	return entities.String()
 }
 
-// archiveBombs returns archives that unpack to much, or say so.
+// archiveBombs returns archives with a large unpacked size, real or claimed.
 func archiveBombs() []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
 	inner := Zip("", "", "0", zeros(16<<20))
-	for range 4 { // sixteen each, four levels deep
+	for range 4 { // sixteen files each, four levels deep
 		var files []string
 		for i := range 16 {
 			files = append(files, fmt.Sprint(i, ".zip"), inner)
@@ -63,7 +65,7 @@ func archiveBombs() []*fileops.File {
 		many = append(many, fmt.Sprint(i), "")
 	}
 	add("entries.zip", Zip(many...))
-	// What the directory says is not true.
+	// The directory has wrong sizes.
 	lies := []byte(Zip("a", "text\n", "b.txt", strings.Repeat("text\n", 100)))
 	for i := range len(lies) - 28 {
 		if string(lies[i:i+4]) == "PK\x01\x02" {
@@ -81,16 +83,16 @@ func archiveBombs() []*fileops.File {
 		w := tar.NewWriter(&b)
 		h.Mode = 0o644
 		if err := w.WriteHeader(&h); err != nil {
-			panic(err) // it was made here
+			panic(err) // impossible: it was built here
 		}
 		b.WriteString(content)
 		return b.String()
 	}
 	add("size.tar", header(tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 1 << 60, Format: tar.FormatGNU}, "text\n"))
-	// Sparse files: a map of nothing, and of which nothing is there.
+	// Sparse files: a map of holes, and a map without data.
 	sparse := []byte(header(tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 512, Format: tar.FormatGNU}, strings.Repeat("x", 512)+zeros(1024)))
 	sparse[156] = 'S'
-	copy(sparse[386:], "00077777777\x0000000001000\x00") // where it begins, how long it is
+	copy(sparse[386:], "00077777777\x0000000001000\x00") // offset and length
 	copy(sparse[483:], "\x80\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00")
 	tarSum(sparse)
 	add("sparse.tar", string(sparse))
@@ -115,7 +117,7 @@ func archiveBombs() []*fileops.File {
 	add("zeros.tar.gz", gzipRepeated(header(tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 8 << 30, Format: tar.FormatGNU}, ""), zeros(1<<20), 500))
 	add("zeros.gz", gzipRepeated("", zeros(1<<20), 1000))
 	add("members.gz", strings.Repeat(gzipped(""), 20000)+gzipped("x"))
-	// A frame of Zstandard: a window of nearly 4 TiB; and blocks that are one byte often.
+	// Zstandard frames: a window of nearly 4 TiB, and blocks that repeat one byte.
 	add("window.zst", "\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00")
 	add("zeros.zst", "\x28\xb5\x2f\xfd\x00\x58"+strings.Repeat("\x02\x00\x10\x00", 30000)+"\x03\x00\x10\x00") // 128 KiB each
 	// XZ: a dictionary of 4 GiB.
@@ -142,8 +144,8 @@ func sum32(s string) string {
 	return string(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(s))))
 }
 
-// gzipRepeated returns what decompresses to head and n times s. The sizes are not those in
-// its end.
+// gzipRepeated returns gzip data that decompresses to head and n times s. The
+// size in its trailer is wrong.
 func gzipRepeated(head, s string, n int) string {
 	compress := func(s string) string {
 		var b bytes.Buffer
@@ -155,14 +157,14 @@ func gzipRepeated(head, s string, n int) string {
 			err = w.Flush()
 		}
 		if err != nil {
-			panic(err) // nothing is written but to memory
+			panic(err) // impossible: writes only to memory
 		}
 		return b.String()
 	}
 	return "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + compress(head) + strings.Repeat(compress(s), n) + "\x03\x00" + zeros(8)
 }
 
-// tarSum sets the checksum of the header at the beginning of b.
+// tarSum sets the checksum of the header at the start of b.
 func tarSum(b []byte) {
 	copy(b[148:156], "        ")
 	n := 0
@@ -172,7 +174,8 @@ func tarSum(b []byte) {
 	copy(b[148:156], fmt.Sprintf("%06o\x00 ", n))
 }
 
-// paxRecord returns a record of an extended header: its length is part of it.
+// paxRecord returns a record of an extended header. Its length field counts
+// itself.
 func paxRecord(key, value string) string {
 	rest := len(key) + len(value) + 3
 	n := rest + len(fmt.Sprint(rest))
@@ -180,7 +183,7 @@ func paxRecord(key, value string) string {
 	return fmt.Sprintf("%d %s=%s\n", n, key, value)
 }
 
-// A zipEntry is one line of the directory of an archive.
+// A zipEntry is an entry in the directory of an archive.
 type zipEntry struct {
 	name                 string
 	method               uint16
@@ -214,9 +217,9 @@ func directory(entries []zipEntry, start int) []byte {
 	return append(b, 0, 0)
 }
 
-// overlapping returns an archive whose files are all the same kernel of zeros: each
-// one quotes the header of the next in a stored block and goes on with it
-// (D. Fifield, A better zip bomb, 2019).
+// overlapping returns an archive whose files share one kernel of zeros. Each
+// file quotes the header of the next in a stored block and continues with that
+// file (D. Fifield, A better zip bomb, 2019).
 func overlapping(n int, size int) string {
 	var kernel bytes.Buffer
 	w, err := flate.NewWriter(&kernel, flate.BestCompression)
@@ -227,9 +230,9 @@ func overlapping(n int, size int) string {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
-	// From the last file, which is the kernel alone, to the first.
+	// From the last file, which is only the kernel, to the first.
 	entries := make([]zipEntry, n)
 	data, content := kernel.Bytes(), []byte(zeros(size))
 	sum := crc32.ChecksumIEEE(content)
@@ -240,7 +243,7 @@ func overlapping(n int, size int) string {
 			quote := []byte{0, byte(len(local)), byte(len(local) >> 8), ^byte(len(local)), ^byte(len(local) >> 8)}
 			data = slices.Concat(quote, local, data)
 			unpacked += uint32(len(local))
-			if i == 0 { // one that is right is enough: those that look at the sum do so at the end
+			if i == 0 { // one correct checksum is enough: readers that verify it do so at the end
 				sum = crc32.ChecksumIEEE(content)
 			}
 		}
@@ -255,7 +258,7 @@ func overlapping(n int, size int) string {
 	return string(append(out, directory(entries, len(out))...))
 }
 
-// sameData returns an archive of n files at the same place.
+// sameData returns an archive of n files at the same offset.
 func sameData(n int) string {
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
@@ -267,14 +270,14 @@ func sameData(n int) string {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	e := zipEntry{name: "a", method: 8, sum: crc32.ChecksumIEEE(content), packed: uint32(b.Len()), size: uint32(len(content))}
 	out := append(e.local(), b.Bytes()...)
 	return string(append(out, directory(slices.Repeat([]zipEntry{e}, n), len(out))...))
 }
 
-// zip64Lies returns an archive whose sizes, of 64 bits, are larger than any disk.
+// zip64Lies returns an archive with 64-bit sizes larger than any disk.
 func zip64Lies() string {
 	le := binary.LittleEndian
 	wide := le.AppendUint64(le.AppendUint64(le.AppendUint16(le.AppendUint16(nil, 1), 24), 1<<62), 5)
@@ -295,12 +298,12 @@ func zip64Lies() string {
 		err = z.Close()
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	return b.String()
 }
 
-// officeBombs returns documents that repeat, nest or count beyond measure.
+// officeBombs returns documents with excessive repetition, nesting or counts.
 func officeBombs(entities string) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -326,7 +329,7 @@ func officeBombs(entities string) []*fileops.File {
 	return out
 }
 
-// textBombs returns texts that nest deeper than a parser should.
+// textBombs returns texts with excessive nesting.
 func textBombs(entities string) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -357,7 +360,7 @@ func textBombs(entities string) []*fileops.File {
 	return out
 }
 
-// mediaBombs returns recordings whose headers promise more than there is.
+// mediaBombs returns recordings whose headers claim more than the file contains.
 func mediaBombs() []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -375,11 +378,11 @@ func mediaBombs() []*fileops.File {
 	return out
 }
 
-// SlowBombs returns documents that keep an engine busy until its time is over.
+// SlowBombs returns documents that keep an engine busy until its timeout.
 func SlowBombs() []*fileops.File {
 	return []*fileops.File{
 		fileops.Bytes("repeated.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
-		// Few enough cells for most limits.
+		// Few enough cells to pass most limits.
 		fileops.Bytes("many.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="9" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
 		fileops.Bytes("nested.html", []byte(strings.Repeat("<table><tr><td>", 3000)+"x")),
 	}

@@ -1,7 +1,8 @@
-// Package hostile makes files that attack the programs that read them: files that
-// reach for other files and servers ([Files]), bombs ([Bombs]), files of two formats
-// ([Polyglots]) and names that lead out of a directory ([Names]). A [Trap] sees
-// what they reach. Tests of engines and of the server use them.
+// Package hostile generates files that attack the programs that read them, for
+// tests of engines and of the server. [Files] returns files that access other
+// files and servers. [Bombs] and [SlowBombs] require large resources.
+// [Polyglots] are valid in several formats. [Names] returns file names that lead
+// out of a directory. A [Trap] detects access.
 package hostile
 
 import (
@@ -13,17 +14,17 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A target is what hostile files reach for.
+// A target is the file and the server that hostile files try to access.
 type target struct {
 	path string // of a file
 	file string // its URL
 	base string // URL of a server
 }
 
-// each returns the ways to say where something is.
+// each returns all notations of the target.
 func (t target) each() []string { return []string{t.file, t.base + "/canary", t.path} }
 
-// repeat returns the pattern with each of them for @.
+// repeat repeats the pattern for each notation, which replaces @.
 func (t target) repeat(pattern string) string {
 	var b strings.Builder
 	for _, s := range t.each() {
@@ -32,11 +33,10 @@ func (t target) repeat(pattern string) string {
 	return b.String()
 }
 
-// Files returns files that make the programs that read them reach for what is
-// not theirs: the file at path, a text, and the server at base, such as
-// "http://127.0.0.1:8080". They are of the kinds that have been found in the
-// field; see SECURITY.md. An engine may fail on them or convert them, but must not
-// open either.
+// Files returns files that make their readers access resources outside: the text
+// file at path, and the server at base, such as "http://127.0.0.1:8080". They
+// use attacks that were found in the field; see SECURITY.md. An engine may
+// reject or convert them, but must not access either resource.
 func Files(path, base string) []*fileops.File {
 	file := (&url.URL{Scheme: "file", Path: path}).String()
 	var out []*fileops.File
@@ -64,13 +64,13 @@ func Files(path, base string) []*fileops.File {
 			"_rels/.rels", hostileRels(`<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/>`),
 			"word/document.xml", `<?xml version="1.0"?><!DOCTYPE d [<!ENTITY e SYSTEM "`+target+`">]><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>&e;</w:t></w:r></w:p></w:body></w:document>`,
 		))
-		// Lists of other files, which programs for media play.
+		// Playlists, whose entries media programs open.
 		add(kind+"-hls.mp4", "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n"+target+"\n#EXT-X-ENDLIST\n")
 		add(kind+"-concat.mp4", "ffconcat version 1.0\nfile '"+target+"'\n")
 		add(kind+"-sdp.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\na=control:"+target+"\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n")
 		add(kind+"-dash.mp4", `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT9S"><Period><AdaptationSet><Representation id="1" bandwidth="1"><BaseURL>`+target+`</BaseURL></Representation></AdaptationSet></Period></MPD>`)
 		add(kind+"-hls.avi", "RIFF\x24\x00\x00\x00AVI LIST\x0c\x00\x00\x00movi GAB2\x00\x02\x00#EXTM3U\n#EXTINF:1,\n"+target+"\n")
-		// Scripts of programs for pictures, under names of pictures.
+		// Scripts of image programs, with the names of pictures.
 		add(kind+"-msl.png", `<?xml version="1.0"?><image><read filename="`+target+`"/><write filename="out.png"/></image>`)
 		add(kind+"-mvg.png", "push graphic-context\nviewbox 0 0 64 64\nfill 'url("+target+")'\nimage over 0,0 64,64 '"+target+"'\npop graphic-context\n")
 		add(kind+"-ps.png", "%!PS\n("+path+") (r) file 999 string readstring pop show showpage\n")
@@ -98,8 +98,8 @@ func flatODF(kind, body string) string {
 	return `<?xml version="1.0" encoding="UTF-8"?><office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0" xmlns:xlink="http://www.w3.org/1999/xlink" office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.` + kind + `"><office:body>` + body + `</office:body></office:document>`
 }
 
-// Zip returns an archive of files: names and contents in turn. The first is not
-// compressed, as EPUB wants it.
+// Zip returns an archive of files, given as alternating names and contents. The
+// first file is not compressed, as EPUB requires.
 func Zip(files ...string) string {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -113,7 +113,7 @@ func Zip(files ...string) string {
 			_, err = w.Write([]byte(files[i+1]))
 		}
 		if err != nil {
-			panic(err) // nothing is written but to memory
+			panic(err) // impossible: writes only to memory
 		}
 	}
 	if err := z.Close(); err != nil {

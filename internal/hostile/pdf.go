@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// hostilePDFs returns documents that open others, run programs, send forms, or have
-// content that is elsewhere.
+// hostilePDFs returns documents that open other documents, run programs, send
+// forms, or have external content.
 func hostilePDFs(t target) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -50,17 +50,17 @@ func hostilePDFs(t target) []*fileops.File {
 	return out
 }
 
-// pdfBombs returns documents that are larger than they look, or go in circles.
+// pdfBombs returns documents that are larger than they look, or have cycles.
 func pdfBombs() []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
 	catalog, pages, page := "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</X 5 0 R>>/Pattern<</P 5 0 R>>/Font<</F 5 0 R>>>>/Contents 4 0 R>>"
-	// Twice compressed: a thousand times smaller each time.
+	// Compressed twice, by a factor of a thousand each time.
 	add("nested.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter[/FlateDecode/FlateDecode]", zlibbed(zlibRepeated(strings.Repeat("q Q\n", 256<<10), 300)))))
 	add("chain.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter["+strings.Repeat("/FlateDecode", 20)+strings.Repeat("/ASCIIHexDecode", 20)+"/RunLengthDecode/LZWDecode]", zlibbed(zlibbed(zeros(1<<20))))))
 	add("predictor.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns 2147483647/Colors 255/BitsPerComponent 16>>", zlibbed(zeros(1<<20)))))
 	add("count.pdf", pdfOf(catalog, "<</Type/Pages/Kids["+strings.Repeat("3 0 R ", 3000)+"]/Count 2147483647>>", page, pdfStream("", "q Q")))
-	// Ten kids each, nine levels deep: a thousand million pages.
+	// Ten kids per node, nine levels deep: a billion pages.
 	tree := []string{catalog}
 	for i := 2; i < 11; i++ {
 		parent := ""
@@ -75,7 +75,7 @@ func pdfBombs() []*fileops.File {
 	add("outlines.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/Outlines 5 0 R/Names<</Dests 6 0 R/EmbeddedFiles 6 0 R>>/PageLabels 6 0 R/StructTreeRoot 6 0 R>>", pages, page, pdfStream("", "q Q"),
 		"<</Type/Outlines/First 5 0 R/Last 5 0 R/Next 5 0 R/Parent 5 0 R/Title(x)/Dest[3 0 R/Fit]/Count 99>>", "<</Kids[6 0 R 6 0 R]/Limits[(a)(b)]/K[6 0 R]/Nums[0 6 0 R]>>"))
 	add("page.pdf", pdfOf(catalog, pages, "<</Type/Page/Parent 2 0 R/MediaBox[-1e9 -1e9 1e9 1e9]/UserUnit 75000/Contents 4 0 R>>", pdfStream("", "0 0 1e9 1e9 re f")))
-	// Forms that draw the one below ten times.
+	// Each form draws the next one ten times.
 	forms := []string{catalog, pages, page, pdfStream("", "/X Do")}
 	for i := 5; i < 15; i++ {
 		forms = append(forms, pdfStream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 99 99]/Resources<</XObject<</X %d 0 R>>>>", i+1), strings.Repeat("/X Do ", 10)))
@@ -90,7 +90,8 @@ func pdfBombs() []*fileops.File {
 		pdfStream("/FunctionType 0/Domain[0 1 0 1 0 1 0 1]/Range[0 1 0 1 0 1]/Size[65535 65535 65535 65535]/BitsPerSample 32", zeros(64))))
 	add("operators.pdf", pdfOf(catalog, pages, page, pdfStream("/Filter/FlateDecode", zlibbed(strings.Repeat("q ", 4<<20)+strings.Repeat("[", 1<<20)+strings.Repeat("<<", 1<<20)))))
 	add("deep.pdf", pdfOf("<</Type/Catalog/Pages 2 0 R/X "+strings.Repeat("[", 50000)+strings.Repeat("]", 50000)+"/Y "+strings.Repeat("<</A", 20000)+" 1"+strings.Repeat(">>", 20000)+">>", pages, page, pdfStream("", "q Q")))
-	// Cross-reference tables that lead to each other, and objects that are in themselves.
+	// Cross-reference tables that refer to each other, and objects that contain
+	// themselves.
 	plain := pdfOf(catalog, pages, page, pdfStream("", "q Q"))
 	at := strings.LastIndex(plain, "xref\n0")
 	add("previous.pdf", strings.Replace(plain, "/Root 1 0 R", fmt.Sprintf("/Root 1 0 R/Prev %d/XRefStm %d", at, at), 1))
@@ -101,7 +102,7 @@ func pdfBombs() []*fileops.File {
 	return out
 }
 
-// pdfOf returns a document of objects, of which the first is the catalogue.
+// pdfOf returns a document of objects, of which the first is the catalog.
 func pdfOf(objects ...string) string {
 	var b strings.Builder
 	b.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
@@ -123,8 +124,8 @@ func pdfStream(dict, data string) string {
 	return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(data), data)
 }
 
-// zlibRepeated returns what decompresses to n times s, without taking the time to compress
-// it so often.
+// zlibRepeated returns zlib data that decompresses to n times s. It compresses s
+// only once.
 func zlibRepeated(s string, n int) string {
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
@@ -132,10 +133,10 @@ func zlibRepeated(s string, n int) string {
 		_, err = w.Write([]byte(s))
 	}
 	if err == nil {
-		err = w.Flush() // up to here nothing refers to what comes before, and it ends with a whole byte
+		err = w.Flush() // nothing after this point refers back, and it is a byte boundary
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	sum := adler32.New()
 	for range n {
@@ -154,7 +155,7 @@ func zlibbed(s string) string {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	return b.String()
 }

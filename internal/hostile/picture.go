@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// hostilePictures returns scripts and texts under the names of all kinds of
-// pictures, and pictures whose metadata names t.
+// hostilePictures returns scripts and texts with the names of all kinds of
+// pictures, and pictures whose metadata refers to t.
 func hostilePictures(t target) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -50,7 +50,7 @@ func hostilePictures(t target) []*fileops.File {
 	var b bytes.Buffer
 	must := func(err error) string {
 		if err != nil {
-			panic(err) // nothing is written but to memory
+			panic(err) // impossible: writes only to memory
 		}
 		s := b.String()
 		b.Reset()
@@ -78,8 +78,8 @@ func pngChunk(kind, s string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(s)))) + kind + s + string(binary.BigEndian.AppendUint32(nil, sum))
 }
 
-// tiffOf returns a TIFF of one directory, with numbers and with bytes; next is where
-// it says that the next directory is, 0 for none, 1 for itself.
+// tiffOf returns a TIFF with one directory of numeric and text entries. next is
+// the offset of the next directory: 0 for none, 1 for the same one.
 func tiffOf(numbers map[uint16][]uint32, texts map[uint16]string, next uint32) string {
 	le := binary.LittleEndian
 	body := []byte("II*\x00\x00\x00\x00\x00\xff\x00")
@@ -118,8 +118,8 @@ func tiffOf(numbers map[uint16][]uint32, texts map[uint16]string, next uint32) s
 	return string(le.AppendUint32(body, next))
 }
 
-// pictureBombs returns pictures that claim to be larger than they are, or have
-// more parts than anybody needs.
+// pictureBombs returns pictures that claim excessive dimensions or have an
+// excessive number of parts.
 func pictureBombs() []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -128,7 +128,7 @@ func pictureBombs() []*fileops.File {
 	add("pixels.tiff", tiffOf(huge, nil, 0))
 	add("loop.tiff", tiffOf(map[uint16][]uint32{256: {1}, 257: {1}, 258: {8}, 259: {1}, 262: {1}, 273: {8}, 277: {1}, 278: {1}, 279: {1}}, nil, 1))
 	add("strips.tiff", tiffOf(map[uint16][]uint32{256: {1}, 257: {0x7fffffff}, 258: {8}, 259: {8}, 262: {1}, 273: {8}, 277: {65535}, 278: {1}, 279: {1}}, nil, 0))
-	// Pages that are all the same strip.
+	// All pages use the same strip.
 	pages := []byte("II*\x00\x10\x00\x00\x00\xff\x00\x00\x00\x00\x00\x00\x00")
 	const count = 5000
 	for i := range count {
@@ -145,10 +145,10 @@ func pictureBombs() []*fileops.File {
 		pages = le.AppendUint32(pages, next)
 	}
 	add("pages.tiff", string(pages))
-	// JPEG: a header of 65500 × 65500, in three scans that do not come.
+	// JPEG: a header of 65500 × 65500, with three scans that are missing.
 	var jpegHead bytes.Buffer
 	if err := jpeg.Encode(&jpegHead, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	j := jpegHead.Bytes()
 	if i := bytes.Index(j, []byte("\xff\xc0")); i > 0 {
@@ -173,11 +173,11 @@ func pictureBombs() []*fileops.File {
 			box("idat", "\x00\x01\xff\xff", string(be32(be32(nil, 0x7fffffff), 0x7fffffff)))))
 	}
 	add("pixels.jxl", "\xff\x0a\xfa\xff\xff\xff\xff\xff\xff\xff"+zeros(40))
-	// Text in a PNG, and a colour profile, that are compressed very well.
+	// Text and a colour profile in a PNG, with an extreme compression ratio.
 	p := hugePNG()
 	small := "\x00\x00\x00\x09\x00\x00\x00\x09\x08\x00\x00\x00\x00"
 	add("text.png", p[:8]+pngChunk("IHDR", small)+strings.Repeat(pngChunk("zTXt", "a\x00\x00"+zlibbed(zeros(32<<20))), 8)+pngChunk("iCCP", "a\x00\x00"+zlibbed(zeros(32<<20)))+pngChunk("IDAT", zlibbed(zeros(90)))+pngChunk("IEND", ""))
-	// Frames that are all as large as the screen.
+	// Frames as large as the screen.
 	frames := "GIF89a" + "\x10\x27\x10\x27\x80\x00\x00\x00\x00\x00\xff\xff\xff" + strings.Repeat("!\xf9\x04\x08\x00\x00\x00\x00,\x00\x00\x00\x00\x10\x27\x10\x27\x00\x02\x02D\x01\x00", 2000) + ";"
 	add("frames.gif", frames)
 	var animation bytes.Buffer
@@ -187,10 +187,10 @@ func pictureBombs() []*fileops.File {
 		g.Image, g.Delay = append(g.Image, dot), append(g.Delay, 1)
 	}
 	if err := gif.EncodeAll(&animation, g); err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	add("dots.gif", animation.String())
-	// Drawings.
+	// SVG.
 	uses := `<g id="a0"><rect width="1" height="1"/></g>`
 	for i := range 12 {
 		uses += `<g id="a` + string(rune('a'+i)) + `">` + strings.Repeat(`<use href="#a`+map[bool]string{true: "0", false: string(rune('a' + i - 1))}[i == 0]+`"/>`, 10) + `</g>`
@@ -203,7 +203,7 @@ func pictureBombs() []*fileops.File {
 	return out
 }
 
-// hugePNG returns a PNG of 60000 × 60000 pixels with nothing in it.
+// hugePNG returns a PNG of 60000 × 60000 pixels without data.
 func hugePNG() string {
 	return "\x89PNG\r\n\x1a\n" + pngChunk("IHDR", "\x00\x00\xea\x60\x00\x00\xea\x60\x08\x06\x00\x00\x00") + pngChunk("IDAT", zlibbed("\x00")) + pngChunk("IEND", "")
 }

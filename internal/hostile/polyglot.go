@@ -16,26 +16,26 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// Hidden is a text in the second half of every [Polyglot]: who finds it in a result
-// has read the file as something else than what it is.
+// Hidden is a text in the second half of every [Polyglot]. A result that
+// contains it comes from a wrong interpretation of the file.
 const Hidden = "hiddenpayload4711"
 
-// A Polyglot is a file that can be taken for several formats.
+// A Polyglot is a file that can be interpreted as several formats.
 type Polyglot struct {
 	Name    string // without an extension
 	Content []byte
 
-	// Is what the file is taken for by its content, "" if that is refused under
-	// any name.
+	// Is is the format of the file by content, or "" if it is rejected under any
+	// name.
 	Is format.Format
 
-	// Also are formats that other programs could take it for.
+	// Also lists the formats for which other programs could take it.
 	Also []format.Format
 }
 
-// Polyglots returns files that are valid, or nearly so, in more than one format, and texts
-// that make programs do what they say if they are taken for pictures. What they
-// are under one name they must not be under another.
+// Polyglots returns files that are valid, or nearly so, in more than one format.
+// Some are texts that act as scripts if a program treats them as pictures. The
+// interpretation of a file must not depend on its name.
 func Polyglots() []Polyglot {
 	var out []Polyglot
 	add := func(name string, content string, is format.Format, also ...format.Format) {
@@ -48,7 +48,7 @@ func Polyglots() []Polyglot {
 	hiddenPDF := onePage(Hidden)
 	var pic, still bytes.Buffer
 	if err := png.Encode(&pic, specimen.Picture(32, 32)); err != nil {
-		panic(err) // nothing is written but to memory
+		panic(err) // impossible: writes only to memory
 	}
 	if err := gif.Encode(&still, image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{color.White, color.Black}), nil); err != nil {
 		panic(err)
@@ -88,7 +88,7 @@ func Polyglots() []Polyglot {
 	add("gzip-then-zip", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"+archive, format.GZ, format.ZIP)
 	add("icon-html", "\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00\x01\x00\x20\x00\x68\x04\x00\x00\x16\x00\x00\x00"+page, format.ICO, format.HTML)
 
-	// Texts that ImageMagick, librsvg and others take for pictures.
+	// Texts that ImageMagick, librsvg and others accept as pictures.
 	pictures := []format.Format{format.PNG, format.JPG, format.GIF, format.WebP, format.TIFF, format.BMP, format.ICO, format.PSD, format.HEIC, format.AVIF, format.JXL, format.JP2}
 	for name, text := range map[string]string{
 		"msl":        `<?xml version="1.0"?><image><read filename="/etc/passwd"/><write filename="` + Hidden + `.png"/></image>`,
@@ -146,7 +146,7 @@ func pngWithText(pic []byte, text string) string {
 	return string(pic[:head]) + string(length) + chunk + string(sum) + string(pic[head:])
 }
 
-// storedFirst returns an archive whose first entry is not compressed.
+// storedFirst returns an archive whose first entry is uncompressed.
 func storedFirst(content string) string {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -163,7 +163,7 @@ func storedFirst(content string) string {
 	return b.String()
 }
 
-// tarFirst returns a tar file with one entry, whose name begins like a PDF file.
+// tarFirst returns a tar file with one entry, whose name starts like a PDF file.
 func tarFirst(content string) string {
 	head := make([]byte, 512)
 	copy(head, "%PDF-1.4 a.pdf")

@@ -38,7 +38,7 @@ func hostileWeb(t target) []*fileops.File {
 	return out
 }
 
-// hostileText returns texts and tables whose markup or formulas reach for t.
+// hostileText returns texts and tables whose markup or formulas access t.
 func hostileText(t target) []*fileops.File {
 	var out []*fileops.File
 	add := func(name, content string) { out = append(out, fileops.Bytes(name, []byte(content))) }
@@ -59,7 +59,8 @@ func hostileText(t target) []*fileops.File {
 	return out
 }
 
-// hostileArchives returns archives whose entries lie elsewhere, or are links to t.
+// hostileArchives returns archives whose entries have paths outside, or are
+// links to t.
 func hostileArchives(t target) []*fileops.File {
 	up := "../../../../../../../../../.." + t.path
 	var files []string
@@ -77,9 +78,9 @@ func hostileArchives(t target) []*fileops.File {
 	return out
 }
 
-// Names returns names of files that lead elsewhere, break lines or headers,
-// look like others, are options, patterns or devices, or are too long. Programs must
-// refuse them or make them harmless.
+// Names returns file names that lead out of a directory, break lines or headers,
+// or imitate other names. Others are options, patterns or devices, or are too
+// long. Programs must reject them or make them harmless.
 func Names() []string {
 	return []string{
 		"../../../../etc/cron.d/x.txt", "/etc/cron.d/x.txt", `..\..\..\windows\x.txt`, `C:\windows\x.txt`, "./../x.txt", "a/../../x.txt", "..", ".", "%2e%2e%2fx.txt",

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Canary is what the file of a [Trap] contains.
+// Canary is the content of a [Trap]'s file.
 const Canary = "xylophone canary 4711"
 
-// A Trap is a file and a server that nothing must touch: what [Hostile] is made
-// for.
+// A Trap is a file and a server that must not be accessed. It is the target of
+// [Files].
 type Trap struct {
-	Path string // of the file, which everybody may read
-	URL  string // of the server, without a slash at the end
+	Path string // of the file, which is world-readable
+	URL  string // of the server, without a trailing slash
 
 	watch  int
 	called atomic.Int64
 }
 
-// NewTrap sets a trap that stands until the end of the test.
+// NewTrap sets up a trap until the end of the test.
 func NewTrap(t testing.TB) *Trap {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "canary-")
@@ -64,11 +64,11 @@ func NewTrap(t testing.TB) *Trap {
 	return x
 }
 
-// Opened tells whether the file was opened or read since it was last asked.
+// Opened reports whether the file was opened or read since the last call.
 func (x *Trap) Opened() bool {
 	n, err := unix.Read(x.watch, make([]byte, 64<<10))
 	return err == nil && n > 0
 }
 
-// Called tells whether somebody has connected to the server since it was last asked.
+// Called reports whether a client connected to the server since the last call.
 func (x *Trap) Called() bool { return x.called.Swap(0) > 0 }

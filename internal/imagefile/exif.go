@@ -10,9 +10,9 @@ const (
 	tagResolutionUnit = 0x128
 )
 
-// readEXIF reads the first directory of EXIF data, which is a TIFF header and
-// what follows (Exif 2.32, 4.5). It leaves out what is damaged: the orientation
-// is 0, or the density zero.
+// readEXIF reads the first directory of EXIF data, which starts with a TIFF
+// header (Exif 2.32, 4.5). It ignores damaged fields: the orientation is then 0,
+// or the density zero.
 func readEXIF(b []byte) (orientation int, d Density) {
 	if len(b) < 8 {
 		return 0, d
@@ -62,8 +62,8 @@ func readEXIF(b []byte) (orientation int, d Density) {
 	return orientation, Density{}
 }
 
-// WithOrientation inserts an EXIF segment that holds only an orientation into a
-// JPEG file, unless the orientation is the normal one.
+// WithOrientation inserts an EXIF segment with only an orientation into a JPEG
+// file, unless the orientation is normal.
 func WithOrientation(b []byte, orientation int) []byte {
 	if orientation <= 1 || len(b) < 2 {
 		return b

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzHeaders gives damaged pictures to the code that reads their headers.
+// FuzzHeaders runs the header parsers on damaged pictures.
 func FuzzHeaders(f *testing.F) {
 	m := image.NewNRGBA(image.Rect(0, 0, 9, 7))
 	var p, j bytes.Buffer
@@ -39,7 +39,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// The headers that are written are read back.
+// Written headers can be read back.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	m := image.NewRGBA(image.Rect(0, 0, 9, 7))

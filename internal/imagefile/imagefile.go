@@ -1,17 +1,19 @@
 // Package imagefile reads the headers of JPEG and PNG files, writes such files,
-// and measures how similar two pictures are. The engine packages share it.
+// and measures the similarity of two pictures. The engine packages share it.
 //
-//   - [ReadJPEG] and [ReadPNG] return what the headers say: size, density,
-//     colour profile, EXIF orientation and estimated quality. [PNGChunks]
-//     iterates over the parts of a PNG file.
-//   - [EncodePNG] compresses samples in parallel. [WritePNG] writes rendered pages,
-//     which have few colours. [WriteJPEG] adds the density that image/jpeg omits.
-//   - [Filter] and [Palette] are the parts of PNG that PDF files use too.
-//   - [FromImage] and [EncodeJPEG] connect [raster.Samples] with the image packages
-//     of the standard library.
+//   - [ReadJPEG] and [ReadPNG] return the header fields: size, density, colour
+//     profile, EXIF orientation and estimated quality. [PNGChunks] iterates over
+//     the chunks of a PNG file.
+//   - [EncodePNG] compresses samples in parallel. [WritePNG] writes rendered
+//     pages, which have few colours. [WriteJPEG] adds the density that
+//     image/jpeg omits.
+//   - [Filter] and [Palette] are parts of PNG that PDF files use too.
+//   - [FromImage] and [EncodeJPEG] connect [raster.Samples] with the image
+//     packages of the standard library.
 //   - [Similarity] is the structural similarity of two pictures.
 //
-// Nothing here trusts its input: damaged files give an error or zero fields.
+// The package accepts untrusted input: damaged files result in an error or zero
+// fields.
 package imagefile
 
 import (
@@ -25,7 +27,7 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// A Density is a resolution in dots per inch. The zero Density is unknown.
+// A Density is a resolution in dots per inch. The zero value means unknown.
 type Density struct{ X, Y float64 }
 
 const centimetresPerInch = 2.54
@@ -39,7 +41,7 @@ func FromImage(img image.Image) (raster.Samples, error) {
 	case *image.Gray:
 		s.Components, s.Pix = 1, pack(v.Pix, v.Stride, s.Width, s.Height)
 		return s, nil
-	case *image.CMYK: // image/jpeg has turned the stored values into ink
+	case *image.CMYK: // image/jpeg converted the stored values to ink
 		s.Components, s.Pix = 4, Inverted(pack(v.Pix, v.Stride, 4*s.Width, s.Height))
 		return s, nil
 	case *image.YCbCr:
@@ -66,7 +68,8 @@ func FromImage(img image.Image) (raster.Samples, error) {
 	return raster.Samples{}, fmt.Errorf("%T: %w", img, errors.ErrUnsupported)
 }
 
-// pack returns rows without the padding between them, pix itself if there is none.
+// pack returns rows without padding. If there is no padding, it returns pix
+// itself.
 func pack(pix []byte, stride, row, rows int) []byte {
 	if stride == row {
 		return pix[:row*rows]
@@ -91,7 +94,8 @@ func dropAlpha(pix []byte, stride, w, h int) []byte {
 	return out
 }
 
-// Inverted turns ink into the values that Adobe programs store, and back.
+// Inverted converts ink to the inverted values that Adobe programs store, and
+// back.
 func Inverted(pix []byte) []byte {
 	out := make([]byte, len(pix))
 	for i, v := range pix {
@@ -100,7 +104,7 @@ func Inverted(pix []byte) []byte {
 	return out
 }
 
-// RGBA returns three components of samples as an opaque picture.
+// RGBA converts samples with three components to an opaque picture.
 func RGBA(s raster.Samples) *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, s.Width, s.Height))
 	for i, j := 0, 0; i+2 < len(s.Pix); i, j = i+3, j+4 {

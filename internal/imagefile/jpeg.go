@@ -31,27 +31,27 @@ const (
 	markerAPPE = 0xee // Adobe
 )
 
-// A JPEG is what the headers of a JPEG file say, up to the first scan.
+// A JPEG holds the header fields of a JPEG file, up to the first scan.
 type JPEG struct {
 	Width, Height int
 	Bits          int // per component
 	Components    int
 	Process       byte // marker of the frame: 0xc0 is baseline, 0xc2 progressive
-	FullColour    bool // colours are stored for every pixel (4:4:4)
+	FullColour    bool // full chroma resolution (4:4:4)
 
-	Adobe    bool // has Adobe's marker, which also says that CMYK is inverted
+	Adobe    bool // has the Adobe marker, which also means that CMYK is inverted
 	Quality  int  // estimated, 1 to 100; 0 if unknown
-	Complete bool // the data of the scans have an end
+	Complete bool // the scan data has an end marker
 
 	Density     Density
-	Orientation int    // of the EXIF data, 1 to 8; 0 if there is none
-	Profile     []byte // ICC profile; nil if there is none or a part is missing
+	Orientation int    // EXIF orientation, 1 to 8; 0 if missing
+	Profile     []byte // ICC profile; nil if missing or incomplete
 }
 
 var errJPEG = errors.New("not a JPEG file")
 
-// ReadJPEG reads the headers of a JPEG file (ITU-T T.81, annex B). If it returns an
-// error, the JPEG holds what could be read before it.
+// ReadJPEG reads the headers of a JPEG file (ITU-T T.81, annex B). With an
+// error, the JPEG holds the fields read before it.
 func ReadJPEG(b []byte) (JPEG, error) {
 	var j JPEG
 	var profile profileParts
@@ -97,11 +97,11 @@ func (j *JPEG) check() error {
 type jpegSegment struct {
 	marker byte
 	data   []byte
-	end    int // where the next segment begins
+	end    int // start of the next segment
 }
 
-// jpegSegments yields the marker segments of a JPEG file up to the first scan,
-// until one is damaged.
+// jpegSegments yields the marker segments of a JPEG file, up to the first scan
+// or damage.
 func jpegSegments(b []byte) iter.Seq[jpegSegment] {
 	return func(yield func(jpegSegment) bool) {
 		for i := 2; i+4 <= len(b) && b[i] == 0xff; {
@@ -110,7 +110,7 @@ func jpegSegments(b []byte) iter.Seq[jpegSegment] {
 			case m == 0xff: // fill bytes may precede a marker
 				i++
 				continue
-			case m == markerTEM || m >= markerRST0 && m <= markerRST7: // without data
+			case m == markerTEM || m >= markerRST0 && m <= markerRST7: // no data
 				i += 2
 				continue
 			case m == markerEOI:
@@ -133,7 +133,7 @@ func isFrame(m byte) bool {
 	return m >= markerSOF0 && m <= markerSOFF && m != markerDHT && m != markerJPG && m != markerDAC
 }
 
-// readFrame reads a frame header (T.81, B.2.2).
+// readFrame reads a frame header (T.81, B.2.2). It reports false if it is damaged.
 func (j *JPEG) readFrame(marker byte, b []byte) bool {
 	if len(b) < 6 {
 		return false
@@ -177,7 +177,7 @@ func (j *JPEG) readEXIF(b []byte) {
 }
 
 // readTables estimates the quality from quantization table 0 (T.81, B.2.4.1),
-// which everyone uses for luminance.
+// which encoders use for luminance.
 func (j *JPEG) readTables(b []byte) {
 	for len(b) > 0 {
 		wide, id := int(b[0]>>4), b[0]&15
@@ -200,11 +200,11 @@ func (j *JPEG) readTables(b []byte) {
 	}
 }
 
-// estimateQuality returns the libjpeg quality whose luminance table is nearest
+// estimateQuality returns the libjpeg quality whose luminance table is closest
 // to t.
 func estimateQuality(t *[64]int) int {
-	// The table of T.81, K.1 in zigzag order. libjpeg and almost every other
-	// encoder scale it to get a quality.
+	// The table of T.81, K.1 in zigzag order. libjpeg and almost all other encoders
+	// scale it by quality.
 	luminance := [64]int{
 		16, 11, 12, 14, 12, 10, 16, 14, 13, 14, 18, 17, 16, 19, 24, 40,
 		26, 24, 22, 22, 24, 49, 35, 37, 29, 40, 58, 51, 61, 60, 57, 51,
@@ -231,8 +231,8 @@ func estimateQuality(t *[64]int) int {
 
 const iccMark = "ICC_PROFILE\x00"
 
-// profileParts collects the segments of an ICC profile (ICC.1:2022, B.4), each with
-// its number and how many there are.
+// profileParts collects the segments of an ICC profile (ICC.1:2022, B.4), with
+// their numbers and their count.
 type profileParts struct {
 	parts [256][]byte
 	count int
@@ -252,7 +252,8 @@ func (p *profileParts) join() []byte {
 	return bytes.Join(parts, nil)
 }
 
-// WithJPEGProfile inserts an ICC profile into a JPEG file, unless it is too long.
+// WithJPEGProfile inserts an ICC profile into a JPEG file. It leaves out a
+// profile that is too long.
 func WithJPEGProfile(b, profile []byte) []byte {
 	const size = 65535 - 2 - 14
 	chunks := slices.Collect(slices.Chunk(profile, size))
@@ -269,8 +270,8 @@ func WithJPEGProfile(b, profile []byte) []byte {
 	return append(out, b[2:]...)
 }
 
-// WriteJPEG writes a JPEG file with its density in dots per inch. Package jpeg
-// writes no JFIF segment, nor anything else that holds it.
+// WriteJPEG writes a JPEG file with its density in dots per inch. Package
+// image/jpeg writes no JFIF segment, and stores no density.
 func WriteJPEG(w io.Writer, img image.Image, quality int, dpi float64) error {
 	n := int(dpi + 0.5)
 	j := &jfifWriter{w: w, segment: []byte{
@@ -280,7 +281,8 @@ func WriteJPEG(w io.Writer, img image.Image, quality int, dpi float64) error {
 	return jpeg.Encode(j, img, &jpeg.Options{Quality: quality})
 }
 
-// A jfifWriter replaces the first two bytes, the start of image, by a segment.
+// A jfifWriter replaces the first two bytes, the start of image marker, by a
+// segment.
 type jfifWriter struct {
 	w       io.Writer
 	segment []byte

@@ -1,12 +1,12 @@
 package imagefile
 
-// A Palette numbers up to 256 colours in order of appearance. It is a hash table
-// with open addressing, large enough to be mostly empty.
+// A Palette numbers up to 256 colours in order of appearance. It is an
+// open-addressed hash table that stays mostly empty.
 type Palette struct {
 	Colours []uint32
 
 	keys  [1024]uint32
-	slots [1024]uint16 // number of the colour plus one, 0 if free
+	slots [1024]uint16 // number of the colour plus one; 0 means free
 }
 
 func (p *Palette) slot(colour uint32) uint32 {
@@ -18,7 +18,7 @@ func (p *Palette) slot(colour uint32) uint32 {
 }
 
 // Add returns the number of a colour. It reports false if the colour is new and
-// the palette has 256 colours.
+// the palette is full.
 func (p *Palette) Add(colour uint32) (number byte, ok bool) {
 	i := p.slot(colour)
 	if p.slots[i] == 0 {
@@ -31,7 +31,8 @@ func (p *Palette) Add(colour uint32) (number byte, ok bool) {
 	return byte(p.slots[i] - 1), true
 }
 
-// Depth returns how many bits PNG and PDF need for a number: 1, 2, 4 or 8.
+// Depth returns the number of bits for a colour number in PNG and PDF: 1, 2, 4
+// or 8.
 func (p *Palette) Depth() int {
 	switch n := len(p.Colours); {
 	case n <= 2:
@@ -44,7 +45,7 @@ func (p *Palette) Depth() int {
 	return 8
 }
 
-// PackRow packs numbers of depth bits into dst, the first into the high bits. dst
+// PackRow packs numbers of depth bits into dst, most significant bits first. dst
 // must be zero.
 func PackRow(dst, numbers []byte, depth int) {
 	if depth == 8 {

@@ -18,7 +18,7 @@ const (
 	pngSignature = "\x89PNG\r\n\x1a\n"
 	pngHeader    = len(pngSignature) + 12 + 13 // signature and IHDR
 
-	// maxProfile bounds a colour profile, which PNG compresses.
+	// maxProfile limits the size of a decompressed colour profile.
 	maxProfile = 16 << 20
 )
 
@@ -31,22 +31,22 @@ const (
 	PNGRGBAlpha  = 6
 )
 
-// A PNG is what the chunks of a PNG file say (W3C PNG, third edition).
+// A PNG holds the fields of a PNG file's chunks (W3C PNG, third edition).
 type PNG struct {
 	Width, Height int
 	Depth         int // bits per sample
 	Colour        int // colour type
 	Interlaced    bool
 	Palette       []byte // three bytes per colour
-	Transparency  []byte // content of tRNS, nil if there is none
+	Transparency  []byte // content of tRNS; nil if missing
 	Density       Density
-	Profile       []byte // ICC profile, nil if there is none or it is damaged
-	Data          []byte // of all IDAT chunks: one zlib stream
+	Profile       []byte // ICC profile; nil if missing or damaged
+	Data          []byte // all IDAT chunks: one zlib stream
 }
 
 var errPNG = errors.New("not a PNG file, or a damaged one")
 
-// ReadPNG reads a PNG file up to its end and verifies its checksums.
+// ReadPNG reads a PNG file to its end and verifies its checksums.
 func ReadPNG(b []byte) (PNG, error) {
 	var p PNG
 	ended := false
@@ -101,8 +101,8 @@ func (p *PNG) readHeader(b []byte) bool {
 	return true
 }
 
-// perMetre turns pixels per metre into dots per inch. It rounds to a whole number
-// of dots if that is within the precision of whole pixels per metre.
+// perMetre converts pixels per metre to dots per inch. It rounds to a whole
+// number of dots if that is within the precision of whole pixels per metre.
 func perMetre(n uint32) float64 {
 	dpi := float64(n) * 0.0254
 	if whole := math.Round(dpi); math.Abs(dpi-whole) <= 0.0254/2 {
@@ -111,7 +111,8 @@ func perMetre(n uint32) float64 {
 	return dpi
 }
 
-// Channels returns how many samples a pixel has, 0 for an unknown colour type.
+// Channels returns the number of samples per pixel, or 0 for an unknown colour
+// type.
 func (p PNG) Channels() int {
 	switch p.Colour {
 	case PNGGray, PNGPalette:
@@ -126,7 +127,7 @@ func (p PNG) Channels() int {
 	return 0
 }
 
-// CheckData inflates the pixels of a file that is not interlaced, and returns an
+// CheckData inflates the pixels of a file that is not interlaced. It returns an
 // error if some are missing.
 func (p PNG) CheckData() error {
 	r, err := zlib.NewReader(bytes.NewReader(p.Data))
@@ -143,8 +144,8 @@ func (p PNG) CheckData() error {
 	return err
 }
 
-// PNGChunks yields the chunks of a PNG file with their types. Each is whole, from
-// its length to its checksum, which is not verified.
+// PNGChunks yields the chunks of a PNG file with their types. Each includes its
+// length and its checksum, which is not verified.
 func PNGChunks(b []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if !bytes.HasPrefix(b, []byte(pngSignature)) {
@@ -160,7 +161,7 @@ func PNGChunks(b []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// PNGProfile returns the ICC profile of a PNG file, nil if it has none or it is
+// PNGProfile returns the ICC profile of a PNG file, or nil if it is missing or
 // damaged.
 func PNGProfile(b []byte) []byte {
 	for kind, chunk := range PNGChunks(b) {
@@ -174,8 +175,8 @@ func PNGProfile(b []byte) []byte {
 	return nil
 }
 
-// readICCP returns the profile in an iCCP chunk: a name, the method of
-// compression, and a zlib stream.
+// readICCP returns the profile in an iCCP chunk: a name, the compression method,
+// and a zlib stream.
 func readICCP(b []byte) []byte {
 	_, b, ok := bytes.Cut(b, []byte{0})
 	if !ok || len(b) < 2 || b[0] != 0 {
@@ -207,8 +208,8 @@ func WithPNGProfile(b, profile []byte) ([]byte, error) {
 	return append(out, b[pngHeader:]...), nil
 }
 
-// CopyColourChunks inserts the chunks of the PNG file from that say what samples
-// mean (W3C PNG, 11.3.2) and how large a pixel is into dst.
+// CopyColourChunks copies the chunks that define the meaning of samples (W3C
+// PNG, 11.3.2) and the pixel size from one PNG file to another.
 func CopyColourChunks(dst, from []byte) []byte {
 	out := slices.Clone(dst[:pngHeader])
 	for kind, chunk := range PNGChunks(from) {
@@ -222,8 +223,8 @@ func CopyColourChunks(dst, from []byte) []byte {
 	return append(out, dst[pngHeader:]...)
 }
 
-// SplitMetadata returns the chunks of a PNG file that are neither its pixels nor
-// their palette: those before the pixels and those after.
+// SplitMetadata returns the chunks of a PNG file other than pixels and palette:
+// those before the pixels and those after.
 func SplitMetadata(b []byte) (before, after []byte) {
 	pixels := false
 	for kind, chunk := range PNGChunks(b) {
@@ -260,8 +261,8 @@ func appendChunk(out []byte, kind string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[start:]))
 }
 
-// appendHeader appends the signature and the IHDR chunk of a picture that is not
-// interlaced.
+// appendHeader appends the signature and the IHDR chunk of a non-interlaced
+// picture.
 func appendHeader(out []byte, width, height, depth, colour int) []byte {
 	head := binary.BigEndian.AppendUint32(nil, uint32(width))
 	head = binary.BigEndian.AppendUint32(head, uint32(height))

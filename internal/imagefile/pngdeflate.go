@@ -15,19 +15,19 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// deflateLevel is the level of compression for pictures with repetitions.
-// Photographs have hardly any after filtering: Huffman codes alone make them
-// smaller than a fast search for matches does, in half of the time.
+// deflateLevel is the compression level for pictures with repetitions.
+// Photographs have hardly any after filtering. For them, Huffman coding alone
+// gives smaller results than a fast match search, in half the time.
 const deflateLevel = 5
 
 const (
-	pngPart   = 512 << 10 // bytes that are compressed at a time
-	pngWindow = 32 << 10  // bytes of the part before that each part refers to
+	pngPart   = 512 << 10 // bytes to compress at a time
+	pngWindow = 32 << 10  // bytes of the previous part to which a part refers
 )
 
-// EncodePNG encodes samples as a PNG file (W3C PNG, third edition): one component
-// is gray, two are gray and alpha, three are RGB, four are RGB and alpha. before
-// and after are chunks that go before and after the pixels.
+// EncodePNG encodes samples as a PNG file (W3C PNG, third edition). One
+// component is gray, two are gray and alpha, three are RGB, four are RGB and
+// alpha. before and after are chunks to insert before and after the pixels.
 //
 // It filters and compresses parts of the picture in parallel, which is several
 // times faster than zlib.
@@ -69,7 +69,7 @@ func EncodePNG(ctx context.Context, s raster.Samples, before, after []byte) ([]b
 		data := p.out.Bytes()
 		sum = joinAdler(sum, p.sum, p.size)
 		if i == 0 {
-			data = slices.Concat([]byte{0x78, 0x5e}, data) // RFC 1950: window of 32 KiB, a fast algorithm
+			data = slices.Concat([]byte{0x78, 0x5e}, data) // RFC 1950: window of 32 KiB, fast algorithm
 		}
 		if i == len(parts)-1 {
 			data = binary.BigEndian.AppendUint32(data, sum)
@@ -79,8 +79,8 @@ func EncodePNG(ctx context.Context, s raster.Samples, before, after []byte) ([]b
 	return appendChunk(append(out, after...), "IEND", nil), nil
 }
 
-// joinAdler returns the Adler-32 checksum of two texts in a row, of which the
-// second has n bytes (RFC 1950, 8.2).
+// joinAdler returns the Adler-32 checksum of the concatenation of two texts. n
+// is the length of the second (RFC 1950, 8.2).
 func joinAdler(a, b uint32, n int) uint32 {
 	const mod = 65521
 	a1, a2 := uint64(a&0xffff), uint64(a>>16)
@@ -90,25 +90,25 @@ func joinAdler(a, b uint32, n int) uint32 {
 	return uint32(s2<<16 | s1)
 }
 
-// pngRows are the rows of a picture that make up a part.
+// pngRows is a part: some consecutive rows of a picture.
 type pngRows struct {
 	s           raster.Samples
 	first, last int
 
 	out  bytes.Buffer // deflated
-	size int          // before that
+	size int          // bytes before compression
 	sum  uint32       // Adler-32
 }
 
 // A pngPacker holds the buffers that a goroutine reuses.
 type pngPacker struct {
-	search, codes *flate.Writer // with and without looking for matches
+	search, codes *flate.Writer // with and without match search
 	data          []byte
 }
 
 func (k *pngPacker) pack(p *pngRows) (err error) {
 	row := p.s.Width * p.s.Components
-	// The dictionary is the end of the part before: its last rows, filtered
+	// The dictionary is the end of the previous part: its last rows, filtered
 	// again.
 	start := max(0, p.first-(pngWindow+row)/(row+1))
 	f := pngFilter{s: p.s, row: row, zero: make([]byte, row)}
@@ -141,10 +141,10 @@ func (k *pngPacker) pack(p *pngRows) (err error) {
 	if p.last == p.s.Height {
 		return w.Close()
 	}
-	return w.Flush() // ends at a byte, so that parts can be put together
+	return w.Flush() // ends at a byte boundary, so that parts can be concatenated
 }
 
-// noisy reports whether searching for matches gains nothing. It tries both on a
+// noisy reports whether a match search gains nothing. It tries both on a
 // sixteenth of the data.
 func (k *pngPacker) noisy(data []byte) bool {
 	const sample = 16 << 10
@@ -155,7 +155,7 @@ func (k *pngPacker) noisy(data []byte) bool {
 	k.search.Reset(&search)
 	k.codes.Reset(&codes)
 	for _, at := range []int{len(data) / 4, len(data)*3/4 - sample} {
-		// A counter does not fail.
+		// Writing to a counter cannot fail.
 		k.search.Write(data[at:][:sample])
 		k.codes.Write(data[at:][:sample])
 	}
@@ -164,7 +164,7 @@ func (k *pngPacker) noisy(data []byte) bool {
 	return codes <= search
 }
 
-// A counter counts what is written to it.
+// A counter counts the bytes written to it.
 type counter int
 
 func (c *counter) Write(b []byte) (int, error) {
@@ -172,17 +172,17 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// filterRows is how many rows share the filter that is best for the first of
-// them. They are counted from the top of the picture, so that parts agree.
+// filterRows is the number of rows that share the best filter of the first of
+// them. Groups are counted from the top of the picture, so that parts agree.
 const filterRows = 8
 
-// A pngFilter filters rows: W3C PNG, 9.2.
+// A pngFilter filters rows (W3C PNG, 9.2).
 type pngFilter struct {
 	s     raster.Samples
 	row   int
 	zero  []byte
 	kind  byte
-	known int // group of rows that kind is for, plus one
+	known int // group of rows to which kind applies, plus one
 }
 
 func (f *pngFilter) append(dst []byte, y int) []byte {

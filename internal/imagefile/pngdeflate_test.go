@@ -16,8 +16,8 @@ import (
 	"github.com/filewright/filewright/fileops/raster"
 )
 
-// pattern returns samples of w × h: a gradient, noise in one half and flat areas,
-// so that every filter is chosen somewhere.
+// pattern returns w × h samples with a gradient, noise in one half and flat
+// areas, so that every filter is used.
 func pattern(w, h, components int) raster.Samples {
 	m := raster.Samples{Width: w, Height: h, Components: components, Pix: make([]byte, w*h*components)}
 	rng := rand.New(rand.NewPCG(uint64(w), uint64(h)))
@@ -40,7 +40,7 @@ func pattern(w, h, components int) raster.Samples {
 	return m
 }
 
-// What is written is what was given, to image/png and to libvips.
+// image/png and libvips decode the original samples.
 func TestEncodePNG(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{1, 1}, {1, 700}, {70000, 2}, {33, 17}, {900, 1400}} {
@@ -84,7 +84,7 @@ func TestEncodePNG(t *testing.T) {
 	}
 }
 
-// Tools that know the format well find nothing wrong in it.
+// Strict checkers of the format find no defects.
 func TestEncodePNGJudged(t *testing.T) {
 	t.Parallel()
 	m := pattern(1201, 1999, 3)

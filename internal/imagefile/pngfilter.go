@@ -2,7 +2,7 @@ package imagefile
 
 import "math"
 
-// The filter types of PNG.
+// Filter types of PNG.
 const (
 	filterNone = iota
 	filterSub
@@ -12,8 +12,8 @@ const (
 )
 
 // chooseFilter returns the filter with the smallest sum of absolute differences
-// (W3C PNG, 12.7). A row of few different bytes is left as it is: repetition is
-// worth more there than small numbers.
+// (W3C PNG, 12.7). A row of few different bytes stays unfiltered, because
+// repetitions compress better than small numbers.
 func chooseFilter(cur, prev []byte, bpp int) byte {
 	var none, sub, up, cross int
 	same := 0
@@ -40,7 +40,7 @@ func chooseFilter(cur, prev []byte, bpp int) byte {
 	return kind
 }
 
-// small is the distance of a difference from zero.
+// small returns the absolute value of a difference.
 func small(b byte) int {
 	v := int(int8(b))
 	m := v >> 63
@@ -102,9 +102,9 @@ func applyFilter(kind byte, dst, cur, prev []byte, bpp int) {
 	}
 }
 
-// Filter filters rows of stride bytes, with the filter for each row whose output
-// has the least sum of absolute values. Before each row it writes the type of its
-// filter. pixel is the distance in bytes of corresponding samples.
+// Filter filters rows of stride bytes. For each row it uses the filter with the
+// smallest sum of absolute values, and writes the filter's type before the row.
+// pixel is the distance in bytes of corresponding samples.
 func Filter(b []byte, stride, pixel int) []byte {
 	rows := len(b) / stride
 	out := make([]byte, 0, rows*(stride+1))

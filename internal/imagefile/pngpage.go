@@ -9,13 +9,13 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// pageLevel is the level of compression for pages. Higher levels take two to ten
+// pageLevel is the compression level for pages. Higher levels take two to ten
 // times as long and save a few percent.
 const pageLevel = 3
 
 // WritePNG writes an opaque picture (W3C PNG, third edition) with its density in
-// dots per inch, unless that is 0. It is made for pages: they are mostly flat, and
-// many have no colour or few colours, which takes a third of the bytes. It is
+// dots per inch, unless that is 0. It is optimized for pages. Many of them are
+// gray or have few colours, which it stores in a third of the bytes. It is
 // several times faster than image/png.
 func WritePNG(w io.Writer, img *image.RGBA, dpi float64) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
@@ -60,14 +60,14 @@ func WritePNG(w io.Writer, img *image.RGBA, dpi float64) error {
 // A pageEncoder converts and filters rows.
 type pageEncoder struct {
 	colour, depth int
-	palette       Palette // of the whole picture, if that is what colour says
+	palette       Palette // of the whole picture, if colour is PNGPalette
 
 	width          int
 	prev, cur, out []byte
-	numbers        []byte // of the colours of a row
+	numbers        []byte // palette numbers of a row
 }
 
-// newPageEncoder chooses the colour type and the depth of a picture.
+// newPageEncoder chooses the colour type and depth for a picture.
 func newPageEncoder(img *image.RGBA) *pageEncoder {
 	e := &pageEncoder{colour: PNGPalette, width: img.Rect.Dx()}
 	gray, few := e.countColours(img)
@@ -95,7 +95,7 @@ func newPageEncoder(img *image.RGBA) *pageEncoder {
 const noColour = 1 << 24
 
 // countColours reports whether a picture is gray, and whether it has few enough
-// colours for a palette, which it fills.
+// colours for a palette. It fills the palette.
 func (e *pageEncoder) countColours(img *image.RGBA) (gray, few bool) {
 	gray, few = true, true
 	last := uint32(noColour)
@@ -120,7 +120,7 @@ func (e *pageEncoder) countColours(img *image.RGBA) (gray, few bool) {
 	return gray, few
 }
 
-// row returns a row as the compressor gets it: the type of the filter and the
+// row returns the input of the compressor for a row: the filter type and the
 // filtered bytes. It is valid until the next call.
 func (e *pageEncoder) row(rgba []byte) []byte {
 	e.prev, e.cur = e.cur, e.prev
@@ -145,14 +145,14 @@ func (e *pageEncoder) row(rgba []byte) []byte {
 		}
 		e.numbers[x] = number
 	}
-	// Differences of numbers mean nothing: no filter.
+	// Neighbouring palette numbers are unrelated: no filter.
 	clear(e.out)
 	PackRow(e.out[1:], e.numbers, e.depth)
 	return e.out
 }
 
-// filter chooses between None, Sub and Up by the sum of absolute differences (W3C
-// PNG, 12.7). Paeth and Average gain little on pages and cost much.
+// filter chooses None, Sub or Up by the sum of absolute differences (W3C PNG,
+// 12.7). Paeth and Average save little on pages and cost much time.
 func (e *pageEncoder) filter(bpp int) []byte {
 	cur, prev := e.cur, e.prev
 	var none, sub, up int

@@ -8,8 +8,8 @@ import (
 )
 
 // Similarity returns the mean structural similarity of two pictures of the same
-// size in blocks of 8 × 8 pixels (Wang et al., Image quality assessment, 2004). It
-// is 1 for equal pictures and 0 for pictures of different size.
+// size in blocks of 8 × 8 pixels (Wang et al., Image quality assessment, 2004).
+// It is 1 for equal pictures, and 0 if the sizes differ.
 func Similarity(a, b *image.Gray) float64 {
 	if a.Rect.Size() != b.Rect.Size() || a.Rect.Empty() {
 		return 0
@@ -40,8 +40,8 @@ func Similarity(a, b *image.Gray) float64 {
 	return sum / float64(n)
 }
 
-// Luma returns the brightness of samples (ITU-R BT.601). Where they are neither
-// gray nor RGB it returns their first component.
+// Luma returns the luminance of samples (ITU-R BT.601). If they are neither gray
+// nor RGB, it returns their first component.
 func Luma(s raster.Samples) *image.Gray {
 	out := &image.Gray{Pix: s.Pix, Stride: s.Width, Rect: image.Rect(0, 0, s.Width, s.Height)}
 	n := s.Components

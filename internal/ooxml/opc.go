@@ -11,7 +11,8 @@ import (
 	"github.com/klauspost/compress/zip"
 )
 
-// AddFile adds a picture; it is compressed already.
+// AddFile adds a picture file without compression, because pictures are already
+// compressed.
 func AddFile(z *zip.Writer, name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -26,8 +27,8 @@ func AddFile(z *zip.Writer, name, path string) error {
 	return err
 }
 
-// Escape returns s as XML text or attribute, without characters that XML does
-// not allow.
+// Escape escapes s for XML text or attributes. It removes characters that XML
+// forbids.
 func Escape(s string) string {
 	var b bytes.Buffer
 	xml.EscapeText(&b, []byte(strings.Map(func(r rune) rune {
@@ -39,7 +40,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// What begins every XML part, and namespaces that all packages use.
+// The start of every XML part, and the namespaces that all packages use.
 const (
 	Header         = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
 	RelationshipNS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -24,20 +24,20 @@ const (
 	nsSheet  = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 	bookType = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 
-	maxCellText = 32_767 // characters; what programs accept
+	maxCellText = 32_767 // characters; limit of programs
 )
 
-// A Workbook is sheets of values.
+// A Workbook is a list of sheets.
 type Workbook struct{ Sheets []Sheet }
 
 // A Sheet is one sheet of a workbook.
 type Sheet struct {
-	Name   string // at most 31 characters, none of []:*?/\
-	Header int    // rows in bold print
+	Name   string // at most 31 characters, without []:*?/\
+	Header int    // number of header rows, in bold
 	Rows   [][]Value
 }
 
-// A StyleKind says what a value is.
+// A StyleKind is the type of a value.
 type StyleKind int
 
 const (
@@ -48,18 +48,18 @@ const (
 	DateStyle
 )
 
-// A Style is how a value is shown. Styles are compared with ==.
+// A Style is the display format of a value. Styles are comparable with ==.
 type Style struct {
 	Kind     StyleKind
 	Decimals int
 	Grouped  bool
 	Currency string
-	Before   bool // the currency stands before the number
+	Before   bool // the currency precedes the number
 	header   bool
 	wrap     bool
 }
 
-// Code returns the number format (18.8.31).
+// Code returns the number format code (ECMA-376, part 1, 18.8.31).
 func (s Style) Code() string {
 	switch s.Kind {
 	case PlainStyle, GeneralStyle:
@@ -85,7 +85,7 @@ func (s Style) Code() string {
 	return code
 }
 
-// Write writes the workbook. The result depends on nothing but b.
+// Write writes the workbook. The result depends only on b.
 func (b *Workbook) Write(ctx context.Context, w io.Writer) error {
 	z := zip.NewWriter(w)
 	var styles []Style
@@ -196,7 +196,7 @@ func (s *Sheet) write(out *bufio.Writer, style func(Style) int) {
 	out.WriteString(`</sheetData></worksheet>`)
 }
 
-// widths returns those of the columns, in characters.
+// widths returns the column widths in characters.
 func (s *Sheet) widths() []int {
 	var out []int
 	for _, row := range s.Rows {
@@ -217,7 +217,7 @@ func (s *Sheet) widths() []int {
 	return out
 }
 
-// escapeLines is escape for text with line breaks.
+// escapeLines is Escape for text with line breaks.
 func escapeLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -235,9 +235,9 @@ func columnName(k int) string {
 	return name
 }
 
-// writeStyles writes the formats of cells (18.8).
+// writeStyles writes the cell formats (18.8).
 func writeStyles(out *bufio.Writer, styles []Style) {
-	const firstOwn = 164 // numbers below it are built in
+	const firstOwn = 164 // lower numbers are built in
 	var codes []string
 	for _, s := range styles {
 		if c := s.Code(); c != "General" && !slices.Contains(codes, c) {

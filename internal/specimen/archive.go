@@ -19,14 +19,14 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// ArchiveEntries returns the names and the contents that a specimen of an
-// archive has, in their order.
+// ArchiveEntries returns the names and contents of the entries of an archive
+// specimen, in order.
 func ArchiveEntries() [][2]string {
 	return [][2]string{{"a.txt", Text}, {"dir/b.txt", strings.Repeat(Text, 100)}}
 }
 
-// archiveSpecimen goes by the name of the format, because some of them are known
-// to programs that use this package and not to package format.
+// archiveSpecimen selects by the name of the format, because some formats are
+// known only to programs that use this package, not to package format.
 func archiveSpecimen(f format.Format) ([]byte, error) {
 	entries := ArchiveEntries()
 	switch f {
@@ -61,7 +61,7 @@ func archiveSpecimen(f format.Format) ([]byte, error) {
 		return b.Bytes(), err
 	case "bz2", "xz", "zst":
 		return inDir(func(dir string) (string, []string) {
-			os.WriteFile(filepath.Join(dir, "in"), content, 0o600) // if it fails, so does the program
+			os.WriteFile(filepath.Join(dir, "in"), content, 0o600) // if it fails, the program fails too
 			program := map[string]string{"bz2": "bzip2", "xz": "xz", "zst": "zstd"}[name]
 			return "in." + name, []string{program, "-k", "-q", "in"}
 		})
@@ -84,8 +84,8 @@ func tarOf(entries [][2]string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// packed runs an archiver beside the entries of a specimen. The name of the
-// archive is the argument that begins with "out.".
+// packed runs an archiver in a directory with the entries of a specimen. The
+// argument that starts with "out." is the name of the archive.
 func packed(args ...string) ([]byte, error) {
 	return inDir(func(dir string) (string, []string) {
 		out := ""
@@ -96,15 +96,15 @@ func packed(args ...string) ([]byte, error) {
 		}
 		os.Mkdir(filepath.Join(dir, "dir"), 0o700)
 		for _, e := range ArchiveEntries() {
-			os.WriteFile(filepath.Join(dir, e[0]), []byte(e[1]), 0o600) // if it fails, so does the program
+			os.WriteFile(filepath.Join(dir, e[0]), []byte(e[1]), 0o600) // if it fails, the program fails too
 		}
 		return out, args
 	})
 }
 
-// storedRAR writes a RAR 5.0 archive without compression ("RAR 5.0 archive
-// format" by its author: general archive structure, file header). There is no
-// free program that writes one. With a password the contents are encrypted.
+// storedRAR returns a RAR 5.0 archive without compression ("RAR 5.0 archive
+// format" by its author: general archive structure, file header), because no
+// free program writes RAR. With a password the contents are encrypted.
 func storedRAR(entries [][2]string, password string) ([]byte, error) {
 	out := []byte("Rar!\x1a\x07\x01\x00")
 	add := func(header []byte, data string) {
@@ -121,7 +121,7 @@ func storedRAR(entries [][2]string, password string) ([]byte, error) {
 			if extra, data, err = rarEncrypted(e[1], password); err != nil {
 				return nil, err
 			}
-			h = rarFields(2, 1|2, uint64(len(extra))) // there is an extra area too
+			h = rarFields(2, 1|2, uint64(len(extra))) // has an extra area too
 		}
 		h = append(h, rarFields(uint64(len(data)), 4, n, 0o100644)...) // flags (has a CRC), size, mode
 		h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE([]byte(e[1])))
@@ -141,16 +141,16 @@ func rarFields(fields ...uint64) []byte {
 	return b
 }
 
-// rarEncrypted returns content under a password, and the record that says how
-// (file encryption record): AES-256-CBC, with a key by PBKDF2.
+// rarEncrypted returns encrypted content and the file encryption record:
+// AES-256-CBC, with a key derived by PBKDF2.
 func rarEncrypted(content, password string) (record []byte, data string, err error) {
-	const log = 10 // of the number of rounds
+	const log = 10 // log2 of the number of rounds
 	salt, iv := []byte("salt of 16 bytes"), []byte("and an IV of 16.")
 	key, err := pbkdf2.Key(sha256.New, password, salt, 1<<log, 32)
 	if err != nil {
 		return nil, "", err
 	}
-	last, err := pbkdf2.Key(sha256.New, password, salt, 1<<log+32, 32) // 32 rounds on: what passwords are compared by
+	last, err := pbkdf2.Key(sha256.New, password, salt, 1<<log+32, 32) // 32 more rounds: the password check value
 	if err != nil {
 		return nil, "", err
 	}
@@ -159,7 +159,7 @@ func rarEncrypted(content, password string) (record []byte, data string, err err
 		check[i%8] ^= b
 	}
 	sum := sha256.Sum256(check)
-	record = append(rarFields(1, 0, 1), log) // type, version, flags: there is a check
+	record = append(rarFields(1, 0, 1), log) // type, version, flags: has a check value
 	record = slices.Concat(record, salt, iv, check, sum[:4])
 	record = append(rarFields(uint64(len(record))), record...)
 

@@ -15,8 +15,8 @@ import (
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
 
-// writeOffice writes the smallest documents that office programs read without
-// complaint: a heading, a paragraph with [Text] and a table or a sheet.
+// writeOffice writes minimal documents that office programs accept: a heading, a
+// paragraph with [Text] and a table or a sheet.
 func writeOffice(b *bytes.Buffer, f format.Format) error {
 	switch f {
 	case format.DOCX:
@@ -67,8 +67,9 @@ func writeOffice(b *bytes.Buffer, f format.Format) error {
 	return nil
 }
 
-// WithMainPart returns a document of Office Open XML whose main part, and what
-// lists its relationships, have another name, such as "word/document22.xml".
+// WithMainPart returns a document of Office Open XML whose main part has another
+// name, such as "word/document22.xml". The list of its relationships is renamed
+// too.
 func WithMainPart(t testing.TB, f *fileops.File, name string) *fileops.File {
 	t.Helper()
 	old := map[format.Format]string{format.DOCX: "word/document.xml", format.XLSX: "xl/workbook.xml", format.PPTX: "ppt/presentation.xml"}[f.Format()]
@@ -122,8 +123,8 @@ func rels(kindAndTarget ...string) string {
 	return s + `</Relationships>`
 }
 
-// writePPTX writes a presentation of slides, each given as the shapes on it, that
-// may refer to a PNG picture as rId2. picture may be nil.
+// writePPTX writes a presentation. Each slide is given as its shapes, which may
+// refer to a PNG picture as rId2. picture may be nil.
 func writePPTX(b *bytes.Buffer, picture []byte, slides ...string) error {
 	const (
 		ns   = `xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"`

@@ -38,7 +38,7 @@ func pictureSpecimen(f format.Format) ([]byte, error) {
 	return encodePicture(f, Patches(160, 120))
 }
 
-// encodePicture writes m, which has at most 256 colours, in a format of pixels.
+// encodePicture encodes m, which has at most 256 colours, in a raster format.
 func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
 	var b bytes.Buffer
 	var err error
@@ -48,7 +48,7 @@ func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
 	case format.JPG:
 		err = jpeg.Encode(&b, m, &jpeg.Options{Quality: 95})
 	case format.GIF:
-		// The palette that Go chooses by default has none of the colours.
+		// Go's default palette has none of these colours.
 		few := image.NewPaletted(m.Rect, coloursOf(m))
 		draw.Draw(few, m.Rect, m, image.Point{}, draw.Src)
 		err = gif.Encode(&b, few, nil)
@@ -70,7 +70,7 @@ func encodePicture(f format.Format, m *image.NRGBA) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// coloursOf returns the colours in m, each once.
+// coloursOf returns the distinct colours in m.
 func coloursOf(m *image.NRGBA) color.Palette {
 	seen := make(map[color.NRGBA]bool)
 	var out color.Palette
@@ -85,9 +85,9 @@ func coloursOf(m *image.NRGBA) color.Palette {
 	return out
 }
 
-// Turned returns [Patches] of 160 by 120 pixels as a photograph that was taken
-// with the camera turned: the pixels are 120 by 160, and the EXIF orientation 6
-// says that they are to be turned right by 90 degrees.
+// Turned returns [Patches] of 160 × 120 pixels as a photograph taken with a
+// rotated camera. The stored pixels are 120 × 160. EXIF orientation 6 means a
+// rotation by 90 degrees clockwise.
 func Turned(t testing.TB) *fileops.File {
 	t.Helper()
 	upright := Patches(160, 120)
@@ -101,8 +101,8 @@ func Turned(t testing.TB) *fileops.File {
 	if err := jpeg.Encode(&b, turned, &jpeg.Options{Quality: 95}); err != nil {
 		t.Fatal(err)
 	}
-	// One directory with one entry: Orientation, a short, 1 of them, 6
-	// (EXIF 2.32, 4.6.4; TIFF 6.0, section 2).
+	// One directory with one entry: Orientation, type short, count 1, value 6 (EXIF
+	// 2.32, 4.6.4; TIFF 6.0, section 2).
 	exif := []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00")
 	out := []byte("\xff\xd8\xff\xe1")
 	out = binary.BigEndian.AppendUint16(out, uint16(len(exif)+2))
@@ -110,7 +110,7 @@ func Turned(t testing.TB) *fileops.File {
 	return fileops.Bytes("turned.jpg", out)
 }
 
-// Translucent returns [Patches] of 160 by 120 pixels as a PNG whose lower right
+// Translucent returns [Patches] of 160 × 120 pixels as a PNG whose lower right
 // patch is fully transparent.
 func Translucent(t testing.TB) *fileops.File {
 	t.Helper()
@@ -135,8 +135,8 @@ func mediaSpecimen(f format.Format) ([]byte, error) {
 		for _, c := range PatchColors() {
 			args = append(args, "-f", "lavfi", "-i", fmt.Sprintf("color=c=0x%02x%02x%02x:s=80x60:r=25:d=%s", c.R, c.G, c.B, seconds))
 		}
-		// The size of a picture element and the range of its colours would
-		// otherwise be a matter of taste.
+		// Otherwise the pixel aspect ratio and the colour range would depend on
+		// defaults.
 		filter = "[0][1][2][3]xstack=inputs=4:layout=0_0|w0_0|0_h0|w0_h0[p];color=c=white:s=12x12:r=25:d=" + seconds + "[w];[p][w]overlay=x=mod(n*3\\,148):y=54,setsar=1,format=yuv420p[v]"
 		sound = "4:a"
 	}
@@ -157,8 +157,8 @@ func mediaSpecimen(f format.Format) ([]byte, error) {
 	return inDir(func(string) (string, []string) { return out, append(args, out) })
 }
 
-// noisyAMR returns a recording of a hiss: frames of 20 ms of class 12.2 kbit/s
-// whose bits count up, because there is no free encoder (RFC 4867, 5.3).
+// noisyAMR returns a recording of noise, because no free encoder exists: 20 ms
+// frames of class 12.2 kbit/s whose bits count up (RFC 4867, 5.3).
 func noisyAMR(d time.Duration) []byte {
 	b := []byte("#!AMR\n")
 	for i := range int(d / (20 * time.Millisecond)) {

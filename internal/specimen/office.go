@@ -14,13 +14,13 @@ import (
 const wordNS = `xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" ` +
 	`xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:pic="http://schemas.openxmlformats.org/drawingml/2006/picture"`
 
-// pictureEMU is the size of the picture in a document: 160 by 120 CSS pixels of
-// 1/96 inch, in English metric units of 1/914400 inch.
+// pictureEMU is the size of the picture in a document in English metric units
+// (1/914400 inch): 160 × 120 CSS pixels of 1/96 inch.
 const pictureEMU = `cx="1524000" cy="1143000"`
 
 func base64PNG() string { return base64.StdEncoding.EncodeToString(patchesPNG()) }
 
-// tableHTML and the like are the same table in different languages.
+// htmlBody and its counterparts contain the same table in different formats.
 func htmlBody(picture string) string {
 	return fmt.Sprintf(`<h1>%s</h1><p>%s</p><p>%s</p><table border="1"><tr><td>Fruit</td><td>Count</td></tr><tr><td>Apple</td><td>3</td></tr><tr><td>Pear</td><td>4</td></tr></table>`+
 		`<p><img src="%s" width="160" height="120" alt="four patches"/></p>`, Heading, Text, Scripts, picture)
@@ -65,8 +65,8 @@ func writeDOCX(b *bytes.Buffer) error {
 			`<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="0" w:footer="0" w:gutter="0"/></w:sectPr></w:body></w:document>`)
 }
 
-// writeRTF writes characters beyond ASCII as \u escapes (RTF 1.9.1, "Unicode
-// RTF"), in UTF-16.
+// writeRTF writes non-ASCII characters as \u escapes in UTF-16 (RTF 1.9.1,
+// "Unicode RTF").
 func writeRTF(b *bytes.Buffer) {
 	b.WriteString(`{\rtf1\ansi\ansicpg1252\uc1{\fonttbl{\f0 Liberation Sans;}}\paperw11906\paperh16838\f0\fs24 {\b\fs36 ` + Heading + `}\par ` + Text + `\par `)
 	for _, u := range utf16.Encode([]rune(Scripts)) {
@@ -80,8 +80,8 @@ func writeRTF(b *bytes.Buffer) {
 	fmt.Fprintf(b, "%x}\\par}", patchesPNG())
 }
 
-// odfHref stands where a package refers to a picture and a flat document has it
-// inline.
+// odfHref is the reference to the picture in a package. A flat document contains
+// the picture inline instead.
 const odfHref = `<draw:image xlink:href="Pictures/p.png" xlink:type="simple" xlink:show="embed" xlink:actuate="onLoad"/>`
 
 func flatImage() string {

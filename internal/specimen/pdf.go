@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// pdfSpecimen is a page that LibreOffice made of the Word document, and one of
-// [Text] alone.
+// pdfSpecimen returns two pages: one that LibreOffice converted from the Word
+// document, and one with only [Text].
 func pdfSpecimen() ([]byte, error) {
 	first, err := withOffice(format.PDF, format.DOCX, specimen)
 	if err != nil {
@@ -25,19 +25,19 @@ func pdfSpecimen() ([]byte, error) {
 	var second bytes.Buffer
 	writePDF(&second, 1)
 	return inDir(func(dir string) (string, []string) {
-		os.WriteFile(filepath.Join(dir, "1.pdf"), first, 0o600) // if it fails, so does qpdf
+		os.WriteFile(filepath.Join(dir, "1.pdf"), first, 0o600) // if it fails, qpdf fails too
 		os.WriteFile(filepath.Join(dir, "2.pdf"), second.Bytes(), 0o600)
 		return "out.pdf", []string{"qpdf", "--empty", "--pages", "1.pdf", "2.pdf", "--", "out.pdf"}
 	})
 }
 
-// locked caches what [Locked] makes: of office files all at once, because the
-// start of LibreOffice is what takes time.
+// locked caches the results of [Locked]. Office files are created together,
+// because the start of LibreOffice takes most of the time.
 var locked sync.Map // string → func() (map[format.Format][]byte, error)
 
-// Locked returns the specimen of f under a password: a pdf by qpdf, a zip or 7z by
-// 7z, a rar without help, any other by LibreOffice, which must be installed with
-// python3-uno.
+// Locked returns the specimen of f with a password: a pdf by qpdf, a zip or 7z
+// by 7z, a rar by Go code, any other by LibreOffice. LibreOffice must be
+// installed with python3-uno.
 func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	t.Helper()
 	kind := f
@@ -58,7 +58,7 @@ func Locked(t testing.TB, f format.Format, password string) *fileops.File {
 	return fileops.Bytes("locked."+string(f), b[f])
 }
 
-// lockScript stores a document under a password; it can only be told to by UNO.
+// lockScript stores a document under a password; only UNO can do this.
 //
 //go:embed lock.py
 var lockScript string
@@ -78,14 +78,14 @@ func lock(f format.Format, password string) ([]byte, error) {
 	}
 	if f == format.PDF {
 		return inDir(func(dir string) (string, []string) {
-			os.WriteFile(filepath.Join(dir, "in.pdf"), src, 0o600) // if it fails, so does qpdf
+			os.WriteFile(filepath.Join(dir, "in.pdf"), src, 0o600) // if it fails, qpdf fails too
 			return "out.pdf", []string{"qpdf", "--encrypt", password, "owner", "256", "--", "in.pdf", "out.pdf"}
 		})
 	}
 	return nil, fmt.Errorf("nothing here locks this format")
 }
 
-// officeFilters are LibreOffice's names of the formats that it locks.
+// officeFilters maps formats to LibreOffice's filter names.
 func officeFilters() map[format.Format]string {
 	return map[format.Format]string{
 		format.DOCX: "MS Word 2007 XML", format.XLSX: "Calc MS Excel 2007 XML", format.PPTX: "Impress MS PowerPoint 2007 XML",
@@ -111,7 +111,7 @@ func lockOffice(password string) (map[format.Format][]byte, error) {
 		}
 		args = append(args, in, filepath.Join(dir, "out."+string(f)), filter)
 	}
-	// The system's own Python has the bridge to LibreOffice.
+	// The system's Python includes the bridge to LibreOffice.
 	cmd := exec.Command("/usr/bin/python3", args...)
 	cmd.Stdin = strings.NewReader(password + "\n")
 	if msg, err := cmd.CombinedOutput(); err != nil {

@@ -29,8 +29,8 @@ import (
 // Text is a sentence that every document made by [Sample] contains.
 const Text = "The quick brown fox jumps over the lazy dog."
 
-// Picture returns a small picture with flat areas, a gradient and sharp edges:
-// w by h pixels, opaque.
+// Picture returns a small opaque picture of w × h pixels with flat areas, a
+// gradient and sharp edges.
 func Picture(w, h int) *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -48,13 +48,13 @@ func Picture(w, h int) *image.RGBA {
 	return m
 }
 
-// samples caches what needs an external program to make. A test binary makes
+// samples caches samples that need an external program. A test binary creates
 // each at most once.
 var samples sync.Map // format.Format → func() ([]byte, error)
 
-// Sample returns a small valid file of format f. Most are made by code; formats
-// that need an encoder are made with ffmpeg, vips, soffice, 7z or tar, which must
-// be installed then. [Of] returns files with more in them.
+// Sample returns a small valid file of format f. Code generates most of them.
+// Formats that need an encoder require ffmpeg, vips, soffice, 7z or tar on the
+// host. [Of] returns files with more content.
 func Sample(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
 	made, _ := samples.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return build(f) }))
@@ -129,7 +129,7 @@ func build(f format.Format) ([]byte, error) {
 
 func writeICO(b *bytes.Buffer) error { return writeIcon(b, Picture(32, 32)) }
 
-// writeIcon writes an icon of one picture of at most 255 by 255 pixels, as PNG.
+// writeIcon writes an icon with one PNG picture of at most 255 × 255 pixels.
 func writeIcon(b *bytes.Buffer, m image.Image) error {
 	var p bytes.Buffer
 	if err := png.Encode(&p, m); err != nil {
@@ -163,7 +163,7 @@ func writePSD(b *bytes.Buffer, m *image.RGBA) {
 	}
 }
 
-// writeWAV writes a 440 Hz triangle wave: 16 bit, mono, 44100 Hz.
+// writeWAV writes a 440 Hz triangle wave: 16 bits, mono, 44100 Hz.
 func writeWAV(b *bytes.Buffer, d time.Duration) {
 	const rate = 44100
 	n := int(d.Seconds() * rate)
@@ -185,7 +185,7 @@ func writeWAV(b *bytes.Buffer, d time.Duration) {
 	}
 }
 
-// writePDF writes a PDF 1.4 of some pages of text, with an outline and a link.
+// writePDF writes a PDF 1.4 with pages of text, an outline and a link.
 func writePDF(b *bytes.Buffer, pages int) {
 	var objs []string
 	kids := ""
@@ -220,13 +220,13 @@ func writePDF(b *bytes.Buffer, pages int) {
 	fmt.Fprintf(b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", len(objs)+1, xref)
 }
 
-// writeZIP writes pairs of name and content. A first entry named mimetype is
-// stored, as OpenDocument and EPUB want it.
+// writeZIP writes pairs of name and content. If the first entry is named
+// mimetype, it is stored, as OpenDocument and EPUB require.
 func writeZIP(b *bytes.Buffer, pairs ...string) error {
 	z := zip.NewWriter(b)
 	for i := 0; i < len(pairs); i += 2 {
 		content := []byte(pairs[i+1])
-		if pairs[i] == "mimetype" { // raw, so that the sizes are in the local header and not behind the data
+		if pairs[i] == "mimetype" { // raw, so that the sizes are in the local header and not after the data
 			n := uint64(len(content))
 			w, err := z.CreateRaw(&zip.FileHeader{Name: pairs[i], Method: zip.Store, CRC32: crc32.ChecksumIEEE(content), CompressedSize64: n, UncompressedSize64: n})
 			if err != nil {
@@ -261,7 +261,7 @@ func withVips(f format.Format, pic image.Image) ([]byte, error) {
 	})
 }
 
-// withOffice lets LibreOffice turn what make returns for from into f.
+// withOffice makes LibreOffice convert the result of make(from) to f.
 func withOffice(f, from format.Format, make func(format.Format) ([]byte, error)) ([]byte, error) {
 	src, err := make(from)
 	if err != nil {
@@ -281,8 +281,8 @@ func withFFmpeg(f format.Format) ([]byte, error) {
 	}
 	args = append(args, "-f", "lavfi", "-i", "sine=frequency=440:duration=1:sample_rate=44100", "-ac", "2")
 	if f == format.ThGP {
-		// Its defaults are AMR, which has no free encoder, and H.263, which
-		// knows only some sizes.
+		// The defaults are AMR, which has no free encoder, and H.263, which supports
+		// only some sizes.
 		args = append(args, "-c:a", "aac", "-c:v", "mpeg4")
 	}
 	if f == format.Opus {
@@ -295,8 +295,8 @@ func withFFmpeg(f format.Format) ([]byte, error) {
 	return inDir(func(string) (string, []string) { return out, append(args, out) })
 }
 
-// inDir runs a command that command returns in a new directory and returns the
-// content of the file that it should have made there.
+// inDir runs a command in a new directory and returns the content of its output
+// file. command returns the name of that file and the arguments.
 func inDir(command func(dir string) (out string, args []string)) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "fileopstest-")
 	if err != nil {

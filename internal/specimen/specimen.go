@@ -1,6 +1,7 @@
-// Package specimen makes small files of every format for tests. A sample
-// ([Sample]) is any valid file; the content of a specimen ([Of]) is known, so that a
-// test can check what a conversion made of it.
+// Package specimen creates small files of every format for tests. A sample
+// ([Sample]) is any valid file. A specimen ([Of]) has known content, so that a
+// test can check the result of a conversion. [Locked] returns specimens with a
+// password, and [Lettered] returns pictures of text.
 package specimen
 
 import (
@@ -18,16 +19,16 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// What every specimen contains that has text; see [Specimen].
+// The content of every specimen with text; see [Of].
 const (
-	Heading = "Filewright sample"                 // on its own line, before [Text]
+	Heading = "Filewright sample"                 // on a separate line, before [Text]
 	Scripts = "日本語 Ελληνικά Привет مرحبا 😀 Äpfel" // one line in six scripts
 )
 
-// Duration is how long a specimen of sound or moving pictures takes.
+// Duration is the length of an audio or video specimen.
 const Duration = 2 * time.Second
 
-// Tone is the frequency in hertz of the tone in a specimen with sound.
+// Tone is the frequency in hertz of the tone in an audio specimen.
 const Tone = 440
 
 // PatchColors are the colours of [Patches]: top left, top right, bottom left,
@@ -36,9 +37,9 @@ func PatchColors() [4]color.NRGBA {
 	return [4]color.NRGBA{{200, 30, 40, 255}, {30, 160, 60, 255}, {40, 60, 200, 255}, {230, 200, 40, 255}}
 }
 
-// Patches returns a picture of four patches of one colour each, w by h pixels.
-// Any change of colour, orientation, size or proportion shows in the middle of
-// the patches.
+// Patches returns a picture of w × h pixels with four patches of one colour
+// each. The centres of the patches reveal any change of colour, orientation,
+// size or proportion.
 func Patches(w, h int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	c := PatchColors()
@@ -51,31 +52,32 @@ func Patches(w, h int) *image.NRGBA {
 func patchesPNG() []byte {
 	var b bytes.Buffer
 	if err := png.Encode(&b, Patches(160, 120)); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // impossible: a buffer accepts all writes
 	}
 	return b.Bytes()
 }
 
-// specimens caches what is made, like samples.
+// specimens caches specimens, like samples.
 var specimens sync.Map // format.Format → func() ([]byte, error)
 
-// Of returns a file of format f whose content is known, so that a test
-// can tell whether a conversion of it is right:
+// Of returns a file of format f with known content, so that a test can check a
+// conversion of it:
 //
-//   - a document has [Heading], [Text] and [Scripts], a table whose cells are
-//     Fruit, Count, Apple, 3, Pear, 4 (lines in rtf and txt), and the picture [Patches] of 160 by
-//     120 pixels where the format can hold one;
+//   - a document has [Heading], [Text] and [Scripts], a table with the cells
+//     Fruit, Count, Apple, 3, Pear, 4 (lines in rtf and txt), and the picture
+//     [Patches] of 160 × 120 pixels if the format supports pictures;
 //   - slides have the same on two pages;
-//   - a sheet, JSON or csv has a row for each of Apple and Pear with the
-//     columns fruit, count, price and text;
-//   - a picture is [Patches] of 160 by 120 pixels (an icon: 32 by 32);
-//   - sound is a tone of 440 Hz that lasts [Duration] (amr: a hiss);
+//   - a sheet, JSON or csv has a row each for Apple and Pear, with the columns
+//     fruit, count, price and text;
+//   - a picture is [Patches] of 160 × 120 pixels (an icon: 32 × 32);
+//   - audio is a tone of 440 Hz with length [Duration] (amr: noise);
 //   - a video is [Patches] with a white square that moves through the middle,
-//     160 by 120 pixels, 25 frames a second, with that tone;
-//   - an archive has a.txt with [Text] and dir/b.txt with [Text] a hundred times.
+//     160 × 120 pixels, 25 frames per second, with that tone;
+//   - an archive has a.txt with [Text] and dir/b.txt with [Text] a hundred
+//     times.
 //
-// Formats that need an encoder are made with ffmpeg, vips, soffice, 7z or tar,
-// which must be installed then.
+// Formats that need an encoder require ffmpeg, vips, soffice, 7z or tar on the
+// host.
 func Of(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
 	made, _ := specimens.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return specimen(f) }))
@@ -146,7 +148,7 @@ func tableText(b *bytes.Buffer, sep string) {
 	}
 }
 
-// tableRows is the sheet of a specimen.
+// tableRows returns the rows of a sheet specimen.
 func tableRows() [][]string {
 	return [][]string{{"fruit", "count", "price", "text"}, {"Apple", "3", "1.5", Heading}, {"Pear", "4", "2", Scripts}}
 }

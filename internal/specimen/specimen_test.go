@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/internal/specimen"
 )
 
-// Every sample and every specimen is of the format that it is one of.
+// Every sample and specimen has the requested format.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
@@ -27,11 +27,11 @@ func TestSample(t *testing.T) {
 					if got != format.TXT {
 						t.Errorf("sniffed as %q, want txt", got)
 					}
-				case format.M4V, format.ThGP, format.M4A: // by brand; encoders choose it
+				case format.M4V, format.ThGP, format.M4A: // by brand, which the encoder chooses
 					if got != f && got != format.MP4 {
 						t.Errorf("sniffed as %q", got)
 					}
-				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst: // nothing outside tells
+				case format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst: // the content does not reveal the tar archive inside
 					if string(f) != "tar."+string(got) {
 						t.Errorf("sniffed as %q", got)
 					}
@@ -45,7 +45,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Every format of pictures is there with letters, and not with patches.
+// Every picture format exists with letters instead of patches.
 func TestLettered(t *testing.T) {
 	t.Parallel()
 	for f := range format.Known() {
@@ -67,7 +67,8 @@ func TestLettered(t *testing.T) {
 	}
 }
 
-// What is locked does not open, and says so where the format can.
+// A locked file does not open and, if the format supports it, is reported as
+// encrypted.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR} {

@@ -17,23 +17,23 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// LetteredText is what can be read in a picture of [Lettered], in two lines, of
-// words that are both English and German.
+// LetteredText is the text in a picture of [Lettered]: two lines of words that
+// are both English and German.
 const LetteredText = "Warm Sand\nFinger Ring"
 
-// The picture is as wide as the largest icon that is written here, and its
-// letters are about as high as those of a scan of 10 points at 300 dpi.
+// The picture is as wide as the largest icon that is written here. Its letters
+// are about as high as 10-point text scanned at 300 dpi.
 const (
 	letteredWidth  = 255
 	letteredHeight = 120
-	letteredSize   = 40 // pixels to the em
+	letteredSize   = 40 // pixels per em
 )
 
-// lettered caches what is made, like specimens.
+// lettered caches results, like specimens.
 var lettered sync.Map // format.Format → func() ([]byte, error)
 
 // Lettered returns a picture of format f with [LetteredText], black on white,
-// large enough to be read by a program.
+// large enough for text recognition.
 func Lettered(t testing.TB, f format.Format) *fileops.File {
 	t.Helper()
 	made, _ := lettered.LoadOrStore(f, sync.OnceValues(func() ([]byte, error) { return letteredPicture(f) }))
@@ -63,7 +63,7 @@ func letteredPicture(f format.Format) ([]byte, error) {
 
 func baseline(line int) int { return 48 + 50*line }
 
-// drawLetters draws in shades of grey, of which there are at most 256.
+// drawLetters draws in at most 256 shades of gray.
 func drawLetters() (*image.NRGBA, error) {
 	parsed, err := opentype.Parse(goregular.TTF)
 	if err != nil {

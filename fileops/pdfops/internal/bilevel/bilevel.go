@@ -1,5 +1,5 @@
-// Package bilevel compresses pictures of one bit per pixel without loss, as
-// PDF files hold them, and reads what fax machines make.
+// Package bilevel encodes the bilevel images of PDF files without loss, as
+// JBIG2. It also decodes CCITT fax data.
 package bilevel
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/ccitt"
 )
 
-// A Bitmap is a picture of one bit per pixel, 1 for black, in rows of whole
-// bytes from the top left.
+// A Bitmap is an image of one bit per pixel, 1 for black. Rows start at the top
+// left and take whole bytes.
 type Bitmap struct {
 	Width, Height int
 	Rows          []byte // (Width+7)/8 * Height
@@ -23,11 +23,11 @@ func (b Bitmap) Stride() int { return (b.Width + 7) / 8 }
 
 func (b Bitmap) row(y int) []byte { return b.Rows[y*b.Stride():][:b.Stride()] }
 
-// maxPixels is how many pixels a bitmap may have.
+// maxPixels limits the pixels of a bitmap.
 const maxPixels = 1 << 28
 
-// FromSamples takes over samples of a PDF image, where 0 is black. Bits behind
-// the end of rows become white.
+// FromSamples returns a bitmap that takes over samples of a PDF image, in which
+// 0 is black. It sets the padding bits at the end of rows to white.
 func FromSamples(samples []byte, width, height int) (Bitmap, error) {
 	b := Bitmap{Width: width, Height: height}
 	if width < 1 || height < 1 || width > maxPixels/height || len(samples) < b.Stride()*height {
@@ -45,15 +45,15 @@ func FromSamples(samples []byte, width, height int) (Bitmap, error) {
 	return b, nil
 }
 
-// Fax is how a picture is encoded by CCITTFaxDecode (ISO 32000-2, 7.4.6).
+// Fax holds the parameters of CCITTFaxDecode (ISO 32000-2, 7.4.6).
 type Fax struct {
 	K       int // negative: Group 4; 0: Group 3 in one dimension
 	Aligned bool
 	Inverse bool // black is 1
 }
 
-// Samples decodes width × height samples of a PDF image. It fails where a viewer
-// would guess.
+// Samples decodes width × height samples of a PDF image. It fails on damaged
+// data, where a viewer would guess.
 func (f Fax) Samples(data []byte, width, height int) ([]byte, error) {
 	if f.K > 0 {
 		return nil, fmt.Errorf("bilevel: Group 3 in two dimensions: %w", errors.ErrUnsupported)

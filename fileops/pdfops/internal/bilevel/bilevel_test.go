@@ -42,7 +42,7 @@ func pictures() map[string]bilevel.Bitmap {
 	return out
 }
 
-// poppler decodes what we encode.
+// poppler decodes our output.
 func TestJBIG2(t *testing.T) {
 	t.Parallel()
 	for name, b := range pictures() {
@@ -73,7 +73,7 @@ func TestJBIG2(t *testing.T) {
 	}
 }
 
-// libtiff encodes what we decode.
+// We decode libtiff's output.
 func TestFax(t *testing.T) {
 	t.Parallel()
 	for name, b := range pictures() {
@@ -113,8 +113,8 @@ func TestFax(t *testing.T) {
 	}
 }
 
-// stripsOf returns the strips of a TIFF file in little-endian order, the rows of
-// each, and whether samples of 1 are black.
+// stripsOf returns the strips of a little-endian TIFF file, the rows of each
+// strip, and whether samples of 1 are black.
 func stripsOf(t *testing.T, b []byte) (strips [][]byte, rows int, blackIs1 bool) {
 	t.Helper()
 	num := func(at, n int) int {

@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// JBIG2 returns a bitmap in the form that JBIG2Decode takes (ITU-T T.88, and ISO
-// 32000-2, 7.4.7): one page with one generic region, arithmetically coded by
-// template 0 with typical prediction. Nothing is lost.
+// JBIG2 encodes a bitmap without loss for JBIG2Decode (ITU-T T.88; ISO 32000-2,
+// 7.4.7): one page with one generic region, arithmetically coded by template 0
+// with typical prediction.
 func JBIG2(b Bitmap) []byte {
 	var out []byte
 	segment := func(number uint32, kind byte, data []byte) {
 		out = binary.BigEndian.AppendUint32(out, number)
-		out = append(out, kind, 0, 1) // refers to none, belongs to page 1
+		out = append(out, kind, 0, 1) // refers to no segment, belongs to page 1
 		out = binary.BigEndian.AppendUint32(out, uint32(len(data)))
 		out = append(out, data...)
 	}
@@ -23,18 +23,18 @@ func JBIG2(b Bitmap) []byte {
 	segment(0, 48, page) // page information, 7.4.8
 	region := append(bytes.Clone(size), make([]byte, 9)...)
 	region = append(region, 1<<3) // template 0, TPGDON
-	// Where the adaptive pixels of template 0 are, in the usual place.
+	// The adaptive pixels of template 0, at their default positions.
 	region = append(region, 3, 0xff, 0xfd, 0xff, 2, 0xfe, 0xfe, 0xfe)
 	segment(1, 39, append(region, genericRegion(b)...)) // immediate lossless
 	return out
 }
 
-// sltpContext is the context of the bit that tells whether a row is like the one
-// above (6.2.5.7, figure 8).
+// sltpContext is the context of the bit SLTP, which is set if a row equals the
+// row above (6.2.5.7, figure 8).
 const sltpContext = 0x9b25
 
-// genericRegion encodes all pixels (6.2.5). The context of a pixel are 16 around
-// it: 5 in the row two above, 7 in the row above and 4 before it.
+// genericRegion encodes all pixels (6.2.5). The context of a pixel consists of
+// 16 neighbours: 5 two rows above, 7 in the row above and 4 to the left.
 func genericRegion(b Bitmap) []byte {
 	e := newEncoder()
 	contexts := make([]context, 1<<16)
@@ -52,12 +52,12 @@ func genericRegion(b Bitmap) []byte {
 		e.encode(&contexts[sltpContext], bit)
 		typical = same
 		if !same {
-			// The bits to come from the rows above, from the left.
+			// The next bits of the rows above, most significant first.
 			w2 := uint32(above2[0])<<8 | uint32(above2[1])
 			w1 := uint32(above[0])<<8 | uint32(above[1])
 			line2, line1, line0 := w2>>14, w1>>13, uint32(0)
 			w2, w1 = w2<<2, w1<<3
-			have2, have1 := 14, 13 // bits left in w2 and w1, of 16
+			have2, have1 := 14, 13 // unread bits in w2 and w1, of 16
 			next2, next1 := 2, 2
 			for x := range b.Width {
 				if have2 == 0 {
@@ -82,7 +82,8 @@ func genericRegion(b Bitmap) []byte {
 	return e.flush()
 }
 
-// fill returns the byte at i of a row, or white, in the upper half of 16 bits.
+// fill returns byte i of a row, or white beyond its end, in the upper half of 16
+// bits.
 func fill(row []byte, i int) uint32 {
 	if i >= len(row) {
 		return 0
@@ -90,15 +91,15 @@ func fill(row []byte, i int) uint32 {
 	return uint32(row[i]) << 8
 }
 
-// A context is the state of the estimation of a probability: an index in the
-// table and the more probable symbol.
+// A context is the state of a probability estimate: a table index and the more
+// probable symbol.
 type context struct{ index, mps byte }
 
-// An encoder is the arithmetic encoder of T.88 annex E.
+// An encoder is the arithmetic encoder of T.88, annex E.
 type encoder struct {
 	a, c uint32
 	ct   int
-	out  []byte // the first byte comes before the data
+	out  []byte // out[0] is a dummy byte before the data
 }
 
 func newEncoder() *encoder { return &encoder{a: 0x8000, ct: 12, out: []byte{0}} }
@@ -157,7 +158,7 @@ func (e *encoder) byteOut() {
 	e.ct = 8
 }
 
-// flush ends the data (annex E.2.9).
+// flush terminates the data (annex E.2.9).
 func (e *encoder) flush() []byte {
 	limit := e.c + e.a
 	e.c |= 0xffff

@@ -11,14 +11,14 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// A Codec decodes, scales and encodes pictures; see pdfops.ImageCodec.
+// A codec decodes, scales and encodes images; see pdfops.ImageCodec.
 type codec interface {
 	DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error)
 	ScalePixels(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error)
 	EncodeJPEG(ctx context.Context, s raster.Samples, quality int) ([]byte, error)
 }
 
-// goCodec is the codec in pure Go. It knows neither JPEG 2000 nor CMYK.
+// goCodec is the codec in pure Go. It supports neither JPEG 2000 nor CMYK.
 type goCodec struct{}
 
 func (c goCodec) DecodePixels(ctx context.Context, data []byte, width, height int) (raster.Samples, error) {
@@ -40,8 +40,8 @@ func (goCodec) EncodeJPEG(_ context.Context, s raster.Samples, quality int) ([]b
 	return imagefile.EncodeJPEG(s, quality)
 }
 
-// ScalePixels uses the cubic filter of Catmull and Rom, widened where the picture
-// shrinks, first across and then down.
+// ScalePixels uses the Catmull-Rom cubic filter, widened when the image shrinks.
+// It scales horizontally, then vertically.
 func (goCodec) ScalePixels(ctx context.Context, s raster.Samples, width, height int) (raster.Samples, error) {
 	if width < 1 || height < 1 || len(s.Pix) < s.Width*s.Height*s.Components {
 		return raster.Samples{}, errors.New("not enough samples")
@@ -96,7 +96,8 @@ func scaleRow(dst, src []byte, taps []tap, n int) {
 
 func toByte(v float32) byte { return byte(max(0, min(255, v+0.5))) }
 
-// A tap says which source pixels make up a target pixel, and their weights.
+// A tap lists the source pixels that contribute to a target pixel, with their
+// weights.
 type tap struct {
 	first   int
 	weights []float32

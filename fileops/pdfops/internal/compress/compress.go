@@ -1,15 +1,17 @@
-// Package compress makes PDF documents smaller. A [Job] goes through five stages:
+// Package compress makes PDF documents smaller. A [Job] goes through five
+// stages:
 //
 //   - read: package pdf parses the original;
-//   - plan: the walker follows the content of all pages and finds out how large
-//     each picture is drawn, and which characters of each font are shown;
-//   - recode: pictures become JPEG, palettes or JBIG2, fonts lose glyphs, and
-//     metadata lose what no reader needs;
-//   - write: streams are compressed again, equal objects stored once;
-//   - verify: the result is parsed, and a few of its pages are drawn and compared
-//     with the original.
+//   - plan: the walker follows the content of all pages. It finds the largest
+//     size at which each image is drawn, and the characters that each font
+//     shows;
+//   - recode: images become JPEG, palettes or JBIG2, fonts lose unused glyphs,
+//     and metadata loses what no reader needs;
+//   - write: streams are compressed again and equal objects are stored once;
+//   - verify: the result is parsed, and a few of its pages are drawn and
+//     compared with the original.
 //
-// If the result shows something else than the original, the stages run again at a
+// If the result looks different from the original, the stages run again at a
 // gentler level.
 package compress
 
@@ -26,7 +28,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// worthwhile is the largest part of the original's size that a result may have.
+// worthwhile is the largest size of a useful result, relative to the original.
 const worthwhile = 0.97
 
 // A Job compresses one document.
@@ -37,15 +39,16 @@ type Job struct {
 	MaxPages int
 
 	Codec    codec    // nil means pure Go
-	Renderer renderer // nil means that results are read again, but not drawn
+	Renderer renderer // nil means that results are parsed again, but not drawn
 
 	Dir      string // for results
 	Log      *slog.Logger
 	Progress func(float64) // from 0 to 1
 }
 
-// Run returns the path of the result in j.Dir, or "" if nothing is gained. It tries
-// one level after the other until a result shows what the original shows.
+// Run returns the path of the result in j.Dir, or "" if compression gains
+// nothing. It tries one level after the other until a result looks like the
+// original.
 func (j Job) Run(ctx context.Context) (path string, err error) {
 	if j.Codec == nil {
 		j.Codec = goCodec{}
@@ -62,7 +65,7 @@ func (j Job) Run(ctx context.Context) (path string, err error) {
 	shown := newComparison(ctx, j.Renderer, j.Original, d)
 	defer shown.stop()
 	for _, lv := range levelOf(j.Level).fallbacks() {
-		if d == nil { // the last attempt has changed it
+		if d == nil { // the last attempt changed it
 			if d, pages, err = j.read(); err != nil {
 				return "", err
 			}
@@ -86,7 +89,7 @@ func (j Job) read() (*pdf.Document, []pdf.Page, error) {
 	return d, pages, err
 }
 
-// An attempt compresses a document at one level. The document cannot be used again.
+// An attempt compresses a document at one level. It consumes the document.
 type attempt struct {
 	Job
 	doc   *pdf.Document
@@ -94,12 +97,12 @@ type attempt struct {
 	level level
 }
 
-// errGentler says that a gentler level may succeed.
+// errGentler reports that a gentler level may succeed.
 var errGentler = errors.New("try a gentler level")
 
-// run plans what to do, recodes pictures and fonts, writes the result, and
-// verifies it. It returns the path of the result, "" if the original is to be
-// kept, and errGentler if the next level is to be tried.
+// run plans, recodes images and fonts, writes the result and verifies it. It
+// returns the path of the result, or "" to keep the original. It returns
+// errGentler to request the next level.
 func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 	compared := changes{}.choose(slices.Repeat([]*pageUse{{}}, len(a.pages)))
 	if !a.level.rewrite {
@@ -139,8 +142,8 @@ func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 	return path, nil
 }
 
-// plan follows the content of the document: which pictures are drawn, how large,
-// and which characters are shown. First it merges equal objects, so that each is
+// plan follows the content of the document to find the drawn images, their sizes
+// and the characters shown. First it merges equal objects, so that each is
 // recoded once.
 func (a *attempt) plan(ctx context.Context) (*walker, error) {
 	a.doc.MergeEqual(ctx)
@@ -163,7 +166,7 @@ func (a *attempt) plan(ctx context.Context) (*walker, error) {
 	return w, nil
 }
 
-// recode makes the pictures and fonts smaller, and returns what has changed.
+// recode makes images and fonts smaller and returns what it changed.
 func (a *attempt) recode(ctx context.Context, w *walker) (changes, error) {
 	d := a.doc
 	before := takeSnapshot(d, w)
@@ -197,7 +200,7 @@ func (a *attempt) recode(ctx context.Context, w *walker) (changes, error) {
 	return changed, nil
 }
 
-// repack stores everything as tightly as possible.
+// repack compresses all streams as tightly as possible.
 func (a *attempt) repack(ctx context.Context) error {
 	var streams []*types.StreamDict
 	for _, nr := range a.doc.Reachable() {
@@ -216,7 +219,8 @@ func (a *attempt) repack(ctx context.Context) error {
 	return nil
 }
 
-// write writes the document and returns the path and the content of the file.
+// write writes the document to a file. It returns the path and content of the
+// file.
 func (a *attempt) write() (path string, made []byte, err error) {
 	out, err := os.CreateTemp(a.Dir, "compressed-*.pdf")
 	if err != nil {
@@ -230,7 +234,7 @@ func (a *attempt) write() (path string, made []byte, err error) {
 	return out.Name(), made, err
 }
 
-// verify reads a result again, and compares the given pages with the original.
+// verify parses a result again and compares the given pages with the original.
 func (a *attempt) verify(ctx context.Context, made []byte, compared []int, shown *comparison) error {
 	again, err := pdf.ParseComplete(ctx, made, a.MaxPages)
 	switch {

@@ -13,18 +13,19 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A fontProgram is an embedded font file, with the objects that use it.
+// A fontProgram is an embedded font file with the objects that use it.
 type fontProgram struct {
 	nr          int    // of the stream
 	key         string // in the descriptors: FontFile, FontFile2, FontFile3
 	descriptors []int
 	fonts       []int // simple fonts and CIDFonts
-	fixed       bool  // must stay as it is
+	fixed       bool  // must stay unchanged
 	whole       bool  // must keep all glyphs
 }
 
-// fontPrograms finds the embedded font files, and the Type0 fonts of each CIDFont. Fonts
-// of form fields are whole. Fonts with a dictionary that is a direct object are fixed.
+// fontPrograms finds the embedded font files, and the Type0 fonts of each
+// CIDFont. Fonts of form fields are marked whole. Fonts with a dictionary that
+// is a direct object are marked fixed.
 func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 	byDescriptor := make(map[int]*fontProgram)
 	programs := make(map[int]*fontProgram)
@@ -107,9 +108,8 @@ func keepWhole(d *pdf.Document, font types.Object, program func(types.Object) *f
 	}
 }
 
-// subsetFonts removes the glyphs that no content shows from embedded fonts. Type 1
-// fonts become CFF, which compresses far better. Fonts that it does not understand
-// stay as they are.
+// subsetFonts removes unused glyphs from embedded fonts. Type 1 fonts become
+// CFF, which compresses far better. Fonts that cannot be parsed stay unchanged.
 func subsetFonts(ctx context.Context, d *pdf.Document, uses *fontUses) error {
 	if uses.unsure || d.Dict(d.Catalog()["Names"])["Templates"] != nil {
 		return nil
@@ -136,7 +136,7 @@ func subsetFonts(ctx context.Context, d *pdf.Document, uses *fontUses) error {
 // A fontResult is a new font file.
 type fontResult struct {
 	data  []byte
-	cff   bool // it was a Type 1 font and is CFF now
+	cff   bool // converted from Type 1 to CFF
 	names []string
 }
 
@@ -146,7 +146,8 @@ type subsetter struct {
 	parents map[int][]int
 }
 
-// subset returns the font with the glyphs that are shown, nil if it must stay.
+// subset returns the font with only the glyphs in use, or nil if it must stay
+// unchanged.
 func (s *subsetter) subset(p *fontProgram) *fontResult {
 	stream := s.doc.Stream(pdf.Ref(p.nr))
 	b, err := pdf.Decode(stream)
@@ -173,8 +174,8 @@ func (s *subsetter) subset(p *fontProgram) *fontResult {
 	return r
 }
 
-// cids returns the codes that are shown in a CIDFont, which are CIDs, if all
-// fonts that use it say so.
+// cids returns the CIDs that the document shows in a CIDFont. It reports false
+// if a font that uses it maps codes to other CIDs.
 func (s *subsetter) cids(nr int) (map[int]bool, bool) {
 	out := make(map[int]bool)
 	for _, parent := range s.parents[nr] {
@@ -186,8 +187,8 @@ func (s *subsetter) cids(nr int) (map[int]bool, bool) {
 	return out, len(s.parents[nr]) > 0
 }
 
-// codes returns the codes that are shown in a simple font, with the names that
-// its encoding gives them, "" if it does not.
+// codes returns the codes that the document shows in a simple font. Each has its
+// glyph name in the font's encoding, or "".
 func (s *subsetter) codes(nr int) (map[byte]string, bool) {
 	encoding := s.doc.Dict(pdf.Ref(nr))["Encoding"]
 	base := s.doc.Name(encoding)
@@ -253,7 +254,7 @@ func (s *subsetter) trueType(p *fontProgram, b []byte) *fontResult {
 			for c := range cids {
 				keep[toGlyph(c)] = true
 			}
-			// Without ToUnicode some programs ask the font for the text.
+			// Without ToUnicode some programs read the text from the font's tables.
 			for _, parent := range s.parents[nr] {
 				lookup = lookup || s.doc.Stream(s.doc.Dict(pdf.Ref(parent))["ToUnicode"]) == nil
 			}
@@ -387,7 +388,7 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 	if err != nil {
 		return nil
 	}
-	// The result must be readable.
+	// The result must be readable by our own parser.
 	if again, err := fontfile.ParseCFF(out); err != nil || again.Glyphs() == 0 {
 		return nil
 	}
@@ -396,8 +397,8 @@ func (s *subsetter) type1(p *fontProgram, b []byte) *fontResult {
 
 var subsetTag = regexp.MustCompile(`^[A-Z]{6}\+`)
 
-// replaceFont replaces a font file, and marks the names of its fonts as those of
-// subsets (ISO 32000-2, 9.9.2).
+// replaceFont replaces a font file and marks the names of its fonts as subsets
+// (ISO 32000-2, 9.9.2).
 func replaceFont(d *pdf.Document, p *fontProgram, r *fontResult, parents map[int][]int) {
 	stream := d.Stream(pdf.Ref(p.nr))
 	length := 0

@@ -8,27 +8,28 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// fontUses are the character codes that a document shows, by the object number of
-// the font.
+// fontUses holds the character codes that a document shows, by the object number
+// of the font.
 type fontUses struct {
 	doc   *pdf.Document
 	codes map[int]map[int]bool
 	wide  map[int]bool // by font: codes have two bytes
-	// unsure is set if text is shown in an unknown font: then the codes of all
+	// unsure is set if text is shown in an unknown font. Then the codes of all
 	// fonts are uncertain.
 	unsure bool
-	page   *pageUse // that shows the text, nil if it is not on a page
+	page   *pageUse // page that shows the text; nil outside pages
 }
 
-// inheritedFont stands for the font that a form inherits from the content around it.
+// inheritedFont stands for the font that a form inherits from the surrounding
+// content.
 const inheritedFont = types.Name("inherited")
 
 func newFontUses(d *pdf.Document) *fontUses {
 	return &fontUses{doc: d, codes: make(map[int]map[int]bool), wide: make(map[int]bool)}
 }
 
-// show adds the codes of text that is shown in a font. A font that does not exist
-// uses no font file.
+// show adds the codes of text that is shown in a font. A missing font uses no
+// font file.
 func (u *fontUses) show(font types.Object, strings [][]byte) {
 	if font == nil || len(strings) == 0 {
 		return
@@ -66,7 +67,7 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 			if i+1 < len(b) {
 				c |= int(b[i+1])
 			} else {
-				used[int(b[i])] = true // what viewers make of half a code differs
+				used[int(b[i])] = true // viewers interpret half a code differently
 			}
 			used[c] = true
 			here.add(c)
@@ -74,8 +75,8 @@ func (u *fontUses) show(font types.Object, strings [][]byte) {
 	}
 }
 
-// otherForms follows the forms and patterns that no page leads to, such as the icons
-// of buttons, to learn which characters they show.
+// otherForms follows forms and patterns that no page refers to, such as the
+// icons of buttons, to collect their characters.
 func (w *walker) otherForms(ctx context.Context) error {
 	w.page0, w.textOnly = nil, true
 	for _, nr := range w.doc.Reachable() {

@@ -12,17 +12,17 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A lossless is a picture compressed without loss.
+// A lossless is an image compressed without loss.
 type lossless struct {
 	raw           []byte
 	parms         types.Dict
 	space         types.Object
 	bits          int
 	width, height int
-	palette       int // colours, 0 if there is no palette
+	palette       int // number of colours, 0 without a palette
 }
 
-// set puts the picture into its stream.
+// set stores the image in its stream.
 func (l *lossless) set(s *types.StreamDict) {
 	pdf.SetContent(s, l.raw, types.PDFFilter{Name: "FlateDecode", DecodeParms: l.parms})
 	s.Dict["Width"], s.Dict["Height"] = types.Integer(l.width), types.Integer(l.height)
@@ -30,14 +30,15 @@ func (l *lossless) set(s *types.StreamDict) {
 	s.Dict["ColorSpace"] = l.space
 }
 
-// compactPicture compresses samples of a colour space: with a palette if it may
-// have one and there are few colours, with a PNG predictor where that helps.
+// compactPicture compresses samples of a colour space. It uses a palette if
+// mayIndex is set and there are few colours, and a PNG predictor where that
+// helps.
 func compactPicture(px raster.Samples, space types.Object, mayIndex bool) *lossless {
 	l := &lossless{space: space, bits: 8, width: px.Width, height: px.Height}
 	if packed, colors, bits := palettize(px, mayIndex); packed != nil {
 		l.space = types.Array{types.Name("Indexed"), space, types.Integer(len(colors)/px.Components - 1), types.HexLiteral(hex.EncodeToString(colors))}
 		l.palette, l.bits = len(colors)/px.Components, bits
-		// Neighbours in a palette have nothing in common.
+		// Neighbouring palette indices are unrelated, so a predictor would not help.
 		l.raw = pdf.Deflate(packed)
 		return l
 	}
@@ -50,9 +51,9 @@ func compactPicture(px raster.Samples, space types.Object, mayIndex bool) *lossl
 	return l
 }
 
-// palettize returns the numbers of the colours of a picture, packed, and the
-// colours. It returns nil if there are too many for a palette to gain anything: a
-// gray picture may have 16, others 256.
+// palettize returns the palette and the packed palette indices of an image. It
+// returns nil if there are too many colours for a gain: more than 16 in a gray
+// image, or 256 in others.
 func palettize(px raster.Samples, may bool) (packed, colors []byte, bits int) {
 	n := px.Components
 	if !may || n > 4 || len(px.Pix) < smallPicture {

@@ -13,9 +13,9 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// keptNamespace reports whether metadata describe the document: title, authors,
-// dates, rights, and the standards that it conforms to, with the descriptions of
-// properties that PDF/A wants.
+// keptNamespace reports whether properties in a namespace describe the document:
+// title, authors, dates, rights, conformance to standards, and the schema
+// descriptions that PDF/A requires.
 func keptNamespace(uri string) bool {
 	switch uri {
 	case "http://purl.org/dc/elements/1.1/", "http://ns.adobe.com/pdf/1.3/", "http://ns.adobe.com/xap/1.0/rights/":
@@ -37,8 +37,8 @@ const (
 	namespaceRDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 )
 
-// droppedNamespace reports whether a property is only for editing programs:
-// histories, the settings of pictures, colour swatches, previews.
+// droppedNamespace reports whether only editing programs use a property:
+// histories, image settings, colour swatches, previews.
 func droppedNamespace(uri, local string) bool {
 	if uri == namespaceXAP {
 		return local == "Thumbnails" || local == "PageInfo"
@@ -59,9 +59,9 @@ func droppedNamespace(uri, local string) bool {
 	return false
 }
 
-// thinXMP removes the padding of an XMP packet (ISO 16684-1) and, if private is set,
-// the properties that only editing programs use. Everything else stays byte for
-// byte. A packet that it cannot parse loses only the padding.
+// thinXMP removes the padding of an XMP packet (ISO 16684-1). If private is set,
+// it also removes the properties that only editing programs use. All other bytes
+// stay the same. A packet that it cannot parse loses only the padding.
 func thinXMP(b []byte, private bool) []byte {
 	if private {
 		if cut, err := cutXMP(b); err == nil {
@@ -78,7 +78,7 @@ func thinXMP(b []byte, private bool) []byte {
 
 var errXMP = errors.New("not an XMP packet in UTF-8")
 
-// cutXMP removes the properties that droppedNamespace names.
+// cutXMP removes the properties for which droppedNamespace reports true.
 func cutXMP(b []byte) ([]byte, error) {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return nil, errXMP
@@ -88,8 +88,8 @@ func cutXMP(b []byte) ([]byte, error) {
 	var (
 		path []xml.Name
 		out  []byte
-		last int64 // what is before it is in out, or cut
-		cut  = -1  // depth at which a property began that is cut
+		last int64 // everything before this offset is in out, or removed
+		cut  = -1  // depth of the property being removed
 	)
 	for {
 		before := dec.InputOffset()
@@ -130,7 +130,7 @@ func cutXMP(b []byte) ([]byte, error) {
 }
 
 // thinMetadata makes the metadata of the document smaller. If private is set, it
-// removes the metadata of pages, pictures and fonts.
+// removes the metadata of pages, images and fonts.
 func thinMetadata(d *pdf.Document, private bool) {
 	own, _ := d.Catalog()["Metadata"].(types.IndirectRef)
 	if s := d.Stream(own); s != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// recodeOneBit compresses the pictures and stencils of one bit per pixel without
-// loss, by JBIG2 where that is smallest.
+// recodeOneBit compresses bilevel images and stencil masks without loss. It uses
+// JBIG2 where that is smallest.
 func recodeOneBit(ctx context.Context, d *pdf.Document) error {
 	var tasks []*types.StreamDict
 	for _, nr := range d.Reachable() {
@@ -35,7 +35,7 @@ func oneBit(d *pdf.Document, s *types.StreamDict) bool {
 	return ok && d.Integer(s.Dict["BitsPerComponent"]) == 1 && (cs.n == 1 || cs.palette != nil)
 }
 
-// recodeBits recodes a picture of one bit, unless it does not understand it.
+// recodeBits recodes a bilevel image. It leaves unknown encodings unchanged.
 func recodeBits(d *pdf.Document, s *types.StreamDict) {
 	width, height := d.Integer(s.Dict["Width"]), d.Integer(s.Dict["Height"])
 	if width < 1 || height < 1 || width > maxPixels/height {

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	comparedPages = 4 // of a document, at most
+	comparedPages = 4 // pages of a document to compare, at most
 
-	// newKind is how many characters a kind of change counts for, when pages
-	// are chosen to be compared.
+	// newKind is the weight of a kind of change, in characters, in the choice of
+	// pages to compare.
 	newKind = 64
 )
 
-// A pageUse lists the pictures and the characters that a page uses, which
-// compression may change. A form that several pages show counts for the first.
+// A pageUse lists the pictures and characters that a page uses and that
+// compression may change. A form that several pages show counts for the first of
+// them.
 type pageUse struct {
 	pictures map[int]bool
 	codes    map[int]bitset // by font
@@ -38,7 +39,7 @@ func (b *bitset) add(n int) {
 	(*b)[n/64] |= 1 << (n % 64)
 }
 
-// missing returns how many members of b are not in c.
+// missing returns the number of members of b that are not in c.
 func (b bitset) missing(c bitset) int {
 	n := 0
 	for i, v := range b {
@@ -59,18 +60,18 @@ func (b *bitset) unite(c bitset) {
 	}
 }
 
-// changes are the pictures and fonts of a document that were replaced.
+// changes lists the pictures and fonts of a document that were replaced.
 type changes struct {
-	kinds map[int]string  // by picture that changed: how
-	risks map[int]float64 // by picture: how much of a page it may have changed
-	fonts map[int]bool    // those whose glyphs are in another file now
+	kinds map[int]string  // by changed picture: kind of change
+	risks map[int]float64 // by picture: fraction of a page that it may have changed
+	fonts map[int]bool    // fonts with a new font file
 }
 
-// A snapshot identifies the data of pictures and fonts, to find those that are
-// replaced later.
+// A snapshot identifies the data of pictures and fonts, to find replaced ones
+// later.
 type snapshot struct {
-	data  map[int][]*byte // by picture or font: where its encoded data are
-	forms map[int]string  // by picture: how it is stored
+	data  map[int][]*byte // by picture or font: addresses of its encoded data
+	forms map[int]string  // by picture: storage format
 }
 
 func takeSnapshot(d *pdf.Document, w *walker) snapshot {
@@ -112,7 +113,7 @@ func start(s *types.StreamDict) []*byte {
 	return []*byte{&s.Raw[0]}
 }
 
-// changes returns the pictures and fonts that were replaced since.
+// changes returns the pictures and fonts that were replaced since the snapshot.
 func (s snapshot) changes(d *pdf.Document, w *walker) changes {
 	c := changes{kinds: make(map[int]string), risks: make(map[int]float64), fonts: make(map[int]bool)}
 	for nr := range w.sizes {
@@ -128,8 +129,8 @@ func (s snapshot) changes(d *pdf.Document, w *walker) changes {
 	return c
 }
 
-// pictureForm returns how a picture is stored: everything that decides which code,
-// here and in a viewer, handles it.
+// pictureForm returns the storage format of a picture: everything that selects
+// the code, here and in a viewer, that decodes it.
 func pictureForm(d *pdf.Document, nr int) string {
 	s := d.Stream(pdf.Ref(nr))
 	if s == nil {
@@ -160,8 +161,9 @@ func pictureForm(d *pdf.Document, nr int) string {
 	return form
 }
 
-// choose returns the pages to compare: the first, the one that may have lost most,
-// and those with kinds of changes, fonts and characters that no other has.
+// choose returns the pages to compare: the first, the page with the highest
+// risk, and pages with kinds of changes, fonts and characters that no chosen
+// page has.
 func (c changes) choose(pages []*pageUse) []int {
 	if len(pages) == 0 {
 		return nil
@@ -193,7 +195,8 @@ func (c changes) choose(pages []*pageUse) []int {
 	return out
 }
 
-// riskiest returns the page that may differ most, except the first, or 0.
+// riskiest returns the page that may differ most, or 0. It ignores the first
+// page.
 func (c changes) riskiest(pages []*pageUse) int {
 	best, most := 0, 0.0
 	for i, p := range pages[1:] {
@@ -208,7 +211,7 @@ func (c changes) riskiest(pages []*pageUse) int {
 	return best
 }
 
-// A coverage is what the chosen pages show.
+// A coverage records what the chosen pages show.
 type coverage struct {
 	kinds map[string]bool
 	codes map[int]bitset
@@ -227,7 +230,7 @@ func (v coverage) add(c changes, p *pageUse) {
 	}
 }
 
-// gain returns how much a page adds.
+// gain returns how much a page adds to the coverage.
 func (v coverage) gain(c changes, p *pageUse) int {
 	n := 0
 	fresh := make(map[string]bool)

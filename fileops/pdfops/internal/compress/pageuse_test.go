@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// useOf returns what a page shows: pictures, and characters of font 1.
+// useOf returns the use of a page: pictures, and characters of font 1.
 func useOf(text string, pictures ...int) *pageUse {
 	s := newPageUse()
 	for _, nr := range pictures {

@@ -15,11 +15,11 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// parallel is how many pictures are recoded at the same time.
+// parallel is the number of pictures that are recoded concurrently.
 const parallel = 2
 
-// A pictureTask is a picture to re-encode. mask is set for soft masks, where
-// flaws show as halos.
+// A pictureTask is a picture to re-encode. mask is set for soft masks, in which
+// artefacts show as halos.
 type pictureTask struct {
 	nr     int
 	stream *types.StreamDict
@@ -27,8 +27,7 @@ type pictureTask struct {
 	mask   bool
 }
 
-// pictures returns the pictures that are drawn, and their soft masks, in a fixed
-// order.
+// pictures returns the drawn pictures and their soft masks, in a fixed order.
 func pictures(d *pdf.Document, sizes map[int]drawnSize) []pictureTask {
 	masks := make(map[int]drawnSize)
 	var tasks []pictureTask
@@ -39,7 +38,7 @@ func pictures(d *pdf.Document, sizes map[int]drawnSize) []pictureTask {
 		}
 		if mask := d.Stream(s.Dict["SMask"]); mask != nil {
 			if mask.Dict["Matte"] != nil {
-				continue // the colours depend on the mask, pixel by pixel
+				continue // the mask determines the colours, pixel by pixel
 			}
 			if ref, ok := s.Dict["SMask"].(types.IndirectRef); ok {
 				m := masks[ref.ObjectNumber.Value()]
@@ -56,8 +55,8 @@ func pictures(d *pdf.Document, sizes map[int]drawnSize) []pictureTask {
 	return tasks
 }
 
-// inParallel calls f for 0 to n-1, a few at a time, until one fails or ctx is done.
-// A panic in f becomes an error.
+// inParallel calls f for 0 to n-1, a few concurrently, until a call fails or ctx
+// is done. A panic in f becomes an error.
 func inParallel(ctx context.Context, n int, f func(int) error, progress func(float64)) error {
 	var (
 		next, done atomic.Int64
@@ -97,9 +96,9 @@ func inParallel(ctx context.Context, n int, f func(int) error, progress func(flo
 	return first
 }
 
-// strip removes thumbnails, which every viewer makes itself, thins metadata and, if
-// the level says so, removes private data of the producing application and output
-// intents. Those are for presses; PDF/A and PDF/X need them.
+// strip removes thumbnails, which every viewer can create, and thins metadata.
+// If the level says so, it also removes private application data and output
+// intents. Output intents are for printing presses; PDF/A and PDF/X need them.
 func strip(d *pdf.Document, pages []pdf.Page, lv level) {
 	catalog := d.Catalog()
 	for _, p := range pages {

@@ -15,18 +15,18 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A Level says how much a picture may lose.
+// A level limits the loss of quality.
 type level struct {
 	dpi     float64 // resolution after scaling down
-	excess  float64 // scale only what has more than this many times as much
+	excess  float64 // scale only pictures above this multiple of dpi
 	quality int     // of JPEG
-	similar float64 // what JPEG must have in common with a picture that was lossless before
-	jpeg    float64 // and with one that was JPEG
-	page    float64 // what a page must have in common with the original
-	tint    float64 // by how much its colours may differ, of 255
-	hopeful bool    // if nothing is gained, the next level in fallbacks may gain something
-	rewrite bool    // touch nothing that is shown
-	private bool    // drop data of the producing application and output intents too
+	similar float64 // least similarity of a JPEG to a lossless original
+	jpeg    float64 // least similarity of a JPEG to a JPEG original
+	page    float64 // least similarity of a page to the original
+	tint    float64 // largest difference of its colours, of 255
+	hopeful bool    // without a gain, the next level in fallbacks may gain something
+	rewrite bool    // change nothing visible
+	private bool    // also drop private application data and output intents
 }
 
 func levelOf(name string) level {
@@ -40,40 +40,40 @@ func levelOf(name string) level {
 }
 
 const (
-	maxPixels    = 100_000_000 // of a picture: larger ones stay as they are
-	smallPicture = 64 * 64     // pixels: not worth the trouble
+	maxPixels    = 100_000_000 // larger pictures stay unchanged
+	smallPicture = 64 * 64     // pixels: not worth recoding
 	smallStream  = 4096        // bytes
 
-	// A JPEG file replaces another only if it is this much smaller, and
-	// lossless data only if it is far smaller: then they are a photograph
-	// and not a drawing, in which artefacts show.
+	// A JPEG file replaces another JPEG only if it is this much smaller. It
+	// replaces lossless data only if it is far smaller: then the picture is a
+	// photograph and not a drawing, in which artefacts show.
 	gainJPEG     = 0.92
 	gainLossless = 0.6
 	gainMask     = 0.8
 
-	// leastSimilarity is the least similarity of a recoded picture to its
-	// original.
+	// leastSimilarity is the least similarity of a recoded picture to its original,
+	// at any level.
 	leastSimilarity = 0.85
 
-	// largePicture is how many bytes of samples are too many to try every
-	// form.
+	// largePicture is the size of samples in bytes above which not every encoding
+	// is tried.
 	largePicture = 16 << 20
 
-	// lossOfScaling is about how much similarity scaling down costs.
+	// lossOfScaling is the approximate loss of similarity by scaling down.
 	lossOfScaling = 0.03
 
-	bestJPEG = 98 // quality above which files only grow
+	bestJPEG = 98 // above this quality files only grow
 )
 
-// A colours is the colour space of a picture.
+// A colours describes the colour space of a picture.
 type colours struct {
 	n       int    // components of a pixel once the palette is resolved
 	palette []byte // of an Indexed space: n bytes per entry
 	base    types.Object
 }
 
-// colourSpace returns the colour space of a picture. It reports false for spaces in
-// which the mean of two colours is no colour between them.
+// colourSpace returns the colour space of a picture. It reports false for spaces
+// in which the mean of two colours is not a colour between them.
 func colourSpace(d *pdf.Document, o types.Object) (colours, bool) {
 	switch v := d.Resolve(o).(type) {
 	case types.Name:
@@ -138,13 +138,13 @@ type recoder struct {
 	doc    *pdf.Document
 	codec  codec
 	level  level
-	scale  bool // the sizes are known
+	scale  bool // the drawn sizes are known
 	logErr func(nr int, err error)
-	loss   float64 // of one picture: how much it differs, 0 to 1
+	loss   float64 // of one picture: visible difference, 0 to 1
 }
 
-// picture makes a picture smaller if that gains enough. It returns how visible the
-// change may be, from 0 to 1. It fails only if ctx is done.
+// picture makes a picture smaller if that saves enough. It returns the
+// visibility of the change, from 0 to 1. It fails only if ctx is done.
 func (r *recoder) picture(ctx context.Context, k pictureTask) (float64, error) {
 	one := *r
 	err := one.recode(ctx, k.stream, k.size, k.mask)
@@ -166,11 +166,11 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawnSiz
 	case width < 1 || height < 1 || width > maxPixels/height || width*height < smallPicture:
 		return nil
 	}
-	if d.Array(s.Dict["Mask"]) != nil { // colours to leave out
+	if d.Array(s.Dict["Mask"]) != nil { // colour key mask
 		if d.Stream(s.Dict["SMask"]) == nil {
-			return nil // they must stay exact
+			return nil // the samples must stay exact
 		}
-		delete(s.Dict, "Mask") // has no meaning beside a soft mask (ISO 32000-2, 8.9.6.4)
+		delete(s.Dict, "Mask") // ignored beside a soft mask (ISO 32000-2, 8.9.6.4)
 	}
 	toWidth, toHeight := r.target(width, height, size)
 	scaled := toWidth < width
@@ -204,7 +204,7 @@ func (r *recoder) recode(ctx context.Context, s *types.StreamDict, size drawnSiz
 	return r.plain(ctx, s, cs, width, height, toWidth, toHeight, mask)
 }
 
-// target returns the size to scale a picture to.
+// target returns the size to which a picture is scaled.
 func (r *recoder) target(width, height int, size drawnSize) (int, int) {
 	if !r.scale || size.width <= 0 || size.height <= 0 {
 		return width, height
@@ -263,10 +263,10 @@ func (r *recoder) jpeg2000(ctx context.Context, s *types.StreamDict, cs colours,
 	if cs.n != 0 && px.Components != cs.n || float64(len(encoded)) > gainJPEG*float64(len(s.Raw)) {
 		return nil
 	}
-	if cs.n == 0 { // it was in the JPEG 2000 file
+	if cs.n == 0 { // the JPEG 2000 file defined it
 		s.Dict["ColorSpace"] = pdf.DeviceSpace(px.Components)
 	}
-	delete(s.Dict, "Decode") // had no meaning (ISO 32000-2, 7.4.9)
+	delete(s.Dict, "Decode") // was ignored (ISO 32000-2, 7.4.9)
 	delete(s.Dict, "SMaskInData")
 	setJPEG(s, encoded, px)
 	return nil
@@ -282,7 +282,7 @@ func setSize(s *types.StreamDict, px raster.Samples) {
 	s.Dict["BitsPerComponent"] = types.Integer(8)
 }
 
-// reencode decodes a JPEG or JPEG 2000 file, scaled, and encodes it as a JPEG file.
+// reencode decodes a JPEG or JPEG 2000 file, scales it and encodes it as JPEG.
 func (r *recoder) reencode(ctx context.Context, data []byte, width, height, quality, most int, least float64) ([]byte, raster.Samples, error) {
 	px, err := r.decode(ctx, data, width, height)
 	if err != nil {
@@ -300,12 +300,12 @@ func (r *recoder) decode(ctx context.Context, data []byte, width, height int) (r
 	return px, checkSize(px, width, height)
 }
 
-// encode makes a JPEG file of samples and checks that its similarity to them is at
-// least the given one. It tries qualities up to most.
+// encode encodes samples as JPEG and checks that the result has at least the
+// given similarity. It tries qualities up to most.
 func (r *recoder) encode(ctx context.Context, px raster.Samples, quality, most int, least float64) ([]byte, error) {
 	luma := imagefile.Luma(px)
-	// Where the quality of the level is not enough for this picture, a higher
-	// one often is, and still gains.
+	// If the level's quality is too low for this picture, a higher quality often
+	// suffices and still saves space.
 	for _, q := range []int{quality, (quality + most) / 2, most} {
 		encoded, err := r.codec.EncodeJPEG(ctx, px, q)
 		if err != nil {
@@ -326,7 +326,8 @@ func (r *recoder) encode(ctx context.Context, px raster.Samples, quality, most i
 	return nil, fmt.Errorf("JPEG does not suit this picture: %w", errors.ErrUnsupported)
 }
 
-// checkSize returns an error unless a codec returned as many pixels as it should.
+// checkSize returns an error unless a codec returned the expected number of
+// pixels.
 func checkSize(s raster.Samples, width, height int) error {
 	if s.Width != width || s.Height != height {
 		return fmt.Errorf("the codec returned %d×%d pixels instead of %d×%d", s.Width, s.Height, width, height)
@@ -334,9 +335,9 @@ func checkSize(s raster.Samples, width, height int) error {
 	return s.Check()
 }
 
-// plain recodes a picture whose samples are compressed without loss. The result is
-// the smallest of: the same samples compressed better, fewer samples, or a JPEG file
-// if that is far smaller than these.
+// plain recodes a picture whose samples are compressed without loss. The result
+// is the smallest of the same samples compressed better and fewer samples, or a
+// JPEG file if that is far smaller than these.
 func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, width, height, toWidth, toHeight int, mask bool) error {
 	bits := r.doc.Integer(s.Dict["BitsPerComponent"])
 	scaled := toWidth < width
@@ -344,7 +345,7 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 		return nil
 	}
 	if cs.palette != nil && !scaled && (!r.level.private || len(s.Raw) < width*height/2) {
-		return nil // few colours, or much of the same
+		return nil // few colours, or many repetitions
 	}
 	content, err := pdf.Decode(s)
 	if err != nil {
@@ -361,8 +362,8 @@ func (r *recoder) plain(ctx context.Context, s *types.StreamDict, cs colours, wi
 	best := len(s.Raw)
 	var out *lossless
 	mayIndex := !mask && s.Dict["Decode"] == nil && s.Dict["Matte"] == nil
-	// Compressing a large picture without loss takes long, and is useless if
-	// the picture is scaled afterwards.
+	// Lossless compression of a large picture takes long, and is useless if the
+	// picture is scaled afterwards.
 	if bits <= 8 && (!scaled || len(px.Pix) <= largePicture) {
 		if l := compactPicture(px, r.base(s, cs), mayIndex); l != nil && len(l.raw) < best && (cs.palette == nil || len(l.raw) < best*9/10) {
 			best, out = len(l.raw), l
@@ -404,7 +405,7 @@ func (r *recoder) resample(ctx context.Context, px raster.Samples, width, height
 	return small, checkSize(small, width, height)
 }
 
-// base returns the colour space of the samples once a palette is resolved.
+// base returns the colour space of the samples after a palette is resolved.
 func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	if cs.palette != nil {
 		return cs.base
@@ -412,8 +413,8 @@ func (r *recoder) base(s *types.StreamDict, cs colours) types.Object {
 	return s.Dict["ColorSpace"]
 }
 
-// unpack returns samples of 8 bits with the palette resolved. They share b if it has
-// that form already.
+// unpack returns samples of 8 bits with the palette resolved. The result shares
+// b if b already has that form.
 func unpack(b []byte, width, height, bits int, cs colours) (raster.Samples, error) {
 	n := cs.n
 	if cs.palette != nil {

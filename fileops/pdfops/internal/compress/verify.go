@@ -19,21 +19,22 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A Renderer draws pages; see pdfops.Renderer.
+// A renderer draws pages; see pdfops.Renderer.
 type renderer interface {
 	Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error)
 }
 
 const (
-	// If no picture changes, only a missing or wrong glyph can differ, which
-	// fewer pixels show too.
+	// If no picture changes, only a missing or wrong glyph can differ. A lower
+	// resolution shows that too.
 	pictureDPI = 100
 	glyphDPI   = 72
 
-	viewTime = time.Minute // of work for all pages of a document
+	viewTime = time.Minute // work time for all pages of a document
 )
 
-// A comparison draws pages of the original once, and those of each result.
+// A comparison draws pages of the original once, and the same pages of each
+// result.
 type comparison struct {
 	renderer renderer
 	original []byte
@@ -42,11 +43,11 @@ type comparison struct {
 	first    sync.WaitGroup // draws the first page
 
 	views map[int]raster.Page
-	err   error // why the original cannot be drawn
+	err   error // why the original could not be drawn
 }
 
-// newComparison starts to draw the first page of the original, which is always
-// compared, in the background. The caller must call stop.
+// newComparison starts to draw the first page of the original in the background,
+// because it is always compared. The caller must call stop.
 func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Document) *comparison {
 	c := &comparison{renderer: r, original: original, dpi: glyphDPI, views: make(map[int]raster.Page)}
 	if hasPictures(d) {
@@ -59,13 +60,13 @@ func newComparison(ctx context.Context, r renderer, original []byte, d *pdf.Docu
 	return c
 }
 
-// stop stops drawing.
+// stop cancels drawing and waits for it to stop.
 func (c *comparison) stop() {
 	c.cancel()
 	c.first.Wait()
 }
 
-// hasPictures reports whether there are pictures that may lose something.
+// hasPictures reports whether the document has pictures that may lose quality.
 func hasPictures(d *pdf.Document) bool {
 	for _, o := range d.Objects {
 		s, ok := o.(*types.StreamDict)
@@ -102,8 +103,8 @@ func (c *comparison) render(ctx context.Context, pdf []byte, pages []int) ([]ras
 	return views, err
 }
 
-// same returns an error unless pages of a document show what the original shows,
-// up to what a level may lose.
+// same returns an error unless pages of a result look like the original, within
+// the loss that the level allows.
 func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv level) error {
 	if c.renderer == nil {
 		return nil
@@ -119,8 +120,7 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 	})
 	after, err := c.render(both, made, pages)
 	if err != nil && both.Err() == nil {
-		// The result is useless, but the next level needs the pages of the
-		// original too.
+		// The result is useless, but the next level needs the pages of the original.
 		wg.Wait()
 		return err
 	}
@@ -129,7 +129,7 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case c.err != nil && lv.rewrite:
-		return nil // nothing of what is shown was touched
+		return nil // nothing visible changed
 	case c.err != nil:
 		return errors.New("the original cannot be drawn")
 	}
@@ -141,7 +141,8 @@ func (c *comparison) same(ctx context.Context, made []byte, pages []int, lv leve
 	return nil
 }
 
-// samePage returns an error unless w shows what v shows, up to what a level may lose.
+// samePage returns an error unless w looks like v, within the loss that the
+// level allows.
 func samePage(v, w raster.Page, lv level) error {
 	switch {
 	case v.Width != w.Width || v.Height != w.Height:
@@ -162,8 +163,8 @@ func samePage(v, w raster.Page, lv level) error {
 
 func abs(n int) int { return max(n, -n) }
 
-// colourDifference returns the mean difference of hues in steps of 1/255, over squares
-// of 8 × 8 pixels, in which noise averages out.
+// colourDifference returns the mean difference of hues in steps of 1/255. It
+// averages over squares of 8 × 8 pixels, to cancel noise.
 func colourDifference(a, b raster.Samples) float64 {
 	total, n := 0.0, 0
 	for y := 0; y < a.Height; y += 8 {
@@ -187,9 +188,10 @@ func colourDifference(a, b raster.Samples) float64 {
 	return total / math.Max(1, float64(n))
 }
 
-// fallbacks returns the levels to try, one after the other, until the result shows
-// the same. The last one only rewrites the file. If pictures are so noisy that the
-// gentlest level gains nothing, each may lose more, as long as the page does not.
+// fallbacks returns the levels to try in order, until a result looks like the
+// original. The last level only rewrites the file. If noisy pictures gain
+// nothing at the gentlest level, another level lets each picture lose more, as
+// long as the page does not.
 func (lv level) fallbacks() []level {
 	out := []level{lv}
 	for _, name := range []string{"recommended_compression", "less_compression"} {

@@ -10,28 +10,28 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
-// A drawnSize is the largest size in which a picture appears, in points.
+// A drawnSize is the largest size at which a picture is drawn, in points.
 type drawnSize struct{ width, height float64 }
 
 // A walker follows the content of pages into forms, tiling patterns, soft masks,
-// glyphs and annotations. It finds out how large each picture is drawn and which
-// characters of each font are shown.
+// glyphs and annotations. It records the drawn size of each picture and the
+// characters that each font shows.
 type walker struct {
 	doc   *pdf.Document
 	sizes map[int]drawnSize // by object number of the picture
 	seen  map[string]bool   // forms by number and matrix
-	// steps is how many more operators may be read: nested forms can stand
-	// for billions of them. At 0, sizes may be too small, so that no picture
-	// may be scaled down.
+	// steps is the number of operators that may still be read; nested forms can
+	// expand to billions. At 0 the sizes may be too small, so no picture may be
+	// scaled down.
 	steps int
 
 	fonts *fontUses
 	shown []*pageUse // by page
-	// textOnly is set for content of unknown size.
+	// textOnly is set for content whose size is unknown.
 	textOnly bool
 
-	page0 types.Dict   // resources of the page, where viewers look last
-	forms map[int]bool // streams whose content was seen
+	page0 types.Dict   // resources of the page, the viewers' last resort
+	forms map[int]bool // streams whose content was followed
 }
 
 const maxSteps = 20_000_000
@@ -76,8 +76,8 @@ func (w *walker) page(ctx context.Context, p pdf.Page) error {
 	return nil
 }
 
-// setPage sets the page that uses the pictures and characters found from now on, nil
-// for none.
+// setPage sets the page that the following pictures and characters belong to, or
+// nil.
 func (w *walker) setPage(s *pageUse) {
 	if w.fonts.page = s; s != nil {
 		w.shown = append(w.shown, s)
@@ -140,8 +140,8 @@ func (w *walker) formMatrix(s *types.StreamDict) pdf.Matrix {
 	return m
 }
 
-// form follows a form, a pattern or a soft mask; resources are those of what
-// contains it, which count if it has none.
+// form follows a form, a pattern or a soft mask. resources are those of the
+// surrounding content; they apply if the form has no resources.
 func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict, m pdf.Matrix, depth int) error {
 	s := w.doc.Stream(o)
 	if s == nil {
@@ -149,7 +149,7 @@ func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict,
 	}
 	m = w.formMatrix(s).Times(m)
 	if ref, ok := o.(types.IndirectRef); ok {
-		// Position is of no interest, and a difference of 1/1000 neither.
+		// The position is irrelevant, and so is a difference of 1/1000.
 		key := fmt.Sprintf("%d %.3g %.3g %.3g %.3g", ref.ObjectNumber, m[0], m[1], m[2], m[3])
 		if w.seen[key] {
 			return nil
@@ -191,7 +191,7 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 		nums    []float64
 		name    string
 		strings [][]byte
-		// A form inherits the font of what contains it.
+		// A form inherits the font of the surrounding content.
 		font types.Object = inheritedFont
 	)
 	for {
@@ -233,8 +233,8 @@ func (w *walker) content(ctx context.Context, b []byte, resources types.Dict, ct
 		case "ID":
 			l.SkipInlineImage()
 		case "scn", "SCN":
-			// A pattern's space is that of the content it is used in,
-			// not of the moment (ISO 32000-2, 8.7.3.1).
+			// The pattern space is the initial space of the content, not the current one
+			// (ISO 32000-2, 8.7.3.1).
 			if o := sub("Pattern", name); o != nil && w.doc.Integer(w.doc.Dict(o)["PatternType"]) == 1 {
 				err = w.form(ctx, o, resources, base, depth)
 			}
@@ -268,8 +268,8 @@ func (w *walker) glyphs(ctx context.Context, o types.Object, resources types.Dic
 	if w.doc.Name(font["Subtype"]) != "Type3" {
 		return nil
 	}
-	// The text matrix is not followed: that glyphs with pictures in colour
-	// are set in more than ten times their nominal size is ruled out here.
+	// The text matrix is not followed. The code assumes that no glyph with colour
+	// pictures is set in more than ten times its nominal size.
 	size := 1.0
 	if len(nums) > 0 && nums[len(nums)-1] != 0 {
 		size = math.Max(1, math.Abs(nums[len(nums)-1])) * 10

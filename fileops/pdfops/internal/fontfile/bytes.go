@@ -1,18 +1,17 @@
-// Package fontfile reads the font programs that PDF files embed, and writes them
-// without what a document does not use: TrueType, CFF (bare, as Type1C and
-// CIDFontType0C) and Type 1, which becomes CFF.
+// Package fontfile parses the font programs that PDF files embed, and writes
+// subsets of them. It supports TrueType, CFF (bare, as Type1C and CIDFontType0C)
+// and Type 1, which it converts to CFF.
 //
-// Glyph numbers of TrueType and CFF stay as they are. What is not understood is
-// an error, never a guess.
+// TrueType and CFF keep their glyph numbers. Unknown constructs are errors; the
+// package never guesses.
 package fontfile
 
 import "errors"
 
-// ErrFormat is returned for fonts that are damaged, or have something that this
-// package does not know.
+// ErrFormat is returned for fonts that are damaged or use unsupported features.
 var ErrFormat = errors.New("fontfile: the font is damaged or of an unknown kind")
 
-// maxGlyphs is how many glyphs a font may have.
+// maxGlyphs limits the glyphs of a font.
 const maxGlyphs = 1 << 16
 
 func u16(b []byte, at int) int {

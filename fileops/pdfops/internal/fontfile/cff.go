@@ -6,7 +6,7 @@ import (
 )
 
 // A CFF is a font program in the Compact Font Format (Adobe Technical Note
-// 5176), as it stands in a PDF file: one font, without an OpenType wrapper.
+// 5176), as embedded in a PDF file: one font, without an OpenType wrapper.
 type CFF struct {
 	names, strings, global [][]byte
 	top                    []operator
@@ -18,19 +18,19 @@ type CFF struct {
 	fdOf                   []byte // by glyph, for cid
 }
 
-// A fontDict is what charstrings share: a private dictionary and subroutines.
+// A fontDict holds what charstrings share: a private dictionary and subroutines.
 type fontDict struct {
-	dict    []operator // of FDArray, nil if the font has none
+	dict    []operator // of FDArray, nil if the font has no FDArray
 	private []operator
 	subrs   [][]byte
-	has     bool // there is a private dictionary
+	has     bool // whether a private dictionary exists
 }
 
 // An operator is an entry of a DICT with its operands.
 type operator struct {
-	op   int // 12 x is 1200 + x
+	op   int // the escape 12 x is 1200 + x
 	args []float64
-	raw  []byte // the operands as they were
+	raw  []byte // the encoded operands
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	opFDSelect    = 1237
 )
 
-// ParseCFF parses a font. The font keeps parts of b.
+// ParseCFF parses a font. The result aliases b.
 func ParseCFF(b []byte) (*CFF, error) {
 	if len(b) < 4 || b[0] != 1 {
 		return nil, ErrFormat
@@ -93,13 +93,13 @@ func ParseCFF(b []byte) (*CFF, error) {
 	return c, c.readFDs(b)
 }
 
-// Glyphs returns how many glyphs the font has.
+// Glyphs returns the number of glyphs in the font.
 func (c *CFF) Glyphs() int { return len(c.glyphs) }
 
-// ByCID tells whether glyphs are found by CIDs instead of names.
+// ByCID reports whether CIDs, not names, identify the glyphs.
 func (c *CFF) ByCID() bool { return c.cid }
 
-// Name returns the name of a glyph of a font that is not by CID.
+// Name returns the name of a glyph. It is valid only if ByCID is false.
 func (c *CFF) Name(glyph int) string {
 	if glyph == 0 {
 		return ".notdef"
@@ -114,11 +114,10 @@ func (c *CFF) Name(glyph int) string {
 	return ""
 }
 
-// CID returns the CID of a glyph of a font that is by CID.
+// CID returns the CID of a glyph. It is valid only if ByCID is true.
 func (c *CFF) CID(glyph int) int { return c.charset[glyph] }
 
-// Encoded returns the glyph of a code in the encoding of the font, 0 if it has
-// none.
+// Encoded returns the glyph of a code in the font's encoding, or 0.
 func (c *CFF) Encoded(code byte) int { return c.encoding[code] }
 
 func (c *CFF) readCharset(b []byte) error {
@@ -126,7 +125,7 @@ func (c *CFF) readCharset(b []byte) error {
 	c.charset = append(make([]int, 0, n), 0)
 	off, _ := find(c.top, opCharset)
 	switch {
-	case c.cid && off <= 2: // as viewers take it: CIDs are glyph numbers
+	case c.cid && off <= 2: // viewers use CIDs as glyph numbers here
 		for g := 1; g < n; g++ {
 			c.charset = append(c.charset, g)
 		}
@@ -234,7 +233,8 @@ func (c *CFF) readEncoding(b []byte) error {
 	return nil
 }
 
-// readFDs reads the font dictionaries of a CID font, and which glyph has which.
+// readFDs reads the font dictionaries of a CID font, and the assignment of
+// glyphs to them.
 func (c *CFF) readFDs(b []byte) error {
 	off, ok := find(c.top, opFDArray)
 	sel, ok2 := find(c.top, opFDSelect)
@@ -312,8 +312,8 @@ func (f *fontDict) readPrivate(b []byte, dict []operator) error {
 	return err
 }
 
-// find returns the first operand of an operator, if it is there and a number
-// that can be an offset.
+// find returns the first operand of an operator. It reports false if the operand
+// is missing or cannot be an offset.
 func find(dict []operator, op int) (int, bool) {
 	for _, o := range dict {
 		if o.op == op && len(o.args) > 0 {
@@ -325,7 +325,7 @@ func find(dict []operator, op int) (int, bool) {
 	return 0, false
 }
 
-// readIndex reads an INDEX and returns its items and where it ends.
+// readIndex reads an INDEX. It returns its items and the offset after it.
 func readIndex(b []byte, at int) ([][]byte, int, error) {
 	if at < 0 || at+2 > len(b) {
 		return nil, 0, ErrFormat
@@ -426,7 +426,7 @@ func readDict(b []byte) ([]operator, error) {
 			for i++; i < len(b) && b[i]&15 != 15; i++ {
 			}
 			i++
-			cur.args = append(cur.args, math.NaN()) // no real number is looked at
+			cur.args = append(cur.args, math.NaN()) // no real number is used
 		case v >= 32 && v <= 246:
 			cur.args = append(cur.args, float64(v)-139)
 			i++
@@ -450,8 +450,8 @@ func readDict(b []byte) ([]operator, error) {
 	return out, nil
 }
 
-// appendDict writes a DICT; set replaces operands, by integers of five bytes, so
-// that its length is known before they are.
+// appendDict writes a DICT. set replaces operands with five-byte integers, so
+// that the length is known before their values.
 func appendDict(b []byte, dict []operator, set map[int][]int) []byte {
 	for _, o := range dict {
 		if v, ok := set[o.op]; ok {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Subset writes the font with the outlines of the given glyphs, those they are
-// composed of, and glyph 0. Other glyphs and subroutines become empty, so that
-// numbers stay what they are.
+// Subset writes the font with the outlines of the given glyphs, their
+// components, and glyph 0. Other glyphs and unused subroutines become empty, so
+// all numbers stay the same.
 func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 	s := charstringScan{
 		font: c, global: make([]bool, len(c.global)), local: make([][]bool, len(c.fds)),
@@ -32,7 +32,7 @@ func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, code := range parts { // an accented letter by standard encoding
+		for _, code := range parts { // an accented letter, composed by standard encoding
 			name := StandardName(code)
 			for i := range c.glyphs {
 				if name != "" && c.Name(i) == name {
@@ -60,7 +60,7 @@ func (c *CFF) Subset(glyphs map[int]bool) ([]byte, error) {
 	return sub.encode(), nil
 }
 
-// encode writes the font. Charset and encoding are written anew.
+// encode writes the font with a new charset and encoding.
 func (c *CFF) encode() []byte {
 	set := make(map[int][]int)
 	for _, o := range c.top {
@@ -78,7 +78,7 @@ func (c *CFF) encode() []byte {
 		b = appendIndex(b, c.strings)
 		return appendIndex(b, c.global)
 	}
-	b := build() // for its length
+	b := build() // to know its length
 	place := func(op int, data []byte) {
 		set[op] = []int{len(b)}
 		b = append(b, data...)
@@ -117,7 +117,7 @@ func (c *CFF) encode() []byte {
 	return b
 }
 
-// place appends the private dictionary, with its subroutines right behind.
+// place appends the private dictionary, directly followed by its subroutines.
 func (f fontDict) place(b []byte) (out []byte, at, size int) {
 	priv := f.private
 	set := make(map[int][]int)
@@ -137,7 +137,7 @@ func (f fontDict) place(b []byte) (out []byte, at, size int) {
 	return b, at, size
 }
 
-// encodeCharset writes ranges (format 2), which are seldom longer than a list.
+// encodeCharset writes ranges (format 2), which are rarely longer than a list.
 func (c *CFF) encodeCharset() []byte {
 	b := []byte{2}
 	for g := 1; g < len(c.charset); {
@@ -157,8 +157,8 @@ func (c *CFF) encodeCharset() []byte {
 	return b
 }
 
-// encodeEncoding writes the codes of the first glyphs, one each, as a list, and
-// all others as supplements.
+// encodeEncoding writes the first code of each leading glyph as a list, and all
+// other codes as supplements.
 func (c *CFF) encodeEncoding() []byte {
 	first := make(map[int]byte)
 	for code := 255; code >= 0; code-- {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// standardNames returns the strings of every CFF font by number.
+// standardNames returns the standard strings of CFF fonts by number.
 var standardNames = sync.OnceValue(func() []string { return strings.Fields(standardText) })
 
 var standardNumbers = sync.OnceValue(func() map[string]int {
@@ -19,7 +19,7 @@ var standardNumbers = sync.OnceValue(func() map[string]int {
 	return m
 })
 
-// latin maps names to characters, and back.
+// latin maps glyph names to characters, and characters to glyph names.
 var latin = sync.OnceValue(func() (l struct {
 	char  map[string]rune
 	names map[rune][]string
@@ -28,7 +28,7 @@ var latin = sync.OnceValue(func() (l struct {
 	f := strings.Fields(latinText)
 	for i := 0; i+1 < len(f); i += 2 {
 		v, err := strconv.ParseUint(f[i+1], 16, 32)
-		if err != nil { // a constant is right or wrong always
+		if err != nil { // impossible: a constant
 			panic(err)
 		}
 		l.char[f[i]] = rune(v)
@@ -37,8 +37,8 @@ var latin = sync.OnceValue(func() (l struct {
 	return l
 })
 
-// StandardName returns the name of the glyph that a code has in Adobe's
-// standard encoding, "" if it has none (Technical Note 5176, appendix B).
+// StandardName returns the glyph name of a code in Adobe's standard encoding, or
+// "" (Technical Note 5176, appendix B).
 func StandardName(code byte) string {
 	for _, r := range [][3]int{
 		{32, 126, 1}, {161, 175, 96}, {177, 180, 111}, {182, 189, 115}, {191, 191, 123}, {193, 200, 124}, {202, 203, 132},
@@ -51,8 +51,8 @@ func StandardName(code byte) string {
 	return ""
 }
 
-// Char returns the character that the name of a glyph stands for: one of the
-// Latin ones, or uniXXXX, or uXXXX to uXXXXXX.
+// Char returns the character that a glyph name stands for. It knows the Latin
+// names, uniXXXX, and uXXXX to uXXXXXX.
 func Char(name string) (rune, bool) {
 	base, _, _ := strings.Cut(name, ".")
 	if r, ok := latin().char[base]; ok {
@@ -68,7 +68,7 @@ func Char(name string) (rune, bool) {
 	return 0, false
 }
 
-// Names returns the names that glyphs of a character have.
+// Names returns the glyph names of a character.
 func Names(r rune) []string { return latin().names[r] }
 
 // Chars returns the characters that a code stands for in the encodings of PDF
@@ -80,7 +80,7 @@ func Chars(code byte) []rune {
 	}
 	switch code {
 	case 0x7f, 0x81, 0x8d, 0x8f, 0x90, 0x9d:
-		out = append(out, '•') // codes of WinAnsiEncoding without a character
+		out = append(out, '•') // unassigned codes in WinAnsiEncoding
 	case 0xa0:
 		out = append(out, ' ')
 	case 0xad:

@@ -28,7 +28,7 @@ func read(t testing.TB, p string) []byte {
 	return b
 }
 
-// outline returns how x/image draws a glyph, in font units.
+// outline returns the segments that x/image draws for a glyph, in font units.
 func outline(t *testing.T, f *sfnt.Font, glyph int) string {
 	t.Helper()
 	ppem := fixed.Int26_6(f.UnitsPerEm()) << 6
@@ -52,7 +52,7 @@ func TestTrueType(t *testing.T) {
 	}
 	keep := make(map[int]bool)
 	var kept []int
-	for _, r := range "AgÉǺ" { // the last are composed
+	for _, r := range "AgÉǺ" { // the last two are composite
 		g, err := before.GlyphIndex(nil, r)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,8 @@ func TestTrueType(t *testing.T) {
 	}
 }
 
-// wrapped puts a CFF font into an OpenType font, which x/image can read.
+// wrapped puts a CFF font into an OpenType font, because x/image reads no bare
+// CFF.
 func wrapped(t *testing.T, like, cff []byte, glyphs int) *sfnt.Font {
 	t.Helper()
 	n := int(binary.BigEndian.Uint16(like[4:]))
@@ -168,7 +169,7 @@ func TestCFF(t *testing.T) {
 	}
 }
 
-// The Type 1 and the OpenType version of a family have the same outlines.
+// The Type 1 and OpenType versions of a family have the same outlines.
 func TestType1(t *testing.T) {
 	t.Parallel()
 	b, otf := read(t, urwType), read(t, urwOTF)
@@ -204,7 +205,7 @@ func TestType1(t *testing.T) {
 			continue
 		}
 		seen++
-		// Where a subpath begins may differ, its extent may not.
+		// Subpaths may start elsewhere, but their extent must be equal.
 		ppem := fixed.Int26_6(before.UnitsPerEm()) << 6
 		want, advance, err := before.GlyphBounds(nil, sfnt.GlyphIndex(numbers[name]), ppem, font.HintingNone)
 		if err != nil {
@@ -226,7 +227,7 @@ func TestType1(t *testing.T) {
 	}
 }
 
-// fuzz runs everything there is on what may be a font.
+// fuzz calls all functions on data that may be a font.
 func fuzz(b []byte) {
 	keep := map[int]bool{1: true, 3: true, 40: true}
 	if f, err := fontfile.ParseTrueType(b); err == nil {

@@ -1,7 +1,7 @@
 package fontfile
 
-// standardText are the strings that have a number in every CFF font (Adobe
-// Technical Note 5176, appendix A), in order.
+// standardText lists the standard strings of CFF fonts in numerical order (Adobe
+// Technical Note 5176, appendix A).
 const standardText = `
 .notdef space exclam quotedbl numbersign dollar percent ampersand quoteright parenleft parenright asterisk
 plus comma hyphen period slash zero one two three four five six seven eight nine colon semicolon less equal
@@ -37,8 +37,8 @@ Ntildesmall Ogravesmall Oacutesmall Ocircumflexsmall Otildesmall Odieresissmall 
 Ugravesmall Uacutesmall Ucircumflexsmall Udieresissmall Yacutesmall Thornsmall Ydieresissmall 001.000 001.001
 001.002 001.003 Black Bold Book Light Medium Regular Roman Semibold`
 
-// latinText are names of glyphs with the characters they stand for (Adobe Glyph
-// List), those of the encodings of ISO 32000-2 annex D and of Central Europe.
+// latinText lists glyph names with their characters (Adobe Glyph List): those in
+// the encodings of ISO 32000-2 annex D, and those of Central Europe.
 const latinText = `
 A 0041 AE 00C6 Aacute 00C1 Abreve 0102 Acircumflex 00C2 Adieresis 00C4 Agrave 00C0 Aogonek 0104 Aring 00C5
 Atilde 00C3 B 0042 C 0043 Cacute 0106 Ccaron 010C Ccedilla 00C7 D 0044 Dcaron 010E Dcroat 0110 Delta 2206 E
@@ -78,9 +78,8 @@ twosuperior 00B2 u 0075 uacute 00FA ucircumflex 00FB udieresis 00FC ugrave 00F9 
 005F uring 016F v 0076 w 0077 x 0078 y 0079 yacute 00FD ydieresis 00FF yen 00A5 z 007A zacute 017A zcaron 017E
 zdotaccent 017C zero 0030`
 
-// macText are the names of the first glyphs of the Macintosh, as the table post
-// counts them, as far as they have to do with those above (ISO/IEC 14496-22,
-// 5.2.8).
+// macText lists the first glyph names of the Macintosh order, as the table post
+// numbers them, as far as latinText needs them (ISO/IEC 14496-22, 5.2.8).
 const macText = `
 .notdef .null nonmarkingreturn space exclam quotedbl numbersign dollar percent ampersand quotesingle parenleft
 parenright asterisk plus comma hyphen period slash zero one two three four five six seven eight nine colon

@@ -14,7 +14,7 @@ type TrueType struct {
 	glyphs int
 	loca   []int // offsets in glyf, one more than glyphs
 	cmaps  []charMap
-	names  map[string][]int // glyphs by name, of the table post
+	names  map[string][]int // glyphs by name, from the table post
 }
 
 // A charMap is a subtable of cmap.
@@ -23,7 +23,7 @@ type charMap struct {
 	glyph              map[int]int // by code
 }
 
-// ParseTrueType parses a font. The font keeps parts of b.
+// ParseTrueType parses a font. The result aliases b.
 func ParseTrueType(b []byte) (*TrueType, error) {
 	if v := u32(b, 0); len(b) < 12 || v != 0x00010000 && v != 0x74727565 {
 		return nil, ErrFormat
@@ -37,7 +37,7 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 		}
 		off, length := u32(b, at+8), u32(b, at+12)
 		if off > len(b) {
-			continue // of no use to anybody
+			continue // irrelevant platform
 		}
 		t.tables[string(b[at:at+4])] = b[off:min(len(b), off+length)]
 	}
@@ -76,7 +76,7 @@ func ParseTrueType(b []byte) (*TrueType, error) {
 // readCmap reads the subtables that map character codes to glyphs (OpenType, cmap).
 func (t *TrueType) readCmap() error {
 	b := t.tables["cmap"]
-	budget := 4 * maxGlyphs // entries, of all subtables
+	budget := 4 * maxGlyphs // entries in all subtables together
 	for i := range min(u16(b, 2), 32) {
 		at := 4 + 8*i
 		off := u32(b, at+4)
@@ -86,8 +86,8 @@ func (t *TrueType) readCmap() error {
 		m := charMap{u16(b, at), u16(b, at+2), make(map[int]int)}
 		entries := cmapFormat(b[off:])
 		if entries == nil {
-			// Another format is for characters that PDF fonts have no
-			// codes for, or cannot be read by viewers either.
+			// Other formats are for characters for which PDF fonts have no codes, or
+			// viewers cannot read them either.
 			if m.platform == 3 && m.encoding <= 1 || m.platform == 1 {
 				return ErrFormat
 			}
@@ -106,8 +106,8 @@ func (t *TrueType) readCmap() error {
 	return nil
 }
 
-// cmapFormat returns the codes and glyphs of a subtable, or nil if its format is
-// not known. Glyph 0 stands for none.
+// cmapFormat returns the codes and glyphs of a subtable, or nil for an unknown
+// format. Glyph 0 means no glyph.
 func cmapFormat(s []byte) iter.Seq2[int, int] {
 	switch u16(s, 0) {
 	case 0:
@@ -122,7 +122,7 @@ func cmapFormat(s []byte) iter.Seq2[int, int] {
 	return nil
 }
 
-// byteEntries are those of format 0: a glyph for each byte.
+// byteEntries returns the entries of format 0: one glyph for each byte.
 func byteEntries(s []byte) iter.Seq2[int, int] {
 	return func(yield func(code, glyph int) bool) {
 		for c := range min(256, len(s)-6) {
@@ -133,8 +133,8 @@ func byteEntries(s []byte) iter.Seq2[int, int] {
 	}
 }
 
-// segmentEntries are those of format 4: segments of codes with a difference to their
-// glyphs, or with an offset to a list of glyphs.
+// segmentEntries returns the entries of format 4: segments of codes. Each has a
+// difference to the glyph numbers, or an offset to a list of glyphs.
 func segmentEntries(s []byte) iter.Seq2[int, int] {
 	return func(yield func(code, glyph int) bool) {
 		segments := u16(s, 6) / 2
@@ -157,7 +157,8 @@ func segmentEntries(s []byte) iter.Seq2[int, int] {
 	}
 }
 
-// trimmedEntries are those of format 6: a list of glyphs for codes in a row.
+// trimmedEntries returns the entries of format 6: a list of glyphs for
+// consecutive codes.
 func trimmedEntries(s []byte) iter.Seq2[int, int] {
 	return func(yield func(code, glyph int) bool) {
 		first := u16(s, 6)
@@ -169,7 +170,8 @@ func trimmedEntries(s []byte) iter.Seq2[int, int] {
 	}
 }
 
-// groupEntries are those of format 12: groups of codes with glyphs in a row.
+// groupEntries returns the entries of format 12: groups of consecutive codes and
+// glyphs.
 func groupEntries(s []byte) iter.Seq2[int, int] {
 	return func(yield func(code, glyph int) bool) {
 		for k := range min(u32(s, 12), len(s)/12) {
@@ -183,7 +185,7 @@ func groupEntries(s []byte) iter.Seq2[int, int] {
 	}
 }
 
-// readPost reads the names of glyphs that are not those of the Macintosh.
+// readPost reads the glyph names that are not in the Macintosh order.
 func (t *TrueType) readPost() {
 	b := t.tables["post"]
 	if u32(b, 0) != 0x00020000 {
@@ -213,9 +215,9 @@ func (t *TrueType) readPost() {
 }
 
 // ForCode returns every glyph that a viewer could show for a code of a simple
-// font, whatever the encoding: by each of the font's own tables, by the
-// characters that the code has in any encoding, and by name, which may be "".
-// known tells whether the name leads somewhere.
+// font, regardless of the encoding. It looks the code up in all cmap subtables,
+// by its characters in every encoding, and by name, which may be "". known
+// reports whether the name leads to a glyph.
 func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
 	c := int(code)
 	glyphs = append(glyphs, c)
@@ -250,13 +252,14 @@ func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
 	return glyphs, name == "" || named >= 0 || len(t.names[name]) > 0
 }
 
-// What of the tables a font in a PDF needs (ISO 32000-2, 9.9.1).
+// neededTables lists the tables that a font in a PDF file needs (ISO 32000-2,
+// 9.9.1).
 var neededTables = []string{"OS/2", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
 
 // Subset writes the font with the outlines of the given glyphs, their components
-// and glyph 0; all others become empty. Tables that no viewer needs for it are
-// left out; those that map codes and names to glyphs stay if lookup is set. nil
-// as glyphs means all.
+// and glyph 0. Other glyphs become empty; nil glyphs means all. It drops tables
+// that viewers do not need. If lookup is set, the tables that map codes and
+// names to glyphs stay.
 func (t *TrueType) Subset(glyphs map[int]bool, lookup bool) ([]byte, error) {
 	keep := make([]bool, t.glyphs)
 	var visit func(g, depth int) error
@@ -329,18 +332,18 @@ func (t *TrueType) Subset(glyphs map[int]bool, lookup bool) ([]byte, error) {
 		head[51] = 1
 	}
 	if len(glyf) == 0 {
-		glyf = make([]byte, 4) // an empty table is taken for a missing one
+		glyf = make([]byte, 4) // viewers treat an empty table as missing
 	}
 	out["head"], out["glyf"], out["loca"], out["hmtx"] = head, glyf, offsets, t.metrics(keep)
 	return assemble(u32Bytes(0x00010000), out), nil
 }
 
-// metrics returns hmtx with zeros for glyphs that are not kept.
+// metrics returns hmtx with zeros for dropped glyphs.
 func (t *TrueType) metrics(keep []bool) []byte {
 	b := slices.Clone(t.tables["hmtx"])
 	long := u16(t.tables["hhea"], 34)
 	for g, k := range keep {
-		if k || g == long-1 { // the last advance counts for all that follow
+		if k || g == long-1 { // the last advance applies to all following glyphs
 			continue
 		}
 		from, to := 4*g, 4*g+4
@@ -355,7 +358,7 @@ func (t *TrueType) metrics(keep []bool) []byte {
 	return b
 }
 
-// components returns the glyphs that a glyph is composed of.
+// components returns the components of a composite glyph.
 func (t *TrueType) components(g int) ([]int, error) {
 	b := t.tables["glyf"][t.loca[g]:t.loca[g+1]]
 	if len(b) < 10 || i16(b, 0) >= 0 {
@@ -390,7 +393,7 @@ func (t *TrueType) components(g int) ([]int, error) {
 
 func u32Bytes(v int) []byte { return put32(nil, v) }
 
-// assemble writes a font file of tables (ISO/IEC 14496-22, 4.3).
+// assemble writes a font file from tables (ISO/IEC 14496-22, 4.3).
 func assemble(version []byte, tables map[string][]byte) []byte {
 	n := len(tables)
 	power, log := 1, 0

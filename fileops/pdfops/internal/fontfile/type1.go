@@ -20,8 +20,8 @@ type Type1 struct {
 	private  string // its text, without charstrings
 }
 
-// ParseType1 parses a font as it stands in a PDF file. Multiple master fonts,
-// and those with two sets of charstrings, are not understood.
+// ParseType1 parses a font as embedded in a PDF file. It rejects multiple master
+// fonts, and fonts with two sets of charstrings.
 func ParseType1(b []byte) (*Type1, error) {
 	b = withoutSegments(b)
 	i := bytes.Index(b, []byte("eexec"))
@@ -40,7 +40,7 @@ func ParseType1(b []byte) (*Type1, error) {
 			return r
 		}, sealed)
 		sealed = make([]byte, len(text)/2)
-		n, _ := hex.Decode(sealed, text[:len(text)&^1]) // up to what follows
+		n, _ := hex.Decode(sealed, text[:len(text)&^1]) // up to the first character that is not hexadecimal
 		sealed = sealed[:n]
 	}
 	if len(sealed) < 8 {
@@ -89,7 +89,7 @@ func isHex(b []byte) bool {
 	return true
 }
 
-// decrypt undoes the encryption of Type 1 fonts (chapter 7).
+// decrypt reverses the encryption of Type 1 fonts (chapter 7).
 func decrypt(b []byte, r uint16) []byte {
 	out := make([]byte, len(b))
 	for i, c := range b {
@@ -111,7 +111,7 @@ func wordAfter(s, key string) string {
 	return strings.TrimPrefix(f[0], "/")
 }
 
-// numbersAfter returns the numbers in brackets, or the single one, after a key.
+// numbersAfter returns the number after a key, or the numbers in brackets.
 func numbersAfter(s, key string) []float64 {
 	for {
 		i := strings.Index(s, key)
@@ -180,7 +180,8 @@ func (t *Type1) readEncoding(s string) error {
 	return nil
 }
 
-// readPrivate reads subroutines and charstrings, and keeps the text between.
+// readPrivate reads subroutines and charstrings, and keeps the text between
+// them.
 func (t *Type1) readPrivate(b []byte) error {
 	if bytes.Count(b, []byte("/CharStrings")) != 1 || bytes.Count(b, []byte("/Subrs")) > 1 {
 		return ErrFormat
@@ -201,7 +202,7 @@ func (t *Type1) readPrivate(b []byte) error {
 	p := &t1Scanner{b: b}
 	var text strings.Builder
 	inGlyphs := false
-	var last [3]string // the words before
+	var last [3]string // the preceding words
 	for {
 		w, ok := p.word()
 		if !ok {
@@ -213,7 +214,7 @@ func (t *Type1) readPrivate(b []byte) error {
 		if w == "end" && inGlyphs && len(t.glyphs) > 0 {
 			break
 		}
-		// "dup 5 23 RD " or "/A 23 RD " and then so many bytes.
+		// "dup 5 23 RD " or "/A 23 RD ", followed by that many bytes.
 		n, err := strconv.Atoi(last[2])
 		isData := err == nil && (w == "RD" || w == "-|") && last[1] != ""
 		if !isData {
@@ -258,14 +259,13 @@ func (t *Type1) readPrivate(b []byte) error {
 	return nil
 }
 
-// Has tells whether the font has a glyph.
+// Has reports whether the font has a glyph.
 func (t *Type1) Has(name string) bool { return t.glyphs[name] != nil }
 
 // Names returns the names of all glyphs, in the order of the font.
 func (t *Type1) Names() []string { return t.order }
 
-// Encoded returns the name of the glyph for a code in the encoding of the font,
-// "" if it has none.
+// Encoded returns the glyph name of a code in the font's encoding, or "".
 func (t *Type1) Encoded(code byte) string { return t.encoding[code] }
 
 // A t1Scanner splits the private part of a font into words.

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CFF returns the font in the Compact Font Format, with the given glyphs, those
-// they are composed of, and .notdef. Outlines, widths, hints and the encoding
-// are those of the font.
+// CFF converts the font to the Compact Font Format, with the given glyphs, their
+// components, and .notdef. Outlines, widths, hints and the encoding stay the
+// same.
 func (t *Type1) CFF(names map[string]bool) ([]byte, error) {
 	programs := make(map[string]glyphProgram)
 	steps := 4_000_000
@@ -38,7 +38,7 @@ func (t *Type1) CFF(names map[string]bool) ([]byte, error) {
 		}
 	}
 	c := &CFF{names: [][]byte{[]byte(t.name)}, encoding: make(map[byte]int)}
-	// Encoded glyphs come first: the encoding is a plain list then.
+	// Encoded glyphs come first, so that the encoding is a plain list.
 	var order []string
 	at := make(map[string]int)
 	put := func(name string) {
@@ -74,19 +74,19 @@ func (t *Type1) CFF(names map[string]bool) ([]byte, error) {
 		c.glyphs = append(c.glyphs, programs[name].encode())
 	}
 	c.fds = []fontDict{{private: t.privateDict(), has: true}}
-	// FontBBox is left out: the descriptor has it, and poppler places glyphs
-	// otherwise by it than it does those of a Type 1 font.
+	// FontBBox is omitted. The descriptor has it, and with it poppler would place
+	// glyphs differently than in a Type 1 font.
 	if !slices.Equal(t.matrix, []float64{0.001, 0, 0, 0.001, 0, 0}) {
 		c.top = append(c.top, newOperator(1207, t.matrix...))
 	}
 	for _, op := range []int{opCharset, opEncoding, opCharStrings} {
-		c.top = append(c.top, newOperator(op, 3)) // any place, for now
+		c.top = append(c.top, newOperator(op, 3)) // a placeholder offset
 	}
 	c.top = append(c.top, newOperator(opPrivate, 0, 0))
 	return c.encode(), nil
 }
 
-// privateDict translates what Type 1 calls the private dictionary.
+// privateDict translates the Type 1 private dictionary.
 func (t *Type1) privateDict() []operator {
 	var out []operator
 	for _, k := range []struct {
@@ -123,7 +123,7 @@ func newOperator(op int, args ...float64) operator {
 			o.raw = put32(append(o.raw, 29), int(int32(v)))
 			continue
 		}
-		// A real number: nibbles (Technical Note 5176, table 5).
+		// A real number in nibbles (Technical Note 5176, table 5).
 		s := strconv.FormatFloat(v, 'g', 10, 64)
 		var nibbles []byte
 		for i := 0; i < len(s); i++ {
@@ -227,11 +227,12 @@ func sortStems(list []stem) []stem {
 	return slices.Compact(list)
 }
 
-// A type2Writer writes charstrings. Operators that can go on are kept open.
+// A type2Writer writes charstrings. It keeps the last operator open while more
+// arguments may follow.
 type type2Writer struct {
 	b    []byte
 	args []float64
-	op   byte // that is open, 0 if none
+	op   byte // the open operator, 0 if there is no open operator
 }
 
 func (w *type2Writer) flush(op byte) {
@@ -248,7 +249,8 @@ func (w *type2Writer) end() {
 	}
 }
 
-// extend adds arguments to the open operator, if it is op and they fit.
+// extend adds arguments to the open operator. If that is not op, or they do not
+// fit, it starts a new operator.
 func (w *type2Writer) extend(op byte, args ...float64) {
 	if w.op != op || len(w.args)+len(args) > maxArguments {
 		w.end()
@@ -274,7 +276,7 @@ func (w *type2Writer) path(p pathOp) {
 			w.flush(21)
 		}
 	case p.kind == 'l' && (d[0] == 0) != (d[1] == 0):
-		// Lines across and down take turns.
+		// Horizontal and vertical lines alternate.
 		flat, length := d[1] == 0, d[0]+d[1]
 		if n := len(w.args); (w.op == 6 || w.op == 7) && n < maxArguments && (w.op == 6) == (n%2 == 0) == flat {
 			w.args = append(w.args, length)
@@ -289,7 +291,7 @@ func (w *type2Writer) path(p pathOp) {
 	case p.kind == 'l':
 		w.extend(5, d[0], d[1])
 	case d[1] == 0 && d[4] == 0 || d[0] == 0 && d[5] == 0:
-		// Curves that begin flat and end upright, and the others, too.
+		// So do curves that start horizontally and end vertically, and the reverse.
 		flat := d[1] == 0 && d[4] == 0
 		args := []float64{d[1], d[2], d[3], d[4]}
 		if flat {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A glyphProgram is what a Type 1 charstring draws, ready for Type 2.
+// A glyphProgram is the drawing of a Type 1 charstring, ready for Type 2.
 type glyphProgram struct {
 	width    float64
 	parts    []segment
@@ -20,13 +20,13 @@ type segment struct {
 
 type stem struct{ start, width float64 }
 
-// A pathOp moves, or draws a line or a curve, relative to the point before.
+// A pathOp moves, or draws a line or a curve, relative to the previous point.
 type pathOp struct {
 	kind byte // 'm', 'l', 'c'
 	d    [6]float64
 }
 
-// A t1Machine interprets Type 1 charstrings (chapter 6), without drawing.
+// A t1Machine interprets Type 1 charstrings (chapter 6).
 type t1Machine struct {
 	font  *Type1
 	stack []float64
@@ -34,9 +34,9 @@ type t1Machine struct {
 	steps int
 
 	x, y     float64 // current point
-	ox, oy   float64 // where the written path is
+	ox, oy   float64 // end of the written path
 	sbx, sby float64
-	open     bool // a subpath has begun
+	open     bool // a subpath has started
 	flex     bool
 	flexAt   [][2]float64
 	flexFrom [2]float64
@@ -125,7 +125,7 @@ func (m *t1Machine) pop() (float64, bool) {
 	return v, true
 }
 
-// operator runs a command. Most take all of the stack and clear it.
+// operator executes a command. Most commands consume and clear the whole stack.
 func (m *t1Machine) operator(op int) error {
 	need := map[int]int{1: 2, 3: 2, 4: 1, 5: 2, 6: 1, 7: 1, 8: 6, 9: 0, 13: 2, 14: 0, 21: 2, 22: 1, 30: 4, 31: 4,
 		1200: 0, 1201: 6, 1202: 6, 1206: 5, 1207: 4, 1212: 2, 1216: 2, 1217: 0, 1233: 2}
@@ -200,14 +200,14 @@ func (m *t1Machine) operator(op int) error {
 		m.done = true
 	case 14:
 		m.done = true
-	case 1233: // setcurrentpoint, after a flex: it is there already
+	case 1233: // setcurrentpoint after a flex: already at that point
 	}
 	m.stack = m.stack[:0]
 	return nil
 }
 
-// hint adds a stem to one of the lists of the current segment. Where something
-// was drawn already, a new segment begins.
+// hint adds a stem to one of the lists of the current segment. After a drawing
+// operator it starts a new segment.
 func (m *t1Machine) hint(list *[]stem, s stem) {
 	if len(m.cur.path) > 0 {
 		m.out.parts = append(m.out.parts, m.cur)
@@ -219,7 +219,7 @@ func (m *t1Machine) hint(list *[]stem, s stem) {
 	}
 }
 
-// newHints begins a segment without stems.
+// newHints starts a segment without stems.
 func (m *t1Machine) newHints() {
 	if len(m.cur.path) > 0 {
 		m.out.parts = append(m.out.parts, m.cur)
@@ -234,7 +234,7 @@ func (m *t1Machine) move(dx, dy float64) {
 	}
 }
 
-// begin writes the move that a subpath begins with.
+// begin writes the initial move of a subpath.
 func (m *t1Machine) begin() {
 	if m.open {
 		return

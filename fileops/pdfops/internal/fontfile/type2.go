@@ -2,8 +2,8 @@ package fontfile
 
 import "math"
 
-// A charstringScan follows Type 2 charstrings (Adobe Technical Note 5177) to see
-// which subroutines they use.
+// A charstringScan follows Type 2 charstrings (Adobe Technical Note 5177) to
+// find the subroutines that they use.
 type charstringScan struct {
 	font   *CFF
 	global []bool
@@ -17,8 +17,7 @@ type charstringScan struct {
 	parts []byte
 }
 
-// glyph scans a glyph. It returns the codes, in standard encoding, of the glyphs
-// that it is composed of.
+// glyph scans a glyph. It returns the standard encoding codes of its components.
 func (s *charstringScan) glyph(g int) ([]byte, error) {
 	s.stack, s.hints, s.done, s.parts, s.fd = s.stack[:0], 0, false, nil, 0
 	if s.font.cid {
@@ -30,7 +29,7 @@ func (s *charstringScan) glyph(g int) ([]byte, error) {
 
 func (s *charstringScan) push(v float64) { s.stack = append(s.stack, v) }
 
-// call runs the subroutine whose number is on the stack.
+// call executes the subroutine whose number is on the stack.
 func (s *charstringScan) call(subrs [][]byte, used []bool, depth int) error {
 	if len(s.stack) == 0 {
 		return ErrFormat
@@ -131,7 +130,8 @@ func (s *charstringScan) run(b []byte, depth int) error {
 	return nil
 }
 
-// escape follows two-byte operators. Results of arithmetic are not computed.
+// escape handles two-byte operators. It does not compute the results of
+// arithmetic.
 func (s *charstringScan) escape(op byte) error {
 	pops, pushes := 0, 0
 	switch op {
@@ -154,7 +154,7 @@ func (s *charstringScan) escape(op byte) error {
 		pops, pushes = 1, 2
 	case 28: // exch
 		pops, pushes = 2, 2
-	default: // roll among them
+	default: // includes roll
 		return ErrFormat
 	}
 	if len(s.stack) < pops {

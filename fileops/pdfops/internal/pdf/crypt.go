@@ -20,10 +20,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxPassword is how many bytes of a password count (ISO 32000-2, 7.6.4.3.3).
+// MaxPassword is the number of significant bytes of a password (ISO 32000-2,
+// 7.6.4.3.3).
 const MaxPassword = 127
 
-// Permissions are the bits of /P (ISO 32000-2, table 22): 1 allows.
+// Permissions are the bits of /P (ISO 32000-2, table 22). A set bit permits.
 type Permissions uint32
 
 const (
@@ -39,16 +40,16 @@ const (
 	PermitPrintWell
 
 	PermitAll Permissions = 0xfffffffc // the two lowest bits are 0
-	// PermitKnown are the bits with a meaning; permitAccess has none any
-	// more, readers must always allow it.
+	// PermitKnown is the set of bits with a meaning. permitAccess no longer has
+	// one; readers must always allow it.
 	PermitKnown = PermitPrint | PermitModify | PermitCopy | PermitAnnotate | PermitFill | PermitAssemble | PermitPrintWell
 )
 
 // Restricted reports whether anything is forbidden.
 func (p Permissions) Restricted() bool { return p&PermitKnown != PermitKnown }
 
-// AllowedBy returns /P of a revision in the meaning of later revisions: revision 2 had
-// only the first four permissions (ISO 32000-2, table 22).
+// AllowedBy converts /P of a revision to the meaning in later revisions.
+// Revision 2 has only the first four permissions (ISO 32000-2, table 22).
 func AllowedBy(p Permissions, revision int) Permissions {
 	if revision == 2 {
 		p |= permitAccess
@@ -65,14 +66,14 @@ func AllowedBy(p Permissions, revision int) Permissions {
 }
 
 // saslprep prepares a password as the standard security handler of revision 6
-// demands (RFC 4013, stored strings), without rejecting anything: what is
-// prohibited there would otherwise lock people out of files that exist.
+// requires (RFC 4013, stored strings). It rejects nothing: a prohibited
+// character must not lock users out of existing files.
 func saslprep(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == 0xad, r == 0x34f, r == 0x1806, r >= 0x180b && r <= 0x180d,
 			r >= 0x200b && r <= 0x200d, r == 0x2060, r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff:
-			return -1 // commonly mapped to nothing (RFC 3454, B.1)
+			return -1 // mapped to nothing (RFC 3454, B.1)
 		case r != ' ' && unicode.Is(unicode.Zs, r):
 			return ' '
 		}
@@ -81,8 +82,8 @@ func saslprep(s string) string {
 	return norm.NFKC.String(s)
 }
 
-// PasswordForms returns the byte strings that a password can stand for: as it is,
-// prepared as revision 6 demands, and in the encodings that programs used before.
+// PasswordForms returns the byte strings that a password can stand for:
+// unchanged, prepared for revision 6, and in the encodings of older programs.
 func PasswordForms(password string) [][]byte {
 	var out [][]byte
 	add := func(b []byte) {
@@ -132,10 +133,10 @@ func docEncoding(s string) ([]byte, bool) {
 	return out, true
 }
 
-// NewPasswords returns what a new password is written as, and the owner password that
-// goes with it if none was given. Where preparing changes the password, programs
-// that do not prepare what is typed could not open the file: for them it serves,
-// unprepared, as the owner password.
+// NewPasswords returns the byte forms of a new user and owner password. If owner
+// is empty, the owner password is random. Exception: if saslprep changes the user
+// password, the unprepared form becomes the owner password. Then programs that
+// skip this step can open the file too.
 func NewPasswords(user, owner string) (u, o []byte) {
 	u = []byte(saslprep(user))
 	switch {
@@ -158,13 +159,13 @@ type Encryption struct {
 	dict types.Dict
 }
 
-// NewEncryption returns an encryption with a key of its own.
+// NewEncryption returns an encryption with a random key.
 func NewEncryption(user, owner []byte, perm Permissions) *Encryption {
 	key := random(32)
 	e := &Encryption{key: key}
 	u, ue := wrapKey(user, nil, key)
 	o, oe := wrapKey(owner, u, key)
-	perm |= permitAccess | ^Permissions(0xf3f)&^3 // bits without a meaning are 1
+	perm |= permitAccess | ^Permissions(0xf3f)&^3 // unused bits are 1
 	e.dict = types.Dict{
 		"Filter": types.Name("Standard"), "V": types.Integer(5), "R": types.Integer(6), "Length": types.Integer(256),
 		"CF": types.Dict{"StdCF": types.Dict{
@@ -179,15 +180,15 @@ func NewEncryption(user, owner []byte, perm Permissions) *Encryption {
 	return e
 }
 
-// wrapKey returns the entries U and UE, or O and OE if u is given, for a
-// password (algorithms 8 and 9).
+// wrapKey returns the entries U and UE for a password, or O and OE if u is given
+// (algorithms 8 and 9).
 func wrapKey(password, u, key []byte) (verifier, wrapped []byte) {
 	salts := random(16)
 	verifier = append(hash6(password, salts[:8], u), salts...)
 	return verifier, cbc(hash6(password, salts[8:], u), make([]byte, 16), key, true)
 }
 
-// permsEntry is algorithm 10.
+// permsEntry returns the entry Perms (algorithm 10).
 func permsEntry(key []byte, perm Permissions) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(perm))
 	b = append(b, 0xff, 0xff, 0xff, 0xff, 'T', 'a', 'd', 'b')
@@ -213,7 +214,7 @@ func random(n int) []byte {
 
 func newAES(key []byte) cipher.Block {
 	c, err := aes.NewCipher(key)
-	if err != nil { // keys have a fixed length
+	if err != nil { // impossible: keys have a fixed length
 		panic(err)
 	}
 	return c
@@ -229,7 +230,7 @@ func cbc(key, iv, b []byte, encrypt bool) []byte {
 	return out
 }
 
-// hash6 is algorithm 2.B.
+// hash6 is the password hash of revision 6 (algorithm 2.B).
 func hash6(password, salt, u []byte) []byte {
 	first := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
 	k := first[:]
@@ -239,7 +240,7 @@ func hash6(password, salt, u []byte) []byte {
 		for _, c := range e[:16] {
 			sum += int(c)
 		}
-		switch sum % 3 { // 256 is 1 modulo 3
+		switch sum % 3 { // 256 mod 3 is 1
 		case 0:
 			h := sha256.Sum256(e)
 			k = h[:]
@@ -255,13 +256,13 @@ func hash6(password, salt, u []byte) []byte {
 	return k[:32]
 }
 
-// hash5 is what revision 5, an extension by Adobe, has in its place.
+// hash5 is the counterpart of hash6 in revision 5, an extension by Adobe.
 func hash5(password, salt, u []byte) []byte {
 	h := sha256.Sum256(bytes.Join([][]byte{password, salt, u}, nil))
 	return h[:]
 }
 
-// A Security is the encryption of an existing file, as its trailer says.
+// A Security is the encryption of an existing file, as described in its trailer.
 type Security struct {
 	dict     types.Dict
 	trailer  types.Dict
@@ -271,16 +272,16 @@ type Security struct {
 	o, u     []byte
 	oe, ue   []byte
 	id       []byte
-	metadata bool // is encrypted too
-	base     int  // where the document begins in its file
+	metadata bool // the metadata is encrypted too
+	base     int  // offset of the document in its file
 }
 
-// ErrHandler says that a file is encrypted, but not with a password.
+// ErrHandler reports that a file is encrypted, but not with a password.
 var ErrHandler = errors.New("the security handler is not the standard one")
 
-// newSecurity reads an encryption dictionary. Its strings and those of the trailer
-// are never encrypted. With an error it may return a Security too, which cannot be
-// opened.
+// newSecurity reads an encryption dictionary. Its strings and those of the
+// trailer are never encrypted. With an error it may also return a Security,
+// which cannot be opened.
 func newSecurity(dict, trailer types.Dict) (*Security, error) {
 	var d Document
 	if dict == nil {
@@ -320,11 +321,12 @@ func newSecurity(dict, trailer types.Dict) (*Security, error) {
 	return s, nil
 }
 
-// Permissions returns what the file allows.
+// Permissions returns the permissions of the file, in the meaning of the latest
+// revision.
 func (s *Security) Permissions() Permissions { return AllowedBy(s.p, s.r) }
 
-// Open reports whether password is the user's or the owner's. It returns the key
-// of the file (from revision 5 on) or the user password (before).
+// Open reports whether password is the user or owner password. secret is the
+// file key since revision 5, and the user password in older revisions.
 func (s *Security) Open(password []byte) (secret []byte, ok bool) {
 	if s.r >= 5 {
 		hash := hash6
@@ -351,14 +353,14 @@ func (s *Security) Open(password []byte) (secret []byte, ok bool) {
 	return nil, false
 }
 
-// padding fills passwords up to 32 bytes (ISO 32000-2, algorithm 2).
+// padding pads passwords to 32 bytes (ISO 32000-2, algorithm 2).
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 func padded(password []byte) []byte {
 	return append(bytes.Clone(password), padding...)[:32]
 }
 
-// fileKey is algorithm 2.
+// fileKey derives the file key from the user password (algorithm 2).
 func (s *Security) fileKey(password []byte) []byte {
 	h := md5.New()
 	h.Write(padded(password))
@@ -378,7 +380,7 @@ func (s *Security) fileKey(password []byte) []byte {
 	return k[:s.length]
 }
 
-// isUser is algorithm 6.
+// isUser reports whether password is the user password (algorithm 6).
 func (s *Security) isUser(password []byte) bool {
 	k := s.fileKey(password)
 	if s.r == 2 {
@@ -388,7 +390,7 @@ func (s *Security) isUser(password []byte) bool {
 	return bytes.Equal(arc4Rounds(k, sum[:], false), s.u[:16])
 }
 
-// userPassword is algorithm 7.
+// userPassword decrypts the user password with the owner password (algorithm 7).
 func (s *Security) userPassword(owner []byte) []byte {
 	sum := md5.Sum(padded(owner))
 	k := sum[:]
@@ -408,7 +410,7 @@ func (s *Security) userPassword(owner []byte) []byte {
 func arc4(key, b []byte) []byte {
 	out := make([]byte, len(b))
 	c, err := rc4.NewCipher(key)
-	if err != nil { // keys have 5 to 16 bytes
+	if err != nil { // impossible: keys have 5 to 16 bytes
 		panic(err)
 	}
 	c.XORKeyStream(out, b)
@@ -429,11 +431,11 @@ func arc4Rounds(key, b []byte, down bool) []byte {
 	return b
 }
 
-// forPDFCPU returns the file in a form whose password pdfcpu accepts: with an
-// update appended in which the encryption dictionary is an indirect object and,
-// from revision 5 on, the key of the file is wrapped under a plain password.
-// Otherwise pdfcpu refuses passwords with a space or a letter that is not in
-// its normal form.
+// forPDFCPU returns an incremental update of the file, and a password that
+// pdfcpu accepts for it. In the update the encryption dictionary is an indirect
+// object. Since revision 5 it also wraps the file key with a plain password.
+// Otherwise pdfcpu rejects passwords with a space or a letter that is not in
+// normal form.
 func (s *Security) forPDFCPU(data, secret []byte) (update []byte, password string, err error) {
 	data = data[s.base:]
 	previous, ok := lastTable(data)
@@ -442,7 +444,7 @@ func (s *Security) forPDFCPU(data, secret []byte) (update []byte, password strin
 	}
 	dict := s.dict.Clone().(types.Dict)
 	if s.v > 1 && s.r < 5 {
-		dict["Length"] = types.Integer(8 * s.length) // which pdfcpu needs from version 4 on too
+		dict["Length"] = types.Integer(8 * s.length) // pdfcpu needs it from version 4 on too
 	}
 	password = string(secret)
 	if s.r >= 5 {
@@ -455,8 +457,8 @@ func (s *Security) forPDFCPU(data, secret []byte) (update []byte, password strin
 		}
 	}
 	var d Document
-	// pdfcpu believes the oldest trailer that has a reference: then the object
-	// must keep its number.
+	// pdfcpu uses the oldest trailer that has a reference, so the object must keep
+	// its number.
 	nr := d.Integer(s.trailer["Size"]) + 1
 	if ref, ok := s.trailer["Encrypt"].(types.IndirectRef); ok {
 		nr = ref.ObjectNumber.Value()

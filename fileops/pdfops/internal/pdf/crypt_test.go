@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzSecurity gives damaged files to what looks for their encryption and tries a
-// password on it.
+// FuzzSecurity searches damaged files for their encryption and tries a password.
 func FuzzSecurity(f *testing.F) {
 	enc := NewEncryption([]byte("user"), []byte("owner"), PermitAll)
 	d := New()

@@ -1,19 +1,20 @@
-// Package pdf is an object model of PDF files (ISO 32000-2) over the parser of
-// pdfcpu.
+// Package pdf is an object model of PDF files (ISO 32000-2) on top of pdfcpu's
+// parser.
 //
 //	d, err := pdf.Parse(ctx, data)
 //	pages, err := d.Pages(5000)
 //	...
 //	err = d.Write(out, false, nil)
 //
-// A [Document] holds the indirect objects, with the types of pdfcpu. Its methods
-// resolve references and read values of any type without errors: what is missing
-// or of another type is zero. [Decode] and [SetContent] read and replace the content
-// of streams. A [Lexer] splits content streams into tokens.
+// A [Document] holds the indirect objects, with pdfcpu's types. Its methods
+// resolve references and read values without errors: a missing value, or one of
+// another type, is zero. [Decode] and [SetContent] read and replace the content
+// of streams. [NewLexer] returns a lexer that splits content streams into
+// tokens.
 //
-// A [Security] is the encryption of a file that exists, and an [Encryption] is one to
-// write. Only Parse, ParseComplete and [Security.Decrypt] run pdfcpu, with limits of
-// their own.
+// A [Security] is the encryption of an existing file. An [Encryption] encrypts a
+// new one. Only Parse, ParseComplete and [Security.Decrypt] call pdfcpu, with
+// their own limits.
 package pdf
 
 import (
@@ -28,18 +29,18 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// A Document is a PDF file in memory: its indirect objects by number, without their
-// generations.
+// A Document is a PDF file in memory: its indirect objects by number.
+// Generations are ignored.
 type Document struct {
 	Objects map[int]types.Object // streams are *types.StreamDict
 	Root    int                  // the catalog
-	Info    int                  // 0 if there is none
+	Info    int                  // 0 if absent
 	Last    int                  // highest number in use
-	ID      []byte               // permanent part of the file identifier, may be nil
+	ID      []byte               // permanent part of the file identifier; may be nil
 	Version string               // "1.7"
 	skipped map[int]bool         // objects that could not be parsed
 
-	Encrypted bool // the file was
+	Encrypted bool // the file was encrypted
 }
 
 // New returns an empty document.
@@ -50,19 +51,19 @@ func New() *Document {
 // Ref returns a reference to an object.
 func Ref(nr int) types.IndirectRef { return types.IndirectRef{ObjectNumber: types.Integer(nr)} }
 
-// Add adds an indirect object.
+// Add adds an indirect object and returns a reference to it.
 func (d *Document) Add(o types.Object) types.IndirectRef {
 	d.Last++
 	d.Objects[d.Last] = o
 	return Ref(d.Last)
 }
 
-// AddStream adds a stream with the given encoded content.
+// AddStream adds a stream with encoded content and returns a reference to it.
 func (d *Document) AddStream(dict types.Dict, raw []byte) types.IndirectRef {
 	return d.Add(&types.StreamDict{Dict: dict, Raw: raw})
 }
 
-// Resolve follows references. A missing object is null, that is nil.
+// Resolve follows references. A missing object is null, which is nil.
 func (d *Document) Resolve(o types.Object) types.Object {
 	for range 32 {
 		ref, ok := o.(types.IndirectRef)
@@ -74,7 +75,7 @@ func (d *Document) Resolve(o types.Object) types.Object {
 	return nil
 }
 
-// Dict returns a dictionary, also that of a stream, or nil.
+// Dict returns a dictionary, including that of a stream, or nil.
 func (d *Document) Dict(o types.Object) types.Dict {
 	switch v := d.Resolve(o).(type) {
 	case types.Dict:
@@ -114,13 +115,14 @@ func (d *Document) Number(o types.Object) (float64, bool) {
 	return 0, false
 }
 
-// Integer returns a number without its fraction, or 0.
+// Integer returns a number truncated to an integer, or 0.
 func (d *Document) Integer(o types.Object) int {
 	f, _ := d.Number(o)
 	return int(f)
 }
 
-// Numbers returns the elements of an array of exactly n numbers.
+// Numbers returns the elements of an array. It reports false unless the array
+// has exactly n numbers.
 func (d *Document) Numbers(o types.Object, n int) ([]float64, bool) {
 	a := d.Array(o)
 	if len(a) != n {
@@ -142,7 +144,7 @@ func (d *Document) Boolean(o types.Object) bool {
 	return bool(b)
 }
 
-// Text returns the bytes of a string, nil if o is none.
+// Text returns the bytes of a string, or nil if o is not a string.
 func (d *Document) Text(o types.Object) []byte {
 	switch v := d.Resolve(o).(type) {
 	case types.StringLiteral:
@@ -195,11 +197,11 @@ func (d *Document) Catalog() types.Dict { return d.Dict(Ref(d.Root)) }
 type Page struct {
 	Ref  types.IndirectRef // 0 if the page is a direct object
 	Dict types.Dict
-	// Inherited are the attributes that Dict does not have itself.
+	// Inherited holds attributes of ancestor nodes that Dict lacks.
 	Inherited types.Dict
 }
 
-// Attr returns an attribute of the page or of the nodes above it.
+// Attr returns an attribute of the page or of its ancestors.
 func (p Page) Attr(key string) types.Object {
 	if v, ok := p.Dict[key]; ok && v != nil {
 		return v
@@ -209,12 +211,12 @@ func (p Page) Attr(key string) types.Object {
 
 var errPages = errors.New("the page tree is damaged")
 
-// inheritable returns the attributes that pages inherit from the nodes of the page
-// tree (ISO 32000-2, 7.7.3.4).
+// inheritable returns the page attributes that pages inherit from the page tree
+// (ISO 32000-2, 7.7.3.4).
 func inheritable() []string { return []string{"Resources", "MediaBox", "CropBox", "Rotate"} }
 
-// Pages returns the pages in order. It skips nodes that are no page, and does not
-// trust /Count. It fails with ErrManyPages if there are more than most.
+// Pages returns the pages in order. It skips nodes that are not pages, and
+// ignores /Count. It fails with ErrManyPages if there are more than most.
 func (d *Document) Pages(most int) ([]Page, error) {
 	var out []Page
 	onPath := make(map[int]bool)
@@ -264,11 +266,11 @@ func (d *Document) Pages(most int) ([]Page, error) {
 	return out, nil
 }
 
-// ErrManyPages says that a document has more pages than are allowed.
+// ErrManyPages reports that a document has more pages than allowed.
 var ErrManyPages = errors.New("the document has too many pages")
 
 // each calls f for every dictionary of the document in a fixed order, including
-// nested ones and those of streams.
+// nested dictionaries and those of streams.
 func (d *Document) each(f func(types.Dict)) {
 	var walk func(types.Object)
 	walk = func(o types.Object) {
@@ -291,7 +293,7 @@ func (d *Document) each(f func(types.Dict)) {
 	}
 }
 
-// references calls f for the number of every object that o refers to directly,
+// references calls f for the number of every object to which o refers directly,
 // in a fixed order.
 func references(o types.Object, f func(nr int)) {
 	switch v := o.(type) {
@@ -304,11 +306,11 @@ func references(o types.Object, f func(nr int)) {
 			references(e, f)
 		}
 	case *types.StreamDict:
-		referencesIn(v.Dict, "Length", f) // which is written anew
+		referencesIn(v.Dict, "Length", f) // rewritten on output
 	}
 }
 
-// referencesIn is references for a dictionary, except for one key.
+// referencesIn is references for a dictionary. It skips one key.
 func referencesIn(v types.Dict, except string, f func(nr int)) {
 	var few [16]string
 	keys := few[:0]
@@ -316,7 +318,7 @@ func referencesIn(v types.Dict, except string, f func(nr int)) {
 		switch o.(type) {
 		case types.IndirectRef, types.Dict, types.Array, *types.StreamDict:
 			if k != except {
-				keys = append(keys, k) // others need not be sorted
+				keys = append(keys, k) // other values need no sorting
 			}
 		}
 	}
@@ -326,8 +328,8 @@ func referencesIn(v types.Dict, except string, f func(nr int)) {
 	}
 }
 
-// Reachable returns the numbers of the objects that the catalog and the
-// information dictionary lead to, breadth first.
+// Reachable returns the numbers of the objects that are reachable from the
+// catalog and the information dictionary, breadth first.
 func (d *Document) Reachable() []int {
 	var order []int
 	seen := make(map[int]bool)
@@ -345,7 +347,7 @@ func (d *Document) Reachable() []int {
 	return order
 }
 
-// Incomplete reports whether an object that is needed could not be parsed.
+// Incomplete reports whether a reachable object could not be parsed.
 func (d *Document) Incomplete() bool {
 	if len(d.skipped) == 0 {
 		return false
@@ -357,8 +359,8 @@ func (d *Document) Incomplete() bool {
 	return missing
 }
 
-// Signed reports whether the document has a signature, which any change of the
-// file breaks.
+// Signed reports whether the document has a signature. Any change of the file
+// breaks it.
 func (d *Document) Signed() bool {
 	found := false
 	d.each(func(v types.Dict) {
@@ -371,7 +373,8 @@ func (d *Document) Signed() bool {
 	return found
 }
 
-// Replace maps every reference in o by f, in place, and returns o.
+// Replace replaces the number in every reference in o by the result of f, in
+// place, and returns o.
 func Replace(o types.Object, f func(nr int) int) types.Object {
 	switch v := o.(type) {
 	case types.IndirectRef:
@@ -396,7 +399,7 @@ func (d *Document) IsPDFA1() bool {
 	return d.Claims(`pdfaid:part>1<`, `pdfaid:part="1"`, `pdfaid:part='1'`)
 }
 
-// Claims reports whether the metadata of the document contain one of the texts.
+// Claims reports whether the metadata of the document contains one of the texts.
 func (d *Document) Claims(texts ...string) bool {
 	s := d.Stream(d.Catalog()["Metadata"])
 	if s == nil {
@@ -414,7 +417,7 @@ func (d *Document) Claims(texts ...string) bool {
 	return false
 }
 
-// DeviceSpace returns the colour space of the device with n components.
+// DeviceSpace returns the device colour space with n components.
 func DeviceSpace(n int) types.Name {
 	switch n {
 	case 1:

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A token of a content stream.
+// A token is a token of a content stream.
 type token struct {
 	Kind tokenKind
 	Text string  // of a name or an operator
@@ -25,7 +25,7 @@ const (
 )
 
 // A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
-// never fails: it returns some token for any input.
+// never fails: any input gives tokens.
 type lexer struct {
 	b   []byte
 	pos int
@@ -77,7 +77,7 @@ func (l *lexer) Next() token {
 	}
 	w := l.word()
 	if c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' {
-		f, _ := strconv.ParseFloat(string(w), 64) // 0 for what is none
+		f, _ := strconv.ParseFloat(string(w), 64) // 0 if it is not a number
 		return token{Kind: TokenNumber, Num: f}
 	}
 	return token{Kind: tokenOperator, Text: string(w)}
@@ -125,9 +125,9 @@ func (l *lexer) skipString() {
 	}
 }
 
-// SkipInlineImage skips the data after the operator ID, and EI. The data have no
-// length: EI must stand between white space, and the next bytes must look like
-// content again.
+// SkipInlineImage skips the data after the operator ID, and EI. The length of
+// the data is unknown. EI must be surrounded by white space, and the following
+// bytes must look like content.
 func (l *lexer) SkipInlineImage() {
 	for from := l.pos; ; {
 		i := bytes.Index(l.b[from:], []byte("EI"))
@@ -188,7 +188,7 @@ func StringBytes(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
-		if c == '\r' { // an end of line is a line feed
+		if c == '\r' { // any line ending becomes a line feed
 			if i+1 < len(raw) && raw[i+1] == '\n' {
 				i++
 			}

@@ -14,16 +14,17 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file keeps pdfcpu away from its global state. The default configuration of
-// pdfcpu reads an unguarded global variable and may create a directory in the user's
-// home. An embedding program may use pdfcpu too, and change that variable at any time.
-// So each read gets a configuration of its own, with only the fields that reading uses.
+// This file keeps pdfcpu away from its global state. pdfcpu's default
+// configuration reads an unguarded global variable and may create a directory in
+// the user's home. An embedding program may use pdfcpu too, and change that
+// variable at any time. So each read gets its own configuration, with only the
+// fields that reading uses.
 
 func newConfiguration(password string) *model.Configuration {
 	conf := &model.Configuration{
 		Reader15:       true,
 		ValidationMode: model.ValidationRelaxed,
-		Offline:        true,           // should anything else be asked of it
+		Offline:        true,           // no network access
 		Cmd:            model.LISTINFO, // needs no permission
 		UserPW:         password,
 		Limits:         model.DefaultResourceLimits(),
@@ -37,10 +38,10 @@ func newConfiguration(password string) *model.Configuration {
 
 const (
 	MaxFile    = 512 << 20 // bytes of a file that is read into memory
-	MaxDecoded = 256 << 20 // bytes of a stream without its filters
+	MaxDecoded = 256 << 20 // bytes of a decoded stream
 	maxObjects = 8388607   // indirect objects (ISO 19005-1, 6.1.12)
 
-	maxAttachments = 10_000 // of 8 MiB and more
+	maxAttachments = 10_000 // of 8 MiB or more
 )
 
 var (
@@ -50,9 +51,9 @@ var (
 	errTooLarge  = errors.New("the file has an object number that is too large")
 )
 
-// hasHugeNumber reports whether a number above maxObjects stands where the file
-// names an object or the size of its table: pdfcpu fills the gap below it, which
-// takes minutes and cannot be interrupted.
+// hasHugeNumber reports whether an object number or a table size in the file
+// exceeds maxObjects. pdfcpu fills the gap below such a number, which takes
+// minutes and cannot be interrupted.
 func hasHugeNumber(data []byte) bool {
 	for _, key := range []string{" obj", "\nobj", "\robj"} {
 		for rest := data; ; {
@@ -60,7 +61,7 @@ func hasHugeNumber(data []byte) bool {
 			if i < 0 {
 				break
 			}
-			// Back over the generation and to the number.
+			// Search backwards, over the generation, to the number.
 			head := bytes.TrimRight(rest[max(0, i-40):i], " \t\r\n")
 			head = bytes.TrimRight(head, "0123456789")
 			if tooLarge(lastDigits(bytes.TrimRight(head, " \t\r\n"))) {
@@ -84,7 +85,7 @@ func hasHugeNumber(data []byte) bool {
 			if !tooLarge(firstDigits(bytes.TrimLeft(data[at:min(len(data), at+40)], " \t\r\n"))) {
 				continue
 			}
-			// Each search backwards takes time.
+			// Each backward search takes time.
 			if attachments++; key == "xref" || attachments > maxAttachments || !nested(data[:from]) {
 				return true
 			}
@@ -93,16 +94,16 @@ func hasHugeNumber(data []byte) bool {
 	return false
 }
 
-// nested reports whether data ends within a dictionary that is no trailer: the
-// /Params of an embedded file, whose /Size is in bytes (ISO 32000-2, 7.11.4.2), or
-// a direct part of an object. pdfcpu checks the /Size of a cross-reference
-// stream itself.
+// nested reports whether data ends within a dictionary that is not a trailer.
+// This can be the /Params of an embedded file, whose /Size is in bytes (ISO
+// 32000-2, 7.11.4.2), or a direct part of an object. pdfcpu itself checks the
+// /Size of a cross-reference stream.
 func nested(data []byte) bool {
 	const window = 4 << 10
 	data = data[max(0, len(data)-window):]
 	from := max(bytes.LastIndex(data, []byte("/Params"))+len("/Params"), bytes.LastIndex(data, []byte("obj"))+len("obj"))
 	line := bytes.LastIndexAny(data[:from], "\r\n") + 1
-	if from < len("/Params") || bytes.IndexByte(data[line:from], '%') >= 0 { // none, or in a comment
+	if from < len("/Params") || bytes.IndexByte(data[line:from], '%') >= 0 { // missing, or in a comment
 		return false
 	}
 	l := lexer{b: data[from:]}
@@ -126,7 +127,7 @@ func nested(data []byte) bool {
 			l.pos++
 		case pair[0] == '[' || pair[0] == ']':
 		default:
-			return false // a string or comment that began before
+			return false // within a string or comment
 		}
 		if depth <= 0 {
 			return false
@@ -147,8 +148,8 @@ func tooLarge(digits []byte) bool {
 	return err != nil || n > maxObjects
 }
 
-// withKnownVersion returns data with a header that pdfcpu accepts. Some programs claim
-// a version that never existed, such as 1.8, and viewers do not mind.
+// withKnownVersion returns data with a header that pdfcpu accepts. Some programs
+// write a version that never existed, such as 1.8, and viewers ignore it.
 func withKnownVersion(data []byte) []byte {
 	const mark = "%PDF-"
 	at := bytes.Index(data[:min(len(data), 1024)], []byte(mark)) + len(mark)
@@ -163,12 +164,13 @@ func withKnownVersion(data []byte) []byte {
 	return data
 }
 
-// Parse reads a document into memory. It decrypts a file that opens with the empty
-// password, and fails with ErrEncrypted if it needs another one. Further errors of
-// an encrypted file match ErrProtected or ErrSecurity as well.
+// Parse reads a document into memory. It decrypts a file that opens with the
+// empty password. If the file needs another password, Parse fails with
+// ErrEncrypted. Other errors of an encrypted file also match ErrProtected or
+// ErrSecurity.
 //
-// pdfcpu checks ctx between objects. The work on one object, such as inflating an
-// object stream, is bounded by the limits above, but cannot be interrupted.
+// pdfcpu checks ctx between objects. The limits above bound the work on one
+// object, such as inflating an object stream, but it cannot be interrupted.
 func Parse(ctx context.Context, data []byte) (*Document, error) {
 	if hasHugeNumber(data) {
 		return nil, errTooLarge
@@ -188,12 +190,12 @@ func Parse(ctx context.Context, data []byte) (*Document, error) {
 	}
 	d, err := sec.read(ctx, data, secret)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not ErrEncrypted, whatever pdfcpu says
+		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not ErrEncrypted, regardless of pdfcpu's error
 	}
 	return d, err
 }
 
-// Decrypt reads an encrypted document. secret is what [Security.Open] returned.
+// Decrypt reads an encrypted document. secret is the result of [Security.Open].
 func (s *Security) Decrypt(ctx context.Context, data, secret []byte) (*Document, error) {
 	if hasHugeNumber(data) {
 		return nil, errTooLarge
@@ -209,11 +211,11 @@ func (s *Security) read(ctx context.Context, data, secret []byte) (*Document, er
 	return read(ctx, update, password)
 }
 
-// ErrIncomplete says that some objects of a document are missing.
+// ErrIncomplete reports that some objects of a document are missing.
 var ErrIncomplete = errors.New("some objects could not be parsed")
 
-// ParseComplete reads a document as [Parse] does, and its page tree. With
-// ErrIncomplete, and with no other error, it returns a document too.
+// ParseComplete reads a document like [Parse], and its page tree. With
+// ErrIncomplete, and with no other error, it also returns a document.
 func ParseComplete(ctx context.Context, data []byte, mostPages int) (*Document, error) {
 	d, err := Parse(ctx, data)
 	if err != nil {
@@ -235,7 +237,7 @@ func (d *Document) protected() error {
 	return nil
 }
 
-// read lets pdfcpu read a file.
+// read makes pdfcpu read a file.
 func read(ctx context.Context, data []byte, password string) (d *Document, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -259,7 +261,7 @@ func read(ctx context.Context, data []byte, password string) (d *Document, err e
 	return d, err
 }
 
-// fromPDFCPU takes over the objects that pdfcpu read. Streams become pointers, so
+// fromPDFCPU converts the objects that pdfcpu read. Streams become pointers, so
 // that they can be changed in place.
 func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 	if c.Root == nil {
@@ -291,7 +293,7 @@ func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 		}
 		switch v := o.(type) {
 		case nil:
-			// Null, or something that could not be parsed.
+			// Null, or an object that could not be parsed.
 			if e.Offset != nil && *e.Offset > 0 && !isNull(c.Read.RS, *e.Offset) {
 				d.skipped[nr] = true
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// Decode returns the content of a stream without its filters, and does not change
-// the stream. It fails with errors.ErrUnsupported for the formats of pictures.
+// Decode returns the decoded content of a stream without changing the stream. It
+// fails with errors.ErrUnsupported for image formats.
 func Decode(s *types.StreamDict) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -29,7 +29,7 @@ func Decode(s *types.StreamDict) (b []byte, err error) {
 			return nil, fmt.Errorf("filter %s: %w", f.Name, errors.ErrUnsupported)
 		}
 	}
-	if s.Dict["F"] != nil { // the content is in another file
+	if s.Dict["F"] != nil { // external file
 		return nil, errors.ErrUnsupported
 	}
 	if len(s.FilterPipeline) == 0 {
@@ -78,7 +78,7 @@ func SetContent(s *types.StreamDict, raw []byte, filters ...types.PDFFilter) {
 	}
 }
 
-// Repack compresses a stream again if that makes it smaller. Its content stays the
+// Repack recompresses a stream if that makes it smaller. Its content stays the
 // same.
 func Repack(s *types.StreamDict) {
 	if s.Dict["F"] != nil || identity(s) || len(s.Raw) < 64 {
@@ -86,23 +86,23 @@ func Repack(s *types.StreamDict) {
 	}
 	filters := s.FilterPipeline
 	if len(filters) == 0 {
-		// Metadata stay legible for programs that search for them
-		// without knowing PDF; PDF/A-1 demands that.
+		// Metadata stays uncompressed, for programs that search for it without knowing
+		// PDF. PDF/A-1 requires that.
 		if t, _ := s.Dict["Type"].(types.Name); t == "Metadata" {
 			return
 		}
 	}
 	switch {
 	case len(filters) == 1 && filters[0].Name == "FlateDecode":
-		// Keep a predictor: only the compression is done again.
+		// Keep the predictor: redo only the compression.
 		b, err := Inflate(s.Raw)
 		if err != nil {
 			return
 		}
 		shrink(s, b, filters[0])
 	case len(filters) > 1 && pictureFilter(filters[len(filters)-1].Name):
-		// A JPEG file within another filter gains little from it, and
-		// every viewer has to undo it.
+		// A JPEG file within another filter gains little from that filter, and every
+		// viewer has to decode it.
 		last := filters[len(filters)-1]
 		outer := *s
 		outer.FilterPipeline = filters[:len(filters)-1]
@@ -147,9 +147,9 @@ func Inflate(b []byte) ([]byte, error) {
 	return out, err
 }
 
-// MergeEqual makes one object of equal ones, again and again, because that makes
-// others equal. It merges only streams and plain values: pages, annotations and form
-// fields have an identity.
+// MergeEqual merges equal objects into one, repeatedly, because each merge can
+// make others equal. It merges only streams and plain values: pages, annotations
+// and form fields have an identity.
 func (d *Document) MergeEqual(ctx context.Context) {
 	order := d.Reachable()
 	var values []int
@@ -158,7 +158,7 @@ func (d *Document) MergeEqual(ctx context.Context) {
 			values = append(values, nr)
 		}
 	}
-	// The content of streams is hashed once.
+	// The content of each stream is hashed once.
 	sums := make(map[int][32]byte)
 	for _, nr := range values {
 		if s, ok := d.Objects[nr].(*types.StreamDict); ok {
@@ -207,7 +207,7 @@ func (d *Document) MergeEqual(ctx context.Context) {
 	}
 }
 
-// isValue reports whether an object has no identity of its own.
+// isValue reports whether an object has no identity.
 func (d *Document) isValue(o types.Object) bool {
 	switch v := o.(type) {
 	case *types.StreamDict:
@@ -215,7 +215,7 @@ func (d *Document) isValue(o types.Object) bool {
 		case "Metadata", "EmbeddedFile":
 			return false
 		}
-		// The structure tree refers to content in a form by its stream.
+		// The structure tree refers to the content of a form by its stream.
 		_, tagged := v.Dict["StructParents"]
 		_, tagged2 := v.Dict["StructParent"]
 		return !tagged && !tagged2
@@ -225,7 +225,7 @@ func (d *Document) isValue(o types.Object) bool {
 			return true
 		}
 	case types.Array:
-		// A colour space, or widths of glyphs.
+		// A colour space or glyph widths.
 		if len(v) == 0 {
 			return false
 		}
@@ -248,8 +248,8 @@ func (d *Document) isValue(o types.Object) bool {
 	return false
 }
 
-// PredictorParms returns the parameters of a filter whose rows begin with the type of
-// their PNG predictor.
+// PredictorParms returns the parameters of a filter for rows that start with the
+// type of their PNG predictor.
 func PredictorParms(columns, colors, bits int) types.Dict {
 	return types.Dict{
 		"Predictor": types.Integer(15), "Columns": types.Integer(columns),

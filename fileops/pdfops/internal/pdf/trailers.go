@@ -8,17 +8,17 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// This file finds the encryption dictionary in the raw bytes of a file. pdfcpu returns
-// nothing of a file that it cannot decrypt, and takes a file whose encryption
-// dictionary is a direct object for unencrypted.
+// This file finds the encryption dictionary in the raw bytes of a file, because
+// pdfcpu returns nothing of a file that it cannot decrypt. pdfcpu also treats a
+// file as unencrypted if its encryption dictionary is a direct object.
 
 const (
-	// dictWindow is how many bytes of a file are parsed for one dictionary.
+	// dictWindow is the number of bytes that are parsed for one dictionary.
 	dictWindow = 16 << 10
 
-	// mostTries bounds how many trailers, and how many encryption dictionaries,
-	// are parsed: a hostile file may have one every ten bytes. A normal file has
-	// one trailer for each time it was saved.
+	// mostTries limits the trailers, and the encryption dictionaries, that are
+	// parsed: a hostile file may have one every ten bytes. A normal file has one
+	// trailer for each time it was saved.
 	mostTries = 1000
 )
 
@@ -31,8 +31,8 @@ func FindSecurity(ctx context.Context, data []byte) (*Security, error) {
 	s := trailerSearch{ctx: ctx, data: data}
 	trailers, ok := s.linked()
 	if !ok {
-		// The table is damaged. What pdfcpu and qpdf rebuild from the file may be
-		// any part of it, so any trailer counts. The last one is the newest.
+		// The table is damaged. pdfcpu and qpdf may recover any part of the file, so
+		// any trailer counts. The last one is the newest.
 		trailers = s.scattered()
 	}
 	if s.err != nil {
@@ -41,15 +41,16 @@ func FindSecurity(ctx context.Context, data []byte) (*Security, error) {
 	return s.security(trailers)
 }
 
-// A trailerSearch looks for trailers and the objects that they refer to.
+// A trailerSearch searches for trailers and the objects that they refer to.
 type trailerSearch struct {
 	ctx  context.Context
 	data []byte
-	base int   // where the document begins
+	base int   // offset of the document in its file
 	err  error // why the search stopped
 }
 
-// dict parses the dictionary at an offset. It returns nil if there is none.
+// dict parses the dictionary at an offset. It returns nil if there is no
+// dictionary.
 func (s *trailerSearch) dict(at int) types.Dict {
 	if s.err != nil {
 		return nil
@@ -71,14 +72,14 @@ func (s *trailerSearch) dict(at int) types.Dict {
 	return d
 }
 
-// linked returns the trailers that the file itself leads to, from the newest to
-// the oldest (ISO 32000-2, 7.5.5 and 7.5.6). What looks like a trailer elsewhere,
-// for instance in an attached PDF file, is not among them. It reports whether
-// the newest one is where the file says, and has a catalog.
+// linked returns the trailers that the file refers to, from the newest to the
+// oldest (ISO 32000-2, 7.5.5 and 7.5.6). It ignores data elsewhere that looks
+// like a trailer, for example in an attached PDF file. It reports whether the
+// newest trailer is at the stated offset and has a catalog.
 func (s *trailerSearch) linked() ([]types.Dict, bool) {
 	at, ok := lastTable(s.data)
-	// Offsets may count from the header, which need not come first, or from that of
-	// the last of several files in a row.
+	// Offsets may count from the header, which may not be at the start, or from the
+	// last header of several concatenated files.
 	for _, base := range []int{0, bytes.Index(s.data[:min(len(s.data), 1024)], []byte("%PDF-")), bytes.LastIndex(s.data, []byte("%PDF-"))} {
 		if base >= 0 && s.section(base+at) != nil {
 			s.base = base
@@ -111,8 +112,8 @@ func lastTable(data []byte) (int, bool) {
 	return number(data[i+len(mark):])
 }
 
-// section returns the trailer of the cross-reference section at an offset, nil if
-// there is none.
+// section returns the trailer of the cross-reference section at an offset, or
+// nil.
 func (s *trailerSearch) section(at int) types.Dict {
 	if at < 0 || at >= len(s.data) {
 		return nil
@@ -138,8 +139,8 @@ func (s *trailerSearch) section(at int) types.Dict {
 	return nil
 }
 
-// scattered returns all dictionaries of the file that look like trailers, the last
-// one first.
+// scattered returns all dictionaries of the file that look like trailers, the
+// last one first.
 func (s *trailerSearch) scattered() []types.Dict {
 	var out []types.Dict
 	last := func(end int, mark string) int { return bytes.LastIndex(s.data[:max(0, end)], []byte(mark)) }
@@ -164,8 +165,8 @@ func (s *trailerSearch) scattered() []types.Dict {
 	return out
 }
 
-// security returns the encryption of the first trailer that has a complete one. If
-// there is none, it returns the error of the first.
+// security returns the encryption of the first trailer whose encryption is
+// complete. If there is none, it returns the error of the first trailer.
 func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 	var first error
 	var broken *Security
@@ -201,9 +202,9 @@ func (s *trailerSearch) security(trailers []types.Dict) (*Security, error) {
 	return broken, first
 }
 
-// find fills in the encryption dictionaries that are indirect objects, in one pass
-// over the file. They are never in object streams. Of several with the same number
-// the last one counts, as it is the newest.
+// find fills in the encryption dictionaries that are indirect objects, in one
+// pass over the file. They are never in object streams. If several have the same
+// number, the last and newest one counts.
 func (s *trailerSearch) find(wanted map[int]types.Dict) {
 	missing, tries := len(wanted), 0
 	end := len(s.data)
@@ -234,14 +235,14 @@ func (s *trailerSearch) find(wanted map[int]types.Dict) {
 	}
 }
 
-// number returns the number that b begins with, after white space.
+// number returns the number at the start of b, after white space.
 func number(b []byte) (int, bool) {
 	n, err := strconv.Atoi(string(firstDigits(bytes.TrimLeft(b[:min(len(b), 40)], " \t\r\n\f\x00"))))
 	return n, err == nil
 }
 
-// dictBefore returns where the dictionary of the indirect object starts that
-// contains offset at.
+// dictBefore returns the start of the dictionary, in an indirect object, that
+// contains the offset at.
 func dictBefore(data []byte, at int) int {
 	from := max(0, at-8<<10)
 	obj := bytes.LastIndex(data[from:at], []byte("obj"))

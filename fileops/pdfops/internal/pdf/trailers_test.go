@@ -12,8 +12,8 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// A lookCounter is a context that counts how often it is looked at, which is once for
-// each dictionary, and is cancelled after some of these.
+// A lookCounter is a context that counts calls of its Err method, one for each
+// dictionary. It is cancelled after a given number.
 type lookCounter struct {
 	context.Context
 	looks, most int
@@ -26,7 +26,7 @@ func (c *lookCounter) Err() error {
 	return nil
 }
 
-// How many dictionaries are parsed does not grow with the file.
+// The number of parsed dictionaries does not grow with the file.
 func TestFindSecurityBounded(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{
@@ -52,7 +52,7 @@ func TestFindSecurityBounded(t *testing.T) {
 				}
 				return c.looks
 			}
-			// pdfcpu looks at the context too, between the objects in a dictionary.
+			// pdfcpu checks the context too, between the objects in a dictionary.
 			few := looks(10_000)
 			if many := looks(160_000); many > few+few/10 {
 				t.Errorf("%d looks at the context for 160,000 of them, %d for 10,000", many, few)
@@ -61,7 +61,7 @@ func TestFindSecurityBounded(t *testing.T) {
 	}
 }
 
-// A search ends with its context.
+// A search stops when its context is cancelled.
 func TestFindSecurityCancelled(t *testing.T) {
 	t.Parallel()
 	data := []byte("/Encrypt " + strings.Repeat("trailer<</Root 1 0 R/Encrypt 2 0 R>>\n2 0 obj<<", 1000))
@@ -79,8 +79,8 @@ func TestFindSecurityCancelled(t *testing.T) {
 	}
 }
 
-// Of the files that update each other, the newest trailer counts; what looks like
-// a trailer elsewhere does not, as long as the table can be found.
+// In a file with updates, the newest trailer counts. Data elsewhere that looks
+// like a trailer does not, as long as the table can be found.
 func TestFindSecurity(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

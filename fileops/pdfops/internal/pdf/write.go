@@ -16,13 +16,13 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// objectsPerStream is how many objects go into one object stream. More compress
-// little better, and a reader must inflate all of them to get one.
+// objectsPerStream is the number of objects in one object stream. More objects
+// hardly compress better, and a reader must inflate all of them to read one.
 const objectsPerStream = 200
 
-// Write writes the reachable objects with new numbers. Objects that are no streams go
-// into object streams (ISO 32000-2, 7.5.7 and 7.5.8), except in a classic file, which
-// PDF/A-1 demands. enc may be nil.
+// Write writes the reachable objects with new numbers. Objects other than
+// streams go into object streams (ISO 32000-2, 7.5.7 and 7.5.8), except in a
+// classic file, which PDF/A-1 requires. enc may be nil.
 func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 	w := &writer{doc: d, out: out, enc: enc, numbers: make(map[int]int), hash: md5.New()}
 	order := d.Reachable()
@@ -82,8 +82,8 @@ func (d *Document) Write(out io.Writer, classic bool, enc *Encryption) error {
 	return w.err
 }
 
-// An entry says where an object is: not in use (0), at offset a (1), or the
-// b-th in object stream a (2).
+// An entry is the location of an object: unused (0), at offset a (1), or at
+// index b in object stream a (2).
 type entry struct {
 	kind byte
 	a    int64
@@ -94,9 +94,9 @@ type writer struct {
 	doc     *Document
 	out     io.Writer
 	enc     *Encryption
-	numbers map[int]int // of the document to those of the file
+	numbers map[int]int // from the document's object numbers to those of the file
 	entries []entry
-	off     int64 // of buf in the file
+	off     int64 // offset of buf in the file
 	buf     []byte
 	hash    hash.Hash
 	err     error
@@ -139,7 +139,8 @@ func (w *writer) object(nr int, o types.Object) {
 	w.stream(s.Dict, s.Raw, !identity(s))
 }
 
-// identity reports whether a stream asks not to be encrypted.
+// identity reports whether a stream has a Crypt filter that exempts it from
+// encryption.
 func identity(s *types.StreamDict) bool {
 	return len(s.FilterPipeline) > 0 && s.FilterPipeline[0].Name == "Crypt"
 }
@@ -165,7 +166,7 @@ func (w *writer) objectStream(part []int) {
 		to := w.numbers[o]
 		w.entries[to] = entry{kind: 2, a: int64(nr), b: i}
 		index = fmt.Appendf(index, "%d %d ", to, len(body))
-		// Strings in it are encrypted with the stream, not by themselves.
+		// Its strings are encrypted with the stream, not separately.
 		body = append(w.serialize(body, w.doc.Objects[o], nil), '\n')
 	}
 	w.begin(nr)
@@ -195,7 +196,7 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 	start := w.off + int64(len(w.buf))
 	nr := w.next()
 	w.begin(nr)
-	wide := 1 // bytes for an offset
+	wide := 1 // bytes of an offset field
 	for n := start; n > 255; n >>= 8 {
 		wide++
 	}
@@ -227,8 +228,8 @@ func (w *writer) crossReferenceStream(trailer types.Dict) {
 	w.printf("\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", start)
 }
 
-// serialize appends the text of a direct object with new numbers in its references.
-// A reference to an object that does not exist becomes null.
+// serialize appends the text of a direct object with new numbers in its
+// references. A reference to a missing object becomes null.
 func (w *writer) serialize(b []byte, o types.Object, enc *Encryption) []byte {
 	number := func(nr int) (int, bool) { n, ok := w.numbers[nr]; return n, ok }
 	return appendRenumbered(b, o, number, enc)
@@ -331,14 +332,14 @@ func AppendFloat(b []byte, f float64) []byte {
 	}
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if !strings.Contains(s, ".") {
-		s += ".0" // stays a real number
+		s += ".0" // keeps it a real number
 	}
 	return append(b, s...)
 }
 
-// Deflate compresses at the highest level that is fast enough. On noise the highest
-// level of all takes more than a hundred times as long as the middle ones (33 s
-// against 0.2 s for 3 MB), and it cannot be interrupted.
+// Deflate compresses at the highest level that is fast enough. On noise the
+// maximum level takes more than a hundred times as long as the middle levels (33
+// s against 0.2 s for 3 MB), and it cannot be interrupted.
 func Deflate(b []byte) []byte {
 	level := zlib.BestCompression
 	switch {
@@ -349,7 +350,7 @@ func Deflate(b []byte) []byte {
 	}
 	var out bytes.Buffer
 	w, err := zlib.NewWriterLevel(&out, level)
-	if err != nil { // a constant level is right or wrong always
+	if err != nil { // impossible: a constant level
 		panic(err)
 	}
 	w.Write(b)

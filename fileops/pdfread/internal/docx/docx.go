@@ -1,5 +1,5 @@
-// Package docx writes a document as WordprocessingML (ECMA-376, part 1, 17). The
-// order of elements within their parents is that of the schema; programs insist on it.
+// Package docx writes a document as WordprocessingML (ECMA-376, part 1, 17).
+// Elements appear in schema order, because programs reject any other order.
 package docx
 
 import (
@@ -26,7 +26,7 @@ const (
 	rootNS  = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `"`
 )
 
-// Write writes d. The result depends on nothing but d.
+// Write writes d. The result depends only on d.
 func Write(ctx context.Context, w io.Writer, d *model.Document) error {
 	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), headings: headingStyles(d)}
 	x.document()
@@ -104,9 +104,9 @@ type writer struct {
 	headings [model.MaxHeadingLevel + 1]*model.Style
 	pictures int
 	marks    int
-	leaf     *model.Leaf // page of the block that is written, for its links
-	dark     bool        // what is written has a background of its own
-	narrow   int         // width of the characters of the paragraph that is written, in per cent; 0 is 100
+	leaf     *model.Leaf // page of the current block, for its links
+	dark     bool        // the current text has its own background
+	narrow   int         // character width of the current paragraph in per cent; 0 means 100
 }
 
 func (x *writer) relate(kind, target string, external bool) string {
@@ -161,7 +161,7 @@ func (x *writer) document() {
 	x.out.WriteString(`</w:body></w:document>`)
 }
 
-// block writes a block, or several that are one paragraph.
+// block writes a block, or several blocks that form one paragraph.
 func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
 	b := bs[0]
 	x.leaf = x.d.Leaves[b.Page]
@@ -177,7 +177,8 @@ func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
 	}
 }
 
-// before writes what a paragraph could say by itself and a table cannot.
+// before writes the properties of a table's position that a paragraph could have
+// itself: a break, a bookmark and space above.
 func (x *writer) before(b *model.Placed) {
 	if !b.PageBreak && !b.ColumnBreak && b.Bookmark == 0 && b.Before < 1 {
 		return

@@ -14,7 +14,7 @@ type listDef struct {
 	levels [9]*model.ListItem // the first item of each level
 }
 
-// number returns the id of the list of an item.
+// number returns the list id of an item.
 func (x *writer) number(it *model.ListItem) int {
 	def := x.lists[it.List]
 	if def == nil {
@@ -60,7 +60,7 @@ func (x *writer) numbering() string {
 	return b.String()
 }
 
-// headingStyles returns the style that most characters of each level have.
+// headingStyles returns, for each level, the style of most characters.
 func headingStyles(d *model.Document) (out [model.MaxHeadingLevel + 1]*model.Style) {
 	counts := make([]map[model.Style]int, model.MaxHeadingLevel+1)
 	most := make([]int, model.MaxHeadingLevel+1)

@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// tiny writes a paragraph that takes next to no room: the end of a section, or
-// what must stand behind a table.
+// tiny writes a paragraph with almost no height: for the end of a section, or
+// after a table, where a paragraph is required.
 func (x *writer) tiny(section string) {
 	x.out.WriteString(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="20" w:lineRule="exact"/>` +
 		`<w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr>` + section + `</w:pPr></w:p>`)
@@ -34,7 +34,7 @@ func (x *writer) section(s *model.Section, index int) string {
 	if s.W > s.H {
 		orient = ` w:orient="landscape"`
 	}
-	// Headers stand where they stood.
+	// Headers keep their position.
 	headerAt, footerAt := 0.5*s.Margin.T, 0.5*s.Margin.B
 	for _, r := range []*model.Running{s.Odd, s.Even} {
 		if r == nil {
@@ -62,7 +62,7 @@ func (x *writer) section(s *model.Section, index int) string {
 		for i := range n {
 			right, space := s.W-s.Margin.R, 0.0
 			if i < n-1 {
-				// A column is as wide as its text, but lines need a bit of air.
+				// A column is as wide as its text, plus a small margin for the lines.
 				right = min(s.Columns[i].R+1, edges[i+1]-4)
 				space = edges[i+1] - right
 			}
@@ -79,7 +79,8 @@ func (x *writer) section(s *model.Section, index int) string {
 	return b.String()
 }
 
-// pageTwips keeps within what programs accept: 22 inches at most.
+// pageTwips clamps a page size to the range that programs accept: 22 inches at
+// most.
 func pageTwips(pt float64) int { return min(max(twips(pt), 720), 31680) }
 
 func (x *writer) headers(b *strings.Builder, s *model.Section) {
@@ -110,7 +111,7 @@ func (x *writer) headers(b *strings.Builder, s *model.Section) {
 		any = any || r != nil && len(r.Header)+len(r.Footer) > 0
 	}
 	if !any && len(x.parts) == 0 {
-		return // no section before this one has any either
+		return // no earlier section has a header or footer either
 	}
 	for _, element := range []string{"header", "footer"} {
 		ref(element, "default", s.Odd)
@@ -127,8 +128,8 @@ func (x *writer) headers(b *strings.Builder, s *model.Section) {
 	}
 }
 
-// runningLine writes a line of a header, with tabs where it has wide gaps and
-// the page number as a field. page is the one that it was taken from.
+// runningLine writes a header line. Wide gaps become tabs and the page number
+// becomes a field. page is the page that the line comes from.
 func (x *writer) runningLine(l *model.Line, s *model.Section, page int) {
 	left, right := s.Margin.L, s.W-s.Margin.R
 	ps := layout.Pieces(append([]*model.Word(nil), l.Words...), nil)

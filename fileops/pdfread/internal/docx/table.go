@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// picture writes pictures that stand side by side.
+// picture writes adjacent pictures.
 func (x *writer) picture(b *model.Placed, s *model.Section) {
 	x.out.WriteString(`<w:p><w:pPr>`)
 	if b.PageBreak {
@@ -164,8 +164,8 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 	x.out.WriteString(`</w:tbl>`)
 }
 
-// sides returns the margins of the cells of t: those that its text keeps, so
-// that it has the room it had.
+// sides returns the cell margins of t: the space that its text leaves free, so
+// that the text keeps its width.
 func sides(t *model.Table) (left, right float64) {
 	const usual = 3.0
 	var ls, rs []float64
@@ -189,7 +189,7 @@ func sides(t *model.Table) (left, right float64) {
 	return margin(ls), margin(rs)
 }
 
-// inside returns b as it is written in a cell with these margins.
+// inside returns b adapted to a cell with these margins.
 func inside(c *model.Cell, b *model.Block, left, right float64) *model.Block {
 	q := *b
 	box := c.Rect
@@ -207,7 +207,7 @@ func inside(c *model.Cell, b *model.Block, left, right float64) *model.Block {
 	q.Region = geom.Rect{L: c.L + left, T: c.T, R: c.R - right, B: c.B}
 	q.Tight = true
 	if n := float64(len(q.Lines)); n > 0 && q.LinePitch()*n > box.H()-0.6 && len(c.Blocks) == 1 {
-		q.Pitch = max((box.H()-0.6)/n, 0.95*q.Lines[0].Size) // rows may be as narrow as their text
+		q.Pitch = max((box.H()-0.6)/n, 0.95*q.Lines[0].Size) // rows may be as low as their text
 	}
 	return &q
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// baseStyle is what a paragraph has if its runs say nothing else.
+// baseStyle returns the style of a paragraph, which its runs may override.
 func (x *writer) baseStyle(b *model.Block) model.Style {
 	if b.Heading > 0 && x.headings[b.Heading] != nil {
 		return *x.headings[b.Heading]
@@ -114,7 +114,7 @@ type tabStop struct {
 	pos  float64
 }
 
-// tabStops returns where the words after wide gaps of a single line stand.
+// tabStops returns the positions of the words after wide gaps in a single line.
 func tabStops(b *model.Block) []tabStop {
 	if len(b.Lines) != 1 || b.List != nil || b.Align == model.AlignCentre {
 		return nil
@@ -139,7 +139,7 @@ func tabStops(b *model.Block) []tabStop {
 
 // text writes the words of a paragraph.
 func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, stops []tabStop) {
-	open := 0 // link that is open
+	open := 0 // currently open link
 	closeLink := func() {
 		if open > 0 {
 			x.out.WriteString(`</w:hyperlink>`)
@@ -175,7 +175,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 	for li, l := range lines {
 		words := l.Words
 		if li == 0 && b.List != nil {
-			words = words[1:] // the marker comes from the list
+			words = words[1:] // the list supplies the marker
 		}
 		for i, w := range words {
 			sep := ""
@@ -214,7 +214,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 }
 
 // spaceStyle returns the style of the space between two words: that of the
-// plainer one, so that an emphasis begins and ends with a word.
+// plainer word, so that emphasis starts and ends with a word.
 func spaceStyle(a, b, base model.Style) model.Style {
 	if a == b {
 		return a
@@ -232,7 +232,7 @@ func spaceStyle(a, b, base model.Style) model.Style {
 	return a
 }
 
-// link returns the start of a hyperlink, "" if it leads nowhere.
+// link returns the start tag of a hyperlink, or "" if the link has no target.
 func (x *writer) link(index int) string {
 	if index == 0 || x.leaf == nil || index > len(x.leaf.Links) {
 		return ""
@@ -252,7 +252,7 @@ func (x *writer) link(index int) string {
 	return fmt.Sprintf(`<w:hyperlink w:anchor="page_%d">`, l.Page)
 }
 
-// run writes text of one style. base is what the paragraph gives it; nil means
+// run writes text of one style. base is the style of the paragraph; nil means
 // that of the document.
 func (x *writer) run(text string, st model.Style, base *model.Style) {
 	if text == "" {
@@ -263,7 +263,7 @@ func (x *writer) run(text string, st model.Style, base *model.Style) {
 	}
 	rtl := strings.ContainsFunc(text, model.IsRTL)
 	if nearWhite(st.Colour) && !x.dark {
-		st.Colour = 0 // it stood on a picture or a coloured area that is not here
+		st.Colour = 0 // the dark background behind it is missing here
 	}
 	x.out.WriteString(`<w:r>`)
 	if p := x.runProps(st, *base, rtl); p != "" {
@@ -282,14 +282,14 @@ func (x *writer) run(text string, st model.Style, base *model.Style) {
 
 func nearWhite(c uint32) bool { return c>>16 > 0xe0 && c>>8&255 > 0xe0 && c&255 > 0xe0 }
 
-// fontNames returns the element that sets a font. Its own name is that for
-// scripts whose letters the font in its place does not have.
+// fontNames returns the element that sets a font. The original name applies to
+// scripts that the stand-in font lacks.
 func fontNames(f *model.Font) string {
 	latin, other := ooxml.Escape(cmp.Or(f.Latin, f.Name)), ooxml.Escape(f.Name)
 	return fmt.Sprintf(`<w:rFonts w:ascii="%s" w:hAnsi="%s" w:eastAsia="%s" w:cs="%s"/>`, latin, latin, other, other)
 }
 
-// runProps returns the properties of a run where they differ from base.
+// runProps returns the properties of a run that differ from base.
 func (x *writer) runProps(st, base model.Style, rtl bool) string {
 	var b strings.Builder
 	f, g := st.Font, base.Font
@@ -344,7 +344,7 @@ func (x *writer) runProps(st, base model.Style, rtl bool) string {
 	return b.String()
 }
 
-// width returns the width of characters of f in the paragraph that is written.
+// width returns the character width of f in the current paragraph, in per cent.
 func (x *writer) width(f *model.Font) int {
 	p := x.d.Scale(f)
 	if x.narrow > 0 {

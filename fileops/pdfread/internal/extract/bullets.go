@@ -8,14 +8,14 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Browsers and some office programs do not write the bullets of a list but draw
-// them. They become words again, so that a list is seen to be one.
+// Browsers and some office programs draw the bullets of a list. This file turns
+// drawn bullets back into words, so that the layout can recognize the list.
 
-// bulletsMost is how many small shapes of a page are looked at; with more of them it
-// is a drawing.
+// bulletsMost limits the small shapes on a page. With more of them the page is a
+// drawing.
 const bulletsMost = 500
 
-// bullets makes words of dots and squares in front of lines.
+// bullets turns dots and squares before lines into words.
 func (w *walker) bullets() {
 	s := w.sheet
 	var dots []geom.Rect
@@ -47,8 +47,8 @@ func (w *walker) bullets() {
 	}
 }
 
-// bulletOf returns the index of the word that a dot is the bullet of, or -1: the
-// nearest on its right, if it begins a line.
+// bulletOf returns the index of the word that belongs to a dot: the nearest word
+// to its right, if it starts a line. Otherwise it returns -1.
 func bulletOf(s *model.Sheet, d geom.Rect) int {
 	best := -1
 	for i, w := range s.Words {
@@ -65,8 +65,8 @@ func bulletOf(s *model.Sheet, d geom.Rect) int {
 	if best < 0 {
 		return -1
 	}
-	// Middle dots and bullets are between a tenth and two thirds of the size of
-	// the text; anything else is a picture or a box to tick.
+	// Middle dots and bullets measure between a tenth and two thirds of the text
+	// size. Anything else is a picture or a checkbox.
 	if k := d.H() / s.Words[best].Size; k < 0.1 || k > 0.66 {
 		return -1
 	}

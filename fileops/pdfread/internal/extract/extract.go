@@ -1,8 +1,8 @@
-// Package extract reads what a page shows: words with their style, rules, filled
-// rectangles, links and pictures. Its result is a [model.Sheet].
+// Package extract reads the visible content of a page: words with their style,
+// rules, filled rectangles, links and pictures. Its result is a [model.Sheet].
 //
-// Charts and other drawings with labels become pictures, and drawn bullets become
-// words. What is outside the page or invisible is left out.
+// Charts and other drawings with labels become pictures, and drawn bullets
+// become words. Invisible content, and content outside the page, is left out.
 package extract
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
-// Limits of what is looked at on one page. Beyond them a page is a map or a
-// drawing, and its parts are no rules of tables.
+// Limits for the objects of one page. Beyond them the page is a map or a
+// drawing, and its parts are not rules of tables.
 const (
 	maxObjects  = 20_000
 	maxSegments = 200_000
-	maxDepth    = 8 // of forms in forms
+	maxDepth    = 8 // of nested forms
 )
 
-// An Extractor reads pages of one document. It keeps what pages share.
+// An Extractor reads pages of one document. It caches data that pages share.
 type Extractor struct {
 	In    *pdfium.Instance
 	Doc   *pdfium.Document
 	fonts map[uint64]*model.Font
 	names map[model.Font]*model.Font
 	media *Store  // nil if pictures are not wanted
-	dpi   float64 // of pictures that must be drawn
+	dpi   float64 // of pictures that are rendered
 }
 
 func New(doc *pdfium.Document, store *Store) *Extractor {
@@ -45,12 +45,12 @@ func New(doc *pdfium.Document, store *Store) *Extractor {
 type glyph struct {
 	geom.Rect
 	text  string
-	x, y  float64 // origin, on the base line
+	x, y  float64 // origin, on the baseline
 	style model.Style
-	turn  int // direction of the text in quarter turns clockwise; 0 is to the right, 4 is askew
+	turn  int // text direction in quarter turns clockwise; 0 is to the right, 4 is askew
 	rtl   bool
-	space bool // there is white space before it
-	gap   bool // pdfium thinks that there is
+	space bool // white space precedes it
+	gap   bool // pdfium reports a space before it
 }
 
 // Sheet reads a page.
@@ -61,8 +61,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	x.flatten(p)
 	glyphs := x.glyphs(p, view)
 
-	// A page that was laid out sideways is turned, so that everything that
-	// follows need not know.
+	// Rotate a sideways page, so that later stages can ignore rotation.
 	var votes [model.Askew + 1]int
 	for i := range glyphs {
 		votes[glyphs[i].turn]++
@@ -110,14 +109,14 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	return s
 }
 
-// An objectStyle is what all characters of a text object share.
+// An objectStyle is the style that all characters of a text object share.
 type objectStyle struct {
 	model.Style
 	turn int
 }
 
-// glyphs reads the characters of a page in the order of its content, which for
-// scripts from right to left is that of reading.
+// glyphs reads the characters of a page in content order. In right-to-left
+// scripts that is the reading order.
 func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 	in := x.In
 	text := in.Call("FPDFText_LoadPage", p.Ptr)
@@ -143,7 +142,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 		}
 		high = 0
 		switch {
-		case r == 2: // how pdfium marks a hyphen at the end of a line
+		case r == 2: // pdfium's mark for a hyphen at the end of a line
 			r = '-'
 		case r == 0 || r == 0xfffe || r == 0xffff || r == 0xfeff || r == 0x200b:
 			continue
@@ -183,7 +182,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 		if g.text == "" {
 			continue
 		}
-		// A ligature comes as several characters at one place.
+		// A ligature arrives as several characters at one position.
 		if k := len(out) - 1; k >= 0 && last == obj && out[k].x == g.x && out[k].y == g.y && out[k].Rect == g.Rect && g.W() > 0 && model.HasLetter(g.text) && model.HasLetter(out[k].text) {
 			out[k].text += g.text
 			continue
@@ -197,8 +196,8 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 	return compose(out)
 }
 
-// overprint knows where characters were drawn. Text drawn twice, a bit apart,
-// looks bold or has a shadow.
+// overprint records where characters were drawn. Text drawn twice with a small
+// offset looks bold or has a shadow.
 type overprint map[printed][]struct {
 	x, y float64
 	obj  uint64
@@ -209,8 +208,8 @@ type printed struct {
 	x, y int
 }
 
-// again reports whether the same character was drawn at the same place by another
-// object, and remembers it if not.
+// again reports whether another object drew the same character at the same
+// position. If not, it records the character.
 func (o overprint) again(g *glyph, obj uint64) bool {
 	near := 0.06 * g.style.Size
 	at := func(v float64) int { return int(math.Floor(v / 4)) }
@@ -231,8 +230,8 @@ func (o overprint) again(g *glyph, obj uint64) bool {
 	return false
 }
 
-// compose joins letters with accents that were drawn over them as characters of
-// their own, as TeX does it.
+// compose joins letters with accents that were drawn over them as separate
+// characters, as TeX does.
 func compose(glyphs []glyph) []glyph {
 	out := glyphs[:0]
 	for i := 0; i < len(glyphs); i++ {
@@ -260,7 +259,7 @@ func compose(glyphs []glyph) []glyph {
 	return out
 }
 
-// accents maps accents that stand alone to those that combine.
+// accents maps spacing accents to combining accents.
 var accents = map[string]string{
 	"\u00a8": "\u0308", "\u00b4": "\u0301", "`": "\u0300", "\u02c6": "\u0302", "\u02dc": "\u0303", "\u02c7": "\u030c",
 	"\u00af": "\u0304", "\u02d8": "\u0306", "\u02d9": "\u0307", "\u02da": "\u030a", "\u00b8": "\u0327", "\u02db": "\u0328", "\u02dd": "\u030b",
@@ -273,7 +272,7 @@ const (
 	textClip      = 7
 )
 
-// objectStyle reads the style of a text object, of which char is a character.
+// objectStyle reads the style of a text object. char is one of its characters.
 func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objectStyle {
 	in := x.In
 	st := &objectStyle{}
@@ -284,7 +283,7 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 		in.OutFloats(v[:])
 		m = geom.Matrix{A: v[0], B: v[1], C: v[2], D: v[3], E: v[4], F: v[5]}
 	}
-	if size < 0 { // turned round by its size
+	if size < 0 { // a negative size rotates the text
 		size = -size
 		m.A, m.B, m.C, m.D = -m.A, -m.B, -m.C, -m.D
 	}
@@ -294,7 +293,7 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 		size = 0
 	}
 	st.Size = math.Round(size*4) / 4
-	// y grows downwards in view: (0, 1) is down.
+	// y grows downwards in view, so (0, 1) points down.
 	switch dx, dy := m.A, m.B; {
 	case min(math.Abs(dx), math.Abs(dy)) > 0.1*max(math.Abs(dx), math.Abs(dy)):
 		st.turn = model.Askew
@@ -343,7 +342,7 @@ const (
 	annotationPopup = 16
 )
 
-// flatten makes form fields and annotations with an appearance parts of the
+// flatten makes form fields and annotations that have an appearance part of the
 // content, so that their text is found. The links of the page are lost.
 func (x *Extractor) flatten(p *pdfium.Page) {
 	in := x.In
@@ -361,7 +360,7 @@ func (x *Extractor) flatten(p *pdfium.Page) {
 	if !visible || in.Int("FPDFPage_Flatten", p.Ptr, forDisplay) != done {
 		return
 	}
-	// A loaded page has the old content.
+	// The loaded page has the old content, so reload it.
 	in.Call("FPDF_ClosePage", p.Ptr)
 	p.Ptr = in.Call("FPDF_LoadPage", x.Doc.Ptr, uint64(p.Number-1))
 	if p.Ptr == 0 && in.Err == nil {
@@ -406,8 +405,8 @@ func (x *Extractor) links(p *pdfium.Page, view geom.Matrix) (out []model.Link) {
 	return out
 }
 
-// safeLink reports whether a target may go into a document that people will
-// click in: the web and mail, no local files and no scripts.
+// safeLink reports whether a link target is safe for users to click: web and
+// mail addresses, but neither local files nor scripts.
 func safeLink(uri string) bool {
 	low := strings.ToLower(uri)
 	for _, scheme := range []string{"http://", "https://", "mailto:", "ftp://", "tel:"} {

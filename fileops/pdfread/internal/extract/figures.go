@@ -10,19 +10,19 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Charts, diagrams and other drawings are not for editing as text: they become
-// pictures. What is written in them is their alternative text, so that it can be
-// found, and is no longer in the flow.
+// Charts, diagrams and other drawings are not editable text, so they become
+// pictures. Their text becomes the alternative text, which keeps it searchable,
+// and leaves the flow.
 
 const (
-	figureSide  = 30  // how wide and high a drawing with text must be, points
-	figurePart  = 0.7 // of a page is the largest that is not a background
-	figureWords = 400 // with more words it is something else
-	labelReach  = 14  // how far outside a drawing its labels are, points
+	figureSide  = 30  // least width and height of a drawing with text, points
+	figurePart  = 0.7 // largest part of a page that is not a background
+	figureWords = 400 // with more words it is not a drawing
+	labelReach  = 14  // largest distance of labels outside a drawing, points
 )
 
-// drawings makes pictures of drawings: those that stand by themselves and those
-// with labels in them. Text with a frame around it or a background is left.
+// drawings turns drawings into pictures: standalone drawings and those with
+// labels. Text with a frame or a background stays text.
 func (w *walker) drawings() {
 	s := w.sheet
 	for _, d := range s.Drawings {
@@ -45,7 +45,7 @@ func (w *walker) drawings() {
 	}
 }
 
-// figure makes a picture of a drawing with text in it, if it is one.
+// figure turns d into a picture if it is a drawing with text.
 func (w *walker) figure(d geom.Rect) {
 	s := w.sheet
 	page := geom.Rect{L: 0, T: 0, R: s.W, B: s.H}
@@ -100,8 +100,8 @@ func (w *walker) complex(d geom.Rect) bool {
 	return n >= 3
 }
 
-// extent adds the rules and fills that belong to a drawing: the axes and bars of
-// a chart.
+// extent adds the rules and fills that belong to a drawing, such as the axes and
+// bars of a chart.
 func (w *walker) extent(d geom.Rect) geom.Rect {
 	s := w.sheet
 	box := d
@@ -127,7 +127,8 @@ func (w *walker) extent(d geom.Rect) geom.Rect {
 	return box
 }
 
-// areLabels reports whether words in a drawing are labels and no running text.
+// areLabels reports whether words in a drawing are labels, as opposed to running
+// text.
 func areLabels(words []*model.Word, box geom.Rect) bool {
 	if len(words) > figureWords {
 		return false
@@ -152,8 +153,8 @@ func areLabels(words []*model.Word, box geom.Rect) bool {
 	return long < 2
 }
 
-// withLabels adds the labels right outside a drawing: the numbers of an axis and
-// what is written beside it.
+// withLabels adds the labels next to a drawing: the numbers of an axis and the
+// text beside it.
 func (w *walker) withLabels(box geom.Rect) geom.Rect {
 	var sizes []float64
 	for _, word := range w.sheet.Words {
@@ -203,8 +204,8 @@ func labelText(words []*model.Word) string {
 	return b.String()
 }
 
-// composePictures joins images that overlap or are parts of one that was cut in
-// strips: what is seen is all of them together.
+// composePictures joins images that overlap or are strips of one image. They are
+// visible only together.
 func (w *walker) composePictures() {
 	s := w.sheet
 	var out []*model.Picture
@@ -217,7 +218,7 @@ func (w *walker) composePictures() {
 			}
 			out[k] = &model.Picture{Rect: out[k].Union(last.Rect), Joined: true}
 			out = out[:len(out)-1]
-			// What was joined may meet others now.
+			// The joined image may now touch others.
 			out = append(append(out[:k:k], out[k+1:]...), out[k])
 			k = -1
 		}
@@ -233,7 +234,7 @@ func (w *walker) composePictures() {
 	s.Pictures = out
 }
 
-// oneImage reports whether two images are to be seen as one.
+// oneImage reports whether two images appear as one.
 func oneImage(a, b geom.Rect) bool {
 	if in := a.Intersect(b); in.W() > 1 && in.H() > 1 && in.Area() > 0.1*min(a.Area(), b.Area()) {
 		return true

@@ -26,7 +26,7 @@ const (
 	maxMediaPixels = 100e6
 )
 
-// A Store keeps the pictures of a document in a directory, each once.
+// A Store keeps the pictures of a document in a directory, without duplicates.
 type Store struct {
 	dir   string
 	known map[[sha256.Size]byte]*model.Media
@@ -38,7 +38,7 @@ func NewStore(dir string) *Store {
 	return &Store{dir: dir, known: make(map[[sha256.Size]byte]*model.Media)}
 }
 
-// add keeps a picture. It returns nil if there are too many.
+// add stores a picture. It returns nil if there are too many.
 func (s *Store) add(ext string, w, h int, content []byte) (*model.Media, error) {
 	sum := sha256.Sum256(content)
 	if m, ok := s.known[sum]; ok {
@@ -57,8 +57,8 @@ func (s *Store) add(ext string, w, h int, content []byte) (*model.Media, error) 
 	return m, nil
 }
 
-// image keeps an image of the page. A JPEG stays the file it is; others become
-// PNG. What is turned or has a mask is taken from the drawn page.
+// image stores an image of the page. A JPEG file stays unchanged; other images
+// become PNG. Rotated and masked images are cut from the rendered page.
 func (w *walker) image(obj uint64, m geom.Matrix) {
 	in := w.x.In
 	box, ok := w.bounds(obj, m)
@@ -103,8 +103,8 @@ func (w *walker) image(obj uint64, m geom.Matrix) {
 	w.sheet.Pictures = append(w.sheet.Pictures, p)
 }
 
-// seeThrough reports whether an image has a mask of its own. pdfium tells it only
-// by drawing it: small, as it is on a screen.
+// seeThrough reports whether an image has a mask. pdfium reveals that only by
+// rendering, so the image is rendered small, at screen size.
 func (w *walker) seeThrough(obj uint64) bool {
 	in := w.x.In
 	bitmap := in.Call("FPDFImageObj_GetRenderedBitmap", w.x.Doc.Ptr, w.page.Ptr, obj)
@@ -118,7 +118,7 @@ func (w *walker) seeThrough(obj uint64) bool {
 	width, height := in.Int("FPDFBitmap_GetWidth", bitmap), in.Int("FPDFBitmap_GetHeight", bitmap)
 	stride := in.Int("FPDFBitmap_GetStride", bitmap)
 	pix := in.Bytes(uint32(in.Call("FPDFBitmap_GetBuffer", bitmap)), stride*height)
-	// The outermost pixels may be covered only in part.
+	// The border pixels may be covered partially.
 	clear := 0
 	for y := 1; y < height-1 && pix != nil; y++ {
 		for x := 1; x < width-1; x++ {
@@ -146,7 +146,7 @@ func (w *walker) behindText(box geom.Rect) bool {
 	return over > 0 && part > 0.5 || over > 12
 }
 
-// jpeg keeps an image that is a JPEG file, if any program will show it right.
+// jpeg stores an image that is a JPEG file, if every program shows it correctly.
 func (w *walker) jpeg(obj uint64) *model.Media {
 	in := w.x.In
 	if in.Int("FPDFImageObj_GetImageFilterCount", obj) != 1 {
@@ -158,13 +158,13 @@ func (w *walker) jpeg(obj uint64) *model.Media {
 	}
 	data := in.WithBuffer(pdfium.MaxFileSize, func(p, n uint64) int { return in.Int("FPDFImageObj_GetImageDataRaw", obj, p, n) })
 	cfg, err := jpeg.DecodeConfig(bytes.NewReader(data))
-	if err != nil || cfg.ColorModel == color.CMYKModel { // some programs show four components inverted
+	if err != nil || cfg.ColorModel == color.CMYKModel { // some programs invert four components
 		return nil
 	}
 	return w.keep("jpg", cfg.Width, cfg.Height, data)
 }
 
-// bitmap keeps the pixels of an image as PNG.
+// bitmap stores the pixels of an image as PNG.
 func (w *walker) bitmap(obj uint64) *model.Media {
 	in := w.x.In
 	bitmap := in.Call("FPDFImageObj_GetBitmap", obj)
@@ -200,8 +200,8 @@ func (w *walker) bitmap(obj uint64) *model.Media {
 	return w.keepRGBA(img)
 }
 
-// drawn keeps a part of the page as it is shown. The page is drawn once for all
-// of its parts.
+// drawn stores a part of the page as rendered. The page is rendered once for all
+// its parts.
 func (w *walker) drawn(box geom.Rect) *model.Media {
 	if !w.shoot() {
 		return nil
@@ -219,11 +219,11 @@ func (w *walker) drawn(box geom.Rect) *model.Media {
 	return w.keepRGBA(m.SubImage(r).(*image.RGBA))
 }
 
-// shotPixels is how large a drawn page may be. Large pages are drawn in a lower
+// shotPixels limits the size of a rendered page. Larger pages get a lower
 // resolution.
 const shotPixels = 25e6
 
-// shoot draws the page, if that was not done yet.
+// shoot renders the page on the first call. It reports whether that succeeded.
 func (w *walker) shoot() bool {
 	if w.shot != 0 {
 		return true
@@ -236,15 +236,15 @@ func (w *walker) shoot() bool {
 		return false
 	}
 	in.Call("FPDFBitmap_FillRect", w.shot, 0, 0, uint64(w.shotW), uint64(w.shotH), 0xffffffff)
-	// Sheets that were turned are drawn turned too.
+	// A rotated sheet is rendered rotated.
 	quarter := []uint64{0, 3, 2, 1}[w.turn]
 	in.Call("FPDF_RenderPageBitmap", w.shot, w.page.Ptr, 0, 0, uint64(w.shotW), uint64(w.shotH), quarter, pdfium.RenderRGBA)
 	w.shotPix = uint32(in.Call("FPDFBitmap_GetBuffer", w.shot))
 	return in.Err == nil
 }
 
-// keepRGBA keeps a picture as PNG, or as JPEG if that is much smaller, as it is
-// for photographs.
+// keepRGBA stores a picture as PNG, or as JPEG if that is much smaller, as for
+// photographs.
 func (w *walker) keepRGBA(img *image.RGBA) *model.Media {
 	var b bytes.Buffer
 	buf := bufio.NewWriter(&b)

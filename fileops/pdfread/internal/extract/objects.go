@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
-// A walker looks at the objects of a page that are not text.
+// A walker examines the page objects that are not text.
 type walker struct {
 	x       *Extractor
 	page    *pdfium.Page
@@ -16,16 +16,16 @@ type walker struct {
 	turn    int
 	objects int
 	segs    int
-	curves  []geom.Rect // what is neither a rule nor a fill
-	plots   []geom.Rect // those of many points
+	curves  []geom.Rect // neither rules nor fills
+	plots   []geom.Rect // curves with many points
 
-	shot         uint64 // the drawn page, a bitmap of pdfium; 0 if there is none yet
+	shot         uint64 // rendered page, a bitmap of pdfium; 0 before rendering
 	shotPix      uint32 // its pixels
 	shotW, shotH int
 	scale        float64 // pixels per point of it
 }
 
-// walk looks at all objects of the page, also those in forms.
+// walk examines all objects of the page, including those in forms.
 func (w *walker) walk(view geom.Matrix) {
 	in := w.x.In
 	n := in.Int("FPDFPage_CountObjects", w.page.Ptr)
@@ -59,7 +59,7 @@ func (w *walker) object(obj uint64, m geom.Matrix, depth int) {
 	}
 }
 
-// bounds returns where an object is shown.
+// bounds returns the visible area of an object.
 func (w *walker) bounds(obj uint64, m geom.Matrix) (geom.Rect, bool) {
 	in := w.x.In
 	if !in.Ok("FPDFPageObj_GetBounds", obj, in.Arg(0), uint64(in.Out)+4, uint64(in.Out)+8, uint64(in.Out)+12) {
@@ -72,7 +72,7 @@ func (w *walker) bounds(obj uint64, m geom.Matrix) (geom.Rect, bool) {
 	return visible, visible.R >= visible.L && visible.B >= visible.T
 }
 
-// colour returns a colour of an object; ok is false if it is not to be seen.
+// colour returns a colour of an object; ok is false if the colour is invisible.
 func (w *walker) colour(function string, obj uint64) (c uint32, ok bool) {
 	in := w.x.In
 	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
@@ -84,7 +84,7 @@ func (w *walker) colour(function string, obj uint64) (c uint32, ok bool) {
 
 type vertex struct{ x, y float64 }
 
-// path finds rules and filled rectangles. Everything else is a drawing.
+// path finds rules and filled rectangles. All other paths are drawings.
 func (w *walker) path(obj uint64, m geom.Matrix) {
 	in := w.x.In
 	box, ok := w.bounds(obj, m)
@@ -163,14 +163,14 @@ func (w *walker) path(obj uint64, m geom.Matrix) {
 	end(false)
 }
 
-// plotPoints is more than a frame with round corners has.
+// plotPoints is more points than a frame with round corners has.
 const plotPoints = 24
 
-// thin is up to how many points a filled rectangle is a rule.
+// thin is the largest thickness in points at which a filled rectangle is a rule.
 const thin = 3.0
 
-// polygon takes a subpath of straight lines apart. It returns false if one of
-// them is neither horizontal nor vertical.
+// polygon splits a subpath of straight lines into rules and fills. It returns
+// false if a line is neither horizontal nor vertical.
 func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, lineColour uint32, width float64) bool {
 	const straight = 0.3
 	if closed || filled {
@@ -186,7 +186,7 @@ func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, l
 		box = box.Union(geom.Rect{L: p.x, T: p.y, R: p.x, B: p.y})
 	}
 	page := geom.Rect{L: 0, T: 0, R: w.sheet.W, B: w.sheet.H}
-	if filled && len(v) <= 6 { // a rectangle; any other shape has more corners
+	if filled && len(v) <= 6 { // a rectangle; other shapes have more corners
 		seen := box.Intersect(page)
 		switch {
 		case seen.W() < 0 || seen.H() < 0:
@@ -214,8 +214,8 @@ func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, l
 	return true
 }
 
-// rule keeps a rule that can be seen. One that is as thick as it is long is a
-// dot; a very thick one is a bar.
+// rule stores a visible rule. A rule that is as thick as it is long is a dot; a
+// very thick rule is a bar.
 func (w *walker) rule(r model.Rule) {
 	if r.To-r.From < 1 || r.Width > 8 || r.Colour == 0xffffff {
 		return
@@ -228,7 +228,7 @@ func (w *walker) rule(r model.Rule) {
 	w.sheet.Rules = append(w.sheet.Rules, &r)
 }
 
-// finish joins rules that were drawn in pieces and groups what is left of
+// finish joins rules that were drawn in pieces and groups the remaining
 // drawings.
 func (w *walker) finish() {
 	w.sheet.Rules = joinRules(w.sheet.Rules)
@@ -241,8 +241,8 @@ func (w *walker) finish() {
 	}
 }
 
-// joinRules joins pieces of one rule: dashes, and the borders of cells that
-// were drawn one by one.
+// joinRules joins the pieces of one rule: dashes, and cell borders that were
+// drawn separately.
 func joinRules(rules []*model.Rule) []*model.Rule {
 	geom.SortStable(rules, func(a, b *model.Rule) bool {
 		switch {
@@ -270,9 +270,9 @@ func joinRules(rules []*model.Rule) []*model.Rule {
 	return out
 }
 
-// groupRects joins rectangles that are at most distance apart, until none are.
+// groupRects joins rectangles that are at most distance apart, repeatedly.
 func groupRects(rs []geom.Rect, distance float64) []geom.Rect {
-	// A sweep from the top keeps this fast for thousands of pieces.
+	// A sweep from the top keeps this fast for thousands of rectangles.
 	geom.SortStable(rs, func(a, b geom.Rect) bool { return a.T < b.T })
 	groups := append([]geom.Rect(nil), rs...)
 	for {

@@ -16,8 +16,7 @@ func (x *Extractor) font(ptr uint64) *model.Font {
 		return f
 	}
 	in := x.In
-	// Of a font that is not in the file, pdfium knows the family of its own
-	// that it draws with.
+	// For a font that is not embedded, pdfium reports the family of its substitute.
 	embedded := in.Int("FPDFFont_GetIsEmbedded", ptr) != 0
 	base := pdfium.CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetBaseFontName", ptr, p, n) }))
 	family := pdfium.CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetFamilyName", ptr, p, n) }))
@@ -31,7 +30,7 @@ func (x *Extractor) font(ptr uint64) *model.Font {
 		angle = in.OutInt(0)
 	}
 	f := nameFont(base, family, flags, weight, angle)
-	// Two fonts of the file that would look the same are the same.
+	// Two fonts of the file with the same appearance become one.
 	if known, ok := x.names[f]; ok {
 		x.fonts[ptr] = known
 		return known
@@ -41,9 +40,9 @@ func (x *Extractor) font(ptr uint64) *model.Font {
 	return &f
 }
 
-// normalise returns the text of a character: ligatures and Arabic presentation
-// forms as the letters they stand for, and bullets of symbol fonts, which are in
-// the private use area, as such.
+// normalise returns the text of a character. Ligatures and Arabic presentation
+// forms become letters. Bullets in the private use area of symbol fonts become
+// bullet characters.
 func normalise(r rune, f *model.Font) string {
 	if f != nil && r > ' ' && r < 0x100 && strings.HasPrefix(f.Name, "Wingdings") {
 		if b, ok := symbolBullets[0xf000+r]; ok {
@@ -66,7 +65,7 @@ func normalise(r rune, f *model.Font) string {
 	return string(r)
 }
 
-// nameFont makes sense of what a file says of a font.
+// nameFont derives a font from the names and flags in the file.
 func nameFont(base, family string, flags, weight, angle int) model.Font {
 	if i := strings.IndexByte(base, '+'); i == 6 {
 		base = base[i+1:]
@@ -90,7 +89,7 @@ func nameFont(base, family string, flags, weight, angle int) model.Font {
 	return f
 }
 
-// fontFamily returns the name under which a program will know the font.
+// fontFamily returns the name by which other programs know the font.
 func fontFamily(base, family string) string {
 	low := strings.ToLower(strings.NewReplacer(" ", "", "-", "", ",", "", "_", "").Replace(base))
 	for _, k := range knownFonts {
@@ -117,7 +116,7 @@ func fontFamily(base, family string) string {
 	if strings.Contains(name, " ") || name == "" {
 		return name
 	}
-	// "LiberationSerif" is "Liberation Serif" to a system.
+	// Systems call "LiberationSerif" "Liberation Serif".
 	var b strings.Builder
 	rs := []rune(name)
 	for i, r := range rs {
@@ -129,8 +128,8 @@ func fontFamily(base, family string) string {
 	return b.String()
 }
 
-// knownFonts are names that differ from those of the family, and TeX's, for
-// which few systems have the font; one of the same proportions stands for them.
+// knownFonts maps names that differ from the family name. TeX's fonts, which few
+// systems have, map to a font with the same proportions.
 var knownFonts = []struct{ prefix, name string }{
 	{"timesnewroman", "Times New Roman"}, {"times", "Times New Roman"}, {"nimbusromno9l", "Times New Roman"}, {"nimbusroman", "Times New Roman"},
 	{"arialnarrow", "Arial Narrow"}, {"arialblack", "Arial Black"}, {"arialunicode", "Arial Unicode MS"}, {"arial", "Arial"}, {"helveticaneue", "Helvetica Neue"}, {"helvetica", "Arial"}, {"nimbussan", "Arial"},
@@ -143,7 +142,8 @@ var knownFonts = []struct{ prefix, name string }{
 	{"bookman", "Bookman Old Style"}, {"newcenturyschl", "Century Schoolbook"}, {"centuryschl", "Century Schoolbook"},
 }
 
-// symbolBullets are what Word and others use of Symbol and Wingdings.
+// symbolBullets are the characters of Symbol and Wingdings that Word and other
+// programs use as bullets.
 var symbolBullets = map[rune]string{
 	0xf0b7: "•", 0xf0a7: "▪", 0xf0a8: "▪", 0xf06c: "●", 0xf06e: "■", 0xf071: "❑", 0xf075: "◆", 0xf0d8: "➢",
 	0xf0e8: "➔", 0xf0fc: "✓", 0xf0a2: "○", 0xf0fb: "✗", 0xf076: "❖", 0xf0e0: "→", 0xf0de: "➢", 0xf02d: "–",

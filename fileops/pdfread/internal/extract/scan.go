@@ -11,23 +11,24 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
-// How pages are drawn for recognition.
+// How pages are rendered for text recognition.
 const (
-	scanPixels = 30e6 // of one page; a larger one is drawn with fewer dots per inch
-	scanDPI    = 300  // what recognisers are made for
+	scanPixels = 30e6 // of one page; a larger page gets a lower resolution
+	scanDPI    = 300  // the resolution that recognizers expect
 )
 
-// Which pages are scans: those with at most so many characters of text, if a
-// picture covers most of them.
+// A page is a scan if it has at most this many characters of text and a picture
+// covers most of it.
 const (
 	stampChars = 60
 	scanCover  = 0.6
 )
 
-// Scan draws the page if its text must be recognised, and returns nil otherwise.
+// Scan renders the page if its text must be recognized. Otherwise it returns
+// nil.
 func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 	if math.Abs(s.W-p.W) > 0.1 || math.Abs(s.H-p.H) > 0.1 {
-		return nil // turned, so there is text that says what is up
+		return nil // rotated, so the page has text that defines the orientation
 	}
 	chars, bad := countText(s.Words)
 	garbage := 3*bad > chars
@@ -44,10 +45,10 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 	}
 	dpi := float64(scanDPI)
 	if native := cover.dpi; cover.part >= 0.5 && native > 0 {
-		switch { // pictures are best read as they are
+		switch { // pictures are recognized best at their own resolution
 		case native >= 150 && native <= 450:
 			dpi = native
-		case native < 150: // more than three times as many gain nothing
+		case native < 150: // scaling up more than threefold gains nothing
 			dpi = min(dpi, max(3*native, 150))
 		}
 	}
@@ -63,13 +64,13 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 		return nil
 	})
 	if err != nil || sc.Img == nil {
-		return nil // the instance knows why
+		return nil // the instance has the error
 	}
 	return sc
 }
 
-// countText counts the characters of words, and those that no text has: of fonts
-// whose code is unknown.
+// countText counts the characters of words. bad counts characters that no text
+// contains, from fonts with an unknown encoding.
 func countText(words []*model.Word) (chars, bad int) {
 	for _, w := range words {
 		for _, s := range w.Spans {
@@ -84,14 +85,14 @@ func countText(words []*model.Word) (chars, bad int) {
 	return chars, bad
 }
 
-// A cover tells how much of a page its largest picture covers.
+// A cover describes the largest picture of a page.
 type cover struct {
-	part    float64 // of the page
+	part    float64 // of the page that it covers
 	dpi     float64 // of the picture
 	objects int
 }
 
-// cover looks at the pictures of a page.
+// cover finds the largest picture of a page.
 func (w *walker) cover() (c cover) {
 	in := w.x.In
 	var look func(obj uint64, m geom.Matrix, depth int)

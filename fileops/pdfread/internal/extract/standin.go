@@ -5,9 +5,9 @@ import (
 )
 
 // Programs that open a document rarely have the fonts of a PDF file. A font that
-// comes with common office programs keeps its name; another one is replaced by
-// one that is everywhere, and its characters are scaled to the width they had,
-// so that lines and pages stay what they are.
+// ships with common office programs keeps its name. Other fonts are replaced by
+// common ones, with characters scaled to their original width. This keeps line
+// and page breaks.
 
 // officeFonts are prefixes of the names of fonts that keep their name.
 var officeFonts = []string{
@@ -23,7 +23,7 @@ const (
 	flagSerif      = 1 << 1
 )
 
-// standIn returns the font for Latin text in place of a family.
+// standIn returns the replacement of a font family for Latin text.
 func standIn(family, base string, flags int) string {
 	low := strings.ToLower(family)
 	for _, f := range officeFonts {

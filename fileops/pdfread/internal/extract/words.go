@@ -8,7 +8,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// makeWords joins characters that stand side by side.
+// makeWords joins adjacent characters to words.
 func makeWords(glyphs []glyph) []*model.Word {
 	var out []*model.Word
 	var cur *model.Word
@@ -35,10 +35,10 @@ func makeWords(glyphs []glyph) []*model.Word {
 }
 
 // raiseWords finds words that are superscripts or subscripts of their
-// neighbours, such as the number in front of a footnote, and puts them on the
-// same line.
+// neighbours, such as the number of a footnote. It moves them to the neighbour's
+// line.
 func raiseWords(words []*model.Word) []*model.Word {
-	const step = 16 // height of the strips in which neighbours are looked for, points
+	const step = 16 // height of the strips in which neighbours are searched, points
 	strips := make(map[int][]*model.Word)
 	strip := func(y float64) int { return int(math.Floor(y / step)) }
 	for _, w := range words {
@@ -60,8 +60,8 @@ func raiseWords(words []*model.Word) []*model.Word {
 	return words
 }
 
-// raisedOver returns the word at whose side w is a superscript, 1, or a
-// subscript, -1.
+// raisedOver returns the word next to w to which w is a superscript (1) or a
+// subscript (-1).
 func raisedOver(w *model.Word, near ...[]*model.Word) (n *model.Word, raise int8) {
 	closest := math.Inf(1)
 	for _, strip := range near {
@@ -113,7 +113,7 @@ const (
 	joinGlued
 )
 
-// join reports whether g goes on with w.
+// join reports how g continues w.
 func join(w *model.Word, g *glyph) joint {
 	if w.Turn != g.turn {
 		return joinNone
@@ -142,7 +142,7 @@ func join(w *model.Word, g *glyph) joint {
 	size := max(w.Size, g.style.Size)
 	limit := 0.13 * size
 	switch {
-	case g.space: // some files have space characters where there is no space
+	case g.space: // some files have space characters where no space is visible
 		limit = 0.04 * size
 	case g.gap:
 		limit = 0.07 * size
@@ -169,7 +169,7 @@ func join(w *model.Word, g *glyph) joint {
 	case 1, -1:
 		g.style.Raise = s
 		return joinSame
-	case 2, -2: // what was there so far was raised, as the number of a footnote is
+	case 2, -2: // the word so far was raised, like the number of a footnote
 		for i := range w.Spans {
 			w.Spans[i].Raise = s / 2
 		}
@@ -179,8 +179,8 @@ func join(w *model.Word, g *glyph) joint {
 	return joinNone
 }
 
-// shifted reports whether g is a superscript (1) or subscript (-1) to w, or w is
-// one to g (2 and -2). shift is how far below the base line of w it stands.
+// shifted returns 1 if g is a superscript of w, -1 if it is a subscript, and 2
+// or -2 if w is one of g. shift is the distance of g below the baseline of w.
 func shifted(w *model.Word, g *glyph, shift float64) int8 {
 	small, large := g.style.Size, w.Size
 	switch {

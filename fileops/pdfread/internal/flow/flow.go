@@ -1,6 +1,6 @@
-// Package flow turns a document, which knows where everything stands on its pages,
-// into a sequence of headings, paragraphs, lists, tables and pictures: what HTML and
-// Markdown have words for.
+// Package flow converts a document, which has positions on pages, into a
+// sequence of elements for HTML and Markdown: headings, paragraphs, lists,
+// tables and pictures.
 package flow
 
 import (
@@ -14,9 +14,6 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// This file turns a doc, which knows where everything stands on its pages, into
-// a flow: what HTML and Markdown have words for.
-
 // An Inline is a piece of text of one kind.
 type Inline struct {
 	Text         string
@@ -29,7 +26,7 @@ type Inline struct {
 
 func (a Inline) like(b Inline) bool { a.Text, b.Text = "", ""; return a == b }
 
-// A Kind says what an element is.
+// A Kind is the type of an element.
 type Kind int
 
 const (
@@ -49,14 +46,14 @@ type Element struct {
 	Item     *model.ListItem
 	Code     []string // lines
 	Rows     [][]Cell
-	Header   int // how many rows of the table are its header
+	Header   int // number of header rows of a table
 	Pictures []*model.Picture
 	Align    model.Alignment
 	RTL      bool
-	Page     int // anchor: the element is the first of a page that links lead to; 0 for none
+	Page     int // anchor: the element is the first on a page that links point to; 0 means no anchor
 }
 
-// A Cell is a cell of a table. One that is covered by another is not there.
+// A Cell is a cell of a table. Cells that another cell covers are omitted.
 type Cell struct {
 	Col, Rows, Cols int
 	Paragraphs      [][]Inline
@@ -66,13 +63,13 @@ type Cell struct {
 // A Flow is a document from top to bottom.
 type Flow struct {
 	Info           model.Info
-	Lang           string // that of the document, or the one its words suggest; "" if unknown
+	Lang           string // of the document, or guessed from its words; "" if unknown
 	Elements       []*Element
 	Columns        map[*Element]int // of tables
-	Header, Footer [][]Inline       // what stands on all pages, without page numbers
+	Header, Footer [][]Inline       // text that repeats on all pages, without page numbers
 }
 
-// New turns a document into a flow.
+// New converts a document into a flow.
 func New(d *model.Document) *Flow {
 	f := &Flow{Info: d.Info, Columns: make(map[*Element]int)}
 	for _, s := range d.Sections {
@@ -93,7 +90,7 @@ func New(d *model.Document) *Flow {
 	return f
 }
 
-// addElement adds a block, or several that are one paragraph.
+// addElement adds a block, or several blocks that form one paragraph.
 func addElement(d *model.Document, f *Flow, bs []*model.Placed) {
 	b := bs[0]
 	el := &Element{Align: b.Align, Page: b.Bookmark}
@@ -146,8 +143,8 @@ func addElement(d *model.Document, f *Flow, bs []*model.Placed) {
 	f.Elements = append(f.Elements, el)
 }
 
-// inlines returns the text of lines. skip leaves out the first word, a marker of
-// a list. What base has is no emphasis.
+// inlines returns the text of lines. skip omits the first word, a list marker.
+// Only differences from base count as emphasis.
 func inlines(d *model.Document, lines []*model.Line, on []*model.Leaf, skip bool, base model.Style) []Inline {
 	var out []Inline
 	put := func(in Inline) {
@@ -177,7 +174,7 @@ func inlines(d *model.Document, lines []*model.Line, on []*model.Leaf, skip bool
 					Strike: sp.Strike, Underline: sp.Underline, Raise: sp.Raise, Href: href(d, sp.Link, on[li]),
 				}
 				if in.Href != "" {
-					in.Underline = false // it is one anyway
+					in.Underline = false // links are underlined anyway
 				}
 				if k == 0 && sep != "" {
 					space := Inline{Text: sep}
@@ -204,7 +201,7 @@ func bold(f *model.Font) bool { return f != nil && f.Bold }
 
 func italic(f *model.Font) bool { return f != nil && f.Italic }
 
-// href returns where a link of a page leads, "" for nowhere.
+// href returns the target of a link on a page, or "".
 func href(d *model.Document, link int, on *model.Leaf) string {
 	if link == 0 || on == nil || link > len(on.Links) {
 		return ""
@@ -219,8 +216,8 @@ func href(d *model.Document, link int, on *model.Leaf) string {
 	return PageAnchor(l.Page)
 }
 
-// isCode reports whether a paragraph is set in a font of a typewriter, in a
-// document that otherwise is not.
+// isCode reports whether a paragraph is set in a monospaced font, in a document
+// that otherwise is not.
 func isCode(d *model.Document, b *model.Block) bool {
 	if monospaced(d.Body.Font) || b.Align == model.AlignCentre {
 		return false
@@ -246,8 +243,8 @@ func monospaced(f *model.Font) bool {
 	return false
 }
 
-// codeLines returns lines with their indents and gaps, as far as these are
-// multiples of the width of a character.
+// codeLines returns lines with their indents and gaps, in multiples of a
+// character's width.
 func codeLines(lines []*model.Line) []string {
 	left := math.Inf(1)
 	for _, l := range lines {
@@ -275,8 +272,9 @@ func codeLines(lines []*model.Line) []string {
 	return out
 }
 
-// TableRows returns the cells of a table by rows, and how many rows are its
-// header: the first ones, if all of their text is bold and that of others is not.
+// TableRows returns the cells of a table by rows, and the number of header rows.
+// Header rows are the first rows if all their text is bold and that of other
+// rows is not.
 func TableRows(d *model.Document, t *model.Table, on *model.Leaf) (rows [][]Cell, header int) {
 	rows = make([][]Cell, len(t.Ys)-1)
 	strong := make([]bool, len(rows))
@@ -329,14 +327,16 @@ func TableRows(d *model.Document, t *model.Table, on *model.Leaf) (rows [][]Cell
 	return rows, header
 }
 
-// mostRunning is how many different lines may stand at the top, or bottom, of
-// pages. More of them are the titles of chapters, which the text has anyway.
+// mostRunning limits the different lines at the top or bottom of pages. More of
+// them are chapter titles, which the text has anyway.
 const mostRunning = 4
 
-// mostNumber is the largest page number that is left out of headers and footers.
+// mostNumber is the largest page number that is removed from headers and
+// footers.
 const mostNumber = 5000
 
-// runningText returns the headers or footers of all sections, each once.
+// runningText returns the headers or footers of all sections, without
+// duplicates.
 func runningText(d *model.Document, of func(*model.Running) []*model.Line) [][]Inline {
 	seen := make(map[string]bool)
 	var out [][]Inline
@@ -370,7 +370,7 @@ func runningText(d *model.Document, of func(*model.Running) []*model.Line) [][]I
 	return out
 }
 
-// PlainText returns text without its emphasis.
+// PlainText returns text without emphasis.
 func PlainText(text []Inline) string {
 	var b strings.Builder
 	for _, in := range text {
@@ -379,7 +379,7 @@ func PlainText(text []Inline) string {
 	return b.String()
 }
 
-// functionWords are short words by which a language is known.
+// functionWords are short words that identify a language.
 var functionWords = []struct {
 	lang  string
 	words string
@@ -393,7 +393,7 @@ var functionWords = []struct {
 	{"nl", "het een van en dat niet met voor zijn aan ook wordt"},
 }
 
-// guessLanguage returns the language that the text is in, "" if that is not clear.
+// guessLanguage returns the language of the text, or "" if that is unclear.
 func (f *Flow) guessLanguage() string {
 	count := make(map[string]int)
 	total := 0

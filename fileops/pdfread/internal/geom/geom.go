@@ -1,5 +1,5 @@
-// Package geom has rectangles and matrices in the coordinates of a page as it is
-// shown: points from the top left corner, y grows downwards.
+// Package geom provides rectangles and matrices in the coordinates of a
+// displayed page: points from the top left corner, y grows downwards.
 package geom
 
 import "math"
@@ -12,7 +12,7 @@ func (m Matrix) Apply(x, y float64) (float64, float64) {
 	return m.A*x + m.C*y + m.E, m.B*x + m.D*y + m.F
 }
 
-// Then returns the matrix that applies m first and n after it.
+// Then returns the matrix that applies m and then n.
 func (m Matrix) Then(n Matrix) Matrix {
 	e, f := n.Apply(m.E, m.F)
 	return Matrix{
@@ -21,7 +21,8 @@ func (m Matrix) Then(n Matrix) Matrix {
 	}
 }
 
-// Rect maps a rectangle; the result is the smallest one that contains all of it.
+// Rect maps a rectangle. The result is the smallest rectangle that contains the
+// image.
 func (m Matrix) Rect(x0, y0, x1, y1 float64) Rect {
 	out := Nothing()
 	for _, p := range [][2]float64{{x0, y0}, {x1, y0}, {x0, y1}, {x1, y1}} {
@@ -31,8 +32,8 @@ func (m Matrix) Rect(x0, y0, x1, y1 float64) Rect {
 	return out
 }
 
-// Turned returns the matrix that turns a page of size w, h by quarter turns
-// counterclockwise, so that text that ran in direction turn runs to the right.
+// Turned returns the matrix that rotates a page of size w × h counterclockwise
+// by quarter turns. Text that ran in direction turn then runs to the right.
 func Turned(turn int, w, h float64) Matrix {
 	switch turn {
 	case 1: // ran downwards
@@ -53,8 +54,8 @@ func Abs(x float64) float64 {
 	return x
 }
 
-// A Rect is a rectangle in points on a page as it is shown: the origin is the
-// top left corner and y grows downwards.
+// A Rect is a rectangle in points on a displayed page. The origin is the top
+// left corner and y grows downwards.
 type Rect struct{ L, T, R, B float64 }
 
 func (a Rect) W() float64    { return a.R - a.L }
@@ -68,7 +69,8 @@ func (a Rect) Union(b Rect) Rect {
 	return Rect{min(a.L, b.L), min(a.T, b.T), max(a.R, b.R), max(a.B, b.B)}
 }
 
-// Intersect returns the part that a and b share. Its sides are negative if there is none.
+// Intersect returns the intersection of a and b. Its width or height is negative
+// if they do not meet.
 func (a Rect) Intersect(b Rect) Rect {
 	return Rect{max(a.L, b.L), max(a.T, b.T), min(a.R, b.R), min(a.B, b.B)}
 }
@@ -76,11 +78,11 @@ func (a Rect) Intersect(b Rect) Rect {
 // Overlaps reports whether a and b share an area.
 func (a Rect) Overlaps(b Rect) bool { return a.L < b.R && b.L < a.R && a.T < b.B && b.T < a.B }
 
-// Contains reports whether a point is inside or on the edge.
+// Contains reports whether a point is inside the rectangle or on its edge.
 func (a Rect) Contains(x, y float64) bool { return x >= a.L && x <= a.R && y >= a.T && y <= a.B }
 
 // Grow moves all edges outwards by d.
 func (a Rect) Grow(d float64) Rect { return Rect{a.L - d, a.T - d, a.R + d, a.B + d} }
 
-// Nothing is the neutral element of union.
+// Nothing returns the neutral element of Union.
 func Nothing() Rect { return Rect{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }

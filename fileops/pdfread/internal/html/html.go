@@ -1,4 +1,4 @@
-// Package html writes a flow as one HTML page, with its pictures as data URLs.
+// Package html writes a flow as one HTML page. Pictures are data URLs.
 package html
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// Write writes f. name is the title of a document that has none.
+// Write writes f. name is the title if the document has no title.
 func Write(ctx context.Context, w io.Writer, f *flow.Flow, name string) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	x := &writer{w: b, ctx: ctx}
@@ -30,7 +30,7 @@ func Write(ctx context.Context, w io.Writer, f *flow.Flow, name string) error {
 	return b.Flush()
 }
 
-// stylesheet is all that is said about looks.
+// stylesheet is the complete style of the page.
 const stylesheet = `body{max-width:48em;margin:2em auto;padding:0 1em;font:1em/1.5 Georgia,"Times New Roman",serif;color:#111;background:#fff}
 h1,h2,h3,h4,h5,h6{line-height:1.25;font-family:system-ui,Arial,sans-serif}
 img{max-width:100%;height:auto}
@@ -45,19 +45,19 @@ td p,th p,li p{margin:0}
 header,footer{color:#666;font-size:.85em}
 `
 
-// A writer writes a flow as HTML. The first error stays.
+// A writer writes a flow as HTML. Its first error is sticky.
 type writer struct {
 	w        *bufio.Writer
 	ctx      context.Context
-	lists    []string // end tags of the lists that are open
-	next     []int    // number that the next item of each would have
+	lists    []string // end tags of the open lists
+	next     []int    // by list: number that the next item would get
 	pictures int
 	err      error
 }
 
 func (x *writer) print(s ...string) {
 	for _, s := range s {
-		x.w.WriteString(s) // its error comes back from Flush
+		x.w.WriteString(s) // Flush returns the error
 	}
 }
 
@@ -146,8 +146,8 @@ func (x *writer) element(f *flow.Flow, el *flow.Element) {
 	}
 }
 
-// item writes an item of a list, and what opens and closes lists before it. An
-// item stays open for a list in it.
+// item writes a list item, and opens and closes lists before it. The item stays
+// open for a nested list.
 func (x *writer) item(el *flow.Element, attrs string) {
 	depth := min(el.Level+1, 9)
 	it := el.Item
@@ -164,7 +164,7 @@ func (x *writer) item(el *flow.Element, attrs string) {
 		x.print("</li>\n")
 	}
 	for len(x.lists) < depth {
-		if len(x.lists) < depth-1 { // a level that has no item of its own
+		if len(x.lists) < depth-1 { // a level without its own item
 			x.print("<ul>\n<li>")
 			x.lists, x.next = append(x.lists, "</li>\n</ul>\n"), append(x.next, 1)
 			continue
@@ -236,7 +236,7 @@ func (x *writer) table(el *flow.Element, attrs string) {
 	x.print("</tbody>\n</table>\n")
 }
 
-// groupEnd returns the row behind the group, header or body, that row is in.
+// groupEnd returns the end of the row group, header or body, that contains row.
 func groupEnd(row, header, rows int) int {
 	if row < header {
 		return header
@@ -255,7 +255,7 @@ func (x *writer) picture(p *model.Picture) {
 	}
 	defer f.Close()
 	x.pictures++
-	alt := p.Alt // what is written in it
+	alt := p.Alt // text in the picture
 	if alt == "" {
 		alt = fmt.Sprintf("Picture %d", x.pictures)
 	}
@@ -298,8 +298,8 @@ func (x *writer) text(text []flow.Inline) {
 	}
 }
 
-// escapeHTML returns s as text or attribute, without characters that HTML does
-// not allow.
+// escapeHTML escapes s for text or attributes. It removes characters that HTML
+// forbids.
 func escapeHTML(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		switch {

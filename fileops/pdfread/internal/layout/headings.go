@@ -9,7 +9,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// bodyStyle returns the font and size that most of the text has.
+// bodyStyle returns the font and size of most of the text.
 func bodyStyle(blocks []*model.Block) model.Style {
 	type key struct {
 		font *model.Font
@@ -38,7 +38,7 @@ func bodyStyle(blocks []*model.Block) model.Style {
 }
 
 // findHeadings marks the paragraphs that are headings: those in the outline of
-// the file, those in larger print, and those in bold print that stand alone.
+// the file, those in larger type, and standalone bold paragraphs.
 func findHeadings(blocks []*model.Block, marks []model.Bookmark, body model.Style) {
 	byTitle := make(map[string][]model.Bookmark)
 	for _, m := range marks {
@@ -46,7 +46,7 @@ func findHeadings(blocks []*model.Block, marks []model.Bookmark, body model.Styl
 			byTitle[m.Title] = append(byTitle[m.Title], m)
 		}
 	}
-	levels := make(map[float64]int) // of sizes of headings that are in the outline
+	levels := make(map[float64]int) // by size: heading levels in the outline
 	var open []*model.Block
 	var sizes []float64
 	paragraphs := 0
@@ -71,7 +71,8 @@ func findHeadings(blocks []*model.Block, marks []model.Bookmark, body model.Styl
 			sizes = append(sizes, headingSize(b, body))
 		}
 	}
-	// Where nearly everything looks like a heading, nothing is: slides, forms.
+	// If nearly every paragraph looks like a heading, there are no headings:
+	// slides, forms.
 	if len(open)*2 > paragraphs && paragraphs > 6 {
 		return
 	}
@@ -83,7 +84,7 @@ func findHeadings(blocks []*model.Block, marks []model.Bookmark, body model.Styl
 			continue
 		}
 		if len(marks) > 0 && len(levels) > 0 && headingSize(b, body) <= body.Size*1.15 {
-			continue // the outline knows better
+			continue // the outline decides
 		}
 		size := headingSize(b, body)
 		rank := 0
@@ -94,8 +95,8 @@ func findHeadings(blocks []*model.Block, marks []model.Bookmark, body model.Styl
 	}
 }
 
-// headingSize is the size of a heading for its level: one that is only bold is
-// below all that are larger.
+// headingSize returns the size that decides the level of a heading. A heading
+// that is only bold ranks below all larger headings.
 func headingSize(b *model.Block, body model.Style) float64 {
 	return max(b.Lines[0].Size, body.Size)
 }
@@ -112,7 +113,7 @@ func inOutline(byTitle map[string][]model.Bookmark, text string, page int) int {
 	if l := near(byTitle[text]); l > 0 {
 		return l
 	}
-	// The number of a chapter may be only in the text.
+	// The chapter number may be missing in the outline.
 	rest := strings.TrimLeft(text, "0123456789")
 	if rest != text && len(rest) > 3 {
 		return near(byTitle[rest])
@@ -136,8 +137,8 @@ func looksLikeHeading(blocks []*model.Block, i int, body model.Style) bool {
 	if weight(b.Lines[0]) != 1 || strings.HasSuffix(text, ".") || strings.HasSuffix(text, ":") {
 		return false
 	}
-	// Bold text alone may also be a label; a heading has space above it and
-	// a paragraph below it.
+	// Standalone bold text may also be a label. A heading has space above it and a
+	// paragraph below it.
 	if i > 0 && blocks[i-1].Page == b.Page && b.Before < 0.25*size {
 		return false
 	}

@@ -1,8 +1,8 @@
-// Package layout finds the structure of pages: lines, columns, tables, paragraphs,
-// headings, lists, and the headers and footers of a document.
+// Package layout finds the structure of pages: lines, columns, tables,
+// paragraphs, headings, lists, and the headers and footers of a document.
 //
-// A page is divided by the white space between its parts. What a paragraph is
-// shows in one page; what a heading or a header is shows only in all of them.
+// White space divides a page into its parts. Paragraphs are found on each page;
+// headings and headers only by comparison of all pages.
 package layout
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// An Item is what a page is divided by: a piece of a line, a picture or a table.
+// An Item is a part of a page during layout: a piece of a line, a picture or a
+// table.
 type Item struct {
 	geom.Rect
 	Words   []*model.Word // of a piece of a line
@@ -29,8 +30,8 @@ type Item struct {
 
 func (it *Item) text() bool { return len(it.Words) > 0 }
 
-// Pieces joins words to pieces of lines: words on one base line with no more
-// than the width of a letter between them. bars are rules that separate.
+// Pieces joins words to pieces of lines: words on one baseline with gaps no
+// wider than a letter. bars are rules that separate words.
 func Pieces(words []*model.Word, bars []*model.Rule) []*Item {
 	var out []*Item
 	var level []*model.Word
@@ -87,7 +88,7 @@ func apart(a, b *model.Word, right float64, bars []*model.Rule) bool {
 	return false
 }
 
-// joinTurned joins words that run up or down to lines of their own.
+// joinTurned joins words that run up or down to vertical lines.
 func joinTurned(in []*Item) []*Item {
 	var out []*Item
 	for _, it := range in {
@@ -107,7 +108,7 @@ func joinTurned(in []*Item) []*Item {
 	return out
 }
 
-// Rows groups words that stand on the same base line, from top to bottom.
+// Rows groups words on the same baseline, from top to bottom.
 func Rows(words []*model.Word) [][]*model.Word {
 	ws := slices.Clone(words)
 	geom.SortStable(ws, func(a, b *model.Word) bool { return a.Base < b.Base })
@@ -124,13 +125,14 @@ func Rows(words []*model.Word) [][]*model.Word {
 }
 
 // A group is a part of a page in reading order: one column, or several side by
-// side. A column consists of parts, one below the other, each with items.
+// side. Each column consists of parts from top to bottom, and each part has
+// items.
 type group struct {
 	columns [][][]*Item
 }
 
-// divide finds the columns of a page. Everything that is not part of columns
-// is above or below them.
+// divide finds the columns of a page. All other items are above or below
+// columns.
 func divide(items []*Item, depth int) []group {
 	if len(items) == 0 {
 		return nil
@@ -160,7 +162,7 @@ func divide(items []*Item, depth int) []group {
 			columns = append(columns, sub[0].columns...)
 			continue
 		}
-		// Columns in a part of a column cannot be kept, but their order can.
+		// Columns within a column cannot be kept, but their order can.
 		var parts [][]*Item
 		for _, s := range sub {
 			for _, c := range s.columns {
@@ -173,8 +175,8 @@ func divide(items []*Item, depth int) []group {
 	return append(out, divide(bottom, depth+1)...)
 }
 
-// findGutter returns the white rectangle that divides the most text into a left
-// and a right part.
+// findGutter returns the white rectangle that separates the most text into a
+// left and a right part.
 func findGutter(items []*Item) (best geom.Rect, found bool) {
 	var sizes, lefts []float64
 	for _, it := range items {
@@ -222,16 +224,16 @@ func findGutter(items []*Item) (best geom.Rect, found bool) {
 	return best, found
 }
 
-// judgeGutter tells how good a gutter is, 0 for not at all, and where it really
-// begins and ends. What stands left and right of it must look like columns of
-// text, not like those of a table.
+// judgeGutter returns the exact extent of a gutter and its score; 0 means that
+// it is not a gutter. The text on both sides must look like columns of text, and
+// not like columns of a table.
 func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) {
 	type side struct {
 		box     geom.Rect
 		lines   int
 		chars   []float64
-		letters int // lines that begin with a letter
-		digits  int // lines that do not
+		letters int // lines that start with a letter
+		digits  int // lines that start otherwise
 		labels  int // lines that end in a colon
 		widths  []float64
 		bases   []float64
@@ -275,7 +277,7 @@ func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) 
 	if overlap < 2*size || overlap < 0.25*min(l.box.H(), r.box.H()) {
 		return g, 0
 	}
-	// How many lines of the shorter side stand level with one of the other?
+	// Count the lines of the shorter side that are level with a line of the other.
 	level := 0
 	slices.Sort(r.bases)
 	for _, b := range l.bases {
@@ -297,14 +299,14 @@ func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) 
 		return g, 0
 	}
 	if aligned > 0.3 && 5*l.labels >= 2*l.lines {
-		return g, 0 // labels with their values beside them
+		return g, 0 // labels with values beside them
 	}
 	if !full(&l) && !full(&r) && min(l.lines, r.lines) < 4 {
 		return g, 0
 	}
-	// Some lines that end early on the left make a wide gap; only one that is
-	// free over its whole height counts, so width says little. Height and
-	// text on both sides do.
+	// A few short lines on the left make a wide gap, but the gutter must be free
+	// over its whole height. So the width says little; the height and the text on
+	// both sides count.
 	g = geom.Rect{L: max(g.L, l.box.R), T: min(l.box.T, r.box.T) - 0.5, R: min(g.R+1, r.box.L), B: max(l.box.B, r.box.B) + 0.5}
 	if g.L > g.R {
 		g.L, g.R = g.R, g.L
@@ -315,14 +317,15 @@ func judgeGutter(items []*Item, g geom.Rect, size float64) (geom.Rect, float64) 
 
 // A layouter lays out the pages of one document.
 type layouter struct {
-	tables bool // find tables; otherwise their text is text in lines
+	tables bool // find tables; otherwise their text is treated as lines
 }
 
-// Text lays out a page without looking for tables: their text is text in lines.
+// Text lays out a page without table detection. The text of tables becomes
+// lines.
 func Text(s *model.Sheet) *model.Leaf { return (&layouter{}).leaf(s, nil) }
 
-// leaf lays out a page. Words in taken are left out: they are in the header or
-// footer.
+// leaf lays out a page. It omits the words in taken, which belong to the header
+// or footer.
 func (y *layouter) leaf(s *model.Sheet, taken map[*model.Word]bool) *model.Leaf {
 	out := &model.Leaf{Number: s.Number, W: s.W, H: s.H, Links: s.Links}
 	var words []*model.Word
@@ -339,15 +342,15 @@ func (y *layouter) leaf(s *model.Sheet, taken map[*model.Word]bool) *model.Leaf 
 	}
 	ps := Pieces(words, s.Rules)
 	if y.tables {
-		// Tables without vertical rules are found by their white space.
+		// Their white space reveals tables without vertical rules.
 		var framed []*model.Table
 		framed, ps = findFramedTables(s, ps)
 		for _, t := range append(ts, framed...) {
 			items = append(items, &Item{Rect: t.Rect, table: t})
 		}
 	}
-	// What runs up or down beside the text, such as a stamp in the margin, is
-	// no part of the columns and comes last.
+	// Text that runs up or down beside the columns, such as a stamp in the margin,
+	// comes last.
 	ps, aside := apartFromFlow(ps)
 	items = append(items, ps...)
 	for _, p := range s.Pictures {
@@ -380,8 +383,8 @@ func (y *layouter) leaf(s *model.Sheet, taken map[*model.Word]bool) *model.Leaf 
 	return out
 }
 
-// apartFromFlow divides pieces of lines into those of the flow and those in
-// another direction, if these are few.
+// apartFromFlow separates pieces of lines in another direction from the flow, if
+// they are few.
 func apartFromFlow(ps []*Item) (flow, aside []*Item) {
 	level, turned := 0, 0
 	for _, it := range ps {
@@ -399,7 +402,7 @@ func apartFromFlow(ps []*Item) (flow, aside []*Item) {
 	return flow, aside
 }
 
-// column makes blocks of the parts of a column.
+// column converts the parts of a column to blocks.
 func (y *layouter) column(parts [][]*Item) model.Column {
 	col := model.Column{Rect: geom.Nothing()}
 	for _, items := range parts {

@@ -12,8 +12,8 @@ import (
 
 const bullets = "•◦▪▫■□●○◆◇►▸▶➢➤➔✓✔❑❖‣∙·–—*-→※"
 
-// marker returns the list marker that a line starts with. It must be a word of
-// its own with something behind it.
+// marker returns the list marker at the start of a line. It must be a separate
+// word with text after it.
 func marker(l *model.Line) (model.Mark, bool) {
 	if len(l.Words) < 2 || l.Words[0].RTL || l.Words[1].Glued {
 		return model.Mark{}, false
@@ -26,11 +26,11 @@ func marker(l *model.Line) (model.Mark, bool) {
 	}
 	t := w.Text()
 	if r, n := utf8.DecodeRuneInString(t); n == len(t) && r >= 0xe000 && r <= 0xf8ff {
-		return model.Mark{Kind: model.BulletMarker, Bullet: "•"}, true // of a symbol font
+		return model.Mark{Kind: model.BulletMarker, Bullet: "•"}, true // in a symbol font
 	}
 	if utf8.RuneCountInString(t) == 1 && strings.Contains(bullets, t) {
-		// A dash may be one of a dialogue or of a calculation; a list has
-		// more space behind it.
+		// A dash may belong to a dialogue or a calculation; in a list it has more
+		// space after it.
 		if strings.Contains("–—*-·→", t) && l.Words[1].L-w.R < 0.3*l.Size {
 			return model.Mark{}, false
 		}
@@ -80,11 +80,11 @@ func marker(l *model.Line) (model.Mark, bool) {
 type lister struct {
 	lists int
 	open  []*model.ListItem // the last item of each level
-	since int               // blocks since the last item
+	since int               // number of blocks since the last item
 }
 
-// find marks the items among blocks that follow one another. Numbers are only
-// those of a list if they count; a single one could be the start of a sentence.
+// find marks the list items in a sequence of blocks. Numbers are list markers
+// only if they count up; a single number could start a sentence.
 func (x *lister) find(bs []*model.Block) {
 	for i, b := range bs {
 		if b.Kind != model.ParagraphBlock || len(b.Lines) == 0 {
@@ -122,15 +122,15 @@ func (x *lister) find(bs []*model.Block) {
 	}
 }
 
-// pause tells that something came that is no item. A list may have paragraphs
-// between its items, but not many.
+// pause records n blocks that are not items. A list may have a few paragraphs
+// between its items.
 func (x *lister) pause(n int) {
 	if x.since += n; x.since > 4 {
 		x.open = nil
 	}
 }
 
-// follow returns the level of which it is the next item, or -1.
+// follow returns the level whose next item is it, or -1.
 func (x *lister) follow(it *model.ListItem) int {
 	for k := len(x.open) - 1; k >= 0; k-- {
 		if o := x.open[k]; comesAfter(it, o) && geom.Abs(o.Indent-it.Indent) < 9 {
@@ -140,8 +140,8 @@ func (x *lister) follow(it *model.ListItem) int {
 	return -1
 }
 
-// comesAfter reports whether it comes right after o. "i." after "h." is a letter, after
-// nothing it is a number.
+// comesAfter reports whether it directly follows o. After "h.", "i." is a
+// letter; after nothing it is a number.
 func comesAfter(it *model.ListItem, o *model.ListItem) bool {
 	if it.Before != o.Before || it.After != o.After {
 		return false
@@ -158,7 +158,7 @@ func comesAfter(it *model.ListItem, o *model.ListItem) bool {
 	return false
 }
 
-// counts reports whether the number after that of it comes soon.
+// counts reports whether the successor of it's number follows soon.
 func (x *lister) counts(it *model.ListItem, rest []*model.Block) bool {
 	readings := []model.ListItem{*it}
 	if it.Roman > 0 && it.Kind != model.LowerRomanMarker && it.Kind != model.UpperRomanMarker {

@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// findFramedTables finds tables that have horizontal rules only, as books have
-// them. It returns the items that are in none.
+// findFramedTables finds tables with only horizontal rules, as in books. It also
+// returns the items outside these tables.
 func findFramedTables(s *model.Sheet, items []*Item) ([]*model.Table, []*Item) {
 	var out []*model.Table
 	for _, frame := range ruledFrames(s) {
@@ -35,8 +35,8 @@ func findFramedTables(s *model.Sheet, items []*Item) ([]*model.Table, []*Item) {
 	return out, items
 }
 
-// findOpenTables finds tables without any rules in a column of text: rows of at
-// least three short pieces, with white space that goes down between them.
+// findOpenTables finds tables without rules in a column of text: rows of at
+// least three short pieces, separated by vertical white space.
 func findOpenTables(items []*Item) ([]*model.Table, []*Item) {
 	var out []*model.Table
 	for len(out) < 50 {
@@ -99,7 +99,7 @@ func nextOpenTable(all []*row) (*model.Table, []*row) {
 		for j < len(all) && all[j].T-all[j-1].B < 1.6*all[j].items[0].Size && (len(all[j].items) >= 2 || j+1 < len(all) && len(all[j+1].items) >= 3) {
 			j++
 		}
-		// The last rows of a run may be something else.
+		// The last rows of a run may not belong to the table.
 		for tries := 0; j-i >= 3 && tries < 12; j, tries = j-1, tries+1 {
 			if len(all[j-1].items) < 2 {
 				continue
@@ -112,9 +112,9 @@ func nextOpenTable(all []*row) (*model.Table, []*row) {
 	return nil, nil
 }
 
-// ruledFrames returns the areas between horizontal rules of the same width,
-// one below the other, as tables in books have them: at least three, or two
-// with white space at both sides of what is between.
+// ruledFrames returns the areas of tables with horizontal rules: stacked rules
+// of the same width. It requires three rules, or two with white space on both
+// sides of the content.
 func ruledFrames(s *model.Sheet) []geom.Rect {
 	var h []*model.Rule
 	for _, r := range s.Rules {
@@ -151,7 +151,7 @@ func ruledFrames(s *model.Sheet) []geom.Rect {
 }
 
 // openTable makes a table of rows if white space divides them into at least
-// least columns.
+// least columns. Otherwise it returns nil.
 func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	if len(rs) < 2 {
 		return nil
@@ -164,8 +164,8 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 		size = max(size, r.items[0].Size)
 		pieces += len(r.items)
 	}
-	// What no piece covers, from left to right. Headings over several
-	// columns would close the gaps; rows with few pieces do not count.
+	// Find the gaps between pieces, from left to right. Headings over several
+	// columns would close gaps, so rows with few pieces do not count.
 	type interval struct{ a, b float64 }
 	var cover []interval
 	counted := 0
@@ -181,7 +181,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	if counted < 2 || counted*3 < len(rs) {
 		return nil
 	}
-	// A few pieces, such as headings over two columns, may cross.
+	// A few pieces, such as headings over two columns, may cross a gap.
 	const start, end = 1, -1
 	type edge struct {
 		x    float64
@@ -199,7 +199,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	})
 	var xs []float64
 	allowed := counted / 12
-	open, column := 0, false // column tells that one began
+	open, column := 0, false // column: pieces precede the current gap
 	var since, freeFrom, freeTo float64
 	for _, e := range edges {
 		was := open
@@ -229,7 +229,7 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	if n < least || n < 2 {
 		return nil
 	}
-	// Most rows must use most columns, and none must be crossed much.
+	// Most rows must use most columns, and few may cross a gap.
 	crossed, used := 0, 0
 	for _, r := range rs {
 		cols := make(map[int]bool)
@@ -249,8 +249,8 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 		return nil
 	}
 	if frame == (geom.Rect{}) {
-		// Without any rule, it must look very much like a table: short
-		// pieces, at least three rows.
+		// Without rules it must closely resemble a table: short pieces and at least
+		// three rows.
 		var chars []float64
 		for _, r := range rs {
 			for _, it := range r.items {
@@ -279,9 +279,9 @@ func openTable(rs []*row, least int, frame geom.Rect) *model.Table {
 	return t
 }
 
-// columnsAlign reports whether the pieces in each column, but for the odd one,
-// begin, end or have their middle at the same place. Words of justified lines,
-// which also have wide gaps between them, do not.
+// columnsAlign reports whether most pieces in each column align at their left,
+// right or middle. Words of justified lines, which can also have wide gaps, do
+// not align.
 func columnsAlign(rs []*row, xs []float64) bool {
 	n := len(xs) + 1
 	good := 0
@@ -320,12 +320,12 @@ func columnOf(xs []float64, x float64) int {
 	return k
 }
 
-// openRow makes the cells of a row. A piece over several columns is in a cell
-// over these.
+// openRow makes the cells of a row. A piece across several columns gets a cell
+// across them.
 func openRow(t *model.Table, y int, r *row, xs []float64) {
 	n := len(xs) + 1
 	words := make([][]*model.Word, n)
-	span := make([]int, n) // last column of a piece that starts here
+	span := make([]int, n) // last column of the piece that starts here
 	for i := range span {
 		span[i] = i
 	}
@@ -334,7 +334,7 @@ func openRow(t *model.Table, y int, r *row, xs []float64) {
 		if b < a {
 			b = a
 		}
-		for a > 0 { // within a span that began before?
+		for a > 0 { // skip fields within an earlier span
 			start := -1
 			for k := range a {
 				if span[k] >= a {

@@ -14,7 +14,7 @@ func WideGap(l *model.Line, i int) bool {
 	return !a.RTL && !b.RTL && !b.Glued && b.L-a.R > 1.8*l.Size
 }
 
-// blocks makes blocks of items one below the other.
+// blocks converts a vertical sequence of items to blocks.
 func blocks(items []*Item, box geom.Rect) []*model.Block {
 	col := model.Column{Rect: box}
 	var words []*model.Word
@@ -32,7 +32,7 @@ func blocks(items []*Item, box geom.Rect) []*model.Block {
 	}
 	geom.SortStable(others, func(a, b *Item) bool { return a.T < b.T })
 
-	// Pictures and turned lines go between the lines they stand between.
+	// Pictures and rotated lines keep their place between the lines.
 	i := 0
 	var pending []*model.Line
 	flush := func() {
@@ -74,7 +74,7 @@ func blocks(items []*Item, box geom.Rect) []*model.Block {
 	return col.Blocks
 }
 
-// spacing sets the space above blocks.
+// spacing sets the space above each block.
 func spacing(bs []*model.Block) {
 	for i, b := range bs {
 		if i == 0 {
@@ -94,7 +94,7 @@ func spacing(bs []*model.Block) {
 	}
 }
 
-// paragraphs joins lines of a column to paragraphs.
+// paragraphs joins the lines of a column to paragraphs.
 func paragraphs(lines []*model.Line, col geom.Rect) []*model.Block {
 	var out []*model.Block
 	for _, run := range runs(lines) {
@@ -103,8 +103,8 @@ func paragraphs(lines []*model.Line, col geom.Rect) []*model.Block {
 	return out
 }
 
-// runs divides lines where there is more space between them than usual, or the
-// size or the weight changes.
+// runs splits lines at larger gaps than usual, and where the size or weight
+// changes.
 func runs(lines []*model.Line) [][]*model.Line {
 	pitches := make(map[float64][]float64)
 	for i := 1; i < len(lines); i++ {
@@ -116,7 +116,7 @@ func runs(lines []*model.Line) [][]*model.Line {
 	usual := make(map[float64]float64)
 	for size, ds := range pitches {
 		slices.Sort(ds)
-		usual[size] = ds[len(ds)/3] // paragraphs may be short, and the space between them larger
+		usual[size] = ds[len(ds)/3] // paragraphs may be short, with larger gaps between them
 	}
 	var out [][]*model.Line
 	var cur []*model.Line
@@ -145,8 +145,8 @@ func runs(lines []*model.Line) [][]*model.Line {
 	return out
 }
 
-// weight returns 1 for a line that is all bold, 0 for one that is not bold at
-// all, and -1 for a mixed one.
+// weight returns 1 for a bold line, 0 for a line without bold text, and -1 for a
+// mixed line.
 func weight(l *model.Line) int {
 	bold := func(s model.Style) bool { return s.Font != nil && s.Font.Bold }
 	switch {
@@ -158,8 +158,8 @@ func weight(l *model.Line) int {
 	return -1
 }
 
-// splitRun divides lines of one size and distance into paragraphs by their
-// indents and by where they end.
+// splitRun splits lines of one size and pitch into paragraphs, by their indents
+// and line ends.
 func splitRun(run []*model.Line, col geom.Rect) []*model.Block {
 	right, left := math.Inf(-1), math.Inf(1)
 	for _, l := range run {
@@ -203,7 +203,7 @@ func breaksBefore(cur []*model.Line, l *model.Line, left, right float64, centred
 		return false
 	}
 	rtl := l.Words[0].RTL && p.Words[0].RTL
-	start, end := l.L, right-p.R // where the line starts, and what is free at the end of the last
+	start, end := l.L, right-p.R // indent of the line, and free space at the end of the previous line
 	first, edge := cur[0].L, left
 	prev := p.L
 	if rtl {
@@ -217,7 +217,7 @@ func breaksBefore(cur []*model.Line, l *model.Line, left, right float64, centred
 	in := 0.7 * l.Size
 	switch {
 	case len(cur) == 1:
-		if start > first+in { // a hanging indent, or a new paragraph with an indent
+		if start > first+in { // a hanging indent, or a new indented paragraph
 			_, listed := marker(cur[0])
 			return !listed && prev <= edge+1 && !hangs(cur[0], l)
 		}
@@ -231,8 +231,8 @@ func breaksBefore(cur []*model.Line, l *model.Line, left, right float64, centred
 	}
 }
 
-// hasWideGap reports whether l is set with tabs: one of justified text has equal
-// gaps.
+// hasWideGap reports whether l is set with tabs. The gaps of a justified line
+// are equal.
 func hasWideGap(l *model.Line) bool {
 	wide := 0
 	for i := 1; i < len(l.Words); i++ {
@@ -243,8 +243,8 @@ func hasWideGap(l *model.Line) bool {
 	return wide > 0 && (len(l.Words) < 4 || wide < len(l.Words)-1)
 }
 
-// hangs reports whether b goes on with a although it is indented: references
-// begin with a name or a number in brackets and hang.
+// hangs reports whether the indented line b continues a: references start with a
+// name or a bracketed number and have hanging indents.
 func hangs(a, b *model.Line) bool {
 	t := a.Text()
 	return strings.HasPrefix(t, "[") || !endsSentence(t) && model.StartsLower(b.Text())
@@ -268,7 +268,7 @@ func isCentred(ls []*model.Line, col geom.Rect) bool {
 	return ragged
 }
 
-// newParagraph makes a block of lines and finds out how it is set.
+// newParagraph makes a block of lines and determines its alignment and indents.
 func newParagraph(ls []*model.Line, col geom.Rect, left, right float64) *model.Block {
 	b := &model.Block{Rect: geom.Nothing(), Lines: ls, Region: col}
 	for _, l := range ls {
@@ -316,14 +316,14 @@ func newParagraph(ls []*model.Line, col geom.Rect, left, right float64) *model.B
 	if b.Left < 1.5 {
 		b.Left = 0
 	}
-	// A narrow paragraph keeps its width if it is clearly meant so.
+	// A clearly narrower paragraph keeps its width.
 	if free := col.R - right; len(ls) > 2 && free > 12 {
 		b.Right = free
 	}
 	return b
 }
 
-// decorate marks words that have a rule right below or through them.
+// decorate marks words that are underlined or struck through by a rule.
 func decorate(words []*model.Word, rules []*model.Rule) {
 	for _, r := range rules {
 		if !r.Horizontal || r.Width > 2.5 {

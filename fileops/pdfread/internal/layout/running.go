@@ -7,18 +7,18 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Running headers and footers are the lines at the top and at the bottom of
-// pages that come again and again, apart from numbers.
+// Running headers and footers are lines at the top and bottom of pages that
+// repeat, except for numbers.
 
 const (
-	runningZone  = 0.13 // part of the height of a page in which they are
-	runningLines = 3    // how many there are at most
-	runningPages = 3    // on how many pages a line must be
+	runningZone  = 0.13 // fraction of the page height that they occupy
+	runningLines = 3    // most lines of a header
+	runningPages = 3    // pages on which a line must repeat
 )
 
-// findRunning finds headers and footers. taken gets the words of them. offset
-// is what must be added to the number of a page for the number printed on it;
-// numbered tells that there is one.
+// findRunning finds headers and footers. taken is the set of their words. offset
+// is the difference between a printed page number and the page; numbered reports
+// whether page numbers are printed.
 func findRunning(sheets []*model.Sheet) (out []model.Running, taken map[*model.Word]bool, offset int, numbered bool) {
 	out, taken = make([]model.Running, len(sheets)), make(map[*model.Word]bool)
 	if len(sheets) < runningPages {

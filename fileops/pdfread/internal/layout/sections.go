@@ -45,8 +45,8 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 	return d
 }
 
-// dropBackgrounds drops pictures that are at the same place on several pages:
-// logos and the like. One of each is kept.
+// dropBackgrounds drops pictures that repeat at the same position on several
+// pages, such as logos. It keeps one copy of each.
 func dropBackgrounds(sheets []*model.Sheet) {
 	type key struct {
 		m    *model.Media
@@ -70,7 +70,7 @@ func dropBackgrounds(sheets []*model.Sheet) {
 	}
 }
 
-// findHyphens remembers the words that are written with a hyphen.
+// findHyphens records the words that are written with a hyphen.
 func findHyphens(d *model.Document, all []*model.Block) {
 	for _, b := range all {
 		for _, l := range b.Lines {
@@ -83,7 +83,7 @@ func findHyphens(d *model.Document, all []*model.Block) {
 	}
 }
 
-// makeSections makes sections of the pages.
+// makeSections groups the pages into sections.
 func makeSections(d *model.Document, leaves []*model.Leaf, runnings []model.Running, offset int, numbered bool) {
 	for from := 0; from < len(leaves); {
 		to := from + 1
@@ -118,7 +118,7 @@ func makeSections(d *model.Document, leaves []*model.Leaf, runnings []model.Runn
 		fillSection(d, base, part, bottom)
 		from = to
 	}
-	if len(d.Sections) > 1 { // counting goes on by itself
+	if len(d.Sections) > 1 { // numbering continues automatically
 		for _, s := range d.Sections[1:] {
 			s.Start = 0
 		}
@@ -127,8 +127,8 @@ func makeSections(d *model.Document, leaves []*model.Leaf, runnings []model.Runn
 
 func sameSize(a, b *model.Leaf) bool { return math.Abs(a.W-b.W) < 2 && math.Abs(a.H-b.H) < 2 }
 
-// A pageRun finds pages whose headers can be those of one section: the first
-// may differ, and left ones from right ones.
+// A pageRun finds pages whose headers fit into one section. The first page may
+// differ, and left pages from right pages.
 type pageRun struct {
 	first     *model.Running
 	odd, even *model.Running
@@ -148,7 +148,7 @@ func (r *pageRun) takes(p *model.Running, number int) bool {
 	return (*side).Signature == p.Signature
 }
 
-// at returns what a page would have if it were not the first.
+// at returns the header of a page as if it were not the first.
 func (r *pageRun) at(number int) *model.Running {
 	if number%2 == 0 && r.even != nil {
 		return r.even
@@ -159,8 +159,8 @@ func (r *pageRun) at(number int) *model.Running {
 	return r.even
 }
 
-// margins returns the margins of pages of one size, and where their text ends.
-// Single pages that go further out do not count.
+// margins returns the margins of pages of one size, and the bottom of their
+// text. It ignores single pages with larger text areas.
 func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	var ls, ts, rs, bs []float64
 	for _, l := range part {
@@ -183,10 +183,10 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	clamp := func(v, least, most float64) float64 { return min(max(v, least), most) }
 	m.L, m.R = clamp(m.L, 14, 0.45*w), clamp(m.R, 14, 0.45*w)
 	m.T = clamp(m.T, 14, 0.45*h)
-	// Other programs need a bit more room for the same text; it is taken
-	// from the lower margin, so that a page stays a page.
+	// Other programs need slightly more room for the same text. It comes from the
+	// lower margin, so that page breaks stay the same.
 	m.B = clamp(h-bottom-0.025*h, 14, 0.3*h)
-	// Their fonts may be a bit wider too, and the longest line must not wrap.
+	// Their fonts may be slightly wider too, and the longest line must not wrap.
 	m.R = clamp(m.R-0.007*w, 14, 0.45*w)
 	sparse := 0
 	for _, l := range part {
@@ -194,16 +194,16 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 			sparse++
 		}
 	}
-	if len(part) == 1 { // nothing comes after it that could move up
+	if len(part) == 1 { // no later text could move up
 		m.B = 14
 	}
-	if 2*sparse > len(part) { // slides and the like end anywhere
+	if 2*sparse > len(part) { // slides and similar pages end anywhere
 		m.B, m.R = 14, min(m.R, 0.04*w)
 	}
 	return m, bottom
 }
 
-// fillSection puts the blocks of pages into sections that look like base.
+// fillSection adds the blocks of pages to sections with the layout of base.
 func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bottom float64) {
 	height := bottom - base.Margin.T
 	var cur *model.Section
@@ -218,7 +218,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 		cur = &s
 		d.Sections = append(d.Sections, cur)
 	}
-	flows := false // the page before was full, so that text goes on without a break
+	flows := false // the previous page was full, so text continues without a break
 	for i, l := range part {
 		newPage := i > 0 && !flows
 		anchor := l.Number
@@ -281,8 +281,8 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 	fitSections(d, base)
 }
 
-// replaceBlock sets the indents of a block against the margins of the page, instead
-// of the column that was found, which may be narrower.
+// replaceBlock sets the indents of a block relative to the page margins. The
+// column that was found may be narrower.
 func replaceBlock(d *model.Document, b *model.Block, base model.Section) {
 	left, right := base.Margin.L, base.W-base.Margin.R
 	if b.Kind != model.ParagraphBlock || b.Align == model.AlignCentre && math.Abs(b.Region.CX()-(left+right)/2) < 8 {
@@ -303,15 +303,15 @@ func replaceBlock(d *model.Document, b *model.Block, base model.Section) {
 	b.Region = geom.Rect{L: left, T: b.Region.T, R: right, B: b.Region.B}
 }
 
-// flowsOn reports whether a page is full of text, so that it ends where it does
-// only because the paper does.
+// flowsOn reports whether a page is full of text, so that only the paper size
+// ends it.
 func flowsOn(l *model.Leaf, bottom, height float64) bool {
 	last := l.Bands[len(l.Bands)-1]
 	c := last.Columns[len(last.Columns)-1]
 	return dense(l) && c.B > bottom-0.12*height
 }
 
-// dense reports whether a page is one of running text, unlike a slide or a title.
+// dense reports whether a page is running text, unlike a slide or a title page.
 func dense(l *model.Leaf) bool {
 	lines := 0
 	for _, b := range l.Bands {
@@ -339,8 +339,8 @@ func sameColumns(a, b []model.Column) bool {
 	return true
 }
 
-// joinBlocks marks paragraphs that go on in the next column or on the next page, and
-// joins tables that do.
+// joinBlocks marks paragraphs that continue in the next column or on the next
+// page, and joins tables that continue.
 func joinBlocks(s *model.Section) {
 	for i := 1; i < len(s.Blocks); i++ {
 		a, b := s.Blocks[i-1], s.Blocks[i]
@@ -354,7 +354,7 @@ func joinBlocks(s *model.Section) {
 		if b.PageBreak || b.ColumnBreak || a.Kind != model.ParagraphBlock || b.Kind != model.ParagraphBlock || a.Joined {
 			continue
 		}
-		if a.Page == b.Page && a.B < b.T { // one below the other: they were divided for a reason
+		if a.Page == b.Page && a.B < b.T { // vertical neighbours were split for a reason
 			continue
 		}
 		if len(a.Lines) == 0 || len(b.Lines) == 0 || a.Heading != b.Heading || a.Heading != 0 || b.List != nil {
@@ -371,8 +371,8 @@ func joinBlocks(s *model.Section) {
 	}
 }
 
-// fitSections makes room on pages that must not get longer than they are: space
-// between blocks goes first, then the size of pictures.
+// fitSections makes room on pages that must not grow: first from the space
+// between blocks, then from the size of pictures.
 func fitSections(d *model.Document, base model.Section) {
 	room := base.H - base.Margin.T - base.Margin.B
 	for _, s := range d.Sections {
@@ -384,7 +384,7 @@ func fitSections(d *model.Document, base model.Section) {
 			for j < len(s.Blocks) && !s.Blocks[j].PageBreak {
 				j++
 			}
-			if s.Blocks[i].Page == s.Blocks[j-1].Page { // one page by itself
+			if s.Blocks[i].Page == s.Blocks[j-1].Page { // a separate page
 				fitPage(s.Blocks[i:j], room)
 			}
 			i = j
@@ -403,8 +403,8 @@ func fitPage(bs []*model.Placed, room float64) {
 			text += b.Height()
 		}
 	}
-	// Text may need more lines in another font, so space is given up before
-	// the page is full.
+	// Text may need more lines in another font, so the space shrinks before the
+	// page is full.
 	if over := text + space + pics - 0.8*room; over > 0 && space > 0 {
 		k := max(0.25, 1-over/space)
 		for _, b := range bs {
@@ -421,7 +421,7 @@ func fitPage(bs []*model.Placed, room float64) {
 		}
 		pics *= k
 	}
-	// The rest, if it is not much, is taken from between the lines.
+	// A small remainder comes from the line spacing.
 	if over := text + space + pics - 0.97*room; over > 0 && over < 0.12*text {
 		k := 1 - over/text
 		for _, b := range bs {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	maxGrid = 4000 // fields of one grid
-	reach   = 3.0  // how far apart rules may end that meet, points
+	maxGrid = 4000 // fields of a grid
+	reach   = 3.0  // largest distance between the ends of rules that meet, points
 )
 
-// findTables finds the tables that rules or filled rectangles draw. It returns
-// the words that are in none.
+// findTables finds the tables that rules or filled rectangles draw. It also
+// returns the words outside these tables.
 func findTables(s *model.Sheet, words []*model.Word) ([]*model.Table, []*model.Word) {
 	lines := slices.DeleteFunc(slices.Clone(s.Rules), func(r *model.Rule) bool { return r.Used })
-	soft := make(map[*model.Rule]bool) // borders of filled rectangles, which are not drawn
+	soft := make(map[*model.Rule]bool) // edges of filled rectangles, which have no visible line
 	for _, f := range s.Fills {
 		if f.Area() > 0.5*s.W*s.H || f.W() < 8 || f.H() < 6 || len(s.Fills) > 3000 {
 			continue
@@ -40,7 +40,7 @@ func findTables(s *model.Sheet, words []*model.Word) ([]*model.Table, []*model.W
 			out = append(out, t)
 		}
 	}
-	// The largest first, and none in another.
+	// Largest first; no table lies within another.
 	geom.SortStable(out, func(a, b *model.Table) bool { return a.Area() > b.Area() })
 	var kept []*model.Table
 	for _, t := range out {
@@ -141,7 +141,7 @@ func newTable(s *model.Sheet, rules []*model.Rule, soft map[*model.Rule]bool) *m
 		return nil
 	}
 	t := &model.Table{Xs: geom.Cluster(xs, 2.5), Ys: geom.Cluster(ys, 2.5), Ruled: drawn > 0}
-	// A table need not have borders at its sides.
+	// A table may lack borders at its sides.
 	if t.Xs[0]-box.L > 12 {
 		t.Xs = append([]float64{box.L}, t.Xs...)
 	}
@@ -180,7 +180,7 @@ func newTable(s *model.Sheet, rules []*model.Rule, soft map[*model.Rule]bool) *m
 	return t
 }
 
-// spread drops values that are closer than least to the one before.
+// spread drops values that are closer than least to their predecessor.
 func spread(v []float64, least float64) []float64 {
 	out := v[:1]
 	for _, x := range v[1:] {
@@ -191,9 +191,9 @@ func spread(v []float64, least float64) []float64 {
 	return out
 }
 
-// mergeCells makes cells of the fields of the grid that have no border between them.
-// vertical reports whether there is one at the left of column x in a row,
-// horizontal whether there is one at the top of row y in a column.
+// mergeCells makes cells of grid fields without borders between them. vertical
+// reports whether column x has a left border in a row. horizontal reports
+// whether row y has a top border in a column.
 func mergeCells(t *model.Table, vertical func(row, x int) bool, horizontal func(y, col int) bool) {
 	nx, ny := len(t.Xs)-1, len(t.Ys)-1
 	taken := make([]bool, nx*ny)
@@ -211,7 +211,7 @@ func mergeCells(t *model.Table, vertical func(row, x int) bool, horizontal func(
 				for x := col; x < col+c.Cols && open; x++ {
 					open = !taken[y*nx+x] && !horizontal(y, x) && (x == col || !vertical(y, x))
 				}
-				// The cell must end there too, or it is no rectangle.
+				// The cell must end there too, or it is not a rectangle.
 				if !open || col+c.Cols < nx && !vertical(y, col+c.Cols) {
 					break
 				}
@@ -228,8 +228,8 @@ func mergeCells(t *model.Table, vertical func(row, x int) bool, horizontal func(
 	}
 }
 
-// fillWords puts words into cells. It returns false if that does not look like
-// a table: a frame, a chart, a box to tick.
+// fillWords puts words into cells. It returns false if the result does not look
+// like a table, but like a frame, a chart or a checkbox.
 func fillWords(t *model.Table, words []*model.Word, s *model.Sheet) bool {
 	in := make(map[*model.Cell][]*model.Word)
 	for _, w := range words {
@@ -252,15 +252,15 @@ func fillWords(t *model.Table, words []*model.Word, s *model.Sheet) bool {
 		fillCell(c, in[c])
 		for _, f := range s.Fills {
 			if f.Contains(c.CX(), c.CY()) && f.Intersect(c.Rect).Area() > 0.6*c.Area() && f.Area() < 0.5*s.W*s.H {
-				c.Shaded, c.Shade = f.Colour != 0xffffff, f.Colour // the last one is on top
+				c.Shaded, c.Shade = f.Colour != 0xffffff, f.Colour // the last fill is on top
 			}
 		}
 	}
 	return true
 }
 
-// refine returns the table in t if its rules divide only groups of rows and
-// columns, so that white space must divide the rest; nil if they do not.
+// refine handles tables whose rules separate only groups of rows and columns. It
+// returns a table in which white space separates the rest, or nil.
 func refine(t *model.Table, words []*model.Word) *model.Table {
 	coarse := false
 	for _, c := range t.Cells {
@@ -302,8 +302,7 @@ func cellAt(t *model.Table, x, y float64) *model.Cell {
 	return nil
 }
 
-// fillCell puts words into c. Text that runs up or down is set in lines of its own
-// direction.
+// fillCell puts words into c. Text that runs up or down forms vertical lines.
 func fillCell(c *model.Cell, words []*model.Word) {
 	if len(words) > 0 && (words[0].Turn == 1 || words[0].Turn == 3) &&
 		!slices.ContainsFunc(words, func(w *model.Word) bool { return w.Turn != words[0].Turn }) {
@@ -352,7 +351,7 @@ func cellBlocks(words []*model.Word, box geom.Rect) []*model.Block {
 	for _, l := range lines {
 		inner = inner.Union(l.Rect)
 	}
-	// Text in a cell is as wide as the cell, less equal margins.
+	// Text in a cell is as wide as the cell, minus equal margins.
 	margin := 0.0
 	if len(lines) > 0 {
 		margin = max(0, min(inner.L-box.L, box.R-inner.R, 8))
@@ -366,8 +365,8 @@ func cellBlocks(words []*model.Word, box geom.Rect) []*model.Block {
 	return bs
 }
 
-// splitRows divides rows that have no rules between them but whose text stands
-// in lines, each with something in the first column.
+// splitRows splits rows that have no rules between them but whose text forms
+// lines, each with an entry in the first column.
 func splitRows(t *model.Table, in map[*model.Cell][]*model.Word) {
 	if len(t.Xs) < 3 {
 		return
@@ -406,8 +405,8 @@ func splitRows(t *model.Table, in map[*model.Cell][]*model.Word) {
 				}
 			}
 		}
-		// Some entries may be missing if the others are numbers. A column of
-		// text with lines as many as those beside it is a single entry.
+		// Entries may be missing if the others are numbers. A text column with as many
+		// lines as its neighbours is a single entry.
 		if !ok || !equal && (most < len(first)-1 || 4*numbers < 3*entries) {
 			continue
 		}
@@ -426,7 +425,7 @@ func splitRows(t *model.Table, in map[*model.Cell][]*model.Word) {
 	}
 }
 
-// isNumber reports whether words are one entry of a table of numbers.
+// isNumber reports whether words form one entry of a numeric table.
 func isNumber(words []*model.Word) bool {
 	if len(words) > 2 {
 		return false
@@ -439,7 +438,7 @@ func isNumber(words []*model.Word) bool {
 	return true
 }
 
-// cutRow divides a row of single cells.
+// cutRow splits a row of single cells.
 func cutRow(t *model.Table, row int, cuts []float64, in map[*model.Cell][]*model.Word) {
 	n := len(cuts)
 	var cells []*model.Cell

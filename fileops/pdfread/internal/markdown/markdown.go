@@ -1,6 +1,6 @@
-// Package markdown writes a flow as Markdown as GitHub reads it (GFM 0.29): headings,
-// emphasis, links, lists, tables and code. Pictures are left out: a reader of text,
-// or a program, has no use for kilobytes of base64.
+// Package markdown writes a flow as GitHub Flavored Markdown (GFM 0.29):
+// headings, emphasis, links, lists, tables and code. It leaves pictures out:
+// neither readers of text nor programs can use kilobytes of base64.
 package markdown
 
 import (
@@ -36,12 +36,12 @@ func Write(w io.Writer, f *flow.Flow) error {
 
 type writer struct {
 	w       *bufio.Writer
-	any     bool  // something was written
-	inList  bool  // the last thing was an item
-	indents []int // of the text of items, by level
+	any     bool  // text was written before
+	inList  bool  // the last block was a list item
+	indents []int // by level: indent of the text of items
 }
 
-// block writes a block, with an empty line before it.
+// block writes a block after an empty line.
 func (x *writer) block(s string) {
 	if strings.TrimSpace(s) == "" {
 		return
@@ -70,7 +70,7 @@ func (x *writer) element(f *flow.Flow, el *flow.Element) {
 	case flow.TableElement:
 		x.table(el, f.Columns[el])
 	case flow.PictureElement:
-		// What is written in a chart or a diagram is all that is left of it.
+		// Only the text of a chart or diagram is kept.
 		for _, p := range el.Pictures {
 			if p.Alt != "" {
 				x.block(escapeStart(inlineText([]flow.Inline{{Text: p.Alt}}, false)))
@@ -88,7 +88,7 @@ func (x *writer) item(el *flow.Element) {
 	case model.BulletMarker:
 	case model.DecimalMarker:
 		mark = fmt.Sprintf("%d. ", it.Value)
-	default: // there are only numbers
+	default: // Markdown has only numbers
 		mark = "- " + it.Before + markerText(it) + it.After + " "
 	}
 	level := min(el.Level, len(x.indents))
@@ -112,7 +112,7 @@ func (x *writer) item(el *flow.Element) {
 	x.w.WriteString(strings.Repeat(" ", indent) + mark + text + "\n")
 }
 
-// markerText returns a letter or Roman number.
+// markerText returns a letter or Roman numeral.
 func markerText(it *model.ListItem) string {
 	s := ""
 	switch it.Kind {
@@ -127,7 +127,7 @@ func markerText(it *model.ListItem) string {
 	return s
 }
 
-// table writes a table with pipes. One of a single column is a frame, and
+// table writes a table with pipes. A table with a single column is a frame and
 // becomes paragraphs.
 func (x *writer) table(el *flow.Element, columns int) {
 	if columns < 2 {
@@ -200,14 +200,14 @@ func (x *writer) table(el *flow.Element, columns int) {
 func inlineText(text []flow.Inline, inTable bool) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		// Everything of one link goes into one pair of brackets.
+		// All text of one link goes into one pair of brackets.
 		j := i + 1
 		for text[i].Href != "" && j < len(text) && text[j].Href == text[i].Href {
 			j++
 		}
 		href := text[i].Href
 		if strings.HasPrefix(href, "#") {
-			href = "" // there is nothing to lead to
+			href = "" // a link without text
 		}
 		if href == "" {
 			j = i + 1
@@ -232,7 +232,7 @@ func inlineText(text []flow.Inline, inTable bool) string {
 	return strings.TrimSpace(b.String())
 }
 
-// linkTarget returns a URL that stays one in Markdown.
+// linkTarget escapes a URL for Markdown.
 func linkTarget(uri string, inTable bool) string {
 	var b strings.Builder
 	for _, r := range uri {
@@ -245,8 +245,8 @@ func linkTarget(uri string, inTable bool) string {
 	return b.String()
 }
 
-// writeEmphasis writes text[i] with the signs around it that it needs. Signs that
-// would not be read as such (GFM 6.4) are left out.
+// writeEmphasis writes text[i] with its emphasis marks. It omits marks that
+// would not be recognized as such (GFM 6.4).
 func writeEmphasis(b *strings.Builder, text []flow.Inline, i int, inTable bool) {
 	in := text[i]
 	core := strings.TrimSpace(in.Text)
@@ -299,7 +299,7 @@ func writeEmphasis(b *strings.Builder, text []flow.Inline, i int, inTable bool) 
 
 func isText(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// reverseMark returns the end for a start: "~~***" for "***~~".
+// reverseMark returns the closing mark for an opening mark: "~~***" for "***~~".
 func reverseMark(mark string) string {
 	if rest, ok := strings.CutPrefix(mark, "~~"); ok {
 		return rest + "~~"
@@ -307,8 +307,8 @@ func reverseMark(mark string) string {
 	return mark
 }
 
-// escapeText puts a backslash before signs that would mean something, and
-// before no others, so that the text stays readable.
+// escapeText puts a backslash before characters that Markdown would interpret.
+// It escapes no others, so that the text stays readable.
 func escapeText(s string, inTable bool) string {
 	var b strings.Builder
 	rs := []rune(s)
@@ -347,11 +347,11 @@ func escapeText(s string, inTable bool) string {
 	return b.String()
 }
 
-// blockStart matches what at the start of a line makes it a heading, a list, a
-// quotation, a rule or the definition of a link.
+// blockStart matches line starts that make a heading, a list, a quotation, a
+// rule or a link definition.
 var blockStart = regexp.MustCompile(`^(#{1,6}(\s|$)|[-+](\s|$|-)|=+\s*$|>|\d{1,9}[.)](\s|$)|\[[^\]]*\]:|:?-{2,}|~~~)`)
 
-// escapeStart makes a paragraph of what could be something else.
+// escapeStart escapes a start that would turn a paragraph into another block.
 func escapeStart(s string) string {
 	if !blockStart.MatchString(s) {
 		return s
@@ -360,7 +360,7 @@ func escapeStart(s string) string {
 	return s[:i] + `\` + s[i:]
 }
 
-// escapeEnd keeps the last sign of a heading.
+// escapeEnd escapes a trailing # of a heading, which would be removed.
 func escapeEnd(s string) string {
 	if strings.HasSuffix(s, "#") {
 		return s[:len(s)-1] + `\#`

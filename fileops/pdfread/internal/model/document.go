@@ -8,48 +8,48 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 )
 
-// Info is what a file says about itself.
+// Info is the metadata of a file.
 type Info struct{ Title, Author, Subject string }
 
-// A Document is a document as it is written.
+// A Document is a document ready for a writer.
 type Document struct {
 	Info     Info
-	Lang     string // as in RFC 5646; "" if the file does not say
+	Lang     string // as in RFC 5646; "" if unknown
 	Body     Style
 	Sections []*Section
 	Media    []*Media
-	EvenOdd  bool            // left pages have other headers than right ones
-	Targets  map[int]bool    // pages that links lead to
+	EvenOdd  bool            // left and right pages have different headers
+	Targets  map[int]bool    // pages that links point to
 	Leaves   map[int]*Leaf   // by page number
 	Scales   map[*Font]int   // width of characters in per cent, 100 if absent
-	Hyphens  map[string]bool // words with a hyphen in them, to know where one belongs
+	Hyphens  map[string]bool // words that contain a hyphen, to decide whether a hyphen at a line end stays
 }
 
-// A Section is a part of a document with one layout of the page.
+// A Section is a part of a document with one page layout.
 type Section struct {
 	NextPage bool // it starts on a new page
 	W, H     float64
 	Margin   geom.Rect // distances from the edges
-	Columns  []Column  // only their rectangles count; one or none is the normal case
+	Columns  []Column  // only their rectangles count; usually one or none
 	Blocks   []*Placed
-	First    *Running // header and footer of the first page, if different
+	First    *Running // header and footer of the first page, if they differ
 	Odd      *Running // of right pages, or of all
 	Even     *Running
-	Start    int // page number of the first page, 0 to go on counting
-	Offset   int // printed number less number of the page
+	Start    int // page number of the first page; 0 continues the numbering
+	Offset   int // printed page number minus page
 	Numbered bool
-	Page     int // the page its headers were taken from
+	Page     int // the page that its headers come from
 }
 
-// A Placed block is one with what comes before it.
+// A Placed is a block with the breaks and bookmark before it.
 type Placed struct {
 	*Block
 	PageBreak   bool
 	ColumnBreak bool
-	Bookmark    int // page number of which it is the start, 0 for none
+	Bookmark    int // page number whose start it is; 0 means no bookmark
 }
 
-// HyphenKey returns a word without the signs around it, in lower case.
+// HyphenKey returns a word without surrounding punctuation, in lower case.
 func HyphenKey(s string) string {
 	return strings.ToLower(strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }))
 }
@@ -60,7 +60,7 @@ func Hyphenated(s string) bool {
 	return r == '-' || r == '\u00ad' || r == '\u2010'
 }
 
-// Height estimates how high a block will be.
+// Height estimates the height of a block, in points.
 func (b *Block) Height() float64 {
 	if b.Kind != ParagraphBlock || len(b.Lines) == 0 {
 		return b.H()
@@ -68,14 +68,14 @@ func (b *Block) Height() float64 {
 	return float64(len(b.Lines)) * b.LinePitch()
 }
 
-// LinePitch is the distance of base lines, also for a single line.
+// LinePitch returns the distance of baselines in points, even for a single line.
 func (b *Block) LinePitch() float64 {
 	size := b.Lines[0].Size
 	if b.Pitch > 0.8*size {
 		return b.Pitch
 	}
 	if r, _ := utf8.DecodeRuneInString(b.Lines[0].Text()); WithoutSpaces(r) {
-		return 1.4 * size // fonts for these scripts are higher
+		return 1.4 * size // fonts for these scripts are taller
 	}
 	return 1.2 * size
 }
@@ -84,7 +84,7 @@ func (b *Block) LinePitch() float64 {
 type Bookmark struct {
 	Title string // letters and digits only
 	Level int    // from 1
-	Page  int    // from 1, 0 if unknown
+	Page  int    // from 1; 0 means unknown
 }
 
 // Plain returns the letters and digits of s in lower case.
@@ -97,5 +97,5 @@ func Plain(s string) string {
 	}, s)
 }
 
-// MaxHeadingLevel is the lowest level of headings that is told apart.
+// MaxHeadingLevel is the deepest level of headings.
 const MaxHeadingLevel = 6

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// widths are what characters of a font measure, in thousandths of its size.
+// widths holds the character widths of a font, in thousandths of its size.
 type widths struct {
 	ascii        [95]uint16 // from the space to the tilde
 	upper, lower uint16     // of other letters, on average
 }
 
-// of returns the width of a text in units of the size.
+// of returns the width of a text, in units of the font size.
 func (w *widths) of(text string) float64 {
 	sum := 0
 	for _, r := range text {
 		if r >= 0x80 {
 			if d := norm.NFD.String(string(r)); len(d) > 0 && d[0] < 0x80 {
-				r = rune(d[0]) // the letter without its accents
+				r = rune(d[0]) // the base letter without accents
 			}
 		}
 		switch {
@@ -42,8 +42,8 @@ func (w *widths) of(text string) float64 {
 	return float64(sum) / 1000
 }
 
-// metrics returns the widths of the characters of f as it is written, or nil if
-// they are not known.
+// metrics returns the character widths of the stand-in for f, or nil if they are
+// unknown.
 func (f *Font) metrics() *widths {
 	if f == nil {
 		return nil
@@ -70,8 +70,8 @@ func (f *Font) metrics() *widths {
 	return nil
 }
 
-// FontScales returns by how much the characters of fonts are wider than those
-// written in their place, in per cent; fonts without difference are left out.
+// FontScales returns the width of each font relative to its stand-in, in per
+// cent. It omits fonts without a difference.
 func FontScales(sheets []*Sheet) map[*Font]int {
 	type sum struct{ is, nominal float64 }
 	sums := make(map[*Font]*sum)
@@ -106,7 +106,8 @@ func FontScales(sheets []*Sheet) map[*Font]int {
 	return out
 }
 
-// lineWidth estimates how wide a line will be, 0 if that is not known.
+// lineWidth estimates the width of a line in points, or returns 0 if it is
+// unknown.
 func (d *Document) lineWidth(l *Line) float64 {
 	sum := 0.0
 	for i, w := range l.Words {
@@ -129,7 +130,7 @@ func (d *Document) lineWidth(l *Line) float64 {
 	return sum
 }
 
-// Scale returns how wide characters of f are to be drawn, in per cent.
+// Scale returns the character width for f, in per cent.
 func (d *Document) Scale(f *Font) int {
 	if p, ok := d.Scales[f]; ok {
 		return p
@@ -137,10 +138,9 @@ func (d *Document) Scale(f *Font) int {
 	return 100
 }
 
-// Squeeze returns by how much the text of a paragraph must be made narrower, in
-// per cent, so that it takes no more lines than it had: 100 for not at all.
-// room is the width of its lines in the document, tight tells that it stands in
-// a cell.
+// Squeeze returns a character width in per cent at which a paragraph takes no
+// more lines than in the PDF file; 100 means no change. room is the width of its
+// lines in the document. tight means that the paragraph is in a cell.
 func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 	least := 80
 	if tight {
@@ -150,7 +150,7 @@ func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 	for _, l := range lines {
 		w := d.lineWidth(l)
 		if w == 0 && tight {
-			w = 1.12 * l.W() // as other fonts of the kind take
+			w = 1.12 * l.W() // the typical width of similar fonts
 		}
 		if w == 0 {
 			return 100
@@ -171,8 +171,8 @@ func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 	return min(100, max(least, int(100*k)))
 }
 
-// The widths are those of Arial, Times New Roman and Courier New, which all
-// fonts that are made to replace them share.
+// These are the widths of Arial, Times New Roman and Courier New, which their
+// metric-compatible replacements share.
 var (
 	sansWidths = widths{ascii: [95]uint16{
 		278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556,

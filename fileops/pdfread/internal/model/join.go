@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// LineJoint returns what stands between two lines of a paragraph.
+// LineJoint returns the separator between two lines of a paragraph.
 func LineJoint(a, b *Line) string {
 	if len(a.Words) == 0 || len(b.Words) == 0 {
 		return ""
@@ -22,15 +22,16 @@ func LineJoint(a, b *Line) string {
 	return " "
 }
 
-// WithoutSpaces reports whether r belongs to a script that has none between words.
+// WithoutSpaces reports whether r belongs to a script without spaces between
+// words.
 func WithoutSpaces(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) ||
 		r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xffef
 }
 
-// Unhyphen takes the hyphen from a word that was divided at the end of a line.
-// It stays if it belongs to the word: if the document has the word with it
-// elsewhere, or a capital or a digit follows.
+// Unhyphen removes the hyphen of a word that was divided at a line end. The
+// hyphen stays if the document has the hyphenated word elsewhere, or if a
+// capital or a digit follows.
 func (d *Document) Unhyphen(w *Word, text string, next *Line) string {
 	if !Hyphenated(text) || len(next.Words) == 0 {
 		return text

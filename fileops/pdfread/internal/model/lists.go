@@ -22,20 +22,20 @@ type Mark struct {
 	Before string // "(" of "(a)"
 	After  string // ")" of it, or "."
 	Bullet string
-	Value  int // of a number or letter, from 1
-	Roman  int // value if the letters are read as a Roman number; 0 if they cannot be
+	Value  int // of the number or letter, from 1
+	Roman  int // value as a Roman numeral; 0 if the letters are not one
 }
 
-// A ListItem tells the place of a paragraph in a list.
+// A ListItem is the position of a paragraph in a list.
 type ListItem struct {
 	Mark
 	List   int     // from 1
 	Level  int     // from 0
-	Indent float64 // of the marker against the column
-	Text   float64 // of the text against the column
+	Indent float64 // of the marker, relative to the column
+	Text   float64 // of the text, relative to the column
 }
 
-// RomanValue returns the value of a lower case Roman number up to 39, or 0.
+// RomanValue returns the value of a lower case Roman numeral up to 39, or 0.
 func RomanValue(s string) int {
 	for n := 1; n < 40; n++ {
 		if Roman(n) == s {
@@ -45,7 +45,7 @@ func RomanValue(s string) int {
 	return 0
 }
 
-// Roman returns n as a lower case Roman number, up to 39.
+// Roman returns n as a lower case Roman numeral, up to 39.
 func Roman(n int) string {
 	ones := []string{"", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"}
 	return strings.Repeat("x", n/10) + ones[n%10]

@@ -1,8 +1,8 @@
-// Package model has the parts of a document, from the words, rules and pictures that
-// a page shows ([Sheet]) to blocks in columns ([Leaf]) and sections ([Document]).
+// Package model defines the parts of a document: words, rules and pictures of a
+// page ([Sheet]), blocks in columns ([Leaf]), and sections ([Document]).
 //
-// Package extract makes sheets, package layout makes leaves and documents of them,
-// and each writer turns a document into one format.
+// Package extract makes sheets. Package layout turns them into leaves and
+// documents. Each writer converts a document to one format.
 package model
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 )
 
-// Askew is the direction of text that runs neither across nor down the page.
+// Askew is the direction of text that is neither horizontal nor vertical.
 const Askew = 4
 
-// A Font is what is known of a font of the file.
+// A Font describes a font of the file.
 type Font struct {
-	Name         string // of the family, without what is in the other fields
-	Latin        string // the font that Latin text is written in, often another one
+	Name         string // family name, without the properties in the other fields
+	Latin        string // font for Latin text, often a stand-in
 	Bold, Italic bool
 }
 
-// A Style is how characters look. Styles are compared with ==.
+// A Style is the appearance of characters. Styles are comparable with ==.
 type Style struct {
 	Font      *Font
 	Size      float64 // points
@@ -34,7 +34,7 @@ type Style struct {
 	Raise     int8    // 1 for superscript, -1 for subscript
 	Underline bool
 	Strike    bool
-	Link      int // index into links of the page, plus one
+	Link      int // index of the page's links plus one
 }
 
 // A Span is a piece of text of one style.
@@ -43,14 +43,14 @@ type Span struct {
 	Style
 }
 
-// A Word is text without space that stands together.
+// A Word is a sequence of characters without space.
 type Word struct {
 	geom.Rect
 	Spans []Span
-	Base  float64 // of the line it stands on
+	Base  float64 // baseline
 	Size  float64 // of the characters that are not raised
 	RTL   bool
-	Glued bool // no space before it, although it is a word of its own
+	Glued bool // no space before it, although it is a separate word
 	Turn  int  // direction in quarter turns clockwise, or askew
 }
 
@@ -88,7 +88,7 @@ func (l *Line) Text() string {
 	return b.String()
 }
 
-// NewLine makes a line of words in any order.
+// NewLine makes a line from words in any order.
 func NewLine(words []*Word) *Line {
 	l := &Line{Rect: geom.Nothing(), Words: words}
 	orderWords(words)
@@ -98,7 +98,7 @@ func NewLine(words []*Word) *Line {
 		l.Rect = l.Union(w.Rect)
 		count[w.Size] += len(w.Text())
 	}
-	for _, w := range words { // in order, so that the result is always the same
+	for _, w := range words { // in order, so that the result is deterministic
 		if n := count[w.Size]; n > most {
 			most, l.Size, l.Base = n, w.Size, w.Base
 		}
@@ -106,7 +106,7 @@ func NewLine(words []*Word) *Line {
 	return l
 }
 
-// All reports whether f is true for all characters of l.
+// All reports whether f returns true for the style of every character of l.
 func (l *Line) All(f func(Style) bool) bool {
 	for _, w := range l.Words {
 		for _, s := range w.Spans {
@@ -118,9 +118,9 @@ func (l *Line) All(f func(Style) bool) bool {
 	return true
 }
 
-// orderWords puts words on one line into reading order: from left to right, or
-// from right to left if most of them are written so. Runs of the other
-// direction are turned round (the essence of UAX #9 for whole words).
+// orderWords sorts the words of a line into reading order: left to right, or
+// right to left if most words are. It reverses runs of the other direction (UAX
+// #9, reduced to whole words).
 func orderWords(words []*Word) {
 	rtl, ltr := 0, 0
 	for _, w := range words {
@@ -153,7 +153,7 @@ func orderWords(words []*Word) {
 // HasLetter reports whether s contains a letter.
 func HasLetter(s string) bool { return strings.ContainsFunc(s, unicode.IsLetter) }
 
-// IsRTL reports whether r belongs to a script that is written from right to left.
+// IsRTL reports whether r belongs to a right-to-left script.
 func IsRTL(r rune) bool {
 	if r < 0x590 {
 		return false
@@ -165,9 +165,9 @@ func IsRTL(r rune) bool {
 // A Picture is an image or a drawing on a page.
 type Picture struct {
 	geom.Rect
-	Media  *Media // nil if it cannot be kept
-	Alt    string // text in it, which is not in the flow
-	Joined bool   // it is made of several
+	Media  *Media // nil if it cannot be stored
+	Alt    string // its text, which is not in the flow
+	Joined bool   // joined from several pictures
 }
 
 // A Media is the content of a picture, in a file of the scratch directory.
@@ -181,11 +181,11 @@ type Media struct {
 // A Rule is a horizontal or vertical line.
 type Rule struct {
 	Horizontal bool
-	Pos        float64 // y of a horizontal rule, x of a vertical one: its middle
+	Pos        float64 // middle: y of a horizontal rule, x of a vertical rule
 	From, To   float64
 	Width      float64
 	Colour     uint32
-	Used       bool // it is part of something already
+	Used       bool // it is already part of another object
 }
 
 // Rect returns the area that a rule covers.
@@ -202,14 +202,14 @@ type Fill struct {
 	Colour uint32
 }
 
-// A Link is an area that leads somewhere.
+// A Link is an area with a target.
 type Link struct {
 	geom.Rect
 	URI  string
-	Page int // target in the document, counted from 1; 0 if uri is set
+	Page int // target page in the document, from 1; 0 if uri is set
 }
 
-// A Sheet is what was found on a page, before it was laid out.
+// A Sheet is the content of a page before layout.
 type Sheet struct {
 	Number   int // from 1
 	W, H     float64
@@ -217,9 +217,9 @@ type Sheet struct {
 	Pictures []*Picture
 	Rules    []*Rule
 	Fills    []Fill
-	Drawings []geom.Rect // what path objects cover that are neither rules nor fills
+	Drawings []geom.Rect // areas of paths that are neither rules nor fills
 	Links    []Link
-	Scan     *Scan // if its text has to be recognised; nil for most
+	Scan     *Scan // nil unless the text has to be recognized
 }
 
 // Kinds of blocks.
@@ -231,7 +231,7 @@ const (
 	PictureBlock
 )
 
-// A Block is a piece of the flow of text.
+// A Block is a part of the flow of text.
 type Block struct {
 	geom.Rect
 	Kind     blockKind
@@ -239,21 +239,21 @@ type Block struct {
 	Table    *Table
 	Pictures []*Picture // side by side
 
-	Region  geom.Rect // the column it stands in
+	Region  geom.Rect // its column
 	Align   Alignment
-	First   float64 // indent of the first line against the others, points
-	Left    float64 // indent against the column
+	First   float64 // indent of the first line relative to the others, points
+	Left    float64 // indent relative to the column
 	Right   float64
-	Pitch   float64 // distance of base lines, 0 for one line
+	Pitch   float64 // distance of baselines, 0 for a single line
 	Before  float64 // space above it, points
-	Heading int     // level, 0 for none
+	Heading int     // level, 0 if it is not a heading
 	List    *ListItem
-	Tight   bool // its lines must fit, because it stands in a cell
-	Joined  bool // the next block of this kind goes on where it ends
+	Tight   bool // its lines must fit, because it is in a cell
+	Joined  bool // the next block of this kind continues it
 	Page    int
 }
 
-// An Alignment says how the lines of a block stand in its column.
+// An Alignment is the alignment of lines in their column.
 type Alignment int
 
 const (
@@ -275,8 +275,8 @@ func (b *Block) Text() string {
 	return s.String()
 }
 
-// A Band is a part of a page that goes over its whole width: one column or
-// several side by side.
+// A Band is a part of a page with its full width: one column or several side by
+// side.
 type Band struct {
 	geom.Rect
 	Columns []Column
@@ -288,19 +288,19 @@ type Column struct {
 	Blocks []*Block
 }
 
-// A Leaf is a page laid out.
+// A Leaf is a page after layout.
 type Leaf struct {
 	Number  int
 	W, H    float64
 	Bands   []Band
-	Content geom.Rect // what bands cover
+	Content geom.Rect // area of the bands
 	Links   []Link
 }
 
-// A Scan is a page whose text must be recognised.
+// A Scan is a page whose text must be recognized.
 type Scan struct {
 	Img  *image.Gray
 	DPI  float64
-	Keep bool          // the words that the page has are good
+	Keep bool          // keep the words that the page already has
 	Done chan struct{} // closed when the words of the sheet are complete
 }

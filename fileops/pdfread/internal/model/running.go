@@ -8,13 +8,13 @@ import (
 
 // A Running is the header and footer of one page.
 type Running struct {
-	Page           int // it was taken from, from 1
+	Page           int // source page, from 1
 	Header, Footer []*Line
-	Signature      string // equal for pages with the same text, but for page numbers
+	Signature      string // equal for pages whose text differs only in page numbers
 }
 
-// LineKey returns what is the same in the header of each page: the text with
-// one sign for each number, also Roman ones.
+// LineKey returns the part of a header line that repeats on each page: the text
+// with a placeholder for each number, including Roman numerals.
 func LineKey(l *Line) string {
 	var b strings.Builder
 	for _, w := range l.Words {
@@ -40,7 +40,7 @@ func LineKey(l *Line) string {
 	return b.String()
 }
 
-// PageNumber returns the number that s is, if it can be that of a page.
+// PageNumber returns the value of s if it can be a page number.
 func PageNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 0 && len(s) <= 5

@@ -11,23 +11,23 @@ type Table struct {
 	geom.Rect
 	Xs, Ys []float64 // borders of columns and rows
 	Cells  []*Cell   // from left to right, from top to bottom
-	Ruled  bool      // it has visible borders
+	Ruled  bool      // has visible borders
 	Colour uint32    // of the borders
 	Width  float64   // of the borders, points
 }
 
-// A Cell is a part of a table, of one or more fields of the grid.
+// A Cell is a cell of a table. It covers one or more fields of the grid.
 type Cell struct {
 	geom.Rect
 	Row, Col   int
 	Rows, Cols int
 	Blocks     []*Block
-	Turn       int // direction of all of its text, as that of a word
+	Turn       int // direction of all its text, like Word.Turn
 	Shaded     bool
 	Shade      uint32
 }
 
-// Follow adds the rows of u, the part of t on the next page.
+// Follow appends the rows of u, the continuation of t on the next page.
 func (t *Table) Follow(u *Table) {
 	ny, end := len(t.Ys)-1, t.Ys[len(t.Ys)-1]
 	for _, y := range u.Ys[1:] {

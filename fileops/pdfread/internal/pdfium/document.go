@@ -13,14 +13,14 @@ import (
 type Document struct {
 	In    *Instance
 	Ptr   uint64
-	form  uint64 // form fill environment, 0 if the file has no form
+	form  uint64 // form fill environment, 0 without a form
 	Pages int
 }
 
 // Limits of documents.
 const (
 	MaxFileSize = 512 << 20
-	mostPages   = 99_999  // what the parameter pages can name
+	mostPages   = 99_999  // largest page number that the parameter pages accepts
 	MaxChars    = 200_000 // of one page
 )
 
@@ -30,8 +30,8 @@ const (
 	errorSecurity = 5
 )
 
-// OpenDocument opens a file. What pdfium makes of damaged files is often
-// readable, so only what cannot be opened at all is an error.
+// OpenDocument opens a file. pdfium can often read damaged files, so only a file
+// that it cannot open at all is an error.
 func OpenDocument(in *Instance, data []byte) (*Document, error) {
 	p := in.malloc(len(data))
 	copy(in.Bytes(p, len(data)), data)
@@ -63,7 +63,7 @@ func OpenDocument(in *Instance, data []byte) (*Document, error) {
 	return d, nil
 }
 
-// OpenForm prepares for drawing form fields, if there are any.
+// OpenForm enables the rendering of form fields, if there are any.
 func (d *Document) OpenForm() {
 	if d.In.Int("FPDF_GetFormType", d.Ptr) == 0 {
 		return
@@ -75,17 +75,17 @@ func (d *Document) OpenForm() {
 	}
 }
 
-// A Page is a page of a document, loaded.
+// A Page is a loaded page of a document.
 type Page struct {
 	in     *Instance
 	doc    *Document
 	Ptr    uint64
 	Number int     // from 1
-	W, H   float64 // points, as the page is shown, that is after rotation
+	W, H   float64 // points, after rotation
 }
 
-// Load loads a page, counted from 0. It returns nil if the page is damaged; the
-// instance's err is set only if pdfium failed altogether.
+// Load loads a page, counted from 0. It returns nil if the page is damaged. It
+// sets the instance's error only if pdfium itself failed.
 func (d *Document) Load(index int) *Page {
 	ptr := d.In.Call("FPDF_LoadPage", d.Ptr, uint64(index))
 	if ptr == 0 {
@@ -102,10 +102,9 @@ func (d *Document) Load(index int) *Page {
 
 func (p *Page) Close() { p.in.Call("FPDF_ClosePage", p.Ptr) }
 
-// Pixels returns the size of the page at a resolution.
+// Pixels returns the size of the page in pixels at a resolution.
 func (p *Page) Pixels(dpi float64) (w, h int) {
-	// A page of 595.276 points should not get an extra column for the
-	// error of a float.
+	// Rounding errors must not add a pixel column to a page of 595.276 points.
 	round := func(pt float64) int { return int(max(1, math.Ceil(pt*dpi/72-0.01))) }
 	return round(p.W), round(p.H)
 }
@@ -117,8 +116,8 @@ const (
 	BitmapRGBA        = 4    // FPDFBitmap_BGRA
 )
 
-// Draw draws the page on white and calls fn with the pixels, RGBA and opaque,
-// valid until fn returns.
+// Draw renders the page on white and calls fn with the pixels, RGBA and opaque.
+// They are valid until fn returns.
 func (p *Page) Draw(w, h int, fn func(pix []byte) error) error {
 	in := p.in
 	bitmap := in.Call("FPDFBitmap_CreateEx", uint64(w), uint64(h), BitmapRGBA, 0, uint64(4*w))
@@ -162,8 +161,8 @@ const (
 	FormatBGRA = 4
 )
 
-// Language returns that of the document, as the catalog tells it (ISO 32000-1,
-// 14.9.2), "" if it does not or if what it says is no language tag.
+// Language returns the language tag in the catalog (ISO 32000-1, 14.9.2). It
+// returns "" if the entry is missing or not a language tag.
 func (d *Document) Language() string {
 	in := d.In
 	lang := Utf16String(in.WithBuffer(256, func(b, n uint64) int { return in.Int("FPDFCatalog_GetLanguage", d.Ptr, b, n) }))

@@ -2,12 +2,12 @@ package pdfium
 
 import "bytes"
 
-// A linearMemory is the memory of one instance. It lies outside the Go heap, so
-// that hundreds of megabytes go back to the system at once when the instance is
-// closed, and it never moves, so that another goroutine may overwrite it; see
-// [Instance.Kill].
+// A linearMemory is the memory of one instance. It is outside the Go heap, so
+// that hundreds of megabytes return to the system as soon as the instance is
+// closed. It never moves, so another goroutine may overwrite it; see
+// [Instance.Within].
 type linearMemory struct {
-	b    []byte // all that is reserved; pages are allocated when they are touched
+	b    []byte // the reserved range; pages are allocated on first use
 	size uint64
 }
 
@@ -29,9 +29,9 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	return m.b[:size:size]
 }
 
-// Free implements experimental.LinearMemory. The module calls it when it is
-// closed, which may be while its code still runs; the memory is released by
-// release, when nothing uses it any more.
+// Free implements experimental.LinearMemory and does nothing. The module calls
+// it on close, possibly while its code still runs. release frees the memory when
+// it is no longer used.
 func (m *linearMemory) Free() {}
 
 func (m *linearMemory) release() error {
@@ -43,9 +43,9 @@ func (m *linearMemory) release() error {
 	return unreserve(b)
 }
 
-// poison overwrites the memory so that the code that works on it comes to
-// grief: every pointer and every index it finds is out of bounds, which traps.
-// Stack, globals and the start of the heap are at the low end.
+// poison overwrites the memory to make the running code fail: every pointer and
+// index that it reads is out of bounds, which traps. Stack, globals and the
+// start of the heap are at the low end.
 func (m *linearMemory) poison() {
 	spoiled := bytes.Repeat([]byte{0xff}, 1<<20)
 	for i := 0; i < min(len(m.b), 64<<20); i += len(spoiled) {

@@ -11,7 +11,7 @@ func reserve(n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n), nil // not Go's memory: the collector ignores it
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n), nil // not Go memory: the garbage collector ignores it
 }
 
 func unreserve(b []byte) error {

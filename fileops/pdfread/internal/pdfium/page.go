@@ -6,8 +6,8 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 )
 
-// Matrix returns the matrix from the coordinates of a page's content to those of
-// the page as it is shown. pdfium has it only as a function on whole numbers.
+// Matrix returns the matrix from content coordinates to those of the displayed
+// page. pdfium provides only a conversion of integers.
 func (p *Page) Matrix() geom.Matrix {
 	const unit = 100.0 // device pixels per point
 	in := p.in
@@ -36,7 +36,7 @@ func (in *Instance) OutField(offset uint32) uint32 {
 	return v
 }
 
-// PlainText returns the text as it stands in the page, in UTF-16.
+// PlainText returns the text of the page in content order, in UTF-16.
 func (p *Page) PlainText() string {
 	in := p.in
 	text := in.Call("FPDFText_LoadPage", p.Ptr)

@@ -1,8 +1,9 @@
-// Package pdfium runs pdfium, compiled to WebAssembly. A [Pool] runs a function with
-// an [Instance] of its own; the function opens a [Document] in it and loads pages.
+// Package pdfium runs pdfium, compiled to WebAssembly. A [Pool] runs functions,
+// each with its own [Instance]. The function opens a [Document] in it and loads
+// pages.
 //
-// pdfium never sees the host: it has no files and no network, and at most 1 GiB of
-// memory, which goes back to the system with the instance.
+// pdfium is isolated from the host: it has no files, no network, and at most 1
+// GiB of memory. The memory returns to the system with the instance.
 package pdfium
 
 import (
@@ -18,7 +19,7 @@ import (
 	"unicode/utf16"
 	_ "unsafe" // for go:linkname
 
-	_ "github.com/klippa-app/go-pdfium/webassembly" // has the module
+	_ "github.com/klippa-app/go-pdfium/webassembly" // provides the module
 	"github.com/klippa-app/go-pdfium/webassembly/imports"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -28,20 +29,20 @@ import (
 	"github.com/filewright/filewright/internal/worktime"
 )
 
-// This file is all that is known about how pdfium is run. go-pdfium is used for
-// the module it ships, pdfium compiled to WebAssembly, and for the functions
-// the module imports. Its Go interface is not, for three reasons: it makes its
-// calls with a context of its own, so that they cannot be ended; it allocates
-// for each character of a text; and its memory is on the Go heap.
+// This file contains the complete interface to pdfium. It uses go-pdfium for the
+// WebAssembly module, and for the functions that the module imports. It does not
+// use go-pdfium's Go interface, for three reasons. Its calls use their own
+// context, so they cannot be cancelled. It allocates for each character of a
+// text. Its memory is on the Go heap.
 
-// pdfiumWasm is the module. go-pdfium does not export it. A release without it
-// fails to link, not to run.
+// pdfiumWasm is the module. go-pdfium does not export it. If a release lacks it,
+// linking fails, not running.
 //
 //go:linkname pdfiumWasm github.com/klippa-app/go-pdfium/webassembly.pdfiumWasm
 var pdfiumWasm []byte
 
-// memoryLimit is how many bytes an instance can use: a file, what pdfium makes
-// of it and one page of 100 megapixels.
+// memoryLimit is the largest memory of an instance in bytes: enough for a file,
+// pdfium's data structures and one page of 100 megapixels.
 const memoryLimit = 1 << 30
 
 // wasmPage is the unit of memory (WebAssembly core specification, 2.5.5).
@@ -53,12 +54,12 @@ type library struct {
 	module  wazero.CompiledModule
 }
 
-// newLibrary compiles pdfium, which takes seconds, or takes it from cache,
-// which may be nil. It gives up soon after ctx is done.
+// newLibrary compiles pdfium, which takes seconds, or loads it from cache, which
+// may be nil. It stops soon after ctx is done.
 //
-// The runtime is not told to watch the context (WithCloseOnContextDone): the
-// checks that it then puts into every loop make rendering five times slower.
-// See [Instance.Kill] for what is done instead.
+// The runtime does not watch the context (WithCloseOnContextDone), because the
+// checks in every loop would make rendering five times slower. [Instance.Within]
+// uses another way.
 func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, error) {
 	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(memoryLimit / wasmPage)
 	if cache != nil {
@@ -71,7 +72,7 @@ func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, e
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, l.runtime); err != nil {
 		return fail(err)
 	}
-	// wazero looks at the context only if it compiles with several workers.
+	// wazero checks the context only if it compiles with several workers.
 	workers := experimental.WithCompilationWorkers(ctx, max(2, runtime.GOMAXPROCS(0)))
 	var err error
 	if l.module, err = l.runtime.CompileModule(workers, pdfiumWasm); err != nil {
@@ -84,9 +85,9 @@ func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, e
 	return l, nil
 }
 
-// nameTypes makes wazero write down how it names the types of the functions
-// that all instances share. It would do so at the first call of each, without
-// a lock, while another instance reads the name.
+// nameTypes makes wazero compute the type names of the functions that all
+// instances share. Otherwise the first call of each would compute them without a
+// lock, while another instance reads them.
 func (l *library) nameTypes() {
 	for _, def := range l.runtime.Module("env").ExportedFunctionDefinitions() {
 		if f, ok := def.GoFunction().(fmt.Stringer); ok {
@@ -97,18 +98,19 @@ func (l *library) nameTypes() {
 
 func (l *library) close() error { return l.runtime.Close(context.Background()) }
 
-// An Instance is one pdfium with a memory of its own, and without files. Making one takes a few
-// milliseconds, so none is used for more than one job: what one file does to
-// pdfium cannot affect the next.
+// An Instance is one pdfium with its own memory and without files. It starts in
+// a few milliseconds and serves one job only: a file's effect on pdfium cannot
+// reach the next job.
 //
-// After a call failed all others do nothing and return zero, and err tells why.
-// An instance must not be used by several goroutines, except for kill.
+// After a failed call, all further calls do nothing and return zero, and Err
+// holds the error. An instance must not be used by several goroutines, except
+// for kill.
 type Instance struct {
 	Module api.Module
 	memory *linearMemory
 	funcs  map[string]api.Function
 	stack  [16]uint64
-	Out    uint32 // scratch space of outSize bytes for results
+	Out    uint32 // address of the scratch space for results, outSize bytes
 	Err    error
 
 	mu    sync.Mutex
@@ -117,7 +119,8 @@ type Instance struct {
 	gone  bool          // the memory was released
 }
 
-// outSize is enough for the results of any function with a fixed number.
+// outSize is enough for the results of any function with a fixed number of
+// results.
 const outSize = 64
 
 // newInstance starts an instance.
@@ -151,12 +154,12 @@ func (in *Instance) close() error {
 	return errors.Join(err, in.memory.release())
 }
 
-// kill ends the call that is going on, soon but not at once, and makes all
-// further ones fail with cause. Any goroutine may call it.
+// kill stops the current call soon, but not immediately. All further calls fail
+// with cause. Any goroutine may call it.
 //
-// WebAssembly that runs cannot be interrupted from outside at no cost, but it
-// lives in a memory that can be spoiled: the next pointer it follows traps.
-// Whoever waits for that calls kill again if it takes long.
+// Interrupting running WebAssembly costs time in every loop. Instead, kill
+// overwrites its memory: the next pointer that the code follows traps. A caller
+// that waits for this calls kill again if it takes long.
 func (in *Instance) kill(cause error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -169,8 +172,9 @@ func (in *Instance) kill(cause error) {
 	}
 }
 
-// Within kills the instance if its thread works for d before the returned function is called.
-// The goroutine that calls pdfium must be locked to its thread, and call within.
+// Within kills the instance if its thread uses d of processor time before the
+// returned function is called. The goroutine that calls pdfium must be locked to
+// its thread, and call Within.
 func (in *Instance) Within(d time.Duration, cause error) (done func()) {
 	return worktime.AfterFunc(d, func() { in.kill(cause) }, worktime.Thread())
 }
@@ -181,8 +185,9 @@ func (in *Instance) killed() error {
 	return in.cause
 }
 
-// Call calls a function of pdfium. Arguments and result are as WebAssembly has
-// them: integers and pointers as they are, doubles by [math.Float64bits].
+// Call calls a function of pdfium. Arguments and result use WebAssembly's
+// representation: integers and pointers unchanged, doubles by
+// [math.Float64bits].
 func (in *Instance) Call(name string, args ...uint64) uint64 {
 	if in.Err != nil {
 		return 0
@@ -211,8 +216,8 @@ func (in *Instance) Call(name string, args ...uint64) uint64 {
 	return in.stack[0]
 }
 
-// Ok calls a function that returns a C int or bool and reports whether it is not
-// zero.
+// Ok calls a function that returns a C int or bool. It reports whether the
+// result is nonzero.
 func (in *Instance) Ok(name string, args ...uint64) bool { return in.Int(name, args...) != 0 }
 
 func (in *Instance) Int(name string, args ...uint64) int {
@@ -227,8 +232,8 @@ func (in *Instance) Double(name string, args ...uint64) float64 {
 	return math.Float64frombits(in.Call(name, args...))
 }
 
-// malloc allocates memory of the instance. It returns 0, and sets err, if there
-// is not enough.
+// malloc allocates memory of the instance. If there is not enough, it returns 0
+// and sets Err.
 func (in *Instance) malloc(n int) uint32 {
 	p := uint32(in.Call("malloc", uint64(n)))
 	if p == 0 && in.Err == nil {
@@ -241,7 +246,7 @@ var errMemory = errors.New("pdfium is out of memory")
 
 func (in *Instance) free(p uint32) { in.Call("free", uint64(p)) }
 
-// Bytes returns n bytes of the instance's memory, not a copy. They are valid
+// Bytes returns n bytes of the instance's memory without a copy. They are valid
 // until the next call.
 func (in *Instance) Bytes(p uint32, n int) []byte {
 	if in.Err != nil || n <= 0 {
@@ -273,8 +278,7 @@ func (in *Instance) OutFloatAt(offset uint32) float64 {
 	return float64(v)
 }
 
-// OutFloats returns n floats that lie one behind the other, as in FS_MATRIX and
-// FS_RECTF.
+// OutFloats reads consecutive floats into v, as in FS_MATRIX and FS_RECTF.
 func (in *Instance) OutFloats(v []float64) {
 	for i := range v {
 		f, _ := in.Module.Memory().ReadFloat32Le(in.Out + 4*uint32(i))
@@ -282,8 +286,8 @@ func (in *Instance) OutFloats(v []float64) {
 	}
 }
 
-// WithBuffer calls fn with a buffer for which size was asked before, as pdfium
-// wants it for strings and data. It returns a copy of the content.
+// WithBuffer calls fn twice, as pdfium requires for strings and data: first for
+// the size, then with a buffer. It returns a copy of the content.
 func (in *Instance) WithBuffer(limit int, fn func(p uint64, n uint64) int) []byte {
 	n := fn(0, 0)
 	if in.Err != nil || n <= 0 || n > limit {
@@ -299,8 +303,7 @@ func (in *Instance) WithBuffer(limit int, fn func(p uint64, n uint64) int) []byt
 	return b
 }
 
-// Utf16String decodes what pdfium returns for strings: UTF-16LE with a NUL at
-// the end.
+// Utf16String decodes pdfium's strings: UTF-16LE with a NUL at the end.
 func Utf16String(b []byte) string {
 	u := make([]uint16, 0, len(b)/2)
 	for i := 0; i+1 < len(b); i += 2 {
@@ -323,12 +326,12 @@ func CString(b []byte) string {
 	return string(b)
 }
 
-// A starter compiles pdfium when it is needed first.
+// A starter compiles pdfium on first use.
 type starter struct {
 	cache wazero.CompilationCache
 	log   *slog.Logger
 
-	ctx    context.Context // ends compiling: it outlives the call that began it
+	ctx    context.Context // cancels compilation, which outlives the call that started it
 	cancel context.CancelCauseFunc
 
 	once  sync.Once
@@ -349,8 +352,8 @@ func newStarter(cacheDir string, log *slog.Logger) (*starter, error) {
 	return s, nil
 }
 
-// library returns the compiled library. The first call starts compiling; a
-// caller that does not wait until the end does not stop it.
+// library returns the compiled library. The first call starts compilation. A
+// caller that stops waiting does not stop it.
 func (s *starter) library(ctx context.Context) (*library, error) {
 	s.once.Do(func() {
 		go func() {
@@ -368,8 +371,8 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 	}
 }
 
-// close stops the compiler, if it runs, and releases everything. The library
-// cannot be started any more.
+// close stops a running compilation and releases everything. The library cannot
+// be started afterwards.
 func (s *starter) close() error {
 	s.cancel(errClosed)
 	s.once.Do(func() {

@@ -13,16 +13,16 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A Pool runs functions with instances of their own, a limited number at the
-// same time. It is safe for concurrent use.
+// A Pool runs functions, each with its own instance. It limits their
+// concurrency. It is safe for concurrent use.
 type Pool struct {
 	starter *starter
 	slots   chan struct{}
 	log     *slog.Logger
 }
 
-// NewPool returns a pool for size instances. cacheDir keeps compiled code between
-// processes; "" means no cache. pdfium is compiled when the first function needs it.
+// NewPool returns a pool for size instances. cacheDir keeps compiled code
+// between processes; "" means no cache. pdfium is compiled on first use.
 func NewPool(cacheDir string, size int, log *slog.Logger) (*Pool, error) {
 	s, err := newStarter(cacheDir, log)
 	if err != nil {
@@ -31,22 +31,23 @@ func NewPool(cacheDir string, size int, log *slog.Logger) (*Pool, error) {
 	return &Pool{starter: s, slots: make(chan struct{}, size), log: log}, nil
 }
 
-// Size returns how many instances may run at the same time.
+// Size returns the largest number of concurrent instances.
 func (p *Pool) Size() int { return cap(p.slots) }
 
-// Warm compiles pdfium if that was not done yet.
+// Warm compiles pdfium unless it is already compiled.
 func (p *Pool) Warm(ctx context.Context) error {
 	_, err := p.starter.library(ctx)
 	return err
 }
 
-// Close releases what the pool holds. No function may run or be started.
+// Close releases the resources of the pool. No function may be running or start
+// afterwards.
 func (p *Pool) Close() error { return p.starter.close() }
 
-// killGrace is how long a run waits for an instance that was killed.
+// killGrace is the time that a run waits for a killed instance.
 const killGrace = 3 * time.Second
 
-// Run calls fn with an instance of its own, when there is a free slot.
+// Run waits for a free slot and calls fn with a new instance.
 func (p *Pool) Run(ctx context.Context, fn func(*Instance) error) error {
 	select {
 	case p.slots <- struct{}{}:
@@ -56,7 +57,7 @@ func (p *Pool) Run(ctx context.Context, fn func(*Instance) error) error {
 	return p.runSlot(ctx, fn)
 }
 
-// TryRun is run, but returns false at once if there is no free slot.
+// TryRun is Run, but returns false immediately if there is no free slot.
 func (p *Pool) TryRun(ctx context.Context, fn func(*Instance) error) (bool, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -66,9 +67,9 @@ func (p *Pool) TryRun(ctx context.Context, fn func(*Instance) error) (bool, erro
 	}
 }
 
-// runSlot calls fn in a slot that was taken, and frees the slot. If ctx ends, so
-// does the instance, and fn with it. In the worst case fn is left behind, stuck
-// in a loop of pdfium that nothing ends; it will not get out of it.
+// runSlot calls fn in a slot that the caller acquired, and releases the slot. If
+// ctx ends, it kills the instance, which stops fn. In the worst case it leaves
+// fn behind, stuck in a loop of pdfium that cannot be stopped.
 func (p *Pool) runSlot(ctx context.Context, fn func(*Instance) error) error {
 	defer func() { <-p.slots }()
 	lib, err := p.starter.library(ctx)
@@ -84,7 +85,7 @@ func (p *Pool) runSlot(ctx context.Context, fn func(*Instance) error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // see instance.within
+		runtime.LockOSThread() // see Instance.Within
 		defer runtime.UnlockOSThread()
 		err := guard(in, fn)
 		if cause := in.killed(); cause != nil {
@@ -118,7 +119,7 @@ func (p *Pool) runSlot(ctx context.Context, fn func(*Instance) error) error {
 	}
 }
 
-// guard calls fn; a panic becomes an error, because no caller could recover it.
+// guard calls fn. A panic becomes an error, because no caller could recover it.
 func guard(in *Instance, fn func(*Instance) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -131,7 +132,7 @@ func guard(in *Instance, fn func(*Instance) error) (err error) {
 	return in.Err
 }
 
-// explain makes a failure out of an error of pdfium.
+// explain converts an error of pdfium to a failure.
 func explain(err error) error {
 	var f *fileops.Failure
 	switch {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A caller that stops at once does not wait for the compiler, which may take a
-// minute on a busy machine.
+// A cancelled caller does not wait for the compiler, which may take a minute on
+// a busy machine.
 func TestCloseStopsTheCompiler(t *testing.T) {
 	t.Parallel()
 	p, err := NewPool(t.TempDir(), 1, slog.New(slog.DiscardHandler))

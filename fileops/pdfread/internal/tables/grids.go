@@ -14,11 +14,11 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// A Grid is a table without its looks: what a sheet has room for.
+// A Grid is a table reduced to the contents of its cells.
 type Grid struct {
-	table  *model.Table // the first part of it, for its columns
-	first  int          // page where it begins
-	last   int          // page where it ends
+	table  *model.Table // its first part, for the columns
+	first  int          // its first page
+	last   int          // its last page
 	header int          // rows
 	rows   [][]string
 }
@@ -29,10 +29,10 @@ const (
 	maxGridCells = 2_000_000
 )
 
-// Find returns the tables of a document in their order. Parts of one table on
-// successive pages are one grid, with the header only once. A document without
-// tables fails with [fileops.ErrUnsupportedInput], one with too many with
-// [fileops.ErrLimit].
+// Find returns the tables of a document in order. Parts of one table on
+// successive pages become one grid, with the header only once. A document
+// without tables fails with [fileops.ErrUnsupportedInput]; too many tables fail
+// with [fileops.ErrLimit].
 func Find(d *model.Document) ([]*Grid, error) {
 	gs := grids(d)
 	if len(gs) == 0 {
@@ -53,7 +53,7 @@ func Find(d *model.Document) ([]*Grid, error) {
 
 func grids(d *model.Document) []*Grid {
 	var out []*Grid
-	var open *Grid // goes on if nothing else comes before the next table
+	var open *Grid // continues unless other content precedes the next table
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
 			switch {
@@ -76,7 +76,7 @@ func grids(d *model.Document) []*Grid {
 	return out
 }
 
-// take adds the rows of the part of g that is on the next page.
+// take appends the rows of next, the continuation of g on the next page.
 func (g *Grid) take(next *Grid) {
 	rows := next.rows
 	for n := max(g.header, 1); n > 0; n-- {
@@ -89,8 +89,8 @@ func (g *Grid) take(next *Grid) {
 	g.last = next.last
 }
 
-// newGrid returns a table as text, without columns and rows that are empty. It
-// returns nil for what is only a frame: less than two columns or rows with text.
+// newGrid returns a table as text, without empty columns and rows. It returns
+// nil for a frame: less than two columns or rows with text.
 func newGrid(d *model.Document, b *model.Block) *Grid {
 	t := b.Table
 	rows, header := flow.TableRows(d, t, d.Leaves[b.Page])
@@ -134,7 +134,7 @@ func newGrid(d *model.Document, b *model.Block) *Grid {
 	return g
 }
 
-// firstPage returns the first page of a table whose last page is given.
+// firstPage returns the first page of a table from its last page.
 func firstPage(t *model.Table, last int) int {
 	first := last
 	for _, c := range t.Cells {
@@ -147,8 +147,8 @@ func firstPage(t *model.Table, last int) int {
 	return first
 }
 
-// WriteCSV writes all tables into one file, with an empty line between them. Cells
-// contain the text as it is printed.
+// WriteCSV writes all tables into one file, separated by an empty line. Cells
+// contain the text as printed.
 func WriteCSV(ctx context.Context, w io.Writer, gs []*Grid) error {
 	for i, g := range gs {
 		if err := context.Cause(ctx); err != nil {
@@ -175,8 +175,8 @@ func WriteCSV(ctx context.Context, w io.Writer, gs []*Grid) error {
 	return nil
 }
 
-// WriteXLSX writes each table to a sheet of its own, with numbers as numbers. lang
-// is the language of the document, which decides how ambiguous numbers are read.
+// WriteXLSX writes each table to a separate sheet, with numbers as numbers. lang
+// is the language of the document, which decides how to read ambiguous numbers.
 func WriteXLSX(ctx context.Context, w io.Writer, gs []*Grid, lang string) error {
 	book := &ooxml.Workbook{}
 	commas := documentConvention(gs, lang)

@@ -9,22 +9,22 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// Numbers are found in the text of cells. A number that can be read in two ways is
-// read as the rest of its column, its table, the document and last its language
-// suggest. Where nothing decides, it stays text.
+// This file finds numbers in the text of cells. The rest of its column decides
+// how an ambiguous number is read, then its table, the document and last the
+// language. An undecided number stays text.
 
 // A numeral is a piece of text that may be a number.
 type numeral struct {
 	negative bool
 	digits   string // with separators
 	percent  bool
-	currency string // sign, "" for none
-	before   bool   // the sign stands before the number
+	currency string // currency sign or ""
+	before   bool   // the currency sign precedes the number
 }
 
 var numeralForm = regexp.MustCompile(`^(\()?\s*([-+−–]?)\s*([$€£¥]?)\s*([-−]?)\s*(\d[\d.,'’\x{a0}\x{202f}\x{2009} ]*|[.,]\d+)\s*(%?)\s*([€£$¥]?)\s*(\))?$`)
 
-// Ways to write a number: what divides groups, and what the fraction.
+// Notations of numbers: group separator and decimal separator.
 var (
 	plainDigits = regexp.MustCompile(`^\d+$`)
 	pointForm   = regexp.MustCompile(`^(\d{1,3}(,\d{3})+|\d{1,3}(['’\x{a0}\x{202f}\x{2009} ]\d{3})+|\d*)(\.\d+)?$`)
@@ -49,7 +49,7 @@ func parseNumeral(s string) (n numeral, ok bool) {
 // forms reports whether a numeral can be read with a decimal point, and with a
 // decimal comma.
 func (n numeral) forms() (point, comma bool) {
-	if significant(n.digits) > 15 { // more than a sheet can hold
+	if significant(n.digits) > 15 { // more digits than a sheet can hold
 		return false, false
 	}
 	return pointForm.MatchString(n.digits), commaForm.MatchString(n.digits)
@@ -64,7 +64,7 @@ func significant(s string) int {
 	}, s), "0")
 }
 
-// number returns the value and how many digits the fraction has.
+// number returns the value and the number of digits in the fraction.
 func (n numeral) number(comma bool) (v float64, fraction int, grouped bool) {
 	sep := byte('.')
 	if comma {
@@ -87,7 +87,7 @@ func (n numeral) number(comma bool) (v float64, fraction int, grouped bool) {
 	return v, len(frac), bare != whole
 }
 
-// A convention is what is known of how numbers are written.
+// A convention is the known notation of numbers.
 type convention int
 
 const (
@@ -97,7 +97,7 @@ const (
 	mixedConvention
 )
 
-// and joins what two parts of a document tell.
+// and combines the conventions of two parts of a document.
 func (c convention) and(d convention) convention {
 	switch {
 	case c == unknownConvention || c == d:
@@ -108,7 +108,7 @@ func (c convention) and(d convention) convention {
 	return mixedConvention
 }
 
-// conventionOf returns what a text tells, if it is a number.
+// conventionOf returns the convention that a text implies, if it is a number.
 func conventionOf(s string) convention {
 	n, ok := parseNumeral(s)
 	if !ok {
@@ -123,8 +123,8 @@ func conventionOf(s string) convention {
 	return unknownConvention
 }
 
-// documentConvention returns how numbers are written in the document, for tables that
-// do not tell.
+// documentConvention returns the convention of the document, for tables that
+// imply no convention.
 func documentConvention(gs []*Grid, lang string) convention {
 	c := unknownConvention
 	for _, g := range gs {
@@ -145,12 +145,12 @@ func documentConvention(gs []*Grid, lang string) convention {
 	return c
 }
 
-// values returns the content of the cells. document is how numbers are written
-// in the other tables.
+// values returns the content of the cells. document is the convention of the
+// other tables.
 func (g *Grid) values(document convention) [][]ooxml.Value {
 	whole := unknownConvention
 	columns := make([]convention, len(g.rows[0]))
-	codes := make([]bool, len(columns)) // numbers in it are names: they begin with zeros
+	codes := make([]bool, len(columns)) // columns of identifiers: their numbers start with zeros
 	for _, row := range g.rows {
 		for k, s := range row {
 			c := conventionOf(s)
@@ -179,12 +179,12 @@ func (g *Grid) values(document convention) [][]ooxml.Value {
 	return out
 }
 
-// cellValue reads a cell of a column. code keeps numbers without separators as
-// text.
+// cellValue converts a cell of a column. code keeps numbers without separators
+// as text.
 func cellValue(s string, c convention, code, header bool) ooxml.Value {
 	text := ooxml.Value{Text: s}
 	if d, err := time.Parse(time.DateOnly, s); err == nil && d.Year() >= 1900 && d.Year() < 10000 && d.After(firstSafeDay) {
-		return ooxml.Value{Number: float64(d.Unix()/86400 + 25569), Style: ooxml.Style{Kind: ooxml.DateStyle}} // days from 1899-12-30 on
+		return ooxml.Value{Number: float64(d.Unix()/86400 + 25569), Style: ooxml.Style{Kind: ooxml.DateStyle}} // days since 1899-12-30
 	}
 	n, ok := parseNumeral(s)
 	if !ok || header && plainDigits.MatchString(s) {
@@ -225,6 +225,6 @@ func cellValue(s string, c convention, code, header bool) ooxml.Value {
 	return ooxml.Value{Number: v, Style: st}
 }
 
-// firstSafeDay is before the days of which programs disagree: Excel has a 29
+// firstSafeDay follows the dates on which programs disagree: Excel has a 29
 // February 1900.
 var firstSafeDay = time.Date(1900, 3, 1, 0, 0, 0, 0, time.UTC)

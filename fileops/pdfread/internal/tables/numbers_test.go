@@ -8,8 +8,8 @@ import (
 	"github.com/filewright/filewright/internal/ooxml"
 )
 
-// tableValues returns the content of the cells of a table, whose first header
-// rows are its header, as text: numbers with their format behind them.
+// tableValues returns the content of the cells of a table as text: numbers are
+// followed by their format. The first header rows are the table's header.
 func tableValues(rows [][]string, header int, lang string) [][]string {
 	g := &Grid{rows: rows, header: header}
 	var out [][]string
@@ -31,7 +31,7 @@ func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, lang string
-		rows, want string // columns are divided by spaces, rows by slashes; ~ stands for a space
+		rows, want string // spaces separate columns, slashes separate rows; ~ stands for a space
 	}{
 		{"point", "", "1,234.50/7,000/2.5/12", "1234.5 as #,##0.00/7000 as #,##0/2.5 as 0.0/12 as General"},
 		{"comma", "", "1.234,50/7.000/2,5/12", "1234.5 as #,##0.00/7000 as #,##0/2.5 as 0.0/12 as General"},

@@ -7,8 +7,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Write writes a page and reports whether there was anything on it. Errors
-// stay in out.
+// Write writes a page and reports whether it has text. out keeps errors.
 func Write(out *bufio.Writer, l *model.Leaf) bool {
 	any := false
 	for _, b := range l.Bands {
