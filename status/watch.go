@@ -86,9 +86,17 @@ func changed(a, b *Operation) bool {
 	for i := range min(len(a.Items), len(b.Items)) {
 		x, y := &a.Items[i], &b.Items[i]
 		y.Progress = max(x.Progress, y.Progress)
-		differ = differ || x.State != y.State || x.Attempt != y.Attempt || x.Progress != y.Progress
+		differ = differ || x.State != y.State || x.Attempt != y.Attempt || x.Progress != y.Progress || reason(x) != reason(y)
 	}
 	return differ
+}
+
+// reason returns what an item waits for, "" if it does not wait.
+func reason(it *Item) string {
+	if it.Waiting == nil {
+		return ""
+	}
+	return it.Waiting.Reason
 }
 
 // A hub notifies watchers of changes. The zero value is ready for use.
