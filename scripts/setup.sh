@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh serve   engines, libraries and fonts to run a built server
 #   scripts/setup.sh run     the same, and Go, the C compiler and headers to build it
-#   scripts/setup.sh test    the same, and the linters and the tools that judge test results
+#   scripts/setup.sh test    the same, and the tools that judge test results
 #   scripts/setup.sh bench   the same, and the tools for comparison in benchmarks
 #   scripts/setup.sh release like run, and the tools that build releases for other machines
 #
@@ -131,11 +131,10 @@ go_toolchain() {
 	)
 }
 
-# go_tools builds the S3 server of the tests and the linters into Go's build cache.
+# go_tools builds the S3 server of the tests, or the release tool, into the build cache of Go.
 go_tools() {
 	if [ "$mode" = test ] || [ "$mode" = bench ]; then
 		(cd "$root/internal/tools/versitygw" && GOFLAGS='' GOWORK=off go tool -n versitygw >/dev/null)
-		(cd "$root/internal/tools/golangci" && GOFLAGS='' GOWORK=off go tool -n golangci-lint >/dev/null)
 	elif [ "$mode" = release ]; then
 		(cd "$root/internal/tools/release" && GOFLAGS='' GOWORK=off go tool -n goreleaser >/dev/null)
 	fi
