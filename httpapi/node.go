@@ -29,6 +29,11 @@ type Node struct {
 	dependencies []*dependency
 	engines      atomic.Pointer[[]Engine]
 	router       *httprouter.Router
+
+	// closing is done when Run is about to stop. It belongs to the node, not to a request:
+	// requests that wait for an operation are then answered.
+	closing context.Context
+	close   context.CancelFunc
 }
 
 // NewNode checks cfg and returns a node. It needs no Config.Auth and starts nothing.
@@ -46,6 +51,7 @@ func newNode(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Log, dependencies: newDependencies(cfg.Checks)}
+	n.closing, n.close = context.WithCancel(context.Background())
 	reg, err := fileops.NewRegistry(cfg.Actions...)
 	if err != nil {
 		return nil, err
@@ -98,9 +104,11 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 	}
 }
 
-// Run does the background work until ctx is done; see worker.Worker.Run. It also runs
-// Config.Checks. Call it once.
+// Run does the background work until ctx is done: it recovers from a crash, processes items,
+// removes expired data and runs Config.Checks. When ctx is done, running items get Limits.Drain to
+// finish. The others are released and resume at the next start. Call it once.
 func (n *Node) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, n.close)()
 	beside, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
 	checks.Go(func() { n.watchDependencies(beside) })

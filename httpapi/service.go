@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -22,11 +21,6 @@ type Service struct {
 	guard        *guard
 	longAnswers  *turnstile // responses of initiate-upload
 	longBodies   *turnstile // JSON request bodies
-
-	// closing is done when Run is about to stop. It belongs to the service, not to a request:
-	// requests that wait for an operation are then answered.
-	closing context.Context
-	close   context.CancelFunc
 }
 
 // aliases are alternative action names that clients use.
@@ -45,7 +39,6 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{Node: node}
-	s.closing, s.close = context.WithCancel(context.Background())
 	s.rates, s.guard = gcra.New(), newGuard(s.cfg.Limits.WrongKeys)
 	s.longAnswers, s.longBodies = newTurnstile(64, 8), newTurnstile(24, 6)
 	if s.fingerprints, err = newFingerprints(cfg.Secrets); err != nil {
@@ -64,14 +57,6 @@ func New(cfg Config) (*Service, error) {
 		}
 	}
 	return s, s.route(routes)
-}
-
-// Run does the background work until ctx is done: it recovers from a crash, processes items and
-// removes expired data. When ctx is done, running items get Limits.Drain to finish. The others are
-// released and resume at the next start. Call it once.
-func (s *Service) Run(ctx context.Context) error {
-	defer context.AfterFunc(ctx, s.close)()
-	return s.Node.Run(ctx)
 }
 
 // Capabilities returns the current capability matrix.

@@ -149,11 +149,7 @@ func (a *app) work(ctx context.Context) error {
 			a.log.Error("files cannot be read in processes of their own", "err", err)
 		}
 	}
-	run := a.node.Run
-	if a.service != nil {
-		run = a.service.Run // answers waiting clients at the end, too
-	}
-	if err := run(ctx); err != nil || ctx.Err() != nil {
+	if err := a.node.Run(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	return errors.New("the background work ended")
