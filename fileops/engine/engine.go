@@ -542,8 +542,8 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.b), "�")
 }
 
-// lines calls each for every line written to it. "\r" also ends a line, because progress
-// displays use it. Lines longer than 64 KiB are cut.
+// lines is a writer that calls each with every line it receives. "\r" also ends a line,
+// because progress displays use it. Lines longer than 64 KiB are cut.
 type lines struct {
 	each func(string)
 	b    []byte

@@ -239,7 +239,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	proc.forget = func() {
 		f.forget(pid)
-		proc.mark.group.remove() // the next server removes what is left
+		proc.mark.group.remove() // if this fails, the next server removes the group
 	}
 	if err = f.join(proc, c.Limits); err == nil {
 		err = setLimits(pid, c.Limits, proc.mark)

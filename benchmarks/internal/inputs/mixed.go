@@ -122,7 +122,7 @@ type writer struct {
 }
 
 func newWriter(rng *rand.Rand) *writer {
-	// The vocabulary is the same for every file: joined syllables.
+	// Every file uses the same vocabulary of random syllables.
 	const vowels, consonants = "aeiou", "bcdfghklmnprstvw"
 	fixed := rand.New(rand.NewPCG(5, 5))
 	w := &writer{rng: rng, zipf: rand.NewZipf(rng, 1.15, 4, 19999)}
