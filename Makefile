@@ -6,7 +6,7 @@ GO ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 
-.PHONY: run build check test test-all lint vuln hooks matrix bench fuzz soak docs release release-snapshot clean
+.PHONY: run build check test test-all lint vuln hooks matrix bench fuzz soak docs corpus release release-snapshot clean
 
 ## run: install missing packages, build, start the server on 127.0.0.1:8080
 run: build
@@ -78,6 +78,13 @@ soak:
 matrix:
 	@scripts/setup.sh test
 	$(GO) test -count=1 -v -timeout 30m -run '^TestMatrix$$' ./internal/matrix
+
+## corpus: run every file below DIR through all actions, or through ACTION with TO, and have other programs judge the
+## results; SAMPLE=N runs N files; JSON=FILE stores the outcomes, BASELINE=FILE compares with stored ones; TABLE=1 prints totals in Markdown. See docs/corpus.md
+corpus:
+	@scripts/setup.sh test
+	@test -d "$(DIR)" || { echo "usage: make corpus DIR=FOLDER [ACTION=convert] [TO=docx] [SAMPLE=40] [JSON=FILE] [BASELINE=FILE] [TABLE=1]"; exit 1; }
+	$(GO) run ./internal/corpus -action "$(ACTION)" -to "$(TO)" -sample $(or $(SAMPLE),0) -json "$(JSON)" -baseline "$(BASELINE)" $(if $(TABLE),-table) "$(DIR)"
 
 ## docs: generate docs/formats.md from the code
 docs:

@@ -1,6 +1,6 @@
 // Package capability reports which actions and parameter values are valid for a file
-// extension. It derives the answers from the registered actions, and so from the
-// installed engines; there is no second list to maintain.
+// extension. It derives the answers from the registered actions, so they match the
+// installed engines. There is no second list to maintain.
 package capability
 
 import (
@@ -34,7 +34,7 @@ type Answer struct {
 	// [fileops.Schema.Options]; nil if the action is not supported at all.
 	Parameters map[string]any
 
-	// Err is the reason why a query with an action is not supported: the error of
+	// Err is the reason why the action of a query is not supported: the error of
 	// [fileops.Registry.Resolve]. It is nil if Supported is true.
 	Err error
 }
@@ -61,16 +61,16 @@ func (m *Matrix) Canonical(action string) string {
 	return action
 }
 
-// Resolve finds the action for a request: it is [fileops.Registry.Resolve] for any
+// Resolve finds the action for a request. It is [fileops.Registry.Resolve] for any
 // spelling of the action. Code that creates operations must call it, so that the
-// service accepts exactly what it advertises.
+// service accepts exactly the requests that it advertises.
 func (m *Matrix) Resolve(action string, inputs []format.Format, args fileops.Args) (fileops.Action, fileops.Params, error) {
 	return m.reg.Resolve(m.Canonical(action), inputs, args)
 }
 
-// Query answers q. With only an extension, it lists the actions. With an action, it
-// reports whether the action is supported and which values its parameters accept. With
-// parameters too, it reports whether exactly that request would be accepted.
+// Query answers q. For an extension alone, it lists the actions. For an action, it
+// reports whether the action is supported and which values its parameters accept. If q
+// has parameters, it reports whether exactly that request would be accepted.
 func (m *Matrix) Query(q Query) Answer {
 	f := format.Parse(q.Ext)
 	ans := Answer{Ext: string(f), Action: m.Canonical(q.Action)}

@@ -139,9 +139,11 @@ func Chain(spec Spec, steps ...Step) Action {
 				}
 				return nil
 			})
-			r := &Runner{TempDir: dir, Log: job.Log, MaxOutput: job.maxOutput, Progress: func(done float64) {
-				job.Progress((float64(i) + done) / float64(len(steps)))
-			}}
+			n := float64(len(steps))
+			r, err := job.Runner(float64(i)/n, float64(i+1)/n)
+			if err != nil {
+				return err
+			}
 			if err := r.Run(ctx, st.Action, args, sink, files...); err != nil {
 				return fmt.Errorf("step %d: %w", i+1, err)
 			}

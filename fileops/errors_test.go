@@ -69,7 +69,7 @@ func TestFailure(t *testing.T) {
 	cause := errors.New("exit status 3")
 	err := fileops.Fail(fileops.ErrEngine, cause, "it broke")
 	var f *fileops.Failure
-	if !errors.As(err, &f) || f.Kind != fileops.ErrEngine || f.Message != "it broke" || f.Err != cause {
+	if !errors.As(err, &f) || !errors.Is(f.Kind, fileops.ErrEngine) || f.Message != "it broke" || !errors.Is(f.Err, cause) {
 		t.Errorf("got %#v", err)
 	}
 	if !errors.Is(err, fileops.ErrEngine) || !errors.Is(err, cause) || errors.Is(err, fileops.ErrLimit) {

@@ -32,13 +32,14 @@ type Job struct {
 
 	telling sync.Mutex // held while progress is called, so that its values never fall
 
-	mu      sync.Mutex
-	root    string
-	spooled map[*File]string
-	results []*File
-	put     int64 // total bytes of results
-	n       int
-	done    float64
+	mu       sync.Mutex
+	root     string
+	spooled  map[*File]string
+	results  []*File
+	warnings []Warning
+	put      int64 // total bytes of results
+	n        int
+	done     float64
 }
 
 // Input returns the only input of an action with Joint unset.

@@ -20,7 +20,7 @@ func TestContextReader(t *testing.T) {
 	}
 	why := errors.New("why")
 	cancel(why)
-	if n, err := r.Read(b); n != 0 || err != why {
+	if n, err := r.Read(b); n != 0 || !errors.Is(err, why) {
 		t.Errorf("after the end of the context: %d bytes, %v", n, err)
 	}
 }

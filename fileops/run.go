@@ -118,6 +118,7 @@ type Runner struct {
 	TempDir  string             // parent of the scratch directories; "" means os.TempDir
 	Log      *slog.Logger       // nil discards
 	Progress func(done float64) // from 0 to 1, never falls; called from any goroutine; may be nil
+	Warn     func(Warning)      // called for each warning before the results of a successful run are passed on; may be nil
 
 	// MaxOutput limits the total size in bytes of the results of a run; 0 means no
 	// limit. A run that exceeds it fails with [ErrLimit] while it writes, before the
@@ -175,6 +176,11 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 		Log: log.With("action", spec.Name, "engine", spec.Engine),
 	}
 	defer job.cleanup()
+	defer func() {
+		for _, f := range job.Inputs {
+			f.close()
+		}
+	}()
 	for _, f := range inputs {
 		g := *f // a separate handle
 		g.f = nil
@@ -184,13 +190,12 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 			}
 			return err
 		}
-		defer g.close()
+		job.Inputs = append(job.Inputs, &g)
 		if spec.names(g.Format()) {
-			if err := checkInput(&g); err != nil && !(spec.Encrypted && errors.Is(err, format.ErrEncrypted)) {
+			if err := checkInput(&g); err != nil && (!spec.Encrypted || !errors.Is(err, format.ErrEncrypted)) {
 				return inAction(spec.Name, err)
 			}
 		}
-		job.Inputs = append(job.Inputs, &g)
 	}
 	defer func() {
 		if p := recover(); p != nil { // libraries panic on bad input; see docs/design.md
@@ -204,6 +209,11 @@ func (r *Runner) Do(ctx context.Context, a Action, params Params, sink Sink, inp
 	}
 	if err != nil {
 		return inAction(spec.Name, err)
+	}
+	if r.Warn != nil {
+		for _, w := range job.warnings {
+			r.Warn(w)
+		}
 	}
 	if err := job.finish(ctx, sink); err != nil {
 		return inAction(spec.Name, err)

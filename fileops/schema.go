@@ -3,7 +3,6 @@ package fileops
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math"
@@ -43,7 +42,8 @@ type Scope int
 const (
 	ScopeResult  Scope = iota // the result: passed to the last step
 	ScopeContent              // which part of the input is read, such as its pages: passed to the last step that knows the parameter
-	ScopeFile                 // how text is encoded in the file: passed to no step, because we write the intermediate file
+	ScopeInput                // how the input is opened, such as its password or encoding: passed to the first step
+	ScopeFile                 // how text is laid out in the file: passed to no step, because we write the intermediate file
 )
 
 // A Type is a JSON scalar type.
@@ -387,5 +387,5 @@ func (p Params) Format(w fmt.State, verb rune) {
 		fmt.Fprintf(w, "%q", p.String())
 		return
 	}
-	io.WriteString(w, p.String())
+	fmt.Fprint(w, p.String())
 }

@@ -48,7 +48,7 @@ func ParseScope(text string) (Scope, error) {
 	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == ',' }) {
 		i := slices.Index(scopeNames[:], name)
 		if i < 0 {
-			return 0, fmt.Errorf("there is no scope %q; there are %s", name, strings.Join(scopeNames[:], ", "))
+			return 0, fmt.Errorf("unknown scope %q; scopes are %s", name, strings.Join(scopeNames[:], ", "))
 		}
 		s |= 1 << i
 	}
@@ -146,7 +146,7 @@ func (p Principal) may(scope Scope) error {
 	if p.Scopes&scope == scope {
 		return nil
 	}
-	return problem(http.StatusForbidden, "forbidden", "the API key does not allow this: it needs the scope %s", scope)
+	return problem(http.StatusForbidden, "forbidden", "the API key lacks the scope %s", scope)
 }
 
 // authenticated passes only requests whose caller is known and has the scope.
@@ -180,7 +180,7 @@ func (s *Service) authenticate(r *http.Request) (Principal, error) {
 		// Take the token first and give it back later: otherwise many concurrent requests would
 		// pass together.
 		if a := g.fails.Take(from, gcra.Rate(g.rate), g.fails.Now(), 1); !a.OK {
-			return Principal{}, errWrongKeys(a.Retry)
+			return Principal{}, errInvalidKeys(a.Retry)
 		}
 	}
 	p, err := s.cfg.Auth.Authenticate(r)

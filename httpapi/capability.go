@@ -30,7 +30,7 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 	}
 	ext := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(req.Ext), "."))
 	if ext == "" {
-		s.fail(w, r, invalid("ext", "ext is required: the extension of a file, such as pdf"))
+		s.fail(w, r, invalid("ext", "ext is required: a file extension such as pdf"))
 		return
 	}
 	offered, err := s.known()
@@ -52,7 +52,7 @@ func (s *Service) supportedOperation(w http.ResponseWriter, r *http.Request) {
 
 // errUnknown is the response while the service's capabilities are unknown. Unlike an unsupported
 // operation, this state is temporary.
-var errUnknown = errors.New("no worker has been up yet")
+var errUnknown = errors.New("no worker has started yet")
 
 // known returns the current catalogue, or errUnknown.
 func (s *Service) known() (*capability.Matrix, error) {

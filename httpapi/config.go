@@ -7,7 +7,7 @@
 //		Actions: standard.Probe(ctx, nil).Actions(),
 //		Auth:    httpapi.StaticKeys(key),
 //	})
-//	go svc.Run(ctx)
+//	go func() { log.Fatal(svc.Run(ctx)) }()
 //	http.ListenAndServe("127.0.0.1:8080", svc)
 //
 // # Endpoints
@@ -157,19 +157,19 @@ type Limits struct {
 	// 1000.
 	Rate Rate
 
-	// WrongKeys limits requests with invalid API keys from one client address (IPv6: one /64
+	// InvalidKeys limits requests with invalid API keys from one client address (IPv6: one /64
 	// network). Zero: 1 per second, burst 50. Keys that were recently valid are exempt.
-	WrongKeys Rate
+	InvalidKeys Rate
 
 	// MinFree is the free space in bytes that uploads must leave in Blobs, if Blobs reports it, so
 	// that processing can continue. An upload that would need this space is refused. 0: 256 MiB;
 	// negative: none.
 	MinFree int64
 
-	// GuestWait bounds the wait of an account without a running item while another account holds
+	// OverflowWait bounds the wait of an account without a running item while another account holds
 	// every slot of a family. After it, the item runs in an extra slot. 0: 2 seconds; negative:
 	// never, so that Concurrency is never exceeded. A Dispatcher ignores it.
-	GuestWait time.Duration
+	OverflowWait time.Duration
 }
 
 // Retention sets how long data is kept. Zero fields mean the default.
@@ -203,11 +203,11 @@ type Sandbox struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.AbsoluteLinks && c.BaseURL == nil {
-		return c, errors.New("httpapi: Config.AbsoluteLinks needs Config.BaseURL")
+		return c, errors.New("httpapi: Config.AbsoluteLinks requires Config.BaseURL")
 	}
 	for _, s := range c.Secrets {
 		if len(s) < 16 {
-			return c, errors.New("httpapi: a secret in Config.Secrets has less than 16 bytes")
+			return c, errors.New("httpapi: a secret in Config.Secrets is shorter than 16 bytes")
 		}
 	}
 	def(&c.Limits.FileSize, 5<<40)
@@ -225,9 +225,9 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.Limits.QueuedTotal, 100000)
 	def(&c.Limits.MinRate, 16<<10)
 	def(&c.Limits.Stall, 30*time.Second)
-	def(&c.Limits.GuestWait, 2*time.Second)
+	def(&c.Limits.OverflowWait, 2*time.Second)
 	def(&c.Limits.Rate, Rate{PerSecond: 100, Burst: 1000})
-	def(&c.Limits.WrongKeys, Rate{PerSecond: 1, Burst: 50})
+	def(&c.Limits.InvalidKeys, Rate{PerSecond: 1, Burst: 50})
 	def(&c.Limits.LongPoll, time.Minute)
 	def(&c.Retention.URLs, time.Hour)
 	def(&c.Retention.Files, 24*time.Hour)

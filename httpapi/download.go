@@ -52,7 +52,7 @@ func (s *Service) download(w http.ResponseWriter, r *http.Request) {
 	}
 	defer obj.Close()
 	h := w.Header()
-	h.Set("Content-Type", safeType(f.Name, f.ContentType))
+	h.Set("Content-Type", safeType(f.Name))
 	h.Set("Content-Disposition", disposition(f.Name))
 	h.Set("ETag", `"`+f.ETag+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -86,7 +86,7 @@ func (s *Service) embedding(h http.Header) {
 // returns false if the store has no links.
 func (s *Service) redirect(w http.ResponseWriter, r *http.Request, owner string, f *upload.File) bool {
 	link, err := s.uploads.Link(r.Context(), owner, f, blob.LinkOptions{
-		ContentType: safeType(f.Name, f.ContentType), ContentDisposition: disposition(f.Name),
+		ContentType: safeType(f.Name), ContentDisposition: disposition(f.Name),
 	})
 	if err != nil {
 		s.fail(w, r, err)
@@ -169,9 +169,9 @@ func disposition(name string) string {
 	return `attachment; filename="` + ascii + `"; filename*=UTF-8''` + b.String()
 }
 
-// safeType returns the media type of a download. Types that browsers could execute become plain
+// safeType returns the media type of a download, by its extension. Types that browsers could execute become plain
 // bytes.
-func safeType(name, declared string) string {
+func safeType(name string) string {
 	f := format.Parse(name)
 	switch f {
 	case format.HTML, format.SVG, format.XML, format.EPUB, format.FODT, format.FODS, format.FODP:

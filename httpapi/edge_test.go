@@ -31,7 +31,12 @@ import (
 
 // slow are limits for tests of slow clients: short enough to wait for, and long enough that a busy
 // machine does not disconnect a good client.
-var slow = httpapi.Limits{MinRate: 1000, Stall: 4 * time.Second}
+func slow() httpapi.Limits {
+	if testing.Short() {
+		return httpapi.Limits{MinRate: 1000, Stall: 2 * time.Second}
+	}
+	return httpapi.Limits{MinRate: 1000, Stall: 4 * time.Second}
+}
 
 // initiate starts an upload and returns its URL.
 func (a *api) initiate(t *testing.T, key string, size int) string {
@@ -77,7 +82,7 @@ func trickle(conn net.Conn, every time.Duration, done <-chan struct{}) {
 // senders, and only them.
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{Limits: slow})
+	a := serve(t, httpapi.Config{Limits: slow()})
 	json := []string{"Authorization: Bearer key-a", "Content-Type: application/json"}
 	for _, tt := range []struct {
 		name    string
@@ -124,10 +129,11 @@ func TestSlowSenders(t *testing.T) {
 	// Ten times the least rate, for longer than the permitted pause.
 	t.Run("slow but well", func(t *testing.T) {
 		t.Parallel()
-		const size = 100_000
+		n := 2.5 * slow().Stall.Seconds() * 10
+		size := int(n) * 1000
 		conn := a.wire(t, "PUT", a.initiate(t, "key-a", size), size)
-		for range 100 {
-			if _, err := conn.Write(bytes.Repeat([]byte("x"), size/100)); err != nil {
+		for range int(n) {
+			if _, err := conn.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -154,7 +160,7 @@ func TestSlowSenders(t *testing.T) {
 				t.Fatalf("request %d: %v %v", i, resp, err)
 			}
 			io.Copy(io.Discard, resp.Body)
-			time.Sleep(slow.Stall + time.Second)
+			time.Sleep(slow().Stall + time.Second)
 		}
 	})
 }
@@ -213,7 +219,7 @@ func TestSlowReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := slow
+			limits := slow()
 			limits.MinFree = -1
 			a := serve(t, httpapi.Config{Limits: limits, Blobs: open(t)})
 			content := strings.Repeat("0123456789abcdef", 1<<17) // 2 MiB
@@ -235,7 +241,7 @@ func TestSlowReaders(t *testing.T) {
 			var all bytes.Buffer
 			for {
 				n, err := io.CopyN(&all, resp.Body, 32<<10)
-				if err == io.EOF || n == 0 {
+				if errors.Is(err, io.EOF) || n == 0 {
 					break
 				}
 				if err != nil {
@@ -269,7 +275,7 @@ func busy() fileops.Action {
 
 func TestSlowEventReader(t *testing.T) {
 	t.Parallel()
-	limits := slow
+	limits := slow()
 	limits.MinRate, limits.Drain = 100_000, time.Second // the action runs forever
 	a := serve(t, httpapi.Config{Limits: limits, Actions: []fileops.Action{busy()}, Concurrency: map[string]int{"text": 1}})
 	key := a.upload(t, "key-a", "a.txt", "x")
@@ -287,7 +293,7 @@ func TestSlowEventReader(t *testing.T) {
 	}
 	// A client that reads the events is not disconnected.
 	_, r, _ := get(t, base, "/api/v1/status/"+m["main_task_id"].(string)+"/events")
-	for end := time.Now().Add(2 * slow.Stall); time.Now().Before(end); {
+	for end := time.Now().Add(2 * limits.Stall); time.Now().Before(end); {
 		if _, err := r.ReadByte(); err != nil {
 			t.Fatal(err)
 		}
@@ -396,9 +402,9 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-func TestWrongKeys(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	t.Parallel()
-	a := serve(t, httpapi.Config{TrustProxy: true, Limits: httpapi.Limits{WrongKeys: httpapi.Rate{PerSecond: 0.001, Burst: 3}}})
+	a := serve(t, httpapi.Config{TrustProxy: true, Limits: httpapi.Limits{InvalidKeys: httpapi.Rate{PerSecond: 0.001, Burst: 3}}})
 	ask := func(from, key string) int {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/api/v1/formats", nil)

@@ -79,9 +79,9 @@ func asProblem(err error) *Problem {
 	}
 	var full *status.QueueFullError
 	if errors.As(err, &full) {
-		p := problem(http.StatusTooManyRequests, "queue_full", "too many operations of the service are waiting; try again later")
+		p := problem(http.StatusTooManyRequests, "queue_full", "the service has too many queued files; try again later")
 		if full.Owner {
-			p.Detail = "too many of your operations are waiting; try again later"
+			p.Detail = "your account has too many queued files; try again later"
 		}
 		p.RetryAfter = full.RetryAfter
 		return p
@@ -89,18 +89,18 @@ func asProblem(err error) *Problem {
 	for _, m := range errorMap {
 		if errors.Is(err, m.err) {
 			detail := m.detail
-			var told *upload.Error
+			var public *upload.Error
 			switch {
-			case m.err == os.ErrDeadlineExceeded:
-			case errors.As(err, &told):
-				detail = told.Message
+			case errors.Is(m.err, os.ErrDeadlineExceeded):
+			case errors.As(err, &public):
+				detail = public.Message
 			case detail == "":
 				detail = err.Error()
 			}
 			return &Problem{Status: m.status, Slug: m.slug, Detail: detail, Param: m.param, RetryAfter: m.retry}
 		}
 	}
-	return problem(http.StatusInternalServerError, "internal_error", "something went wrong on the server; the request id helps to find out what")
+	return problem(http.StatusInternalServerError, "internal_error", "internal error; give the request ID to the operator of the service")
 }
 
 // A QuotaUse describes the use of a quota.
@@ -122,7 +122,7 @@ type QuotaError struct {
 
 // Error implements error.
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf("quota exceeded: %s: %d of %d are used", e.What, e.Used, e.Limit)
+	return fmt.Sprintf("quota exceeded: %s: %d of %d used", e.What, e.Used, e.Limit)
 }
 
 // Is makes e match [ErrQuota].
@@ -137,13 +137,13 @@ func (e *QuotaError) Exceeded() (what string, limit, used int64, reset time.Time
 func quotaText(what string, limit, used int64) string {
 	switch what {
 	case "stored_bytes":
-		return fmt.Sprintf("your files take %d of the %d bytes that they may have in all; delete some, or wait until they expire", used, limit)
+		return fmt.Sprintf("your files use %d of %d bytes of storage; delete some, or wait until they expire", used, limit)
 	case "bytes_per_day":
-		return fmt.Sprintf("%d of the %d bytes that you may upload in a day are used", used, limit)
+		return fmt.Sprintf("%d of %d bytes of uploads per day used", used, limit)
 	case "operations_per_day":
-		return fmt.Sprintf("%d of the %d operations that you may have in a day are used", used, limit)
+		return fmt.Sprintf("%d of %d operations per day used", used, limit)
 	}
-	return fmt.Sprintf("the quota %s is used up: %d of %d", what, used, limit)
+	return fmt.Sprintf("quota %s exceeded: %d of %d used", what, used, limit)
 }
 
 // asQuotaProblem returns nil if the error is not about a quota.
@@ -158,7 +158,7 @@ func asQuotaProblem(err error) *Problem {
 	reset = stamp(reset)
 	p := problem(http.StatusTooManyRequests, "quota_exceeded", "%s", quotaText(what, limit, used))
 	if !reset.IsZero() {
-		p.Detail += "; it begins anew at " + reset.Format(time.RFC3339)
+		p.Detail += "; it resets at " + reset.Format(time.RFC3339)
 	}
 	p.Quota = &QuotaUse{What: what, Limit: limit, Used: used, Reset: reset}
 	p.RetryAfter = time.Minute
@@ -182,18 +182,18 @@ var errorMap = []struct {
 	// database timeout does.
 	{syscall.ENOSPC, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
 	{syscall.EDQUOT, 507, "insufficient_storage", "the server has no space left; try again later", "", time.Minute},
-	{blob.ErrUnavailable, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{status.ErrUnavailable, 503, "unavailable", "the database cannot be reached for now; try again", "", 2 * time.Second},
+	{blob.ErrUnavailable, 503, "unavailable", "the storage does not respond; try again later", "", 5 * time.Second},
+	{status.ErrUnavailable, 503, "unavailable", "the database is temporarily unavailable; try again", "", 2 * time.Second},
 
-	{errUnknown, 503, "unavailable", "no worker has been up yet, so nobody knows what can be done; try again later", "", 5 * time.Second},
+	{errUnknown, 503, "unavailable", "no worker has started yet, so the supported operations are unknown; try again later", "", 5 * time.Second},
 
-	{ErrUnauthenticated, 401, "unauthorized", "the API key is missing or not valid; send it as Authorization: Bearer <key>", "", 0},
-	{ErrForbidden, 403, "forbidden", "the API key does not allow this", "", 0},
+	{ErrUnauthenticated, 401, "unauthorized", "missing or invalid API key; send it as Authorization: Bearer <key>", "", 0},
+	{ErrForbidden, 403, "forbidden", "the API key does not permit this", "", 0},
 	{ErrQuota, 429, "quota_exceeded", "", "", time.Minute},
-	{status.ErrQueueFull, 429, "queue_full", "too many operations are waiting; try again later", "", 5 * time.Second},
-	{os.ErrDeadlineExceeded, 408, "request_timeout", "the body of the request came too slowly", "", 0},
+	{status.ErrQueueFull, 429, "queue_full", "too many queued files; try again later", "", 5 * time.Second},
+	{os.ErrDeadlineExceeded, 408, "request_timeout", "timeout while reading the body of the request", "", 0},
 	{upload.ErrURLExpired, 403, "url_expired", "the upload URL has expired; initiate the upload again", "", 0},
-	{upload.ErrSignature, 403, "invalid_signature", "the upload URL is not one that this service has signed for this request", "", 0},
+	{upload.ErrSignature, 403, "invalid_signature", "invalid upload URL signature", "", 0},
 	{upload.ErrMissingPart, 400, "missing_part", "", "parts", 0},
 	{upload.ErrPartOrder, 400, "part_order", "", "parts", 0},
 	{upload.ErrPartETag, 400, "part_etag", "", "parts", 0},
@@ -208,24 +208,24 @@ var errorMap = []struct {
 	{upload.ErrInvalid, 400, "invalid_request", "", "", 0},
 	{blob.ErrPart, 400, "missing_part", "", "parts", 0},
 	{errors.ErrUnsupported, 400, "unsupported_operation", "", "action", 0},
-	{fs.ErrNotExist, 404, "not_found", "there is nothing under this name, or it belongs to someone else", "", 0},
+	{fs.ErrNotExist, 404, "not_found", "not found, or it belongs to another account", "", 0},
 	// Failing disks and network file systems, and too many open files.
-	{syscall.EIO, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{syscall.EROFS, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{syscall.ESTALE, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{syscall.ETIMEDOUT, 503, "unavailable", "the storage does not answer; try again later", "", 5 * time.Second},
-	{syscall.EMFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
-	{syscall.ENFILE, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
-	{context.Canceled, 503, "unavailable", "the request was ended before it was answered", "", time.Second}, // usually the client closed the connection
-	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to answer in time", "", 5 * time.Second},
+	{syscall.EIO, 503, "unavailable", "the storage does not respond; try again later", "", 5 * time.Second},
+	{syscall.EROFS, 503, "unavailable", "the storage does not respond; try again later", "", 5 * time.Second},
+	{syscall.ESTALE, 503, "unavailable", "the storage does not respond; try again later", "", 5 * time.Second},
+	{syscall.ETIMEDOUT, 503, "unavailable", "the storage does not respond; try again later", "", 5 * time.Second},
+	{syscall.EMFILE, 503, "unavailable", "the server is too busy to respond in time", "", 5 * time.Second},
+	{syscall.ENFILE, 503, "unavailable", "the server is too busy to respond in time", "", 5 * time.Second},
+	{context.Canceled, 503, "unavailable", "the request was cancelled", "", time.Second}, // usually the client closed the connection
+	{context.DeadlineExceeded, 503, "unavailable", "the server is too busy to respond in time", "", 5 * time.Second},
 }
 
-var errParam = errors.New("a parameter is not possible")
+var errParam = errors.New("invalid parameter")
 
 // fail answers a request with the Problem of an error.
 func (n *Node) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	log := n.logOf(r).With("error", p.Slug)
+	log := n.logOf(r).With("code", p.Slug)
 	switch {
 	case p.Status >= 500 && r.URL.Path != "/readyz" && r.Context().Err() == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errUnknown): // otherwise the client has disconnected, which is not an error of the service
 		log.Error("request failed", "method", r.Method, "err", err)

@@ -113,14 +113,14 @@ func (d document) merge(source []byte) error {
 			for kind, all := range members(part) {
 				to := get(d.root, "components", kind)
 				if to == nil {
-					return fmt.Errorf("components of the kind %q are not known", kind)
+					return fmt.Errorf("unknown kind of components %q", kind)
 				}
 				for component, v := range members(all) {
 					err = errors.Join(err, add(to, component, v))
 				}
 			}
 		default:
-			err = fmt.Errorf("it may have tags, paths, webhooks and components, not %q", name)
+			err = fmt.Errorf("unexpected %q; permitted are tags, paths, webhooks and components", name)
 		}
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (d document) addTag(t *yaml.Node) {
 // add adds a member to a mapping. It fails if the member exists.
 func add(n *yaml.Node, key string, value *yaml.Node) error {
 	if get(n, key) != nil {
-		return fmt.Errorf("%s is there already", key)
+		return fmt.Errorf("%s already exists", key)
 	}
 	set(n, key, value)
 	return nil

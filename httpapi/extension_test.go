@@ -98,13 +98,13 @@ func TestExtension(t *testing.T) {
 	}{
 		{"all", "/api/v1/hello/ada", `{"text":"hi"}`, 200, "hi ada from bob"},
 		{"operate", "/api/v1/hello/ada", `{"text":"hi"}`, 200, `data:map[text:hi ada from bob]`},
-		{"read", "/api/v1/hello/ada", `{"text":"hi"}`, 403, "it needs the scope operate"},
+		{"read", "/api/v1/hello/ada", `{"text":"hi"}`, 403, "lacks the scope operate"},
 		{"wrong", "/api/v1/hello/ada", `{"text":"hi"}`, 401, "unauthorized"},
 		{"all", "/api/v1/hello/nobody", `{}`, 404, "not_found"},
 		{"all", "/api/v1/hello/rude", `{"text":"Hey"}`, 400, "Hey is not polite"},
 		{"all", "/api/v1/hello/broken", `{}`, 500, "internal_error"},
 		{"all", "/api/v1/hello/ada", `[]`, 400, "must be a JSON object"},
-		{"all", "/v1/biz/hello/ada", `{}`, 404, "no endpoint"},
+		{"all", "/v1/biz/hello/ada", `{}`, 404, "unknown endpoint"},
 	} {
 		st, m := a.call(t, tt.key, "PATCH", tt.path, tt.body)
 		if st != tt.status || !strings.Contains(fmt.Sprint(m), tt.want) || st >= 400 && m["request_id"] == nil || strings.Contains(fmt.Sprint(m), "inner") {

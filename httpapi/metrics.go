@@ -28,12 +28,12 @@ func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 		registry: prometheus.NewRegistry(),
 		runtime:  prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_http_requests_total", Help: "Requests by route, method and status code."}, []string{"route", "method", "code"}),
-		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_http_request_seconds", Help: "Duration of requests by route, bodies included.",
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_http_request_seconds", Help: "Duration of requests by route, including bodies.",
 			Buckets: []float64{.001, .005, .025, .1, .5, 2, 10, 60, 600}}, []string{"route"}),
 		sent:     prometheus.NewCounter(prometheus.CounterOpts{Name: "filewright_http_sent_bytes_total", Help: "Bytes of response bodies."}),
 		uploaded: prometheus.NewCounter(prometheus.CounterOpts{Name: "filewright_uploaded_bytes_total", Help: "Bytes of uploaded parts."}),
 	}
-	engineUp := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_engine_available", Help: "1 if the engine can be used."}, []string{"engine", "version"})
+	engineUp := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_engine_available", Help: "1 if the engine is available, else 0."}, []string{"engine", "version"})
 	for _, e := range cfg.Engines {
 		up := 0.0
 		if e.Err == nil {
@@ -45,7 +45,7 @@ func newMetrics(cfg *Config, more []prometheus.Collector) (*metrics, error) {
 	m.registry.MustRegister(m.requests, m.latency, m.sent, m.uploaded, engineUp)
 	m.registry.MustRegister(more...)
 	if cfg.Sandbox != nil {
-		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "4 if files and system calls of the engines are confined and they have namespaces, also of processes, and cgroups of their own, 3 without the namespace of processes and the cgroup, 2 without namespaces, 1 if only files or system calls are confined, 0 if neither."})
+		tier := prometheus.NewGauge(prometheus.GaugeOpts{Name: "filewright_sandbox_tier", Help: "Sandbox layers of the engines. 0: none; 1: files or system calls; 2: both; 3: and namespaces; 4: and PID namespaces and cgroups."})
 		tier.Set(float64(cfg.Sandbox.Tier))
 		m.registry.MustRegister(tier)
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,7 +58,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, info *requestInfo) 
 	start := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			n.logOf(r).Error("handler panicked", "route", rec.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

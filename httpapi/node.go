@@ -42,7 +42,10 @@ func NewNode(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n, n.route(n.probes())
+	if err := n.route(n.probes()); err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 func newNode(cfg Config) (*Node, error) {
@@ -80,7 +83,7 @@ func (n *Node) workerConfig(actions worker.Resolver) worker.Config {
 		operations = status.NewMemStore()
 	}
 	if dispatcher == nil {
-		dispatcher = status.NewLocal(operations, &status.LocalOptions{OverflowWait: cfg.Limits.GuestWait, Log: cfg.Log})
+		dispatcher = status.NewLocal(operations, &status.LocalOptions{OverflowWait: cfg.Limits.OverflowWait, Log: cfg.Log})
 	}
 	return worker.Config{
 		Actions: actions,

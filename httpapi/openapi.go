@@ -138,7 +138,7 @@ func parseDocument(source []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if len(file.Content) == 0 || file.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("not an object")
 	}
 	if err := complete(file.Content[0]); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func complete(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		for i := 1; i < len(n.Content); i += 2 {
 			if v := n.Content[i]; v.Tag == "!!null" && v.Value == "" {
-				return fmt.Errorf("line %d: %q has no value; a text with a comma or a colon wants quotes", n.Content[i-1].Line, n.Content[i-1].Value)
+				return fmt.Errorf("line %d: %q has no value; quote a text that contains a comma or a colon", n.Content[i-1].Line, n.Content[i-1].Value)
 			}
 		}
 	}
@@ -325,6 +325,11 @@ func (d document) addErrors() {
 	schemas := get(d.root, "components", "schemas")
 	set(get(schemas, "ErrorName"), "enum", toNode(slugs))
 	set(get(schemas, "FileErrorCode"), "enum", toNode(codes))
+	var warnings []any
+	for code, meaning := range fileops.WarningMeanings() {
+		warnings = append(warnings, map[string]any{"code": code, "meaning": meaning})
+	}
+	set(d.root, "x-file-warnings", toNode(warnings))
 	var rules []any
 	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
 		rules = append(rules, map[string]any{
@@ -531,14 +536,14 @@ func (d document) addRateLimits() {
 // The following code turns the document into the data of docs.html.
 
 type docsPage struct {
-	Title, Summary, Version string
-	Style                   template.CSS
-	Intro                   template.HTML
-	Sections                []docsHeading
-	Tags                    []docsTag
-	Actions                 []docsAction
-	Errors                  []docsError
-	FileErrors              []docsError
+	Title, Summary, Version  string
+	Style                    template.CSS
+	Intro                    template.HTML
+	Sections                 []docsHeading
+	Tags                     []docsTag
+	Actions                  []docsAction
+	Errors                   []docsError
+	FileErrors, FileWarnings []docsError
 }
 
 type docsHeading struct{ ID, Title string }
@@ -632,6 +637,9 @@ func (d document) page(reg *fileops.Registry) ([]byte, error) {
 	}
 	for _, e := range elements(get(d.root, "x-file-errors")) {
 		p.FileErrors = append(p.FileErrors, docsError{Slug: text(e, "code"), Doc: prose(text(e, "meaning"))})
+	}
+	for _, e := range elements(get(d.root, "x-file-warnings")) {
+		p.FileWarnings = append(p.FileWarnings, docsError{Slug: text(e, "code"), Doc: prose(text(e, "meaning"))})
 	}
 	var b bytes.Buffer
 	if err := tmpl.Execute(&b, p); err != nil {

@@ -642,6 +642,11 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("file error %s is not on the page", code)
 		}
 	}
+	for code := range fileops.WarningMeanings() {
+		if ids["file-warning-"+code] == 0 {
+			t.Errorf("warning %s is not on the page", code)
+		}
+	}
 	for _, a := range sampleActions() {
 		if ids["action-"+a.Spec().Name] == 0 {
 			t.Errorf("action %s is not on the page", a.Spec().Name)

@@ -69,7 +69,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 		p := asProblem(err)
 		p.Param = fmt.Sprintf("file_keys[%d]", len(files))
 		if p.Status == http.StatusNotFound {
-			p.Detail = p.Param + " is not a file of yours"
+			p.Detail = p.Param + " is not one of your files"
 		}
 		return nil, p
 	}
@@ -159,16 +159,16 @@ func (req *doRequest) check(maxFiles int) error {
 	case len(req.FileKeys) == 0:
 		return invalid("file_keys", "file_keys is required: the keys of one or more uploaded files")
 	case len(req.FileKeys) > maxFiles:
-		return invalid("file_keys", "an operation takes at most %d files", maxFiles)
+		return invalid("file_keys", "an operation can have at most %d files", maxFiles)
 	case len(req.Notes) > maxNotes:
-		return invalid("notes", "notes may have at most %d entries", maxNotes)
+		return invalid("notes", "notes can have at most %d entries", maxNotes)
 	}
 	n := 0
 	for k, v := range req.Notes {
 		n += len(k) + len(v)
 	}
 	if n > maxNoteBytes {
-		return invalid("notes", "notes may have at most %d bytes in all", maxNoteBytes)
+		return invalid("notes", "notes can have at most %d bytes in total", maxNoteBytes)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/filewright/filewright/status"
@@ -53,9 +54,12 @@ func NewOutages(next slog.Handler, of func(error) string) *Outages {
 }
 
 // DependencyOf returns the dependency that an error belongs to: "database" if it matches
-// status.ErrUnavailable, "store" if it matches blob.ErrUnavailable, else "".
+// status.ErrUnavailable, "store" if it matches blob.ErrUnavailable, else "". A store that is full is
+// not an outage: it answers, and its checks succeed.
 func DependencyOf(err error) string {
 	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return ""
 	case errors.Is(err, status.ErrUnavailable):
 		return "database"
 	case errors.Is(err, blob.ErrUnavailable):

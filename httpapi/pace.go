@@ -93,16 +93,16 @@ func (b *pacedBody) finish() {
 
 // Sizes of the pieces of a response. The writer updates the deadline between two pieces.
 const (
-	mostSent  = 256 << 10
-	leastSent = 4 << 10
+	maxPiece = 256 << 10
+	minPiece = 4 << 10
 )
 
 // piece returns the bytes to send at once: the slowest client reads them in a quarter of stall.
 func (p pace) piece() int64 {
 	if p.rate <= 0 {
-		return 4 * leastSent
+		return 4 * minPiece
 	}
-	return min(max(int64(p.rate*p.stall.Seconds()/4), leastSent), mostSent)
+	return min(max(int64(p.rate*p.stall.Seconds()/4), minPiece), maxPiece)
 }
 
 // A pacedWriter adjusts the write deadline of a response to the pace of the client.

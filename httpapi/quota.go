@@ -52,7 +52,7 @@ func (s Settlement) String() string { return [...]string{"kept", "released", "fr
 // settle calls the quota and logs its error.
 func (n *Node) settle(ctx context.Context, u Use, as Settlement) {
 	if err := n.cfg.Quota.Settle(context.WithoutCancel(ctx), u, as); err != nil {
-		n.log.Error("quota not settled", "account", u.Account, "file", u.File, "operation", u.Operation, "as", as.String(), "err", err)
+		n.log.Error("cannot settle quota", "account", u.Account, "file", u.File, "operation", u.Operation, "as", as.String(), "err", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func (q quotaFiles) Expire(ctx context.Context, keys []string, at, until time.Ti
 
 // Delete implements [upload.Store].
 func (q quotaFiles) Delete(ctx context.Context, key string) error {
-	before, err := q.Store.Get(ctx, key)
+	before, err := q.Get(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (s *Service) limitBy(w http.ResponseWriter, who Principal, n int) error {
 	if a.OK {
 		return nil
 	}
-	p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with this API key; %d at once and %g per second are possible", a.Limit, rate.PerSecond)
+	p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with this API key; the limit is %d at once and %g per second", a.Limit, rate.PerSecond)
 	if n > 1 {
 		p.Detail += fmt.Sprintf("; an upload of so many parts counts as %d more", n)
 	}
@@ -161,8 +161,8 @@ func ClientNetwork(r *http.Request, trustProxy bool) string {
 	return addr.String()
 }
 
-func errWrongKeys(retry time.Duration) error {
-	p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with an API key that is not valid came from your address")
+func errInvalidKeys(retry time.Duration) error {
+	p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with an invalid API key from your address")
 	p.RetryAfter = retry
 	return p
 }

@@ -188,7 +188,7 @@ func (n *Node) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 var (
-	dependencyUpDesc      = prometheus.NewDesc("filewright_dependency_up", "1 if the last check of the dependency succeeded.", []string{"dependency"}, nil)
+	dependencyUpDesc      = prometheus.NewDesc("filewright_dependency_up", "1 if the last check of the dependency succeeded, else 0.", []string{"dependency"}, nil)
 	dependencyLatencyDesc = prometheus.NewDesc("filewright_dependency_check_seconds", "Duration of the last check of the dependency.", []string{"dependency"}, nil)
 )
 

@@ -65,10 +65,10 @@ func (n *Node) route(routes []route) (err error) {
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+		n.fail(w, r, problem(http.StatusNotFound, "not_found", "unknown endpoint %s", r.URL.Path))
 	})
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not possible here; allowed: %s", r.Method, w.Header().Get("Allow")))
+		n.fail(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "method %s is not allowed; allowed: %s", r.Method, w.Header().Get("Allow")))
 	})
 	defer func() {
 		// The router panics if a path is invalid or occurs twice.
@@ -118,10 +118,10 @@ func (n *Node) healthz(w http.ResponseWriter, r *http.Request) {
 func (n *Node) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if !n.mayInspect(r) {
 		if n.cfg.MetricsToken == "" {
-			n.fail(w, r, problem(http.StatusNotFound, "not_found", "there is no endpoint %s", r.URL.Path))
+			n.fail(w, r, problem(http.StatusNotFound, "not_found", "unknown endpoint %s", r.URL.Path))
 			return
 		}
-		n.fail(w, r, problem(http.StatusUnauthorized, "unauthorized", "metrics need the token of the operator: Authorization: Bearer <token>"))
+		n.fail(w, r, problem(http.StatusUnauthorized, "unauthorized", "metrics require the operator's token: Authorization: Bearer <token>"))
 		return
 	}
 	n.metrics.handler().ServeHTTP(w, r)

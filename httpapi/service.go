@@ -39,7 +39,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{Node: node}
-	s.rates, s.guard = gcra.New(), newGuard(s.cfg.Limits.WrongKeys)
+	s.rates, s.guard = gcra.New(), newGuard(s.cfg.Limits.InvalidKeys)
 	s.longAnswers, s.longBodies = newTurnstile(64, 8), newTurnstile(24, 6)
 	if s.fingerprints, err = newFingerprints(cfg.Secrets); err != nil {
 		return nil, err
@@ -56,7 +56,10 @@ func New(cfg Config) (*Service, error) {
 			routes[i].handler = s.authenticated(rt.handler, rt.scope)
 		}
 	}
-	return s, s.route(routes)
+	if err := s.route(routes); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Capabilities returns the current capability matrix.

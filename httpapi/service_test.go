@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ func shout() fileops.Action {
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
 			fileops.Enum("convert_to", "Target.", "md"),
 			{Name: "password", Doc: "Not needed.", Secret: true},
-			{Name: "mode", Doc: "What to do.", Enum: []string{"work", "panic", "hang", "unavailable"}, Default: "work"},
+			{Name: "mode", Doc: "What to do.", Enum: []string{"work", "panic", "hang", "unavailable", "warn"}, Default: "work"},
 		}}},
 	}
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
@@ -54,6 +55,8 @@ func shout() fileops.Action {
 			return ctx.Err()
 		case "unavailable":
 			return fileops.Fail(fileops.ErrUnavailable, nil, "")
+		case "warn":
+			job.Warn(fileops.WarnLinksDropped, "%d links were left out", 3)
 		}
 		return job.WriteBytes(fileops.ResultName(job.Input(), format.MD), bytes.ToUpper(b))
 	})
@@ -232,6 +235,27 @@ func TestFailingActions(t *testing.T) {
 	}
 	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); m["operation_status"] != "completed" {
 		t.Errorf("after the failures: %v", m)
+	}
+}
+
+// A result tells what it lost, in the status and in webhooks.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	final := make(chan *status.Operation, 2)
+	a := serve(t, httpapi.Config{OnFinal: func(_ context.Context, op *status.Operation) { final <- op }})
+	m := a.convert(t, "key-a", `{"convert_to":"md","mode":"warn"}`)
+	want := []any{map[string]any{"code": "links_dropped", "message": "3 links were left out"}}
+	if got := first(m)["warnings"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("warnings %v, want %v", got, want)
+	}
+	op := <-final
+	for _, kind := range []string{"fileTask.completed", "operation.completed"} {
+		if b, err := a.svc.Notification(kind, time.Now(), op); err != nil || !bytes.Contains(b, []byte(`"warnings":[{"code":"links_dropped"`)) {
+			t.Errorf("%s: %s, %v", kind, b, err)
+		}
+	}
+	if m := a.convert(t, "key-a", `{"convert_to":"md"}`); first(m)["warnings"] != nil {
+		t.Errorf("a result that lost nothing: %v", m)
 	}
 }
 
@@ -493,7 +517,7 @@ func TestQuota(t *testing.T) {
 	q.want(t, "5 bytes kept", "operation kept", "5 bytes kept")
 	st, m = a.call(t, "key-a", "POST", "/api/v1/do", body)
 	used, _ = m["quota"].(map[string]any)
-	if st != 429 || used["what"] != "pages" || used["reset"] == nil || !strings.Contains(fmt.Sprint(m["message"]), "pages is used up: 2 of 3") {
+	if st != 429 || used["what"] != "pages" || used["reset"] == nil || !strings.Contains(fmt.Sprint(m["message"]), "quota pages exceeded: 2 of 3") {
 		t.Errorf("%d %v", st, m)
 	}
 

@@ -32,7 +32,7 @@ func (s *Service) wait(r *http.Request) (*status.Operation, error) {
 		d, err = time.Duration(sec)*time.Second, nil
 	}
 	if err != nil || d < 0 {
-		return nil, invalid("wait", "wait must be a time such as 30s")
+		return nil, invalid("wait", "wait must be a duration such as 30s")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(d, s.cfg.Limits.LongPoll))
 	defer cancel()
@@ -70,7 +70,7 @@ func (s *Service) fileStatus(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(resp.FilesData) == 0 {
-		s.fail(w, r, problem(http.StatusNotFound, "not_found", "the operation has no such file"))
+		s.fail(w, r, problem(http.StatusNotFound, "not_found", "the operation has no file with this number"))
 		return
 	}
 	s.reply(w, resp)
@@ -183,6 +183,7 @@ func (s *Service) describeItem(it status.Item) []FileStatus {
 		}
 	}
 	if it.State == status.Completed && len(it.Results) > 0 {
+		fd.Warnings = it.Warnings
 		var all []FileStatus
 		for _, res := range it.Results {
 			one := fd

@@ -43,7 +43,7 @@ func (s *Service) initiateUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	if req.Parts > freeParts {
 		if !s.longAnswers.enter(who.Account) {
-			p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many uploads of many parts are being started at the same time; try again in a moment")
+			p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many large uploads are starting at the same time; try again in a moment")
 			p.RetryAfter = time.Second
 			s.fail(w, r, p)
 			return
@@ -79,9 +79,9 @@ const (
 	// file into clamp(ceil(size / 5 MiB), 1, 100) parts.
 	freeParts = 100
 
-	// leastPart is the least average part size in bytes for uploads with more parts than freeParts,
+	// minPart is the least average part size in bytes for uploads with more parts than freeParts,
 	// not counting the last part. It is the minimum part size of S3.
-	leastPart = 5 << 20
+	minPart = 5 << 20
 
 	// partsPerRequest is the number of parts that cost one more request of the rate limit.
 	partsPerRequest = 100
@@ -89,12 +89,12 @@ const (
 
 // checkParts returns an error for more parts than a file of size bytes can need.
 func (s *Service) checkParts(size int64, parts int) error {
-	most := min(max(freeParts, (size+leastPart-1)/leastPart), int64(s.cfg.Limits.Parts))
-	if int64(parts) <= most {
+	maxCount := min(max(freeParts, (size+minPart-1)/minPart), int64(s.cfg.Limits.Parts))
+	if int64(parts) <= maxCount {
 		return nil
 	}
-	err := invalid("parts", "a file of %d bytes can have at most %d parts; a part has 5 MiB or more where there are more than %d", size, most, freeParts)
-	err.Allowed = []string{fmt.Sprintf("1-%d", most)}
+	err := invalid("parts", "a file of %d bytes can have at maxCount %d parts; with more than %d parts, each must have at least 5 MiB", size, maxCount, freeParts)
+	err.Allowed = []string{fmt.Sprintf("1-%d", maxCount)}
 	return err
 }
 
@@ -220,7 +220,7 @@ func PublicURL(r *http.Request, base *url.URL, trustProxy bool) *url.URL {
 // putPart checks it before it reads the body.
 func (s *Service) putPart(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Encoding") != "" {
-		s.fail(w, r, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the bytes of the file as they are, without Content-Encoding"))
+		s.fail(w, r, problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Encoding is not supported; send the bytes of the file unencoded"))
 		return
 	}
 	etag, err := s.uploads.PutPart(r.Context(), r.Method, r.URL, r.Body, upload.PutOptions{

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/filewright/filewright/status"
 )
 
 // The bodies of requests and responses. Responses omit absent members and never contain null. In a
@@ -91,19 +93,20 @@ type OperationStatus struct {
 
 // FileStatus is an element of files_data: a result, or an input that has no result yet.
 type FileStatus struct {
-	FileKey       string         `json:"file_key"`
-	InputFileKey  string         `json:"input_file_key"`
-	InputFileKeys []string       `json:"input_file_keys,omitempty"` // inputs of a joint action
-	Status        string         `json:"status"`
-	Progress      int            `json:"progress"`
-	DownloadLink  string         `json:"download_link,omitempty"`
-	FileName      string         `json:"file_name,omitempty"`
-	Size          *int64         `json:"size,omitempty"`
-	MimeType      string         `json:"mime_type,omitempty"`
-	ExpiresAt     time.Time      `json:"expires_at,omitzero"`
-	Waiting       *WaitingStatus `json:"waiting,omitempty"`
-	ErrorCode     string         `json:"error_code,omitempty"`
-	ErrorMessage  string         `json:"error_message,omitempty"`
+	FileKey       string           `json:"file_key"`
+	InputFileKey  string           `json:"input_file_key"`
+	InputFileKeys []string         `json:"input_file_keys,omitempty"` // inputs of a joint action
+	Status        string           `json:"status"`
+	Progress      int              `json:"progress"`
+	DownloadLink  string           `json:"download_link,omitempty"`
+	FileName      string           `json:"file_name,omitempty"`
+	Size          *int64           `json:"size,omitempty"`
+	MimeType      string           `json:"mime_type,omitempty"`
+	ExpiresAt     time.Time        `json:"expires_at,omitzero"`
+	Waiting       *WaitingStatus   `json:"waiting,omitempty"`
+	Warnings      []status.Warning `json:"warnings,omitempty"`
+	ErrorCode     string           `json:"error_code,omitempty"`
+	ErrorMessage  string           `json:"error_message,omitempty"`
 }
 
 // WaitingStatus says why a file waits.
@@ -238,24 +241,24 @@ func (s *Service) decode(w http.ResponseWriter, r *http.Request, v any, optional
 			w.Header().Set("Connection", "close")
 			return nil, err
 		}
-		return nil, problem(http.StatusBadRequest, "invalid_request", "the body of the request could not be read")
+		return nil, problem(http.StatusBadRequest, "invalid_request", "cannot read the body of the request")
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		if optional {
 			return nil, nil
 		}
-		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is empty; a JSON object is expected")
+		return nil, problem(http.StatusBadRequest, "invalid_request", "the body is empty; expected a JSON object")
 	}
 	if c := bytes.TrimSpace(body)[0]; c != '{' {
 		// null would decode silently, and an array with an unhelpful error.
 		return nil, problem(http.StatusBadRequest, "invalid_request", "the body must be a JSON object")
 	}
-	most := maxValues + 2*s.cfg.Limits.Files
+	limit := maxValues + 2*s.cfg.Limits.Files
 	if _, ok := v.(*completeRequest); ok {
-		most = maxValues + 4*s.cfg.Limits.Parts
+		limit = maxValues + 4*s.cfg.Limits.Parts
 	}
-	if n := countValues(body); n > most {
-		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has %d values; the limit is %d", n, most)
+	if n := countValues(body); n > limit {
+		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the JSON body has %d values; the limit is %d", n, limit)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		var wrongType *json.UnmarshalTypeError
@@ -323,7 +326,7 @@ func (s *Service) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	account := principal(r).Account
 	if !s.longBodies.wait(r.Context(), account, bodyWait) {
 		w.Header().Set("Connection", "close")
-		p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with long bodies are being served at the same time; try again in a moment")
+		p := problem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many requests with large bodies at the same time; try again in a moment")
 		p.RetryAfter = time.Second
 		return nil, p
 	}

@@ -36,7 +36,7 @@ func (t *Tracker) follow(ctx context.Context) {
 			t.hub.changed(&Operation{ID: c.ID}, true)
 		}
 	}); err != nil && ctx.Err() == nil {
-		t.cfg.Log.Warn("changes by other processes are noticed late", "error", err)
+		t.cfg.Log.Warn("cannot receive changes from other processes; polling instead", "err", err)
 	}
 }
 

@@ -63,9 +63,9 @@ const maxMeters = 10000
 
 // Limits of the RetryAfter of a [QueueFullError].
 const (
-	leastRetry = time.Second
-	mostRetry  = time.Minute
-	someRetry  = 10 * time.Second // if the rate is unknown
+	minRetryAfter = time.Second
+	maxRetryAfter = time.Minute
+	someRetry     = 10 * time.Second // if the rate is unknown
 )
 
 // retry estimates the time until an owner has n fewer queued items, from the current
@@ -80,9 +80,9 @@ func (g *gauge) retry(owner string, n int, now time.Time) time.Duration {
 	}
 	rate := m.rate(now)
 	if rate <= 0 {
-		return mostRetry
+		return maxRetryAfter
 	}
-	return time.Duration(min(max(float64(n)/rate, leastRetry.Seconds()), mostRetry.Seconds()) * float64(time.Second))
+	return time.Duration(min(max(float64(n)/rate, minRetryAfter.Seconds()), maxRetryAfter.Seconds()) * float64(time.Second))
 }
 
 // Maximum ages of the loads for each use.

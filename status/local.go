@@ -84,14 +84,14 @@ type load struct {
 
 	// The store reported ErrParallel: at most this many may run, assumed until the
 	// given time.
-	most  int
+	limit int
 	until time.Time
 }
 
 // full reports whether an owner is at its limit, and until when that is assumed.
 func (l *Local) full(owner string, now time.Time) (until time.Time, full bool) {
 	o := l.owners[owner]
-	if o == nil || o.running < o.most || !now.Before(o.until) {
+	if o == nil || o.running < o.limit || !now.Before(o.until) {
 		return time.Time{}, false
 	}
 	return o.until, true
@@ -272,7 +272,7 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 	l.mu.Lock()
 	if l.running {
 		l.mu.Unlock()
-		return errors.New("dispatcher is running already")
+		return errors.New("dispatcher is already running")
 	}
 	l.running, l.limits = true, limits
 	l.lanes, l.busy, l.delayed = make(map[string]*lane), make(map[Ref]bool), nil
@@ -299,7 +299,7 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 		empty, next := l.handOut(start)
 		if empty != nil {
 			if err := l.refill(ctx, empty); err != nil && ctx.Err() == nil {
-				l.log.Error("items cannot be read", "queue", empty.queue, "error", err)
+				l.log.Error("cannot read queued items", "queue", empty.queue, "err", err)
 				_ = backoff.Sleep(ctx, failureDelay)
 			}
 			continue
@@ -313,8 +313,8 @@ func (l *Local) Run(ctx context.Context, limits map[string]int, work func(contex
 		case <-l.wake:
 		case <-retry.C:
 		case <-tick.C:
-			if err := l.look(ctx); err != nil && ctx.Err() == nil {
-				l.log.Error("waiting items cannot be counted", "error", err)
+			if err := l.loadOwners(ctx); err != nil && ctx.Err() == nil {
+				l.log.Error("cannot count queued items", "err", err)
 				tick.Reset(min(failureDelay, l.every))
 				continue
 			}
@@ -460,8 +460,8 @@ func (l *Local) refill(ctx context.Context, b *bucket) error {
 	return failed
 }
 
-// look reads from the store which owners have items.
-func (l *Local) look(ctx context.Context) error {
+// loadOwners reads from the store which owners have items.
+func (l *Local) loadOwners(ctx context.Context) error {
 	loads, err := l.source.Load(ctx)
 	if err != nil {
 		return err
@@ -481,7 +481,7 @@ func (l *Local) look(ctx context.Context) error {
 
 // work runs an item and then frees its slot.
 func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Context, Ref) error) {
-	err := errors.New("work has not returned") // if it panics or ends its goroutine
+	err := errors.New("the work did not return") // if it panics or ends its goroutine
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -500,7 +500,7 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 		case errors.Is(err, ErrParallel):
 			// Retry when another item of the owner has finished; the limit may also
 			// have changed.
-			o.most, o.until = o.running, time.Now().Add(failureDelay)
+			o.limit, o.until = o.running, time.Now().Add(failureDelay)
 			l.putBack(it)
 			l.signal()
 			return
@@ -513,7 +513,7 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 			if errors.As(err, &retry) {
 				after = max(0, retry.After)
 			} else {
-				l.log.Error("item cannot be worked on", "operation", it.Operation, "index", it.Index, "error", err)
+				l.log.Error("cannot run item", "operation", it.Operation, "index", it.Index, "err", err)
 			}
 			heap.Push(&l.delayed, delayedItem{it, time.Now().Add(after)})
 		}

@@ -127,6 +127,7 @@ type Item struct {
 	Clean      int       // highest Outcome.Clean of its attempts
 	Progress   float64   // 0 to 1; never runs backwards
 	Waiting    *Waiting  // why its latest attempt was postponed; nil if it was not, or if the item is final
+	Warnings   []Warning // when Completed: what the results lost
 	Error      *Error    // when Failed
 	Started    time.Time // of the latest attempt; zero if there was none
 	Finished   time.Time // zero until final
@@ -135,6 +136,7 @@ type Item struct {
 func (it Item) clone() Item {
 	it.Inputs = slices.Clone(it.Inputs)
 	it.Results = slices.Clone(it.Results)
+	it.Warnings = slices.Clone(it.Warnings)
 	if it.Waiting != nil {
 		w := *it.Waiting
 		it.Waiting = &w
@@ -196,6 +198,12 @@ type Error struct {
 	Message string `json:"message"` // for people; no paths, no engine output
 }
 
+// A Warning reports something that a completed item lost, replaced or guessed.
+type Warning struct {
+	Code    string `json:"code"`    // stable, for programs: "fonts_substituted"
+	Message string `json:"message"` // for people; no paths, no engine output
+}
+
 // A Waiting says what an item waits for.
 type Waiting struct {
 	Reason string    // stable, for programs: one of the reasons of this package, or another name
@@ -245,8 +253,9 @@ type Claim struct {
 // An Outcome is the result of one attempt at an item. The zero Outcome is a success
 // without results.
 type Outcome struct {
-	Results []File // on success
-	Error   *Error // nil on success
+	Results  []File    // on success
+	Warnings []Warning // on success
+	Error    *Error    // nil on success
 
 	// Retry requeues the item instead of finishing it; it is due after RetryAfter.
 	// Error holds the reason and becomes final if no attempts are left.
@@ -278,7 +287,7 @@ type Outcome struct {
 // CodeCancelled whatever the outcome, and its results are not recorded. All stores use
 // Apply so that they agree.
 func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due time.Time) {
-	it.Results, it.Error = nil, nil
+	it.Results, it.Warnings, it.Error = nil, nil, nil
 	before := it.Waiting
 	it.Waiting = nil
 	it.Clean = max(it.Clean, o.Clean)
@@ -304,7 +313,7 @@ func (o Outcome) Apply(it Item, cancelled bool, now time.Time) (next Item, due t
 		e := *o.Error
 		it.State, it.Error = Failed, &e
 	default:
-		it.State, it.Results, it.Progress = Completed, slices.Clone(o.Results), 1
+		it.State, it.Results, it.Warnings, it.Progress = Completed, slices.Clone(o.Results), slices.Clone(o.Warnings), 1
 	}
 	it.Finished = now
 	return it, time.Time{}
@@ -327,11 +336,11 @@ var ErrLost = errors.New("the claim on the item was lost")
 
 // ErrParallel reports that an item cannot start yet because its owner already has the
 // maximum number of running items, over all queues and processes.
-var ErrParallel = errors.New("as many items of the owner are worked on as may be")
+var ErrParallel = errors.New("the owner has reached its limit of running items")
 
 // ErrUnavailable reports that a store cannot be reached for now. The caller may retry;
 // it is unknown whether the call took effect.
-var ErrUnavailable = errors.New("the store cannot be reached for now")
+var ErrUnavailable = errors.New("the store is temporarily unavailable")
 
 // A Store keeps operations. Implementations must be safe for concurrent use, by several
 // processes if they are to share work. Errors about a missing operation match
@@ -451,7 +460,7 @@ type RetryError struct {
 }
 
 // Error describes e.
-func (e *RetryError) Error() string { return "to be tried again in " + e.After.String() }
+func (e *RetryError) Error() string { return "retry in " + e.After.String() }
 
 // A Handler does the work of one item. It must return soon after ctx is done. It may be
 // called again for the same item: after an outcome with Retry, after a crash, and after

@@ -23,7 +23,7 @@ import (
 
 // ErrQueueFull reports that too many items are queued; see [Config.MaxQueued]. The
 // caller may submit the operation again later.
-var ErrQueueFull = errors.New("too many items are waiting")
+var ErrQueueFull = errors.New("too many queued items")
 
 // A QueueFullError is the error of Submit when too many items are queued. It matches
 // [ErrQueueFull].
@@ -143,7 +143,7 @@ type Tracker struct {
 // Reasons for which an attempt's context is cancelled.
 var (
 	errCancelled = errors.New("the operation was cancelled")
-	errTimeout   = errors.New("the work took too long")
+	errTimeout   = errors.New("processing took too long")
 	errRevoked   = errors.New("the claim was lost or the operation was cancelled")
 	errStopping  = errors.New("the process is stopping")
 )
@@ -387,7 +387,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 		return errors.New("no handler to run items with")
 	}
 	if !t.running.CompareAndSwap(false, true) {
-		return errors.New("tracker is running already")
+		return errors.New("tracker is already running")
 	}
 	defer t.running.Store(false)
 
@@ -428,7 +428,7 @@ func (t *Tracker) Run(ctx context.Context, grace time.Duration) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("dispatcher ended: %w", cmp.Or(err, errors.New("no reason given")))
+		return fmt.Errorf("dispatcher stopped: %w", cmp.Or(err, errors.New("no reason given")))
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(max(0, grace))
@@ -467,9 +467,9 @@ type pulse struct {
 	lease atomic.Int64  // time.Duration
 }
 
-// mostLease is the longest lease that a starved process takes, unless Config.Lease is
+// maxLease is the longest lease that a starved process takes, unless Config.Lease is
 // longer.
-const mostLease = 15 * time.Second
+const maxLease = 15 * time.Second
 
 // measure records the end of a heartbeat. A failed heartbeat says nothing about this
 // host's load.
@@ -477,7 +477,7 @@ func (t *Tracker) measure(ok bool) {
 	p, now := &t.pulse, time.Now()
 	if ok && !p.last.IsZero() {
 		p.late = max(now.Sub(p.last)-t.cfg.Heartbeat, p.late-p.late/64)
-		lease := min(t.cfg.Lease+4*p.late, mostLease)
+		lease := min(t.cfg.Lease+4*p.late, maxLease)
 		p.lease.Store(int64(max(t.cfg.Lease, lease)))
 	}
 	p.last = now
@@ -509,7 +509,7 @@ func (t *Tracker) heartbeat(ctx context.Context) bool {
 	stop, err := t.cfg.Store.Heartbeat(limited, t.cfg.Worker, t.lease(), progress)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.cfg.Log.Error("claims cannot be renewed", "error", err)
+			t.cfg.Log.Error("cannot renew claims", "err", err)
 		}
 		return false
 	}
@@ -593,7 +593,7 @@ func (t *Tracker) work(_ context.Context, ref Ref) error {
 		case ctx.Err() != nil:
 			o = Outcome{Release: true}
 		default:
-			o = t.putOff(c, Outcome{Release: true, Waiting: WaitAlone})
+			o = t.postpone(c, Outcome{Release: true, Waiting: WaitAlone})
 		}
 	}
 	return t.finish(plain, a, c, o)
@@ -629,13 +629,13 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 		}
 	}
 	if o.Release && o.Waiting != "" {
-		return t.putOff(c, o)
+		return t.postpone(c, o)
 	}
 	if o.Retry && !o.Release {
 		if c.Item.Attempt >= t.cfg.MaxAttempts {
 			o.Retry = false
 			if o.Error == nil {
-				o.Error = &Error{CodeInternal, "processing did not succeed"}
+				o.Error = &Error{CodeInternal, "processing failed"}
 			}
 		} else if o.RetryAfter <= 0 {
 			o.RetryAfter = t.cfg.Backoff(c.Item.Attempt)
@@ -646,18 +646,18 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 
 // Limits of the pause before a waiting item starts again.
 const (
-	leastWait = time.Second
-	mostWait  = 30 * time.Second
+	minPostponement = time.Second
+	maxPostponement = 30 * time.Second
 
 	// slowest is the longest average time of an attempt and the pause after it, if the
 	// clock is right.
 	slowest = 10 * time.Minute
 )
 
-// putOff returns the outcome of an item that waits for something: the next pause is as
+// postpone returns the outcome of an item that waits for something: the next pause is as
 // long as the wait so far, so that pauses double. The item fails when it has waited for
 // Config.MaxWait.
-func (t *Tracker) putOff(c *Claim, o Outcome) Outcome {
+func (t *Tracker) postpone(c *Claim, o Outcome) Outcome {
 	var waited time.Duration
 	if w := c.Item.Waiting; w != nil {
 		waited = time.Since(w.Since)
@@ -665,10 +665,10 @@ func (t *Tracker) putOff(c *Claim, o Outcome) Outcome {
 	// If the clock jumped, the item did not wait that long: a real wait contains a
 	// minimum number of attempts.
 	if t.cfg.MaxWait > 0 && waited >= t.cfg.MaxWait && c.Token > int(t.cfg.MaxWait/slowest) {
-		return Outcome{Results: o.Results, Error: &Error{CodeWaited, fmt.Sprintf("what the work on the file needs was not available for %v (%s)", t.cfg.MaxWait, o.Waiting)}}
+		return Outcome{Results: o.Results, Error: &Error{CodeWaited, fmt.Sprintf("a required resource was unavailable for %v (%s)", t.cfg.MaxWait, o.Waiting)}}
 	}
 	if o.RetryAfter <= 0 {
-		pause := min(max(waited, leastWait), mostWait)
+		pause := min(max(waited, minPostponement), maxPostponement)
 		o.RetryAfter = pause - pause/4 + mrand.N(pause/2)
 	}
 	return o
@@ -740,7 +740,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 			return true
 		}
 		unsure = true
-		t.cfg.Log.Error("outcome cannot be recorded", "operation", c.Operation, "index", c.Index, "error", err)
+		t.cfg.Log.Error("cannot record the outcome", "operation", c.Operation, "index", c.Index, "err", err)
 		return false
 	}) {
 		return fmt.Errorf("finish: %w", err)
@@ -758,7 +758,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 		final = err == nil && op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
 	}
 	if err != nil {
-		t.cfg.Log.Warn("claim was lost, outcome is dropped", "operation", c.Operation, "index", c.Index)
+		t.cfg.Log.Warn("claim lost; outcome dropped", "operation", c.Operation, "index", c.Index)
 		t.discard(ctx, c.Operation, o.Results)
 		t.hub.changed(c.Op, true)
 		return new(RetryError) // an item that is not finished must restart
@@ -810,7 +810,7 @@ func (t *Tracker) sweepInterval() time.Duration {
 
 func (t *Tracker) sweep(ctx context.Context) {
 	if _, _, err := t.Sweep(ctx); err != nil && ctx.Err() == nil {
-		t.cfg.Log.Error("sweep failed", "error", err)
+		t.cfg.Log.Error("sweep failed", "err", err)
 	}
 }
 

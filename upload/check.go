@@ -85,8 +85,8 @@ const (
 	// maxSuspects is the maximum number of contents that wait for their second check.
 	maxSuspects = 50_000
 
-	// mostGrace is the longest Grace that a check waits for.
-	mostGrace = time.Minute
+	// maxGrace is the longest Grace that a check waits for.
+	maxGrace = time.Minute
 
 	// clockSkew is by how much the clocks of servers may differ: a file that expires
 	// within that time may be gone already.
@@ -143,7 +143,7 @@ func (c *checker) identity(ctx context.Context) error {
 
 // quarantine looks for content in quarantine whose record exists again.
 func (c *checker) quarantine(ctx context.Context) error {
-	for q, err := range c.Manager.Quarantined(ctx) {
+	for q, err := range c.Quarantined(ctx) {
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (c *checker) lostToQuarantine(ctx context.Context, q Quarantined) (bool, er
 	if err == nil || errors.Is(err, fs.ErrNotExist) { // restored in the meantime
 		return false, nil
 	}
-	return false, fmt.Errorf("look at content: %w", err)
+	return false, fmt.Errorf("stat content: %w", err)
 }
 
 // files compares complete files with their contents.
@@ -252,7 +252,7 @@ func (c *checker) file(ctx context.Context, f *File, listed bool) error {
 			return c.lostFile(ctx, f, i, err)
 		}
 		if err != nil {
-			return fmt.Errorf("look at content: %w", err)
+			return fmt.Errorf("stat content: %w", err)
 		}
 	}
 	if c.o.Deep {
@@ -288,7 +288,7 @@ func (c *checker) ifReady(ctx context.Context, d Difference) error {
 // suspect records content without a record, for a second check.
 func (c *checker) suspect(ctx context.Context, i blob.Info) error {
 	if !c.old(i) {
-		if c.o.Grace > mostGrace {
+		if c.o.Grace > maxGrace {
 			c.counts.Recent++
 			return nil
 		}
@@ -340,7 +340,7 @@ func (c *checker) confirmSuspects(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look at content: %w", err)
+			return fmt.Errorf("stat content: %w", err)
 		}
 		if !c.old(i) { // rewritten, or written by a clock that is ahead
 			c.counts.Recent++
@@ -538,7 +538,7 @@ func (c *checker) uploads(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look at content: %w", err)
+			return fmt.Errorf("stat content: %w", err)
 		}
 		if err := c.leftover(i, partOwner(i), i.Key, func() error { return c.blobs.Delete(ctx, i.Key) }); err != nil {
 			return err
@@ -620,7 +620,7 @@ func (c *checker) lacksPart(ctx context.Context, f *File, staged bool) (bool, er
 		if !p.Staged {
 			i, err := c.assembly(f).StatPart(ctx, p.assembled())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return false, fmt.Errorf("look at part: %w", err)
+				return false, fmt.Errorf("stat part: %w", err)
 			}
 			there = err == nil && i.Size == p.Size
 		}

@@ -33,9 +33,9 @@ func (m *Manager) Complete(ctx context.Context, owner, key, objectName, uploadID
 	case f.UploadID == "":
 		return nil, false, errNotFound() // a result, not an upload
 	case objectName != "" && objectName != f.Object:
-		return nil, false, &Error{Kind: ErrInvalid, Message: "object_name is not the one of this upload"}
+		return nil, false, &Error{Kind: ErrInvalid, Message: "object_name does not match this upload"}
 	case uploadID != "" && uploadID != f.UploadID:
-		return nil, false, &Error{Kind: ErrInvalid, Message: "upload_id is not the one of this upload"}
+		return nil, false, &Error{Kind: ErrInvalid, Message: "upload_id does not match this upload"}
 	}
 	if f, err = m.settle(ctx, f); err != nil {
 		return nil, false, err
@@ -72,14 +72,14 @@ func checkParts(f *File, listed []blob.Part, stored []Part) error {
 	for _, p := range listed {
 		if p.Number <= last {
 			if last == 0 {
-				return fault(ErrPartOrder, p.Number, "part number %d: the first one is 1", p.Number)
+				return fault(ErrPartOrder, p.Number, "part number %d: numbers start at 1", p.Number)
 			}
 			return fault(ErrPartOrder, p.Number, "part %d is listed after part %d; the numbers must ascend", p.Number, last)
 		}
 		last = p.Number
 	}
 	if last > f.Parts {
-		return fault(ErrMissingPart, last, "part %d is listed, but the upload has %d", last, f.Parts)
+		return fault(ErrMissingPart, last, "part %d is listed, but the upload has %d parts", last, f.Parts)
 	}
 	// The numbers ascend from 1 to at most f.Parts, so at a gap a number differs from
 	// its index.
@@ -95,15 +95,15 @@ func checkParts(f *File, listed []blob.Part, stored []Part) error {
 	for i, p := range stored {
 		got, err := listed[i].Sum()
 		if err != nil {
-			return fault(ErrPartETag, p.Number, "the etag of part %d is not the hex form of an MD5", p.Number)
+			return fault(ErrPartETag, p.Number, "the ETag of part %d is not a hex MD5", p.Number)
 		}
 		if want, err := (blob.Part{Number: p.Number, ETag: p.ETag}).Sum(); err != nil || got != want {
-			return fault(ErrPartETag, p.Number, "the etag of part %d is not the one of what was uploaded last", p.Number)
+			return fault(ErrPartETag, p.Number, "the ETag of part %d does not match its latest upload", p.Number)
 		}
 		size += p.Size
 	}
 	if size != f.Size {
-		return fault(ErrSizeMismatch, 0, "the parts have %d bytes; the declared size is %d", size, f.Size)
+		return fault(ErrSizeMismatch, 0, "the parts have %d bytes, but the declared size is %d", size, f.Size)
 	}
 	return nil
 }
@@ -133,6 +133,38 @@ func (m *Manager) markReadyAs(ctx context.Context, f *File, etag string) (*File,
 	return ready, nil
 }
 
+// interrupted reports whether the completion of a session may have been interrupted after
+// its object was created.
+func (m *Manager) interrupted(ctx context.Context, f *File) (bool, error) {
+	if !f.interruptible() {
+		return false, nil
+	}
+	_, err := blob.Stat(ctx, m.blobs, f.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("stat content: %w", err)
+	}
+	return true, nil
+}
+
+// resume is settle for a record that may be outdated.
+func (m *Manager) resume(ctx context.Context, f *File) error {
+	interrupted, err := m.interrupted(ctx, f)
+	if err != nil || !interrupted {
+		return err
+	}
+	now, err := m.store.Get(ctx, f.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = m.settle(ctx, now)
+	}
+	return err
+}
+
 // interruptible reports whether the completion of the session may have been
 // interrupted. For a direct upload, the ETag is recorded before the bucket joins the
 // parts.
@@ -151,7 +183,7 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for content: %w", err)
+		return nil, fmt.Errorf("stat content: %w", err)
 	}
 	if i.Size != f.Size {
 		// Some stores keep a partial object when its sender dies. Completing the
@@ -159,7 +191,7 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		return f, nil
 	}
 	if f.direct() {
-		m.log.Info("interrupted completion of an upload finished")
+		m.log.Info("finished an interrupted completion")
 		return m.markReadyAs(ctx, f, f.ETag)
 	}
 	_, stored, err := m.store.Parts(ctx, f.Key)
@@ -174,10 +206,10 @@ func (m *Manager) settle(ctx context.Context, f *File) (*File, error) {
 		// The records were restored from a backup older than the content. The records
 		// decide: the session is open.
 		if err := m.blobs.Delete(ctx, f.Object); err != nil {
-			return nil, fmt.Errorf("remove content of a later time: %w", err)
+			return nil, fmt.Errorf("remove content newer than its record: %w", err)
 		}
 		return f, nil
 	}
-	m.log.Info("interrupted completion of an upload finished")
+	m.log.Info("finished an interrupted completion")
 	return m.markReady(ctx, f, stored)
 }

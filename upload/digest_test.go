@@ -24,8 +24,10 @@ func TestDigest(t *testing.T) {
 					d.write(rest[:n])
 					rest = rest[n:]
 				}
-				if d.sum() != md5.Sum(data) || d.sum() != md5.Sum(data) {
-					t.Errorf("%d bytes in writes of at most %d have another sum", size, most)
+				for range 2 { // sum changes nothing
+					if d.sum() != md5.Sum(data) {
+						t.Errorf("%d bytes in writes of at most %d have another sum", size, most)
+					}
 				}
 				d.close()
 			})

@@ -20,7 +20,7 @@ func (f *File) directUpload() blob.DirectUpload {
 }
 
 // errNoDirect is the error for direct sessions that were started with another store.
-var errNoDirect = fmt.Errorf("the store knows nothing of direct uploads: %w", errors.ErrUnsupported)
+var errNoDirect = fmt.Errorf("the store does not support direct uploads: %w", errors.ErrUnsupported)
 
 // directStore returns the blob store, for direct sessions.
 func (m *Manager) directStore() (blob.DirectUploader, error) {
@@ -45,7 +45,7 @@ func (m *Manager) beginDirect(ctx context.Context, f *File) error {
 	case err != nil:
 		return err
 	case u.ID == "" || isID(u.ID):
-		return errors.Join(errors.New("the store gives an upload an id like ours"), d.AbortDirect(ctx, u))
+		return errors.Join(errors.New("the store returned an upload ID in the format of file keys"), d.AbortDirect(ctx, u))
 	}
 	f.UploadID = u.ID
 	return nil
@@ -56,9 +56,9 @@ func (m *Manager) abortDirect(ctx context.Context, f *File) error {
 	if !f.direct() {
 		return nil
 	}
-	d, err := m.directStore()
-	if err != nil {
-		return nil // unreachable: the store is another one now
+	d, ok := blob.As[blob.DirectUploader](m.blobs)
+	if !ok {
+		return nil // the store is another one now, which cannot reach the upload
 	}
 	return d.AbortDirect(ctx, f.directUpload())
 }
@@ -110,7 +110,7 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 	}
 	// A process that recovers the session needs the ETag.
 	if _, err := m.store.Update(ctx, f.Key, func(f *File) error { f.ETag = etag; return nil }); err != nil {
-		return nil, fmt.Errorf("record etag: %w", err)
+		return nil, fmt.Errorf("record ETag: %w", err)
 	}
 	if n := len(arrived); n > 1 && arrived[n-1].Size == 0 {
 		arrived = arrived[:n-1] // an empty part adds nothing, and some stores reject it
@@ -118,9 +118,9 @@ func (m *Manager) completeDirect(ctx context.Context, f *File, listed []blob.Par
 	err = d.CommitDirect(ctx, f.directUpload(), arrived)
 	switch {
 	case errors.Is(err, blob.ErrPartSize):
-		return nil, &Error{Kind: ErrInvalid, Cause: err, Message: "a part is too small: all parts of this upload but the last need at least 5 MiB"}
+		return nil, &Error{Kind: ErrInvalid, Cause: err, Message: "a part is too small: all parts except the last need at least 5 MiB"}
 	case errors.Is(err, blob.ErrPartETag):
-		return nil, &Error{Kind: ErrPartETag, Cause: err, Message: "a part has been uploaded again in the meantime"}
+		return nil, &Error{Kind: ErrPartETag, Cause: err, Message: "a part was uploaded again during the request"}
 	case err != nil:
 		return nil, fmt.Errorf("complete upload: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 // IdentityKey is the key of the object that holds the identity of a blob store.
 const IdentityKey = "identity"
 
-// ErrIdentity: the records and the content do not belong together. The error is an
+// ErrIdentity reports records and content that do not belong together. The error is an
 // [IdentityError].
 var ErrIdentity = errors.New("records and content do not belong together")
 
@@ -139,7 +139,7 @@ func (m *Manager) foreign(ctx context.Context) (reason string, err error) {
 			return "", nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("look for content: %w", err)
+			return "", fmt.Errorf("stat content: %w", err)
 		}
 	}
 	if len(newest) > 0 {
@@ -168,7 +168,7 @@ func (m *Manager) adopt(ctx context.Context, o BindOptions) error {
 	if err != nil {
 		return err
 	}
-	m.log.Warn("the files are adopted: content without a record will be removed", "records", o.Records, "old_identity", records.ID,
+	m.log.Warn("files adopted; content without a record will be removed", "records", o.Records, "old_identity", records.ID,
 		"content", o.Content, "old_content_identity", content.ID, "identity", adopted.ID, "not_before", adopted.Adopted.Add(m.opts.Grace))
 	// Another process may adopt them at the same time. The identity of the records
 	// decides.

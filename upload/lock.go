@@ -58,13 +58,22 @@ type Locker interface {
 // all processes.
 func (m *Manager) lock(ctx context.Context, name string) (unlock func(), err error) {
 	here, err := m.locks.lock(ctx, name)
-	if err != nil || m.opts.Locker == nil {
-		return here, err
+	if err != nil {
+		return nil, err
 	}
-	all, err := m.opts.Locker.Lock(ctx, name)
+	all, err := m.lockOthers(ctx, name)
 	if err != nil {
 		here()
 		return nil, err
 	}
 	return func() { all(); here() }, nil
+}
+
+// lockOthers waits for the lock of a name among all processes. The lock in this process must be
+// held.
+func (m *Manager) lockOthers(ctx context.Context, name string) (unlock func(), err error) {
+	if m.opts.Locker == nil {
+		return func() {}, nil
+	}
+	return m.opts.Locker.Lock(ctx, name)
 }

@@ -43,7 +43,7 @@ func (m *Manager) contentError(ctx context.Context, owner string, f *File, err e
 	if m.lost.add(f.Key) {
 		m.log.Error("content lost", "file", f.Key, "object", f.Object, "size", f.Size, "created", f.Created, "err", err)
 	}
-	lost := &Error{Kind: ErrContentLost, Message: "the service has lost the content of this file; upload it again, or ask the operator of the service to restore it"}
+	lost := &Error{Kind: ErrContentLost, Message: "the service has lost the content of this file; upload it again, or ask the operator to restore it"}
 	if f.Task != "" {
 		lost.Message = "the service has lost the content of this result; run the operation again, or ask the operator of the service to restore it"
 	}

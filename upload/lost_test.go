@@ -89,7 +89,7 @@ func TestContentLost(t *testing.T) {
 				if tt.want == nil && err != nil || tt.want != nil && (!errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text)) {
 					t.Errorf("error %v, want %v with %q", err, tt.want, tt.text)
 				}
-				if tt.want == upload.ErrContentLost && errors.Is(err, fs.ErrNotExist) {
+				if errors.Is(tt.want, upload.ErrContentLost) && errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%v is taken for a file that does not exist", err)
 				}
 			}

@@ -174,11 +174,11 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	def(&opts.rand, rand.Reader, opts.rand == nil)
 	switch {
 	case opts.URLTTL < time.Second || opts.URLTTL > MaxURLTTL:
-		return nil, fmt.Errorf("URLTTL is %v: not between 1s and %v", opts.URLTTL, MaxURLTTL)
+		return nil, fmt.Errorf("URLTTL is %v; it must be between 1s and %v", opts.URLTTL, MaxURLTTL)
 	case opts.SessionTTL < 0 || opts.Grace < 0 || opts.MaxSize < 0 || opts.MaxParts < 0 || opts.SweepCount < 0 || opts.SweepShare < 0:
 		return nil, errors.New("negative SessionTTL, Grace, MaxSize, MaxParts, SweepCount or SweepShare")
 	case !strings.HasPrefix(opts.URLPath, "/") || !strings.HasSuffix(opts.URLPath, "/"):
-		return nil, fmt.Errorf("URLPath %q does not begin and end with a slash", opts.URLPath)
+		return nil, fmt.Errorf("URLPath %q must start and end with a slash", opts.URLPath)
 	}
 	secrets := opts.Secrets
 	if len(secrets) == 0 {
@@ -191,7 +191,7 @@ func NewManager(b blob.Store, o *Options) (*Manager, error) {
 	m.signer.prefix = opts.URLPath
 	for i, s := range secrets {
 		if len(s) < MinSecret {
-			return nil, fmt.Errorf("secret %d has %d bytes: less than %d", i, len(s), MinSecret)
+			return nil, fmt.Errorf("secret %d has %d bytes; the minimum is %d", i, len(s), MinSecret)
 		}
 		m.signer.secrets = append(m.signer.secrets, newSecret(s))
 	}
@@ -284,7 +284,7 @@ func (m *Manager) check(r Request) error {
 		return invalid(ErrInvalid, "%d parts; the limit is %d", r.Parts, m.opts.MaxParts)
 	}
 	if need := (r.Size + MaxPart - 1) / MaxPart; need > int64(max(r.Parts, 1)) {
-		return invalid(ErrInvalid, "a part holds at most %d bytes, so that this size needs at least %d parts", int64(MaxPart), need)
+		return invalid(ErrInvalid, "a part has at most %d bytes, so this size needs at least %d parts", int64(MaxPart), need)
 	}
 	return nil
 }
@@ -351,7 +351,7 @@ func (m *Manager) Begin(ctx context.Context, r Request) (f *File, sign func(part
 	f, err = m.store.Create(ctx, want)
 	if err != nil || f.Key != want.Key {
 		if aerr := m.abortDirect(context.WithoutCancel(ctx), want); aerr != nil {
-			m.log.Warn("unused upload not removed", "error", aerr)
+			m.log.Warn("cannot remove unused upload", "err", aerr)
 		}
 	}
 	if err != nil {
@@ -394,7 +394,7 @@ func (m *Manager) room(ctx context.Context, n int64) error {
 	case err != nil:
 		return fmt.Errorf("free space: %w", err)
 	case free-n < m.opts.MinFree:
-		return fmt.Errorf("%d bytes are free, %d are needed, %d are to stay: %w", free, n, m.opts.MinFree, syscall.ENOSPC)
+		return fmt.Errorf("%d bytes are free; the upload needs %d, and %d must remain free: %w", free, n, m.opts.MinFree, syscall.ENOSPC)
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func (m *Manager) FreeSpace(ctx context.Context) (int64, error) { return blob.Fr
 // forget removes the record of a file that could not be created.
 func (m *Manager) forget(ctx context.Context, key string) {
 	if err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
-		m.log.Warn("file record not removed", "error", err)
+		m.log.Warn("cannot delete file record", "err", err)
 	}
 }
 
@@ -442,7 +442,7 @@ func errExpired(what string) error {
 }
 
 func errNotFound() error {
-	return &Error{Kind: fs.ErrNotExist, Message: "there is no such file"}
+	return &Error{Kind: fs.ErrNotExist, Message: "no such file"}
 }
 
 // get returns the record of an owner. For a record of another owner it fails with
@@ -600,7 +600,7 @@ const tombstoneTTL = 24 * time.Hour
 // whether the file existed.
 func (m *Manager) Tombstone(ctx context.Context, owner, key string) (there bool, err error) {
 	if !isID(key) {
-		return false, &Error{Kind: ErrInvalid, Message: "the key is not one"}
+		return false, &Error{Kind: ErrInvalid, Message: "invalid key"}
 	}
 	now := m.now()
 	stone := &File{Key: key, Owner: owner, State: Expired, Object: objectPrefix + key, Created: now, Expires: now.Add(tombstoneTTL)}
@@ -671,7 +671,7 @@ func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*F
 	if key == "" {
 		key, err = m.newID()
 	} else if !isID(key) {
-		err = &Error{Kind: ErrInvalid, Message: "the key is not one"}
+		err = &Error{Kind: ErrInvalid, Message: "invalid key"}
 	}
 	if err != nil {
 		return nil, err
@@ -707,7 +707,7 @@ func (m *Manager) Add(ctx context.Context, f File, r io.Reader, path string) (*F
 	if err != nil {
 		// If this fails too, Sweep will find it.
 		if err := m.blobs.Delete(context.WithoutCancel(ctx), added.Object); err != nil {
-			m.log.Warn("content without record not removed", "error", err)
+			m.log.Warn("cannot remove content without record", "err", err)
 		}
 		return nil, fmt.Errorf("record file: %w", err)
 	}

@@ -170,6 +170,9 @@ func (s *MemStore) AddPart(ctx context.Context, key string, p Part) error {
 	if err != nil {
 		return err
 	}
+	if f.State != Open {
+		return fmt.Errorf("open file record: %w", fs.ErrNotExist)
+	}
 	if f.parts == nil {
 		f.parts = make(map[int]Part)
 	}
@@ -194,18 +197,18 @@ func (s *MemStore) Parts(ctx context.Context, key string) (*File, []Part, error)
 
 // ExpiredBefore implements [Store].
 func (s *MemStore) ExpiredBefore(ctx context.Context, t time.Time) iter.Seq2[*File, error] {
-	return s.those(ctx, func(f *File) bool { return !f.Expires.IsZero() && f.Expires.Before(t) })
+	return s.matching(ctx, func(f *File) bool { return !f.Expires.IsZero() && f.Expires.Before(t) })
 }
 
 // OpenSessions implements [Store].
 func (s *MemStore) OpenSessions(ctx context.Context) iter.Seq2[*File, error] {
-	return s.those(ctx, func(f *File) bool { return f.State == Open })
+	return s.matching(ctx, func(f *File) bool { return f.State == Open })
 }
 
 // NewestReady implements [Store].
 func (s *MemStore) NewestReady(ctx context.Context, n int) ([]*File, error) {
 	var ready []*File
-	for f, err := range s.those(ctx, func(f *File) bool { return f.State == Ready }) {
+	for f, err := range s.matching(ctx, func(f *File) bool { return f.State == Ready }) {
 		if err != nil {
 			return nil, err
 		}
@@ -240,8 +243,8 @@ func (s *MemStore) All(ctx context.Context) iter.Seq2[*File, error] {
 	return s.sorted(ctx, func(*File) bool { return true }, func(a, b *File) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// those yields the records for which which is true, ordered by expiry.
-func (s *MemStore) those(ctx context.Context, which func(*File) bool) iter.Seq2[*File, error] {
+// matching yields the records for which which is true, ordered by expiry.
+func (s *MemStore) matching(ctx context.Context, which func(*File) bool) iter.Seq2[*File, error] {
 	return s.sorted(ctx, which, func(a, b *File) int {
 		return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Key, b.Key))
 	})

@@ -73,7 +73,7 @@ func reserved(name string) bool {
 	if !ok {
 		port, ok = strings.CutPrefix(base, "LPT")
 	}
-	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port)
+	return ok && utf8.RuneCountInString(port) == 1 && strings.Trim(port, "0123456789¹²³") == ""
 }
 
 func deceptive(r rune) bool {

@@ -38,7 +38,7 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	}
 	if e := compare(records, content); e != nil {
 		e.Records, e.Content = "the record store", "the blob store"
-		m.log.Error("content is not swept", "err", e)
+		m.log.Error("sweep refused: cannot verify the identity of the files", "err", e)
 		return nil
 	}
 	var errs []error
@@ -69,7 +69,7 @@ func (m *Manager) removeOrphans(ctx context.Context, t, adopted time.Time) (remo
 	o, err := m.findOrphans(ctx, t, adopted)
 	if o.found > m.opts.SweepCount && float64(o.found) > m.opts.SweepShare*float64(o.all) {
 		m.refused.Store(int64(o.found))
-		m.log.Error("content is not swept: too much of it has no record, nothing was removed", "without_record", o.found, "objects", o.all,
+		m.log.Error("sweep refused: too many objects without a record", "without_record", o.found, "objects", o.all,
 			"hint", "refserver check compares records and content; refserver serve --adopt removes content without a record nevertheless")
 		return 0, err
 	}

@@ -82,7 +82,7 @@ func (m *Manager) writePart(ctx context.Context, a *blob.Assembly, n int, old *P
 	case err != nil:
 		err = fmt.Errorf("store part %d: %w", n, err)
 	case digest != nil && *digest != b.sum():
-		err = &Error{Kind: ErrDigest, Part: n, Message: fmt.Sprintf("part %d is not what Content-MD5 says", n)}
+		err = &Error{Kind: ErrDigest, Part: n, Message: fmt.Sprintf("part %d does not match its Content-MD5", n)}
 	}
 	p = Part{Number: n, Size: w.Size, Staged: w.Staged, Revision: w.Revision}
 	if err != nil {
@@ -100,25 +100,25 @@ func (m *Manager) recordPart(ctx context.Context, f *File, old *Part, p Part) er
 	a := m.assembly(f)
 	if old != nil {
 		// The session may have been completed with the old part, or is being completed
-		// now.
+		// now, or that was interrupted.
 		unlock, err := m.lock(ctx, f.Key)
 		if err != nil {
 			return err
 		}
 		defer unlock()
-		now, err := m.store.Get(ctx, f.Key)
-		if err == nil && now.State != Open {
-			m.dropPart(ctx, a, p)
-			return errComplete(p.Number)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("file record: %w", err)
+		if err := m.resume(ctx, f); err != nil {
+			return err
 		}
 	}
 	err := m.store.AddPart(ctx, f.Key, p)
-	if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
-		m.dropPart(ctx, a, p)
-		return errNotFound()
+	if errors.Is(err, fs.ErrNotExist) { // completed or deleted in the meantime
+		if _, err = m.get(ctx, "", f.Key); err == nil {
+			err = errComplete(p.Number)
+		}
+		if old != nil || errors.Is(err, fs.ErrNotExist) {
+			m.dropPart(ctx, a, p)
+		}
+		return err
 	}
 	if err != nil { // it may have been recorded
 		return fmt.Errorf("record part %d: %w", p.Number, err)
@@ -136,14 +136,15 @@ func errComplete(part int) error {
 // dropPart removes the object of an unneeded part.
 func (m *Manager) dropPart(ctx context.Context, a *blob.Assembly, p Part) {
 	if err := a.DropPart(context.WithoutCancel(ctx), p.assembled()); err != nil {
-		m.log.Warn("content of a part not removed", "error", err)
+		m.log.Warn("cannot remove content of a part", "err", err)
 	}
 }
 
 // beginPart checks whether a part may be written. old is the one that it replaces, or
 // nil.
 func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File, old *Part, err error) {
-	unlock, err := m.lock(ctx, t.key)
+	// Only this process receives these parts, so its own lock is enough to add up their sizes.
+	unlock, err := m.locks.lock(ctx, t.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,8 +160,20 @@ func (m *Manager) beginPart(ctx context.Context, t ticket, size int64) (f *File,
 	if m.expired(f) {
 		return nil, nil, errExpired("upload")
 	}
-	if f, err = m.settle(ctx, f); err != nil {
+	if interrupted, err := m.interrupted(ctx, f); err != nil {
 		return nil, nil, err
+	} else if interrupted {
+		unlock, err := m.lockOthers(ctx, t.key)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer unlock()
+		if err := m.resume(ctx, f); err != nil {
+			return nil, nil, err
+		}
+		if f, parts, err = m.getParts(ctx, "", t.key); err != nil {
+			return nil, nil, err
+		}
 	}
 	if f.State != Open {
 		return nil, nil, errComplete(t.part)
@@ -227,7 +240,7 @@ func (a *arrivals) sizes(key string) map[int]int64 {
 }
 
 func errPartTooLarge(part int, size, limit int64) error {
-	return &Error{Kind: ErrTooLarge, Part: part, Message: fmt.Sprintf("part %d has %d bytes; at most %d are left", part, size, limit)}
+	return &Error{Kind: ErrTooLarge, Part: part, Message: fmt.Sprintf("part %d has %d bytes; at most %d remain", part, size, limit)}
 }
 
 func parseDigest(s string, part int) (*[md5.Size]byte, error) {
@@ -236,7 +249,7 @@ func parseDigest(s string, part int) (*[md5.Size]byte, error) {
 	}
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil || len(b) != md5.Size {
-		return nil, &Error{Kind: ErrDigest, Part: part, Message: "Content-MD5 is not the base64 form of an MD5"}
+		return nil, &Error{Kind: ErrDigest, Part: part, Message: "Content-MD5 is not a base64 MD5"}
 	}
 	return (*[md5.Size]byte)(b), nil
 }
@@ -277,11 +290,11 @@ func (b *body) check(ctx context.Context, part int, size, stored int64, err erro
 	}
 	switch {
 	case errors.Is(b.err, os.ErrDeadlineExceeded): // net/http also cancels the context
-		return fault(b.err, "the body came too slowly; %d bytes have arrived", b.n)
+		return fault(b.err, "timeout while reading the body, after %d bytes", b.n)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case b.err != nil:
-		return fault(b.err, "the body could not be read after %d bytes", b.n)
+		return fault(b.err, "cannot read the body after %d bytes", b.n)
 	case size >= 0 && b.n < size && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
 		return fault(io.ErrUnexpectedEOF, "the body has %d bytes instead of %d", b.n, size)
 	case size < 0 && errors.Is(err, io.ErrUnexpectedEOF):
@@ -292,7 +305,7 @@ func (b *body) check(ctx context.Context, part int, size, stored int64, err erro
 		if n, rerr := io.ReadFull(b.r, one[:]); n > 0 {
 			return fault(nil, "the body is longer than %d bytes and needs a Content-Length", stored)
 		} else if rerr != io.EOF {
-			return fault(rerr, "the body could not be read after %d bytes", b.n)
+			return fault(rerr, "cannot read the body after %d bytes", b.n)
 		}
 	}
 	return nil

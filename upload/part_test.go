@@ -180,6 +180,34 @@ func TestCompleteWhilePartIsSentAgain(t *testing.T) {
 	})
 }
 
+// The same, if the process that completes the upload crashes before it records that.
+func TestCompleteInterruptedWhilePartIsSentAgain(t *testing.T) {
+	t.Parallel()
+	each(t, upload.Options{}, func(t *testing.T, e *env) {
+		f, urls := e.start(10, 2)
+		etags := []string{e.put(urls[0], []byte("hello")), e.put(urls[1], []byte("world"))}
+		crashing := newEnv(t, e.blobs, upload.Options{Store: noUpdates{e.store}})
+		body := strings.NewReader("HELLO")
+		completing := readerFunc(func(b []byte) (int, error) {
+			if body.Len() == 5 {
+				if _, _, err := crashing.Complete(t.Context(), "alice", f.Key, "", "", list(etags...)); !errors.Is(err, errStore) {
+					t.Errorf("Complete = %v", err)
+				}
+			}
+			return body.Read(b)
+		})
+		_, err := e.PutPart(t.Context(), "PUT", urls[0], completing, upload.PutOptions{Size: 5})
+		wantKind(t, "PutPart", err, upload.ErrConflict)
+		done, again, err := e.Complete(t.Context(), "alice", f.Key, "", "", list(etags...))
+		if err != nil || !again {
+			t.Fatalf("Complete = %v, %v", again, err)
+		}
+		if got := string(e.content(done)); got != "helloworld" || e.objects() != 1 {
+			t.Errorf("content is %q, and there are %d objects", got, e.objects())
+		}
+	})
+}
+
 func TestPartAboveLimit(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, newFS(t, t.TempDir()), upload.Options{})

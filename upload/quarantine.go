@@ -106,7 +106,7 @@ func (m *Manager) Restore(ctx context.Context, key string) (restored bool, err e
 	}
 	defer unlock()
 	f, err := m.store.Get(ctx, q.File)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !(needs(f, q.Object) && f.Size == q.Size) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (!needs(f, q.Object) || f.Size != q.Size) {
 		return false, nil
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Manager) Restore(ctx context.Context, key string) (restored bool, err e
 	if err != nil {
 		return false, fmt.Errorf("restore content: %w", err)
 	}
-	m.log.Warn("content restored from quarantine: its record is there again", "key", q.File)
+	m.log.Warn("content restored from quarantine; its record exists again", "key", q.File)
 	return true, nil
 }
 
@@ -156,7 +156,7 @@ func (m *Manager) sweepQuarantine(ctx context.Context, adopted time.Time) error 
 		errs = append(errs, err)
 	}
 	if deleted > 0 {
-		m.log.Info("content without record deleted after its time in quarantine", "count", deleted)
+		m.log.Info("expired content in quarantine deleted", "count", deleted)
 	}
 	return errors.Join(errs...)
 }

@@ -170,7 +170,7 @@ func TestSweepRefuses(t *testing.T) {
 			if got := e.SweepRefused(); got != refused {
 				t.Errorf("%d objects are refused, want %d", got, refused)
 			}
-			if logged := strings.Contains(log.String(), fmt.Sprintf("level=ERROR msg=\"content is not swept: too much of it has no record, nothing was removed\" without_record=%d objects=", refused)); logged != (refused > 0) {
+			if logged := strings.Contains(log.String(), fmt.Sprintf("level=ERROR msg=\"sweep refused: too many objects without a record\" without_record=%d objects=", refused)); logged != (refused > 0) {
 				t.Errorf("log: %s", &log)
 			}
 		}

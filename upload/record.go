@@ -88,8 +88,9 @@ type Store interface {
 	// exist.
 	Delete(ctx context.Context, key string) error
 
-	// AddPart records a received part, replacing one of the same number. Parts returns
-	// a consistent snapshot of a record and its parts, ordered by number.
+	// AddPart records a received part of an Open record, replacing one of the same
+	// number. If the record is missing or not Open, the error matches fs.ErrNotExist.
+	// Parts returns a consistent snapshot of a record and its parts, ordered by number.
 	AddPart(ctx context.Context, key string, p Part) error
 	Parts(ctx context.Context, key string) (*File, []Part, error)
 

@@ -62,7 +62,7 @@ func (s *signer) url(t ticket) *url.URL {
 func (s *signer) verify(method string, u *url.URL, now time.Time) (ticket, error) {
 	t, ok := s.parse(method, u)
 	if !ok {
-		return ticket{}, &Error{Kind: ErrSignature, Message: "the upload URL or its method is not the one that was given out"}
+		return ticket{}, &Error{Kind: ErrSignature, Message: "invalid upload URL signature, or wrong method"}
 	}
 	if now.Unix() >= t.expires {
 		return ticket{}, &Error{Kind: ErrURLExpired, Part: t.part, Message: "the upload URL has expired"}

@@ -43,12 +43,12 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	}
 	err = errors.Join(errs...)
 	if removed > 0 || err != nil {
-		m.log.Info("expired files removed", "count", removed, "error", err)
+		m.log.Info("expired files removed", "count", removed, "err", err)
 	}
 	return removed, err
 }
 
-// sweepExpired ends expired sessions and files, in batches.
+// sweepExpired expires sessions and files, in batches.
 func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 	var errs []error
 	var page []*File
@@ -72,7 +72,7 @@ func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// expireAll ends a batch of expired sessions and files.
+// expireAll expires a batch of sessions and files.
 func (m *Manager) expireAll(ctx context.Context, page []*File) (removed int, err error) {
 	var sessions, files []string
 	for _, f := range page {
@@ -219,7 +219,7 @@ func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 		if m.expired(f) {
 			continue
 		}
-		ready, err := m.recover(ctx, f)
+		ready, err := m.finishInterrupted(ctx, f)
 		if ctx.Err() != nil {
 			return recovered, ctx.Err()
 		}
@@ -232,19 +232,13 @@ func (m *Manager) Recover(ctx context.Context) (recovered int, err error) {
 	return recovered, errors.Join(errs...)
 }
 
-// recover finishes the completion of a session, if one was interrupted.
-func (m *Manager) recover(ctx context.Context, f *File) (bool, error) {
+// finishInterrupted finishes the completion of a session if a crash interrupted it. It
+// reports whether the file is ready.
+func (m *Manager) finishInterrupted(ctx context.Context, f *File) (bool, error) {
 	// Most sessions are simply not completed yet. Check that without a lock, which in a
 	// cluster takes longer than the check.
-	if !f.interruptible() {
-		return false, nil
-	}
-	_, err := blob.Stat(ctx, m.blobs, f.Object)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for content: %w", err)
+	if yes, err := m.interrupted(ctx, f); !yes {
+		return false, err
 	}
 	unlock, err := m.lock(ctx, f.Key)
 	if err != nil {

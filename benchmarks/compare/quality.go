@@ -57,8 +57,11 @@ func quality(ctx context.Context, in, dir, ext, program string, args ...string) 
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(tmp, "*"))
-	if err != nil || len(pictures) != 2 {
-		return 0, fmt.Errorf("%s made %d pictures (%v)", program, len(pictures), err)
+	if err != nil {
+		return 0, err
+	}
+	if len(pictures) != 2 {
+		return 0, fmt.Errorf("%s made %d pictures", program, len(pictures))
 	}
 	return ssim(ctx, pictures[0], pictures[1])
 }

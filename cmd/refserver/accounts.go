@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,21 +10,18 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 )
 
 // accounts lists and changes accounts. It works while the server runs.
-func accounts(ctx context.Context, c *cli, args []string) error {
-	return c.dispatch(ctx, "accounts", []command{
-		{"list", "", "show all accounts", listAccounts},
-		{"create", "--name NAME", "make an account and print its password, alone, on standard output", createAccount},
-		{"password", "ACCOUNT", "give an account a new password, for who has lost it", resetPassword},
-		{"disable", "ACCOUNT", "refuse its keys and sessions at once, and send no webhooks", disableAccount(true)},
-		{"enable", "ACCOUNT", "let it in again", disableAccount(false)},
-	}, `ACCOUNT is a name or an id. A password that is printed must be changed at the
-first login. `, args)
+func accounts(c *cli) *cobra.Command {
+	return c.group("accounts", "list, create and disable accounts, reset passwords",
+		"ACCOUNT is a name or an ID. A printed password must be changed at the first login.\n",
+		listAccounts(c), createAccount(c), resetPassword(c), disableAccount(c, true), disableAccount(c, false))
 }
 
 // A database locates the database of accounts, keys and records.
@@ -34,7 +30,7 @@ type database struct {
 	make     bool // create a missing data directory
 }
 
-func (d *database) register(fs *flag.FlagSet) {
+func (d *database) register(fs *flagSet) {
 	registerDataDir(fs, &d.dir)
 	registerDatabase(fs, &d.url)
 }
@@ -45,7 +41,7 @@ func (d database) use(ctx context.Context, do func(*sqlstore.DB) error) error {
 	if d.url == "" {
 		o.Path = filepath.Join(d.dir, databaseName)
 		if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) && !d.make {
-			return fmt.Errorf("%s is not a data directory: there is no %s in it", d.dir, databaseName)
+			return fmt.Errorf("%s is not a data directory: it contains no %s", d.dir, databaseName)
 		}
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return err
@@ -72,92 +68,94 @@ func find(ctx context.Context, a *auth.Accounts, text string) (*account.Account,
 		acct, err = a.ByName(ctx, text)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no account with the name or id %q: %w", text, fs.ErrNotExist)
+		return nil, fmt.Errorf("no account has the name or ID %q: %w", text, fs.ErrNotExist)
 	}
 	return acct, err
 }
 
 // registerLimits registers the flags for account limits.
-func registerLimits(fs *flag.FlagSet, prefix, whose string, l *account.Limits) {
+func registerLimits(fs *flagSet, prefix, whose string, l *account.Limits) {
 	size := func(name string, to *int64, usage string) {
-		fs.Func(prefix+name, usage+" "+whose+", as a `size` such as 10GB; 0: any [0]", func(v string) (err error) {
-			if *to = 0; v != "0" {
-				*to, err = parseSize(v)
-			}
-			return err
-		})
+		fs.sizeOrZero(to, 0, prefix+name, usage+" "+whose+": a `size` such as 10GB; 0: unlimited [0]")
 	}
 	number := func(name string, set func(int64), usage string) {
-		fs.Func(prefix+name, usage+" "+whose+", a `number`; 0: any [0]", func(v string) error {
+		fs.Func(prefix+name, usage+" "+whose+": a `number`; 0: unlimited [0]", func(v string) error {
 			n, err := strconv.ParseInt(v, 10, 32)
 			if err != nil || n < 0 {
-				return fmt.Errorf("%q is not a number from 0", v)
+				return fmt.Errorf("%q is not a number that is at least 0", v)
 			}
 			set(n)
 			return nil
 		})
 	}
-	size("stored", &l.StoredBytes, "most bytes of files that are kept,")
-	size("bytes-per-day", &l.BytesPerDay, "most bytes of uploads in a day of UTC")
-	number("operations-per-day", func(n int64) { l.OperationsPerDay = n }, "most operations in a day of UTC")
-	number("parallel", func(n int64) { l.Parallel = int(n) }, "most files that are worked on at once")
+	size("stored", &l.StoredBytes, "maximum size of all stored files")
+	size("bytes-per-day", &l.BytesPerDay, "maximum size of all uploads per day (UTC)")
+	number("operations-per-day", func(n int64) { l.OperationsPerDay = n }, "maximum number of operations per day (UTC)")
+	number("parallel", func(n int64) { l.Parallel = int(n) }, "maximum number of files processed at the same time")
 }
 
-func createAccount(ctx context.Context, c *cli, args []string) error {
+func createAccount(c *cli) *cobra.Command {
 	where := database{make: true}
 	var n auth.NewAccount
 	var limits account.Limits
-	fs := c.flags("accounts create", "", "Makes an account and prints a password, alone, on standard output. It must be changed\nat the first login and cannot be shown again.")
-	where.register(fs)
-	fs.StringVar(&n.Name, "name", "", "`name` to log in with (required)")
-	fs.BoolVar(&n.Administrator, "administrator", false, "it may manage all accounts")
-	registerLimits(fs, "", "of the account", &limits)
-	if err := c.parse(fs, args, 0, 0); err != nil {
-		return err
-	}
-	if n.Name == "" {
-		fmt.Fprintln(c.err, "refserver accounts create: --name is required")
-		return errUsage
-	}
-	n.Limits = &limits
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		acct, password, err := a.Create(ctx, n)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.out, password)
-		fmt.Fprintf(c.err, "Account %s (%s) was created. The password is shown only this once.\n", acct.ID, acct.Name)
-		return nil
+	return c.command(spec{
+		use: "create --name NAME", short: "create an account and print only its password",
+		long: "Creates an account and prints only its password to standard output. The password must\nbe changed at the first login and cannot be shown again.",
+		flags: func(fs *flagSet) {
+			where.register(fs)
+			fs.StringVar(&n.Name, "name", "", "login `name` (required)")
+			fs.BoolVar(&n.Administrator, "administrator", false, "allow the account to manage all accounts")
+			registerLimits(fs, "", "of the account", &limits)
+		},
+		run: func(ctx context.Context, _ []string) error {
+			if n.Name == "" {
+				return usageError{errors.New("--name is required")}
+			}
+			n.Limits = &limits
+			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				acct, password, err := a.Create(ctx, n)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(c.out, password)
+				fmt.Fprintf(c.err, "Account %s (%s) created. The password cannot be shown again.\n", acct.ID, acct.Name)
+				return nil
+			})
+		},
 	})
 }
 
-func listAccounts(ctx context.Context, c *cli, args []string) error {
+func listAccounts(c *cli) *cobra.Command {
 	var where database
-	fs := c.flags("accounts list", "", "Shows all accounts. Those without a name have API keys only.")
-	where.register(fs)
-	if err := c.parse(fs, args, 0, 0); err != nil {
+	return c.command(spec{
+		use: "list", short: "show all accounts",
+		long:  "Lists all accounts. An account without a name cannot log in; it has API keys only.",
+		flags: where.register,
+		run: func(ctx context.Context, _ []string) error {
+			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printAccounts(ctx, a) })
+		},
+	})
+}
+
+func (c *cli) printAccounts(ctx context.Context, a *auth.Accounts) error {
+	all, err := a.List(ctx)
+	if err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		all, err := a.List(ctx)
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tCREATED\tLAST LOGIN\tSTORED BYTES\tSTATE")
+	for _, acct := range all {
+		used, err := a.Used(ctx, acct.ID)
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tNAME\tCREATED\tLAST LOGIN\tSTORED BYTES\tSTATE")
-		for _, acct := range all {
-			used, err := a.Used(ctx, acct.ID)
-			if err != nil {
-				return err
-			}
-			name := acct.Name
-			if name == "" {
-				name = "-"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", acct.ID, name, day(acct.Created), day(acct.LastLogin), used.StoredBytes, accountState(acct))
+		name := acct.Name
+		if name == "" {
+			name = "-"
 		}
-		return w.Flush()
-	})
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", acct.ID, name, day(acct.Created), day(acct.LastLogin), used.StoredBytes, accountState(acct))
+	}
+	return w.Flush()
 }
 
 func accountState(a *account.Account) string {
@@ -170,43 +168,48 @@ func accountState(a *account.Account) string {
 	return "active"
 }
 
-func resetPassword(ctx context.Context, c *cli, args []string) error {
+func resetPassword(c *cli) *cobra.Command {
 	var where database
-	fs := c.flags("accounts password", " ACCOUNT", "Gives an account a new password, which is printed, alone, on standard output, and\nends its sessions. It must be changed at the next login.")
-	where.register(fs)
-	if err := c.parse(fs, args, 1, 1); err != nil {
-		return err
-	}
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		acct, err := find(ctx, a, fs.Arg(0))
-		if err != nil {
-			return err
-		}
-		password, err := a.ResetPassword(ctx, acct.ID)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.out, password)
-		fmt.Fprintf(c.err, "This is the new password of %s. It is shown only this once.\n", acct.Name)
-		return nil
+	return c.command(spec{
+		use: "password ACCOUNT", short: "reset an account's password and print only the new one",
+		long:  "Resets the password of an account, ends its sessions and prints only the new password\nto standard output. The password must be changed at the next login.",
+		min:   1,
+		max:   1,
+		flags: where.register,
+		run: func(ctx context.Context, args []string) error {
+			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				acct, err := find(ctx, a, args[0])
+				if err != nil {
+					return err
+				}
+				password, err := a.ResetPassword(ctx, acct.ID)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(c.out, password)
+				fmt.Fprintf(c.err, "New password of %s. It cannot be shown again.\n", acct.Name)
+				return nil
+			})
+		},
 	})
 }
 
 // disableAccount returns the command that disables or enables an account.
-func disableAccount(disable bool) func(context.Context, *cli, []string) error {
-	name, about, done := "enable", "Lets an account in again that was disabled. What waits for its webhooks is sent.", "enabled"
+func disableAccount(c *cli, disable bool) *cobra.Command {
+	var where database
+	done := "enabled"
+	s := spec{use: "enable ACCOUNT", short: "re-enable a disabled account", long: "Re-enables a disabled account, and sends its pending webhooks."}
 	if disable {
-		name, about, done = "disable", "Refuses the keys and sessions of an account at once, and sends no webhooks for it.\nIts files and operations stay.", "disabled"
-	}
-	return func(ctx context.Context, c *cli, args []string) error {
-		var where database
-		fs := c.flags("accounts "+name, " ACCOUNT", about)
-		where.register(fs)
-		if err := c.parse(fs, args, 1, 1); err != nil {
-			return err
+		done = "disabled"
+		s = spec{
+			use: "disable ACCOUNT", short: "reject its keys and sessions, and stop its webhooks",
+			long: "Rejects the keys and sessions of an account from now on, and stops its webhooks.\nIts files and operations are kept.",
 		}
+	}
+	s.min, s.max, s.flags = 1, 1, where.register
+	s.run = func(ctx context.Context, args []string) error {
 		return withAccounts(ctx, where, func(a *auth.Accounts) error {
-			acct, err := find(ctx, a, fs.Arg(0))
+			acct, err := find(ctx, a, args[0])
 			if err == nil {
 				acct, err = a.Update(ctx, acct.ID, auth.Change{Disabled: &disable})
 			}
@@ -217,4 +220,5 @@ func disableAccount(disable bool) func(context.Context, *cli, []string) error {
 			return nil
 		})
 	}
+	return c.command(s)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -16,27 +18,33 @@ import (
 )
 
 // backup copies a data directory, also while a server uses it.
-func backup(ctx context.Context, c *cli, args []string) error {
+func backup(c *cli) *cobra.Command {
 	var dir string
-	f := c.flags("backup", " DIR", `Copies the data directory to DIR, also while the server runs: everything that
-was acknowledged before the command began is in the copy, but for uploads that
-are not complete. Done again with the same DIR it copies what is new and removes
-what is gone. To restore, start a server with a copy of DIR as its --data-dir.`)
-	f.StringVar(&dir, "data-dir", "data", "`directory` that holds everything the server knows")
-	if err := c.parse(f, args, 1, 1); err != nil {
-		return err
-	}
-	began := time.Now()
-	return database{dir: dir}.use(ctx, func(db *sqlstore.DB) error {
-		done, err := backupAll(ctx, db, dir, f.Arg(0))
-		if err != nil {
-			return err
-		}
-		if err := db.NoteBackup(ctx, began); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.out, done)
-		return nil
+	return c.command(spec{
+		use: "backup DIR", short: "back up the data directory, also while the server runs",
+		long: `Copies the data directory to DIR, also while the server runs. The copy contains
+everything that the server acknowledged before the command started, except
+incomplete uploads. Another run with the same DIR copies only new files and removes
+deleted ones. To restore, start a server with a copy of DIR as its --data-dir.`,
+		min: 1,
+		max: 1,
+		flags: func(fs *flagSet) {
+			fs.StringVar(&dir, "data-dir", "data", "`directory` that holds the server's state")
+		},
+		run: func(ctx context.Context, args []string) error {
+			started := time.Now()
+			return database{dir: dir}.use(ctx, func(db *sqlstore.DB) error {
+				done, err := backupAll(ctx, db, dir, args[0])
+				if err != nil {
+					return err
+				}
+				if err := db.NoteBackup(ctx, started); err != nil {
+					return err
+				}
+				fmt.Fprintln(c.out, done)
+				return nil
+			})
+		},
 	})
 }
 
@@ -52,13 +60,13 @@ func backupAll(ctx context.Context, db *sqlstore.DB, dir, to string) (done strin
 	// Copy the content last: then every file that the database copy lists exists by now, unless it
 	// was deleted in the meantime.
 	if _, err := os.Stat(filepath.Join(dir, "blobs")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("Backed up the database to %s. The files are not in the data directory: copy the bucket or directory of --blob-url now.", to), nil
+		return fmt.Sprintf("Backed up the database to %s. The stored files are outside the data directory: copy the bucket or directory of --blob-url now.", to), nil
 	}
 	copied, kept, removed, bytes, err := backupBlobs(ctx, filepath.Join(dir, "blobs"), filepath.Join(to, "blobs"))
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Backed up to %s: %d files copied (%.1f MB), %d there already, %d removed.", to, copied, float64(bytes)/1e6, kept, removed), nil
+	return fmt.Sprintf("Backed up to %s: %d files copied (%.1f MB), %d unchanged, %d removed.", to, copied, float64(bytes)/1e6, kept, removed), nil
 }
 
 func backupDatabase(ctx context.Context, db *sqlstore.DB, to string) error {

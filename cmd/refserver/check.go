@@ -13,61 +13,65 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/fsblob"
 )
 
-// uncheckedCode is the exit code of an incomplete check.
-const uncheckedCode = 3
+// incompleteCode is the exit code of an incomplete check.
+const incompleteCode = 3
 
 // check compares the records with the files.
-func check(ctx context.Context, c *cli, args []string) error {
+func check(c *cli) *cobra.Command {
 	var cfg serverConfig
 	var asJSON bool
 	o := upload.CheckOptions{Grace: 10 * time.Second}
-	f := c.flags("check", "", `Compares the records of the database with the files, in both directions, also
-while the server runs. It needs the same --data-dir, --database-url and --blob-url.
-The exit code is 0 if there is no difference, 1 if there are differences that were
-not repaired, 2 for a wrong command line, and 3 if not everything could be checked.`)
-	registerDataDir(f, &cfg.dataDir)
-	registerDatabase(f, &cfg.cluster.url)
-	registerBlobURL(f, &cfg.blobURL)
-	f.BoolVar(&o.Repair, "repair", false, "restore files from quarantine whose record is there again, move files without a record to quarantine, and remove parts of uploads that are not open")
-	f.BoolVar(&o.Deep, "deep", false, "read every file, and compare the checksums of uploads")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	f.DurationVar(&o.Grace, "grace", o.Grace, "`age` from which a file without a record is a difference, because its record may be on its way; up to a minute the check waits for it")
-	if err := c.parse(f, args, 0, 0); err != nil {
-		return err
-	}
-	err := cfg.locateBlobs(c.env)
-	switch {
-	case err != nil:
-	case o.Grace <= 0:
-		err = errors.New("--grace must be more than nothing")
-	case cfg.cluster.url != "" && cfg.blobURL == "":
-		err = errors.New("--database-url needs --blob-url")
-	}
-	if err != nil {
-		fmt.Fprintf(c.err, "refserver check: %v\n", err)
-		return errUsage
-	}
-	left, err := checkStores(ctx, c, &cfg, o, asJSON)
-	if err != nil {
-		return &exitError{uncheckedCode, err}
-	}
-	if left > 0 {
-		return fmt.Errorf("%d differences are left", left)
-	}
-	return nil
+	return c.command(spec{
+		use: "check", short: "compare database records with stored files, also while the server runs",
+		long: `Compares the records of the database with the stored files, in both directions, also
+while the server runs. Pass the server's --data-dir, --database-url and --blob-url.
+The exit code is 0 without differences, 1 if differences remain, 2 for an invalid
+command line, and 3 if the check is incomplete.`,
+		flags: func(f *flagSet) {
+			registerDataDir(f, &cfg.dataDir)
+			registerDatabase(f, &cfg.cluster.url)
+			registerBlobURL(f, &cfg.blobURL)
+			f.BoolVar(&o.Repair, "repair", false, "restore quarantined files that have a record again, move files without a record to quarantine, and remove parts of closed uploads")
+			f.BoolVar(&o.Deep, "deep", false, "also read every file and compare the checksums of uploads")
+			f.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
+			f.DurationVar(&o.Grace, "grace", o.Grace, "minimum `age` of a file without a record to count as a difference: the record of a newer file may not be written yet. The check waits up to a minute for younger files")
+		},
+		run: func(ctx context.Context, _ []string) error {
+			err := cfg.locateBlobs(c.env)
+			switch {
+			case err != nil:
+			case o.Grace <= 0:
+				err = errors.New("--grace must be positive")
+			case cfg.cluster.url != "" && cfg.blobURL == "":
+				err = errors.New("--database-url requires --blob-url")
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			left, err := checkStores(ctx, c, &cfg, o, asJSON)
+			if err != nil {
+				return &exitError{incompleteCode, err}
+			}
+			if left > 0 {
+				return fmt.Errorf("%d differences remain", left)
+			}
+			return nil
+		},
+	})
 }
 
 // checkStores runs a check and prints the differences. left is the number of differences that were
 // not repaired.
 func checkStores(ctx context.Context, c *cli, cfg *serverConfig, o upload.CheckOptions, asJSON bool) (left int64, err error) {
 	err = database{dir: cfg.dataDir, url: cfg.cluster.url}.use(ctx, func(db *sqlstore.DB) error {
-		blobs, err := openBlobsBeside(ctx, cfg)
+		blobs, err := openSharedBlobs(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -81,8 +85,8 @@ func checkStores(ctx context.Context, c *cli, cfg *serverConfig, o upload.CheckO
 	return left, err
 }
 
-// openBlobsBeside opens the files, also while a server uses them. It creates no missing store.
-func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) {
+// openSharedBlobs opens the files, also while a server uses them. It creates no missing store.
+func openSharedBlobs(ctx context.Context, cfg *serverConfig) (blobStore, error) {
 	if cfg.bucket != nil {
 		return openBlobs(ctx, *cfg, cfg.dataDir)
 	}
@@ -95,7 +99,7 @@ func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) 
 		err = errors.New("the directory is empty")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("there are no files in %s: %w", dir, withoutPath(err))
+		return nil, fmt.Errorf("no stored files in %s: %w", dir, withoutPath(err))
 	}
 	s, err := fsblob.NewShared(dir)
 	if err != nil {
@@ -106,11 +110,11 @@ func openBlobsBeside(ctx context.Context, cfg *serverConfig) (blobStore, error) 
 
 // runCheck runs the check and prints the report.
 func runCheck(ctx context.Context, c *cli, m *upload.Manager, total func(context.Context) (int64, error), o upload.CheckOptions, asJSON bool) (left int64, err error) {
-	about, err := total(ctx)
+	records, err := total(ctx)
 	if err != nil {
 		return 0, err
 	}
-	p := newCheckProgress(c.err, about)
+	p := newCheckProgress(c.err, records)
 	o.Progress = p.update
 	out := bufio.NewWriter(c.out)
 	var report checkReport = &checkTable{w: out}
@@ -148,13 +152,13 @@ type checkReport interface {
 
 // A checkTable prints a table for people.
 type checkTable struct {
-	w     io.Writer
-	begun bool
+	w      io.Writer
+	headed bool // the header is printed
 }
 
 func (t *checkTable) difference(d upload.Difference) error {
-	if !t.begun {
-		t.begun = true
+	if !t.headed {
+		t.headed = true
 		fmt.Fprintf(t.w, "%-12s  %-26s  %14s  %14s  %-20s  %s\n", "DIFFERENCE", "FILE", "BYTES", "RECORD SAYS", "TIME", "NOTE")
 	}
 	var notes []string
@@ -170,7 +174,7 @@ func (t *checkTable) difference(d upload.Difference) error {
 }
 
 func (t *checkTable) end(s checkSummary) error {
-	if t.begun {
+	if t.headed {
 		fmt.Fprintln(t.w)
 	}
 	fmt.Fprintf(t.w, "Checked %d records, %d files and %d open uploads.", s.Records, s.Objects, s.Uploads)
@@ -181,7 +185,7 @@ func (t *checkTable) end(s checkSummary) error {
 		fmt.Fprintf(t.w, " %d files are in quarantine.", s.Quarantined)
 	}
 	if s.Recent > 0 {
-		fmt.Fprintf(t.w, " %d files without a record are too young to judge.", s.Recent)
+		fmt.Fprintf(t.w, " %d files without a record are younger than --grace.", s.Recent)
 	}
 	_, err := fmt.Fprintf(t.w, "\n%d differences found, %d repaired.\n", s.Found, s.Found-s.Left)
 	return err
@@ -218,7 +222,7 @@ func (j *checkJSON) end(s checkSummary) error {
 	return err
 }
 
-// checkProgress shows the progress of a check: continuously on a terminal, elsewhere every ten
+// checkProgress shows the progress of a check: continuously on a terminal, otherwise every ten
 // seconds.
 type checkProgress struct {
 	w        io.Writer

@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		}
 		return r
 	}
-	if _, text := check(uncheckedCode); !strings.Contains(text, "not a data directory") {
+	if _, text := check(incompleteCode); !strings.Contains(text, "not a data directory") {
 		t.Errorf("no data directory: %s", text)
 	}
 	var lost, kept *upload.File
@@ -99,13 +99,13 @@ func TestCheck(t *testing.T) {
 	if r := checkJSON(1, "--grace", "1h"); r.Found != 1 || r.Left != 1 || r.Recent != 1 || r.Differences[0].Kind != upload.DifferenceMissing || r.Differences[0].Key != lost.Key || r.Differences[0].Want != 3 {
 		t.Errorf("%+v", r)
 	}
-	out, text := check(1)
+	out, text := check(1, "--grace", "100ms")
 	for _, want := range []string{"missing       " + lost.Key, "orphan        nobody", "2 differences found, 0 repaired."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if text != "refserver: 2 differences are left\n" {
+	if text != "refserver: 2 differences remain\n" {
 		t.Errorf("standard error: %q", text)
 	}
 	if r := checkJSON(1, "--grace", "1ms", "--repair"); r.Found != 2 || r.Left != 1 || r.Differences[1].Kind != upload.DifferenceOrphan || r.Differences[1].Size != 4 || !r.Differences[1].Repaired {
@@ -125,11 +125,11 @@ func TestCheck(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "blobs"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}
-	check(uncheckedCode)
+	check(incompleteCode)
 	if err := os.Mkdir(filepath.Join(dir, "blobs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, text := check(uncheckedCode); !strings.Contains(text, "empty") {
+	if _, text := check(incompleteCode); !strings.Contains(text, "empty") {
 		t.Errorf("an empty directory: %s", text)
 	}
 	if entries, err := os.ReadDir(filepath.Join(dir, "blobs")); err != nil || len(entries) > 0 {

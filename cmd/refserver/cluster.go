@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -40,17 +39,11 @@ type clusterConfig struct {
 // minSecret is the least length of --secret.
 const minSecret = 32
 
-func (c *clusterConfig) register(fs *flag.FlagSet) {
+func (c *clusterConfig) register(fs *flagSet) {
 	registerDatabase(fs, &c.url)
 	c.role = roleAll
-	fs.Func("role", "what this server does, with --database-url: `all`, api (takes requests, works on nothing) or worker (works, takes no requests but for health and metrics) [all]", func(v string) error {
-		if v != roleAll && v != roleAPI && v != roleWorker {
-			return errors.New("must be all, api or worker")
-		}
-		c.role = v
-		return nil
-	})
-	fs.Func("queues", "`engine families` that this server works on, separated by commas; --concurrency lists them; default: all", func(v string) error {
+	fs.choice(&c.role, "role", "`role` of this server, with --database-url: api (serves requests, processes no files), worker (processes files, serves only health checks and metrics) or all", roleAll, roleAPI, roleWorker)
+	fs.Func("queues", "comma-separated engine `families` whose files this server processes; see --concurrency; default: all", func(v string) error {
 		c.queues = splitList(v)
 		for _, name := range c.queues {
 			if err := checkFamily(name); err != nil {
@@ -59,18 +52,13 @@ func (c *clusterConfig) register(fs *flag.FlagSet) {
 		}
 		return nil
 	})
-	fs.Func("secret", fmt.Sprintf("`text` of at least %d characters that signs upload URLs and seals parameters, the same for all servers, better set as %s; default: made by the first one and kept in the database", minSecret, envName("secret")), func(v string) error {
-		if len(v) < minSecret {
-			return fmt.Errorf("must have at least %d characters", minSecret)
-		}
-		c.secret = v
-		return nil
-	})
-	fs.DurationVar(&c.lease, "lease", 3*time.Second, "with --database-url: `time` after which the work of a server that gives no sign of life is begun again by another one")
+	fs.token(&c.secret, minSecret, "secret", "`text` of at least %d characters that signs upload URLs and encrypts passwords in parameters, the same for all servers; default: generated once and kept in the database")
+	fs.DurationVar(&c.lease, "lease", 3*time.Second, "with --database-url: `duration` without a heartbeat after which other servers restart the work of a server")
 }
 
-func registerDatabase(fs *flag.FlagSet, url *string) {
-	fs.StringVar(url, "database-url", "", "PostgreSQL database that several servers share, as a `URL` such as postgres://user@host/name; default: a file in the data directory")
+func registerDatabase(fs *flagSet, url *string) {
+	fs.secret["database-url"] = true
+	fs.StringVar(url, "database-url", "", "`URL` of a PostgreSQL database that several servers share, such as postgres://user@host/name; default: a SQLite file in the data directory")
 }
 
 // finish checks flags that depend on each other. shared reports whether other servers can reach the
@@ -78,17 +66,17 @@ func registerDatabase(fs *flag.FlagSet, url *string) {
 func (c *clusterConfig) finish(shared bool) error {
 	switch {
 	case c.url == "" && c.role != roleAll:
-		return fmt.Errorf("--role %s needs --database-url", c.role)
+		return fmt.Errorf("--role %s requires --database-url", c.role)
 	case c.url == "" && c.queues != nil:
-		return errors.New("--queues needs --database-url: nobody would work on the others")
+		return errors.New("--queues requires --database-url: a single server must process all families")
 	case c.url != "" && !strings.HasPrefix(c.url, "postgres://") && !strings.HasPrefix(c.url, "postgresql://"):
 		return errors.New("--database-url must be a URL such as postgres://user@host/name")
 	case c.url != "" && !shared:
-		return errors.New("--database-url needs --blob-url: a bucket or a directory that all servers share")
+		return errors.New("--database-url requires --blob-url: a bucket or a directory that all servers share")
 	case c.lease < 3*time.Second:
-		return errors.New("--lease must be 3s at least")
+		return errors.New("--lease must be at least 3s")
 	case c.role == roleAPI && c.queues != nil:
-		return errors.New("--queues is not for --role api")
+		return errors.New("--queues does not apply to --role api")
 	}
 	return nil
 }
@@ -120,13 +108,13 @@ func (c *clusterConfig) limits(concurrency map[string]int, actions []fileops.Act
 }
 
 const (
-	nodeBeat    = 2 * time.Second  // interval at which a worker announces its capabilities
-	beatTimeout = 15 * time.Second // timeout of one announcement
+	heartbeatInterval = 2 * time.Second  // interval at which a worker announces its capabilities
+	heartbeatTimeout  = 15 * time.Second // timeout of one announcement
 
-	// nodeKept is how long the capabilities of a stopped server remain offered: it may be
+	// nodeTTL is how long the capabilities of a stopped server remain offered: it may be
 	// restarting, or its machine may be replaced. While no server runs, the last capabilities
 	// remain offered and items wait.
-	nodeKept = 10 * time.Minute
+	nodeTTL = 10 * time.Minute
 )
 
 // nodeInfo describes a server to the other servers.
@@ -157,7 +145,7 @@ type cluster struct {
 
 // newWorkers returns the metric of the live workers.
 func newWorkers() *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_workers", Help: "Servers heard of lately that work on a family of actions."}, []string{"family"})
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "filewright_workers", Help: "Live servers that process the actions of a family."}, []string{"family"})
 }
 
 // count counts the workers of each family.
@@ -172,7 +160,7 @@ func (c *cluster) count(nodes []sqlstore.Node) error {
 		if !ok {
 			var info nodeInfo
 			if err := json.Unmarshal(n.Info, &info); err != nil {
-				return fmt.Errorf("what another server says of itself: %w", err)
+				return fmt.Errorf("description of another server: %w", err)
 			}
 			for _, spec := range info.Actions {
 				families = append(families, spec.Family)
@@ -219,7 +207,7 @@ func newCluster(a *app, c *clusterConfig, limits map[string]int, actions []fileo
 // run announces this server, and offers clients the capabilities of all servers together, until ctx
 // is done.
 func (c *cluster) run(ctx context.Context) {
-	t := time.NewTicker(nodeBeat)
+	t := time.NewTicker(heartbeatInterval)
 	defer t.Stop()
 	for {
 		select {
@@ -227,24 +215,24 @@ func (c *cluster) run(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if err := c.beat(ctx); err != nil && ctx.Err() == nil {
-			c.log.Error("what servers can do together is not known", "err", err)
+		if err := c.heartbeat(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error("cannot determine the capabilities of the cluster", "err", err)
 		}
 	}
 }
 
-// beat announces this server once and updates the offer.
-func (c *cluster) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+// heartbeat announces this server once and updates the offer.
+func (c *cluster) heartbeat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	if c.info != nil {
 		if err := c.db.Announce(ctx, c.id, c.info); err != nil {
 			return fmt.Errorf("announce this server: %w", err)
 		}
 	}
-	nodes, err := c.db.Nodes(ctx, nodeKept)
+	nodes, err := c.db.Nodes(ctx, nodeTTL)
 	if err != nil {
-		return fmt.Errorf("look for other servers: %w", err)
+		return fmt.Errorf("list the servers of the cluster: %w", err)
 	}
 	if err := c.count(nodes); err != nil {
 		return err
@@ -265,7 +253,7 @@ func (c *cluster) beat(ctx context.Context) error {
 		return err
 	}
 	if err := c.offer(actions, engines); err != nil {
-		return fmt.Errorf("what other servers can do: %w", err)
+		return fmt.Errorf("offer the capabilities of the cluster: %w", err)
 	}
 	c.known = append([]byte{}, all...)
 	return nil
@@ -278,7 +266,7 @@ func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, 
 	for _, b := range infos {
 		var info nodeInfo
 		if err := json.Unmarshal(b, &info); err != nil {
-			return nil, nil, fmt.Errorf("what another server says of itself: %w", err)
+			return nil, nil, fmt.Errorf("description of another server: %w", err)
 		}
 		for _, spec := range info.Actions {
 			text, err := json.Marshal(spec)
@@ -289,7 +277,7 @@ func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, 
 				continue
 			}
 			specs[string(text)] = true
-			actions = append(actions, fileops.Func(spec, elsewhere))
+			actions = append(actions, fileops.Func(spec, runsElsewhere))
 		}
 		for _, ne := range info.Engines {
 			e := httpapi.Engine{Name: ne.Name, Version: ne.Version, Hint: ne.Hint}
@@ -309,9 +297,9 @@ func union(infos [][]byte) (actions []fileops.Action, engines []httpapi.Engine, 
 	return actions, engines, nil
 }
 
-// elsewhere stands in for actions that only other servers can run.
-func elsewhere(context.Context, *fileops.Job) error {
-	return fileops.Fail(fileops.ErrUnavailable, nil, "this is done by another server")
+// runsElsewhere stands in for actions that only other servers can run.
+func runsElsewhere(context.Context, *fileops.Job) error {
+	return fileops.Fail(fileops.ErrUnavailable, nil, "this action runs on another server")
 }
 
 // openPaths are the endpoints of a server with role worker.
@@ -321,7 +309,7 @@ var openPaths = []string{"/healthz", "/readyz", "/metrics"}
 func workerOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(openPaths, r.URL.Path) {
-			http.Error(w, "this server only works; requests go to those with the role api or all", http.StatusNotFound)
+			http.Error(w, "this server is a worker; send requests to a server with the role api or all", http.StatusNotFound)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,93 +23,6 @@ import (
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
-// envPrefix is the prefix of the environment variables for flags.
-const envPrefix = "FILEWRIGHT_"
-
-// envName returns the variable of a flag: FILEWRIGHT_DATA_DIR for data-dir.
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// flags returns the flag set of a command. about is the text of its help.
-func (c *cli) flags(name, args, about string) *flag.FlagSet {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // parse prints errors and help
-	fs.Usage = func() {
-		fmt.Fprintf(c.out, "Usage: refserver %s [flags]%s\n\n%s\n", name, args, about)
-		first := true
-		fs.VisitAll(func(f *flag.Flag) {
-			if first {
-				fmt.Fprint(c.out, "\nFlags (default in brackets):\n")
-				first = false
-			}
-			kind, text := flag.UnquoteUsage(f)
-			if kind != "" {
-				kind = " " + kind
-			}
-			def := ""
-			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
-				def = " [" + f.DefValue + "]"
-			}
-			fmt.Fprintf(c.out, "  --%s%s\n        %s%s\n", f.Name, kind, text, def)
-		})
-	}
-	return fs
-}
-
-// parse parses the command line, and takes flags that are not in it from the environment. It
-// requires between min and max arguments. Flags may follow arguments; after "--" there are only
-// arguments.
-func (c *cli) parse(fs *flag.FlagSet, args []string, min, max int) error {
-	// Package flag prints flags with one dash; this program uses two.
-	dashes := strings.NewReplacer("for flag -", "for --", "not defined: -", "not defined: --", "needs an argument: -", "needs an argument: --")
-	wrong := func(err error) error {
-		fmt.Fprintf(c.err, "refserver %s: %s\nrefserver %s --help tells more.\n", fs.Name(), dashes.Replace(err.Error()), fs.Name())
-		return errUsage
-	}
-	usage := fs.Usage
-	fs.Usage = func() {} // package flag also calls it for an invalid flag
-	if err := parseAnywhere(fs, args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			usage()
-			return err
-		}
-		return wrong(err)
-	}
-	given := make(map[string]bool)
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var bad error
-	fs.VisitAll(func(f *flag.Flag) {
-		if v, ok := c.env(envName(f.Name)); ok && !given[f.Name] && bad == nil {
-			if err := fs.Set(f.Name, v); err != nil {
-				bad = fmt.Errorf("%s: %w", envName(f.Name), err)
-			}
-		}
-	})
-	if bad != nil {
-		return wrong(bad)
-	}
-	if n := fs.NArg(); n < min || n > max {
-		return wrong(fmt.Errorf("%d arguments, expected %s", n, map[bool]string{true: strconv.Itoa(min), false: fmt.Sprintf("%d to %d", min, max)}[min == max]))
-	}
-	return nil
-}
-
-// parseAnywhere is fs.Parse with flags between the arguments.
-func parseAnywhere(fs *flag.FlagSet, args []string) error {
-	var plain []string
-	for {
-		if err := fs.Parse(args); err != nil {
-			return err
-		}
-		rest := fs.Args()
-		if n := len(args) - len(rest); len(rest) == 0 || n > 0 && args[n-1] == "--" {
-			return fs.Parse(append(append([]string{"--"}, plain...), rest...))
-		}
-		plain, args = append(plain, rest[0]), rest[1:]
-	}
-}
-
 // defaultListen is the default of --listen.
 const defaultListen = "127.0.0.1:8080"
 
@@ -123,6 +35,7 @@ type serverConfig struct {
 	blobDir    string         // "": in the data directory
 	adopt      bool           // the files belong to the database, whatever their identity says
 	publicURL  string
+	envelope   string
 	headerTime time.Duration
 	idleTime   time.Duration
 	rate       float64
@@ -140,112 +53,115 @@ type serverConfig struct {
 	sessionTime time.Duration
 }
 
-func (s *serverConfig) register(fs *flag.FlagSet) {
+func (s *serverConfig) register(fs *flagSet) {
+	fs.section("Network", s.registerNetwork)
+	fs.section("API", s.registerAPI)
+	fs.section("Storage", s.registerStorage)
+	fs.section("Lifetimes", s.registerLifetimes)
+	fs.section("Request limits", s.registerRequestLimits)
+	fs.section("Processing", s.registerProcessing)
+	fs.section("Accounts", s.registerAccounts)
+	fs.section("Webhooks", s.webhooks.register)
+	fs.section("Logs, metrics and profiles", s.registerMonitoring)
+	fs.section("Cluster", s.cluster.register)
+	s.engines.register(fs)
+}
+
+func (s *serverConfig) registerNetwork(fs *flagSet) {
 	fs.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
+	fs.StringVar(&s.publicURL, "public-url", "", "`URL` at which clients reach the server; upload URLs start with it; default: the address that the request was sent to")
+	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "trust X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For; only behind a proxy that sets them")
+	fs.list(&s.api.Origins, "cors-origins", "comma-separated web `origins` that may call the API from a browser; * for all; default: none")
+	s.api.Limits.MinRate = 16 << 10
+	fs.sizeOrZero(&s.api.Limits.MinRate, -1, "min-rate", "minimum average transfer rate of a client in bytes per second, as a `size`; 0: unlimited [16KiB]")
+	fs.DurationVar(&s.api.Limits.Stall, "stall-time", 30*time.Second, "maximum `duration` of a pause in a transfer; --min-rate is averaged over this time")
+	fs.DurationVar(&s.headerTime, "header-time", 10*time.Second, "maximum `duration` of reading the headers of a request")
+	fs.DurationVar(&s.idleTime, "idle-time", 2*time.Minute, "`duration` after which an idle connection is closed")
+}
+
+func (s *serverConfig) registerAPI(fs *flagSet) {
+	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard at /dashboard/")
+	s.envelope = "dual"
+	fs.choice(&s.envelope, "envelope", "`position` of the members of responses: at the top (plain), under \"data\" (data) or both (dual)", "dual", "plain", "data")
+	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "return download links that start with --public-url")
+	fs.BoolVar(&s.api.PrivateDownloads, "private-downloads", false, "require the owner's API key for download links")
+	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "redirect downloads to the bucket of --blob-url")
+}
+
+func (s *serverConfig) registerStorage(fs *flagSet) {
 	registerDataDir(fs, &s.dataDir)
 	registerBlobURL(fs, &s.blobURL)
-	fs.BoolVar(&s.adopt, "adopt", false, "use the database and the files together although their identities differ; for one start. Files without a record are removed after some days")
-	fs.BoolVar(&s.api.RedirectDownloads, "redirect-downloads", false, "answer downloads with a redirect to the bucket of --blob-url")
-	fs.StringVar(&s.publicURL, "public-url", "", "`URL` under which clients reach the server, for upload URLs; default: the address that each request was sent to")
-	fs.BoolVar(&s.dashboard, "dashboard", true, "serve the dashboard for people at /dashboard/")
-	fs.BoolVar(&s.api.TrustProxy, "trust-proxy", false, "believe X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For; only behind a proxy that sets them")
-	fs.Func("cors-origins", "web `origins` that may call from a browser, separated by commas; * for all", func(v string) error {
-		s.api.Origins = splitList(v)
-		return nil
-	})
-	fs.Func("envelope", "where responses carry their members: `dual` (at the top and under data), plain or data [dual]", func(v string) error {
-		modes := map[string]httpapi.Envelope{"dual": httpapi.EnvelopeDual, "plain": httpapi.EnvelopePlain, "data": httpapi.EnvelopeData}
-		mode, ok := modes[v]
-		if !ok {
-			return errors.New("must be dual, plain or data")
-		}
-		s.api.Envelope = mode
-		return nil
-	})
-	fs.BoolVar(&s.api.AbsoluteLinks, "absolute-links", false, "download links start with the public URL")
-	fs.BoolVar(&s.api.PrivateDownloads, "private-downloads", false, "download links work only with the owner's API key")
-	fs.Func("max-file-size", "largest `size` of an uploaded file, such as 500MB or 20GiB [5TiB]", func(v string) (err error) {
-		s.api.Limits.FileSize, err = parseSize(v)
-		return err
-	})
-	fs.IntVar(&s.api.Limits.Files, "max-files", 100, "largest `number` of files in one operation")
-	fs.DurationVar(&s.api.Limits.TaskTime, "task-time", 30*time.Minute, "longest `time` of work on one file")
-	fs.DurationVar(&s.api.Limits.QueueTime, "queue-time", 24*time.Hour, "longest `time` that a file waits for work to begin")
-	fs.IntVar(&s.api.Limits.Queued, "max-queued", 10000, "largest `number` of files of one account that wait")
-	fs.IntVar(&s.api.Limits.QueuedTotal, "max-queued-total", 100000, "largest `number` of files of all accounts that wait; negative: any")
-	fs.DurationVar(&s.api.Limits.GuestWait, "guest-wait", 2*time.Second, "`time` after which an account that has nothing running gets a place beyond --concurrency, if another one holds all; negative: never")
+	fs.BoolVar(&s.adopt, "adopt", false, "use a database with files whose identity differs; for one start. Files without a record are removed after some days")
+	fs.sizeOrZero(&s.api.Limits.MinFree, -1, "min-free", "disk space that uploads leave free, as a `size`; 0: none [256MiB]")
+}
+
+func (s *serverConfig) registerLifetimes(fs *flagSet) {
+	r := &s.api.Retention
+	fs.DurationVar(&r.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
+	fs.DurationVar(&r.Sessions, "session-ttl", 24*time.Hour, "`lifetime` of incomplete uploads")
+	fs.DurationVar(&r.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploaded files and results; negative: unlimited")
+	fs.DurationVar(&r.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: unlimited")
+	fs.DurationVar(&r.Expired, "expired-ttl", 7*24*time.Hour, "`duration` for which requests for an expired file answer 410 Gone; negative: none")
+	fs.DurationVar(&r.Quarantine, "quarantine", 7*24*time.Hour, "`duration` for which stored content without a record is kept before it is deleted; 0: 168h; negative: none")
+	fs.DurationVar(&r.Sweep, "sweep", time.Minute, "`interval` between two deletions of expired data")
+}
+
+func (s *serverConfig) registerRequestLimits(fs *flagSet) {
+	l := &s.api.Limits
+	fs.size(&l.FileSize, "max-file-size", "maximum `size` of an uploaded file, such as 500MB or 20GiB [5TiB]")
+	fs.IntVar(&l.Files, "max-files", 100, "maximum `number` of files of one operation")
+	fs.IntVar(&l.Queued, "max-queued", 10000, "maximum `number` of queued files of one account")
+	fs.IntVar(&l.QueuedTotal, "max-queued-total", 100000, "maximum `number` of queued files of all accounts; negative: unlimited")
 	s.rate = 100
-	fs.Func("rate", "`requests` per second with one API key; 0: any [100]", func(v string) (err error) {
+	fs.Func("rate", "maximum `requests` per second with one API key; 0: unlimited [100]", func(v string) (err error) {
 		s.rate, err = strconv.ParseFloat(v, 64)
 		if err == nil && !(s.rate >= 0) {
 			err = errors.New("must be a number, not negative")
 		}
 		return err
 	})
-	fs.IntVar(&s.api.Limits.Rate.Burst, "rate-burst", 1000, "largest `number` of requests at once with one API key")
-	fs.IntVar(&s.api.Limits.WrongKeys.Burst, "wrong-keys", 50, "largest `number` of requests with a wrong API key from one address at once, one more each second; negative: any")
-	s.api.Limits.MinRate = 16 << 10
-	fs.Func("min-rate", "bytes per second that a client must send or take, as a `size`; 0: any [16KiB]", func(v string) (err error) {
-		if v == "0" {
-			s.api.Limits.MinRate = -1
-			return nil
-		}
-		s.api.Limits.MinRate, err = parseSize(v)
-		return err
-	})
-	fs.DurationVar(&s.api.Limits.Stall, "stall-time", 30*time.Second, "longest `time` without a byte in either direction of a transfer, and over which --min-rate is averaged")
-	fs.DurationVar(&s.headerTime, "header-time", 10*time.Second, "longest `time` for the headers of a request to come")
-	fs.DurationVar(&s.idleTime, "idle-time", 2*time.Minute, "`time` after which a connection without a request is closed")
-	fs.Func("min-free", "disk space that uploads leave free, as a `size`; 0: none [256MiB]", func(v string) (err error) {
-		if v == "0" {
-			s.api.Limits.MinFree = -1
-			return nil
-		}
-		s.api.Limits.MinFree, err = parseSize(v)
-		return err
-	})
-	fs.IntVar(&s.api.Limits.MaxAttempts, "max-attempts", 3, "how often work on a file is started before it fails, if its engine dies or something goes wrong; `number`")
-	fs.IntVar(&s.api.Limits.MaxRestarts, "max-restarts", 1000, "how often work on a file is started again because the server was killed, before it fails; `number`")
-	fs.DurationVar(&s.api.Limits.MaxWait, "max-wait", 24*time.Hour, "longest `time` that a file waits for the storage, the database, disk space or an engine; negative: no limit")
-	fs.DurationVar(&s.api.Limits.Drain, "drain", 30*time.Second, "`time` that running work gets to finish when the server is stopped; the rest goes on at the next start")
-	fs.DurationVar(&s.api.Retention.URLs, "url-ttl", time.Hour, "`lifetime` of upload URLs, at most 168h")
-	fs.DurationVar(&s.api.Retention.Sessions, "session-ttl", 24*time.Hour, "`lifetime` of uploads that are begun and not completed")
-	fs.DurationVar(&s.api.Retention.Files, "file-ttl", 24*time.Hour, "`lifetime` of uploads and results; negative: for ever")
-	fs.DurationVar(&s.api.Retention.Operations, "operation-ttl", 7*24*time.Hour, "`lifetime` of finished operations; negative: for ever")
-	fs.DurationVar(&s.api.Retention.Expired, "expired-ttl", 7*24*time.Hour, "`time` for which the name of an expired file is kept, so that requests for it answer 410; negative: not at all")
-	fs.DurationVar(&s.api.Retention.Quarantine, "quarantine", 7*24*time.Hour, "`time` for which stored content without a record is kept aside before it is deleted; 0: 168h; negative: not at all")
-	fs.DurationVar(&s.api.Retention.Sweep, "sweep", time.Minute, "`time` between two rounds of deletion")
-	fs.Func("concurrency", "how many files are worked on at once, `by engine family`: office=2,image=4; families: "+strings.Join(families, " ")+" [number of cores for each]", func(v string) (err error) {
+	fs.IntVar(&l.Rate.Burst, "rate-burst", 1000, "maximum `number` of requests in a burst with one API key")
+	fs.IntVar(&l.InvalidKeys.Burst, "invalid-keys", 50, "maximum `number` of requests with an invalid API key from one address in a burst, and one more each second; negative: unlimited")
+}
+
+func (s *serverConfig) registerProcessing(fs *flagSet) {
+	l := &s.api.Limits
+	fs.Func("concurrency", "number of files processed at the same time, by engine family: `family=number`, comma-separated, such as office=2,image=4; families: "+strings.Join(families, " ")+" [number of cores for each]", func(v string) (err error) {
 		s.api.Concurrency, err = parseConcurrency(v)
 		return err
 	})
-	fs.StringVar(&s.logFormat, "log-format", "text", "`text` or json")
-	fs.Func("log-level", "`debug`, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
-	fs.BoolVar(&s.api.LogRequests, "log-requests", true, "log every request that is answered, at the level info")
-	fs.StringVar(&s.metricsLn, "metrics-listen", "", "`address` of another listener for /metrics, /readyz with details and /healthz; then --listen answers to /readyz only whether the server is ready, and no metrics")
-	fs.Func("metrics-token", fmt.Sprintf("`text` of at least %d characters, without which --listen shows neither metrics nor details of /readyz; clients send it as Authorization: Bearer; better set as %s", minToken, envName("metrics-token")), func(v string) error {
-		if len(v) < minToken {
-			return fmt.Errorf("must have at least %d characters", minToken)
-		}
-		s.api.MetricsToken = v
-		return nil
-	})
-	fs.Func("debug-listen", "loopback `address` for profiles of the process (net/http/pprof), such as 127.0.0.1:6060", func(v string) error {
+	fs.DurationVar(&l.OverflowWait, "overflow-wait", 2*time.Second, "`duration` after which a waiting account with no running files gets a slot beyond --concurrency, if another account holds all slots; negative: never")
+	fs.DurationVar(&l.TaskTime, "task-time", 30*time.Minute, "maximum `duration` of processing one file")
+	fs.DurationVar(&l.QueueTime, "queue-time", 24*time.Hour, "maximum `duration` that a file is queued")
+	fs.IntVar(&l.MaxAttempts, "max-attempts", 3, "maximum `number` of attempts on a file whose engine dies or that fails with an internal error")
+	fs.IntVar(&l.MaxRestarts, "max-restarts", 1000, "maximum `number` of restarts of a file after its server was killed")
+	fs.DurationVar(&l.MaxWait, "max-wait", 24*time.Hour, "maximum `duration` that a file waits for storage, the database, disk space or an engine; negative: unlimited")
+	fs.DurationVar(&l.Drain, "drain", 30*time.Second, "`duration` for running files to finish when the server stops; the others continue at the next start")
+}
+
+func (s *serverConfig) registerAccounts(fs *flagSet) {
+	registerLimits(fs, "account-", "of a new account", &s.limits)
+	fs.DurationVar(&s.sessionTime, "login-ttl", 7*24*time.Hour, "`duration` after which an unused login ends; every login ends after 30 days")
+}
+
+func (s *serverConfig) registerMonitoring(fs *flagSet) {
+	s.logFormat = "text"
+	fs.choice(&s.logFormat, "log-format", "`format` of log lines: text or json", "text", "json")
+	fs.Func("log-level", "minimum `level` of log lines: debug, info, warn or error [info]", func(v string) error { return s.logLevel.UnmarshalText([]byte(v)) })
+	fs.BoolVar(&s.api.LogRequests, "log-requests", true, "log every answered request at level info")
+	fs.StringVar(&s.metricsLn, "metrics-listen", "", "second `address` to listen on, for /metrics, /healthz and a detailed /readyz; --listen then serves no metrics and a /readyz without details")
+	fs.token(&s.api.MetricsToken, minToken, "metrics-token", "`token` of at least %d characters that clients must send as Authorization: Bearer to read /metrics and details of /readyz on --listen")
+	fs.Func("debug-listen", "loopback `address` for Go profiles (net/http/pprof), such as 127.0.0.1:6060", func(v string) error {
 		host, _, err := net.SplitHostPort(v)
 		if err != nil {
 			return err
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return errors.New("profiles show what is in memory: the host must be localhost or a loopback address such as 127.0.0.1")
+			return errors.New("profiles expose memory contents: the host must be localhost or a loopback address such as 127.0.0.1")
 		}
 		s.debugLn = v
 		return nil
 	})
-	registerLimits(fs, "account-", "of a new account", &s.limits)
-	fs.DurationVar(&s.sessionTime, "session-time", 7*24*time.Hour, "`time` after which a login that is not used ends; 30 days after it any login does")
-	s.engines.register(fs)
-	s.cluster.register(fs)
-	s.webhooks.register(fs)
 }
 
 // minToken is the least length of --metrics-token.
@@ -257,7 +173,7 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		return err
 	}
 	if s.api.RedirectDownloads && s.bucket == nil {
-		return errors.New("--redirect-downloads needs --blob-url s3://…")
+		return errors.New("--redirect-downloads requires --blob-url s3://…")
 	}
 	if s.publicURL != "" {
 		u, err := url.Parse(s.publicURL)
@@ -268,19 +184,19 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		s.api.BaseURL = u
 	}
 	if s.api.AbsoluteLinks && s.api.BaseURL == nil {
-		return errors.New("--absolute-links needs --public-url")
+		return errors.New("--absolute-links requires --public-url")
 	}
 	s.api.Limits.Rate.PerSecond = s.rate
 	if s.rate == 0 {
 		s.api.Limits.Rate = httpapi.Unlimited()
 	}
-	s.api.Limits.WrongKeys.PerSecond = 1
-	if s.api.Limits.WrongKeys.Burst < 0 {
-		s.api.Limits.WrongKeys = httpapi.Unlimited()
+	s.api.Limits.InvalidKeys.PerSecond = 1
+	if s.api.Limits.InvalidKeys.Burst < 0 {
+		s.api.Limits.InvalidKeys = httpapi.Unlimited()
 	}
-	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "session-time": s.sessionTime} {
+	for name, d := range map[string]time.Duration{"header-time": s.headerTime, "idle-time": s.idleTime, "stall-time": s.api.Limits.Stall, "task-time": s.api.Limits.TaskTime, "queue-time": s.api.Limits.QueueTime, "login-ttl": s.sessionTime} {
 		if d <= 0 {
-			return fmt.Errorf("--%s must be more than nothing", name)
+			return fmt.Errorf("--%s must be positive", name)
 		}
 	}
 	for name, n := range map[string]int{"max-attempts": s.api.Limits.MaxAttempts, "max-restarts": s.api.Limits.MaxRestarts} {
@@ -295,10 +211,8 @@ func (s *serverConfig) finish(env func(string) (string, bool)) error {
 		return errors.New("--rate-burst must be at least 1")
 	}
 	s.api.Limits.Output = s.engines.output
+	s.api.Envelope = map[string]httpapi.Envelope{"dual": httpapi.EnvelopeDual, "plain": httpapi.EnvelopePlain, "data": httpapi.EnvelopeData}[s.envelope]
 	s.api.HideDetails = s.metricsLn != "" || s.api.MetricsToken != ""
-	if s.logFormat != "text" && s.logFormat != "json" {
-		return errors.New("--log-format must be text or json")
-	}
 	return s.cluster.finish(s.blobURL != "")
 }
 
@@ -307,7 +221,7 @@ func (s *serverConfig) locateBlobs(env func(string) (string, bool)) error {
 	switch scheme, _, isURL := strings.Cut(s.blobURL, "://"); {
 	case s.blobURL == "":
 	case isURL && scheme == "file":
-		return errors.New("--blob-url: write the path of a directory as it is, without file://")
+		return errors.New("--blob-url: give the path of a directory without file://")
 	case !isURL && !strings.HasPrefix(s.blobURL, "s3:"):
 		s.blobDir = s.blobURL
 	default:
@@ -332,7 +246,7 @@ func bucketCredentials(env func(string) (string, bool)) (*credentials.Credential
 	case access != "" && secret != "":
 		return credentials.NewStaticV4(access, secret, get("AWS_SESSION_TOKEN")), nil
 	case access != "" || secret != "":
-		return nil, errors.New("--blob-url needs both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither")
+		return nil, errors.New("--blob-url requires both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither")
 	}
 	return credentials.NewIAM(""), nil
 }
@@ -383,12 +297,12 @@ func (s *serverConfig) dependencyOf(err error) string {
 	return ""
 }
 
-func registerDataDir(fs *flag.FlagSet, dir *string) {
-	fs.StringVar(dir, "data-dir", "data", "`directory` that holds everything the server knows; created if it is missing")
+func registerDataDir(fs *flagSet, dir *string) {
+	fs.StringVar(dir, "data-dir", "data", "`directory` that holds the server's state; created if missing")
 }
 
-func registerBlobURL(fs *flag.FlagSet, url *string) {
-	fs.StringVar(url, "blob-url", "", "where the files are kept, a `URL`: s3://bucket/prefix?region=…&endpoint=… for a bucket, or the path of a directory, which several servers may share; default: in the data directory. Credentials for a bucket: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment, or else the role of the host")
+func registerBlobURL(fs *flagSet, url *string) {
+	fs.StringVar(url, "blob-url", "", "`location` of the stored files: a bucket, s3://bucket/prefix?region=…&endpoint=…, or the path of a directory, which several servers may share; default: in the data directory. Bucket credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or else from the role of the host")
 }
 
 // engineConfig configures the engines.
@@ -397,6 +311,13 @@ type engineConfig struct {
 	sandbox   string
 	isolation string
 	output    int64
+}
+
+// options returns the options of package standard.
+func (e *engineConfig) options() *standard.Options {
+	o := e.Options
+	o.Unconfined, o.NoNamespaces = e.sandbox == sandboxOff, e.isolation == isolationBasic
+	return &o
 }
 
 // Values of --isolation.
@@ -414,48 +335,35 @@ const (
 	sandboxOff     = "off"
 )
 
-func (e *engineConfig) register(fs *flag.FlagSet) {
+func (e *engineConfig) register(fs *flagSet) {
+	fs.section("Engines", e.registerEngines)
+	fs.section("Sandbox", e.registerSandbox)
+	fs.section("Limits for one file", e.registerLimits)
+}
+
+func (e *engineConfig) registerEngines(fs *flagSet) {
 	for _, p := range []struct {
 		path *string
 		name string
 	}{{&e.FFmpeg, "ffmpeg"}, {&e.FFprobe, "ffprobe"}, {&e.LibreOffice, "soffice"}, {&e.Python, "python"}, {&e.Pandoc, "pandoc"}, {&e.QPDF, "qpdf"}, {&e.Chromium, "chromium"}, {&e.Tesseract, "tesseract"}} {
-		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; default: searched for in PATH; none: not used")
+		fs.StringVar(p.path, p.name, "", "`path` of "+p.name+"; none: not used; default: found in PATH")
 	}
+	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "`number` of documents after which a LibreOffice process is replaced; 1: a new process for each document")
+	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for compiled code; default: in the data directory")
+}
+
+func (e *engineConfig) registerSandbox(fs *flagSet) {
 	e.sandbox = sandboxAuto
-	fs.BoolVar(&e.Isolate, "isolate", true, "read each file with libvips, pdfcpu and the like in a confined process of its own; false: in the server, if all files are trusted")
-	fs.IntVar(&e.OfficeDocuments, "office-documents", 50, "after how many documents a LibreOffice process is replaced; 1: none reads a second one; `number`")
-	fs.Func("sandbox", "how engines are confined: `auto` (as the host permits; those that it cannot confine are left out), require (or do not start), off (trust every file) [auto]", func(v string) error {
-		if v != sandboxAuto && v != sandboxRequire && v != sandboxOff {
-			return errors.New("must be auto, require or off")
-		}
-		e.sandbox, e.Unconfined = v, v == sandboxOff
-		return nil
-	})
+	fs.choice(&e.sandbox, "sandbox", "sandbox `mode`. auto: run engines in a kernel sandbox, and leave out those that the host cannot confine; require: fail to start instead; off: no sandbox, if all files are trusted", sandboxAuto, sandboxRequire, sandboxOff)
 	e.isolation = isolationAuto
-	fs.Func("isolation", "what engines get beside the sandbox: `auto` (what the host permits), basic (nothing), namespaces (or do not start), cgroup (namespaces, also of processes, and a cgroup for each run, or do not start) [auto]", func(v string) error {
-		if !slices.Contains([]string{isolationAuto, isolationBasic, isolationNamespaces, isolationCgroup}, v) {
-			return errors.New("must be auto, basic, namespaces or cgroup")
-		}
-		e.isolation, e.NoNamespaces = v, v == isolationBasic
-		return nil
-	})
-	fs.Func("sandbox-allow", "`engines` that may be used even if the host cannot confine them, separated by commas: libreoffice,ffmpeg", func(v string) error {
-		e.AllowWeak = splitList(v)
-		return nil
-	})
-	e.registerLimits(fs)
-	fs.StringVar(&e.CacheDir, "cache-dir", "", "`directory` for what is compiled once; default: in the data directory")
+	fs.choice(&e.isolation, "isolation", "`layers` beside the sandbox. auto: what the host permits; basic: none; namespaces: required to start; cgroup: these, PID namespaces and a cgroup for each run are required to start", isolationAuto, isolationBasic, isolationNamespaces, isolationCgroup)
+	fs.list(&e.AllowWeak, "sandbox-allow", "comma-separated `engines` to run even if the host cannot confine them, such as libreoffice,ffmpeg")
+	fs.BoolVar(&e.Isolate, "isolate", true, "run libraries that parse files (libvips, pdfcpu and others) in a sandboxed process for each file; false: in the server, if all files are trusted")
 }
 
 // registerLimits registers the flags for the limits of one file.
-func (e *engineConfig) registerLimits(fs *flag.FlagSet) {
+func (e *engineConfig) registerLimits(fs *flagSet) {
 	l := &e.Limits
-	size := func(name string, to *int64, usage string) {
-		fs.Func(name, usage, func(v string) (err error) {
-			*to, err = parseSize(v)
-			return err
-		})
-	}
 	number := func(name string, set func(int64), usage string) {
 		fs.Func(name, usage, func(v string) error {
 			n, err := strconv.ParseInt(v, 10, 64)
@@ -470,26 +378,26 @@ func (e *engineConfig) registerLimits(fs *flag.FlagSet) {
 		fs.Func(name, usage, func(v string) error {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
-				return fmt.Errorf("%q is not a time such as 90s, 10m or 2h", v)
+				return fmt.Errorf("%q is not a duration such as 90s, 10m or 2h", v)
 			}
 			*to = d
 			return nil
 		})
 	}
-	number("max-pixels", func(n int64) { l.Pixels = n }, "largest picture, frame of a video or page as a picture: `number` of pixels, width times height [100000000]")
-	number("max-frames", func(n int64) { l.Frames = int(n) }, "largest `number` of frames of an animation and of pages of a TIFF [1000]")
-	number("max-pages", func(n int64) { l.Pages = int(n) }, "largest `number` of pages of a PDF that are worked on, and of all that are merged [5000; for character recognition 500]")
-	span("max-duration", &l.Duration, "longest recording, and all that are merged: `time` such as 90s, 10m or 2h [24h]")
-	number("max-entries", func(n int64) { l.Entries = int(n) }, "largest `number` of entries of an archive and of parts of a document [10000]")
-	size("max-unpacked", &l.Unpacked, "largest `size` of all entries of an archive or parts of a document, unpacked [4GiB for archives, 1 or 2GiB for documents]")
-	number("max-ratio", func(n int64) { l.Ratio = n }, "how many times its compressed size an entry of more than 10 MiB may have; `number` [200]")
-	number("max-cells", func(n int64) { l.Cells = n }, "largest `number` of filled cells of an OpenDocument workbook [10000000]")
-	span("cpu-time", &l.CPU, "longest processor `time` of one run of a program, of all its threads together [1m for qpdf, 2m for a page in Tesseract, 1h for what --isolate isolates, at least 10m for each thread of ffmpeg]")
-	size("max-memory", &l.Memory, "largest `size` of the memory of one run of a program [3 or 4GiB, as the program needs]")
-	size("max-scratch", &l.Scratch, "largest `size` of the files that one run of a program may have while it works [20GiB]")
-	number("max-processes", func(n int64) { l.Processes = int(n) }, "largest `number` of processes of one run of a program [64]")
-	span("document-time", &l.Document, "longest `time` of work on one document in LibreOffice, pandoc or Chromium [2m]")
-	size("max-output", &e.output, "largest `size` of all results of the work on one file [20GiB]")
+	number("max-pixels", func(n int64) { l.Pixels = n }, "maximum `number` of pixels (width times height) of a picture, video frame or rendered page [100000000]")
+	number("max-frames", func(n int64) { l.Frames = int(n) }, "maximum `number` of frames of an animation or pages of a TIFF [1000]")
+	number("max-pages", func(n int64) { l.Pages = int(n) }, "maximum `number` of pages of a PDF, or of all PDFs of a merge [5000; 500 for text recognition]")
+	span("max-duration", &l.Duration, "maximum `duration` of a recording, or of all recordings of a merge, such as 90s, 10m or 2h [24h]")
+	number("max-entries", func(n int64) { l.Entries = int(n) }, "maximum `number` of entries of an archive or parts of a document [10000]")
+	fs.size(&l.Unpacked, "max-unpacked", "maximum unpacked `size` of an archive or document [4GiB for archives, 1 or 2GiB for documents]")
+	number("max-ratio", func(n int64) { l.Ratio = n }, "maximum compression `ratio` of an entry larger than 10 MiB [500]")
+	number("max-cells", func(n int64) { l.Cells = n }, "maximum `number` of filled cells of an OpenDocument workbook [10000000]")
+	span("cpu-time", &l.CPU, "maximum CPU `time` of one run of a program, all threads together [1m for qpdf, 2m for a page in Tesseract, 1h for isolated libraries, at least 10m for each thread of ffmpeg]")
+	fs.size(&l.Memory, "max-memory", "maximum memory `size` of one run of a program [3 or 4GiB, depending on the program]")
+	fs.size(&l.Scratch, "max-scratch", "maximum `size` of the temporary files of one run of a program [20GiB]")
+	number("max-processes", func(n int64) { l.Processes = int(n) }, "maximum `number` of processes of one run of a program [64]")
+	span("document-time", &l.Document, "maximum processing `time` of one document in LibreOffice, pandoc or Chromium [2m]")
+	fs.size(&e.output, "max-output", "maximum `size` of all results of one file [20GiB]")
 }
 
 func splitList(v string) []string {
@@ -508,7 +416,7 @@ var families = []string{"office", "web", "image", "media", "pdf", "archive", "da
 // checkFamily returns an error for an unknown family.
 func checkFamily(name string) error {
 	if !slices.Contains(families, name) {
-		return fmt.Errorf("there is no engine family %q; there are %s", name, strings.Join(families, ", "))
+		return fmt.Errorf("unknown engine family %q; families are %s", name, strings.Join(families, ", "))
 	}
 	return nil
 }
@@ -519,7 +427,7 @@ func parseConcurrency(v string) (map[string]int, error) {
 		family, text, ok := strings.Cut(part, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not of the form family=number", part)
+			return nil, fmt.Errorf("%q does not have the form family=number", part)
 		}
 		if err := checkFamily(family); err != nil {
 			return nil, err

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
@@ -20,14 +22,16 @@ import (
 func parse(t *testing.T, env map[string]string, args ...string) (serverConfig, string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	c := &cli{out: &out, err: &out, env: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	c := &cli{out: &out, err: &out, env: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, sets: make(map[*cobra.Command]*flagSet)}
 	var cfg serverConfig
-	fs := c.flags("serve", "", "About.")
-	cfg.register(fs)
-	err := c.parse(fs, args, 0, 0)
-	if err == nil {
-		err = cfg.finish(c.env)
-	}
+	cmd := c.command(spec{
+		use: "serve", long: "About.", flags: cfg.register,
+		run: func(context.Context, []string) error { return cfg.finish(c.env) },
+	})
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
 	return cfg, out.String(), err
 }
 
@@ -163,14 +167,14 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"keys", "fold"}, 2, "fold"},
 		{[]string{"keys", "create"}, 2, "--name"},
 		{[]string{"keys", "create", "--name", "a", "--scopes", "all"}, 2, "upload, operate, read, admin"},
-		{[]string{"keys", "create", "--name", "a", "--scopes", ""}, 2, "needs a scope"},
+		{[]string{"keys", "create", "--name", "a", "--scopes", ""}, 2, "must have a scope"},
 		{[]string{"keys", "create", "--name", "a", "--rate-burst", "3"}, 2, "--rate"},
 		{[]string{"accounts"}, 2, "create"},
 		{[]string{"accounts", "help"}, 0, "disable"},
 		{[]string{"accounts", "fold"}, 2, "fold"},
 		{[]string{"accounts", "fold"}, 2, "list, create, password, disable, enable"},
 		{[]string{"accounts", "-h"}, 0, "Usage: refserver accounts list|create|password|disable|enable"},
-		{[]string{"accounts", "enable", "--help"}, 0, "in again"},
+		{[]string{"accounts", "enable", "--help"}, 0, "Re-enables"},
 		{[]string{"accounts", "create"}, 2, "--name"},
 		{[]string{"accounts", "create", "--name", "a", "--stored", "much"}, 2, "size"},
 		{[]string{"accounts", "create", "--name", "a", "--parallel", "-1"}, 2, "number"},
@@ -187,9 +191,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--queues", "offices"}, 2, "office, web"},
 		{[]string{"formats", "nonsense"}, 1, `"nonsense"`},
 		{[]string{"convert", "a"}, 2, "arguments"},
-		{[]string{"keys", "revoke", "--data-dir", made, "nonsense"}, 1, "no key"},
-		{[]string{"keys", "revoke", "nonsense", "--data-dir", made}, 1, "no key"},
-		{[]string{"keys", "revoke", "--data-dir", made, "--", "--nonsense"}, 1, "no key"},
+		{[]string{"keys", "revoke", "--data-dir", made, "nonsense"}, 1, "no API key"},
+		{[]string{"keys", "revoke", "nonsense", "--data-dir", made}, 1, "no API key"},
+		{[]string{"keys", "revoke", "--data-dir", made, "--", "--nonsense"}, 1, "no API key"},
 		{[]string{"keys", "revoke", "nonsense", "--data-dir", made, "x"}, 2, "2 arguments"},
 		{[]string{"keys", "list", "--data-dir", missing}, 1, "not a data directory"},
 		{[]string{"keys", "revoke", "--data-dir", missing, "x"}, 1, "not a data directory"},
@@ -228,11 +232,11 @@ func TestIsolation(t *testing.T) {
 	}{
 		{
 			[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sandbox", "off", "--isolate=false", "--isolation", "namespaces"},
-			[]string{"cannot give engines namespaces of their own (landlock: not asked for; seccomp: not asked for; namespaces: not asked for; PID namespace and cgroup: not asked for)", "--isolation auto"},
+			[]string{"does not permit namespaces for engines (landlock: not asked for; seccomp: not asked for; namespaces: not asked for; PID namespace and cgroup: not asked for)", "--isolation auto"},
 		},
 		{
 			[]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sandbox", "off", "--isolate=false", "--isolation", "cgroup"},
-			[]string{"cannot give each run a PID namespace and a cgroup (landlock: not asked for; ", "--isolation auto"},
+			[]string{"does not permit a PID namespace and a cgroup for each run (landlock: not asked for; ", "--isolation auto"},
 		},
 		{[]string{"doctor", "--isolation", "basic"}, []string{"seccomp (tier 2 of 4).\n", "\n  without namespaces: switched off\n", "\n  without PID namespace and cgroup: switched off\n"}},
 		{[]string{"doctor", "--sandbox", "off"}, []string{"nothing (tier 0 of 4).\n", "\n  without namespaces: not asked for\n"}},
@@ -309,18 +313,18 @@ func TestEdgeFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := cfg.api.Limits
-	if l.Rate != (httpapi.Rate{PerSecond: 100, Burst: 1000}) || l.WrongKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
+	if l.Rate != (httpapi.Rate{PerSecond: 100, Burst: 1000}) || l.InvalidKeys != (httpapi.Rate{PerSecond: 1, Burst: 50}) || l.MinRate != 16<<10 ||
 		l.Stall != 30*time.Second || cfg.headerTime != 10*time.Second || cfg.idleTime != 2*time.Minute || l.Queued != 10000 || l.QueuedTotal != 100000 ||
-		l.QueueTime != 24*time.Hour || l.TaskTime != 30*time.Minute || l.GuestWait != 2*time.Second || l.MinFree != 0 {
+		l.QueueTime != 24*time.Hour || l.TaskTime != 30*time.Minute || l.OverflowWait != 2*time.Second || l.MinFree != 0 {
 		t.Errorf("defaults: %+v", cfg)
 	}
 	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_RATE": "0", "FILEWRIGHT_QUEUE_TIME": "1h"},
-		"--min-rate", "0", "--min-free", "0", "--wrong-keys", "-1", "--guest-wait", "-1s", "--max-queued-total", "-1")
+		"--min-rate", "0", "--min-free", "0", "--invalid-keys", "-1", "--overflow-wait", "-1s", "--max-queued-total", "-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l = cfg.api.Limits
-	if l.Rate != httpapi.Unlimited() || l.WrongKeys != httpapi.Unlimited() || l.MinRate >= 0 || l.MinFree >= 0 || l.GuestWait >= 0 || l.QueueTime != time.Hour || l.QueuedTotal >= 0 {
+	if l.Rate != httpapi.Unlimited() || l.InvalidKeys != httpapi.Unlimited() || l.MinRate >= 0 || l.MinFree >= 0 || l.OverflowWait >= 0 || l.QueueTime != time.Hour || l.QueuedTotal >= 0 {
 		t.Errorf("switched off: %+v", cfg)
 	}
 	cfg, _, err = parse(t, nil, "--rate", "2.5", "--rate-burst", "7", "--min-rate", "1KiB", "--min-free", "1GiB")
@@ -353,11 +357,11 @@ func TestAccountFlags(t *testing.T) {
 	if err != nil || cfg.limits != (account.Limits{}) || cfg.sessionTime != 7*24*time.Hour {
 		t.Errorf("defaults: %+v, %v, %v", cfg.limits, cfg.sessionTime, err)
 	}
-	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_ACCOUNT_PARALLEL": "4"}, "--account-stored", "10GB", "--account-bytes-per-day", "1GiB", "--account-operations-per-day", "1000", "--session-time", "1h")
+	cfg, _, err = parse(t, map[string]string{"FILEWRIGHT_ACCOUNT_PARALLEL": "4"}, "--account-stored", "10GB", "--account-bytes-per-day", "1GiB", "--account-operations-per-day", "1000", "--login-ttl", "1h")
 	if err != nil || cfg.limits != (account.Limits{StoredBytes: 10e9, BytesPerDay: 1 << 30, OperationsPerDay: 1000, Parallel: 4}) || cfg.sessionTime != time.Hour {
 		t.Errorf("%+v, %v, %v", cfg.limits, cfg.sessionTime, err)
 	}
-	if _, _, err = parse(t, nil, "--account-stored", "0", "--session-time", "0s"); err == nil || !strings.Contains(err.Error(), "--session-time") {
+	if _, _, err = parse(t, nil, "--account-stored", "0", "--login-ttl", "0s"); err == nil || !strings.Contains(err.Error(), "--login-ttl") {
 		t.Errorf("no session time: %v", err)
 	}
 }

@@ -10,19 +10,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // health checks whether a server on this machine is ready. It is for container health checks, whose
 // image has no other program for it.
-func health(ctx context.Context, c *cli, args []string) error {
+func health(c *cli) *cobra.Command {
 	var listen string
-	var patience time.Duration
-	fs := c.flags("health", "", "Asks the server on this machine whether it is ready. It fails if that is not so, or if\nthere is no answer.")
-	fs.StringVar(&listen, "listen", defaultListen, "`address` that the server listens on")
-	fs.DurationVar(&patience, "patience", 5*time.Second, "`time` to wait for the answer")
-	if err := c.parse(fs, args, 0, 0); err != nil {
-		return err
-	}
+	var timeout time.Duration
+	return c.command(spec{
+		use: "health", short: "check whether the server on this machine is ready",
+		long: "Checks whether the server on this machine is ready. The exit code is 1 if it is not, or\nif it does not respond.",
+		flags: func(fs *flagSet) {
+			fs.StringVar(&listen, "listen", defaultListen, "`address` of the server: its --listen")
+			fs.DurationVar(&timeout, "timeout", 5*time.Second, "maximum `duration` of the check")
+		},
+		run: func(ctx context.Context, _ []string) error { return c.checkHealth(ctx, listen, timeout) },
+	})
+}
+
+func (c *cli) checkHealth(ctx context.Context, listen string, timeout time.Duration) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return err
@@ -30,7 +38,7 @@ func health(ctx context.Context, c *cli, args []string) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {

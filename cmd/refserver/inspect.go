@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/filewright/filewright/capability"
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -24,19 +26,27 @@ import (
 // probe looks for the engines and leaves no engine running.
 func probe(ctx context.Context, c *cli, e engineConfig) *standard.Set {
 	e.Log = slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return standard.Probe(ctx, &e.Options)
+	return standard.Probe(ctx, e.options())
 }
 
 // formats prints the capability matrix of this host.
-func formats(ctx context.Context, c *cli, args []string) error {
+func formats(c *cli) *cobra.Command {
 	var e engineConfig
-	fs := c.flags("formats", " [EXTENSION]", "Shows what can be done with which files on this host, for all formats or for one.")
-	e.register(fs)
-	if err := c.parse(fs, args, 0, 1); err != nil {
-		return err
-	}
-	if ext := fs.Arg(0); ext != "" && !format.Parse(ext).Known() {
-		return fmt.Errorf("no format has the extension %q; refserver formats lists all", ext)
+	return c.command(spec{
+		use: "formats [EXTENSION]", short: "list the formats and actions that this host supports",
+		long:  "Lists the formats that this host can read, with their actions and output formats. With\nan EXTENSION, only that format.",
+		max:   1,
+		flags: e.register,
+		run: func(ctx context.Context, args []string) error {
+			return c.printFormats(ctx, e, strings.Join(args, ""))
+		},
+	})
+}
+
+// printFormats prints one format, or all if ext is empty.
+func (c *cli) printFormats(ctx context.Context, e engineConfig, ext string) error {
+	if ext != "" && !format.Parse(ext).Known() {
+		return fmt.Errorf("unknown extension %q; refserver formats lists all", ext)
 	}
 	set := probe(ctx, c, e)
 	defer set.Close()
@@ -47,7 +57,7 @@ func formats(ctx context.Context, c *cli, args []string) error {
 	m := capability.New(reg, nil)
 	byFormat := make(map[format.Format]map[string]string) // format → action → values
 	for entry := range m.Entries() {
-		if fs.NArg() == 1 && entry.Format != format.Parse(fs.Arg(0)) && entry.Format != format.Any {
+		if ext != "" && entry.Format != format.Parse(ext) && entry.Format != format.Any {
 			continue
 		}
 		actions := byFormat[entry.Format]
@@ -76,7 +86,7 @@ func formats(ctx context.Context, c *cli, args []string) error {
 	}
 	for _, e := range set.Dependencies() {
 		if e.Err != nil {
-			fmt.Fprintf(c.err, "%s is not available: what needs it is left out. %s\n", e.Name, e.Hint)
+			fmt.Fprintf(c.err, "%s is not available; actions that require it are left out. %s\n", e.Name, e.Hint)
 		}
 	}
 	return nil
@@ -84,13 +94,17 @@ func formats(ctx context.Context, c *cli, args []string) error {
 
 // doctor reports which engines work and how to install the others. It fails if an engine is
 // missing, for use in scripts.
-func doctor(ctx context.Context, c *cli, args []string) error {
+func doctor(c *cli) *cobra.Command {
 	var e engineConfig
-	fs := c.flags("doctor", "", "Starts each engine once and says which work here, and how to install the others.\nThe exit code is 1 if one is missing.")
-	e.register(fs)
-	if err := c.parse(fs, args, 0, 0); err != nil {
-		return err
-	}
+	return c.command(spec{
+		use: "doctor", short: "check the engines, and show how to install missing ones",
+		long:  "Starts each engine once, and shows which engines work and how to install the others.\nThe exit code is 1 if an engine is missing.",
+		flags: e.register,
+		run:   func(ctx context.Context, _ []string) error { return c.examine(ctx, e) },
+	})
+}
+
+func (c *cli) examine(ctx context.Context, e engineConfig) error {
 	set := probe(ctx, c, e)
 	defer set.Close()
 	var packages []string
@@ -114,17 +128,17 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	confined := set.Sandbox()
-	fmt.Fprintf(c.out, "\nEngines are confined by: %s (tier %d of 4).\n", cmp.Or(strings.Join(confined.Layers(), ", "), "nothing"), len(confined.Layers()))
+	fmt.Fprintf(c.out, "\nSandbox: %s (tier %d of 4).\n", cmp.Or(strings.Join(confined.Layers(), ", "), "nothing"), len(confined.Layers()))
 	for _, why := range confined.Missing() {
 		fmt.Fprintf(c.out, "  without %s\n", why)
 	}
 	if missing == 0 {
-		fmt.Fprintln(c.out, "\nEverything is here.")
+		fmt.Fprintln(c.out, "\nAll engines work.")
 		return nil
 	}
 	slices.Sort(packages)
 	if packages = slices.Compact(packages); len(packages) > 0 {
-		fmt.Fprintf(c.out, "\nTo install what is missing on Debian or Ubuntu:\n  apt-get install --no-install-recommends %s\n", strings.Join(packages, " "))
+		fmt.Fprintf(c.out, "\nTo install the missing engines on Debian or Ubuntu:\n  apt-get install --no-install-recommends %s\n", strings.Join(packages, " "))
 	}
 	for _, e := range set.Dependencies() {
 		if e.Err != nil {
@@ -135,18 +149,27 @@ func doctor(ctx context.Context, c *cli, args []string) error {
 }
 
 // convert runs one conversion without a server.
-func convert(ctx context.Context, c *cli, args []string) error {
+func convert(c *cli) *cobra.Command {
 	var e engineConfig
 	var params paramFlags
 	var force bool
-	fs := c.flags("convert", " IN OUT", "Converts one file. The extension of OUT is the format; if the result has several\nfiles (the pages of a PDF as pictures), they are numbered. A file that exists is\nreplaced with --force only.")
-	fs.Var(&params, "param", "further `NAME=VALUE` for the conversion; may be repeated")
-	fs.BoolVar(&force, "force", false, "replace files that exist")
-	e.register(fs)
-	if err := c.parse(fs, args, 2, 2); err != nil {
-		return err
-	}
-	in, out := fs.Arg(0), fs.Arg(1)
+	return c.command(spec{
+		use: "convert IN OUT", short: "convert one file, without a server",
+		long: "Converts one file to the format that the extension of OUT names. Several results, such\nas the pages of a PDF as pictures, are numbered. Existing files are kept unless --force\nis given.",
+		min:  2,
+		max:  2,
+		flags: func(fs *flagSet) {
+			fs.Var(&params, "param", "a parameter of the conversion as `NAME=VALUE`; may be repeated")
+			fs.BoolVar(&force, "force", false, "replace existing files")
+			e.register(fs)
+		},
+		run: func(ctx context.Context, args []string) error {
+			return c.convert(ctx, e, args[0], args[1], params, force)
+		},
+	})
+}
+
+func (c *cli) convert(ctx context.Context, e engineConfig, in, out string, params paramFlags, force bool) error {
 	// Report path errors before the slow probe of the engines.
 	if err := checkPaths(in, out, force); err != nil {
 		return err
@@ -162,8 +185,7 @@ func convert(ctx context.Context, c *cli, args []string) error {
 	action, p, err := reg.Resolve("convert", []format.Format{format.Parse(in)}, call)
 	var param *fileops.ParamError
 	if errors.As(err, &param) && param.Param != "convert_to" {
-		fmt.Fprintf(c.err, "refserver convert: %v\n", err)
-		return errUsage
+		return usageError{err}
 	}
 	if err != nil {
 		return err
@@ -179,7 +201,12 @@ func convert(ctx context.Context, c *cli, args []string) error {
 		results = append(results, filepath.Join(dir, f.Name()))
 		return fileops.ToDir(dir).Put(ctx, f)
 	})
-	r := fileops.Runner{TempDir: dir, MaxOutput: e.output}
+	r := fileops.Runner{
+		TempDir: dir, MaxOutput: e.output,
+		Warn: func(w fileops.Warning) {
+			fmt.Fprintf(c.err, "refserver convert: warning: %s (%s)\n", w.Message, w.Code)
+		},
+	}
 	if err := r.Do(ctx, action, p, sink, fileops.Path(in)); err != nil {
 		return errors.New(fileops.Message(err))
 	}
@@ -233,7 +260,7 @@ func checkTarget(path string, force bool) error {
 	case st.IsDir():
 		return fmt.Errorf("%q is a directory", path)
 	case !force:
-		return fmt.Errorf("%q exists; --force replaces it", path)
+		return fmt.Errorf("%q exists; use --force to replace it", path)
 	}
 	return nil
 }
@@ -268,10 +295,13 @@ func withoutPath(err error) error {
 // paramFlags collects --param NAME=VALUE.
 type paramFlags fileops.Args
 
-// String implements flag.Value.
+// String implements pflag.Value.
 func (p *paramFlags) String() string { return "" }
 
-// Set implements flag.Value.
+// Type implements pflag.Value.
+func (p *paramFlags) Type() string { return "" }
+
+// Set implements pflag.Value.
 func (p *paramFlags) Set(v string) error {
 	name, value, ok := strings.Cut(v, "=")
 	if !ok || name == "" {

@@ -10,98 +10,101 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/auth"
 )
 
 // keys creates, lists and revokes API keys. It works while the server runs.
-func keys(ctx context.Context, c *cli, args []string) error {
-	return c.dispatch(ctx, "keys", []command{
-		{"create", "--name NAME", "make a key and print it, alone, on standard output", createKey},
-		{"list", "", "show all keys; the keys themselves are not kept", listKeys},
-		{"revoke", "ID", "make a key invalid at once", revokeKey},
-	}, "", args)
+func keys(c *cli) *cobra.Command {
+	return c.group("keys", "create, list and revoke API keys", "", createKey(c), listKeys(c), revokeKey(c))
 }
 
-func createKey(ctx context.Context, c *cli, args []string) error {
+func createKey(c *cli) *cobra.Command {
 	where := database{make: true}
 	var k auth.NewKey
 	var ttl time.Duration
-	fs := c.flags("keys create", "", "Makes an API key and prints it, alone, on standard output. It is kept as a hash\nonly and cannot be shown again.")
-	where.register(fs)
-	fs.StringVar(&k.Name, "name", "", "`name` that tells what the key is for (required)")
-	fs.StringVar(&k.Account, "account", "", "name or id of the `account` that owns what is uploaded with the key; keys of one account see the same files; made if it is missing; default: an account of its own")
-	fs.Func("scopes", "what the key may be used for, `names` with commas: upload, operate, read, admin (managing the account) [upload,operate,read]", func(v string) (err error) {
-		if k.Scopes, err = httpapi.ParseScope(v); err == nil && k.Scopes == 0 {
-			err = errors.New("a key needs a scope")
-		}
-		return err
-	})
-	fs.Float64Var(&k.Rate.PerSecond, "rate", 0, "`requests` per second with the key; default: what the server is configured for")
-	fs.IntVar(&k.Rate.Burst, "rate-burst", 0, "with --rate: largest `number` of requests at once; default: as many as come in a second")
-	fs.DurationVar(&ttl, "expires-in", 0, "`time` after which the key becomes invalid; default: never")
-	if err := c.parse(fs, args, 0, 0); err != nil {
-		return err
-	}
-	if k.Name == "" {
-		fmt.Fprintln(c.err, "refserver keys create: --name is required")
-		return errUsage
-	}
-	if k.Rate.PerSecond < 0 || k.Rate.Burst < 0 || k.Rate.PerSecond == 0 && k.Rate.Burst != 0 {
-		fmt.Fprintln(c.err, "refserver keys create: --rate must not be negative, and --rate-burst needs it")
-		return errUsage
-	}
-	if ttl != 0 {
-		k.Expires = time.Now().Add(ttl)
-	}
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		if k.Account != "" {
-			switch acct, err := find(ctx, a, k.Account); {
-			case err == nil:
-				k.Account = acct.ID
-			case !errors.Is(err, iofs.ErrNotExist):
+	return c.command(spec{
+		use: "create --name NAME", short: "create a key and print only the key",
+		long: "Creates an API key and prints only the key to standard output. The server stores\nonly a hash, so the key cannot be shown again.",
+		flags: func(fs *flagSet) {
+			where.register(fs)
+			fs.StringVar(&k.Name, "name", "", "`name` that describes the purpose of the key (required)")
+			fs.StringVar(&k.Account, "account", "", "name or ID of the `account` that the key belongs to; created if missing. All keys of an account see the same files; default: a new account for this key")
+			fs.Func("scopes", "permissions of the key, comma-separated `names`: upload, operate, read, admin (manage the account) [upload,operate,read]", func(v string) (err error) {
+				if k.Scopes, err = httpapi.ParseScope(v); err == nil && k.Scopes == 0 {
+					err = errors.New("a key must have a scope")
+				}
 				return err
+			})
+			fs.Float64Var(&k.Rate.PerSecond, "rate", 0, "maximum `requests` per second with the key; default: the server's --rate")
+			fs.IntVar(&k.Rate.Burst, "rate-burst", 0, "with --rate: maximum `number` of requests in a burst; default: the requests of one second")
+			fs.DurationVar(&ttl, "expires-in", 0, "`duration` after which the key expires; default: never")
+		},
+		run: func(ctx context.Context, _ []string) error {
+			if k.Name == "" {
+				return usageError{errors.New("--name is required")}
 			}
-		}
-		raw, key, err := a.Keys().Create(ctx, k)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.out, raw)
-		fmt.Fprintf(c.err, "Key %s (%s) was created. It is shown only this once.\n", key.ID, key.Name)
-		return nil
+			if k.Rate.PerSecond < 0 || k.Rate.Burst < 0 || k.Rate.PerSecond == 0 && k.Rate.Burst != 0 {
+				return usageError{errors.New("--rate must not be negative, and --rate-burst requires --rate")}
+			}
+			if ttl != 0 {
+				k.Expires = time.Now().Add(ttl)
+			}
+			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				if k.Account != "" {
+					switch acct, err := find(ctx, a, k.Account); {
+					case err == nil:
+						k.Account = acct.ID
+					case !errors.Is(err, iofs.ErrNotExist):
+						return err
+					}
+				}
+				raw, key, err := a.Keys().Create(ctx, k)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(c.out, raw)
+				fmt.Fprintf(c.err, "API key %s (%s) created. It cannot be shown again.\n", key.ID, key.Name)
+				return nil
+			})
+		},
 	})
 }
 
-func listKeys(ctx context.Context, c *cli, args []string) error {
+func listKeys(c *cli) *cobra.Command {
 	var where database
-	fs := c.flags("keys list", "", "Shows all keys.")
-	where.register(fs)
-	if err := c.parse(fs, args, 0, 0); err != nil {
+	return c.command(spec{
+		use: "list", short: "list all keys, without their secret text", long: "Lists all API keys.",
+		flags: where.register,
+		run: func(ctx context.Context, _ []string) error {
+			return withAccounts(ctx, where, func(a *auth.Accounts) error { return c.printKeys(ctx, a) })
+		},
+	})
+}
+
+func (c *cli) printKeys(ctx context.Context, a *auth.Accounts) error {
+	all, err := a.Keys().List(ctx, "")
+	if err != nil {
 		return err
 	}
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		all, err := a.Keys().List(ctx, "")
-		if err != nil {
-			return err
-		}
-		accts, err := a.List(ctx)
-		if err != nil {
-			return err
-		}
-		names := make(map[string]string)
-		for _, acct := range accts {
-			names[acct.ID] = acct.Name
-		}
-		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tSTATE")
-		for _, k := range all {
-			fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, cmp.Or(names[k.Account], k.Account),
-				strings.ReplaceAll(cmp.Or(k.Scopes, httpapi.DefaultScopes.String()), " ", ","), day(k.Created), day(k.LastUsed), keyState(k, time.Now()))
-		}
-		return w.Flush()
-	})
+	accts, err := a.List(ctx)
+	if err != nil {
+		return err
+	}
+	names := make(map[string]string)
+	for _, acct := range accts {
+		names[acct.ID] = acct.Name
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tKEY\tNAME\tACCOUNT\tSCOPES\tCREATED\tLAST USED\tSTATE")
+	for _, k := range all {
+		fmt.Fprintf(w, "%s\t%s…\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Prefix, k.Name, cmp.Or(names[k.Account], k.Account),
+			strings.ReplaceAll(cmp.Or(k.Scopes, httpapi.DefaultScopes.String()), " ", ","), day(k.Created), day(k.LastUsed), keyState(k, time.Now()))
+	}
+	return w.Flush()
 }
 
 func keyState(k *account.Key, now time.Time) string {
@@ -123,18 +126,22 @@ func day(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-func revokeKey(ctx context.Context, c *cli, args []string) error {
+func revokeKey(c *cli) *cobra.Command {
 	var where database
-	fs := c.flags("keys revoke", " ID", "Makes a key invalid at once. \"refserver keys list\" shows the ids.")
-	where.register(fs)
-	if err := c.parse(fs, args, 1, 1); err != nil {
-		return err
-	}
-	return withAccounts(ctx, where, func(a *auth.Accounts) error {
-		if err := a.Keys().Revoke(ctx, fs.Arg(0)); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.err, "Key %s is revoked.\n", fs.Arg(0))
-		return nil
+	return c.command(spec{
+		use: "revoke ID", short: "make a key invalid",
+		long:  "Makes an API key invalid. \"refserver keys list\" shows the IDs.",
+		min:   1,
+		max:   1,
+		flags: where.register,
+		run: func(ctx context.Context, args []string) error {
+			return withAccounts(ctx, where, func(a *auth.Accounts) error {
+				if err := a.Keys().Revoke(ctx, args[0]); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.err, "API key %s revoked.\n", args[0])
+				return nil
+			})
+		},
 	})
 }

@@ -13,7 +13,7 @@ import (
 func listen(flag, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("another program listens on %s; choose another address with --%s", addr, flag)
+		return nil, fmt.Errorf("another program already listens on %s; choose another address with --%s", addr, flag)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
@@ -27,8 +27,8 @@ func isLoopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// serveSide starts the operator's listeners, if configured. end stops them.
-func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
+// serveOperator starts the operator's listeners, if configured. end stops them.
+func (a *app) serveOperator(cfg *serverConfig) (end func(), err error) {
 	var servers []*http.Server
 	end = func() {
 		for _, s := range servers {
@@ -49,10 +49,10 @@ func (a *app) serveSide(cfg *serverConfig) (end func(), err error) {
 		}
 		s := &http.Server{Handler: l.handler(), ReadHeaderTimeout: cfg.headerTime, IdleTimeout: cfg.idleTime, MaxHeaderBytes: 16 << 10}
 		servers = append(servers, s)
-		a.log.Info("listening for the operator", "flag", l.flag, "address", ln.Addr().String())
+		a.log.Info("serving operator endpoints", "flag", l.flag, "address", ln.Addr().String())
 		go func() {
 			if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-				a.log.Error("a listener of the operator ended", "flag", l.flag, "err", err)
+				a.log.Error("operator endpoints stopped unexpectedly", "flag", l.flag, "err", err)
 			}
 		}()
 	}
@@ -74,7 +74,7 @@ func profiles() http.Handler {
 			host = h
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "ask by the loopback address", http.StatusForbidden)
+			http.Error(w, "use localhost or a loopback address", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/filewright/filewright/fileops"
@@ -38,13 +39,17 @@ import (
 )
 
 // serve runs the server until it is stopped.
-func serve(ctx context.Context, c *cli, args []string) error {
+func serve(c *cli) *cobra.Command {
 	var cfg serverConfig
-	fs := c.flags("serve", "", "Starts the server. Everything it knows is in the data directory: accepted\noperations go on after a crash or a restart.")
-	cfg.register(fs)
-	if err := c.parse(fs, args, 0, 0); err != nil {
-		return err
-	}
+	return c.command(spec{
+		use: "serve", short: "start the server (the default command)",
+		long:  "Starts the server. Its state is in the data directory: accepted operations continue\nafter a crash or a restart.",
+		flags: cfg.register,
+		run:   func(ctx context.Context, _ []string) error { return c.serve(ctx, cfg) },
+	})
+}
+
+func (c *cli) serve(ctx context.Context, cfg serverConfig) error {
 	if err := cfg.finish(c.env); err != nil {
 		return err
 	}
@@ -60,11 +65,11 @@ func serve(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	defer ln.Close()
-	closeSide, err := app.serveSide(&cfg)
+	closeOperator, err := app.serveOperator(&cfg)
 	if err != nil {
 		return err
 	}
-	defer closeSide()
+	defer closeOperator()
 	handler, closeDashboard, err := app.handler(ctx, &cfg)
 	if err != nil {
 		return err
@@ -82,7 +87,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	srv.RegisterOnShutdown(closeDashboard)
 	base := "http://" + ln.Addr().String()
 	if cfg.publicURL == "" && app.service != nil && !isLoopback(ln.Addr()) {
-		log.Warn("--public-url is not set, so upload URLs name the host that each request names: set it to the URL under which clients reach this server", "listen", ln.Addr().String())
+		log.Warn("--public-url is not set, so upload URLs contain the Host of each request; set it to the URL at which clients reach this server", "listen", ln.Addr().String())
 	}
 	if cfg.publicURL != "" {
 		fmt.Fprintf(c.out, "Listening on %s\n", base)
@@ -90,7 +95,7 @@ func serve(ctx context.Context, c *cli, args []string) error {
 	}
 	var first firstStart
 	if app.service != nil {
-		if first, err = app.begin(ctx); err != nil {
+		if first, err = app.bootstrap(ctx); err != nil {
 			return err
 		}
 	}
@@ -112,7 +117,7 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	group.Go(func() error {
 		<-running.Done()
 		if ctx.Err() != nil {
-			a.log.Info("stopping; running work may finish", "within", cfg.api.Limits.Drain.String())
+			a.log.Info("stopping; waiting for running work", "within", cfg.api.Limits.Drain.String())
 		}
 		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -125,7 +130,7 @@ func (a *app) run(ctx context.Context, cfg *serverConfig, srv *http.Server, ln n
 	if a.set != nil {
 		group.Go(func() error {
 			if err := a.set.Warm(running); err != nil && running.Err() == nil {
-				a.log.Warn("an engine does not start", "err", err)
+				a.log.Warn("an engine failed to start", "err", err)
 			}
 			return nil
 		})
@@ -146,13 +151,13 @@ func (a *app) work(ctx context.Context) error {
 	// A crash counts as an attempt, so the isolated processes must be ready first.
 	if a.set != nil {
 		if err := a.set.Ready(ctx); err != nil && ctx.Err() == nil {
-			a.log.Error("files cannot be read in processes of their own", "err", err)
+			a.log.Error("cannot start isolated processes", "err", err)
 		}
 	}
 	if err := a.node.Run(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	return errors.New("the background work ended")
+	return errors.New("background processing stopped unexpectedly")
 }
 
 // sendWebhooks sends webhooks until ctx is done. With webhooks disabled it still deletes old
@@ -163,7 +168,7 @@ func (a *app) sendWebhooks(ctx context.Context, keep time.Duration) {
 		return
 	}
 	if err := a.hooks.Run(ctx); err != nil {
-		a.log.Error("webhooks were not sent", "err", err)
+		a.log.Error("webhook delivery stopped", "err", err)
 	}
 }
 
@@ -266,7 +271,7 @@ func open(ctx context.Context, cfg serverConfig, log *slog.Logger) (_ *app, err 
 	if a.cluster, err = newCluster(a, &cfg.cluster, api.Concurrency, api.Actions, api.Engines); err != nil {
 		return nil, err
 	}
-	return a, a.cluster.beat(ctx)
+	return a, a.cluster.heartbeat(ctx)
 }
 
 // serveAPI creates the service: a node with the API, accounts and webhooks.
@@ -302,7 +307,7 @@ func (a *app) offer(actions []fileops.Action, engines []httpapi.Engine) error {
 // join opens the shared database of a cluster.
 func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (err error) {
 	// The data directory belongs to this server alone.
-	if a.lock, err = sqlstore.LockFile(filepath.Join(a.dataDir, "node.lock")); err != nil {
+	if a.lock, err = sqlstore.LockFile(ctx, filepath.Join(a.dataDir, "node.lock")); err != nil {
 		return fmt.Errorf("data directory %s: %w", a.dataDir, err)
 	}
 	if a.db, err = sqlstore.Open(ctx, sqlstore.Options{URL: c.url, Log: a.log}); err != nil {
@@ -311,7 +316,7 @@ func (a *app) join(ctx context.Context, c *clusterConfig, api *httpapi.Config) (
 	api.Shared, api.Lease, api.Locker = true, c.lease, a.db
 	a.workers = newWorkers()
 	api.Collectors = append(api.Collectors, a.workers)
-	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, OverflowWait: max(0, api.Limits.GuestWait), Log: a.log})
+	api.Dispatcher, err = riverqueue.New(ctx, a.db, &riverqueue.Options{Lease: c.lease, OverflowWait: max(0, api.Limits.OverflowWait), Log: a.log})
 	return err
 }
 
@@ -333,7 +338,7 @@ func (a *app) bind(ctx context.Context, cfg *serverConfig) error {
 	}
 	err := a.node.Uploads().Bind(ctx, o)
 	if errors.Is(err, upload.ErrIdentity) {
-		return fmt.Errorf("%w. Nothing was changed. Start with the database and the files that belong together, or once with --adopt, which removes files without a record after some days", err)
+		return fmt.Errorf("%w. Nothing was changed. Use a database and files that belong together, or start once with --adopt; files without a record are then removed after some days", err)
 	}
 	return err
 }
@@ -346,26 +351,26 @@ func (a *app) probe(ctx context.Context, cfg *serverConfig, scratch string, api 
 	cfg.engines.TempDir = scratch
 	cfg.engines.Log = a.log
 	if cfg.engines.OfficeWorkers == 0 {
-		// One more than the concurrency, for the overflow slot (Limits.GuestWait).
+		// One more than the concurrency, for the overflow slot (Limits.OverflowWait).
 		n, ok := cfg.api.Concurrency["office"]
 		if !ok {
 			n = runtime.GOMAXPROCS(0)
 		}
 		cfg.engines.OfficeWorkers = n + 1
 	}
-	a.set = standard.Probe(ctx, &cfg.engines.Options)
+	a.set = standard.Probe(ctx, cfg.engines.options())
 	confined := a.set.Sandbox()
 	switch {
 	case cfg.engines.isolation == isolationNamespaces && !confined.Namespaced():
-		return fmt.Errorf("this host cannot give engines namespaces of their own (%s); --isolation auto does without", strings.Join(confined.Missing(), "; "))
+		return fmt.Errorf("this host does not permit namespaces for engines (%s); use --isolation auto to run without them", strings.Join(confined.Missing(), "; "))
 	case cfg.engines.isolation == isolationCgroup && !confined.Grouped():
-		return fmt.Errorf("this host cannot give each run a PID namespace and a cgroup (%s); --isolation auto does without", strings.Join(confined.Missing(), "; "))
+		return fmt.Errorf("this host does not permit a PID namespace and a cgroup for each run (%s); use --isolation auto to run without them", strings.Join(confined.Missing(), "; "))
 	case confined.Strong():
-		a.log.Info("engines are confined", "tier", len(confined.Layers()), "layers", strings.Join(confined.Layers(), ", "), "missing", strings.Join(confined.Missing(), "; "))
+		a.log.Info("engines run in the sandbox", "tier", len(confined.Layers()), "layers", strings.Join(confined.Layers(), ", "), "missing", strings.Join(confined.Missing(), "; "))
 	case cfg.engines.sandbox == sandboxRequire:
-		return fmt.Errorf("this host cannot confine the engines (%s); --sandbox auto leaves them out", strings.Join(confined.Missing(), "; "))
+		return fmt.Errorf("this host cannot confine the engines (%s); use --sandbox auto to leave out those engines", strings.Join(confined.Missing(), "; "))
 	default:
-		a.log.Warn("engines are NOT confined: a hostile file could read other files or call the network", "missing", strings.Join(confined.Missing(), "; "))
+		a.log.Warn("engines are NOT fully sandboxed: a malicious file could read other files or use the network", "missing", strings.Join(confined.Missing(), "; "))
 	}
 	api.Actions = a.set.Actions()
 	api.Engines = engines(a.set)
@@ -412,7 +417,7 @@ type bucketSeconds struct{ *prometheus.HistogramVec }
 
 func newBucketSeconds() bucketSeconds {
 	return bucketSeconds{prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "filewright_bucket_request_seconds", Help: "Duration of requests to the bucket until the header of the response; the status is none if there was no response.",
+		Name: "filewright_bucket_request_seconds", Help: "Time from a request to the bucket until its response header; status none: no response.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"method", "status"})}
 }
@@ -465,16 +470,16 @@ func writable(dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write([]byte("ready"))
+	_, err = f.WriteString("ready")
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 // A firstStart holds the credentials that the very first start creates and shows once.
 type firstStart struct{ name, password, key string }
 
-// begin creates the first administrator, unless one exists or existed, and a key if none exists. Of
+// bootstrap creates the first administrator, unless one exists or existed, and a key if none exists. Of
 // several servers that start together, one does it.
-func (a *app) begin(ctx context.Context) (f firstStart, err error) {
+func (a *app) bootstrap(ctx context.Context) (f firstStart, err error) {
 	if f.name, f.password, err = a.accounts.Bootstrap(ctx); err != nil || f.name == "" {
 		return f, err
 	}
@@ -509,18 +514,18 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(&b, "Not available here: %s. \"refserver doctor\" says what to install.\n", strings.Join(missing, ", "))
+		fmt.Fprintf(&b, "Not available here: %s. Run \"refserver doctor\" to see what to install.\n", strings.Join(missing, ", "))
 	}
 	secrets := &b
 	if !isTerminal(c.out) && !isPipe(c.out) { // a log file, which other users may read
 		secrets = new(strings.Builder)
 	}
 	if first.name != "" {
-		fmt.Fprintf(secrets, "\nThe administrator is called %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" gives out another.)\n", first.name, first.password, first.name)
+		fmt.Fprintf(secrets, "\nThe administrator is %s. The password, shown only this once, must be changed at the first login: %s\n(\"refserver accounts password %s\" resets it.)\n", first.name, first.password, first.name)
 	}
 	if key := first.key; key != "" {
-		fmt.Fprintf(secrets, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" makes more.)\n", key)
-		sample, how := "report.docx", "set FILE to a document of yours and paste this into another terminal"
+		fmt.Fprintf(secrets, "\nYour API key, shown only this once: %s\n(\"refserver keys create\" creates more.)\n", key)
+		sample, how := "report.docx", "set FILE to one of your documents and paste this into another terminal"
 		// The user's other terminal may be in any directory.
 		if path, err := filepath.Abs(filepath.Join("examples", "files", "report.docx")); err == nil {
 			if _, err := os.Stat(path); err == nil {
@@ -532,12 +537,12 @@ func (a *app) welcome(c *cli, base string, dashboard bool, first firstStart) {
 	if secrets != &b && secrets.Len() > 0 {
 		path := filepath.Join(a.dataDir, firstStartName)
 		if err := writeSecrets(path, strings.TrimPrefix(secrets.String(), "\n")); err != nil {
-			fmt.Fprintf(&b, "The password of %s was not written: %v. \"refserver accounts password %s\" gives out another.\n", first.name, err, first.name)
+			fmt.Fprintf(&b, "Cannot write the password of %s: %v. Run \"refserver accounts password %s\" to reset it.\n", first.name, err, first.name)
 		} else {
-			fmt.Fprintf(&b, "The first password and API key are in %s, which only the user of the server can read. Delete it when you have them.\n", path)
+			fmt.Fprintf(&b, "The first password and API key are in %s, which only the server's user can read. Delete the file after you have read it.\n", path)
 		}
 	}
-	io.WriteString(c.out, b.String())
+	fmt.Fprint(c.out, b.String())
 }
 
 // isPipe reports whether w is a pipe to another program, such as the parent process or a container

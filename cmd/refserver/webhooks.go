@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -20,13 +19,13 @@ type webhookConfig struct {
 	ttl   time.Duration
 }
 
-func (c *webhookConfig) register(fs *flag.FlagSet) {
-	fs.BoolVar(&c.send, "webhooks", true, "send webhooks; false: this server sends none and has no endpoints for managing them")
-	fs.Func("webhook-allow", "`networks` that webhooks may be sent to although they are not public, separated by commas, such as 10.1.0.0/16,127.0.0.1; all: any address", func(v string) (err error) {
+func (c *webhookConfig) register(fs *flagSet) {
+	fs.BoolVar(&c.send, "webhooks", true, "send webhooks and serve the endpoints that manage them")
+	fs.Func("webhook-allow", "comma-separated private `networks` that webhooks may be sent to, such as 10.1.0.0/16,127.0.0.1; all: any address; default: public addresses only", func(v string) (err error) {
 		c.allow, err = parseNetworks(v)
 		return err
 	})
-	fs.DurationVar(&c.ttl, "webhook-ttl", 7*24*time.Hour, "`lifetime` of the log of finished deliveries, also with --webhooks=false; negative: for ever")
+	fs.DurationVar(&c.ttl, "webhook-ttl", 7*24*time.Hour, "`lifetime` of the log of finished deliveries, also with --webhooks=false; negative: unlimited")
 }
 
 // parseNetworks parses networks and addresses.
@@ -41,7 +40,7 @@ func parseNetworks(v string) (list []netip.Prefix, err error) {
 			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("%q is neither a network such as 10.1.0.0/16 nor an address nor all", text)
+			return nil, fmt.Errorf("%q is not a network such as 10.1.0.0/16, an address, or all", text)
 		}
 		list = append(list, p.Masked())
 	}

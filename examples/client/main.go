@@ -132,7 +132,7 @@ func (c *Client) Upload(ctx context.Context, path string) (string, error) {
 	for i, url := range up.URLs {
 		off := int64(i) * chunk
 		n := min(chunk, max(0, st.Size()-off))
-		req, err := http.NewRequestWithContext(ctx, "PUT", url, io.NewSectionReader(f, off, n))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, io.NewSectionReader(f, off, n))
 		if err != nil {
 			return "", err
 		}
@@ -182,7 +182,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 }
 
 func (c *Client) download(ctx context.Context, link, path string) error {
-	req, err := http.NewRequestWithContext(ctx, "GET", c.Base+link, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+link, nil)
 	if err != nil {
 		return err
 	}
@@ -212,6 +212,6 @@ func problem(resp *http.Response) error {
 		Slug   string `json:"error"`
 		Detail string `json:"detail"`
 	}
-	json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p) // an unreadable body still leaves the status
+	_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p) // the status alone says enough
 	return fmt.Errorf("%s: %s (%s)", resp.Status, p.Detail, p.Slug)
 }

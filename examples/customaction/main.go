@@ -53,7 +53,6 @@ func main() {
 	standard.Main(gray) // in a process for one file it does not return
 	ctx := context.Background()
 	set := standard.Probe(ctx, &standard.Options{Isolate: true, Limits: standard.Limits{Memory: 1 << 30}})
-	defer set.Close()
 	svc, err := httpapi.New(httpapi.Config{
 		Actions: append(set.Actions(), set.Isolate(gray)),
 		Auth:    httpapi.StaticKeys(os.Getenv("API_KEY")),
@@ -61,6 +60,6 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go svc.Run(ctx)
+	go func() { log.Fatal(svc.Run(ctx)) }()
 	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), svc))
 }

@@ -70,11 +70,10 @@ func (l *linearizer) linearize(ctx context.Context, job *fileops.Job) error {
 func main() {
 	ctx := context.Background()
 	set := standard.Probe(ctx, &standard.Options{Engines: []func(context.Context, *engine.Sandbox) (fileops.Engine, error){newLinearizer}})
-	defer set.Close()
 	svc, err := httpapi.New(httpapi.Config{Actions: set.Actions(), Auth: httpapi.StaticKeys(os.Getenv("API_KEY"))})
 	if err != nil {
 		log.Fatal(err)
 	}
-	go svc.Run(ctx)
+	go func() { log.Fatal(svc.Run(ctx)) }()
 	log.Fatal(http.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), svc))
 }

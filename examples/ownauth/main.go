@@ -76,7 +76,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go svc.Run(ctx)
+	go func() { log.Fatal(svc.Run(ctx)) }()
 
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", svc)

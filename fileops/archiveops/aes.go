@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zip"
 )
 
-// Entries are encrypted as by WinZip, version AE-2 with 256-bit keys
-// (https://www.winzip.com/en/support/aes-encryption/). 7-Zip reads this too. The
+// Entries are encrypted in WinZip's format, version AE-2, with 256-bit keys
+// (https://www.winzip.com/en/support/aes-encryption/). 7-Zip reads it too. The
 // format prescribes SHA-1 and 1000 rounds.
 const (
 	aesMethod  = 99
@@ -46,7 +46,7 @@ type keyStream struct {
 	block   cipher.Block
 	counter uint64 // of the last block in pad
 	pad     []byte
-	used    int // used bytes of pad
+	used    int // number of used bytes in pad
 }
 
 // keyChunk is the number of bytes that a keyStream produces at once.
@@ -89,8 +89,8 @@ func newSealer(password string) (*sealer, error) {
 	}, nil
 }
 
-// mark converts the header of an entry to that of an encrypted entry. AE-2 omits
-// the checksum of the content, which would reveal short content.
+// mark turns h into the header of an encrypted entry. AE-2 omits the checksum,
+// because it would reveal short content.
 func (s *sealer) mark(h *zip.FileHeader) {
 	const size, ae2, strength256 = 7, 2, 3
 	le := binary.LittleEndian
@@ -103,7 +103,7 @@ func (s *sealer) mark(h *zip.FileHeader) {
 	h.ReaderVersion = aesVersion
 }
 
-// start writes the start of the entry's content.
+// start writes the salt and the password check to w. The encrypted content follows.
 func (s *sealer) start(w io.Writer) error {
 	s.w = w
 	_, err := w.Write(s.head)

@@ -285,7 +285,7 @@ func TestStreamable(t *testing.T) {
 		extra := int(h[28]) | int(h[29])<<8
 		next := i + len(name) + extra + size
 		if next+4 > len(b) || string(b[next:next+2]) != "PK" {
-			t.Errorf("%s: nothing begins where its header says it ends", name)
+			t.Errorf("%s: no entry starts where its header says that it ends", name)
 		}
 	}
 }

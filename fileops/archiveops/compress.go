@@ -2,7 +2,6 @@ package archiveops
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,37 +19,30 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
-// Limits bound the work of [Compress] and [Convert]. Zero fields mean the
-// defaults.
+// Limits limit the work of the actions. Zero fields mean the defaults.
 type Limits struct {
-	// Entries limits the entries of an archive. 0 means 10 000.
+	// Entries limits the entries of an archive. 0 means 10,000.
 	Entries int
 
 	// Unpacked limits the total size of all entries in bytes. 0 means 4 GiB.
 	Unpacked int64
 
-	// Ratio limits the size of an entry of more than 10 MiB, relative to its
-	// compressed data. 0 means 200. Compress does not unpack entries above the
-	// limit; it copies them.
+	// Ratio limits the ratio of the unpacked to the compressed size of an entry of
+	// more than 10 MiB. 0 means 500. Compress copies entries above the limit without
+	// unpacking them.
 	Ratio int64
 }
 
 // orDefault returns l with defaults for zero fields. l may be nil.
-func (l *Limits) orDefault() Limits {
+func (l *Limits) orDefault() safezip.Limits {
 	if l == nil {
 		l = new(Limits)
 	}
-	return Limits{
-		Entries:  cmp.Or(max(l.Entries, 0), 10_000),
-		Unpacked: cmp.Or(max(l.Unpacked, 0), 4<<30),
-		Ratio:    cmp.Or(max(l.Ratio, 0), 200),
-	}
+	return safezip.Limits(*l).OrDefault(4 << 30)
 }
-
-// ratioFrom is the size in bytes above which Limits.Ratio applies.
-const ratioFrom = 10 << 20
 
 // Compress returns the action "compress" for ZIP archives. It recompresses every
 // entry and keeps the smaller form, with the same names, times, permissions and
@@ -64,12 +56,12 @@ func Compress(l *Limits) fileops.Action {
 	c := &recompressor{limits: l.orDefault()}
 	return fileops.Func(fileops.Spec{
 		Name: "compress", Engine: engineName, Family: "archive",
-		Summary: "Makes ZIP archives smaller without changing what is in them.",
-		Accepts: []fileops.Accept{{Formats: []format.Format{format.ZIP}, Params: fileops.Schema{fileops.Compression("Accepted for all formats; archives lose nothing at any level.")}}},
+		Summary: "Makes ZIP archives smaller without changing their content.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.ZIP}, Params: fileops.Schema{fileops.Compression("Accepted for all formats; archives are lossless at every level.")}}},
 	}, c.do)
 }
 
-type recompressor struct{ limits Limits }
+type recompressor struct{ limits safezip.Limits }
 
 // bestUpTo is the size in bytes up to which an entry is compressed at the
 // strongest level. That is slow on some content (1.5 MB/s in one case). The
@@ -80,16 +72,14 @@ const (
 	longLevel = 7
 )
 
-// worthwhile is the largest size of a useful result, relative to the input.
+// worthwhile is the largest ratio of result size to input size that counts as
+// smaller.
 const worthwhile = 0.97
 
 func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
 	in := job.Input()
-	zr, err := zip.NewReader(in.Reader(), in.Size())
+	zr, err := c.open(in)
 	if err != nil {
-		return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged and cannot be read")
-	}
-	if err := c.check(zr, in.Size()); err != nil {
 		return err
 	}
 	dir, err := job.Dir()
@@ -110,45 +100,41 @@ func (c *recompressor) do(ctx context.Context, job *fileops.Job) error {
 	return job.Best(in, path)
 }
 
-// check rejects archives that are built to harm programs that unpack them.
-func (c *recompressor) check(zr *zip.Reader, size int64) error {
-	if n := len(zr.File); n > c.limits.Entries {
-		return fileops.Fail(fileops.ErrLimit, nil, "the archive has %d entries, more than the limit of %d; split it first", n, c.limits.Entries)
+// open reads the directory of an archive. It rejects archive bombs, which are built
+// to harm programs that unpack them.
+func (c *recompressor) open(in *fileops.File) (*zip.Reader, error) {
+	zr, err := c.limits.Open(in.Reader(), in.Size())
+	if err == nil {
+		err = c.limits.Check(zr.File, in.Size(), func(f *zip.File) bool { return !c.recompressible(f) })
 	}
-	var packed, unpacked uint64
-	for _, f := range zr.File {
-		if packed += f.CompressedSize64; f.CompressedSize64 > uint64(size) || packed > uint64(size) {
-			// They share data: a few kilobytes can claim to be petabytes (D. Fifield, A
-			// better zip bomb, 2019).
-			return fileops.Fail(fileops.ErrCorruptInput, nil, "the entries of the archive overlap or are incomplete")
-		}
-		if !c.renewable(f) {
-			continue
-		}
-		if unpacked += f.UncompressedSize64; f.UncompressedSize64 > uint64(c.limits.Unpacked) || unpacked > uint64(c.limits.Unpacked) {
-			return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes; split it first", c.limits.Unpacked)
-		}
+	switch {
+	case errors.Is(err, fileops.ErrLimit):
+		return nil, err
+	case errors.Is(err, safezip.ErrOverlap):
+		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the entries of the archive overlap or are incomplete")
+	case err != nil:
+		return nil, fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged and cannot be read")
 	}
-	return nil
+	return zr, nil
 }
 
-// renewable reports whether an entry can be recompressed.
-func (c *recompressor) renewable(f *zip.File) bool {
+// recompressible reports whether an entry can be recompressed.
+func (c *recompressor) recompressible(f *zip.File) bool {
 	const encrypted, strong, patched = 1, 1 << 6, 1 << 5
 	switch {
 	case f.Flags&(encrypted|strong|patched) != 0,
 		f.Method != zip.Deflate && f.Method != zip.Store,
-		f.Name == "mimetype", // containers with this entry require it uncompressed
+		f.Name == "mimetype", // documents with this entry require it uncompressed
 		f.UncompressedSize64 == 0, strings.HasSuffix(f.Name, "/"):
 		return false
 	}
-	return f.UncompressedSize64 <= ratioFrom || f.UncompressedSize64 <= uint64(c.limits.Ratio)*f.CompressedSize64
+	return !c.limits.Dense(f.UncompressedSize64, f.CompressedSize64)
 }
 
-// A renewal is an entry on its way to the new archive.
-type renewal struct {
+// A recompression is an entry that is being written to the new archive.
+type recompression struct {
 	file *zip.File
-	data *spool // nil: copy the existing data
+	data *spool // nil means to copy the existing data
 	err  error
 	done chan struct{}
 }
@@ -168,7 +154,7 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 
 	ctx, cancel := context.WithCancel(ctx)
 	workers := runtime.GOMAXPROCS(0)
-	order, work := make(chan *renewal, workers), make(chan *renewal, workers)
+	order, work := make(chan *recompression, workers), make(chan *recompression, workers)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -176,8 +162,8 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 		defer close(order)
 		defer close(work)
 		for _, f := range zr.File {
-			r := &renewal{file: f, done: make(chan struct{})}
-			for _, to := range [...]chan *renewal{order, work} {
+			r := &recompression{file: f, done: make(chan struct{})}
+			for _, to := range [...]chan *recompression{order, work} {
 				select {
 				case to <- r:
 				case <-ctx.Done():
@@ -190,11 +176,11 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 		wg.Go(func() {
 			var w *flate.Writer
 			for r := range work {
-				if c.renewable(r.file) {
+				if c.recompressible(r.file) {
 					w, r.err = r.compress(ctx, w, dir)
 				}
 				if r.file.UncompressedSize64 > bestUpTo {
-					w = nil // w has another level
+					w = nil // it was created for another level
 				}
 				close(r.done)
 			}
@@ -228,10 +214,10 @@ func (c *recompressor) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Re
 	return zw.Close()
 }
 
-// compress compresses the content of an entry into a spool if that makes it
-// smaller. It returns the writer that it used: w, or a new one for another
-// level.
-func (r *renewal) compress(ctx context.Context, w *flate.Writer, dir string) (*flate.Writer, error) {
+// compress compresses the content of an entry into a spool, and keeps the spool if
+// it is smaller. It reuses w unless the entry needs another level, and returns the
+// writer for the next entry.
+func (r *recompression) compress(ctx context.Context, w *flate.Writer, dir string) (*flate.Writer, error) {
 	damaged := func(err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -272,7 +258,7 @@ func (r *renewal) compress(ctx context.Context, w *flate.Writer, dir string) (*f
 			break
 		}
 	}
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		return w, errors.Join(damaged(err), s.close())
 	}
 	if err := w.Close(); err != nil {
@@ -285,8 +271,8 @@ func (r *renewal) compress(ctx context.Context, w *flate.Writer, dir string) (*f
 	return w, nil
 }
 
-// write writes an entry when it is its turn.
-func (r *renewal) write(ctx context.Context, zw *zip.Writer) error {
+// write appends the entry to the new archive.
+func (r *recompression) write(ctx context.Context, zw *zip.Writer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -328,7 +314,7 @@ func withoutZIP64(extra []byte) []byte {
 	for b := extra; len(b) >= 4; {
 		n := 4 + int(binary.LittleEndian.Uint16(b[2:]))
 		if n > len(b) {
-			return slices.Concat(out, b) // malformed: keep it unchanged
+			return slices.Concat(out, b) // keep malformed data unchanged
 		}
 		if binary.LittleEndian.Uint16(b) != 1 {
 			out = append(out, b[:n]...)
@@ -338,8 +324,8 @@ func withoutZIP64(extra []byte) []byte {
 	return out
 }
 
-// A spool buffers written data: a little in memory, the rest in an unlinked
-// file.
+// A spool buffers data in memory, and in an unlinked file once it exceeds
+// spoolMemory.
 type spool struct {
 	dir  string
 	buf  bytes.Buffer
@@ -347,7 +333,7 @@ type spool struct {
 	size int64
 }
 
-// spoolMemory is the number of bytes that stay in memory.
+// spoolMemory is the maximum number of bytes in memory.
 const spoolMemory = 4 << 20
 
 func (s *spool) Write(p []byte) (int, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // Convert returns the action "convert" to ZIP archives. It converts tar, 7z and
@@ -25,23 +26,23 @@ import (
 // input's name without its extension. The parameter password opens encrypted 7z
 // and rar archives; without it they fail with [fileops.ErrPasswordRequired].
 //
-// Folders, times and the execute permission are kept. Paths become safe and
-// unique like the names of [EntryNames]; absolute paths and paths with ".."
-// become relative. A hard link becomes a copy of its file. Symbolic links,
-// devices and hard links to files that do not precede them are omitted, and the
-// log has their number. A truncated archive, or an archive without usable
-// entries, is an error.
+// Convert keeps folders, times and the execute permission. It makes paths safe and
+// unique by the rules of [EntryNames]. Absolute paths and paths with ".." become
+// relative. A hard link becomes a copy of its file. Symbolic links,
+// devices and hard links to files that do not precede them are omitted, with a
+// warning. A truncated archive is an error, and so is an archive without files or
+// folders.
 //
 // Limits apply to unpacked sizes, including copies of hard links and holes of
 // sparse files. Limits.Ratio applies to the whole input. Above any limit the
-// action fails with [fileops.ErrLimit]. The input is unpacked twice, first to
-// check that it is intact; 7z and rar archives, which have a directory, only
-// once. l may be nil.
+// action fails with [fileops.ErrLimit]. The action unpacks the input twice: the
+// first pass checks that it is intact. 7z and rar archives have a directory, so
+// they are unpacked only once. l may be nil.
 func Convert(l *Limits) fileops.Action {
 	c := &converter{limits: l.orDefault()}
 	return fileops.Func(fileops.Spec{
 		Name: "convert", Engine: engineName, Family: "archive",
-		Summary: "Converts archives of other kinds and compressed files to ZIP.",
+		Summary: "Converts other archives and compressed files to ZIP.",
 		Accepts: []fileops.Accept{{
 			Formats: []format.Format{
 				format.TAR, format.TarGZ, format.TarBZ2, format.TarXZ, format.TarZst, format.GZ, format.BZ2, format.XZ, format.Zst,
@@ -56,7 +57,7 @@ func Convert(l *Limits) fileops.Action {
 	}, c.do)
 }
 
-type converter struct{ limits Limits }
+type converter struct{ limits safezip.Limits }
 
 const (
 	// convertLevel is the compression level: Zip's default.
@@ -86,6 +87,12 @@ func (c *converter) do(ctx context.Context, job *fileops.Job) error {
 		})
 		if err == nil && e.skipped > 0 {
 			job.Log.Warn("archive entries left out", "links", e.links, "other", e.skipped-e.links)
+			if e.links > 0 {
+				job.Warn(fileops.WarnLinksDropped, "%d links in the archive were left out.", e.links)
+			}
+			if other := e.skipped - e.links; other > 0 {
+				job.Warn(fileops.WarnContentDropped, "%d special entries of the archive, such as devices, were left out.", other)
+			}
 		}
 		return err
 	})
@@ -96,10 +103,10 @@ type survey struct {
 	single bool // one compressed file
 	time   time.Time
 	total  int64           // total size in bytes
-	wanted map[string]bool // targets of hard links, by key
+	wanted map[string]bool // keys of files that hard links refer to
 }
 
-// An archive is an input with entries, which it describes like tar.
+// An archive is an input with entries. It describes them with tar headers.
 type archive interface {
 	// walk calls visit for every entry. size returns the number of bytes to pack so
 	// far.
@@ -132,7 +139,7 @@ func (c *converter) count(s *survey, in archive) error {
 	found := false
 	add := func(n int64) error {
 		if n > c.limits.Unpacked-s.total {
-			return c.tooLarge()
+			return c.limits.TooLarge()
 		}
 		s.total += n
 		return nil
@@ -184,9 +191,9 @@ type extraction struct {
 
 	links, skipped int
 
-	store *os.File // content that later hard links need
-	size  int64
-	held  map[string]*io.SectionReader // parts of store, by the file's key
+	store *os.File                     // content of the targets of hard links
+	size  int64                        // of store
+	held  map[string]*io.SectionReader // targets of hard links in store, by key
 }
 
 func (e *extraction) extract(ctx context.Context, job *fileops.Job, emit func(*block) bool) error {
@@ -255,7 +262,7 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 			e.links++
 			e.skipped++
 			return nil
-		case nothing:
+		case ignored:
 			return nil
 		default:
 			e.skipped++
@@ -265,7 +272,7 @@ func (e *extraction) pack(job *fileops.Job, in archive, add func(path string, t 
 	}, func() int64 { return 0 })
 }
 
-// hold stores content in an unlinked file.
+// hold copies the content of a hard link's target to an unlinked file.
 func (e *extraction) hold(job *fileops.Job, r io.Reader, size int64) (*io.SectionReader, error) {
 	if e.store == nil {
 		dir, err := job.Dir()
@@ -288,7 +295,7 @@ func (e *extraction) hold(job *fileops.Job, r io.Reader, size int64) (*io.Sectio
 
 func (e *extraction) close() {
 	if e.store != nil {
-		e.store.Close() // was only opened for reading
+		e.store.Close() // temporary, so an error does not matter
 	}
 }
 
@@ -296,8 +303,8 @@ func (e *extraction) close() {
 type kind int
 
 const (
-	other kind = iota
-	nothing
+	other   kind = iota
+	ignored      // not an entry, such as a global header
 	aFile
 	aFolder
 	aLink
@@ -308,7 +315,7 @@ func kindOf(h *tar.Header) kind {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		if strings.HasSuffix(h.Name, "/") && h.Size == 0 {
-			return aFolder // GNU tar does the same
+			return aFolder // as in GNU tar
 		}
 		return aFile
 	case tar.TypeDir:
@@ -318,14 +325,14 @@ func kindOf(h *tar.Header) kind {
 	case tar.TypeSymlink:
 		return aSymlink
 	case tar.TypeXGlobalHeader:
-		return nothing
+		return ignored
 	}
 	return other
 }
 
-// linkKey returns a key that a file shares with its hard links. It returns false
-// for names that are too long to store.
-func linkKey(name string) (string, bool) {
+// linkKey returns the key of a path, by which hard links refer to files. ok is false
+// for paths that are too long to store.
+func linkKey(name string) (key string, ok bool) {
 	if len(name) > maxTarget {
 		return "", false
 	}
@@ -364,19 +371,12 @@ func (s *stream) check(unpacked int64) error {
 		limit += 1<<20 + int64(s.limits.Entries)*(8<<10)
 	}
 	if unpacked > limit {
-		return tooLarge(s.limits)
+		return s.limits.TooLarge()
 	}
-	// Division, because a product could overflow.
-	if unpacked > ratioFrom && unpacked/s.limits.Ratio > s.consumed {
-		return fileops.Fail(fileops.ErrLimit, nil, "the file unpacks to more than %d times its size", s.limits.Ratio)
+	if s.limits.Dense(uint64(unpacked), uint64(s.consumed)) {
+		return s.limits.TooDense()
 	}
 	return nil
-}
-
-func (c *converter) tooLarge() error { return tooLarge(c.limits) }
-
-func tooLarge(l Limits) error {
-	return fileops.Fail(fileops.ErrLimit, nil, "the archive unpacks to more than the limit of %d bytes; split it first", l.Unpacked)
 }
 
 // Read implements io.Reader.
@@ -395,11 +395,11 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		before := s.at
 		h, err := tr.Next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			if s.end && s.at-before < 512 {
-				// Two blocks of zeros mark the end; one is enough. If Next skips content,
-				// this check does not notice missing data, but the second pass does.
-				return fileops.Fail(fileops.ErrCorruptInput, nil, "the archive has no end; it is incomplete")
+				// Two blocks of zeros mark the end, but one is enough. If Next skips content,
+				// this check does not detect missing data. The second pass does.
+				return fileops.Fail(fileops.ErrCorruptInput, nil, "the archive has no end mark; it is incomplete")
 			}
 			// Verify the checksum, and detect trailing data.
 			_, err = io.Copy(io.Discard, struct{ io.Reader }{s})
@@ -410,7 +410,7 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // safeParts makes the path safe
 			return s.failure(err)
 		case n >= s.limits.Entries:
-			return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries; split it first", s.limits.Entries)
+			return s.limits.TooMany()
 		}
 		if err := visit(h, tr); err != nil {
 			return s.failure(err)
@@ -418,7 +418,8 @@ func (s *stream) walk(visit func(*tar.Header, io.Reader) error, size func() int6
 	}
 }
 
-// failure decides whether the input or the system caused an error.
+// failure turns an error into the error of the action. Errors that the system did
+// not cause mean that the input is damaged.
 func (s *stream) failure(err error) error {
 	var known *fileops.Failure
 	var system *fs.PathError
@@ -433,9 +434,9 @@ func (s *stream) failure(err error) error {
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
 }
 
-// isTarHeader reports whether a block starts an archive. POSIX.1-1988 has a
-// magic number. All versions have a checksum, which some programs computed with
-// signed bytes.
+// isTarHeader reports whether b starts with a tar header. Only headers since
+// POSIX.1-1988 have a magic number, so it verifies the checksum. Some programs
+// compute the checksum with signed bytes.
 func isTarHeader(b []byte) bool {
 	if len(b) < 512 {
 		return false

@@ -19,7 +19,7 @@ import (
 var (
 	errPassword  = errors.New("wrong password")
 	errDamaged   = errors.New("the entry is damaged")
-	errEncrypted = errors.New("an encryption that is not known")
+	errEncrypted = errors.New("unknown encryption")
 )
 
 // Flags of an entry (APPNOTE 4.4.4).
@@ -38,8 +38,8 @@ type cipherInfo struct {
 	method uint16 // compression method
 }
 
-// encryption returns the encryption of an entry: WinZip's, or the traditional
-// one (APPNOTE 6.1).
+// encryption returns the encryption of an entry: WinZip's AES, or PKZIP's
+// traditional encryption (APPNOTE 6.1).
 func encryption(h *zip.FileHeader) (cipherInfo, error) {
 	if h.Flags&(flagStrong|flagMasked) != 0 {
 		return cipherInfo{}, errEncrypted
@@ -70,7 +70,7 @@ func encryption(h *zip.FileHeader) (cipherInfo, error) {
 // aesExtra is the extra field of WinZip's encryption.
 const aesExtra = 0x9901
 
-// withoutExtra removes an extra field.
+// withoutExtra returns extra without the field id.
 func withoutExtra(extra []byte, id uint16) (out []byte) {
 	for b := extra; len(b) >= 4; {
 		n := 4 + int(binary.LittleEndian.Uint16(b[2:]))
@@ -85,9 +85,9 @@ func withoutExtra(extra []byte, id uint16) (out []byte) {
 	return out
 }
 
-// decrypted returns the compressed content of an encrypted entry, and its size.
-// At the end the reader fails with errDamaged if the content does not match its
-// authentication code, if there is one.
+// decrypted returns the compressed content of an encrypted entry, and its size. If
+// the content has an authentication code that does not match, the reader fails with
+// errDamaged at its end.
 func decrypted(f *zip.File, info cipherInfo, password []byte) (io.Reader, int64, error) {
 	raw, err := f.OpenRaw()
 	if err != nil {
@@ -201,8 +201,8 @@ func (t *traditional) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passwords returns the possible byte forms of a password: UTF-8, and the code
-// pages of older Windows programs.
+// passwords returns the possible encodings of a password: UTF-8, and the code pages
+// of older Windows programs.
 func passwords(password string) [][]byte {
 	out := [][]byte{[]byte(password)}
 	for _, c := range []*charmap.Charmap{charmap.CodePage850, charmap.CodePage437, charmap.Windows1252} {

@@ -1,9 +1,9 @@
 // Package archiveops creates, converts, encrypts and compresses ZIP archives.
 //
 // [Zip] packs files of any kind. It compresses blocks on all cores, so one large
-// file is as fast as many small files, and only a few blocks are in memory.
-// Incompressible content is stored. Names become safe and unique; see
-// [EntryNames]. With a password the content is encrypted.
+// file is as fast as many small files. Only a few blocks are in memory at a time.
+// Incompressible content is stored. [EntryNames] makes the names safe and unique.
+// With a password the content is encrypted.
 //
 // [Convert] converts tar, 7z and rar archives and compressed files to ZIP, entry
 // by entry, without unpacking them to disk.

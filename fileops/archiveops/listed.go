@@ -16,17 +16,18 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
-// A listed is an archive with a directory: 7z or rar.
+// A listed is a 7z or rar archive, which has a directory.
 type listed struct {
 	ctx      context.Context
-	limits   Limits
+	limits   safezip.Limits
 	in       *fileops.File
 	password string
 
-	headersOnly bool // do not unpack content
-	packed      int64
+	headersOnly bool  // do not unpack content
+	unpacked    int64 // total size of the entries so far
 }
 
 // listed returns the input as a listed archive, or nil if it has another format.
@@ -52,19 +53,19 @@ func (l *listed) walk(visit func(*tar.Header, io.Reader) error, _ func() int64) 
 	return l.failure(l.sevenZip(visit))
 }
 
-// entry checks the limits and visits one entry. Content that is longer or
-// shorter than declared is damage.
+// entry checks the limits and visits one entry. It fails if the content is longer or
+// shorter than declared.
 func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), visit func(*tar.Header, io.Reader) error) error {
 	switch {
 	case l.ctx.Err() != nil:
 		return context.Cause(l.ctx)
 	case n >= l.limits.Entries:
-		return fileops.Fail(fileops.ErrLimit, nil, "the archive has more than the limit of %d entries; split it first", l.limits.Entries)
-	case h.Size < 0 || h.Size > l.limits.Unpacked-l.packed:
-		return tooLarge(l.limits)
+		return l.limits.TooMany()
+	case h.Size < 0 || h.Size > l.limits.Unpacked-l.unpacked:
+		return l.limits.TooLarge()
 	}
-	if l.packed += h.Size; l.packed > ratioFrom && l.packed/l.limits.Ratio > l.in.Size() {
-		return fileops.Fail(fileops.ErrLimit, nil, "the file unpacks to more than %d times its size", l.limits.Ratio)
+	if l.unpacked += h.Size; l.limits.Dense(uint64(l.unpacked), uint64(l.in.Size())) {
+		return l.limits.TooDense()
 	}
 	if l.headersOnly {
 		return visit(h, nil)
@@ -77,11 +78,11 @@ func (l *listed) entry(n int, h *tar.Header, open func() (io.Reader, error), vis
 	if err := visit(h, r); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, struct{ io.Reader }{r}) // reads the rest, to verify its checksum
+	_, err = io.Copy(io.Discard, struct{ io.Reader }{r}) // read the rest to verify the checksum
 	return err
 }
 
-// A sized is a reader that requires content of an exact size.
+// A sized is a reader that fails unless its content has an exact size.
 type sized struct {
 	ctx  context.Context
 	r    io.Reader
@@ -138,8 +139,8 @@ func (l *listed) sevenZip(visit func(*tar.Header, io.Reader) error) error {
 	return nil
 }
 
-// secret reports whether an entry of a 7z archive is encrypted, which is so if
-// its content depends on the password.
+// secret reports whether an entry of a 7z archive is encrypted. The library does not
+// say so. An entry is encrypted if its content depends on the password.
 func (l *listed) secret(n int) bool {
 	first := func(password string) []byte {
 		zr, err := sevenzip.NewReaderWithPassword(l.in.Reader(), l.in.Size(), password)
@@ -157,7 +158,7 @@ func (l *listed) secret(n int) bool {
 	return !bytes.Equal(first(l.password), first(l.password+"?"))
 }
 
-// A summed is a reader that verifies a checksum, which the library does not.
+// A summed is a reader that verifies a checksum, because the library does not.
 type summed struct {
 	r    io.Reader
 	want uint32
@@ -185,7 +186,7 @@ func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
 	}
 	for n := 0; ; n++ {
 		f, err := rr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -197,7 +198,7 @@ func (l *listed) rar(visit func(*tar.Header, io.Reader) error) error {
 		h := &tar.Header{Name: f.Name, Size: f.UnPackedSize, ModTime: f.ModificationTime, Typeflag: typeFlag(f.Mode()), Mode: int64(f.Mode().Perm())}
 		switch {
 		case f.UnKnownSize:
-			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive does not say how large its files are")
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the archive does not declare the sizes of its files")
 		case f.LinkType == rardecode.LinkTypeHardLink || f.LinkType == rardecode.LinkTypeFileCopy:
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, f.LinkTarget, 0
 		case f.LinkType != rardecode.LinkTypeNone:
@@ -232,7 +233,8 @@ func typeFlag(m fs.FileMode) byte {
 	return tar.TypeFifo
 }
 
-// failure decides whether the input or the system caused an error.
+// failure turns an error into the error of the action. Errors that the system did
+// not cause mean that the input is damaged.
 func (l *listed) failure(err error) error {
 	var known *fileops.Failure
 	var system *fs.PathError
@@ -247,11 +249,11 @@ func (l *listed) failure(err error) error {
 	case errors.Is(err, rardecode.ErrArchiveEncrypted), errors.Is(err, rardecode.ErrArchivedFileEncrypted), encrypted && l.password == "":
 		return fileops.Fail(fileops.ErrPasswordRequired, err, "the archive is protected by a password")
 	case errors.Is(err, rardecode.ErrBadPassword), encrypted:
-		return fileops.Fail(fileops.ErrWrongPassword, err, "the password is not that of the archive")
+		return fileops.Fail(fileops.ErrWrongPassword, err, "the password is wrong")
 	case errors.Is(err, rardecode.ErrMultiVolume), errors.Is(err, rardecode.ErrBadVolumeNumber):
-		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the archive is one of several parts; join them first")
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the archive is one part of a multi-part archive; join the parts first")
 	case errors.Is(err, rardecode.ErrDictionaryTooLarge):
-		return fileops.Fail(fileops.ErrLimit, err, "the file needs more than the limit of %d MiB of memory to be unpacked", maxDictionary>>20)
+		return fileops.Fail(fileops.ErrLimit, err, "unpacking the file needs more than the limit of %d MiB of memory", maxDictionary>>20)
 	}
 	return fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged or incomplete")
 }

@@ -193,8 +193,8 @@ func TestConvertListedLimits(t *testing.T) {
 	}
 }
 
-// TestConvertDamagedListed truncates and changes archives. The only allowed
-// error reports a damaged input.
+// TestConvertDamagedListed truncates and changes archives. Every error must report a
+// damaged input.
 func TestConvertDamagedListed(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a.txt": prose(20000), "b.bin": noise(2000)}

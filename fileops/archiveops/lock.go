@@ -12,16 +12,17 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // Lock returns the action "lock" for ZIP archives. It encrypts every entry with
-// AES-256 as WinZip does (AE-2). Entries keep their compression; names, sizes
+// AES-256 in WinZip's format (AE-2). Entries keep their compression; names, sizes
 // and times stay readable. An archive with an encrypted entry fails with
 // [fileops.ErrPasswordRequired]. l may be nil.
 func Lock(l *Limits) fileops.Action {
-	k := &locksmith{limits: l.orDefault()}
-	return fileops.Func(lockSpec("lock", "Puts the files in a ZIP archive under a password.", fileops.Schema{
-		newPassword("password", "Password that will be needed to unpack the archive."),
+	k := &recrypter{limits: l.orDefault()}
+	return fileops.Func(lockSpec("lock", "Protects the files in a ZIP archive with a password.", fileops.Schema{
+		newPassword("password", "Password for the files in the archive."),
 	}), func(ctx context.Context, job *fileops.Job) error {
 		zr, n, err := k.open(job)
 		if err != nil {
@@ -35,11 +36,11 @@ func Lock(l *Limits) fileops.Action {
 }
 
 // Unlock returns the action "unlock" for ZIP archives. It removes the encryption
-// of all entries, AES or traditional. It checks everything before it writes the
+// of all entries, AES or traditional. It checks all entries before it writes the
 // result. A wrong password fails with [fileops.ErrWrongPassword], and an archive
 // without encrypted entries with [fileops.ErrNotEncrypted]. l may be nil.
 func Unlock(l *Limits) fileops.Action {
-	k := &locksmith{limits: l.orDefault()}
+	k := &recrypter{limits: l.orDefault()}
 	return fileops.Func(lockSpec("unlock", "Removes the password from a ZIP archive.", fileops.Schema{
 		oldPassword("password", "Password of the archive."),
 	}), func(ctx context.Context, job *fileops.Job) error {
@@ -51,10 +52,10 @@ func Unlock(l *Limits) fileops.Action {
 // "old_password" as [Unlock] does, and encrypts all entries with "new_password"
 // as [Lock] does. l may be nil.
 func ResetPassword(l *Limits) fileops.Action {
-	k := &locksmith{limits: l.orDefault()}
+	k := &recrypter{limits: l.orDefault()}
 	return fileops.Func(lockSpec("reset_password", "Replaces the password of a ZIP archive.", fileops.Schema{
-		oldPassword("old_password", "Present password of the archive."),
-		newPassword("new_password", "Password that will be needed to unpack the archive."),
+		oldPassword("old_password", "Current password of the archive."),
+		newPassword("new_password", "Password for the files in the archive."),
 	}), func(ctx context.Context, job *fileops.Job) error {
 		return k.relock(ctx, job, job.Params.Get("old_password"), job.Params.Get("new_password"))
 	})
@@ -79,16 +80,13 @@ func errPlain() error {
 	return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
 }
 
-// A locksmith changes the encryption of archives.
-type locksmith struct{ limits Limits }
+// A recrypter changes the encryption of archives.
+type recrypter struct{ limits safezip.Limits }
 
 // open reads the directory of an archive and counts the encrypted entries.
-func (k *locksmith) open(job *fileops.Job) (zr *zip.Reader, encrypted int, err error) {
+func (k *recrypter) open(job *fileops.Job) (zr *zip.Reader, encrypted int, err error) {
 	in := job.Input()
-	if zr, err = zip.NewReader(in.Reader(), in.Size()); err != nil {
-		return nil, 0, fileops.Fail(fileops.ErrCorruptInput, err, "the archive is damaged and cannot be read")
-	}
-	if err := (&recompressor{k.limits}).check(zr, in.Size()); err != nil {
+	if zr, err = (&recompressor{k.limits}).open(in); err != nil {
 		return nil, 0, err
 	}
 	for _, f := range zr.File {
@@ -101,7 +99,7 @@ func (k *locksmith) open(job *fileops.Job) (zr *zip.Reader, encrypted int, err e
 
 // relock replaces the password from by the password to. An empty password means
 // no encryption.
-func (k *locksmith) relock(ctx context.Context, job *fileops.Job, from, to string) error {
+func (k *recrypter) relock(ctx context.Context, job *fileops.Job, from, to string) error {
 	zr, n, err := k.open(job)
 	if err != nil {
 		return err
@@ -116,17 +114,17 @@ func (k *locksmith) relock(ctx context.Context, job *fileops.Job, from, to strin
 	return k.rewrite(ctx, job, zr, keys, to)
 }
 
-// A key opens an entry. It holds what is known of the content after a successful
-// test.
+// A key is the result of try for an entry: its encryption, its password and the
+// checksum of its content.
 type key struct {
 	info     cipherInfo
 	password []byte
 	crc      uint32
 }
 
-// try decrypts and unpacks every encrypted entry to check the password and the
-// entry.
-func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, password string) (map[*zip.File]key, error) {
+// try decrypts and unpacks every encrypted entry. It checks the password and the
+// content.
+func (k *recrypter) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, password string) (map[*zip.File]key, error) {
 	keys := make(map[*zip.File]key)
 	candidates := passwords(password)
 	var done, total int64 = 0, 1
@@ -134,7 +132,7 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 	for _, f := range zr.File {
 		total += int64(f.CompressedSize64)
 		if unpacked += f.UncompressedSize64; f.UncompressedSize64 > uint64(k.limits.Unpacked) || unpacked > uint64(k.limits.Unpacked) {
-			return nil, tooLarge(k.limits)
+			return nil, k.limits.TooLarge()
 		}
 	}
 	for _, f := range zr.File {
@@ -143,7 +141,7 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 		}
 		info, err := encryption(&f.FileHeader)
 		if err != nil {
-			return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "the archive is encrypted in a way that cannot be read here")
+			return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "the encryption of the archive is not supported")
 		}
 		err = errPassword
 		for _, pw := range candidates {
@@ -160,15 +158,15 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, errPassword):
-			return nil, fileops.Fail(fileops.ErrWrongPassword, err, "the password is not that of the archive")
+			return nil, fileops.Fail(fileops.ErrWrongPassword, err, "the password is wrong")
 		case errors.Is(err, errEncrypted):
-			return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "an entry of the archive is compressed in a way that cannot be read here")
+			return nil, fileops.Fail(fileops.ErrUnsupportedInput, err, "the compression method of an entry is not supported")
 		case errors.Is(err, fileops.ErrLimit):
 			return nil, err
 		case err != nil && len(keys) == 0 && !info.aes:
 			// One in 256 wrong passwords passes the check of the traditional encryption.
 			// The decrypted content is then garbage.
-			return nil, fileops.Fail(fileops.ErrWrongPassword, err, "the password is not that of the archive, or the archive is damaged")
+			return nil, fileops.Fail(fileops.ErrWrongPassword, err, "the password is wrong, or the archive is damaged")
 		case err != nil:
 			return nil, fileops.Fail(fileops.ErrCorruptInput, err, "an entry of the archive is damaged")
 		}
@@ -180,26 +178,26 @@ func (k *locksmith) try(ctx context.Context, job *fileops.Job, zr *zip.Reader, p
 
 // unpack reads all of an encrypted entry and returns the checksum of its
 // content.
-func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, password []byte) (uint32, error) {
+func (k *recrypter) unpack(ctx context.Context, f *zip.File, info cipherInfo, password []byte) (uint32, error) {
 	r, size, err := decrypted(f, info, password)
 	if err != nil {
 		return 0, err
 	}
 	r = fileops.ContextReader(ctx, r)
-	content := io.Reader(r)
+	content := r
 	switch info.method {
 	case zip.Store:
 		if uint64(size) != f.UncompressedSize64 {
 			return 0, errDamaged
 		}
 	case zip.Deflate:
-		if n := f.UncompressedSize64; n > ratioFrom && n/uint64(k.limits.Ratio) > f.CompressedSize64 {
-			return 0, fileops.Fail(fileops.ErrLimit, nil, "an entry unpacks to more than %d times its size", k.limits.Ratio)
+		if k.limits.Dense(f.UncompressedSize64, f.CompressedSize64) {
+			return 0, k.limits.TooDense()
 		}
 		content = flate.NewReader(r)
 	default:
 		if !info.crc {
-			return 0, errEncrypted // it lacks the checksum, which would have to be computed
+			return 0, errEncrypted // the header needs a checksum, which cannot be computed
 		}
 		_, err := io.Copy(io.Discard, r)
 		return f.CRC32, err
@@ -220,7 +218,7 @@ func (k *locksmith) unpack(ctx context.Context, f *zip.File, info cipherInfo, pa
 
 // rewrite writes the archive. Entries with a key are decrypted and, if password
 // is not empty, encrypted with it. It copies other entries.
-func (k *locksmith) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Reader, keys map[*zip.File]key, password string) error {
+func (k *recrypter) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Reader, keys map[*zip.File]key, password string) error {
 	from := 0.0
 	if keys != nil {
 		from = 0.5
@@ -248,7 +246,7 @@ func (k *locksmith) rewrite(ctx context.Context, job *fileops.Job, zr *zip.Reade
 	})
 }
 
-func (k *locksmith) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys map[*zip.File]key, password string) error {
+func (k *recrypter) entry(ctx context.Context, zw *zip.Writer, f *zip.File, keys map[*zip.File]key, password string) error {
 	h := f.FileHeader
 	h.Extra = withoutZIP64(h.Extra)
 	h.Flags &^= flagDescriptor // sizes are known

@@ -12,13 +12,13 @@ import (
 )
 
 // maxName is the longest entry name in bytes. File systems allow 255 bytes or
-// UTF-16 units; the rest is for suffixes that users add.
+// UTF-16 units. The difference leaves room for suffixes that users add.
 const maxName = 240
 
-// EntryNames returns, for each name, a name that can be unpacked on every
-// system. The results have no folders, and no forbidden characters or device
-// names. They are in Unicode normalization form C, and unique even without
-// regard to case ("a.txt", "a (2).txt"). Valid names stay unchanged.
+// EntryNames turns names into names that every system can unpack. The results have
+// no folders, forbidden characters or device names. They are in Unicode
+// normalization form C, and differ in more than case ("a.txt", "A (2).txt"). Valid
+// names stay unchanged.
 func EntryNames(names []string) []string {
 	out := make([]string, len(names))
 	var n namer
@@ -31,10 +31,10 @@ func EntryNames(names []string) []string {
 // A namer makes entry names unique.
 type namer struct {
 	taken map[string]bool
-	next  map[string]int // by original name: number to try next
+	next  map[string]int // next number to try for a folded name
 }
 
-// unique returns name, with a number if it is taken.
+// unique returns name, or name with a number if it is taken.
 func (u *namer) unique(name string) string {
 	first := fold(name)
 	if u.taken == nil {
@@ -51,7 +51,7 @@ func (u *namer) unique(name string) string {
 	}
 }
 
-// fold returns the same key for names that some file system considers equal.
+// fold returns a key. Names with the same key are equal on some file system.
 func fold(name string) string {
 	return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFC.String(name))))
 }
@@ -63,7 +63,7 @@ func numbered(name string, n int) string {
 	return clip(base, maxName-len(suffix)-len(ext)) + suffix + ext
 }
 
-// split cuts off the extension. A very long suffix is not an extension.
+// split separates the extension from a name. A very long suffix is not an extension.
 func split(name string) (base, ext string) {
 	base = format.Base(name)
 	if ext = name[len(base):]; len(ext) > 40 {
@@ -86,7 +86,7 @@ func safeName(name string) string {
 		return r
 	}, name)
 	name = norm.NFC.String(name)
-	name = strings.TrimRight(strings.TrimLeft(name, " "), ". ") // Windows drops them
+	name = strings.TrimRight(strings.TrimLeft(name, " "), ". ") // Windows removes trailing dots and spaces
 	if name == "" {
 		name = "file"
 	}
@@ -113,8 +113,9 @@ func clip(s string, n int) string {
 	return strings.TrimRight(s[:n], " ")
 }
 
-// reserved reports whether a name is a Windows device name, which it is with any
-// extension (Windows documentation, "Naming Files, Paths, and Namespaces").
+// reserved reports whether a name is a Windows device name. A device name with an
+// extension is reserved too (Windows documentation, "Naming Files, Paths, and
+// Namespaces").
 func reserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	switch base = strings.ToUpper(strings.TrimRight(base, " ")); base {

@@ -59,11 +59,11 @@ func FuzzEntryNames(f *testing.F) {
 			case name == "." || name == ".." || strings.ContainsAny(name, "/\\:*?\"<>|\x00\n\r\u202e"):
 				t.Errorf("%q from %q is not safe", name, in)
 			case strings.TrimRight(name, ". ") != name || strings.HasPrefix(name, " "):
-				t.Errorf("%q from %q begins or ends with what is dropped", name, in)
+				t.Errorf("%q from %q starts or ends with a space or dot", name, in)
 			}
 			key := strings.ToLower(strings.ToUpper(name))
 			if seen[key] {
-				t.Errorf("%q is there twice in %q", name, got)
+				t.Errorf("%q occurs twice in %q", name, got)
 			}
 			seen[key] = true
 		}

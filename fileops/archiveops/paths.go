@@ -2,22 +2,21 @@ package archiveops
 
 import "strings"
 
-// Limits of paths in an archive. The formats allow more, but no system could
-// unpack it. The limits also bound the memory of a tree.
+// Limits of paths in an archive. The formats allow longer paths, but systems cannot
+// unpack them. The limits also bound the memory of a tree.
 const (
 	maxPath  = 1000 // bytes
 	maxDepth = 32   // folders
 )
 
-// A tree makes the paths of an archive safe and unique. Its paths are relative,
-// have no "..", only names that [EntryNames] allows, and are unique even without
-// regard to case. All spellings of a folder get one path. The zero value is an
-// empty tree.
+// A tree makes the paths of an archive safe and unique. Its paths are relative and
+// consist of names that [EntryNames] allows. They differ in more than case. All
+// spellings of a folder get the same path. The zero value is an empty tree.
 type tree struct {
 	names namer
 	sub   map[string]*tree // subfolders, by their folded original name
 	name  string           // name in the parent folder
-	made  bool             // folder has returned it
+	made  bool             // folder has returned its path
 }
 
 // file returns the path for a file.
@@ -68,7 +67,7 @@ func safeParts(path string) []string {
 		if part == "." || part == ".." || len(parts) == 0 && isDrive(part) {
 			continue
 		}
-		if len(parts) <= maxDepth { // the last one replaces its predecessor
+		if len(parts) <= maxDepth { // else the part replaces its predecessor
 			parts = append(parts, "")
 		}
 		parts[len(parts)-1] = part

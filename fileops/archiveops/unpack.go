@@ -15,17 +15,18 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // A stream reads and unpacks an input within the limits.
 type stream struct {
 	ctx      context.Context
-	limits   Limits
+	limits   safezip.Limits
 	progress func(float64) // may be nil
 
 	raw      *bufio.Reader // the input
 	size     int64         // of the input
-	consumed int64         // bytes of it that were read, including read-ahead
+	consumed int64         // bytes read from the input, including read-ahead
 	packed   io.Reader     // decompresses raw; nil if the input is not compressed
 	head     *bufio.Reader // source of Read
 	unpacked int64
@@ -37,8 +38,8 @@ type stream struct {
 	err   error     // not caused by the input
 }
 
-// maxDictionary is the largest dictionary or window of an input in bytes, which
-// determines the memory for unpacking. It is that of xz -9 and zstd --ultra -22.
+// maxDictionary is the largest accepted dictionary or window in bytes. The dictionary
+// determines the memory for unpacking. xz -9 and zstd --ultra -22 use this size.
 const maxDictionary = 128 << 20
 
 // open opens the input and starts to read it.
@@ -98,7 +99,7 @@ func (s *stream) unpack(p []byte) (int, error) {
 }
 
 // A gunzip reads a file with one or more members (RFC 1952, 2.2). It ignores
-// zero padding after the last member, as on tapes.
+// zero padding after the last member, which tapes have.
 type gunzip struct {
 	gz  *gzip.Reader
 	raw *bufio.Reader
@@ -108,15 +109,15 @@ type gunzip struct {
 func (g *gunzip) Read(p []byte) (int, error) {
 	for {
 		n, err := g.gz.Read(p)
-		if n > 0 && err == io.EOF {
+		if n > 0 && errors.Is(err, io.EOF) {
 			err = nil
 		}
-		if n > 0 || err != io.EOF {
+		if n > 0 || !errors.Is(err, io.EOF) {
 			return n, err
 		}
 		b, err := g.raw.Peek(1)
 		for err == nil && b[0] == 0 {
-			g.raw.Discard(1)
+			_, _ = g.raw.Discard(1) // it was peeked
 			b, err = g.raw.Peek(1)
 			if err == nil && b[0] != 0 {
 				return 0, gzip.ErrHeader
@@ -126,7 +127,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if err := g.gz.Reset(g.raw); err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 			return 0, err
@@ -135,12 +136,12 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	}
 }
 
-// newXZ reads xz, after a check of the memory that its first block requires (The
-// .xz File Format 1.1, 3.1 and 5.3.1). In practice later blocks have the same
-// filters.
+// newXZ returns a reader of xz data. It checks the memory that the first block
+// requires (The .xz File Format 1.1, 3.1 and 5.3.1). In practice later blocks have
+// the same filters.
 func newXZ(r *bufio.Reader) (io.Reader, error) {
 	head, err := r.Peek(12 + 24)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if len(head) > 14 && head[12] != 0 {
@@ -157,7 +158,7 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 		}
 		if at+2 < len(head) {
 			if bits := int(head[at+2] & 0x3f); bits > 40 || (2|uint64(bits)&1)<<(bits/2+11) > maxDictionary {
-				return nil, fileops.Fail(fileops.ErrLimit, nil, "the file needs more than the limit of %d MiB of memory to be unpacked", maxDictionary>>20)
+				return nil, fileops.Fail(fileops.ErrLimit, nil, "unpacking the file needs more than the limit of %d MiB of memory", maxDictionary>>20)
 			}
 		}
 	}
@@ -168,8 +169,8 @@ func newXZ(r *bufio.Reader) (io.Reader, error) {
 	return noPanic{z}, nil
 }
 
-// noPanic turns a panic of a decoder into an error, because hostile input can
-// make decoders panic.
+// noPanic turns panics of a decoder into errors. Hostile input can make decoders
+// panic.
 type noPanic struct{ r io.Reader }
 
 func (p noPanic) Read(b []byte) (n int, err error) {
@@ -181,4 +182,4 @@ func (p noPanic) Read(b []byte) (n int, err error) {
 	return p.r.Read(b)
 }
 
-var errTooMany = errors.New("more content than the archive says")
+var errTooMany = errors.New("more content than the archive declares")

@@ -24,11 +24,12 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// engineName names the library in logs and in the capability matrix.
+// engineName is the name of the library in logs and in the capability matrix.
 const engineName = "klauspost/compress"
 
-// blockSize is the amount of data that is compressed at a time. Each block uses
-// the last 32 KiB of its predecessor as dictionary, so splitting costs little.
+// blockSize is the number of bytes that are compressed at a time. Each block uses the
+// last 32 KiB of its predecessor as dictionary, so the blocks compress almost as well
+// as the whole file.
 const (
 	blockSize  = 1 << 20
 	windowSize = 32 << 10
@@ -39,14 +40,14 @@ const (
 //
 // Its parameter level is store, fast, default or best. At any level,
 // incompressible content is stored. With a password of 1 to 99 bytes the content
-// is encrypted with AES-256 as by WinZip (AE-2); names, sizes and times stay
-// readable. 7-Zip and WinZip unpack such archives, Info-ZIP does not.
+// is encrypted with AES-256 in WinZip's format (AE-2). Names, sizes and times stay
+// readable. 7-Zip and WinZip unpack such archives, but Info-ZIP does not.
 func Zip() fileops.Action {
 	spec := fileops.Spec{
 		Name: "zip", Engine: engineName, Family: "archive", Joint: true,
 		Summary: "Packs files into a ZIP archive.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.Any}, Params: fileops.Schema{{
-			Name: "level", Doc: "How much time to spend to make the archive small.",
+			Name: "level", Doc: "Compression level; stronger levels take longer.",
 			Default: "default", Enum: []string{"store", "fast", "default", "best"},
 		}, {
 			Name: "password", Doc: "Encrypts the content with AES-256; names stay readable.",
@@ -73,15 +74,15 @@ type packer struct {
 
 	start       float64 // of progress
 	total, done int64
-	blocks      sync.Pool     // of *block: megabyte buffers are too large to leave to the garbage collector
+	blocks      sync.Pool     // of *block; each has buffers of a megabyte
 	trial       *flate.Writer // see compressible
 }
 
-// An entry is a file or folder on its way into the archive.
+// An entry is a file or folder that is being written to the archive.
 type entry struct {
-	file *fileops.File // of an entry that is stored and larger than a block
+	file *fileops.File // content of an entry that is stored and larger than a block
 	head zip.FileHeader
-	out  io.Writer // of an entry with several blocks
+	out  io.Writer // destination of an entry with several blocks
 	seal *sealer   // nil means no encryption
 }
 
@@ -191,7 +192,7 @@ func (p *packer) inputs(emit func(*block) bool) {
 func fail(emit func(*block) bool, err error) { emit(&block{first: true, last: true, err: err}) }
 
 // errStopped is the error of cut after emit returned false.
-var errStopped = errors.New("archiveops: nobody takes the blocks any more")
+var errStopped = errors.New("archiveops: the writer has stopped")
 
 // cut reads the content of an entry, whose size is known, and splits it into
 // blocks.
@@ -213,7 +214,8 @@ func (p *packer) cut(e *entry, r io.Reader, emit func(*block) bool) error {
 			break
 		}
 		next := p.block(e)
-		next.dict = append(next.window[:0], b.data[len(b.data)-windowSize:]...)
+		next.window = append(next.window[:0], b.data[len(b.data)-windowSize:]...)
+		next.dict = next.window
 		if !emit(b) {
 			return errStopped
 		}
@@ -236,8 +238,9 @@ func (p *packer) block(e *entry) *block {
 	return b
 }
 
-// compressible tries the start, middle and end of a large file. Already
-// compressed formats must gain more, because the samples may show only a header.
+// compressible reports whether samples from the start, middle and end of a large file
+// shrink. Samples of compressed formats must shrink more, because they may contain
+// uncompressed headers.
 func (p *packer) compressible(f *fileops.File) (bool, error) {
 	const sample = 64 << 10
 	var buf bytes.Buffer
@@ -351,16 +354,16 @@ func (p *packer) create(e *entry) (io.Writer, error) {
 }
 
 // createRaw starts an entry whose content is already compressed. If an entry of
-// known size needs 64 bits, its local header gets the ZIP64 field too (APPNOTE
-// 4.5.3). The library writes the field only to the directory at the end. h must
-// not change until then.
+// known size needs 64 bits, its local header gets the ZIP64 field (APPNOTE 4.5.3).
+// The library writes the field only to the directory at the end of the archive. h
+// must not change until then.
 func createRaw(zw *zip.Writer, h *zip.FileHeader) (io.Writer, error) {
 	extra := h.Extra
 	if h.Flags&8 == 0 && max(h.UncompressedSize64, h.CompressedSize64) >= math.MaxUint32 {
 		le := binary.LittleEndian
 		wide := le.AppendUint16(le.AppendUint16(nil, 1), 16)
 		wide = le.AppendUint64(le.AppendUint64(wide, h.UncompressedSize64), h.CompressedSize64)
-		h.Extra = append(wide, extra...)
+		h.Extra = slices.Concat(wide, extra)
 	}
 	if max(h.UncompressedSize64, h.CompressedSize64) >= math.MaxUint32 {
 		h.ReaderVersion = max(h.ReaderVersion, 45)
@@ -370,8 +373,8 @@ func createRaw(zw *zip.Writer, h *zip.FileHeader) (io.Writer, error) {
 	return w, err
 }
 
-// finish completes the content of an entry. The archive keeps the header until
-// its end, so finish releases the rest.
+// finish completes the content of an entry. The archive needs only the header after
+// that, so finish releases the other fields.
 func (e *entry) finish() (err error) {
 	if e.seal != nil {
 		err = e.seal.finish()
@@ -389,7 +392,7 @@ func (p *packer) copy(ctx context.Context, w io.Writer, f *fileops.File) error {
 		}
 		n, err := io.CopyN(w, r, blockSize)
 		p.progress(n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -439,7 +442,7 @@ func (c *compressor) compress(ctx context.Context, b *block) (err error) {
 	}
 	b.out.Grow(len(b.data)/2 + 64)
 	c.w.ResetDict(&b.out, b.dict)
-	for chunk := range slices.Chunk(b.data, 128<<10) { // short chunks, to react to cancellation soon
+	for chunk := range slices.Chunk(b.data, 128<<10) { // short, to react to cancellation soon
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -459,7 +462,7 @@ func checksum(ctx context.Context, f *fileops.File) (uint32, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
-		if _, err := io.CopyN(sum, r, blockSize); err == io.EOF {
+		if _, err := io.CopyN(sum, r, blockSize); errors.Is(err, io.EOF) {
 			return sum.Sum32(), nil
 		} else if err != nil {
 			return 0, err

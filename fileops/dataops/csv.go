@@ -12,8 +12,8 @@ import (
 	"github.com/filewright/filewright/internal/delimited"
 )
 
-// dialect returns the separator of a text and a reader of the text without a
-// line that names it. A comma other than 0 sets the separator.
+// dialect returns the separator of a text, and a reader of the text without a line
+// that declares it. If comma is not 0, it is the separator.
 func dialect(text io.Reader, from format.Format, comma byte) (byte, io.Reader, error) {
 	if from == format.TSV {
 		comma = '\t'
@@ -27,7 +27,61 @@ func toJSON(src *source, w io.Writer, from format.Format, comma byte, typed bool
 	if err != nil {
 		return err
 	}
-	return writeRecords(delimited.NewReader(text, rune(comma)), w, typed)
+	var types []columnType
+	if typed {
+		src.passes = 2
+		if types, err = typesOf(delimited.NewReader(text, rune(comma))); err != nil {
+			return err
+		}
+		if _, text, err = dialect(src.text(), from, comma); err != nil {
+			return err
+		}
+	}
+	return writeRecords(delimited.NewReader(text, rune(comma)), w, types)
+}
+
+// A columnType is the JSON type of the cells of a column.
+type columnType int
+
+const (
+	unknownColumn columnType = iota // only empty cells
+	numberColumn
+	booleanColumn
+	textColumn
+)
+
+// typesOf returns the types of all columns. The first row names the columns.
+func typesOf(r rowReader) (types []columnType, err error) {
+	for {
+		err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return types, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.Rows() == 1 {
+			continue
+		}
+		for i := range r.Len() {
+			if i == len(types) {
+				types = append(types, unknownColumn)
+			}
+			cell, kind := r.Cell(i), textColumn
+			switch {
+			case len(cell) == 0:
+				continue
+			case string(cell) == "true", string(cell) == "false":
+				kind = booleanColumn
+			case isPlainNumber(cell):
+				kind = numberColumn
+			}
+			if types[i] != unknownColumn && types[i] != kind {
+				kind = textColumn
+			}
+			types[i] = kind
+		}
+	}
 }
 
 // A rowReader reads rows of cells, like a [delimited.Reader].
@@ -39,8 +93,8 @@ type rowReader interface {
 }
 
 // writeRecords writes rows as an array of objects, one per line. The first row
-// names the columns.
-func writeRecords(r rowReader, w io.Writer, typed bool) error {
+// names the columns. If types is nil, all cells become strings.
+func writeRecords(r rowReader, w io.Writer, types []columnType) error {
 	err := r.Next()
 	if errors.Is(err, io.EOF) {
 		_, err = io.WriteString(w, "[]\n")
@@ -95,11 +149,14 @@ func writeRecords(r rowReader, w io.Writer, typed bool) error {
 			}
 			buf = append(append(buf, key...), ": "...)
 			cell := r.Cell(i)
-			if word := literal(cell); typed && word != "" {
-				buf = append(buf, word...)
-			} else if typed && isPlainNumber(cell) {
+			switch {
+			case types == nil:
+				buf = appendJSON(buf, cell)
+			case len(cell) == 0:
+				buf = append(buf, "null"...)
+			case i < len(types) && types[i] != textColumn:
 				buf = append(buf, cell...)
-			} else {
+			default:
 				buf = appendJSON(buf, cell)
 			}
 		}
@@ -116,21 +173,8 @@ func writeRecords(r rowReader, w io.Writer, typed bool) error {
 	return err
 }
 
-// literal returns the JSON literal that a cell is, or "".
-func literal(cell []byte) string {
-	switch string(cell) {
-	case "":
-		return "null"
-	case "true":
-		return "true"
-	case "false":
-		return "false"
-	}
-	return ""
-}
-
-// isPlainNumber reports whether a cell is a JSON number that programs read
-// without loss of digits.
+// isPlainNumber reports whether a cell is a JSON number that programs read without
+// losing digits.
 func isPlainNumber(cell []byte) bool {
 	if len(cell) > 40 || !isNumber(cell) {
 		return false

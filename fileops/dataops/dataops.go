@@ -1,9 +1,9 @@
-// Package dataops converts tabular data in pure Go: JSON, CSV and TSV to each
-// other and to tables in HTML and Markdown, and tables in HTML to data.
+// Package dataops converts tabular data in pure Go. It converts JSON, CSV and TSV to
+// each other and to tables in HTML and Markdown, and HTML tables to data.
 //
 // Files other than HTML are read as streams. JSON is read three times: for the
-// layout, for the columns and for the rows. Memory grows with the widest row,
-// not with the file. The limits are 16 MiB for a cell, 32 MiB for a row, 16384
+// layout, for the columns and for the rows. Memory depends on the widest row, not on
+// the size of the file. The limits are 16 MiB for a cell, 32 MiB for a row, 16384
 // columns and 100 levels of nesting.
 //
 // # JSON as a table
@@ -20,13 +20,13 @@
 //   - an object of arrays of the same length without nested values: each is a
 //     column;
 //   - an object with one array of objects, such as the response of a web
-//     service: each is a row. The other members come first, the same in every
-//     row;
+//     service: each is a row. Every row starts with the values of the other
+//     members;
 //   - any other object: one row.
 //
 // Objects inside a row become columns with dotted names ("address.city"). Arrays
 // of simple values are joined by "; ". Other nested values become JSON text.
-// Numbers keep their digits. null is an empty cell. Control characters that text
+// Numbers keep their digits. null becomes an empty cell. Control characters that text
 // files do not have become U+FFFD. JSON without any value, such as [], is not a
 // table.
 //
@@ -43,11 +43,11 @@
 // rows without cells are ignored. If there are several tables, the one with the
 // most non-empty cells is used; a workbook gets a sheet for each.
 //
-// A cell that spans others is in the first place of its span and leaves the
-// others empty, as in a merged cell of a sheet. White space is as in a browser.
+// A cell that spans several places fills the first place and leaves the others empty,
+// like a merged cell of a sheet. White space collapses as in a browser.
 // In JSON the first row names the columns, as for CSV. In workbooks a cell is a
 // number only if it is a JSON number; no cell becomes a date. A page may have 64
-// MiB, 1000 tables, 1,048,576 rows in each and 4 million cells in total.
+// MiB, 1000 tables, 1,048,576 rows per table and 4 million cells in total.
 //
 // # CSV as a table
 //
@@ -64,6 +64,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/delimited"
 )
 
@@ -74,7 +75,7 @@ const (
 	maxColumns = delimited.MaxColumns
 	maxDepth   = 100 // levels of objects and arrays
 
-	// A few bytes can request a row of thousands of empty cells. A result may have
+	// A few bytes can produce a row of thousands of empty cells. A result may have
 	// maxResult bytes, plus maxGrowth bytes for each byte of the input.
 	maxResult, maxGrowth = 256 << 20, 50
 )
@@ -84,11 +85,11 @@ const (
 // converts the tables of an HTML page to csv, tsv, json and fods; the parameter
 // sheet selects one table.
 //
-// With the parameter typed, a cell that is a JSON number, true or false becomes
-// that in JSON, and an empty cell becomes null. The parameter delimiter is the
-// separator of the CSV, input or result. Without it, that of an input is
-// detected and that of a result is a comma. Between CSV and TSV it applies to
-// the CSV.
+// With the parameter typed, a column becomes numbers if all its cells are numbers, and
+// booleans if all its cells are true or false. Empty cells become null. The parameter
+// delimiter is the separator of the CSV input or result. By default the separator of an
+// input is detected, and the separator of a result is a comma. Between CSV and TSV the
+// parameter applies to the CSV.
 //
 // Convert fails with [fileops.ErrCorruptInput] if the input violates its format.
 // It fails with [fileops.ErrUnsupportedInput] if JSON is not a table or a page
@@ -113,17 +114,18 @@ func Convert() fileops.Action {
 			Aliases: map[string]string{",": "comma", ";": "semicolon", "\t": "tab", `\t`: "tab", "|": "pipe"},
 		}
 	}
-	written := delimiter("What stands between the cells of the result.")
+	written := delimiter("Separator of the cells in the result.")
 	written.Default = "comma"
-	read := delimiter("What stands between the cells of the CSV; without it, what fits best.")
+	read := delimiter("Separator of the cells in the CSV; detected by default.")
 	typed := fileops.Param{
 		Name: "typed", Type: fileops.Boolean, Default: false,
-		Doc: "Whether numbers, true and false become such values, and empty cells null, instead of strings.",
+		Doc: "Writes columns of numbers as numbers, columns of true and false as booleans, and empty cells as null. Otherwise all values are strings.",
 	}
 	sheet := func(otherwise string) fileops.Param {
-		return fileops.Param{Name: "sheet", Scope: fileops.ScopeContent, Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to take; " + otherwise + " if absent."}
+		return fileops.Param{Name: "sheet", Scope: fileops.ScopeContent, Min: 1, Max: 256, Doc: "Caption or number, counted from 1, of the table to convert; " + otherwise + " by default."}
 	}
-	one, all := sheet("the largest one"), sheet("all of them, a sheet each,")
+	encoding := charset.EncodingParam()
+	one, all := sheet("the largest table"), sheet("all tables, one sheet each,")
 	spec := fileops.Spec{
 		Name:    "convert",
 		Engine:  "go",
@@ -132,11 +134,11 @@ func Convert() fileops.Action {
 		Accepts: []fileops.Accept{
 			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.CSV), written}},
 			{Formats: []format.Format{format.JSON}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD)}},
-			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, read}},
-			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD), read}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.CSV), written}},
-			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD)}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.JSON), typed, read, encoding}},
+			{Formats: []format.Format{format.CSV}, Params: fileops.Schema{to(format.TSV, format.HTML, format.MD), read, encoding}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.JSON), typed, encoding}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.CSV), written, encoding}},
+			{Formats: []format.Format{format.TSV}, Params: fileops.Schema{to(format.HTML, format.MD), encoding}},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.JSON), typed, one}},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.CSV), written, one}},
 			{Formats: []format.Format{format.HTML}, Params: fileops.Schema{to(format.TSV), one}},
@@ -191,7 +193,7 @@ type limitedWriter struct {
 
 func (l *limitedWriter) Write(p []byte) (int, error) {
 	if l.left -= int64(len(p)); l.left < 0 {
-		return 0, fileops.Fail(fileops.ErrLimit, nil, "the result would be more than %d times as large as the file", maxGrowth)
+		return 0, fileops.Fail(fileops.ErrLimit, nil, "the result would have more than %d times the size of the file", maxGrowth)
 	}
 	return l.w.Write(p)
 }
@@ -231,5 +233,5 @@ var errNoTable = errors.New("no table")
 
 // notTabular returns an error with the reason why JSON is not a table.
 func notTabular(why string) error {
-	return fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "%s; a table is made of an array of objects, an array of arrays, an object or JSON Lines", why)
+	return fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "%s; a table must be an array of objects, an array of arrays, an object or JSON Lines", why)
 }

@@ -48,7 +48,7 @@ func readTables(ctx context.Context, f *fileops.File) ([]*grid, error) {
 		switch kind := z.Next(); kind {
 		case html.ErrorToken:
 			if err := z.Err(); errors.Is(err, html.ErrBufferExceeded) {
-				return nil, fileops.Fail(fileops.ErrLimit, err, "the page has a text of more than %d MiB", maxCell>>20)
+				return nil, fileops.Fail(fileops.ErrLimit, err, "the page contains a text of more than %d MiB", maxCell>>20)
 			} else if !errors.Is(err, io.EOF) {
 				return nil, err
 			}
@@ -100,9 +100,8 @@ func attributes(z *html.Tokenizer, more bool) (s extent) {
 // An extent is the span of a cell.
 type extent struct{ columns, rows int }
 
-// A pageReader collects the tables of a page from its tags. It needs no tree,
-// because the following tags determine the ends of cells, rows and tables (HTML,
-// 4.9 and 13.1.2.4).
+// A pageReader collects the tables of a page from its tags. It builds no tree, because
+// the next tags determine the ends of cells, rows and tables (HTML, 4.9 and 13.1.2.4).
 type pageReader struct {
 	all   []*grid
 	open  []*openTable // a table in a cell is a separate table
@@ -221,8 +220,7 @@ func (p *pageReader) startRow(t *openTable) error {
 	return nil
 }
 
-// startCell puts a cell into the next place of the row that no cell from above
-// covers.
+// startCell starts a cell in the next place of the row that no cell from above covers.
 func (p *pageReader) startCell(t *openTable, s extent) error {
 	t.endCell()
 	if !t.inRow {
@@ -326,8 +324,8 @@ func (p *pageReader) tables() ([]*grid, error) {
 	return out, nil
 }
 
-// choose returns the table with a number, counted from 1, or with a caption. ""
-// selects the largest table.
+// choose returns the table with a number, counted from 1, or with a caption. For ""
+// it returns the largest table.
 func choose(tables []*grid, sheet string) (*grid, error) {
 	if sheet == "" {
 		best := tables[0]
@@ -346,7 +344,7 @@ func choose(tables []*grid, sheet string) (*grid, error) {
 	if n, err := strconv.Atoi(sheet); err == nil && n >= 1 && n <= len(tables) {
 		return tables[n-1], nil
 	}
-	return nil, fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "the page has no table %q; it has %d", sheet, len(tables))
+	return nil, fileops.Fail(fileops.ErrUnsupportedInput, errNoTable, "the page has no table %q; it has %d tables", sheet, len(tables))
 }
 
 // A gridReader reads the rows of a grid.
@@ -398,7 +396,13 @@ func fromHTML(ctx context.Context, job *fileops.Job, w io.Writer, to format.Form
 	case format.FODS:
 		return writeWorkbook(ctx, w, tables)
 	case format.JSON:
-		return writeRecords(&gridReader{rows: tables[0].rows}, w, job.Params.Bool("typed"))
+		var types []columnType
+		if job.Params.Bool("typed") {
+			if types, err = typesOf(&gridReader{rows: tables[0].rows}); err != nil {
+				return err
+			}
+		}
+		return writeRecords(&gridReader{rows: tables[0].rows}, w, types)
 	}
 	tw := newTableWriter(w, to, "", delimiters[job.Params.Get("delimiter")])
 	for r := (&gridReader{rows: tables[0].rows}); r.Next() == nil; {
@@ -423,8 +427,8 @@ func isBlock(tag atom.Atom) bool {
 	return false
 }
 
-// A cellText is a text as shown by a browser: white space collapses to one
-// space, and elements can end lines.
+// A cellText is text as a browser shows it: white space collapses to one space, and
+// elements can end lines.
 type cellText struct {
 	b     strings.Builder
 	lines int  // pending line ends
@@ -444,7 +448,7 @@ func (c *cellText) add(s string, pre bool) {
 		case r < ' ' || r == 0x7f: // not allowed in HTML
 			c.flush()
 			c.b.WriteRune(unicode.ReplacementChar)
-		case r == '\u00a0': // used for its width
+		case r == '\u00a0': // pages use it for its width
 			c.space = true
 		default:
 			c.flush()

@@ -20,7 +20,7 @@ const (
 	tokenNull   byte = 'n'
 )
 
-// A syntaxError is the position of a violation of the JSON syntax (RFC 8259).
+// A syntaxError reports a violation of the JSON syntax (RFC 8259).
 type syntaxError struct {
 	offset int64 // in the text, in bytes
 	what   string
@@ -38,9 +38,9 @@ type scanner struct {
 	depth    int
 
 	raw     []byte // last string, number or literal; valid until the next token
-	escaped bool   // whether raw is a string with escapes
-	tok     []byte // buffer of raw if it did not fit into buf
-	keys    []byte // names in the currently open objects
+	escaped bool   // raw is a string with escapes
+	tok     []byte // buffer of raw if raw does not fit into buf
+	keys    []byte // names of the open objects' members
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, chunk)} }
@@ -49,8 +49,8 @@ func (s *scanner) syntax(what string, args ...any) error {
 	return &syntaxError{s.base + int64(s.pos), fmt.Sprintf(what, args...)}
 }
 
-// fill reads more data after all of buf has been consumed. It returns io.EOF at
-// the end of the text.
+// fill reads more data when all of buf has been consumed. It returns io.EOF at the end
+// of the text.
 func (s *scanner) fill() error {
 	for s.pos == s.end {
 		s.base += int64(s.end)
@@ -68,7 +68,7 @@ func (s *scanner) fill() error {
 func (s *scanner) byte() (byte, error) {
 	if s.pos == s.end {
 		if err := s.fill(); errors.Is(err, io.EOF) {
-			return 0, s.syntax("the file ends too early")
+			return 0, s.syntax("unexpected end of the file")
 		} else if err != nil {
 			return 0, err
 		}
@@ -125,11 +125,11 @@ func (s *scanner) value() (byte, error) {
 func (s *scanner) unexpected(k byte, want string) error {
 	switch k {
 	case tokenEnd:
-		return s.syntax("the file ends too early")
+		return s.syntax("unexpected end of the file")
 	case tokenString, tokenNumber, tokenTrue, tokenFalse, tokenNull:
-		return s.syntax("%.20s where %s should be", s.raw, want)
+		return s.syntax("%.20s instead of %s", s.raw, want)
 	}
-	return s.syntax("%q where %s should be", k, want)
+	return s.syntax("%q instead of %s", k, want)
 }
 
 func (s *scanner) string() error {
@@ -162,7 +162,7 @@ func (s *scanner) string() error {
 			}
 		case c < ' ':
 			s.pos--
-			return s.syntax("a control character in a string")
+			return s.syntax("control character in a string")
 		}
 		i := s.pos
 		for i < s.end && s.buf[i] != '"' && s.buf[i] != '\\' && s.buf[i] >= ' ' {
@@ -193,14 +193,14 @@ func (s *scanner) escape() error {
 			}
 			if _, ok := hex(c); !ok {
 				s.pos--
-				return s.syntax("a broken escape in a string")
+				return s.syntax("invalid escape in a string")
 			}
 			s.tok = append(s.tok, c)
 		}
 		return nil
 	}
 	s.pos--
-	return s.syntax("a broken escape in a string")
+	return s.syntax("invalid escape in a string")
 }
 
 func hex(c byte) (rune, bool) {
@@ -286,7 +286,7 @@ func (s *scanner) word(w string) error {
 		}
 		if c != w[i] {
 			s.pos--
-			return s.syntax("an unknown word")
+			return s.syntax("unknown word")
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func unit(b []byte) rune {
 
 func (s *scanner) enter() error {
 	if s.depth++; s.depth > maxDepth {
-		return fileops.Fail(fileops.ErrLimit, nil, "the file has objects and arrays nested more than %d deep", maxDepth)
+		return fileops.Fail(fileops.ErrLimit, nil, "objects and arrays in the file are nested more than %d levels deep", maxDepth)
 	}
 	return nil
 }
@@ -409,7 +409,8 @@ func (s *scanner) members(each func(key []byte, kind byte) error) error {
 	}
 }
 
-// elements is the counterpart of members for arrays.
+// elements reads the rest of an array after its first token. It calls each for every
+// element. each must read the value whose first token is kind.
 func (s *scanner) elements(each func(kind byte) error) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -525,9 +526,9 @@ func tooLong(what string) error {
 	if what == "a row" {
 		limit = maxRow
 	}
-	return fileops.Fail(fileops.ErrLimit, nil, "%s in the file has more than %d MiB, which is the limit", what, limit>>20)
+	return fileops.Fail(fileops.ErrLimit, nil, "%s in the file has more than the limit of %d MiB", what, limit>>20)
 }
 
 func tooManyNames() error {
-	return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d columns, or names of columns of more than %d MiB", maxColumns, maxNames>>20)
+	return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d columns, or more than %d MiB of column names", maxColumns, maxNames>>20)
 }

@@ -20,7 +20,7 @@ const chunk = 64 << 10
 
 // A source is an input whose text can be read several times.
 type source struct {
-	ctx    context.Context // of the run; the source does not outlive it
+	ctx    context.Context // context of the run, which the source does not outlive
 	job    *fileops.Job
 	enc    encoding.Encoding // nil if the bytes are valid UTF-8
 	skip   int64             // bytes of a byte order mark
@@ -28,7 +28,7 @@ type source struct {
 	read   int64
 }
 
-// newSource detects the encoding of job's only input.
+// newSource detects the encoding of the only input of job.
 func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	s := &source{ctx: ctx, job: job, passes: 1}
 	r := job.Input().Reader()
@@ -37,19 +37,27 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, err
 	}
+	chosen, err := charset.Encoding(job.Params)
+	if err != nil {
+		return nil, err
+	}
 	switch head := buf[:n]; {
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		s.skip = 3
+	case chosen != nil:
+		s.enc = chosen
+		return s, nil
 	case len(head) > 0 && head[0] >= 0xfe, bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
 		// A byte order mark of UTF-16 or UTF-32; 0xfe and 0xff do not occur in UTF-8.
 		if s.enc = charset.Detect(head); s.enc != charmap.Windows1252 {
 			return s, nil
 		}
 	}
-	// A broken character among thousands of valid ones does not indicate another
+	// An invalid character among thousands of valid characters does not indicate another
 	// encoding. In other encodings, valid UTF-8 sequences are rare.
 	good, bad := 0, 0
 	var strange []byte // the first chunk that is not UTF-8
+	first := true
 	for eof := false; !eof; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -63,6 +71,14 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 			// A character may continue in the next chunk.
 			rest = rest[:len(rest)-unfinished(rest)]
 		}
+		if first && bytes.IndexByte(rest, 0) >= 0 && s.skip == 0 {
+			if enc := charset.Detect(rest); charset.IsUTF16(enc) { // without a mark
+				s.enc = enc
+				s.warn()
+				return s, nil
+			}
+		}
+		first = false
 		kept := bytes.Clone(buf[len(rest) : n+m])
 		if !utf8.Valid(rest) {
 			if bad == 0 {
@@ -83,8 +99,14 @@ func newSource(ctx context.Context, job *fileops.Job) (*source, error) {
 		s.enc = unicode.UTF8 // broken bytes become U+FFFD
 	default:
 		s.enc = charset.Detect(strange)
+		s.warn()
 	}
 	return s, nil
+}
+
+// warn warns that the encoding was guessed.
+func (s *source) warn() {
+	s.job.Warn(fileops.WarnEncodingGuessed, "The text is not UTF-8; it was read as %s.", charset.Name(s.enc))
 }
 
 func ascii(b []byte) bool {

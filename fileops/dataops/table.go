@@ -52,7 +52,7 @@ type jsonTable struct {
 
 	rows    kind  // of all rows except null
 	root    *node // root of the columns
-	of      *node // parent of the names in rows: root, or the node of the list
+	parent  *node // parent of the names in rows: root, or the node of the list
 	columns []*node
 	names   int  // total bytes of column names
 	width   int  // longest row, if rows are arrays
@@ -65,14 +65,14 @@ type jsonTable struct {
 	joined []byte
 }
 
-// A node is a name in rows. It is a column if any row has a value for it.
+// A node is a member name in rows. It is a column if any row has a value for it.
 type node struct {
-	name  string
-	up    *node
-	kids  map[string]*node
-	bytes int  // of the dotted name
-	col   int  // index in jsonTable.columns, -1 if it is not a column
-	value bool // some row has a value other than null
+	name     string
+	parent   *node
+	children map[string]*node
+	bytes    int  // of the dotted name
+	col      int  // index in jsonTable.columns, -1 if it is not a column
+	value    bool // some row has a value other than null
 }
 
 // A row holds the cells of a row; each is a part of text.
@@ -107,7 +107,7 @@ func (r *row) get(col int) []byte {
 func fromJSON(src *source, w tableWriter) error {
 	src.passes = 3
 	t := &jsonTable{src: src, root: &node{col: -1}}
-	t.of = t.root
+	t.parent = t.root
 	err := t.convert(w)
 	var syn *syntaxError
 	if errors.As(err, &syn) {
@@ -120,7 +120,7 @@ func fromJSON(src *source, w tableWriter) error {
 	return err
 }
 
-// position returns the line and the column, in characters, of an offset.
+// position returns the line and column of an offset. Columns count characters.
 func (t *jsonTable) position(offset int64) (line, column int64, err error) {
 	r := bufio.NewReaderSize(t.src.text(), chunk)
 	line, column = 1, 1
@@ -209,19 +209,19 @@ func (t *jsonTable) survey() error {
 	case k == '{':
 		t.layout, t.list, t.alone = o.layout()
 		if t.layout == inMember && !t.alone {
-			n, err := t.kid(t.root, []byte(t.list))
+			n, err := t.child(t.root, []byte(t.list))
 			if err != nil {
 				return err
 			}
-			t.of = n
+			t.parent = n
 		}
 	default:
-		return notTabular("the file is a single value")
+		return notTabular("the file contains a single value")
 	}
 	return nil
 }
 
-// A survey counts the kinds of an object's members.
+// A survey counts the members of an object by kind.
 type survey struct {
 	members, objects, nulls, arrays int
 	simple, length                  int // arrays without nested values; their common length, or -1
@@ -308,7 +308,7 @@ func (t *jsonTable) each(do func(s *scanner, key []byte, kind byte) error) error
 			case !t.learn:
 				return s.skip(k)
 			}
-			n, err := t.kid(t.root, key)
+			n, err := t.child(t.root, key)
 			if err != nil {
 				return err
 			}
@@ -352,13 +352,13 @@ func (t *jsonTable) learnRow(s *scanner, _ []byte, k byte) error {
 		if t.seen == 1 {
 			t.heading = texts == n && n > 0
 		} else if n > t.width {
-			t.heading = false // it lacks some column names
+			t.heading = false // the first row lacks some column names
 		}
 		t.width = max(t.width, n)
 		return err
 	case object:
 		return s.members(func(key []byte, k byte) error {
-			n, err := t.kid(t.of, key)
+			n, err := t.child(t.parent, key)
 			if err != nil {
 				return err
 			}
@@ -377,9 +377,9 @@ func (t *jsonTable) learnRow(s *scanner, _ []byte, k byte) error {
 // valueNode returns the column for rows that are neither objects nor arrays.
 func (t *jsonTable) valueNode() (*node, error) {
 	if t.layout == inMember {
-		return t.kid(t.root, []byte(t.list))
+		return t.child(t.root, []byte(t.list))
 	}
-	return t.kid(t.root, []byte("value"))
+	return t.child(t.root, []byte("value"))
 }
 
 // columnsOf records the columns that a value at n needs.
@@ -388,11 +388,11 @@ func (t *jsonTable) columnsOf(s *scanner, n *node, k byte) error {
 		members := 0
 		err := s.members(func(key []byte, k byte) error {
 			members++
-			kid, err := t.kid(n, key)
+			child, err := t.child(n, key)
 			if err != nil {
 				return err
 			}
-			return t.columnsOf(s, kid, k)
+			return t.columnsOf(s, child, k)
 		})
 		if err != nil || members > 0 {
 			return err
@@ -403,24 +403,23 @@ func (t *jsonTable) columnsOf(s *scanner, n *node, k byte) error {
 	return t.column(n, k)
 }
 
-// kid returns the node of a name below n. In the first pass it creates missing
-// nodes.
-func (t *jsonTable) kid(n *node, key []byte) (*node, error) {
-	if k, ok := n.kids[string(key)]; ok {
+// child returns the child of n with a name, and creates it if it does not exist.
+func (t *jsonTable) child(n *node, key []byte) (*node, error) {
+	if k, ok := n.children[string(key)]; ok {
 		return k, nil
 	}
-	k := &node{name: string(key), up: n, col: -1, bytes: n.bytes + 1 + len(key)}
-	if n.kids == nil {
-		n.kids = make(map[string]*node)
+	k := &node{name: string(key), parent: n, col: -1, bytes: n.bytes + 1 + len(key)}
+	if n.children == nil {
+		n.children = make(map[string]*node)
 	}
-	n.kids[k.name] = k
+	n.children[k.name] = k
 	if t.names += k.bytes; t.names > maxNames {
 		return nil, tooManyNames()
 	}
 	return k, nil
 }
 
-// column makes n a column.
+// column turns n into a column.
 func (t *jsonTable) column(n *node, k byte) error {
 	if k != tokenNull {
 		n.value = true
@@ -443,11 +442,11 @@ func (t *jsonTable) value(s *scanner, n *node, k byte) error {
 		members := 0
 		err := s.members(func(key []byte, k byte) error {
 			members++
-			kid, err := t.kid(n, key)
+			child, err := t.child(n, key)
 			if err != nil {
 				return err
 			}
-			return t.value(s, kid, k)
+			return t.value(s, child, k)
 		})
 		if err != nil || members > 0 {
 			return err
@@ -473,7 +472,7 @@ func (t *jsonTable) text(s *scanner, k byte) error {
 	case '[':
 		t.joined = t.joined[:0]
 		n, nested := 0, false
-		text := append(t.row.text, '[')
+		text := slices.Concat(t.row.text, []byte{'['})
 		err = s.elements(func(k byte) error {
 			if n++; n > 1 {
 				text = append(text, ',')
@@ -516,7 +515,7 @@ func (t *jsonTable) writeNamed(w tableWriter) error {
 		names = append(names, "key")
 	}
 	for _, n := range t.columns {
-		if !n.value && len(n.kids) > 0 {
+		if !n.value && len(n.children) > 0 {
 			continue // null where other rows have an object
 		}
 		order = append(order, n.col)
@@ -541,7 +540,7 @@ func (t *jsonTable) writeNamed(w tableWriter) error {
 		switch kindOf(k) {
 		case object:
 			err = s.members(func(key []byte, k byte) error {
-				n, err := t.kid(t.of, key)
+				n, err := t.child(t.parent, key)
 				if err != nil {
 					return err
 				}
@@ -574,7 +573,7 @@ func (t *jsonTable) writeNamed(w tableWriter) error {
 // path returns the dotted name of n.
 func (n *node) path() string {
 	var parts []string
-	for ; n.up != nil; n = n.up {
+	for ; n.parent != nil; n = n.parent {
 		parts = append(parts, n.name)
 	}
 	slices.Reverse(parts)
@@ -626,14 +625,14 @@ func (t *jsonTable) writeArrays(w tableWriter) error {
 	return w.close()
 }
 
-// maxTransposed is the largest file in bytes that lists its columns one after
-// the other. They are held in memory.
+// maxTransposed is the maximum size in bytes of a file that contains arrays as columns.
+// The columns are held in memory.
 const maxTransposed = 16 << 20
 
 // transpose writes a table whose columns are the members of an object.
 func (t *jsonTable) transpose(w tableWriter) error {
 	if size := t.src.job.Input().Size(); size > maxTransposed {
-		return fileops.Fail(fileops.ErrLimit, nil, "the file has its columns one after the other; such a file may have %d MiB at most, it has %d", maxTransposed>>20, size>>20)
+		return fileops.Fail(fileops.ErrLimit, nil, "the file contains an array for each column; such a file may have at most %d MiB, but it has %d MiB", maxTransposed>>20, size>>20)
 	}
 	type column struct {
 		text []byte
@@ -653,7 +652,7 @@ func (t *jsonTable) transpose(w tableWriter) error {
 				columns, names = append(columns, c), append(names, string(key))
 				index[string(key)] = c
 			}
-			*c = column{} // the last of several members with the same name counts
+			*c = column{} // the last member with a name overrides earlier members
 			return s.elements(func(k byte) error {
 				c.text = s.text(c.text, k)
 				c.ends = append(c.ends, uint32(len(c.text)))

@@ -1,15 +1,20 @@
 package dataops_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/dataops"
 )
 
 func TestCSVToJSON(t *testing.T) {
@@ -83,7 +88,7 @@ func TestCSVErrors(t *testing.T) {
 		{"columns", strings.Repeat("a,", 16384) + "a\n", fileops.ErrLimit, "16384 columns"},
 		{"columns of a row", "a\n" + strings.Repeat("a,", 16384) + "a\n", fileops.ErrLimit, "16384 columns"},
 		{"names", strings.Repeat("a", 5<<20) + "\n1\n", fileops.ErrLimit, "4 MiB"},
-		{"growth", strings.Repeat("a", 1<<20) + ",b\n" + strings.Repeat("x\n", 2000), fileops.ErrLimit, "times as large"},
+		{"growth", strings.Repeat("a", 1<<20) + ",b\n" + strings.Repeat("x\n", 2000), fileops.ErrLimit, "times the size"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -260,5 +265,71 @@ func TestPandocReadsTables(t *testing.T) {
 		if fmt.Sprint(got) != want {
 			t.Errorf("%s: got %v, want %s", f, got, want)
 		}
+	}
+}
+
+// A column has one type: a text among numbers makes all of them text.
+func TestTypesPerColumn(t *testing.T) {
+	t.Parallel()
+	got := converted(t, "in.csv", "id,n,mixed,flag,none\n1,1.5,7,true,\n2,,x,false,\n3,-2e3,8,true,\n", fileops.Args{"convert_to": "json", "typed": true})
+	want := `[
+  {"id": 1, "n": 1.5, "mixed": "7", "flag": true, "none": null},
+  {"id": 2, "n": null, "mixed": "x", "flag": false, "none": null},
+  {"id": 3, "n": -2e3, "mixed": "8", "flag": true, "none": null}
+]
+`
+	if got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// iconv, which does not share code with this package, encodes the text.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	const text = "city,note\n台北市,我們今天在這裡學習中文的資料\n高雄,請問您要去什麼地方呢\n"
+	const latin = "city,note\nKöln,größer\nZürich,für später\n"
+	for name, tt := range map[string]struct {
+		text, encoding string
+		given          string
+		warns          bool
+	}{
+		"Big5": {text, "BIG5", "", true}, "UTF-16LE": {latin, "UTF-16LE", "", true}, "UTF-16BE": {latin, "UTF-16BE", "", true},
+		"given": {"city\nŁódź\n", "CP1250", "windows-1250", false}, "given label": {text, "BIG5", "Big5", false}, "UTF-8": {text, "UTF-8", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			iconv := exec.CommandContext(t.Context(), "iconv", "-f", "UTF-8", "-t", tt.encoding)
+			iconv.Stdin = strings.NewReader(tt.text)
+			in, err := iconv.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := fileops.Args{"convert_to": "tsv"}
+			if tt.given != "" {
+				args["encoding"] = tt.given
+			}
+			var codes []string
+			var got string
+			r := fileops.Runner{Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
+			err = r.Run(t.Context(), dataops.Convert(), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+				b, err := io.ReadAll(f.Reader())
+				got = string(b)
+				return err
+			}), fileops.Bytes("in.csv", in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.ReplaceAll(tt.text, ",", "\t"); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if warned := slices.Contains(codes, fileops.WarnEncodingGuessed); warned != tt.warns {
+				t.Errorf("warnings %v", codes)
+			}
+		})
+	}
+	var p *fileops.ParamError
+	err := fileops.Run(t.Context(), dataops.Convert(), fileops.Args{"convert_to": "tsv", "encoding": "klingon"}, fileops.ToDir(t.TempDir()), fileops.Bytes("in.csv", []byte(text)))
+	if !errors.As(err, &p) || p.Param != "encoding" {
+		t.Errorf("unknown encoding: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A workbook is written as flat XML (OpenDocument 1.2, part 1, 3.1.2). Programs
-// that convert it further read it without guessing.
+// A workbook is written as flat XML (OpenDocument 1.2, part 1, 3.1.2). It declares the
+// type of each cell, so programs that convert it need not guess.
 const (
 	workbookHead = `<?xml version="1.0" encoding="UTF-8"?>
 <office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.spreadsheet">
@@ -47,7 +47,7 @@ func writeWorkbook(ctx context.Context, w io.Writer, tables []*grid) error {
 	return out.Flush()
 }
 
-// writeCell writes a cell. out keeps errors.
+// writeCell writes a cell. out keeps the first error.
 func writeCell(out *bufio.Writer, cell string) {
 	switch {
 	case cell == "":
@@ -91,9 +91,9 @@ func writeLine(out *bufio.Writer, line string) {
 	}
 }
 
-// sheetNames returns sheet names that every program accepts, from captions if
-// there are any: at most 31 characters, unique, and without forbidden
-// characters.
+// sheetNames returns a sheet name for each table, derived from its caption if it has
+// one. Every program accepts the names: they are unique, and have at most 31
+// characters and no forbidden characters.
 func sheetNames(tables []*grid) []string {
 	used := make(map[string]bool)
 	names := make([]string, len(tables))

@@ -30,8 +30,8 @@ func newTableWriter(w io.Writer, to format.Format, title string, comma byte) tab
 	case format.TSV:
 		return newCSVWriter(w, '\t', "\t\"\r\n")
 	}
-	// Quote a separator candidate inside a cell, because programs that guess the
-	// separator, like this package, could mistake it.
+	// Quote every common separator inside a cell. Otherwise programs that detect the
+	// separator, like this package, could choose the wrong one.
 	if comma == 0 {
 		comma = ','
 	}

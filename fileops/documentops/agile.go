@@ -32,7 +32,7 @@ const (
 	maxSpin = 10000000 // [MS-OFFCRYPTO] 2.3.4.10, ST_SpinCount
 )
 
-// Block keys, which define the purpose of a derived key.
+// Block keys. Each derives the key for one purpose.
 var (
 	blockInput   = []byte{0xfe, 0xa7, 0xd2, 0x76, 0x3b, 0x4b, 0x9e, 0x79}
 	blockValue   = []byte{0xd7, 0xaa, 0x0f, 0x6d, 0x30, 0x61, 0x34, 0x4e}
@@ -103,8 +103,8 @@ func (k agileKey) newHash() (func() hash.Hash, error) {
 	return h, nil
 }
 
-// errEncryption reports that the description of the encryption is invalid.
-var errEncryption = errors.New("documentops: the description of the encryption is damaged")
+// errEncryption reports that the encryption header is invalid.
+var errEncryption = errors.New("documentops: the encryption header is damaged")
 
 // spin hashes a password n times ([MS-OFFCRYPTO] 2.3.4.11).
 func spin(ctx context.Context, h hash.Hash, salt []byte, password string, n uint32) ([]byte, error) {
@@ -158,7 +158,7 @@ func cbc(key, iv, data []byte, encrypt bool) ([]byte, error) {
 	return out, nil
 }
 
-// An agile is an opened or new encryption.
+// An agile is the state of an agile encryption, opened or new.
 type agile struct {
 	newHash func() hash.Hash
 	salt    []byte // of the data
@@ -215,7 +215,9 @@ func openAgile(ctx context.Context, text []byte, password string) (*agile, error
 		}
 		a.key = key[:x.KeyData.KeyBits/8]
 		if len(x.Integrity.Key) > 0 {
-			return a, a.openIntegrity(x.Integrity.Key, x.Integrity.Value)
+			if err := a.openIntegrity(x.Integrity.Key, x.Integrity.Value); err != nil {
+				return nil, err
+			}
 		}
 		return a, nil
 	}
@@ -263,7 +265,7 @@ func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if n = n &^ (aes.BlockSize - 1); int64(n) < min(left, segment) {
+		if n &^= aes.BlockSize - 1; int64(n) < min(left, segment) {
 			return errors.Join(compound.ErrDamaged, err)
 		}
 		binary.LittleEndian.PutUint32(count[:], i)
@@ -278,7 +280,7 @@ func (a *agile) decrypt(ctx context.Context, r io.Reader, w io.Writer) error {
 		return err
 	}
 	if a.hmacKey != nil && !hmac.Equal(mac.Sum(nil), a.hmac) {
-		return fileops.Fail(fileops.ErrCorruptInput, nil, "the document was changed after it had been encrypted, or is damaged")
+		return fileops.Fail(fileops.ErrCorruptInput, nil, "the document was changed after its encryption, or is damaged")
 	}
 	return nil
 }
@@ -296,9 +298,9 @@ func packageSize(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// newAgile returns a new encryption with AES-256 and SHA-512, as Office uses.
-// The returned function returns the stream EncryptionInfo. Its length is always
-// right; its content is right after the package has been encrypted.
+// newAgile returns a new encryption with AES-256 and SHA-512, as in Office. The
+// returned function returns the stream EncryptionInfo. Its length is always right,
+// but its content is valid only after encrypt.
 func newAgile(ctx context.Context, password string) (*agile, func() []byte, error) {
 	random := func(n int) []byte { b := make([]byte, n); rand.Read(b); return b }
 	a := &agile{newHash: sha512.New, salt: random(16), key: random(32), hmacKey: random(sha512.Size), hmac: make([]byte, sha512.Size)}

@@ -2,7 +2,6 @@ package documentops
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,30 +13,26 @@ import (
 	"github.com/klauspost/compress/zip"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // Limits bound the ZIP archives of documents. Zero fields mean the defaults.
 type Limits struct {
 	Entries  int   // parts of a document; 0 means 10,000
 	Unpacked int64 // total size of all parts in bytes; 0 means 2 GiB
-	Ratio    int64 // of a part of more than 10 MiB to its compressed data; 0 means 200
+	Ratio    int64 // of a part of more than 10 MiB to its compressed data; 0 means 500
 }
 
 // orDefault returns l with defaults for zero fields. l may be nil.
-func (l *Limits) orDefault() Limits {
+func (l *Limits) orDefault() safezip.Limits {
 	if l == nil {
 		l = new(Limits)
 	}
-	return Limits{
-		Entries:  cmp.Or(max(l.Entries, 0), 10_000),
-		Unpacked: cmp.Or(max(l.Unpacked, 0), 2<<30),
-		Ratio:    cmp.Or(max(l.Ratio, 0), 200),
-	}
+	return safezip.Limits(*l).OrDefault(2 << 30)
 }
 
 // Fixed limits.
 const (
-	largeEntry = 10 << 20  // size in bytes above which Limits.Ratio applies
 	maxPart    = 128 << 20 // bytes of an XML part that is parsed
 	maxPicture = 128 << 20 // bytes of a picture that is encoded again
 	maxIndex   = 16 << 20  // bytes of a part that lists other parts
@@ -58,37 +53,30 @@ type entry struct {
 	path string // of a file with the new content; "" means data or File
 }
 
-// openArchive reads the directory of a document and rejects archives that are
+// openArchive reads the directory of a document. It rejects archive bombs, which are
 // built to harm readers.
-func openArchive(f *fileops.File, l Limits) (*archive, error) {
-	zr, err := zip.NewReader(f.Reader(), f.Size())
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+func openArchive(f *fileops.File, l safezip.Limits) (*archive, error) {
+	zr, err := l.Open(f.Reader(), f.Size())
+	if err == nil {
+		err = l.Check(zr.File, f.Size(), nil)
+	}
+	if errors.Is(err, fileops.ErrLimit) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, damaged(err)
 	}
-	if len(zr.File) > l.Entries {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(zr.File), l.Entries)
-	}
 	a := &archive{byName: make(map[string]*entry)}
-	var packed, unpacked uint64
 	for _, z := range zr.File {
-		packed += min(z.CompressedSize64, uint64(f.Size())+1)
-		unpacked += min(z.UncompressedSize64, uint64(l.Unpacked)+1)
-		dense := z.UncompressedSize64 > largeEntry && z.UncompressedSize64/max(z.CompressedSize64, 1) > uint64(l.Ratio)
-		if unpacked > uint64(l.Unpacked) || dense {
-			return nil, fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
-		}
-		if packed > uint64(f.Size()) { // entries share data (D. Fifield, A better zip bomb, 2019)
-			return nil, damaged(errors.New("entries overlap"))
-		}
 		if z.Flags&1 != 0 {
 			return nil, errProtected()
 		}
 		if !validName(z.Name) {
-			return nil, damaged(errors.New("a part has a name that leads out of the document"))
+			return nil, damaged(errors.New("the name of a part points outside the document"))
 		}
 		e := &entry{File: z, name: z.Name}
 		key := strings.ToLower(z.Name)
-		if a.byName[key] != nil { // readers differ in which of them they use
+		if a.byName[key] != nil { // readers do not agree on which of them to use
 			return nil, damaged(errors.New("two parts have the same name"))
 		}
 		a.byName[key] = e
@@ -119,7 +107,7 @@ func errProtected() error {
 }
 
 func errSigned() error {
-	return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is digitally signed, and any change would make the signature invalid; remove the signature first")
+	return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is digitally signed, and a change would invalidate the signature; remove the signature first")
 }
 
 // find returns the entry with a name, or nil.
@@ -159,12 +147,11 @@ func (e *entry) read(ctx context.Context, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// errTooLarge reports that a part is too large to be parsed. The part then stays
-// unchanged.
+// errTooLarge reports that a part is too large to parse. Such a part stays unchanged.
 var errTooLarge = errors.New("documentops: the part is too large")
 
-// text returns the content of an XML part. ok is false if the part is too large
-// or not UTF-8, and so must stay unchanged.
+// text returns the content of an XML part. ok is false if the part must stay
+// unchanged, because it is too large or not UTF-8.
 func (e *entry) text(ctx context.Context, limit int64) (b []byte, ok bool, err error) {
 	b, err = e.read(ctx, limit)
 	if errors.Is(err, errTooLarge) {

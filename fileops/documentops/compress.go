@@ -8,6 +8,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 const (
@@ -38,8 +39,8 @@ func levelOf(name string) level {
 	return level{dpi: 150, pixels: 1600, quality: 72, palette: 90, photo: 0.8, extras: true}
 }
 
-// unchanged is the size of a result, relative to the input, from which on the
-// input is returned.
+// unchanged is the ratio of result size to input size from which on the result is the
+// input.
 const unchanged = 0.97
 
 // Compress returns the action "compress" for documents that are ZIP archives:
@@ -48,25 +49,25 @@ const unchanged = 0.97
 // Pictures are scaled to the resolution that their display size needs at the
 // level of compression_value, and encoded again. If the format of a picture
 // changes, all references change too. Text, formatting, comments, macros and
-// vector pictures stay. Unreferenced media are dropped. So are, except at the
-// lowest level, the document's preview and the author's printer settings.
-// Everything else is recompressed without loss. If the result would be less than
-// 3 % smaller, the document stays unchanged. A signed document fails with
+// vector pictures stay unchanged. Unreferenced media are dropped. Except at the
+// lowest level, the preview of the document and the author's printer settings are
+// dropped too. Everything else is recompressed losslessly. If the result would be less
+// than 3 % smaller, the result is the input. A signed document fails with
 // [fileops.ErrUnsupportedInput].
 //
 // A nil codec leaves pictures unchanged; l may be nil.
 func Compress(codec PictureCodec, l *Limits) fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "compress", Engine: "documentops", Family: "office",
-		Summary: "Makes documents, slides, sheets and books smaller in bytes.",
+		Summary: "Makes documents, slides, sheets and books smaller.",
 		Accepts: []fileops.Accept{{
 			Formats: []format.Format{format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB},
-			Params:  fileops.Schema{fileops.Compression("How much detail of pictures may be lost to save space.")},
+			Params:  fileops.Schema{fileops.Compression("How much picture detail may be lost to save space.")},
 		}},
 	}, func(ctx context.Context, job *fileops.Job) error { return compress(ctx, job, codec, l.orDefault()) })
 }
 
-func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l Limits) error {
+func compress(ctx context.Context, job *fileops.Job, codec PictureCodec, l safezip.Limits) error {
 	in := job.Input()
 	lv := levelOf(job.Params.Get("compression_value"))
 	a, err := openArchive(in, l)
@@ -138,8 +139,8 @@ func compressODF(ctx context.Context, job *fileops.Job, a *archive, codec Pictur
 	return d.finish(moved)
 }
 
-// compressEPUB renames nothing, because too many kinds of files contain
-// references.
+// compressEPUB renames no files, because too many kinds of files contain references
+// to them.
 func compressEPUB(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level) error {
 	if a.find("META-INF/signatures.xml") != nil { // EPUB OCF 3.3, 4.2.6.3.5
 		return errSigned()
@@ -159,7 +160,7 @@ func compressEPUB(ctx context.Context, job *fileops.Job, a *archive, codec Pictu
 	return recode(ctx, job, a, codec, lv, nil, false)
 }
 
-// shrink merges equal pictures and encodes the remaining ones again.
+// shrink merges equal pictures and encodes the remaining pictures again.
 func shrink(ctx context.Context, job *fileops.Job, a *archive, codec PictureCodec, lv level, sizes needs, rename bool) (map[*entry]*entry, error) {
 	moved, err := merge(ctx, a)
 	if err != nil {

@@ -203,6 +203,9 @@ func TestCompressedPagesLookTheSame(t *testing.T) {
 		before := render(t, in.Name(), content(t, in))
 		size := 0.9 * float64(in.Size())
 		for i, least := range []float64{0.99, 0.95, 0.90} {
+			if testing.Short() && i == 1 {
+				continue // a level between the two others
+			}
 			b := must(t, a, fileops.Args{"compression_value": levels[i]}, in)
 			if float64(len(b)) > size {
 				t.Errorf("%s at %s: %d of %d bytes", in.Name(), levels[i], len(b), in.Size())

@@ -12,6 +12,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/compound"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 const (
@@ -49,7 +50,7 @@ func errLocked() error {
 }
 
 func errWrong() error {
-	return fileops.Fail(fileops.ErrWrongPassword, nil, "the password is not that of the file")
+	return fileops.Fail(fileops.ErrWrongPassword, nil, "the password is wrong")
 }
 
 func errPlain() error {
@@ -61,7 +62,7 @@ func errPlain() error {
 // [MS-OFFCRYPTO] 2.3.4.10). l may be nil.
 func Lock(l *Limits) fileops.Action {
 	limits := l.orDefault()
-	spec := lockSpec("lock", "Puts a document under a password.", newPassword("password", "Password that will be needed to open the file."))
+	spec := lockSpec("lock", "Protects a document with a password.", newPassword("password", "Password for opening the file."))
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		in := job.Input()
 		if encrypted(in) {
@@ -94,8 +95,8 @@ func Unlock(l *Limits) fileops.Action {
 func ResetPassword(l *Limits) fileops.Action {
 	limits := l.orDefault()
 	spec := lockSpec("reset_password", "Replaces the password of a document.",
-		oldPassword("old_password", "Present password of the file."),
-		newPassword("new_password", "Password that will be needed to open the file."))
+		oldPassword("old_password", "Current password of the file."),
+		newPassword("new_password", "Password for opening the file."))
 	return fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		dir, err := job.Dir()
 		if err != nil {
@@ -140,7 +141,7 @@ func lock(ctx context.Context, job *fileops.Job, in *fileops.File, password stri
 
 func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, password string) error {
 	if size > maxLock {
-		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d bytes, more than the limit of %d for an encrypted one", size, maxLock)
+		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d bytes, more than the limit of %d bytes for encryption", size, maxLock)
 	}
 	a, info, err := newAgile(ctx, password)
 	if err != nil {
@@ -159,7 +160,7 @@ func lockFrom(ctx context.Context, job *fileops.Job, r io.Reader, size int64, pa
 	})
 }
 
-// dataSpaces returns the storage that maps streams to their transformation
+// dataSpaces returns the storage that maps streams to their encryption
 // ([MS-OFFCRYPTO] 2.1, 2.3.4.1 to 2.3.4.3).
 func dataSpaces() *compound.Node {
 	le := binary.LittleEndian
@@ -210,7 +211,7 @@ type decrypter interface {
 }
 
 // unlock decrypts a document to a new file.
-func unlock(ctx context.Context, limits Limits, in *fileops.File, password, path string) error {
+func unlock(ctx context.Context, limits safezip.Limits, in *fileops.File, password, path string) error {
 	if !encrypted(in) {
 		if _, err := openArchive(in, limits); err != nil {
 			return err
@@ -226,9 +227,9 @@ func unlock(ctx context.Context, limits Limits, in *fileops.File, password, path
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errCipher):
-		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file is not protected by a password alone, or in a way that is not known here")
+		return fileops.Fail(fileops.ErrUnsupportedInput, err, "the file is encrypted with a certificate or by an unsupported method")
 	case err != nil:
-		return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption of the file is damaged")
+		return fileops.Fail(fileops.ErrCorruptInput, err, "the encryption header of the file is damaged")
 	case d == nil:
 		return errWrong()
 	}
@@ -251,8 +252,8 @@ func unlock(ctx context.Context, limits Limits, in *fileops.File, password, path
 	return err
 }
 
-// checkPlain checks that the format of a decrypted document matches the name of
-// the encrypted one.
+// checkPlain checks that the format of a decrypted document matches the name of the
+// encrypted file.
 func checkPlain(in *fileops.File, f *os.File) error {
 	st, err := f.Stat()
 	if err != nil {

@@ -92,8 +92,8 @@ func openODF(ctx context.Context, a *archive) (*odf, error) {
 	return d, nil
 }
 
-// target returns the entry that a reference in a part points to. It is relative
-// to the document of the part, which may be embedded in another.
+// target returns the entry that a reference in a part points to. The reference is
+// relative to the document of the part, which may be embedded in another document.
 func (d *odf) target(from *entry, href string) *entry {
 	if strings.HasPrefix(href, "#") || strings.Contains(href, ":") {
 		return nil
@@ -130,7 +130,7 @@ func (d *odf) strip(extras bool) {
 func (d *odf) needs() (needs, error) {
 	out := make(needs)
 	for _, p := range d.parts {
-		clipped := make(map[string]bool) // names of styles that clip
+		clipped := make(map[string]bool) // names of styles that clip pictures
 		style := ""
 		var frames []*need
 		for t, err := range tags(p.text) {
@@ -217,7 +217,7 @@ func inches(s string) float64 {
 	return 0
 }
 
-// finish updates references and the manifest for renamed and dropped entries.
+// finish updates references and the manifest after entries were renamed or dropped.
 func (d *odf) finish(moved map[*entry]*entry) error {
 	for _, p := range d.parts {
 		var edits []edit
@@ -233,7 +233,7 @@ func (d *odf) finish(moved map[*entry]*entry) error {
 			if dir := path.Dir(p.entry.Name); dir != "." {
 				name = strings.TrimPrefix(name, dir+"/")
 			}
-			edits = append(edits, setAttr(r.tag, r.href, (&url.URL{Path: name}).EscapedPath()))
+			edits = append(edits, setAttr(r.href, (&url.URL{Path: name}).EscapedPath()))
 		}
 		if len(edits) > 0 {
 			p.entry.data = apply(p.text, edits)
@@ -261,9 +261,9 @@ func (d *odf) finish(moved map[*entry]*entry) error {
 		for a := range t.attrs() {
 			switch a.name {
 			case "full-path":
-				edits = append(edits, setAttr(t, a, e.name))
+				edits = append(edits, setAttr(a, e.name))
 			case "media-type":
-				edits = append(edits, setAttr(t, a, mimeOf(strings.TrimPrefix(path.Ext(e.name), "."))))
+				edits = append(edits, setAttr(a, mimeOf(strings.TrimPrefix(path.Ext(e.name), "."))))
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func (d *odf) finish(moved map[*entry]*entry) error {
 	return nil
 }
 
-// kept reports whether any entry below a folder stays.
+// kept reports whether an entry below a folder is in the result.
 func (d *odf) kept(prefix string) bool {
 	for _, e := range d.entries {
 		if !e.drop && strings.HasPrefix(strings.ToLower(e.Name), prefix) {

@@ -180,7 +180,7 @@ func (p *opc) reachable() map[*entry]bool {
 func (p *opc) strip(ctx context.Context, extras bool) error {
 	seen := p.reachable()
 	if len(seen) == 0 {
-		return nil // without relationships nothing is known
+		return nil // without relationships all parts look unreferenced
 	}
 	for _, e := range p.entries {
 		if strings.Contains(strings.ToLower(e.Name), "/media/") && !seen[e] {
@@ -240,7 +240,7 @@ func (p *opc) dropPrinter(ctx context.Context, s *source, l link) error {
 	return nil
 }
 
-// finish updates relationships and content types for renamed and dropped parts.
+// finish updates relationships and content types after parts were renamed or dropped.
 // moved maps a dropped part to its replacement.
 func (p *opc) finish(ctx context.Context, moved map[*entry]*entry) error {
 	for _, s := range p.sources {
@@ -257,7 +257,7 @@ func (p *opc) finish(ctx context.Context, moved map[*entry]*entry) error {
 			case to.drop:
 				edits = append(edits, edit{l.tag.start, endOf(l.tag), ""})
 			case to != l.to || to.name != to.Name:
-				edits = append(edits, setAttr(l.tag, l.target, relative(s.part, to.name, l.target.value)))
+				edits = append(edits, setAttr(l.target, relative(s.part, to.name, l.target.value)))
 			}
 		}
 		if len(edits) > 0 {
@@ -267,8 +267,8 @@ func (p *opc) finish(ctx context.Context, moved map[*entry]*entry) error {
 	return p.contentTypes(ctx)
 }
 
-// endOf returns the end of an element without content, including a separate end
-// tag.
+// endOf returns the end of an element without content. A separate end tag belongs to
+// the element.
 func endOf(t tag) int {
 	if t.empty {
 		return t.end

@@ -14,7 +14,7 @@ type need struct {
 	fixed         bool    // its pixel size matters, because it is tiled
 }
 
-// needs has an entry for each referenced picture.
+// needs maps each referenced picture to its need.
 type needs map[*entry]*need
 
 func (n needs) of(e *entry) *need {
@@ -27,9 +27,8 @@ func (n needs) of(e *entry) *need {
 // emu is the number of English metric units in an inch.
 const emu = 914400
 
-// needs determines the display sizes of pictures: in every part that refers to
-// pictures, from the extent of the shape that each fills (ISO/IEC 29500-1,
-// 20.1.7.6, 20.1.8.13, 20.1.8.14).
+// needs determines the display sizes of pictures. The display size is the extent of
+// the shape that a picture fills (ISO/IEC 29500-1, 20.1.7.6, 20.1.8.13, 20.1.8.14).
 func (p *opc) needs(ctx context.Context) (needs, error) {
 	out := make(needs)
 	slide, err := p.slideSize(ctx)

@@ -19,7 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	_ "golang.org/x/image/bmp"
+	_ "golang.org/x/image/bmp" // sizes of bitmaps by image.DecodeConfig
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
@@ -33,14 +33,14 @@ type PictureCodec interface {
 	// Reduce encodes a JPEG, PNG or BMP file again as described by r. It must keep
 	// the colour profile, may drop all other metadata, and must not apply the EXIF
 	// orientation. Reduce fails if transparency would be lost or the result is
-	// useless; then the picture stays unchanged.
+	// unusable. The picture then stays unchanged.
 	Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error)
 }
 
 const (
 	minPicture = 4 << 10 // bytes: smaller pictures are not worth recoding
 	minPixels  = 32      // width or height below which nothing is scaled
-	slack      = 1.25    // pictures with up to this many times the needed pixels are not scaled
+	slack      = 1.25    // do not scale pictures with up to this many times the needed pixels
 	worthwhile = 0.95    // largest size of a useful result, relative to the picture
 )
 
@@ -80,7 +80,7 @@ func recode(ctx context.Context, job *fileops.Job, a *archive, codec PictureCode
 				switch {
 				case ctx.Err() != nil:
 					return
-				case errors.Is(err, fileops.ErrCorruptInput): // the entry is damaged, not the picture in it
+				case errors.Is(err, fileops.ErrCorruptInput): // the entry itself is damaged, not only the picture in it
 					cancel(err)
 					return
 				case err != nil:
@@ -156,7 +156,7 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 		best, err = reduce(raster.Reduction{To: format.PNG, Quality: lv.palette, Palette: true})
 	}
 	if best == nil || len(data) < 1<<20 || float64(len(best)) > limit {
-		// Drawings with few colours may be smaller without loss.
+		// A lossless encoding of a drawing with few colours may be smaller.
 		if b, err2 := reduce(raster.Reduction{To: format.PNG}); best == nil || err2 == nil && len(b) < len(best) {
 			best, err = b, err2
 		}
@@ -175,10 +175,10 @@ func recodeOne(ctx context.Context, e *entry, codec PictureCodec, lv level, n *n
 	if float64(len(best)) > limit && !(scaled && float64(len(best)) < float64(e.CompressedSize64)) {
 		return "", nil, ctx.Err()
 	}
-	switch {
-	case to == from:
+	switch to {
+	case from:
 		return "", best, nil
-	case to == format.JPG:
+	case format.JPG:
 		return ".jpeg", best, nil
 	}
 	return ".png", best, nil
@@ -192,7 +192,7 @@ func box(width, height int, lv level, n *need) (w, h int) {
 	}
 	scale := math.Min(1, float64(lv.pixels)/float64(max(width, height)))
 	if n != nil && !n.unknown && n.width > 0 && n.height > 0 {
-		// Use the direction that needs more.
+		// Use the direction that needs more pixels.
 		if s := math.Max(n.width*lv.dpi/float64(width), n.height*lv.dpi/float64(height)); s*slack < 1 {
 			scale = math.Min(scale, s)
 		}

@@ -20,7 +20,7 @@ import (
 // decrypted here.
 const standardSpins = 50000
 
-// A standard is an opened standard encryption.
+// A standard is the state of an opened standard encryption.
 type standard struct{ key []byte }
 
 // openStandard derives the key of the data. b is the part of the stream

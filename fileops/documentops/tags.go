@@ -22,8 +22,8 @@ type tag struct {
 var errXML = errors.New("documentops: an XML part is not well-formed")
 
 // tags yields the tags of an XML text. It ignores namespaces and does not check
-// that tags match. A document type declaration is an error: it could declare
-// entities that expand without end, and the packaging formats forbid it.
+// that tags match. A document type declaration is an error: its entities can expand to
+// any size, and the packaging formats forbid it.
 func tags(text []byte) iter.Seq2[tag, error] {
 	return func(yield func(tag, error) bool) {
 		for i := 0; ; {
@@ -51,7 +51,7 @@ func tags(text []byte) iter.Seq2[tag, error] {
 				continue
 			}
 			if i+1 < len(text) && text[i+1] == '!' {
-				yield(tag{}, fileops.Fail(fileops.ErrUnsupportedInput, errXML, "the document has a document type declaration, which is not accepted"))
+				yield(tag{}, fileops.Fail(fileops.ErrUnsupportedInput, errXML, "the document has a document type declaration, which is not allowed"))
 				return
 			}
 			end := tagEnd(text, i)
@@ -218,7 +218,7 @@ type edit struct {
 }
 
 // setAttr returns the edit that sets an attribute to a value.
-func setAttr(t tag, a attr, value string) edit {
+func setAttr(a attr, value string) edit {
 	name := a.name
 	if a.prefix != "" {
 		name = a.prefix + ":" + name

@@ -17,14 +17,12 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// inMemory is the largest part in bytes that is compressed in memory, to see
-// whether compression helps. Larger parts are compressed directly into the
-// result.
+// inMemory is the largest part in bytes that is compressed in memory and stored if
+// compression does not help. Larger parts are compressed directly into the result.
 const inMemory = 64 << 20
 
-// write writes the archive with its entries in order. Exception: the media type
-// of OpenDocument and EPUB files comes first, uncompressed (OpenDocument 1.3
-// part 2, 3.3).
+// write writes the archive with its entries in order, except that the media type of
+// OpenDocument and EPUB files comes first, uncompressed (OpenDocument 1.3 part 2, 3.3).
 func (a *archive) write(ctx context.Context, job *fileops.Job, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -127,8 +125,8 @@ func (w *packer) write(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// deflate writes content compressed. If compression does not help, it calls
-// instead, which may be nil.
+// deflate compresses and writes content. If that is not smaller than the present data
+// of e and instead is not nil, it calls instead.
 func (w *packer) deflate(e *entry, content []byte, instead func() error) error {
 	var packed bytes.Buffer
 	var err error
@@ -170,7 +168,7 @@ func (w *packer) copy(ctx context.Context, e *entry) error {
 	return err
 }
 
-// dense reports whether the format of an entry is already compressed.
+// dense reports whether an entry has a format that is already compressed.
 func dense(e *entry) bool {
 	switch strings.ToLower(path.Ext(e.Name)) {
 	case ".jpg", ".jpeg", ".png", ".gif", ".webp", ".mp4", ".m4a", ".m4v", ".mov", ".mp3", ".wmv", ".wma", ".avi", ".mkv", ".webm", ".ogg",

@@ -96,8 +96,8 @@ func (p *Program) askVersion(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	out := &tail{max: 16 << 10}
-	c := Cmd{Args: args, Dir: dir, Stdout: out, OnLine: func(line string) { io.WriteString(out, line+"\n") }}
-	err = p.RunWithin(ctx, c, 30*time.Second, fmt.Errorf("%s did not tell its version in time", p.Name))
+	c := Cmd{Args: args, Dir: dir, Stdout: out, OnLine: func(line string) { fmt.Fprintln(out, line) }}
+	err = p.RunWithin(ctx, c, 30*time.Second, fmt.Errorf("%s did not report its version in time", p.Name))
 	if err != nil {
 		return err
 	}

@@ -498,12 +498,12 @@ func TestProcess(t *testing.T) {
 		t.Errorf("got %v", first)
 	}
 	for range cap(errs) - 1 {
-		if err := <-errs; err != first {
+		if err := <-errs; !errors.Is(err, first) {
 			t.Errorf("got %v, then %v", first, err)
 		}
 	}
 	proc.Kill()
-	if err := proc.Wait(); err != first {
+	if err := proc.Wait(); !errors.Is(err, first) {
 		t.Errorf("after all: %v", err)
 	}
 	waitGone(t, proc.Pid())

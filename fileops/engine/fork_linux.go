@@ -88,7 +88,7 @@ func (p *Program) ForkServer(ctx context.Context, c Cmd) (*ForkServer, error) {
 // Close kills the server and all its processes.
 func (f *ForkServer) Close() error {
 	f.proc.Kill()
-	f.proc.Wait() // it was killed, so an error is expected
+	_ = f.proc.Wait() // it was killed, so an error is expected
 	<-f.dead
 	return nil
 }
@@ -106,9 +106,11 @@ func (f *ForkServer) Ended() bool {
 // read handles the server's responses until the server ends.
 func (f *ForkServer) read() {
 	defer close(f.dead)
-	defer f.proc.Wait()
-	defer f.proc.Kill()
-	defer f.conn.Close()
+	defer func() {
+		f.conn.Close()
+		f.proc.Kill()
+		_ = f.proc.Wait() // it was killed, so an error is expected
+	}()
 	buf := make([]byte, 64)
 	for {
 		n, err := f.conn.Read(buf)
@@ -145,7 +147,9 @@ func (f *ForkServer) fork(dir string, files []*os.File, inherited int) (pid int,
 	}
 	f.calls.Lock()
 	defer f.calls.Unlock()
-	f.conn.SetWriteDeadline(time.Now().Add(forkTimeout))
+	if err := f.conn.SetWriteDeadline(time.Now().Add(forkTimeout)); err != nil {
+		return 0, nil, err
+	}
 	msg := append([]byte{'F', byte(inherited)}, dir...)
 	if _, _, err := f.conn.WriteMsgUnix(append(msg, 0), unix.UnixRights(fds...), nil); err != nil {
 		return 0, nil, err
@@ -173,7 +177,7 @@ func (f *ForkServer) forget(pid int) {
 	f.mu.Lock()
 	delete(f.exits, pid)
 	f.mu.Unlock()
-	f.conn.Write(binary.NativeEndian.AppendUint32([]byte{'R'}, uint32(pid))) // on an error the server has ended
+	_, _ = f.conn.Write(binary.NativeEndian.AppendUint32([]byte{'R'}, uint32(pid))) // on an error the server has ended
 }
 
 // Start makes the server fork a process with the directory, files, limits and access of
@@ -239,7 +243,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	proc.forget = func() {
 		f.forget(pid)
-		proc.mark.group.remove() // if this fails, the next server removes the group
+		_ = proc.mark.group.remove() // if this fails, the next server removes the group
 	}
 	if err = f.join(proc, c.Limits); err == nil {
 		err = setLimits(pid, c.Limits, proc.mark)
@@ -249,7 +253,7 @@ func (f *ForkServer) Start(ctx context.Context, c Cmd) (_ *Process, err error) {
 	}
 	if err != nil {
 		proc.Kill()
-		proc.Wait()
+		_ = proc.Wait() // it was killed, so an error is expected
 		return nil, fmt.Errorf("start %s: %w", f.prog.Name, err)
 	}
 	proc.started(c.Limits)

@@ -132,7 +132,7 @@ func (g *groups) clean() {
 	for _, d := range dirs {
 		owner, _, _ := strings.Cut(d.Name(), "-")
 		if pid, err := strconv.Atoi(owner); err == nil && d.IsDir() && unix.Kill(pid, 0) == unix.ESRCH {
-			(&group{dir: filepath.Join(g.dir, d.Name())}).remove()
+			_ = (&group{dir: filepath.Join(g.dir, d.Name())}).remove() // the next start tries again
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (g *group) remove() error {
 	g.fd.Close() // nil for the group of another process
 	err := os.Remove(g.dir)
 	if errors.Is(err, unix.EBUSY) {
-		g.kill()
+		_ = g.kill() // if this fails, the removal fails too
 		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 4*time.Second; wait *= 2 {
 			time.Sleep(wait) // killed processes take a moment to exit
 			err = os.Remove(g.dir)

@@ -41,13 +41,10 @@ func (e *ExitError) Which() string {
 // files and directories. It may stop counting once a limit is exceeded.
 func used(dirs []string, most int64, mostFiles int) (bytes int64, files int) {
 	for _, dir := range dirs {
-		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil // already removed
-			}
-			files++
-			if most > 0 {
-				if info, err := d.Info(); err == nil {
+		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err == nil { // otherwise already removed
+				files++
+				if info, err := d.Info(); err == nil && most > 0 {
 					bytes += onDisk(info)
 				}
 			}

@@ -92,8 +92,8 @@ func tryStart(l layers, flags uintptr, g *group) error {
 		if err == nil && g != nil && !slices.Contains(g.members(), p.Pid) {
 			err = errors.New("it is switched on, but does not hold")
 		}
-		p.Kill()
-		s.cmd.Wait() // it was killed, so an error is expected
+		_ = p.Kill()
+		_ = s.cmd.Wait() // it was killed, so an error is expected
 	}
 	return err
 }

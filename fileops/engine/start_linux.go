@@ -53,13 +53,13 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 		err = errors.Join(err, group.remove())
 	}
 	if s.cmd.Process != nil {
-		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { s.group.remove() } // if this fails, the next server removes the group
+		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { _ = s.group.remove() } // if this fails, the next server removes the group
 		proc.mark.first, proc.mark.group, proc.mark.leads = proc.pid, s.group, s.flags&unix.CLONE_NEWPID != 0
 	}
 	if err != nil {
 		if s.cmd.Process != nil {
 			proc.Kill()
-			proc.end()
+			_ = proc.end() // it was killed, so an error is expected
 		}
 		close(proc.gone)
 		return errors.Join(err, s.group.remove())

@@ -103,14 +103,14 @@ func (m mark) kill() {
 	if m.group != nil && m.group.kill() == nil {
 		return
 	}
-	syscall.Kill(-m.first, syscall.SIGKILL)
+	_ = syscall.Kill(-m.first, syscall.SIGKILL)
 	stopped := make(map[int]bool)
 	for range 100 {
 		found := false
 		for _, pid := range m.members() {
 			if !stopped[pid] {
 				stopped[pid], found = true, true
-				syscall.Kill(pid, syscall.SIGSTOP)
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
 			}
 		}
 		if len(stopped) == 0 {
@@ -121,7 +121,7 @@ func (m mark) kill() {
 		}
 	}
 	for _, pid := range m.members() {
-		syscall.Kill(pid, syscall.SIGKILL)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
@@ -146,7 +146,7 @@ func memory(pids []int) int64 {
 }
 
 func procPath(pid int, name string) string {
-	return filepath.Join("/proc", strconv.Itoa(pid), name)
+	return "/proc/" + strconv.Itoa(pid) + "/" + name
 }
 
 // hidden returns the bytes that the processes hold in files without a directory entry:
@@ -215,7 +215,7 @@ func (p *Process) limitGroup(l Limits) (stop func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.ended {
-			p.mark.group.limit(l.Or(p.watched), p.dirs)
+			_ = p.mark.group.limit(l.Or(p.watched), p.dirs)
 		}
 	}
 	set(l)
@@ -247,12 +247,11 @@ func (p *Process) ignored(err error) syscall.Signal {
 // largest returns the size in bytes of the largest file below dirs.
 func largest(dirs []string) (size int64) {
 	for _, dir := range dirs {
-		filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return nil // a directory, or already removed
-			}
-			if info, err := d.Info(); err == nil {
-				size = max(size, info.Size())
+		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() { // otherwise a directory, or already removed
+				if info, err := d.Info(); err == nil {
+					size = max(size, info.Size())
+				}
 			}
 			return nil
 		})

@@ -94,7 +94,7 @@ var signatures = []signature{
 	{format: PSD, magic: "8BPS\x00\x01"},
 	{format: PSD, magic: "8BPS\x00\x02"},
 	{format: ICO, magic: "\x00\x00\x01\x00", check: func(head []byte, _ int64) bool {
-		return len(head) > 22 && head[4] != 0 && head[5] == 0 && head[9] == 0
+		return len(head) > 22 && head[4] != 0 && head[5] == 0 && (head[9] == 0 || head[9] == 255) // some programs write 255
 	}},
 	{format: JXL, magic: "\x00\x00\x00\x0cJXL \r\n\x87\n"},
 	{format: JXL, magic: "\xff\x0a"},
@@ -131,6 +131,7 @@ var signatures = []signature{
 	{format: XZ, magic: "\xfd7zXZ\x00"},
 	{format: Zst, magic: "\x28\xb5\x2f\xfd"},
 	{format: TAR, at: 257, magic: "ustar"},
+	{format: TAR, check: isOldTar},
 	{format: PS, magic: "%!PS"},
 	{format: PS, magic: "\xc5\xd0\xd3\xc6"},
 	{format: RTF, magic: "{\\rtf"},
@@ -177,6 +178,33 @@ func isBZ2(head []byte, _ int64) bool {
 		(hasAt(head, 4, "\x31\x41\x59\x26\x53\x59") || hasAt(head, 4, "\x17\x72\x45\x38\x50\x90"))
 }
 
+// isOldTar reports whether head starts with the header of a tar archive from
+// before POSIX (Unix version 7): a name, numbers in octal digits, and a checksum.
+func isOldTar(head []byte, _ int64) bool {
+	if len(head) < 512 || head[0] == 0 || head[156] != 0 && (head[156] < '0' || head[156] > '2') {
+		return false
+	}
+	number := func(from, to int) (n int64, ok bool) {
+		for _, c := range bytes.Trim(head[from:to], " \x00") {
+			if c < '0' || c > '7' {
+				return 0, false
+			}
+			n, ok = n<<3|int64(c-'0'), true
+		}
+		return n, ok
+	}
+	sum := int64(8 * ' ') // the checksum counts as spaces
+	for i, c := range head[:512] {
+		if i < 148 || i >= 156 {
+			sum += int64(c)
+		}
+	}
+	_, mode := number(100, 108)
+	_, size := number(124, 136)
+	want, ok := number(148, 156)
+	return mode && size && ok && sum == want
+}
+
 // sniffISO returns the kind of an ISO base media file by its brands (ISO/IEC
 // 14496-12, file type box; mp4ra.org registers brands).
 func sniffISO(head []byte) Format {
@@ -201,7 +229,7 @@ func sniffISO(head []byte) Format {
 	switch {
 	case has("avif", "avis"):
 		return AVIF
-	case has("heic", "heix", "hevc", "hevx", "heim", "heis") || major == "mif1" || major == "msf1":
+	case has("heic", "heix", "hevc", "hevx", "heim", "heis") || major == "mif1" || major == "mif2" || major == "mif3" || major == "msf1":
 		return HEIC
 	case major == "jxl ":
 		return JXL
@@ -362,8 +390,31 @@ func sniffText(head []byte, whole bool) Format {
 	return TXT
 }
 
-// decodeText returns head as a string if it is text: UTF-16 with a byte order
-// mark, or bytes without the control characters that text never has. It also
+// utf16Order returns the byte order of UTF-16 without a byte order mark, or nil.
+// Most of such text is ASCII: letters, digits, separators and line ends.
+func utf16Order(head []byte) binary.ByteOrder {
+	var zeros [2]int
+	for i, c := range head {
+		if c == 0 {
+			zeros[i%2]++
+		}
+	}
+	if len(head) < 8 || len(head)%2 != 0 || min(zeros[0], zeros[1]) > 0 || max(zeros[0], zeros[1]) < len(head)/4 {
+		return nil
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if zeros[0] > 0 {
+		order = binary.BigEndian
+	}
+	for i := 0; i+1 < len(head); i += 2 {
+		if c := order.Uint16(head[i:]); c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
+			return nil
+		}
+	}
+	return order
+}
+
+// decodeText returns head as a string if it is text: UTF-16, or bytes without the control characters that text never has. It also
 // accepts text in an old 8-bit encoding. Its characters are decoded wrongly, but
 // callers search only for ASCII.
 func decodeText(head []byte, whole bool) (string, bool) {
@@ -378,6 +429,13 @@ func decodeText(head []byte, whole bool) (string, bool) {
 		}
 		s := string(utf16.Decode(u))
 		return s, !strings.ContainsRune(s, 0) && len(head)%2 == 0
+	}
+	if order := utf16Order(head); order != nil {
+		u := make([]uint16, 0, len(head)/2)
+		for i := 0; i+1 < len(head); i += 2 {
+			u = append(u, order.Uint16(head[i:]))
+		}
+		return string(utf16.Decode(u)), true
 	}
 	control, invalid := 0, 0
 	for b := head; len(b) > 0; {
@@ -443,6 +501,12 @@ func Check(want Format, r io.ReaderAt, size int64) error {
 	}
 	if got == want || compatible(want, got) || isText(want) && want != SVG && mentions(got, r, size) {
 		return nil
+	}
+	if got == "" && want == ZIP {
+		// A program that extracts itself: the archive follows it (APPNOTE 4.1.9).
+		if entries, ok := zipEntries(r, size); ok && len(entries) > 0 {
+			return nil
+		}
 	}
 	if got == ZIP && inZIP(want) {
 		if _, ok := zipEntries(r, size); !ok {

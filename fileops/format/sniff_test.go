@@ -607,3 +607,59 @@ func TestMainPart(t *testing.T) {
 		}
 	}
 }
+
+func TestUnusualButValid(t *testing.T) {
+	t.Parallel()
+	utf16le := func(s string) (b []byte) {
+		for _, c := range s {
+			b = append(b, byte(c), 0)
+		}
+		return b
+	}
+	box := func(major string) []byte {
+		return append([]byte("\x00\x00\x00\x14ftyp"+major+"\x00\x00\x00\x00heic"), make([]byte, 40)...)
+	}
+	icon := append([]byte{0, 0, 1, 0, 1, 0, 16, 16, 0, 255, 1, 0, 32, 0, 104, 4, 0, 0, 22, 0, 0, 0}, make([]byte, 40)...)
+	old := make([]byte, 1024) // tar of Unix version 7, without "ustar"
+	copy(old, "dir/file.txt")
+	copy(old[100:], "000644 \x00000000 \x00000000 \x0000000000000 00000000000 ")
+	copy(old[148:], "        ")
+	sum := 0
+	for _, c := range old[:512] {
+		sum += int(c)
+	}
+	copy(old[148:], fmt.Sprintf("%06o\x00 ", sum))
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if w, err := z.Create("a.txt"); err != nil {
+		t.Fatal(err)
+	} else if _, err := w.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stub := append([]byte("MZ\x90\x00\x03\x00\x00\x00\x04\x00\x00\x00\xff\xff\x00\x00 a program"), b.Bytes()...)
+	for name, tt := range map[string]struct {
+		want format.Format
+		data []byte
+	}{
+		"UTF-16LE without mark": {format.CSV, utf16le("id,name\r\n1,Anna\r\n")},
+		"brand mif3":            {format.HEIC, box("mif3")},
+		"icon":                  {format.ICO, icon},
+		"old tar":               {format.TAR, old},
+		"zip after a program":   {format.ZIP, stub},
+	} {
+		if err := format.Check(tt.want, bytes.NewReader(tt.data), int64(len(tt.data))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, data := range map[string][]byte{"zeros": make([]byte, 1024), "numbers": bytes.Repeat([]byte{1, 0, 2, 0}, 300)} {
+		if err := format.Check(format.CSV, bytes.NewReader(data), int64(len(data))); err == nil {
+			t.Errorf("%s are text", name)
+		}
+		if err := format.Check(format.TAR, bytes.NewReader(data), int64(len(data))); err == nil {
+			t.Errorf("%s are a tar", name)
+		}
+	}
+}

@@ -9,9 +9,9 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// repackBMP writes a bitmap without loss in the smallest widely supported form:
-// 1, 4 or 8 bits with an exact palette, or 24 bits. It returns nil if the bitmap
-// has transparency or its own colour profile.
+// repackBMP losslessly encodes a bitmap in the smallest widely supported form: 1, 4
+// or 8 bits with an exact palette, or 24 bits. It returns nil if the bitmap has
+// transparency or its own colour profile.
 func repackBMP(data []byte) ([]byte, error) {
 	m, err := decodeBMP(data)
 	if err != nil {
@@ -78,8 +78,8 @@ func repackBMP(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// fourthByte reports whether the fourth byte of 32-bit pixels is used. Some
-// programs take it for transparency although no header declares that.
+// fourthByte reports whether the fourth byte of 32-bit pixels is used. Some programs
+// interpret it as transparency even if the header does not declare it.
 func fourthByte(data []byte) bool {
 	h, err := parseDIB(data[14:])
 	if err != nil || h.bits != 32 {

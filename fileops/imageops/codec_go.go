@@ -208,7 +208,7 @@ func (c goCodec) luma(ctx context.Context, src source, _ int, backdrop uint8) (*
 	return lumaOn(m, uint32(backdrop)), nil
 }
 
-// laidOn returns m as an opaque picture on a backdrop of one colour.
+// laidOn returns m composed with an opaque backdrop of one colour.
 func laidOn(m image.Image, c color.NRGBA) image.Image {
 	switch img := m.(type) {
 	case *image.Gray, *image.YCbCr:
@@ -228,7 +228,7 @@ func rgb(m image.Image, c color.NRGBA) *image.RGBA {
 	return out
 }
 
-// fitted lays out m according to a plan.
+// fitted scales, crops and pads m according to a plan.
 func fitted(m image.Image, t plan) image.Image {
 	b := m.Bounds()
 	t.enlarge = false

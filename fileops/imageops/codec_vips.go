@@ -3,6 +3,7 @@
 package imageops
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -45,7 +46,7 @@ var (
 	}
 )
 
-// newCodec starts libvips. It probes the codec's abilities unless known contains
+// newCodec starts libvips. It probes the codec's abilities, unless known contains
 // them.
 func newCodec(known string) (codec, error) {
 	if err := startVips(); err != nil {
@@ -54,7 +55,7 @@ func newCodec(known string) (codec, error) {
 	if known != "" {
 		var a abilities
 		if err := json.Unmarshal([]byte(known), &a); err != nil {
-			return nil, fmt.Errorf("what was probed: %w", err)
+			return nil, fmt.Errorf("probed abilities: %w", err)
 		}
 		if a.Version == vipsVersion() {
 			return &vipsCodec{version: a.Version, in: a.In, out: a.Out}, nil
@@ -82,8 +83,8 @@ func (c *vipsCodec) name() string                { return "libvips " + c.version
 func (c *vipsCodec) reads(f format.Format) bool  { return c.in[f] }
 func (c *vipsCodec) writes(f format.Format) bool { return c.out[f] }
 
-// compresses reports whether f can be written with a choice of loss: libvips can
-// do that for every format that it reads and writes.
+// compresses reports whether f can be written at several levels of quality. libvips
+// supports that for every format that it reads and writes.
 func (c *vipsCodec) compresses(f format.Format) bool { return c.in[f] && c.out[f] }
 
 // open opens one page of src, or all pages from that page on. more holds loader
@@ -111,6 +112,12 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	if err != nil {
 		return nil, err
 	}
+	if p.BandFormat() == vips.BandFormatChar { // as other programs do; negative samples would become black
+		if err := p.unsigned(); err != nil {
+			p.close()
+			return nil, cause(err)
+		}
+	}
 	p.resolution = resolutionOf(src, p)
 	if !all && p.Pages() > 1 {
 		// Savers and govips' resizing confuse the number of pages in the file with
@@ -123,8 +130,8 @@ func (c *vipsCodec) open(src source, page int, all, random bool, scale float64, 
 	return p, nil
 }
 
-// refused returns the reason if libvips rejects a picture that is not damaged.
-// libvips' messages do not contain it: see vipsError.
+// refused returns the reason why libvips rejects an intact picture, if it knows one.
+// It does not use libvips' messages: see vipsError.
 func refused(src source, err error) (header, error) {
 	switch src.format {
 	case format.TIFF:
@@ -136,6 +143,9 @@ func refused(src source, err error) (header, error) {
 		if w, h := heifSize(src.data); max(w, h) > longest {
 			return header{width: w, height: h}, fmt.Errorf("more than %d pixels wide or high: %w: %w", longest, errors.ErrUnsupported, err)
 		}
+	}
+	if reason := unusual(src); reason != "" {
+		return header{}, fmt.Errorf("%s: %w: %w", reason, errors.ErrUnsupported, err)
 	}
 	return header{}, err
 }
@@ -160,6 +170,7 @@ func (c *vipsCodec) statPage(src source, page int) (header, error) {
 	}
 	defer p.close()
 	h := header{width: p.Width(), height: p.Height(), pages: max(1, p.Pages()), bits: 8, alpha: p.HasAlpha(), profile: p.HasICCProfile(), resolution: resolutionOf(src, p)}
+	h.cmyk = p.Interpretation() == vips.InterpretationCMYK
 	switch p.BandFormat() {
 	case vips.BandFormatUshort, vips.BandFormatShort:
 		h.bits = 16
@@ -182,7 +193,7 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 	turned := !t.upside && !t.all && p.Orientation() > 1
 	var shrunk []string
 	if n, l := shrinkOnLoad(p, src.format, t, turned && p.Orientation() >= 5); n > 1 {
-		if !t.exact() { // loaded sizes are rounded, the result must be exact
+		if !t.exact() { // loaded sizes are rounded, but the result must be exact
 			t.width, t.height, t.fit = l.width, l.height, fitFill
 		}
 		p.close()
@@ -216,10 +227,10 @@ func (c *vipsCodec) prepare(src source, t plan) (*picture, error) {
 
 // shrinkOnLoad returns the factor by which the JPEG decoder scales down (1 for
 // none), and the layout of the whole picture. Scaling in the decoder takes a
-// fraction of the time, but filters each block separately. So a last step by at
-// least 1.2 is left to a better filter. Photos then have a similarity of 0.996
-// to fully decoded ones. With a last step by 2 it is 0.998, in a quarter more
-// time; a WebP of quality 85 has 0.984 to either.
+// fraction of the time, but filters each block separately. So a better filter does
+// the last step, by a factor of at least 1.2. Photos then have a similarity of 0.996
+// to fully decoded photos. With a last factor of 2 it is 0.998, but takes a quarter
+// more time. For comparison, WebP of quality 85 has a similarity of 0.984.
 func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layout) {
 	w, h := p.Width(), p.PageHeight()
 	if sideways {
@@ -238,7 +249,7 @@ func shrinkOnLoad(p *picture, f format.Format, t plan, sideways bool) (int, layo
 func finish(p *picture, t plan, turned bool) error {
 	w, h := p.Width(), p.PageHeight()
 	boxed := t
-	boxed.enlarge = false // a drawing is already drawn at its final size
+	boxed.enlarge = false // a drawing is already rendered at its final size
 	l := boxed.layout(w, h)
 	if l.width != w || l.height != h {
 		// All frames get the same height.
@@ -261,7 +272,7 @@ func finish(p *picture, t plan, turned bool) error {
 	if t.meta == keepProfile {
 		return removeMetadata(p)
 	}
-	// A preview shows the original picture, and XMP may repeat the orientation that
+	// A preview shows the original picture, and XMP may repeat the orientation, which
 	// has just been applied.
 	wrong := []string{"jpeg-thumbnail-data"}
 	if turned {
@@ -270,7 +281,7 @@ func finish(p *picture, t plan, turned bool) error {
 	return p.RemoveMetadata(slices.DeleteFunc(p.ImageFields(), func(f string) bool { return slices.Contains(wrong, f) })...)
 }
 
-// ground lays p on its background and adds padding around it.
+// ground composes p with its background and adds padding.
 func ground(p *picture, t plan, l layout) error {
 	flatten := p.HasAlpha() && (opaque(t) || t.background != nil)
 	pad := l.outW > l.width || l.outH > l.height
@@ -306,8 +317,8 @@ func ground(p *picture, t plan, l layout) error {
 	return p.embed(l, around)
 }
 
-// drawingScale returns the factor between the stated size of a drawing and the
-// size at which it is drawn.
+// drawingScale returns the factor from the declared size of a drawing to the size at
+// which it is rendered.
 func drawingScale(w, h int, t plan) float64 {
 	base := 1.0
 	if t.dpi > 0 {
@@ -316,7 +327,7 @@ func drawingScale(w, h int, t plan) float64 {
 	switch {
 	case t.exact() && t.fit == fitContain, t.width > 0 && !t.exact(), t.height > 0 && !t.exact():
 		t.enlarge = true
-		return fit(w, h, t, false)
+		return fit(w, h, t)
 	case t.exact():
 		return max(float64(t.width)/float64(w), float64(t.height)/float64(h))
 	}
@@ -348,6 +359,10 @@ func colours(p *picture, t plan) error {
 	if deep {
 		depth = 16
 	}
+	convert := depth // libvips clips 16-bit transparency when it applies a profile for 8 bits
+	if p.BandFormat() == vips.BandFormatUshort && p.HasAlpha() {
+		convert = 16
+	}
 	space, cmyk := p.profileSpace(), p.Interpretation() == vips.InterpretationCMYK
 	gray := p.Bands() <= 2
 	noProfile := t.to == format.GIF || t.to == format.BMP || t.to == "" // "" is for pixels
@@ -363,7 +378,7 @@ func colours(p *picture, t plan) error {
 		}
 		space = ""
 	case space != "" && (cmyk || noProfile || gray && rgbOnly):
-		if err := p.toSRGB(depth); err != nil {
+		if err := p.toSRGB(convert); err != nil {
 			// Ignore an unreadable profile.
 			space = ""
 		}
@@ -372,7 +387,7 @@ func colours(p *picture, t plan) error {
 		}
 	}
 	if p.Interpretation() == vips.InterpretationCMYK && space == "" {
-		if err := p.toSRGB(depth); err != nil {
+		if err := p.toSRGB(convert); err != nil {
 			return err
 		}
 		if err := p.RemoveICCProfile(); err != nil {
@@ -428,7 +443,9 @@ func resolutionOf(src source, p *picture) resolution {
 	}
 	field := func(name string) (numerator, denominator float64) {
 		denominator = 1
-		fmt.Sscanf(p.GetString("exif-ifd0-"+name), "%g/%g", &numerator, &denominator)
+		if n, _ := fmt.Sscanf(p.GetString("exif-ifd0-"+name), "%g/%g", &numerator, &denominator); n == 0 {
+			return 0, 1
+		}
 		return numerator, denominator
 	}
 	perUnit := func(n, d float64) float64 {
@@ -484,8 +501,32 @@ func (c *vipsCodec) write(ctx context.Context, p *picture, t plan) ([]byte, erro
 		b = withDensity(b, p.ResX()*25.4, p.ResY()*25.4)
 	case t.to == format.PNG && p.resolution == (resolution{}):
 		b = imagefile.WithoutChunk(b, "pHYs")
+	case t.to == format.WebP:
+		b = bareExif(b)
 	}
 	return b, nil
+}
+
+// bareExif removes the identifier of a JPEG segment from the EXIF chunk of a WebP. libvips writes
+// it, but the chunk starts with the TIFF header (WebP Container Specification, Metadata), and
+// decoders such as that of FFmpeg reject the metadata otherwise.
+func bareExif(b []byte) []byte {
+	const identifier = "Exif\x00\x00"
+	le := binary.LittleEndian
+	for at := 12; at+8 <= len(b); {
+		n := int64(le.Uint32(b[at+4:]))
+		if string(b[at:at+4]) == "EXIF" && bytes.HasPrefix(b[at+8:], []byte(identifier)) && n >= int64(len(identifier)) {
+			le.PutUint32(b[at+4:], uint32(n)-uint32(len(identifier)))
+			le.PutUint32(b[4:], le.Uint32(b[4:])-uint32(len(identifier)))
+			return slices.Delete(b, at+8, at+8+len(identifier))
+		}
+		next := int64(at) + 8 + n + n%2
+		if next > int64(len(b)) {
+			return b
+		}
+		at = int(next)
+	}
+	return b
 }
 
 // withoutDensity sets the density in a JFIF header to square pixels of unknown
@@ -503,7 +544,7 @@ func withDensity(b []byte, x, y float64) []byte {
 		return b
 	}
 	be := binary.BigEndian
-	head := append(b[:2:2], "\xff\xe0\x00\x10JFIF\x00\x01\x02\x01"...)
+	head := slices.Concat(b[:2], []byte("\xff\xe0\x00\x10JFIF\x00\x01\x02\x01"))
 	head = be.AppendUint16(head, uint16(math.Round(x)))
 	head = be.AppendUint16(head, uint16(math.Round(y)))
 	head = append(head, 0, 0) // no thumbnail
@@ -529,7 +570,7 @@ func saveOptions(p *picture, t plan) string {
 		o["Q"], o["interlace"], o["optimize-coding"] = quality(90), true, true
 		o["subsample-mode"] = cmp.Or(t.subsample, "auto")
 	case format.PNG:
-		o["compression"] = 3 // 6 takes twice the time and saves only 4 %
+		o["compression"] = 3 // 6 takes twice as long and saves only 4 %
 		if t.small {
 			o["compression"] = 9
 		}
@@ -644,6 +685,9 @@ func fromImage(m decoded) (*picture, error) {
 		p.setProfile(m.profile)
 		p.resolution = m.resolution
 	}
+	if a := m.animation; err == nil && a != nil {
+		err = errors.Join(p.SetPages(len(a.Delays)), p.SetPageHeight(a.Height()), p.SetPageDelay(a.Delays), p.SetLoop(a.Plays))
+	}
 	return p, err
 }
 
@@ -658,6 +702,39 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 		return nil, err
 	}
 	defer p.close()
+	return p.goImage(ctx)
+}
+
+// animation implements animator.
+func (c *vipsCodec) animation(ctx context.Context, src source, t plan) (imagefile.Animation, error) {
+	t.to = ""
+	p, err := c.prepare(src, t)
+	if err != nil {
+		return imagefile.Animation{}, err
+	}
+	defer p.close()
+	delays, err := p.PageDelay()
+	if err != nil {
+		return imagefile.Animation{}, cause(err)
+	}
+	n := max(1, p.Height()/max(1, p.PageHeight()))
+	for len(delays) < n {
+		delays = append(delays, 100)
+	}
+	m, err := p.goImage(ctx)
+	if err != nil {
+		return imagefile.Animation{}, err
+	}
+	pix, ok := m.(*image.NRGBA)
+	if !ok {
+		pix = image.NewNRGBA(m.Bounds())
+		draw.Draw(pix, pix.Rect, m, m.Bounds().Min, draw.Src)
+	}
+	return imagefile.Animation{Pix: pix, Delays: delays[:n], Plays: p.Loop()}, nil
+}
+
+// goImage returns the pixels of p as in codec.pixels.
+func (p *picture) goImage(ctx context.Context) (image.Image, error) {
 	w, h, bands := p.Width(), p.Height(), p.Bands()
 	pix, err := p.bytes(ctx)
 	if err != nil {
@@ -687,7 +764,7 @@ func (c *vipsCodec) pixels(ctx context.Context, src source, t plan) (image.Image
 }
 
 func (c *vipsCodec) luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error) {
-	// Same as for a PNG palette: 8 bits, in the original colour space.
+	// As for a PNG palette: 8 bits in the original colour space.
 	t := plan{to: format.PNG, colours: 256, all: pages > 1}
 	if src.format == format.SVG {
 		t.width, t.height, t.enlarge = drawn, drawn, true
@@ -782,4 +859,7 @@ func unpacked(ctx context.Context, p *picture) (raster.Samples, error) {
 	return s, err
 }
 
-var _ codec = (*vipsCodec)(nil)
+var (
+	_ codec    = (*vipsCodec)(nil)
+	_ animator = (*vipsCodec)(nil)
+)

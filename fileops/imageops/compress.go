@@ -43,7 +43,7 @@ import (
 func (e *Engine) Compress() fileops.Action {
 	spec := fileops.Spec{
 		Name: "compress", Engine: e.Name(), Family: "image",
-		Summary: "Makes pictures smaller in bytes, at the same dimensions.",
+		Summary: "Makes picture files smaller and keeps the dimensions.",
 	}
 	var formats []format.Format
 	for _, f := range compressible {
@@ -55,8 +55,8 @@ func (e *Engine) Compress() fileops.Action {
 	return fileops.Func(spec, e.compress)
 }
 
-// worthwhile is the largest size of a useful result, relative to the input. Any
-// change of the picture must save at least 3 %.
+// worthwhile is the largest ratio of result size to input size. A change of the
+// picture must save at least 3 %.
 const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
@@ -82,7 +82,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case err != nil && src.format == format.TIFF && h.pages > 1:
-				// A TIFF writer needs pages of the same size.
+				// The TIFF writer requires pages of the same size.
 				job.Log.Info("kept as it is", "reason", "the pages cannot be written together")
 				return e.keep(ctx, job, src)
 			case err != nil:
@@ -92,14 +92,15 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 			job.Progress(0.05 + 0.9*done/float64(len(steps)))
 		}
 		if c.best != nil {
+			warnHDR(job, src)
 			return job.WriteBytes(job.Input().Name(), c.best)
 		}
 	}
 	return e.keep(ctx, job, src)
 }
 
-// A compression searches for the smallest sufficiently similar form of a
-// picture.
+// A compression searches for the smallest encoding of a picture that is similar
+// enough.
 type compression struct {
 	*Engine
 	src    source
@@ -111,8 +112,8 @@ type compression struct {
 	best   []byte      // the smallest result so far that meets the bound
 }
 
-// tries returns how often a picture with header h is encoded with one plan, at
-// most.
+// tries returns the maximum number of encodings of a picture with header h for one
+// plan.
 func tries(h header) int {
 	if h.pixels()*int64(h.pages) > 4e6 {
 		return 3 // some encoders take seconds
@@ -121,12 +122,12 @@ func tries(h header) int {
 }
 
 // try encodes the picture according to p. If the result is not similar enough,
-// it retries at higher quality. A result that is smaller than the best replaces
-// it.
+// it retries at higher quality. A result that is smaller than the best so far
+// replaces it.
 func (c *compression) try(ctx context.Context, p plan) error {
 	search := search{quality: p.quality, highest: 97, mayLose: 1 - c.bound}
 	if c.src.format == format.JPG {
-		// At the quality of the input hardly anything is lost, because the
+		// At the quality of the input hardly any detail is lost, because the
 		// quantization is the same. A higher quality only adds bytes.
 		if known := jpegInfo(c.src.data).Quality; known > 0 {
 			search.highest = max(known, p.quality)
@@ -217,7 +218,7 @@ func (s *search) next(lost float64) bool {
 // compare returns the similarity of a result to the picture. It is 0 if
 // dimensions or pages differ.
 func (c *compression) compare(ctx context.Context, src source) (float64, error) {
-	h, err := c.Engine.stat(src)
+	h, err := c.stat(src)
 	if err != nil {
 		return 0, err
 	}
@@ -246,8 +247,8 @@ func (e *Engine) keep(ctx context.Context, job *fileops.Job, src source) error {
 	return job.Keep(job.Input())
 }
 
-// irreplaceable returns the reason why compression would lose more than detail,
-// or "".
+// irreplaceable returns the reason why compression would lose content, such as
+// frames, or "".
 func irreplaceable(src source, h header) string {
 	switch src.format {
 	case format.PNG:
@@ -262,21 +263,19 @@ func irreplaceable(src source, h header) string {
 			}
 		}
 	case format.AVIF, format.HEIC:
-		if len(src.data) >= 12 {
-			if brand := string(src.data[8:12]); brand == "avis" || brand == "msf1" || brand == "hevc" || brand == "hevx" {
-				return "it is a sequence"
-			}
+		if isSequence(src) {
+			return "it is a sequence"
 		}
 		if h.pages > 1 {
-			return "it holds several pictures"
+			return "it contains several pictures"
 		}
 	}
 	return ""
 }
 
 // recompress encodes a picture according to p. For a lossless PNG it also tries
-// an exact palette, which libvips does not make. If p limits the colours, it
-// tries only that, and the result is nil if there are more.
+// an exact palette, which libvips does not write. If p limits the colours, it tries
+// only the palette, and returns nil for a picture with more colours.
 func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, err error) {
 	switch {
 	case p.to == format.BMP:
@@ -301,8 +300,8 @@ func (e *Engine) recompress(ctx context.Context, src source, p plan) (b []byte, 
 	return b, nil
 }
 
-// preview decodes the first frame, scaled down so far that noise averages out.
-// Lossy formats drop noise, which is not damage.
+// preview decodes the first frame and scales it down so far that noise averages out.
+// Lossy formats drop noise, so different noise is not damage.
 func (e *Engine) preview(ctx context.Context, src source) (image.Image, error) {
 	if decode := ownDecoder(src.format); decode != nil {
 		m, err := decode(src.data)

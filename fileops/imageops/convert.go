@@ -18,10 +18,10 @@ import (
 //     avif and jxl.
 //   - width and height: a box in pixels.
 //   - fit: how the picture fills the box. inside, the default, never enlarges a
-//     picture made of pixels. cover, contain and fill give exactly this size.
+//     raster picture. cover, contain and fill result in exactly this size.
 //   - background: a colour behind transparent parts.
 //   - dpi: for svg, pixels per inch, where an inch is 96 units. width and height
-//     have precedence.
+//     take precedence.
 //   - strip_metadata: removes EXIF, XMP and IPTC data, including the location of
 //     a photo. Otherwise they are kept if the target supports them.
 func (e *Engine) Convert() fileops.Action {
@@ -40,7 +40,7 @@ func (e *Engine) Convert() fileops.Action {
 }
 
 func convertParams(in format.Format, targets []format.Format) fileops.Schema {
-	to := fileops.Enum("convert_to", "The format to convert to.")
+	to := fileops.Enum("convert_to", "Format of the result.")
 	to.Aliases = make(map[string]string)
 	for _, f := range targets {
 		to.Enum = append(to.Enum, string(f))
@@ -51,20 +51,20 @@ func convertParams(in format.Format, targets []format.Format) fileops.Schema {
 	s := fileops.Schema{
 		to,
 		{Name: "quality", Type: fileops.Integer, Min: 1, Max: 100,
-			Doc: "Quality of formats that lose detail, where 100 is the best."},
+			Doc: "Quality for lossy formats, from 1 to 100 (best)."},
 		{Name: "width", Type: fileops.Integer, Min: 1, Max: 65535,
 			Doc: "Largest width in pixels; the proportions are kept and pictures are never enlarged."},
 		{Name: "height", Type: fileops.Integer, Min: 1, Max: 65535,
 			Doc: "Largest height in pixels; the proportions are kept and pictures are never enlarged."},
 		{Name: "strip_metadata", Type: fileops.Boolean, Default: false,
-			Doc: "Removes metadata such as the camera and the place where a photo was taken."},
+			Doc: "Removes metadata, such as the camera and the location of a photo."},
 		{Name: "fit", Default: fitInside, Enum: []string{fitInside, fitCover, fitContain, fitFill}, Aliases: map[string]string{"exact": fitFill, "crop": fitCover, "pad": fitContain},
-			Doc: "What width and height mean together: the largest size (inside), or exactly this size, by cutting off (cover), with background around (contain) or out of proportion (fill)."},
-		colour.Param("background", "Colour behind transparent parts and around a contained picture, as #rrggbb or a name of CSS 2.1; without it, white where the format has no transparency."),
+			Doc: "How the picture fits width and height: at most this size (inside), or exactly this size by cropping (cover), padding (contain) or stretching (fill)."},
+		colour.Param("background", "Colour behind transparent parts and in the padding, as #rrggbb or a CSS 2.1 name; white by default if the format has no transparency."),
 	}
 	if in == format.SVG {
 		s = append(s, fileops.Param{Name: "dpi", Type: fileops.Integer, Min: 10, Max: 2400,
-			Doc: "Pixels per inch at which the drawing is drawn; without it 96, one pixel for each unit."})
+			Doc: "Resolution of the result in pixels per inch; 96 by default, which is one pixel for each unit of the drawing."})
 	}
 	return s
 }
@@ -83,8 +83,8 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		fit:     job.Params.Get("fit"), background: colour.Parse(job.Params.Get("background")),
 		dpi: job.Params.Float("dpi"),
 	}
-	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling makes grays
-	// Lossy encoding harms a palette with sharp edges and saves little.
+	p.bilevel = p.bilevel && p.width == 0 && p.height == 0 // scaling creates shades of gray
+	// Lossy encoding blurs the sharp edges of palette pictures and saves little.
 	p.lossless = src.format == format.GIF && p.to == format.WebP && p.quality == 0
 	if job.Params.Bool("strip_metadata") {
 		p.meta = keepProfile
@@ -97,8 +97,11 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	switch {
 	case src.format == format.TIFF:
 		pages = h.pages
-	case animated(src.format) && (animated(p.to) || p.to == format.TIFF) && h.pages > 1:
+	case e.animates(src.format) && (e.animates(p.to) || p.to == format.TIFF) && h.pages > 1:
 		p.all = true
+	}
+	if err := e.warn(ctx, job, src, h, p); err != nil {
+		return e.blame(ctx, src, p, err)
 	}
 	for i := range pages {
 		if ctx.Err() != nil {
@@ -124,9 +127,6 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	}
 	return nil
 }
-
-// animated reports whether the frames of a format form an animation.
-func animated(f format.Format) bool { return f == format.GIF || f == format.WebP }
 
 // A pager is a codec that can return the size of pages other than the first.
 type pager interface {
@@ -155,7 +155,7 @@ func outSize(h header, p plan) (w, height float64) {
 	if p.exact() {
 		return float64(p.width), float64(p.height)
 	}
-	s := fit(h.width, h.height, p, false)
+	s := fit(h.width, h.height, p)
 	if p.enlarge && p.width == 0 && p.height == 0 && p.dpi > 0 {
 		s = p.dpi / 96
 	}
@@ -171,14 +171,13 @@ func (e *Engine) sizeLimit(h header, p plan) error {
 	return nil
 }
 
-// largest is the highest width or height of a format. For AVIF and HEIC it is a
+// largest is the maximum width or height of a format. For AVIF and HEIC it is the
 // limit of the encoders, not of the formats.
 var largest = map[format.Format]int{
 	format.JPG: 65535, format.WebP: 16383, format.GIF: 65535, format.AVIF: 16384, format.HEIC: 16384,
 }
 
-// targetLimit returns an error, before any work, if the encoder would reject the
-// size.
+// targetLimit returns an error if the encoder would reject the size of the result.
 func targetLimit(p plan, h header) error {
 	limit, ok := largest[p.to]
 	if !ok {
@@ -193,10 +192,7 @@ func targetLimit(p plan, h header) error {
 }
 
 // fit returns the scale factor that fits a picture into the box of a plan.
-func fit(width, height int, t plan, turned bool) float64 {
-	if turned {
-		width, height = height, width
-	}
+func fit(width, height int, t plan) float64 {
 	s := math.Inf(1)
 	if t.width > 0 {
 		s = min(s, float64(t.width)/float64(width))

@@ -18,12 +18,12 @@ import (
 )
 
 // This file reads BMP and ICO, because libvips would pass them to ImageMagick.
-// Both hold a "device independent bitmap" ([MS-WMF] 2.2.2.9 and the
+// Both contain a "device independent bitmap" ([MS-WMF] 2.2.2.9 and the
 // BITMAPINFOHEADER family of the Windows GDI documentation).
 
 var errDIB = errors.New("malformed bitmap")
 
-// dibHeader holds the used fields of all header versions.
+// dibHeader contains the fields that this package uses, from all header versions.
 type dibHeader struct {
 	width, height int
 	topDown       bool
@@ -167,7 +167,7 @@ func decodeDIB(h dibHeader, head, pix []byte, alpha bool) (*image.NRGBA, error) 
 		}
 	}
 	if h.masks[3] != 0 && !seen {
-		// A fully transparent picture is unlikely: the channel is unused zeros.
+		// A fully transparent picture is unlikely; the channel is probably unused.
 		for i := 3; i < len(m.Pix); i += 4 {
 			m.Pix[i] = 255
 		}
@@ -185,8 +185,8 @@ func masked(v, mask uint32) byte {
 	return byte(uint64(v) * 255 / uint64(top))
 }
 
-// unRLE decodes run lengths. Skipped pixels stay transparent, as the format
-// defines.
+// unRLE decodes run-length encoding. Skipped pixels stay transparent, as the format
+// specifies.
 func unRLE(m *image.NRGBA, h dibHeader, b []byte, palette *[256][3]byte) error {
 	x, y := 0, 0
 	set := func(i int) {
@@ -242,7 +242,7 @@ func unRLE(m *image.NRGBA, h dibHeader, b []byte, palette *[256][3]byte) error {
 			b = b[min(len(b), (size+1)/2*2):]
 		}
 	}
-	return fmt.Errorf("%w: no end", errDIB)
+	return fmt.Errorf("%w: end mark is missing", errDIB)
 }
 
 func statBMP(src source) (header, error) {
@@ -309,8 +309,8 @@ type iconEntry struct {
 	bits int
 }
 
-// parseICO returns the largest picture of an icon; of several, the one with the
-// most colours. The ICO format has no standard; this follows the Windows
+// parseICO returns the largest picture of an icon. Among pictures of the same size it
+// chooses the one with the most colours. The ICO format has no standard; this follows the Windows
 // documentation of icon resources.
 func parseICO(b []byte) (best iconEntry, err error) {
 	le := binary.LittleEndian
@@ -412,8 +412,8 @@ func bound(n, limit int) int {
 	return min(n, limit)
 }
 
-// icon packs a PNG picture of up to 256 pixels, and smaller versions of it, into
-// an icon. The pictures stay PNG, which Windows supports since Vista.
+// icon writes an icon that contains a PNG picture of up to 256 pixels and smaller
+// versions of it, as PNG files. Windows supports them since Vista.
 func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 	src := source{first, format.PNG}
 	h, err := e.codec.stat(src)
@@ -457,8 +457,8 @@ func (e *Engine) icon(ctx context.Context, first []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ownDecoder returns the decoder in Go for a format that bypasses the codec, or
-// nil.
+// ownDecoder returns this package's decoder for a format that the codec does not
+// decode, or nil.
 func ownDecoder(f format.Format) func([]byte) (decoded, error) {
 	switch f {
 	case format.BMP:

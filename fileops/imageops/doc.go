@@ -2,9 +2,9 @@
 //
 // # Engines
 //
-// With cgo it uses libvips through govips. [New] tests each encoder and decoder
-// on a small picture, and offers only formats that libvips on this host really
-// supports. Without cgo it is pure Go and supports fewer formats. The
+// With cgo the package uses libvips through govips. [New] tests each encoder and
+// decoder with a small picture, and offers only formats that libvips supports on this
+// host. Without cgo the package is pure Go and supports fewer formats. The
 // constructor and the actions are the same.
 //
 //	e, err := imageops.New(ctx, imageops.Options{})
@@ -17,8 +17,8 @@
 //
 // The EXIF orientation is applied. A colour profile is kept if the target
 // supports it. Otherwise, and for CMYK, the colours are converted to sRGB. If
-// the target has no transparency, the picture is laid on white or on the
-// requested colour.
+// the target has no transparency, the background becomes white or the requested
+// colour.
 //
 // Animations stay animations between GIF and WebP, and become the pages of a
 // TIFF. Other targets, and all targets without libvips, get the first frame. A

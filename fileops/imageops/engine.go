@@ -15,6 +15,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/raster"
+	"github.com/filewright/filewright/internal/imagefile"
 )
 
 // Options configure an [Engine]. The zero value is ready to use.
@@ -42,9 +43,9 @@ type Options struct {
 	Probed string
 }
 
-// Lean, as an environment variable of a process, makes libvips start without its
-// plug-ins, in a third of the time. It is for processes whose [Options] contain
-// probed abilities. They load a plug-in when a picture needs it.
+// Lean is an environment variable. With it, libvips starts without its plug-ins, in a
+// third of the time. Set it for processes whose [Options] contain probed abilities.
+// They load a plug-in when a picture needs it.
 const Lean = "VIPSHOME=/nonexistent"
 
 // An Engine provides the actions of this package. It is safe for concurrent use.
@@ -69,8 +70,8 @@ var (
 	}
 )
 
-// New probes the abilities of this host and returns an engine. It fails if
-// libvips is linked in and does not start.
+// New probes the abilities of this host and returns an engine. It fails if the
+// program contains libvips and libvips does not start.
 func New(_ context.Context, o Options) (*Engine, error) {
 	e := &Engine{opts: o}
 	setDefault(&e.opts.MaxPixels, 100e6)
@@ -142,7 +143,7 @@ func (e *Engine) Formats() []format.Format { return slices.Clone(e.writes) }
 // ignore it. dpi, if not 0, is stored in the file if the format supports it.
 func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, quality int, dpi float64, w io.Writer) error {
 	if !slices.Contains(e.writes, to) {
-		return fileops.Fail(fileops.ErrUnavailable, nil, "%s cannot be written here", to.Title())
+		return fileops.Fail(fileops.ErrUnavailable, nil, "%s cannot be written on this host", to.Title())
 	}
 	if img.Rect.Empty() {
 		return errors.New("imageops: empty picture")
@@ -155,8 +156,8 @@ func (e *Engine) Encode(ctx context.Context, img *image.RGBA, to format.Format, 
 	return err
 }
 
-// A codec decodes and encodes pictures. It makes no decisions: a plan says what
-// to do, and the caller checks limits.
+// A codec decodes and encodes pictures. It makes no decisions: a plan describes all
+// steps, and the caller checks limits.
 type codec interface {
 	name() string
 	probed() string
@@ -181,7 +182,7 @@ type codec interface {
 
 	// luma returns the luminance of the first page, or of all pages one below the
 	// other if pages is more than 1. The result is upright and on a gray backdrop.
-	// Drawings become drawn pixels large.
+	// Drawings fill a box of drawn × drawn pixels.
 	luma(ctx context.Context, src source, pages int, backdrop uint8) (*image.Gray, error)
 
 	// jpeg encodes samples as JPEG; see [Engine.EncodeJPEG].
@@ -207,18 +208,23 @@ type header struct {
 	bits          int // per sample
 	alpha         bool
 	bilevel       bool // black and white only
+	cmyk          bool // inks for print
 	profile       bool // has a colour profile
 	resolution    resolution
 }
 
 func (h header) pixels() int64 { return int64(h.width) * int64(h.height) }
 
-// A decoded is a picture in memory.
+// A decoded is a decoded picture in memory.
 type decoded struct {
 	img     image.Image
 	profile []byte // ICC profile, or nil
 
 	resolution resolution
+
+	// animation describes the frames in img, which are one below the other; nil for
+	// a still picture.
+	animation *imagefile.Animation
 }
 
 // A resolution is in pixels per millimetre, horizontal and vertical. The zero
@@ -236,7 +242,7 @@ const (
 	keepProfile             // the colour profile only
 )
 
-// A plan says how to encode a picture.
+// A plan describes how to process and encode a picture.
 type plan struct {
 	to   format.Format
 	page int  // first page to use
@@ -248,7 +254,7 @@ type plan struct {
 	enlarge       bool
 	fit           string // how to use the box: a value of fit, "" for inside
 
-	// background is laid behind transparency. nil means white if the target has no
+	// background is the colour behind transparency. nil means white if the target has no
 	// transparency, and otherwise no background.
 	background *color.NRGBA
 
@@ -273,6 +279,9 @@ var ownEncoders = []format.Format{format.BMP, format.ICO}
 
 // transcode is codec.transcode for all formats of this package.
 func (e *Engine) transcode(ctx context.Context, src source, p plan) ([]byte, error) {
+	if p.all && (src.format == format.PNG || p.to == format.PNG) {
+		return e.animate(ctx, src, p)
+	}
 	if decode := ownDecoder(src.format); decode != nil {
 		m, err := decode(src.data)
 		if err != nil {
@@ -319,14 +328,17 @@ func (e *Engine) encode(ctx context.Context, m decoded, p plan) ([]byte, error) 
 	return e.codec.encode(ctx, m, p)
 }
 
-// stat reads a header and checks the limits. It returns a limit error even if
-// the codec failed because of that size.
+// stat reads a header and checks the limits. The limit error has precedence over an
+// error of the codec, which may have the same cause.
 func (e *Engine) stat(src source) (header, error) {
 	stat := e.codec.stat
 	if s := ownStat(src.format); s != nil {
 		stat = s
 	}
 	h, err := stat(src)
+	if src.format == format.PNG {
+		h.pages = max(h.pages, imagefile.PNGFrames(src.data)) // libvips sees only the first frame
+	}
 	switch {
 	case err == nil && (h.width <= 0 || h.height <= 0):
 		return h, fileops.Fail(fileops.ErrCorruptInput, nil, "the %s has no size", src.format.Title())
@@ -368,8 +380,8 @@ func (e *Engine) load(job *fileops.Job) (source, header, error) {
 	return src, h, err
 }
 
-// blame decides whether the input or the engine caused a codec's failure. Codecs
-// do not report that, so it decodes the input once more, separately.
+// blame decides whether the input or the engine caused a codec's failure. Codecs do
+// not report that, so blame decodes the input once more without encoding it.
 func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -378,7 +390,7 @@ func (e *Engine) blame(ctx context.Context, src source, p plan, err error) error
 	if errors.As(err, &failure) {
 		return err
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, errors.ErrUnsupported) || unusual(src) != "" {
 		return fileops.Fail(fileops.ErrUnsupportedInput, err, "this variant of %s cannot be read", src.format.Title())
 	}
 	if ownDecoder(src.format) == nil {

@@ -16,7 +16,7 @@ const (
 	fitFill    = "fill"    // fills the box, ignores proportions
 )
 
-// A layout holds the steps that give a picture its final size.
+// A layout describes the steps that give a picture its final size.
 type layout struct {
 	width, height int // scaled size
 	cropX, cropY  int // pixels to crop at the left and top,
@@ -24,8 +24,8 @@ type layout struct {
 	outW, outH    int // final size
 }
 
-// exact reports whether a plan defines the exact size of the result, not just a
-// limit.
+// exact reports whether a plan defines the exact size of the result, not only a
+// maximum.
 func (t plan) exact() bool {
 	return t.width > 0 && t.height > 0 && t.fit != "" && t.fit != fitInside
 }
@@ -34,7 +34,7 @@ func (t plan) exact() bool {
 func (t plan) layout(w, h int) layout {
 	scaled := func(n int, s float64) int { return max(1, int(math.Round(float64(n)*s))) }
 	if !t.exact() {
-		s := fit(w, h, t, false)
+		s := fit(w, h, t)
 		l := layout{width: scaled(w, s), height: scaled(h, s)}
 		l.outW, l.outH = l.width, l.height
 		return l

@@ -86,7 +86,7 @@ func plansFor(src source, h header, i int) []plan {
 		case i > 0 && !h.alpha:
 			q := p
 			q.tiff, q.quality = "jpeg", at(0, 75, 55)
-			return []plan{q, p} // drawings are smaller without loss
+			return []plan{q, p} // lossless drawings are smaller
 		}
 	case format.AVIF:
 		p.quality = at(65, 50, 35)

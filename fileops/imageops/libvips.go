@@ -11,9 +11,9 @@ package imageops
 #include <gmodule.h>
 #include <vips/vips.h>
 
-// fw_guard switches off every operation that libvips marks as unfit for
-// untrusted input, and what is not so marked but not needed either, and then
-// allows those that this package uses after looking at the content itself.
+// fw_guard blocks every operation that libvips marks as untrusted, and the matrix
+// loader, which this package does not need. Then it allows the untrusted operations
+// that this package uses. The package checks the content before it calls them.
 static int fw_guard(void) {
 #if VIPS_MAJOR_VERSION > 8 || (VIPS_MAJOR_VERSION == 8 && VIPS_MINOR_VERSION >= 13)
 	vips_block_untrusted_set(TRUE);
@@ -28,13 +28,13 @@ static int fw_guard(void) {
 #endif
 }
 
-// fw_home returns the file that libvips is in.
+// fw_home returns the path of the libvips library.
 static const char *fw_home(void) {
 	Dl_info info;
 	return dladdr((void *)vips_init, &info) ? info.dli_fname : NULL;
 }
 
-// fw_plug loads a plug-in, for as long as the process lives.
+// fw_plug loads a plug-in for the lifetime of the process.
 static int fw_plug(const char *path) {
 	GModule *m = g_module_open(path, G_MODULE_BIND_LAZY);
 	if (!m)
@@ -85,7 +85,7 @@ static int fw_save(const char *name, void *in, const char *options, void **data,
 	g_object_unref(op);
 	*data = VIPS_AREA(blob)->data;
 	*size = VIPS_AREA(blob)->length;
-	VIPS_AREA(blob)->free_fn = NULL; // the data is the caller's now
+	VIPS_AREA(blob)->free_fn = NULL; // the caller owns the data
 	vips_area_unref(VIPS_AREA(blob));
 	return 0;
 }
@@ -100,6 +100,10 @@ static VipsImage *fw_samples(const void *data, size_t size, int width, int heigh
 static int fw_srgb(void *in, int depth, VipsImage **out) {
 	return vips_icc_transform((VipsImage *)in, out, "srgb", "embedded", TRUE, "input_profile", "cmyk",
 		"intent", VIPS_INTENT_RELATIVE, "black_point_compensation", TRUE, "depth", depth, NULL);
+}
+
+static int fw_unsigned(void *in, VipsImage **out) {
+	return vips_copy((VipsImage *)in, out, "format", VIPS_FORMAT_UCHAR, NULL);
 }
 
 static int fw_shrink(void *in, int width, int height, VipsImage **out) {
@@ -130,8 +134,8 @@ static int fw_embed(void *in, int x, int y, int width, int height, int r, int g,
 	return failed;
 }
 
-// fw_luma makes one band of 8 bits of one or three, by the weights of ITU-R
-// BT.601 and not those of linear light, which libvips uses.
+// fw_luma converts one or three bands to one band of 8 bits. It uses the weights of
+// ITU-R BT.601; libvips would use those of linear light.
 static int fw_luma(void *in, VipsImage **out) {
 	VipsImage *v = in, *w, *m, *t;
 	if (v->Bands != 3)
@@ -174,7 +178,7 @@ static void *fw_copy_field(VipsImage *in, const char *name, GValue *value, void 
 	return NULL;
 }
 
-// fw_blank makes a black picture with the metadata of another.
+// fw_blank creates a black picture with the metadata of in.
 static VipsImage *fw_blank(void *in, int width, int height) {
 	VipsImage *im = in, *black, *out;
 	if (vips_black(&black, width, height, "bands", im->Bands, NULL))
@@ -187,7 +191,8 @@ static VipsImage *fw_blank(void *in, int width, int height) {
 	return out;
 }
 
-// fw_one_thread makes one thread compute an image and all that is made of it.
+// fw_one_thread makes libvips compute an image, and images derived from it, in one
+// thread.
 static void fw_one_thread(void *im) { vips_image_set_int(im, VIPS_META_CONCURRENCY, 1); }
 static void *fw_pixels(void *in, size_t *size) { return vips_image_write_to_memory(in, size); }
 static void fw_kill(void *im) { vips_image_set_kill(im, TRUE); }
@@ -460,6 +465,16 @@ func take(data unsafe.Pointer, size C.size_t) []byte {
 func (p *picture) toSRGB(depth int) error {
 	var out *C.VipsImage
 	if C.fw_srgb(pointer(p.ImageRef), C.int(depth), &out) != 0 {
+		return vipsError()
+	}
+	replace(p.ImageRef, unsafe.Pointer(out))
+	return nil
+}
+
+// unsigned takes signed 8-bit samples as unsigned ones.
+func (p *picture) unsigned() error {
+	var out *C.VipsImage
+	if C.fw_unsigned(pointer(p.ImageRef), &out) != 0 {
 		return vipsError()
 	}
 	replace(p.ImageRef, unsafe.Pointer(out))

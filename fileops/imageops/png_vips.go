@@ -16,9 +16,9 @@ import (
 // is slower, but needs only a few rows.
 const maxPlainPNG = 24_000_000
 
-// plainPNG reports whether imagefile.EncodePNG can write p according to a plan.
+// plainPNG reports whether imagefile.EncodePNG can encode p according to a plan.
 func plainPNG(p *picture, t plan) bool {
-	return t.to == format.PNG && !t.small && t.colours == 0 && !(t.bilevel && p.Bands() == 1) &&
+	return t.to == format.PNG && !t.small && t.colours == 0 && (!t.bilevel || p.Bands() != 1) &&
 		p.BandFormat() == vips.BandFormatUchar && p.Bands() <= 4 && p.Interpretation() != vips.InterpretationCMYK &&
 		int64(p.Width())*int64(p.Height()) <= maxPlainPNG
 }
@@ -39,8 +39,7 @@ func (p *picture) savePNG(ctx context.Context, t plan) ([]byte, error) {
 		return nil, err
 	}
 	defer black.close()
-	// A rotated picture has no orientation any more, but its EXIF block still has
-	// one.
+	// A rotated picture has no orientation, but its EXIF block still contains one.
 	if err := black.SetOrientation(max(1, p.Orientation())); err != nil {
 		return nil, cause(err)
 	}

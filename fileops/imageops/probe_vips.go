@@ -47,7 +47,7 @@ func probeVips() vipsCodec {
 	return c
 }
 
-// tiny returns small pictures in formats that may be readable but not writable.
+// tiny returns small pictures in formats that libvips may read but not write.
 var tiny = map[format.Format]func() []byte{
 	format.SVG: func() []byte {
 		return []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="red"/></svg>`)

@@ -115,7 +115,7 @@ func psdProfile(b []byte) []byte {
 
 func statPSD(src source) (header, error) {
 	p, err := parsePSD(src.data)
-	return header{width: p.width, height: p.height, pages: 1, bits: p.depth, profile: p.profile != nil}, err
+	return header{width: p.width, height: p.height, pages: 1, bits: p.depth, profile: p.profile != nil, cmyk: p.mode == psdCMYK}, err
 }
 
 func decodePSD(data []byte) (decoded, error) {
@@ -124,7 +124,7 @@ func decodePSD(data []byte) (decoded, error) {
 		return decoded{}, err
 	}
 	need := map[int]int{psdBitmap: 1, psdGray: 1, psdIndexed: 1, psdRGB: 3, psdCMYK: 4, psdDuotone: 1}[p.mode]
-	if need == 0 || p.depth != 8 && p.depth != 16 && !(p.depth == 1 && p.mode == psdBitmap) {
+	if need == 0 || p.depth != 8 && p.depth != 16 && (p.depth != 1 || p.mode != psdBitmap) {
 		return decoded{}, fmt.Errorf("photoshop mode %d of %d bits: %w", p.mode, p.depth, errors.ErrUnsupported)
 	}
 	if p.channels < need || p.mode == psdIndexed && len(p.palette) < 768 {
@@ -144,7 +144,7 @@ func decodePSD(data []byte) (decoded, error) {
 		m := image.NewCMYK(r)
 		for i := range n {
 			for c := range 4 {
-				m.Pix[4*i+c] = 255 - ch[c][i] // stored as light, not as ink
+				m.Pix[4*i+c] = 255 - ch[c][i] // stored as amounts of light, not of ink
 			}
 		}
 		return decoded{img: m, profile: p.profile}, nil
@@ -163,7 +163,7 @@ func decodePSD(data []byte) (decoded, error) {
 		o := m.Pix[4*i : 4*i+4]
 		if need == 1 {
 			o[0], o[1], o[2] = ch[0][i], ch[0][i], ch[0][i]
-			profile = nil // it is for gray
+			profile = nil // the profile is for gray
 		} else {
 			o[0], o[1], o[2] = ch[0][i], ch[1][i], ch[2][i]
 		}
@@ -176,7 +176,7 @@ func decodePSD(data []byte) (decoded, error) {
 	return decoded{img: m, profile: profile}, nil
 }
 
-// unblend removes the white that Photoshop mixes into transparent colours of the
+// unblend removes the white that Photoshop blends into transparent colours of the
 // merged picture.
 func unblend(o []byte) {
 	a := int(o[3])

@@ -12,12 +12,12 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// Reduce encodes the first page of a picture in a document again. It keeps the
-// colour profile, drops other metadata, and does not apply an orientation. It
-// never raises the quality of a JPEG.
+// Reduce encodes the first page of a picture again, for a picture in a document. It
+// keeps the colour profile, drops other metadata, and does not apply an orientation.
+// It never raises the quality of a JPEG.
 //
 // It fails with errors.ErrUnsupported if transparency would be lost, or if the
-// result does not look like the picture.
+// result does not resemble the picture.
 func (e *Engine) Reduce(ctx context.Context, data []byte, r raster.Reduction) ([]byte, error) {
 	src := source{data, format.Sniff(bytes.NewReader(data), int64(len(data)))}
 	if ownDecoder(src.format) == nil && !e.codec.reads(src.format) {
@@ -45,7 +45,7 @@ func (e *Engine) Reduce(ctx context.Context, data []byte, r raster.Reduction) ([
 		b, err = e.transcode(ctx, src, p)
 	case format.PNG:
 		small := src
-		if fit(h.width, h.height, p, false) < 1 || src.format != format.PNG {
+		if fit(h.width, h.height, p) < 1 || src.format != format.PNG {
 			if b, err = e.transcode(ctx, src, p); err != nil {
 				return nil, err
 			}
@@ -77,11 +77,11 @@ func (e *Engine) requireOpaque(ctx context.Context, src source) error {
 	return nil
 }
 
-// alike is the similarity below which the encoding has failed.
+// alike is the minimum similarity; below it the encoding has failed.
 const alike = 0.85
 
-// resembles returns an error if the second picture does not look like the first.
-// If the previews differ in size by rounding, it compares the common part.
+// resembles returns an error if the second picture does not look like the first. If
+// the sizes of the previews differ by rounding, it compares the common part.
 func (e *Engine) resembles(ctx context.Context, a, b source) error {
 	if ownDecoder(a.format) != nil {
 		return nil // written from the same pixels

@@ -17,18 +17,18 @@ type appearance struct {
 }
 
 const (
-	// maxSeen is the largest number of pixels in a file whose pages are all
-	// compared. In larger files only the first page is.
+	// maxSeen is the largest number of pixels in a file of which all pages are
+	// compared. In larger files only the first page is compared.
 	maxSeen = 60e6
 
-	// drawn is the size at which a vector drawing is compared.
+	// drawn is the size in pixels at which a vector drawing is compared.
 	drawn = 1024
 )
 
-// see decodes the appearance of a picture with header h.
+// see decodes a picture with header h and returns its appearance.
 func (e *Engine) see(ctx context.Context, src source, h header) (*appearance, error) {
 	s := &appearance{pages: 1}
-	if (animated(src.format) || src.format == format.TIFF) && h.pixels()*int64(h.pages) <= maxSeen {
+	if (src.format == format.GIF || src.format == format.WebP || src.format == format.TIFF) && h.pixels()*int64(h.pages) <= maxSeen {
 		s.pages = h.pages
 	}
 	if decode := ownDecoder(src.format); decode != nil {
@@ -71,7 +71,7 @@ func page(m *image.Gray, i, n int) *image.Gray {
 	return m.SubImage(image.Rect(0, i*h, m.Rect.Dx(), (i+1)*h)).(*image.Gray)
 }
 
-// luma returns m in gray (ITU-R BT.601), laid on white.
+// luma returns m in gray (ITU-R BT.601) on a white background.
 func luma(m image.Image) *image.Gray { return lumaOn(m, 255) }
 
 // lumaOn is luma on a gray backdrop.

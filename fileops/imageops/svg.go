@@ -44,10 +44,10 @@ var parts = [...]float64{1: 100000, 2: 20000, 3: 2000}
 const maxXMLDepth = 1000
 
 // minifySVG removes comments, editor data and white space between elements from
-// an SVG. It rounds coordinates to an invisible part of the drawing; level is 1
-// to 3. Texts, identifiers, links, styles and scripts stay unchanged. In a
-// drawing with scripts it removes only comments and metadata, because a script
-// may read everything else. It returns nil for drawings that are not UTF-8.
+// an SVG. It rounds coordinates to a precision that is invisible at the level, from 1
+// to 3. Texts, identifiers, links, styles and scripts stay unchanged. In a drawing
+// with scripts it removes only comments and metadata, because a script may read
+// everything else. It returns nil for drawings that are not UTF-8.
 func minifySVG(data []byte, level int) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	m := &svgMinifier{data: data, exact: active.Match(data), private: make(map[string]int)}
@@ -60,21 +60,21 @@ func minifySVG(data []byte, level int) ([]byte, error) {
 		from := dec.InputOffset()
 		t, err := dec.RawToken()
 		switch {
-		case err == io.EOF && len(m.open) == 0:
+		case errors.Is(err, io.EOF) && len(m.open) == 0:
 			return m.out, nil
 		case errors.Is(err, foreign):
 			return nil, nil
 		case err != nil:
 			return nil, err
 		case len(m.open) > maxXMLDepth:
-			return nil, errors.New("elements are nested too deep")
+			return nil, errors.New("elements are nested too deeply")
 		}
 		m.token(t, data[from:dec.InputOffset()])
 	}
 }
 
-// active matches scripts, and anything else that can access more than the drawn
-// content.
+// active matches scripts, and other content that can access parts of the document
+// that are not drawn.
 var active = regexp.MustCompile(`(?i)<(?:[a-z]+:)?script|\son[a-z]+\s*=|<\?xml-stylesheet|@import`)
 
 type svgMinifier struct {
@@ -85,7 +85,7 @@ type svgMinifier struct {
 	private   map[string]int // editor prefixes, with the number of open elements that declare each
 }
 
-// A svgElement is an open element.
+// An svgElement is an open element.
 type svgElement struct {
 	name    string   // without prefix
 	dropped bool     // removed with its content
@@ -138,7 +138,7 @@ func (m *svgMinifier) token(t xml.Token, raw []byte) {
 	}
 }
 
-// start writes a start tag without its unneeded parts.
+// start writes a start tag without its unnecessary parts.
 func (m *svgMinifier) start(t xml.StartElement, raw []byte) {
 	in := m.inside()
 	el := svgElement{name: t.Name.Local, dropped: in.dropped, text: in.text, kept: in.kept}
@@ -222,7 +222,7 @@ func (m *svgMinifier) attribute(element, name string, value []byte) []byte {
 	return value
 }
 
-// A svgAttribute is an attribute in its source form.
+// An svgAttribute is an attribute in its source form.
 type svgAttribute struct {
 	name  string
 	value []byte

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// svgDecimals returns the number of decimals that coordinates need for a
-// precision of part of the drawing. The reference is the view box or, without
-// one, the width.
+// svgDecimals returns the number of decimals that coordinates need. part is the
+// precision as a fraction of the view box or, without a view box, of the width.
 func svgDecimals(data []byte, part float64) int {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.Strict = false
@@ -48,9 +47,9 @@ func svgDecimals(data []byte, part float64) int {
 	return min(8, max(0, int(math.Ceil(math.Log10(part/side)))))
 }
 
-// svgUnits returns the number of pixels in a libvips pixel. For a drawing sized
-// in inches or similar units, libvips uses 72 pixels per inch, and other
-// programs 96 (CSS Values 3, 5.2).
+// svgUnits returns the number of CSS pixels in a libvips pixel. For a drawing with a
+// size in inches or similar units, libvips uses 72 pixels per inch, but CSS defines
+// 96 (CSS Values 3, 5.2).
 func svgUnits(data []byte) float64 {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.Strict = false
@@ -163,7 +162,7 @@ func (w *numberWriter) put(v float64) {
 	case s == "-0":
 		s = "0"
 	}
-	if w.number && s[0] != '-' && !(s[0] == '.' && w.dotted) {
+	if w.number && s[0] != '-' && (s[0] != '.' || !w.dotted) {
 		w.b = append(w.b, ' ')
 	}
 	w.b = append(w.b, s...)

@@ -1,6 +1,12 @@
 package imageops
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/filewright/filewright/fileops/format"
+)
 
 // A tiffInfo holds properties from the directories of a TIFF.
 type tiffInfo struct {
@@ -10,6 +16,26 @@ type tiffInfo struct {
 	// A page has fewer chroma than luma samples without JPEG (TIFF 6.0, section
 	// 21), or uses the old JPEG compression (section 22).
 	subsampled bool
+
+	oddBits int // a number of bits per sample that few programs read, such as 12; 0 if there is none
+}
+
+// unusual returns the reason why this package may be unable to read a valid picture,
+// or "".
+func unusual(src source) string {
+	switch src.format {
+	case format.TIFF:
+		if n := readTIFF(src.data).oddBits; n > 0 {
+			return fmt.Sprintf("TIFF with %d bits per sample", n)
+		}
+	case format.AVIF, format.HEIC:
+		// The item entries name the codecs (ISO/IEC 23008-12, 6.2).
+		head := src.data[:min(len(src.data), 64<<10)]
+		if bytes.Contains(head, []byte("infe")) && !bytes.Contains(head, []byte("hvc1")) && !bytes.Contains(head, []byte("av01")) {
+			return "HEIF picture that is neither HEVC nor AV1"
+		}
+	}
+	return ""
 }
 
 // readTIFF reads the image file directories of a TIFF (TIFF 6.0, section 2). It
@@ -41,6 +67,9 @@ func readTIFF(b []byte) (info tiffInfo) {
 			switch order.Uint16(b[e:]) {
 			case 258:
 				bits = order.Uint16(b[e+8:])
+				if at := int64(order.Uint32(b[e+8:])); order.Uint32(b[e+4:]) > 2 && at+2 <= int64(len(b)) {
+					bits = order.Uint16(b[at:]) // the values of all samples do not fit into the entry
+				}
 			case 259:
 				compression = order.Uint16(b[e+8:])
 			case 262:
@@ -54,6 +83,11 @@ func readTIFF(b []byte) (info tiffInfo) {
 		const oldJPEG, newJPEG, yCbCr = 6, 7, 6
 		if photometric == yCbCr && compression != newJPEG && (across != 1 || down != 1) || compression == oldJPEG {
 			info.subsampled = true
+		}
+		switch bits {
+		case 1, 2, 4, 8, 16, 32, 64:
+		default:
+			info.oddBits = int(bits)
 		}
 		info.bilevel = info.bilevel && bits == 1 && samples == 1
 		at = int64(order.Uint32(b[end:]))

@@ -2,7 +2,7 @@
 
 package imageops
 
-// Pictures of 16 × 16 black pixels, made with libvips.
+// Pictures of 16 × 16 black pixels, written by libvips.
 const (
 	tinyAVIF = `
 AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZgAAAOptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAA

@@ -1038,3 +1038,86 @@ func TestPhotoshopProfile(t *testing.T) {
 		})
 	}
 }
+
+// A profile is applied to the colours of a 16-bit picture, and its transparency keeps its share.
+func TestProfileKeepsTransparency(t *testing.T) {
+	t.Parallel()
+	m := image.NewNRGBA64(image.Rect(0, 0, 64, 64))
+	for y := range 64 {
+		for x := range 64 {
+			m.SetNRGBA64(x, y, color.NRGBA64{0x4000, 0x4000, 0x4000, uint16(x * 1024)})
+		}
+	}
+	profile := filepath.Join(t.TempDir(), "gray.icc")
+	if err := os.WriteFile(profile, grayProfile(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plain := save(t, fileops.Bytes("plain.png", encodePNG(t, m)))
+	in := made(t, "in.png", "vips", "colourspace", plain, "OUT[profile="+profile+"]", "grey16")
+	if got := tags(t, in)["ICC_Profile:ColorSpaceData"]; got != "GRAY" || !strings.Contains(field(t, in, "format"), "USHORT") {
+		t.Fatalf("the input has the profile %v and samples of %s", got, field(t, in, "format"))
+	}
+	for _, to := range []string{"webp", "gif"} {
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, in)
+		got := decoded(t, out)
+		const x = 16 // a quarter of the full opacity
+		if _, _, _, a := got.At(x, 32).RGBA(); to != "gif" && (a < 0x3c00 || a > 0x4400) {
+			t.Errorf("%s: the opacity is %#x, want about 0x4000", to, a)
+		}
+		if _, _, _, a := got.At(x/2, 32).RGBA(); to == "gif" && a != 0 {
+			t.Errorf("gif: the opacity is %#x, want 0", a)
+		}
+	}
+}
+
+// Signed samples of 8 bits are shown as unsigned ones, as other programs show them.
+func TestSignedSamples(t *testing.T) {
+	t.Parallel()
+	m := image.NewGray(image.Rect(0, 0, 64, 64))
+	for i := range m.Pix {
+		m.Pix[i] = byte(i % 64 * 4)
+	}
+	in := made(t, "in.tiff", "vips", "colourspace", save(t, fileops.Bytes("in.png", encodePNG(t, m))), "OUT", "b-w")
+	b := content(t, in)
+	const sampleFormat, short = "\x53\x01\x03\x00\x01\x00\x00\x00", 1
+	at := bytes.Index(b, []byte(sampleFormat))
+	if at < 0 || b[at+8] != short {
+		t.Fatal("the TIFF does not say that its samples are unsigned")
+	}
+	b = bytes.Clone(b)
+	b[at+8] = 2 // two's complement
+	signed := fileops.Bytes("in.tiff", b)
+	if f := field(t, signed, "format"); !strings.Contains(f, "VIPS_FORMAT_CHAR") {
+		t.Fatalf("the samples are of %s", f)
+	}
+	for _, to := range []string{"png", "bmp", "jpg"} {
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": to}, signed)
+		if d := difference(m, decoded(t, out)); d > 3 {
+			t.Errorf("%s: the picture differs by %.1f", to, d)
+		}
+	}
+}
+
+// The EXIF chunk of a WebP starts with the TIFF header, also in an animation.
+func TestExifOfWebP(t *testing.T) {
+	t.Parallel()
+	photo := save(t, fileopstest.Sample(t, format.JPG))
+	tool(t, "exiftool", "-n", "-overwrite_original", "-Make=Maker", "-GPSLatitude=48.1", "-GPSLatitudeRef=N", photo)
+	b, err := os.ReadFile(photo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, in := range map[string]*fileops.File{"photo": fileops.Bytes("photo.jpg", b), "animation": fileopstest.Sample(t, format.GIF)} {
+		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in)
+		b := content(t, out)
+		if n := binary.LittleEndian.Uint32(b[4:]); int(n)+8 != len(b) {
+			t.Errorf("%s: the RIFF header says %d bytes, and the file has %d", name, n+8, len(b))
+		}
+		if at := bytes.Index(b, []byte("EXIF")); at >= 0 && !bytes.HasPrefix(b[at+8:], []byte("II*\x00")) && !bytes.HasPrefix(b[at+8:], []byte("MM\x00*")) {
+			t.Errorf("%s: the EXIF chunk starts with %q", name, b[at+8:at+16])
+		}
+		if got := tags(t, out); name == "photo" && (got["EXIF:Make"] != "Maker" || got["ExifTool:Warning"] != nil) {
+			t.Errorf("%s: exiftool finds the maker %v and warns %v", name, got["EXIF:Make"], got["ExifTool:Warning"])
+		}
+	}
+}

@@ -153,7 +153,7 @@ func (p *Pool) starter() (dir string, server *engine.ForkServer, err error) {
 		return p.dir, nil, nil
 	}
 	if p.server != nil && p.server.Ended() {
-		p.opts.Log.Warn("the process that starts isolated processes has ended; there will be another one")
+		p.opts.Log.Warn("the process that starts isolated processes has stopped; starting another one")
 		p.server = nil
 	}
 	if p.server == nil {
@@ -169,7 +169,7 @@ func (p *Pool) cmd(dir string) engine.Cmd {
 	return engine.Cmd{
 		// Before the request there is little garbage to collect.
 		Dir: dir, Env: append([]string{roleEnv + "=" + p.name, "GOGC=off"}, p.opts.Env...),
-		OnLine: func(line string) { p.opts.Log.Warn("isolated process says", "line", line) },
+		OnLine: func(line string) { p.opts.Log.Warn("line from an isolated process", "line", line) },
 		Access: p.opts.Access,
 	}
 }
@@ -324,7 +324,7 @@ func (p *Pool) Close() error {
 // end kills the process and removes its directory.
 func (w *process) end() error {
 	w.proc.Kill()
-	w.proc.Wait() // it was killed, so an error is expected
+	_ = w.proc.Wait() // it was killed, so an error is expected
 	return w.close()
 }
 
@@ -347,7 +347,8 @@ func (w *process) read() (message, error) {
 		}
 		return m, err
 	}
-	return m, json.Unmarshal(line, &m)
+	err = json.Unmarshal(line, &m)
+	return m, err
 }
 
 // Wrap returns an action with the Spec of a. It runs the action of [Main] that has the
@@ -400,6 +401,8 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		switch {
 		case err != nil:
 			return w.died(ctx, err)
+		case m.Warning != nil:
+			job.Warn(m.Warning.Code, "%s", m.Warning.Message)
 		case m.Result != nil:
 			results = append(results, *m.Result)
 		case m.Error != nil:
@@ -407,7 +410,7 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		case m.Done:
 			// The results must not change after the check.
 			w.proc.Kill()
-			w.proc.Wait()
+			_ = w.proc.Wait() // it was killed, so an error is expected
 			for _, f := range results {
 				if err := w.deliver(job, f); err != nil {
 					return err

@@ -42,7 +42,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -60,6 +60,11 @@ func work() fileops.Action {
 			return fmt.Errorf("this one: %w", errors.ErrUnsupported)
 		case "simply":
 			return errors.New("simply not")
+		case "warn":
+			for range 3 {
+				job.Warn(fileops.WarnLinksDropped, "links <%s> dropped", strings.Repeat("\x01", 1000))
+				job.Warn(fileops.WarnFontsSubstituted, "100%% sure")
+			}
 		case "crash":
 			syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			select {}
@@ -114,7 +119,7 @@ func work() fileops.Action {
 			}
 			tmp, err := filepath.EvalSymlinks(os.TempDir())
 			if err != nil || tmp != cwd || os.Getenv("HOME") != cwd {
-				return fmt.Errorf("works in %s, TMPDIR %s, HOME %s: %v", cwd, tmp, os.Getenv("HOME"), err)
+				return fmt.Errorf("works in %s, TMPDIR %s, HOME %s: %w", cwd, tmp, os.Getenv("HOME"), err)
 			}
 			return job.WriteBytes("a.txt", fmt.Append(nil, os.Getppid(), " ", rand.Uint64(), " ", cwd))
 		case "spoil": // overwrite the input
@@ -207,6 +212,22 @@ func TestRun(t *testing.T) {
 	}
 	if b, err := os.ReadFile(disk); err != nil || string(b) != "on disk" {
 		t.Errorf("the input is changed: %q, %v", b, err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	warnings := func(a fileops.Action) (all []fileops.Warning) {
+		r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { all = append(all, w) }}
+		if err := r.Run(t.Context(), a, fileops.Args{"how": "warn"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.txt", []byte("text"))); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	p, _ := pool(t, isolate.Options{})
+	want := warnings(work())
+	if got := warnings(p.Wrap(work())); len(got) != 2 || !slices.Equal(got, want) {
+		t.Errorf("isolated: %q; in this process: %q", got, want)
 	}
 }
 

@@ -43,10 +43,11 @@ type file struct {
 
 // A message is a line that a process writes. The first message reports that it is ready.
 type message struct {
-	Progress float64 `json:"progress,omitempty"`
-	Result   *file   `json:"result,omitempty"`
-	Error    *report `json:"error,omitempty"`
-	Done     bool    `json:"done,omitempty"`
+	Progress float64          `json:"progress,omitempty"`
+	Warning  *fileops.Warning `json:"warning,omitempty"`
+	Result   *file            `json:"result,omitempty"`
+	Error    *report          `json:"error,omitempty"`
+	Done     bool             `json:"done,omitempty"`
 }
 
 // A report is the wire form of a failure.
@@ -117,7 +118,7 @@ func (r *report) failure() error {
 		case !r.Failure && fileops.Message(kind) == r.Message:
 			cause.is = errors.Join(kind, cause.is)
 			return cause
-		case r.Failure && kind != errors.ErrUnsupported:
+		case r.Failure && !errors.Is(kind, errors.ErrUnsupported):
 			f := &fileops.Failure{Kind: kind, Message: r.Message}
 			if r.Detail != "" || cause.is != nil {
 				f.Err = cause
@@ -197,7 +198,7 @@ func watchTime(send func(message) error) (stop func()) {
 	signal.Notify(over, syscall.Signal(24)) // SIGXCPU, which package syscall lacks on Windows
 	go func() {
 		if _, ok := <-over; ok {
-			send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"), "")})
+			_ = send(message{Error: reportOf(fileops.Fail(fileops.ErrLimit, nil, "the file needs more processor time than is allowed; try a smaller one"), "")})
 			os.Exit(1)
 		}
 	}()
@@ -231,7 +232,11 @@ func (r *request) run(ctx context.Context, a fileops.Action, send func(message) 
 		return err
 	}
 	n := 0
-	runner := fileops.Runner{TempDir: dir, MaxOutput: r.Most, Progress: func(done float64) { send(message{Progress: done}) }}
+	runner := fileops.Runner{
+		TempDir: dir, MaxOutput: r.Most,
+		Progress: func(done float64) { _ = send(message{Progress: done}) },
+		Warn:     func(w fileops.Warning) { _ = send(message{Warning: &w}) },
+	}
 	return runner.Do(ctx, a, params, fileops.SinkFunc(func(ctx context.Context, f *fileops.File) error {
 		n++
 		name := strconv.Itoa(n)

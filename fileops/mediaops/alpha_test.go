@@ -31,6 +31,9 @@ func TestTransparentVideo(t *testing.T) {
 			t.Parallel()
 			for background, want := range map[string][3]int{"": {255, 255, 255}, "#00ff00": {0, 255, 0}, "black": {0, 0, 0}} {
 				for _, to := range []string{"mp4", "jpg", "gif"} {
+					if testing.Short() && (background == "black" || name != "vp9" && to != "mp4") {
+						continue // the decoder makes the difference, and it comes first
+					}
 					a := convertTo(to)
 					if background != "" {
 						a["background"] = background

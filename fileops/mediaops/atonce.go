@@ -37,6 +37,8 @@ type hearing struct {
 	decided chan struct{} // closed when agreed and seconds are set
 	agreed  bool
 	seconds float64
+
+	declared float64 // see pass
 }
 
 // quickly converts to sound without ffprobe, if possible. done reports whether it did.
@@ -79,12 +81,16 @@ func (e *Engine) atOnce(ctx context.Context, job *fileops.Job, t target, r reque
 			return 0, false
 		}
 		m = found
+		h.declared = r.declared(found, found.audios()[:1])
 		right, err := e.arguments(out(found))
 		return r.length(found.duration), err == nil && slices.Equal(right, begun)
 	}
 	err = e.run(ctx, job, pass{out: out(guess), path: path, limit: e.maxOutput, to: 1, heard: h})
 	switch {
 	case err == nil:
+		o := e.outcome(m, t, r, plan{copies: true})
+		o.to = format.Format(job.Params.Get("convert_to"))
+		o.warn(job, m)
 		return nil, true, nil
 	case errors.Is(err, errFull):
 		return nil, false, e.tooLarge()
@@ -142,6 +148,7 @@ var (
 	saidLevel    = regexp.MustCompile(`^(?:\[[^\]]* @ [0-9a-fx]+\] )*\[(info|warning|error|fatal|panic)\] `)
 	saidDuration = regexp.MustCompile(`^  Duration: (\d+):(\d\d):(\d\d\.\d+),`)
 	saidStream   = regexp.MustCompile(`^  Stream #0:(\d+)(?:\[0x[0-9a-f]+\])?(?:\(\w+\))?: (Video|Audio|Subtitle|Data|Attachment): (\w+)(.*)$`)
+	saidTag      = regexp.MustCompile(`^(    |      )(\w+) *: (.+)$`)
 	saidSound    = regexp.MustCompile(`^[^,]*, (\d+) Hz, ([^,]+), \w+(?:,| |$)`)
 	saidSize     = regexp.MustCompile(`, (\d+)x(\d+)\b`)
 	protected    = regexp.MustCompile(`\((encv|enca|drmi|drms) / `)
@@ -162,18 +169,34 @@ func (a *announcement) add(text string) (end bool) {
 			break
 		}
 		a.media.duration = 3600*number(d[1]) + 60*number(d[2]) + number(d[3])
+	case strings.HasPrefix(text, "    Chapter #0:"):
+		a.media.chapters++
 	case strings.HasPrefix(text, "  Stream #0:"):
 		s, ok := saidOf(text)
 		a.odd = a.odd || !ok || slices.ContainsFunc(a.media.streams, func(x stream) bool { return x.Index == s.Index })
 		a.media.streams = append(a.media.streams, s)
+	default:
+		a.addTag(text)
 	}
 	return false
+}
+
+// addTag parses the line of a tag of the file or, because Ogg stores its tags there, of
+// its first stream.
+func (a *announcement) addTag(text string) {
+	m := saidTag.FindStringSubmatch(text)
+	if len(m) == 0 || len(m[1]) == 6 && len(a.media.streams) != 1 {
+		return
+	}
+	if _, ok := a.media.tags[strings.ToLower(m[2])]; !ok {
+		a.media.addTags(map[string]string{m[2]: m[3]})
+	}
 }
 
 // saidOf parses the line of a stream.
 func saidOf(text string) (s stream, ok bool) {
 	m := saidStream.FindStringSubmatch(text)
-	if m == nil || m[3] == "none" || m[3] == "unknown" || protected.MatchString(text) {
+	if len(m) == 0 || m[3] == "none" || m[3] == "unknown" || protected.MatchString(text) {
 		return s, false
 	}
 	index, err := strconv.Atoi(m[1])

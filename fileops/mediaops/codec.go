@@ -85,7 +85,7 @@ func (r audioRate) kbit(channels int) int {
 func audioCodec(o opts, i int, s stream, t target, kbit int, mayCopy, plain bool) {
 	set := func(name string, v any) { o[fmt.Sprintf("%s:a:%d", name, i)] = v }
 	channels := s.Channels
-	if mayCopy && kbit == 0 && slices.Contains(t.copyAudio, s.Codec) && !(t.stereo && channels > 2) {
+	if mayCopy && kbit == 0 && slices.Contains(t.copyAudio, s.Codec) && (!t.stereo || channels <= 2) {
 		set("c", "copy")
 		return
 	}

@@ -60,6 +60,8 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	// Stop as soon as the result cannot be smaller.
 	limit := in.Size() * 97 / 100
 	var out func(plan) node
+	var first []stream
+	o := outcome{to: in.Format(), target: t}
 	if t.kind == audio {
 		a, err := m.audio()
 		if err != nil {
@@ -69,6 +71,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		if t.audio == "pcm" || t.audio != "flac" && bitRateOf(m, a) <= 1.15*1000*float64(kbit) {
 			return job.Keep(in)
 		}
+		first = []stream{a}
 		out = func(p plan) node { return e.smallerSound(m, a, t, kbit, p, path, limit) }
 	} else {
 		v, err := m.video()
@@ -78,10 +81,12 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		if v.transparent() {
 			return job.Keep(in) // the encoders used here would lose the transparency
 		}
+		first, o.encoded, o.opaque = []stream{v}, true, true
 		out = func(p plan) node { return e.smallerMovie(m, v, t, l, p, path, limit) }
 	}
 	for _, p := range []plan{{copies: true}, {}, {plain: true}} {
-		err = e.run(ctx, job, pass{out: func() node { return out(p) }, path: path, limit: limit, expected: m.duration, to: 1})
+		o.plain, o.kept = p.plain, slices.Concat(first[:1], t.compressed(m, p))
+		err = e.run(ctx, job, pass{out: func() node { return out(p) }, path: path, limit: limit, expected: m.duration, declared: m.declared(o.kept), to: 1})
 		var setup setupError
 		if !errors.As(err, &setup) || ctx.Err() != nil {
 			break
@@ -93,7 +98,25 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	if err != nil {
 		return err
 	}
+	// The limit makes the result smaller than the input, so Best takes it.
+	o.warn(job, m)
 	return job.Best(in, path)
+}
+
+// compressed returns the streams of m that a compressed file keeps besides its first
+// track.
+func (t target) compressed(m *media, p plan) (kept []stream) {
+	if t.kind == audio {
+		if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
+			kept = c[:1]
+		}
+		return kept
+	}
+	kept = t.sideStreams(m, p)
+	if !p.plain && t.muxer == "matroska" { // fonts, which its subtitles need
+		kept = append(kept, m.of("attachment", func(stream) bool { return true })...)
+	}
+	return kept
 }
 
 // bitRateFor returns the target bit rate of sound in kbit/s.
@@ -148,11 +171,7 @@ func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, pat
 		}
 	}
 	streams := []node{e.pictures(pick(in, v), v, sh)}
-	tracks := m.audios()
-	if len(tracks) > 1 && (!t.tracks || p.plain) {
-		tracks = tracks[:1]
-	}
-	for i, a := range tracks {
+	for i, a := range t.soundTracks(m, p) {
 		streams = append(streams, pick(in, a))
 		kbit := bitRateFor(l, a.Channels)
 		if t.stereo {
@@ -165,8 +184,8 @@ func (e *Engine) smallerMovie(m *media, v stream, t target, l level, p plan, pat
 	}
 	if !p.plain {
 		streams = append(streams, subtitles(o, m, in, t)...)
-		if t.muxer == "matroska" { // fonts, which its subtitles need
-			for _, s := range m.of("attachment", func(stream) bool { return true }) {
+		for _, s := range t.compressed(m, p) {
+			if s.Type == "attachment" {
 				streams = append(streams, pick(in, s))
 				o["c:t"] = "copy"
 			}

@@ -39,7 +39,7 @@ func (e *Engine) conversions() []fileops.Accept {
 	videoHeight.Name, videoHeight.Doc = "video_height", "The same as height: 720 makes a video of at most 720p."
 	fps := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 120, Doc: "Frames per second; without it, those of the input."}
 	animFPS := fileops.Param{Name: "fps", Type: fileops.Number, Min: 1, Max: 50, Doc: "Frames per second; without it, those of the input, at most 12.5."}
-	start := fileops.Param{Name: "start", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to begin, in seconds."}
+	start := fileops.Param{Name: "start", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Start in seconds."}
 	length := fileops.Param{Name: "duration", Type: fileops.Number, Min: 0.01, Max: 360000, Doc: "How much to take, in seconds; without it, up to the end."}
 	at := fileops.Param{Name: "time", Type: fileops.Number, Min: 0, Max: 360000, Doc: "Where to take the picture, in seconds; without it, one that is typical of the video."}
 
@@ -157,6 +157,15 @@ func (r request) length(total float64) float64 {
 	return left
 }
 
+// declared returns the seconds that the result has by a reliable record in m, or 0.
+func (r request) declared(m *media, kept []stream) float64 {
+	total := m.declared(kept)
+	if total == 0 {
+		return 0
+	}
+	return r.length(total)
+}
+
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	e = e.within(job)
 	to := format.Format(job.Params.Get("convert_to"))
@@ -180,11 +189,17 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		}
 		switch t.kind {
 		case animation:
-			return e.animate(ctx, job, m, to, r, path)
+			err = e.animate(ctx, job, m, to, r, path)
 		case still:
-			return e.frame(ctx, job, m, t, r, path)
+			err = e.frame(ctx, job, m, t, r, path)
+		default:
+			return e.transcode(ctx, job, m, t, r, path)
 		}
-		return e.transcode(ctx, job, m, t, r, path)
+		if err == nil {
+			o := outcome{to: to, target: t, kept: m.videos()[:1], encoded: true, opaque: t.video == "mjpeg", ground: r.ground}
+			o.warn(job, m)
+		}
+		return err
 	})
 }
 
@@ -204,7 +219,7 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 		if err != nil {
 			return err
 		}
-		total = cmp.Or(a.seconds(), total)
+		total = cmp.Or(a.length(), total)
 	} else if _, err := m.video(); err != nil {
 		return err
 	}
@@ -216,17 +231,38 @@ func (e *Engine) transcode(ctx context.Context, job *fileops.Job, m *media, t ta
 			}
 			return e.movie(m, t, r, p, path)
 		}
-		err = e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: r.length(total), to: 1})
+		o := e.outcome(m, t, r, p)
+		err = e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: r.length(total), declared: r.declared(m, o.kept), to: 1})
+		if err == nil {
+			o.to = format.Format(job.Params.Get("convert_to"))
+			o.warn(job, m)
+			return nil
+		}
 		if errors.Is(err, errFull) {
 			return e.tooLarge()
 		}
 		var setup setupError
-		if err == nil || ctx.Err() != nil || !p.copies && !errors.As(err, &setup) || errors.Is(err, fileops.ErrLimit) {
+		if ctx.Err() != nil || !p.copies && !errors.As(err, &setup) || errors.Is(err, fileops.ErrLimit) {
 			return err
 		}
 		job.Log.Debug("trying it another way", "err", err.Error())
 	}
 	return err
+}
+
+// outcome returns what sound or movie makes of m.
+func (e *Engine) outcome(m *media, t target, r request, p plan) outcome {
+	o := outcome{target: t, opaque: true, ground: r.ground, plain: p.plain}
+	if t.kind == audio {
+		o.kept = m.audios()[:1:1]
+		if c := m.covers(); t.cover && len(c) > 0 && !p.plain {
+			o.kept = append(o.kept, c[0])
+		}
+		return o
+	}
+	v := m.videos()[0]
+	o.kept, o.encoded = append(t.sideStreams(m, p), v), !t.copiesPicture(v, r, p)
+	return o
 }
 
 // sound returns the output of a conversion to audio.
@@ -253,8 +289,7 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 	in := e.input(m, r.window())
 	o := opts{"max_muxing_queue_size": 4096}
 	var streams []node
-	recoloured := r.ground != nil && v.transparent()
-	if p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && !recoloured && t.mayCopy(v) {
+	if t.copiesPicture(v, r, p) {
 		streams = append(streams, pick(in, v))
 		o["c:v:0"] = "copy"
 		if v.Codec == "hevc" && t.iso {
@@ -266,6 +301,12 @@ func (e *Engine) movie(m *media, t target, r request, p plan, path string) node 
 	}
 	streams = append(streams, e.sideStreams(o, m, in, t, r.bitRate, p)...)
 	return e.output(path, t.muxer, e.maxOutput, streams, t.muxed, o)
+}
+
+// copiesPicture reports whether a conversion to t copies the video stream v.
+func (t target) copiesPicture(v stream, r request, p plan) bool {
+	recoloured := r.ground != nil && v.transparent()
+	return p.copies && r.width == 0 && r.height == 0 && r.fps == 0 && r.start == 0 && !recoloured && t.mayCopy(v)
 }
 
 // mayCopy reports whether a video stream can be copied into t.
@@ -292,11 +333,7 @@ func (t target) shape(r request) shape {
 // sideStreams adds the sound tracks and subtitles of a video.
 func (e *Engine) sideStreams(o opts, m *media, in node, t target, kbit int, p plan) []node {
 	var streams []node
-	tracks := m.audios()
-	if len(tracks) > 1 && (!t.tracks || p.plain) {
-		tracks = tracks[:1]
-	}
-	for i, a := range tracks {
+	for i, a := range t.soundTracks(m, p) {
 		streams = append(streams, pick(in, a))
 		audioCodec(o, i, a, t, kbit, p.copies, p.plain)
 	}
@@ -306,24 +343,49 @@ func (e *Engine) sideStreams(o opts, m *media, in node, t target, kbit int, p pl
 	return append(streams, subtitles(o, m, in, t)...)
 }
 
+// soundTracks returns the sound tracks that t keeps of a video.
+func (t target) soundTracks(m *media, p plan) []stream {
+	tracks := m.audios()
+	if len(tracks) > 1 && (!t.tracks || p.plain) {
+		tracks = tracks[:1]
+	}
+	return tracks
+}
+
+// sideStreams returns the sound tracks and subtitles that t keeps of a video.
+func (t target) sideStreams(m *media, p plan) []stream {
+	streams := slices.Clone(t.soundTracks(m, p))
+	for _, s := range m.subtitles() {
+		if !p.plain && t.subtitleCodec(s) != "" {
+			streams = append(streams, s)
+		}
+	}
+	return streams
+}
+
 // subtitles adds the subtitles that t can store.
 func subtitles(o opts, m *media, in node, t target) []node {
 	var streams []node
 	for _, s := range m.subtitles() {
-		codec := ""
-		switch s.Codec {
-		case "mov_text", "subrip", "ass", "ssa", "webvtt", "text":
-			codec = t.subs
-		}
-		if slices.Contains(t.copySubs, s.Codec) {
-			codec = "copy"
-		}
-		if codec != "" {
+		if codec := t.subtitleCodec(s); codec != "" {
 			o[numbered("c:s", len(streams))] = codec
 			streams = append(streams, pick(in, s))
 		}
 	}
 	return streams
+}
+
+// subtitleCodec returns the codec of the subtitles s in t: "copy", an encoder, or "" if
+// t cannot store them.
+func (t target) subtitleCodec(s stream) string {
+	if slices.Contains(t.copySubs, s.Codec) {
+		return "copy"
+	}
+	switch s.Codec {
+	case "mov_text", "subrip", "ass", "ssa", "webvtt", "text":
+		return t.subs
+	}
+	return ""
 }
 
 // animate makes an animated picture. A gif takes two passes, the first for the palette:
@@ -334,7 +396,7 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 		return err
 	}
 	t := e.targets[to]
-	length := r.length(m.duration)
+	length, declared := r.length(m.duration), r.declared(m, []stream{v})
 	if length > maxAnimation {
 		return fileops.Fail(fileops.ErrLimit, nil, "the video is %.0f seconds long; an animated picture can have at most %d: choose a part with start and duration", length, maxAnimation)
 	}
@@ -349,10 +411,11 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 		}
 	}
 	// A gif counts in hundredths of a second, and 8 of them are 12.5 frames per second.
-	if fps, _ := v.frameRate(); sh.fps == 0 && (fps == 0 || fps > 12.5) {
+	fps, _ := v.frameRate()
+	if sh.fps == 0 && (fps == 0 || fps > 12.5) {
 		sh.fps = 12.5
 	}
-	p := pass{path: path, limit: e.maxOutput, expected: length, to: 1}
+	p := pass{path: path, limit: e.maxOutput, expected: length, declared: declared, to: 1}
 	run := func(p pass) error {
 		err := e.run(ctx, job, p)
 		if errors.Is(err, errFull) {
@@ -361,6 +424,7 @@ func (e *Engine) animate(ctx context.Context, job *fileops.Job, m *media, to for
 		return err
 	}
 	if to == format.WebP {
+		p.rate = cmp.Or(sh.fps, fps)
 		p.out = func() node {
 			o := opts{"map_metadata": -1, "c:v:0": t.video, "loop": 0, "q:v:0": 70, "compression_level": 4}
 			return e.output(path, t.muxer, e.maxOutput, []node{e.pictures(pick(e.input(m, r.window()), v), v, sh)}, o)

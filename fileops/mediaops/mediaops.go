@@ -17,7 +17,8 @@
 // in these and ts. Pictures are turned upright, interlaced video becomes progressive,
 // and pixels become square. HDR video that has to be encoded is mapped to standard range
 // if ffmpeg has the filters. If the target has no transparency, transparent content is
-// put on white or on the requested colour.
+// put on white or on the requested colour. Warnings list what a result lacks: tracks,
+// tags, covers, chapters, HDR, transparency, and damaged parts of the input.
 //
 // # Compression
 //

@@ -106,9 +106,22 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 			}
 		}
 	}
+	declared := 0.0
+	for _, m := range parts {
+		d := m.declared(m.streams)
+		if d == 0 {
+			declared = 0
+			break
+		}
+		declared += d
+	}
 	return job.WriteFile("merged."+string(to), func(path string) error {
+		o := outcome{to: to, target: t, opaque: true}
 		if t.joinable(parts, sound) {
 			err := e.chain(ctx, job, parts, t, sound, path, total)
+			if err == nil {
+				mergeLosses(job, parts, o, 0, 0)
+			}
 			if err == nil || ctx.Err() != nil {
 				return err
 			}
@@ -120,9 +133,16 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 			}
 			return e.joinMovies(parts, t, sound, silence, path)
 		}
-		err := e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: total, to: 1})
+		err := e.run(ctx, job, pass{out: out, path: path, limit: e.maxOutput, expected: total, declared: declared, to: 1})
 		if errors.Is(err, errFull) {
 			return e.tooLarge()
+		}
+		if err == nil {
+			w, h := 0, 0
+			if o.encoded = t.kind == video; o.encoded {
+				w, h = t.mergedSize(parts[0].videos()[0])
+			}
+			mergeLosses(job, parts, o, w, h)
 		}
 		return err
 	})
@@ -149,10 +169,16 @@ func (e *Engine) joinSound(parts []*media, t target, path string) node {
 	return e.output(path, t.muxer, e.maxOutput, []node{sound}, t.muxed, o)
 }
 
+// mergedSize returns the frame size of a merge whose first video is first.
+func (t target) mergedSize(first stream) (w, h int) {
+	sh := t.shape(request{})
+	return fit(first, sh.width, sh.height, true)
+}
+
 func (e *Engine) joinMovies(parts []*media, t target, sound bool, silence []string, path string) node {
 	first := parts[0].videos()[0]
 	sh := t.shape(request{})
-	w, h := fit(first, sh.width, sh.height, true)
+	w, h := t.mergedSize(first)
 	fps, _ := first.frameRate()
 	if fps == 0 {
 		fps = 25

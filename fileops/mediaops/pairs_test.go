@@ -105,15 +105,18 @@ func judge(t *testing.T, in []*fileops.File, _ fileops.Args, out []*fileops.File
 }
 
 // Every pair that the Spec advertises is run once, and checked with ffprobe and by
-// decoding it.
+// decoding it. With -short, every source and every target is part of a pair.
 func TestConvertPairs(t *testing.T) {
 	t.Parallel()
 	convert := engine(t).Convert()
 	n := 0
 	for _, a := range convert.Spec().Accepts {
-		for _, from := range a.Formats {
-			for _, to := range a.Params[0].Enum {
+		for i, from := range a.Formats {
+			for j, to := range a.Params[0].Enum {
 				n++
+				if smaller := min(len(a.Formats), len(a.Params[0].Enum)); testing.Short() && i%smaller != j%smaller {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s to %s", from, to), func(t *testing.T) {
 					t.Parallel()
 					in := sample(t, from)

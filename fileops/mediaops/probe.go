@@ -3,6 +3,7 @@ package mediaops
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -31,6 +32,8 @@ type media struct {
 	decoder string // of the video; "" means ffmpeg's choice
 
 	streams  []stream
+	tags     map[string]string // of the file; keys in lower case
+	chapters int
 	duration float64 // seconds, 0 if unknown
 	bitRate  float64 // bit/s of the whole file, 0 if unknown
 }
@@ -60,6 +63,7 @@ type stream struct {
 	Disposition   map[string]int
 	Tags          map[string]string
 	SideData      []struct {
+		Type     string `json:"side_data_type"`
 		Rotation float64
 	} `json:"side_data_list"`
 }
@@ -68,7 +72,21 @@ type stream struct {
 func (s stream) cover() bool { return s.Disposition["attached_pic"] != 0 }
 
 func (s stream) seconds() float64 { return number(s.DurationText) }
-func (s stream) rate() int        { return int(number(s.SampleRate)) }
+
+// length returns the seconds of s, 0 if unknown.
+func (s stream) length() float64 {
+	if n := s.seconds(); n > 0 {
+		return n
+	}
+	var h, m int
+	var sec float64
+	if n, _ := fmt.Sscanf(s.Tags["DURATION"], "%d:%d:%f", &h, &m, &sec); n == 3 { // Matroska's statistics
+		return float64(h)*3600 + float64(m)*60 + sec
+	}
+	return 0
+}
+
+func (s stream) rate() int { return int(number(s.SampleRate)) }
 
 // bitRate returns bit/s, or 0 if unknown.
 func (s stream) bitRate() float64 {
@@ -110,6 +128,17 @@ func (s stream) turned() (rotated, sideways bool) {
 
 // hdr reports whether s has the transfer function of HDR10 or HLG.
 func (s stream) hdr() bool { return s.Transfer == "smpte2084" || s.Transfer == "arib-std-b67" }
+
+// dolbyVision reports whether s has a Dolby Vision configuration. Some of its profiles
+// have no usual transfer function.
+func (s stream) dolbyVision() bool {
+	for _, d := range s.SideData {
+		if strings.HasPrefix(d.Type, "DOVI") {
+			return true
+		}
+	}
+	return false
+}
 
 // frameRate returns the average frames per second, or 0 if unknown, and whether the
 // frame rate is variable.
@@ -185,7 +214,7 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 	for _, k := range sortedKeys(opts) {
 		args = append(args, "-"+k, fmt.Sprint(opts[k]))
 	}
-	args = append(args, "-show_streams", "-show_data_hash", "MD5", "-show_format", "-of", "json=compact=1", "file:"+path)
+	args = append(args, "-show_streams", "-show_data_hash", "MD5", "-show_format", "-show_chapters", "-of", "json=compact=1", "file:"+path)
 	var out bytes.Buffer
 	tooLarge := false
 	err = e.ffprobe.Run(ctx, engine.Cmd{
@@ -202,16 +231,22 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the picture has more than %s; make it smaller first", e.pixels())
 	}
 	var answer struct {
-		Streams []stream
-		Format  struct {
+		Streams  []stream
+		Chapters []struct{}
+		Format   struct {
 			Duration string
 			BitRate  string `json:"bit_rate"`
+			Tags     map[string]string
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
 		return nil, fileops.Fail(fileops.ErrEngine, err, "")
 	}
-	m := &media{file: f, path: path, source: src, streams: answer.Streams}
+	m := &media{file: f, path: path, source: src, streams: answer.Streams, chapters: len(answer.Chapters)}
+	m.addTags(answer.Format.Tags)
+	if a := m.audios(); len(a) > 0 && slices.Contains(src.demuxers, "ogg") {
+		m.addTags(a[0].Tags) // Ogg stores its tags in the stream
+	}
 	m.duration, m.bitRate = number(answer.Format.Duration), number(answer.Format.BitRate)
 	for _, s := range m.streams {
 		if !s.cover() {
@@ -235,6 +270,84 @@ func (e *Engine) probe(ctx context.Context, job *fileops.Job, f *fileops.File) (
 		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the file contains neither sound nor video")
 	}
 	return m, nil
+}
+
+// addTags adds tags of the whole file.
+func (m *media) addTags(tags map[string]string) {
+	if m.tags == nil {
+		m.tags = map[string]string{}
+	}
+	for key, value := range tags {
+		m.tags[strings.ToLower(key)] = value
+	}
+}
+
+// declared returns the seconds of streams of m by the record of its container, or 0 if
+// there is none or if ffmpeg estimates it.
+func (m *media) declared(streams []stream) float64 {
+	switch m.source.demuxers[0] {
+	case "mpeg", "mpegts", "aac", "amr", "gif":
+		return 0
+	case "mp3":
+		if !hasFrameCount(m.file) {
+			return 0
+		}
+	}
+	longest, timed := 0.0, 0
+	for _, s := range streams {
+		if s.Type != "audio" && s.Type != "video" || s.cover() {
+			continue
+		}
+		d := s.length()
+		if d == 0 {
+			longest = 0
+			break
+		}
+		longest = max(longest, d)
+	}
+	if longest > 0 {
+		return longest
+	}
+	for _, s := range m.streams {
+		if !s.cover() && s.Type != "attachment" {
+			timed++
+		}
+	}
+	whole := m.source.demuxers[0] != "flv" || endsWithTag(m.file)
+	if timed > len(streams) && whole { // the record may be about another stream
+		return 0
+	}
+	return m.duration
+}
+
+// endsWithTag reports whether an FLV file ends with a complete tag, which repeats its
+// size after its content. A file that is cut off does not.
+func endsWithTag(f *fileops.File) bool {
+	const header = 11
+	r := f.Reader()
+	var size [4]byte
+	var tag [4]byte
+	if _, err := r.ReadAt(size[:], f.Size()-4); err != nil {
+		return false
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if _, err := r.ReadAt(tag[:], f.Size()-4-int64(n)); err != nil {
+		return false
+	}
+	return n >= header && binary.BigEndian.Uint32(tag[:])&0xffffff == n-header
+}
+
+// hasFrameCount reports whether the first frame of an MP3 file counts the others, with a
+// header by Xing, LAME or Fraunhofer. Without it, the duration is an estimate.
+func hasFrameCount(f *fileops.File) bool {
+	head := make([]byte, 10)
+	at := int64(0)
+	if _, err := f.Reader().ReadAt(head, 0); err == nil && string(head[:3]) == "ID3" {
+		at = 10 + int64(head[6])<<21 + int64(head[7])<<14 + int64(head[8])<<7 + int64(head[9])
+	}
+	frame := make([]byte, 256)
+	n, _ := f.Reader().ReadAt(frame, at)
+	return slices.ContainsFunc([]string{"Xing", "Info", "VBRI"}, func(mark string) bool { return bytes.Contains(frame[:n], []byte(mark)) })
 }
 
 func (m *media) of(kind string, ok func(stream) bool) []stream {

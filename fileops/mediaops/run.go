@@ -27,8 +27,13 @@ type pass struct {
 	path     string  // of the output
 	limit    int64   // maximum size of the output; reaching it fails with errFull
 	expected float64 // seconds of output, 0 if unknown
+	declared float64 // seconds of output by a reliable record in the input, 0 if there is none
 
 	still bool // it writes one picture, so the output time means nothing
+
+	// rate is the frames per second of an output whose encoder writes all frames as one
+	// packet. Their number then stands for the output time, which stays at 0.
+	rate float64
 
 	// heard is set for a run that starts before its input is known. It then replaces
 	// expected.
@@ -61,7 +66,7 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 		return err
 	}
 	var stderr complaints
-	progress := &progress{expected: p.expected, report: func(done float64) { job.Progress(p.from + (p.to-p.from)*done) }}
+	progress := &progress{expected: p.expected, rate: p.rate, report: func(done float64) { job.Progress(p.from + (p.to-p.from)*done) }}
 	job.Log.Debug("run ffmpeg", "args", args)
 	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
@@ -80,6 +85,9 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 			FileSize: p.limit + 64<<20,
 		}),
 	}, progress)
+	if p.heard != nil {
+		p.declared = p.heard.declared
+	}
 	st, statErr := os.Stat(p.path)
 	if err != nil && ctx.Err() != nil && outer.Err() == nil {
 		return err // because of its duration
@@ -96,6 +104,9 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 			return setupError{err}
 		}
 		return err
+	case p.declared >= 2 && progress.seconds < p.declared/20:
+		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
+			"the file is damaged or incomplete: only %.1f of %.1f seconds could be read", progress.seconds, p.declared)
 	case errors.Is(statErr, fs.ErrNotExist) || statErr == nil && st.Size() == 0 || progress.none() && e.empty(ctx, dir, p.path):
 		return setupError{fileops.Fail(fileops.ErrCorruptInput, stderr.err(), "the file is damaged: nothing in it could be decoded")}
 	case statErr != nil:
@@ -112,6 +123,13 @@ func (e *Engine) run(ctx context.Context, job *fileops.Job, p pass) error {
 	if short := expected - progress.seconds; !p.still && stderr.n > 0 && short > max(0.5, expected/10) {
 		return fileops.Fail(fileops.ErrCorruptInput, stderr.err(),
 			"the file is damaged or incomplete: only %.1f of %.1f seconds could be read", progress.seconds, expected)
+	}
+	switch short := p.declared - progress.seconds; {
+	case p.still:
+	case short > max(1, p.declared/50), short > 0.5 && stderr.damage:
+		job.Warn(fileops.WarnContentDropped, "The file is damaged or incomplete: only %.1f of %.1f seconds could be read.", progress.seconds, p.declared)
+	case stderr.damage:
+		job.Warn(fileops.WarnContentDropped, "The file is damaged; parts of it could not be read.")
 	}
 	return nil
 }
@@ -215,14 +233,16 @@ func (e *Engine) tooLarge() error {
 
 // complaints keeps the first line of standard error and counts the others.
 type complaints struct {
-	first string
-	n     int
+	first  string
+	n      int
+	damage bool // a line says that content could not be read
 }
 
 func (c *complaints) add(line string) {
 	if c.n++; c.n == 1 {
 		c.first = line
 	}
+	c.damage = c.damage || isDamageSign(line)
 }
 
 func (c *complaints) err() error {
@@ -243,6 +263,7 @@ type progress struct {
 
 	mu       sync.Mutex
 	expected float64 // seconds of output, 0 if unknown
+	rate     float64 // see pass
 	line     []byte
 	seconds  float64
 	frames   bool // a picture was written
@@ -301,8 +322,12 @@ func (p *progress) Write(b []byte) (int, error) {
 				}
 			}
 		}
-		if v, ok := bytes.CutPrefix(line, []byte("frame=")); ok && strings.Trim(string(v), "0 ") != "" {
-			p.frames = true
+		if v, ok := bytes.CutPrefix(line, []byte("frame=")); ok {
+			n := number(strings.TrimSpace(string(v)))
+			p.frames = p.frames || n > 0
+			if p.rate > 0 {
+				p.seconds = max(p.seconds, n/p.rate)
+			}
 		}
 		if bytes.HasPrefix(line, []byte("progress=end")) {
 			p.ended = true

@@ -9,7 +9,7 @@ import (
 	_ "image/png"
 	"io"
 
-	_ "golang.org/x/image/bmp"
+	_ "golang.org/x/image/bmp" // decodes headers
 	_ "golang.org/x/image/webp"
 
 	"github.com/filewright/filewright/fileops"

@@ -11,11 +11,11 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// A cellCounter counts the non-empty cells of OpenDocument sheets. A cell and a row can
+// A cellCounter counts the non-empty cells of OpenDocument sheets. Cells and rows can
 // have a repeat count (OpenDocument 1.3 part 3, 19.675 and 19.679), so a few hundred
-// bytes can stand for a thousand million cells.
+// bytes can represent a billion cells.
 //
-// It is not an XML parser, because these are slow. It recognises tags, attributes,
+// It is not an XML parser, because parsers are slow. It recognises tags, attributes,
 // comments and character data, and tolerates XML that is not well-formed. It ignores the
 // prefix of names.
 type cellCounter struct {
@@ -34,7 +34,7 @@ func (c *cellCounter) check(ctx context.Context, r io.Reader) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errCells):
-		return fileops.Fail(fileops.ErrLimit, nil, "the sheets have more than the limit of %d filled cells; split the workbook first", c.most)
+		return fileops.Fail(fileops.ErrLimit, nil, "the sheets have more than the limit of %d non-empty cells; split the workbook first", c.most)
 	case errors.Is(err, io.EOF):
 		return nil
 	}

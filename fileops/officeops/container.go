@@ -1,29 +1,32 @@
 package officeops
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/zip"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/compound"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
-// largeEntry is the size in bytes from which [Limits.Ratio] applies to a part.
-const largeEntry = 10 << 20
-
-// check validates a document before an engine reads it. LibreOffice silently repairs
-// damaged documents and reports success for half a document. errMaybeProtected means
-// that only the engine can decide.
+// check validates a document before an engine reads it, because LibreOffice silently
+// repairs damaged documents and converts only a part of them. errMaybeProtected means
+// that only the engine can decide whether the document is encrypted.
 func (l Limits) check(ctx context.Context, f *fileops.File) error {
 	switch f.Format() {
 	case format.DOCX, format.PPTX, format.XLSX, format.ODT, format.ODP, format.ODS, format.EPUB:
+		if isCompound(f) { // an encrypted document ([MS-OFFCRYPTO] 2.3.1)
+			return protected()
+		}
 		return l.checkZIP(ctx, f)
 	case format.DOC, format.PPT, format.XLS:
 		return checkOLE(ctx, f)
@@ -45,36 +48,31 @@ func damaged(cause error) error {
 }
 
 func protected() error {
-	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; remove it before uploading")
+	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password")
+}
+
+func isCompound(f *fileops.File) bool {
+	head := make([]byte, len(compound.Magic))
+	_, err := f.Reader().ReadAt(head, 0)
+	return err == nil && string(head) == compound.Magic
 }
 
 func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
-	src := &directoryLimiter{r: f.Reader(), left: max(maxDirectory, int64(l.Entries)<<10)}
-	z, err := zip.NewReader(src, f.Size())
+	limits := safezip.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+	z, err := limits.Open(f.Reader(), f.Size())
+	if err == nil {
+		err = limits.Check(z.File, f.Size(), nil)
+	}
 	if errors.Is(err, fileops.ErrLimit) {
 		return err
 	}
 	if err != nil {
 		return damaged(err)
 	}
-	src.left = math.MaxInt64 // from here on the parts are read one after the other
-	if len(z.File) > l.Entries {
-		return fileops.Fail(fileops.ErrLimit, nil, "the document has %d parts, more than the limit of %d; split it first", len(z.File), l.Entries)
-	}
-	total, compressed := uint64(0), uint64(0)
 	for _, e := range z.File {
-		total += min(e.UncompressedSize64, uint64(l.Unpacked)+1)
-		compressed += min(e.CompressedSize64, uint64(l.Unpacked)+1)
-		tooDense := e.UncompressedSize64 > largeEntry && e.UncompressedSize64/max(e.CompressedSize64, 1) > uint64(l.Ratio)
-		if total > uint64(l.Unpacked) || tooDense {
-			return fileops.Fail(fileops.ErrLimit, nil, "the document expands to more than the limit of %d bytes, or more than %d times its size", l.Unpacked, l.Ratio)
-		}
 		if e.Flags&1 != 0 {
 			return protected()
 		}
-	}
-	if compressed > uint64(f.Size()) { // entries share their data
-		return damaged(errors.New("zip: entries overlap"))
 	}
 	for _, e := range z.File {
 		if err := ctx.Err(); err != nil {
@@ -90,24 +88,6 @@ func (l Limits) checkZIP(ctx context.Context, f *fileops.File) error {
 		}
 	}
 	return nil
-}
-
-// maxDirectory is a size in bytes that every ZIP directory may have. An entry that takes
-// 46 bytes there takes ten times as much in memory.
-const maxDirectory = 8 << 20
-
-// A directoryLimiter fails when more than left bytes are read.
-type directoryLimiter struct {
-	r    io.ReaderAt
-	left int64
-}
-
-// ReadAt implements io.ReaderAt.
-func (d *directoryLimiter) ReadAt(p []byte, off int64) (int, error) {
-	if d.left -= int64(len(p)); d.left < 0 {
-		return 0, fileops.Fail(fileops.ErrLimit, nil, "the document has more parts than are allowed; split it first")
-	}
-	return d.r.ReadAt(p, off)
 }
 
 // checkCells counts the cells of an OpenDocument workbook.
@@ -156,7 +136,7 @@ func checkEntry(ctx context.Context, f format.Format, e *zip.File) error {
 }
 
 // checkXML returns an error if flat XML is not well-formed. It rejects document type
-// declarations, which could declare entities that expand without end.
+// declarations, because their entities can expand to any size.
 func checkXML(ctx context.Context, r io.Reader) error {
 	d := xml.NewDecoder(&tokenLimiter{r: fileops.ContextReader(ctx, r)})
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
@@ -175,7 +155,7 @@ func checkXML(ctx context.Context, r io.Reader) error {
 			return damaged(err)
 		}
 		if dir, ok := t.(xml.Directive); ok && bytes.HasPrefix(bytes.ToUpper(dir), []byte("DOCTYPE")) {
-			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document has a document type declaration, which is not accepted")
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document has a document type declaration, which is not allowed")
 		}
 	}
 	return nil
@@ -186,9 +166,9 @@ const (
 	maxXMLText = 64 << 20 // bytes of the text between two tags, such as an embedded picture
 )
 
-// A tokenLimiter fails when its XML contains a tag or a text that is too long: the
-// parser holds each in memory, and multiplies the size of a tag with attributes. "<"
-// starts a tag even in quotes, where the parser refuses it.
+// A tokenLimiter fails when its XML contains a tag or a text that is too long. The
+// parser holds each in memory, and a tag with attributes takes several times its size.
+// "<" starts a tag even in quotes, where the parser rejects it.
 type tokenLimiter struct {
 	r     io.Reader
 	n     int     // bytes since the last "<"
@@ -204,7 +184,7 @@ func (l *tokenLimiter) Read(p []byte) (int, error) {
 	for _, c := range p[:n] {
 		l.step(c)
 		if l.n > maxXMLText || l.tag && l.n > maxXMLTag {
-			return 0, fileops.Fail(fileops.ErrLimit, nil, "an element of the document has a tag of more than %d MiB, or text of more than %d MiB", maxXMLTag>>20, maxXMLText>>20)
+			return 0, fileops.Fail(fileops.ErrLimit, nil, "the document has a tag of more than %d MiB, or a text of more than %d MiB", maxXMLTag>>20, maxXMLText>>20)
 		}
 	}
 	return n, err
@@ -250,7 +230,9 @@ func checkRTF(ctx context.Context, r io.Reader) error {
 	closed := false    // the outermost group is closed
 	endControl := func() {
 		if n, ok := strings.CutPrefix(string(control), "bin"); ok {
-			fmt.Sscanf(n, "%d", &skip)
+			if size, err := strconv.ParseInt(n, 10, 64); err == nil {
+				skip = size
+			}
 		}
 		control, inControl = control[:0], false
 	}

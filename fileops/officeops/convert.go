@@ -17,22 +17,22 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// A filter is LibreOffice's name for the code of a format.
+// A filter is the name of LibreOffice's reader or writer of a format.
 type filter struct {
 	name    string
 	options string
 }
 
-// An app is one of the programs in LibreOffice.
+// An app is one of LibreOffice's applications.
 type app struct {
 	kind string
 	in   map[format.Format]filter
 	out  map[format.Format]filter
 }
 
-// apps lists the programs of LibreOffice and their formats; it is read-only. With an
-// empty import filter, LibreOffice detects the format: the old formats have several
-// versions.
+// apps lists LibreOffice's applications and their formats; it is read-only. With an
+// empty import filter, LibreOffice detects the format, because the old formats have
+// several versions.
 var apps = []app{
 	{
 		kind: kindText,
@@ -93,7 +93,7 @@ var apps = []app{
 	},
 }
 
-// Tools, each of which does one step of a conversion.
+// Tools. Each step of a conversion uses one of them.
 const (
 	byText   = "text"  // decodes text, or converts it to HTML
 	byTable  = "table" // rewrites separated values
@@ -117,7 +117,7 @@ func (e *Engine) newRouter() *route.Router {
 	}
 }
 
-// can reports whether a tool should do a step on this host.
+// can reports whether this host should use a tool for a step.
 func (e *Engine) can(s route.Step) bool {
 	switch s.By {
 	case byText:
@@ -131,7 +131,7 @@ func (e *Engine) can(s route.Step) bool {
 		switch s.From {
 		case format.MD: // for books pandoc reads pictures only from HTML
 			return s.To != format.EPUB
-		case format.DOCX, format.ODT: // LibreOffice does the others better
+		case format.DOCX, format.ODT: // LibreOffice converts the others better
 			return s.To == format.MD || s.To == format.EPUB
 		}
 		return true
@@ -139,12 +139,12 @@ func (e *Engine) can(s route.Step) bool {
 	if e.office == nil || appFor(s) == nil {
 		return false
 	}
-	// Excel 97 has fewer rows, and LibreOffice silently cuts off the rest. The driver
-	// checks that, and this package does for text.
+	// Excel 97 has fewer rows, and LibreOffice silently drops the rest. The driver
+	// checks the number of rows; this package checks text itself.
 	return s.To != format.XLS || e.python != nil || s.From == format.CSV || s.From == format.TSV
 }
 
-// appFor returns the program for step s, or nil.
+// appFor returns the application for step s, or nil.
 func appFor(s route.Step) *app {
 	for i, a := range apps {
 		_, in := a.in[s.From]
@@ -176,6 +176,8 @@ func (e *Engine) Convert() fileops.Action {
 		Engine:  e.name(),
 		Family:  "office",
 		Summary: "Converts documents, slides and sheets to PDF and to each other.",
+
+		Encrypted: e.python != nil,
 	}
 	for _, from := range inputs {
 		spec.Accepts = append(spec.Accepts, e.accepts(from)...)
@@ -194,6 +196,8 @@ type task struct {
 	start float64 // progress at the start of the current step
 	share float64 // progress share of one step
 	extra extras
+
+	password string // of the input; "" if it is not encrypted
 }
 
 func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
@@ -201,14 +205,17 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	to := format.Format(job.Params.Get("convert_to"))
 	steps := e.router.Steps(in.Format(), to)
 	if steps == nil {
-		return fmt.Errorf("no way from %s to %s", in.Format(), to)
+		return fmt.Errorf("no route from %s to %s", in.Format(), to)
 	}
-	err := e.opts.Limits.check(ctx, in)
+	password, err := e.check(ctx, in, job.Params.Get("password"))
 	unsure := errors.Is(err, errMaybeProtected)
 	if err != nil && !unsure {
 		return err
 	}
-	t := &task{Engine: e, job: job, share: 1 / float64(len(steps))}
+	if password != "" && steps[0].By != byOffice {
+		steps = append([]route.Step{{By: byOffice, From: in.Format(), To: in.Format()}}, steps...)
+	}
+	t := &task{Engine: e, job: job, share: 1 / float64(len(steps)), password: password}
 	if t.dir, err = job.Dir(); err != nil {
 		return err
 	}
@@ -233,13 +240,25 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if err == nil {
 		t.last = true
 		err = job.WriteFile(fileops.ResultName(in, to), func(out string) error {
-			return t.do(ctx, steps[len(steps)-1], path, out)
+			if err := t.do(ctx, steps[len(steps)-1], path, out); err != nil {
+				return err
+			}
+			return t.warn(to, out)
 		})
 	}
 	if unsure && errors.Is(err, fileops.ErrCorruptInput) {
 		return protected()
 	}
 	return err
+}
+
+// check validates a document. It returns password if the document needs it.
+func (e *Engine) check(ctx context.Context, f *fileops.File, password string) (string, error) {
+	err := e.opts.Limits.check(ctx, f)
+	if password != "" && encryptable(f.Format()) && (errors.Is(err, fileops.ErrPasswordRequired) || errors.Is(err, errMaybeProtected)) {
+		return password, nil
+	}
+	return "", err
 }
 
 // temp returns the path of an intermediate file.
@@ -255,7 +274,7 @@ func (t *task) do(ctx context.Context, s route.Step, in, out string) error {
 	case byPandoc:
 		return t.byPandoc(ctx, s, in, out)
 	}
-	f, text, err := openText(in, charset.NewText)
+	f, text, err := t.openText(in)
 	if err != nil {
 		return err
 	}
@@ -303,11 +322,23 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 		Filter: a.out[s.To].name, Options: a.out[s.To].options,
 	}
 	if s.To == format.PDF {
-		// Reviewers' comments are not for the readers of the PDF.
+		// Omit reviewers' comments, which are not for the readers of the PDF.
 		r.Data = map[string]any{"UseTaggedPDF": true, "ExportBookmarks": true, "EmbedStandardFonts": true, "ExportNotes": false}
 		r.FitWidth = a.kind == kindSheet
 	}
 	t.extra.apply(s, &r)
+	if (s.To == format.CSV || s.To == format.TSV) && t.extra.sheet == "" {
+		r.onSheets = func(n int) {
+			t.job.Warn(fileops.WarnContentDropped, "%s left out; the result has only the first one.", counted(n, "sheet"))
+		}
+	}
+	if t.first && t.password != "" {
+		r.Password, r.InFilter = t.password, encryptedFilter(s.From, r.InFilter)
+		if a.kind == kindSheet && s.To != s.From {
+			t.job.Warn(fileops.WarnFormulasRecalculated, "The formulas of the encrypted workbook were recalculated.")
+		}
+		return t.office(ctx, r)
+	}
 	if s.To == format.XLS {
 		r.MaxRows, r.MaxColumns = maxRowsXLS, maxColumnsXLS
 	}
@@ -329,6 +360,10 @@ func (t *task) byOffice(ctx context.Context, s route.Step, in, out string) error
 			r.In = values
 		}
 	}
+	return t.office(ctx, r)
+}
+
+func (t *task) office(ctx context.Context, r request) error {
 	return t.pool.do(ctx, r, func(phase string) {
 		switch phase {
 		case "loaded":
@@ -351,10 +386,13 @@ func (t *task) readable(ctx context.Context, s route.Step, r *request) error {
 		r.FitPictures = true
 		r.In = t.temp(s.From)
 		return create(r.In, func(w io.Writer) error {
-			return cleaner{tables: !t.first, pageSize: true}.clean(ctx, w, text.Reader())
+			var lost pageLosses
+			err := cleaner{tables: !t.first, pageSize: true, lost: &lost}.clean(ctx, w, text.Reader())
+			lost.warn(t.job)
+			return err
 		})
 	}
-	f, text, err := openText(r.In, charset.NewText)
+	f, text, err := t.openText(r.In)
 	if err != nil {
 		return err
 	}
@@ -382,6 +420,25 @@ func (t *task) readable(ctx context.Context, s route.Step, r *request) error {
 	})
 }
 
+// openText opens a text in the chosen encoding, or else in the detected encoding.
+func (t *task) openText(path string) (*os.File, *charset.Text, error) {
+	if !t.first { // written by an earlier step
+		return openText(path, charset.NewText)
+	}
+	f, text, err := openText(path, func(r io.ReaderAt, size int64) (*charset.Text, error) {
+		if t.extra.encoding != nil {
+			return charset.NewTextIn(r, size, t.extra.encoding), nil
+		}
+		return charset.NewText(r, size)
+	})
+	if err == nil {
+		if name := text.Guess(); name != "" {
+			t.job.Warn(fileops.WarnEncodingGuessed, "The text is not UTF-8; it was read as %s.", name)
+		}
+	}
+	return f, text, err
+}
+
 // openText opens a text in any encoding, which decode detects. The caller must close the
 // file after the last use of the text.
 func openText(path string, decode func(io.ReaderAt, int64) (*charset.Text, error)) (*os.File, *charset.Text, error) {
@@ -405,7 +462,7 @@ func openLimited(path string) (*os.File, int64, error) {
 	}
 	st, err := f.Stat()
 	if err == nil && st.Size() > maxText {
-		err = fileops.Fail(fileops.ErrLimit, nil, "the text has %d bytes, more than the limit of %d for this operation", st.Size(), maxText)
+		err = fileops.Fail(fileops.ErrLimit, nil, "the text has %d bytes, more than the limit of %d bytes for this operation", st.Size(), maxText)
 	}
 	if err != nil {
 		f.Close()

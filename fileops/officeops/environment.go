@@ -1,7 +1,6 @@
 package officeops
 
 import (
-	"archive/zip"
 	"bufio"
 	"bytes"
 	"context"
@@ -15,16 +14,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/zip"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// When LibreOffice loads a workbook, it always recomputes some functions, even if the
-// workbook stores their values: CELL and INFO, which describe the computer and the path
-// of the file, and functions that fetch something. Here the computer and the path are
-// ours, and nothing can be fetched. If a result shows values, formulas with such
-// functions are replaced by their stored values. Functions of time and chance (NOW,
-// RAND) are recomputed, as everywhere.
+// When LibreOffice loads a workbook, it recomputes some functions even if the workbook
+// stores their values. CELL and INFO describe the computer and the path of the file;
+// other functions fetch data. On a server these results are wrong, and would reveal
+// details of the host. So formulas with such functions are replaced by their stored
+// values if the result shows values. Volatile functions such as NOW and RAND are
+// recomputed, as in other programs.
 
 // neutralURL returns the address that LibreOffice sees for a document called name at
 // path. Fields that show the path of the file contain it. No such file exists; the
@@ -37,7 +38,7 @@ func neutralURL(name, path string) string {
 // names are those of OOXML and OpenDocument.
 var environmentFunctions = regexp.MustCompile(`(?i)(?:^|[^\p{L}\d_.])(?:_xlfn\.|com\.microsoft\.)?(CELL|INFO|WEBSERVICE|DDE|RTD)\s*\(\s*("[a-z]*")?`)
 
-// cellFacts are the arguments of CELL that depend only on a cell.
+// cellFacts are the arguments of CELL for which the result depends only on the cell.
 var cellFacts = []string{
 	`"address"`, `"col"`, `"color"`, `"contents"`, `"coord"`, `"format"`, `"parentheses"`, `"prefix"`, `"protect"`, `"row"`, `"sheet"`, `"type"`, `"width"`,
 }
@@ -73,7 +74,7 @@ const (
 	mostNameBytes = 4 << 20
 )
 
-// errPiece reports a tag that is longer than any tag of an office program.
+// errPiece reports a tag that is too long. Office programs write no such tags.
 var errPiece = errors.New("officeops: tag too long")
 
 // freeze writes the workbook at in to out, with values in place of the formulas that
@@ -192,7 +193,7 @@ func (z *freezer) scan(parts func(func(string, io.Reader) error) error, f format
 				if f != format.XLSX || selfClosing(p) {
 					return nil
 				}
-				text, _, err := textUpTo(src, nil)
+				text, _, err := textUpTo(src)
 				if err != nil {
 					return err
 				}
@@ -204,7 +205,7 @@ func (z *freezer) scan(parts func(func(string, io.Reader) error) error, f format
 			case "definedName":
 				n.name = attribute(p, "name")
 				if !selfClosing(p) {
-					text, _, err := textUpTo(src, nil)
+					text, _, err := textUpTo(src)
 					if err != nil {
 						return err
 					}
@@ -251,7 +252,7 @@ func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
 			kept := bytes.Clone(p)
 			formula := ""
 			if !selfClosing(p) {
-				text, end, err := textUpTo(src, nil)
+				text, end, err := textUpTo(src)
 				if err != nil {
 					return err
 				}
@@ -260,7 +261,7 @@ func (z *freezer) copy(w io.Writer, r io.Reader, f format.Format) error {
 			}
 			group := attribute(p, "si")
 			drop := z.depends(formula) || attribute(p, "t") == "shared" && shared[group]
-			space, next, err := textUpTo(src, nil)
+			space, next, err := textUpTo(src)
 			if err != nil {
 				return err
 			}
@@ -343,7 +344,7 @@ func nextPiece(src *bufio.Reader) ([]byte, error) {
 			case c == '"' || c == '\'':
 				quote = c
 			case c == '>':
-				src.Discard(n + 1)
+				_, _ = src.Discard(n + 1) // it was peeked
 				return b[:n+1], nil
 			}
 		}
@@ -351,7 +352,7 @@ func nextPiece(src *bufio.Reader) ([]byte, error) {
 }
 
 // textPiece returns the input up to and including the first take bytes of end. It may
-// return a text before a tag in parts, but not comments and the like.
+// return a text before a tag in parts, but returns comments and the like as a whole.
 func textPiece(src *bufio.Reader, end string, take int) ([]byte, error) {
 	for n := 1; ; n++ {
 		b, err := src.Peek(n)
@@ -363,11 +364,11 @@ func textPiece(src *bufio.Reader, end string, take int) ([]byte, error) {
 		}
 		b, _ = src.Peek(src.Buffered())
 		if i := bytes.Index(b, []byte(end)); i >= 0 {
-			src.Discard(i + take)
+			_, _ = src.Discard(i + take) // it was peeked
 			return b[:i+take], nil
 		}
 		if end == "<" {
-			src.Discard(len(b))
+			_, _ = src.Discard(len(b))
 			return b, nil
 		}
 		n = len(b)
@@ -375,7 +376,7 @@ func textPiece(src *bufio.Reader, end string, take int) ([]byte, error) {
 }
 
 // textUpTo returns the text before the next tag, and that tag.
-func textUpTo(src *bufio.Reader, text []byte) (_, tag []byte, err error) {
+func textUpTo(src *bufio.Reader) (text, tag []byte, err error) {
 	for {
 		p, err := nextPiece(src)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/filewright/filewright/fileops"
 )
 
-// pageStyle comes before the styles of a document, which may override it. Without it
-// LibreOffice leaves hardly any margin.
+// pageStyle precedes the styles of a document, which may override it. Without it
+// LibreOffice uses very small margins.
 const pageStyle = `<style>@page { size: 21cm 29.7cm; margin: 2cm }</style>`
 
 var (
@@ -25,7 +25,8 @@ var (
 	cssImport = regexp.MustCompile(`(?is)@import[^;]*;?`)
 )
 
-// dropped are the elements that are left out: true with their content, false without.
+// dropped lists the elements to remove. The value is true if their content is removed
+// too.
 var dropped = map[string]bool{
 	"script": true, "iframe": true, "frame": true, "frameset": true, "object": true, "applet": true,
 	"audio": true, "video": true, "canvas": true, "template": true, "svg": true, "annotation": true,
@@ -39,16 +40,18 @@ var void = map[string]bool{
 	"link": true, "meta": true, "param": true, "source": true, "track": true, "wbr": true,
 }
 
-// A cleaner rewrites HTML so that an engine can neither fetch nor run anything, and lays
-// it out well.
+// A cleaner rewrites HTML so that an engine cannot fetch or run anything. It also adds
+// styles for a better layout.
 type cleaner struct {
 	tables   bool // add a border to tables without one: for pages without styles
 	pageSize bool // add pageStyle
+
+	lost *pageLosses // counts what is left out; may be nil
 }
 
-// clean rewrites a page in UTF-8. The result is ASCII, so the encoding that it declares
-// or an engine assumes does not matter. clean holds one tag, or the text between two
-// tags, in memory, and limits their size.
+// clean rewrites a page in UTF-8. The result is ASCII, so its declared encoding does not
+// matter. clean holds one tag, or the text between two tags, in memory. It limits their
+// size.
 func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("<!DOCTYPE html>\n")
@@ -66,7 +69,7 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 			case errors.Is(err, io.EOF):
 				return b.Flush()
 			case errors.Is(err, html.ErrBufferExceeded):
-				return fileops.Fail(fileops.ErrLimit, err, "an element of the page, or the text between two, has more than %d MiB", maxToken>>20)
+				return fileops.Fail(fileops.ErrLimit, err, "the page has a tag, or a text between two tags, of more than %d MiB", maxToken>>20)
 			default:
 				return err
 			}
@@ -83,6 +86,9 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 			t := z.Token()
 			whole, drop := dropped[t.Data]
 			if drop || depth > 0 {
+				if depth == 0 {
+					c.count(t)
+				}
 				if t.Type == html.StartTagToken && !void[t.Data] {
 					if depth == 0 && whole {
 						skip, depth = t.Data, 1
@@ -100,6 +106,7 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 				continue
 			}
 			if t.Data == "img" && !slices.ContainsFunc(t.Attr, func(a html.Attribute) bool { return a.Key == "src" && isPicture(a.Val) }) {
+				c.count(t)
 				for _, a := range t.Attr {
 					if a.Key == "alt" {
 						writeEscaped(b, a.Val)
@@ -122,6 +129,38 @@ func (c cleaner) clean(ctx context.Context, w io.Writer, page io.Reader) error {
 				b.WriteString("</" + t.Data + ">")
 			}
 		}
+	}
+}
+
+// count counts an element that is left out.
+func (c cleaner) count(t html.Token) {
+	if c.lost == nil {
+		return
+	}
+	a := map[string]string{}
+	for _, attr := range t.Attr {
+		a[strings.ToLower(attr.Key)] = strings.ToLower(strings.TrimSpace(attr.Val))
+	}
+	one := func(name string) bool { return a[name] == "0" || a[name] == "1" }
+	switch t.Data {
+	case "img":
+		if (a["src"] != "" || a["srcset"] != "") && !one("width") && !one("height") { // those count readers
+			c.lost.images++
+		}
+	case "script":
+		if kind := a["type"]; kind == "" || kind == "module" || strings.Contains(kind, "javascript") {
+			c.lost.scripts++
+		}
+	case "link":
+		if slices.Contains(strings.Fields(a["rel"]), "stylesheet") && a["media"] != "screen" {
+			c.lost.styles++
+		}
+	case "iframe", "frame", "object", "embed":
+		if !one("width") && !one("height") {
+			c.lost.frames++
+		}
+	case "svg":
+		c.lost.drawings++
 	}
 }
 
@@ -169,8 +208,8 @@ func (c cleaner) writeTag(b *bufio.Writer, t html.Token) {
 	}
 }
 
-// isPicture reports whether a URL contains a picture. SVG is rejected: it can name other
-// files.
+// isPicture reports whether a URL contains a picture. It rejects SVG, which can refer to
+// other files.
 func isPicture(url string) bool {
 	url = strings.ToLower(strings.TrimSpace(url[:min(len(url), 64)]))
 	for _, kind := range []string{"png", "jpeg", "jpg", "gif", "bmp", "webp", "tiff"} {
@@ -192,8 +231,8 @@ func isLink(url string) bool {
 	return false
 }
 
-// writeCheckbox writes the state of a form's checkbox as text. LibreOffice would make it
-// a control, which most formats lose.
+// writeCheckbox writes the state of a form's checkbox as text. LibreOffice would convert
+// it to a form control, which most formats lack.
 func writeCheckbox(b *bufio.Writer, t html.Token) {
 	kind, checked, value := "text", false, ""
 	for _, a := range t.Attr {
@@ -247,9 +286,9 @@ const (
 	maxAttributes = 50_000   // of a tag
 )
 
-// An attributeCounter fails when a tag of its page has too many attributes: the parser
-// needs many times the bytes of an attribute. It does not know whether a tag is hidden
-// in a script or comment, so it follows everything that could be a tag.
+// An attributeCounter fails when a tag of its page has too many attributes, because the
+// parser needs many times the bytes of an attribute. It does not recognise scripts and
+// comments, so it counts the attributes of everything that could be a tag.
 type attributeCounter struct {
 	r    io.Reader
 	last byte
@@ -275,7 +314,7 @@ func (a *attributeCounter) Read(p []byte) (int, error) {
 	n, err := a.r.Read(p)
 	for _, c := range p[:n] {
 		if a.step(c); a.tag[inAttribute] > maxAttributes {
-			return 0, fileops.Fail(fileops.ErrLimit, nil, "an element of the page has more than %d attributes", maxAttributes)
+			return 0, fileops.Fail(fileops.ErrLimit, nil, "a tag of the page has more than %d attributes", maxAttributes)
 		}
 	}
 	return n, err

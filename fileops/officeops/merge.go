@@ -9,8 +9,8 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 )
 
-// maxMerge is the maximum number of documents to merge. Each is inserted into the result
-// of the previous ones.
+// maxMerge is the maximum number of documents to merge. Each document is inserted into
+// the result of the previous ones.
 const maxMerge = 200
 
 // Merge returns the joint action "merge" for text documents: it combines them into one
@@ -27,15 +27,15 @@ const maxMerge = 200
 // The action requires Python with UNO.
 func (e *Engine) Merge() fileops.Action {
 	to := func(required bool, formats ...string) fileops.Schema {
-		p := fileops.Param{Name: "convert_to", Doc: "The format of the result.", Enum: formats, Required: required}
+		p := fileops.Param{Name: "convert_to", Doc: "Format of the result.", Enum: formats, Required: required}
 		if !required {
 			p.Default = formats[0]
 		}
-		return fileops.Schema{p}
+		return fileops.Schema{p, paramPassword}
 	}
 	return fileops.Func(fileops.Spec{
-		Name: "merge", Engine: e.name(), Family: "office", Joint: true,
-		Summary: "Puts several text documents into one.",
+		Name: "merge", Engine: e.name(), Family: "office", Joint: true, Encrypted: true,
+		Summary: "Merges text documents.",
 		Accepts: []fileops.Accept{
 			{Formats: []format.Format{format.DOCX}, Params: to(false, "docx", "odt")},
 			{Formats: []format.Format{format.ODT}, Params: to(false, "odt", "docx")},
@@ -46,26 +46,31 @@ func (e *Engine) Merge() fileops.Action {
 
 func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	if e.python == nil {
-		return fileops.Fail(fileops.ErrUnavailable, nil, "documents cannot be put together here")
+		return fileops.Fail(fileops.ErrUnavailable, nil, "merging documents is not available on this host")
 	}
 	if len(job.Inputs) > maxMerge {
-		return fileops.Fail(fileops.ErrLimit, nil, "there are %d documents, more than the limit of %d; merge fewer of them", len(job.Inputs), maxMerge)
+		return fileops.Fail(fileops.ErrLimit, nil, "there are %d documents, more than the limit of %d; merge fewer at a time", len(job.Inputs), maxMerge)
 	}
 	text := apps[0]
 	to := format.Format(job.Params.Get("convert_to"))
 	var more []addition
 	for _, f := range job.Inputs {
-		if err := e.opts.Limits.check(ctx, f); err != nil && !errors.Is(err, errMaybeProtected) {
+		password, err := e.check(ctx, f, job.Params.Get("password"))
+		if err != nil && !errors.Is(err, errMaybeProtected) {
 			return err
+		}
+		filter := text.in[f.Format()].name
+		if password != "" {
+			filter = encryptedFilter(f.Format(), filter)
 		}
 		path, err := job.Path(f)
 		if err != nil {
 			return err
 		}
-		more = append(more, addition{In: path, Name: f.Name(), InFilter: text.in[f.Format()].name})
+		more = append(more, addition{In: path, Name: f.Name(), InFilter: filter, Password: password})
 	}
 	name := "merged." + string(to)
-	if len(more) == 1 && job.Input().Format() == to {
+	if len(more) == 1 && job.Input().Format() == to && more[0].Password == "" {
 		return job.Keep(job.Input().Named(name))
 	}
 	dir, err := job.Dir()
@@ -74,7 +79,7 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	}
 	return job.WriteFile(name, func(out string) error {
 		r := request{
-			In: more[0].In, Name: more[0].Name, InFilter: more[0].InFilter, Out: out, Kind: kindText,
+			In: more[0].In, Name: more[0].Name, InFilter: more[0].InFilter, Password: more[0].Password, Out: out, Kind: kindText,
 			Filter: text.out[to].name, Options: text.out[to].options,
 			More: more[1:], Scratch: filepath.Join(dir, "merge"),
 		}

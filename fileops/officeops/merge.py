@@ -1,8 +1,9 @@
-"""Puts several text documents into one, for worker.py.
+"""Merges text documents, for worker.py.
 
-Every document after the first is saved as OpenDocument text, its styles are
-renamed where the first one has others of the same name, and it is inserted.
-That way each keeps its page size, headers, footers, numbering and fonts.
+Every document after the first is saved as OpenDocument text and inserted into the
+first. Styles that differ from a style of the same name in the first document are
+renamed before. So each document keeps its page size, headers, footers, numbering
+and fonts.
 """
 
 import re
@@ -31,12 +32,15 @@ def default_values(document):
         try:
             out[name] = values.getPropertyValue(name)
         except Exception:
-            pass  # not in this version
+            pass  # this version lacks the property
     return out
 
 
 def definitions(path):
-    """Returns the named styles of a document: name to (text, parent)."""
+    """Returns the named styles of a document, its list styles and its master pages.
+
+    The styles map a name to (text, parent, family).
+    """
     with zipfile.ZipFile(path) as z:
         root = tree.fromstring(z.read("styles.xml"))
     out = {}
@@ -49,14 +53,14 @@ def definitions(path):
 
 
 def conflicts(first, styles, defaults_differ):
-    """Returns the names of styles that mean something else in the first document."""
+    """Returns the names of styles that look different in the first document."""
     renamed = set()
     for name, (text, parent, family) in styles.items():
         if family not in ("paragraph", "text"):
             continue
         if name in first and (first[name][0] != text or defaults_differ and family == "paragraph" and not parent):
             renamed.add(name)
-    while True:  # what is based on one of them is different too
+    while True:  # styles that inherit from a renamed style also differ
         more = {n for n, (_, parent, family) in styles.items() if parent in renamed and n in first} - renamed
         if not more:
             return renamed
@@ -64,8 +68,8 @@ def conflicts(first, styles, defaults_differ):
 
 
 def rename(path, out, names, number):
-    """Writes a document with a suffix to the names of some styles."""
-    suffix = "_20__28_%d_29_" % number  # how " (2)" is written in names
+    """Writes a copy of a document that has a suffix in the given style names."""
+    suffix = "_20__28_%d_29_" % number  # the encoded form of " (2)"
 
     def attribute(m):
         name, value = m.group(1), m.group(2)
@@ -95,8 +99,8 @@ def rename(path, out, names, number):
 def prepare(document, number, first, first_defaults, paths, store):
     """Writes a copy of an open document that can be inserted into the first.
 
-    Returns the name of its first page style there and what its renamed root
-    styles need to look as before.
+    Returns the name of its first page style, the names of its renamed root styles,
+    and the defaults that those styles need to keep their look.
     """
     defaults = default_values(document)
     cursor = document.Text.createTextCursor()
@@ -115,11 +119,11 @@ def display(name):
 
 
 def insert(document, path, number, page, roots, defaults):
-    """Inserts a prepared document behind everything, on a page of its own."""
+    """Appends a prepared document, starting on a new page."""
     text = document.Text
     cursor = text.createTextCursor()
     cursor.gotoEnd(False)
-    if cursor.TextTable is not None:  # nothing stands behind the last table
+    if cursor.TextTable is not None:  # no paragraph follows the last table
         text.insertTextContentAfter(document.createInstance("com.sun.star.text.Paragraph"), cursor.TextTable)
         cursor = text.createTextCursor()
     for _ in range(2):
@@ -127,8 +131,8 @@ def insert(document, path, number, page, roots, defaults):
         text.insertControlCharacter(cursor, 0, False)  # com.sun.star.text.ControlCharacter.PARAGRAPH_BREAK
     cursor.gotoEnd(False)
     cursor.gotoPreviousParagraph(False)
-    # The first of the two empty paragraphs is the place, to find it again;
-    # the second is what is replaced.
+    # A bookmark in the first of the two empty paragraphs marks the place. The
+    # inserted document replaces the second.
     mark = document.createInstance("com.sun.star.text.Bookmark")
     mark.Name = "place of insertion"
     text.insertTextContent(cursor, mark, False)

@@ -4,7 +4,8 @@
 // LibreOffice does most of the work, in a pool of warm processes. They start with the
 // first document or with [Engine.Warm], and each has its own profile directory. A small
 // Python program of this package drives them over a UNO pipe, without a network port.
-// pandoc, always with --sandbox, converts Markdown, EPUB, and HTML that it reads better.
+// pandoc converts Markdown and EPUB, and HTML for some targets. It always runs with
+// --sandbox.
 //
 //	office, err := officeops.New(ctx, officeops.Options{})
 //	...
@@ -14,24 +15,24 @@
 //
 // # Processes
 //
-// A process converts one document at a time. It is replaced in the background after a
-// number of documents, when its memory has grown, and when it has crashed. When a
-// document is cancelled or takes too long, its process is killed at once. A document
+// A process converts one document at a time. The pool replaces it in the background
+// after a number of documents, when its memory has grown, and when it has crashed. If a
+// document is cancelled or takes too long, the pool kills its process at once. A document
 // that crashes a process is retried once in a separate LibreOffice. Without the UNO
 // module of Python, every document has a separate LibreOffice.
 //
 // # Hostile documents
 //
-// The profile disables macros, links, updates and remote content. References to anything
-// outside the file are removed from HTML, and memory and time are limited. That is not
-// enough: LibreOffice still reads files that an RTF document or an SVG picture names.
-// Confine its processes if documents are untrusted.
+// The profile disables macros, links, updates and remote content. The package removes
+// references to anything outside the file from HTML, and limits memory and time. That is
+// not enough: LibreOffice still reads local files that an RTF document or an SVG picture
+// refers to. Use [Options.Sandbox] if documents are untrusted.
 //
 // # Sheets as PDF
 //
 // A sheet without an explicit scale is scaled so that all its columns fit on a page. The
 // page becomes landscape if the columns would otherwise shrink by more than a fifth.
-// Explicit scale, orientation and print ranges are kept.
+// Explicit scales, orientations and print ranges are kept.
 package officeops
 
 import (
@@ -46,11 +47,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/internal/route"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // Options configure [New]. The zero value is usable.
@@ -84,23 +87,13 @@ type Options struct {
 type Limits struct {
 	Entries  int   // parts of a document that is an archive; 0 means 10,000
 	Unpacked int64 // bytes of all its parts together; 0 means 1 GiB
-	Ratio    int64 // uncompressed to compressed size of a part of more than 10 MiB; 0 means 200
+	Ratio    int64 // uncompressed to compressed size of a part of more than 10 MiB; 0 means 500
 	Cells    int64 // non-empty cells of all sheets of an OpenDocument workbook together; 0 means 10 million
 }
 
 func (l Limits) orDefault() Limits {
-	def := func(v *int64, d int64) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	if l.Entries <= 0 {
-		l.Entries = 10_000
-	}
-	def(&l.Unpacked, 1<<30)
-	def(&l.Ratio, 200)
-	def(&l.Cells, 10_000_000)
-	return l
+	z := safezip.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}.OrDefault(1 << 30)
+	return Limits{Entries: z.Entries, Unpacked: z.Unpacked, Ratio: z.Ratio, Cells: cmp.Or(max(l.Cells, 0), 10_000_000)}
 }
 
 // An Engine owns the processes. It is safe for concurrent use.
@@ -116,6 +109,8 @@ type Engine struct {
 
 	pool  *pool         // nil if office is nil
 	turns chan struct{} // held while pandoc runs
+
+	fonts func() map[string]bool // installed families in lower case; nil if unknown
 }
 
 // New searches for the programs and starts each once, to check that it works on this
@@ -145,6 +140,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{opts: o, turns: make(chan struct{}, o.Workers)}
+	e.fonts = sync.OnceValue(func() map[string]bool { return installedFonts(o.Sandbox) })
 	add := func(d fileops.Dependency, p *engine.Program, err error) *engine.Program {
 		if d.Err = err; err == nil {
 			d.Version, d.Path = p.Version, p.Path
@@ -159,10 +155,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}, office, err)
 	python, err := findPython(ctx, o, e.office)
 	e.python = add(fileops.Dependency{
-		Name: "python3-uno", Purpose: "keeping LibreOffice warm: without it each document takes a second more", Packages: []string{"python3-uno"},
+		Name: "python3-uno", Purpose: "reusing LibreOffice processes; without it each document takes a second longer", Packages: []string{"python3-uno"},
 	}, python, err)
 	if e.office != nil && e.python == nil {
-		o.Log.Warn("no Python with the UNO module found: every document gets a LibreOffice of its own, which is slow")
+		o.Log.Warn("no Python with the UNO module found: every document starts a separate LibreOffice, which is slow")
 	}
 	pandoc, err := o.Sandbox.Find(ctx, []string{"--version"}, cmp.Or(o.Pandoc, "pandoc"))
 	e.pandoc = add(fileops.Dependency{Name: "pandoc", Purpose: "Markdown and EPUB", Packages: []string{"pandoc"}}, pandoc, err)
@@ -215,8 +211,8 @@ func findOffice(ctx context.Context, o Options) (*engine.Program, error) {
 	return nil, errors.Join(errs...)
 }
 
-// findPython searches for a Python that can import uno: the system's Python, which need
-// not be first in PATH, or the one that LibreOffice ships.
+// findPython searches for a Python that can import uno: the Python of the system, which
+// may not be the first in PATH, or the Python that LibreOffice ships.
 func findPython(ctx context.Context, o Options, office *engine.Program) (*engine.Program, error) {
 	if office == nil {
 		return nil, fmt.Errorf("not searched for without LibreOffice: %w", exec.ErrNotFound)
@@ -237,7 +233,7 @@ func (e *Engine) Actions() []fileops.Action {
 	if e.python == nil {
 		return []fileops.Action{e.Convert()}
 	}
-	return []fileops.Action{e.Convert(), e.Merge()}
+	return []fileops.Action{e.Convert(), e.Merge(), e.Unlock()}
 }
 
 // Warm starts all processes and waits until they are ready. Without it they start when

@@ -11,8 +11,8 @@ import (
 	"github.com/filewright/filewright/internal/compound"
 )
 
-// errMaybeProtected reports that a workbook is encrypted, but perhaps with the password
-// that every reader knows. Excel 97 stores workbooks like this if they are only
+// errMaybeProtected reports that a workbook is encrypted, but perhaps with the default
+// password that every reader knows. Excel 97 uses it for workbooks that are only
 // protected against changes.
 var errMaybeProtected = errors.New("the workbook may be protected by a password")
 
@@ -74,8 +74,14 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 			return damaged(err)
 		}
 		if ok && len(b) >= 16 && le.Uint32(b[12:]) == 0xf3d1c4df {
-			return protected()
+			return protectedPPT()
 		}
 	}
 	return nil
+}
+
+// protectedPPT returns the error for an encrypted PPT file. No engine opens one, with or
+// without its password.
+func protectedPPT() error {
+	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the presentation is protected by a password, and ppt files cannot be decrypted here; save it without a password, or as pptx, first")
 }

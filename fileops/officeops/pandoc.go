@@ -1,7 +1,6 @@
 package officeops
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/klauspost/compress/zip"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
@@ -24,8 +25,8 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// pandocIn and pandocOut are pandoc's names of formats. Markdown is GitHub's dialect,
-// because most people write it: a list needs no empty line before it.
+// pandocIn and pandocOut are pandoc's names of formats. Markdown is GitHub's dialect, the
+// most common one, in which a list needs no empty line before it.
 var (
 	pandocIn = map[format.Format]string{
 		format.DOCX: "docx",
@@ -43,12 +44,12 @@ var (
 )
 
 const (
-	// bookStyle is the style of books made by pandoc.
+	// bookStyle is the style sheet of the EPUB books that pandoc writes.
 	bookStyle = "body { margin: 5%; }\npre { white-space: pre-wrap; }\nimg { max-width: 100%; }\n" +
 		"table { border-collapse: collapse; }\ntd, th { border: 1px solid #999; padding: 0.2em 0.4em; }\n"
 
-	// plainPage is a template of HTML for LibreOffice, which takes styles for a screen
-	// too literally.
+	// plainPage is an HTML template without styles for LibreOffice, which applies styles
+	// for screens to the printed page.
 	plainPage = "<!DOCTYPE html>\n<html$if(lang)$ lang=\"$lang$\"$endif$><head><meta charset=\"utf-8\"><title>$pagetitle$</title>" +
 		"</head><body>\n$if(heading)$$if(title)$<h1>$title$</h1>\n$endif$$endif$$body$\n</body></html>\n"
 )
@@ -83,9 +84,11 @@ func (t *task) byPandoc(ctx context.Context, s route.Step, in, out string) error
 			// In its sandbox pandoc reads pictures only from a container.
 			in, from = "in.epub", pandocIn[format.EPUB]
 			var clean bytes.Buffer
-			if err := (cleaner{}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
+			var lost pageLosses
+			if err := (cleaner{lost: &lost}).clean(ctx, &limitedWriter{&clean, maxBook}, page); err != nil {
 				return err
 			}
+			lost.warn(t.job)
 			write = func(w io.Writer) error { return bookOf(w, clean.Bytes(), title) }
 		}
 		if err := create(filepath.Join(work, in), write); err != nil {
@@ -209,7 +212,7 @@ var (
 const maxBook = 32 << 20
 
 func tooMuchForBook() error {
-	return fileops.Fail(fileops.ErrLimit, nil, "the text with its pictures has more than %d MiB, the limit of this operation", maxBook>>20)
+	return fileops.Fail(fileops.ErrLimit, nil, "the text and its pictures have more than %d MiB, the limit of this operation", maxBook>>20)
 }
 
 // A limitedWriter accepts at most left bytes.
@@ -228,7 +231,7 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 
 // bookOf writes an EPUB with one clean page, as a container for pandoc.
 func bookOf(out io.Writer, page []byte, title string) error {
-	if m := pageTitle.FindSubmatch(page); m != nil && len(m[1]) > 0 {
+	if m := pageTitle.FindSubmatch(page); len(m) > 1 && len(m[1]) > 0 {
 		title = html.UnescapeString(string(m[1]))
 	}
 	z := zip.NewWriter(out)
@@ -263,10 +266,10 @@ func bookOf(out io.Writer, page []byte, title string) error {
 	return errors.Join(failed, z.Close())
 }
 
-// embedMedia replaces the pictures in the Markdown file made with data URLs and writes the
-// result to path. pandoc has written the pictures to work/media. It drops pictures of a
-// kind that no Markdown viewer shows. A compromised engine may have made these files:
-// see [engine.Open].
+// embedMedia replaces the pictures in the Markdown file made by data URLs and writes the
+// result to path. pandoc has written the pictures to work/media. embedMedia drops
+// pictures in formats that Markdown viewers do not show. A compromised engine may have
+// written these files: see [engine.Open].
 func embedMedia(made *os.File, path, work, media string) error {
 	root, err := os.OpenRoot(work)
 	if err != nil {

@@ -6,26 +6,56 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/charset"
 	"github.com/filewright/filewright/internal/route"
 )
 
 // Optional parameters of Convert, each only for the formats where it applies.
 var (
 	paramPDFA = fileops.Param{
-		Name: "pdfa", Doc: "Makes a PDF/A file for archiving, of part 1, 2 or 3, conformance level B or better.",
+		Name: "pdfa", Doc: "Creates a PDF/A file for archiving: part 1, 2 or 3, at least conformance level B.",
 		Enum: []string{"1b", "2b", "3b"},
 	}
 	paramSheet = fileops.Param{
-		Name: "sheet", Doc: "Name or number, counted from 1, of the sheet to take; the first one if absent.",
+		Name: "sheet", Doc: "Name or number, counted from 1, of the sheet to convert; the first sheet by default.",
 		Min: 1, Max: 256, Scope: fileops.ScopeContent,
 	}
 	paramDelimiter = fileops.Param{
-		Name: "delimiter", Doc: `Character between the values of the csv file, or "tab"; if absent it is found out when reading, and is a comma when writing.`,
+		Name: "delimiter", Doc: `Character between the values of the csv file, or "tab". By default it is detected in an input, and is a comma in a result.`,
 		Min: 1, Max: 4, Pattern: `tab|\\t|[^"\r\n]`, Scope: fileops.ScopeFile,
 	}
 )
+
+// paramPassword opens encrypted documents. LibreOffice decrypts them.
+var paramPassword = fileops.Param{
+	Name: "password", Doc: "Password that opens the document.",
+	Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
+}
+
+// encryptable reports whether LibreOffice opens encrypted documents of a format with a
+// password alone. OpenDocument files also need an interaction handler, and it does not
+// open encrypted PPT files at all.
+func encryptable(f format.Format) bool {
+	switch f {
+	case format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS:
+		return true
+	}
+	return false
+}
+
+// encryptedFilter returns the import filter for an encrypted document. The filters of
+// Office Open XML expect a ZIP archive; without a filter, LibreOffice decrypts the
+// document while it detects the format.
+func encryptedFilter(f format.Format, filter string) string {
+	if f == format.DOCX || f == format.XLSX || f == format.PPTX {
+		return ""
+	}
+	return filter
+}
 
 // accepts returns the conversions from one format, with an entry for each set of
 // parameters.
@@ -44,7 +74,7 @@ func (e *Engine) accepts(from format.Format) (out []fileops.Accept) {
 		if i < 0 {
 			i = len(keys)
 			keys = append(keys, key)
-			target := fileops.Enum("convert_to", "The format to convert to.")
+			target := fileops.Enum("convert_to", "Format of the result.")
 			target.Aliases = make(map[string]string)
 			out = append(out, fileops.Accept{Formats: []format.Format{from}, Params: append(fileops.Schema{target}, params...)})
 		}
@@ -61,6 +91,12 @@ func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 	if to == format.PDF {
 		out = append(out, paramPDFA)
 	}
+	if encryptable(from) && e.python != nil {
+		out = append(out, paramPassword)
+	}
+	if from == format.TXT || from == format.CSV || from == format.TSV {
+		out = append(out, charset.EncodingParam())
+	}
 	separated := to == format.CSV || to == format.TSV
 	if separated && from != format.CSV && from != format.TSV && e.python != nil {
 		out = append(out, paramSheet)
@@ -71,11 +107,13 @@ func (e *Engine) params(from, to format.Format) (out fileops.Schema) {
 	return out
 }
 
-// extras are the values of the optional parameters.
+// extras holds the values of the optional parameters.
 type extras struct {
 	pdfa  int // part of ISO 19005; 0 for an ordinary PDF
 	sheet string
 	comma rune // 0 if absent
+
+	encoding encoding.Encoding // of a text; nil if absent
 }
 
 func readExtras(p fileops.Params) (x extras, err error) {
@@ -83,6 +121,9 @@ func readExtras(p fileops.Params) (x extras, err error) {
 		x.pdfa = int(v[0] - '0')
 	}
 	x.sheet = p.Get("sheet")
+	if x.encoding, err = charset.Encoding(p); err != nil {
+		return x, err
+	}
 	switch v := p.Get("delimiter"); strings.ToLower(v) {
 	case "":
 	case "tab", `\t`:
@@ -101,6 +142,7 @@ func (x extras) apply(s route.Step, r *request) {
 		r.Data["SelectPdfVersion"] = x.pdfa
 	}
 	r.Sheet = x.sheet
+	r.ISODates = s.To == format.CSV || s.To == format.TSV
 	if s.To == format.CSV && x.comma != 0 {
 		_, rest, _ := strings.Cut(r.Options, ",")
 		r.Options = fmt.Sprintf("%d,%s", x.comma, rest)

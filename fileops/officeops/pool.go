@@ -23,9 +23,12 @@ type request struct {
 	Kind      string         `json:"kind"`
 	InFilter  string         `json:"inFilter,omitempty"` // "" makes LibreOffice detect the format
 	InOptions string         `json:"inOptions,omitempty"`
+	Password  string         `json:"password,omitempty"` // of the document
 	Filter    string         `json:"filter"`
 	Options   string         `json:"options,omitempty"`
 	Data      map[string]any `json:"data,omitempty"` // booleans and integers
+
+	onSheets func(left int) // called if sheets with content are left out; may be nil
 
 	MaxRows     int    `json:"maxRows,omitempty"` // fail if a sheet has more; 0 means no limit
 	MaxColumns  int    `json:"maxColumns,omitempty"`
@@ -34,17 +37,19 @@ type request struct {
 	FitWidth    bool   `json:"fitWidth,omitempty"`
 	Sheet       string `json:"sheet,omitempty"` // name or number of the sheet that becomes text; "" means the first
 	FitPictures bool   `json:"fitPictures,omitempty"`
+	ISODates    bool   `json:"isoDates,omitempty"` // show dates as in ISO 8601
 
 	More    []addition `json:"more,omitempty"`    // documents to append
 	Scratch string     `json:"scratch,omitempty"` // path prefix of temporary files for that
 }
 
-// An addition is a document that is appended to another one.
+// An addition is a document to append to another document.
 type addition struct {
 	In       string `json:"in"`
 	Name     string `json:"-"`
 	URL      string `json:"url,omitempty"`
 	InFilter string `json:"inFilter,omitempty"`
+	Password string `json:"password,omitempty"`
 }
 
 // Kinds of documents, with the names that worker.py uses.
@@ -57,7 +62,7 @@ const (
 var (
 	errClosed  = fileops.Fail(fileops.ErrUnavailable, nil, "the office engine was closed")
 	errCrashed = error(crash{})
-	errSlow    = errors.New("the LibreOffice process did not answer in time")
+	errSlow    = errors.New("the LibreOffice process did not respond in time")
 )
 
 type crash struct{}
@@ -156,10 +161,10 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 		return fileops.Fail(fileops.ErrUnavailable, err, "LibreOffice could not be started")
 	}
 	if errors.Is(err, errCrashed) && len(r.More) > 0 { // only the driver can merge them
-		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be put together")
+		return fileops.Fail(fileops.ErrEngine, err, "the documents could not be merged")
 	}
 	if errors.Is(err, errCrashed) {
-		p.log.Warn("document retried by a process of its own", "err", err)
+		p.log.Warn("document retried in a separate process", "err", err)
 		if err := os.Remove(r.Out); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -189,8 +194,8 @@ func (p *pool) take() *slot {
 	p.mu.Lock()
 	best := 0
 	for i, s := range p.free {
-		// Of several ready slots, take the last used one: its memory is still in the
-		// caches.
+		// Of several ready slots, take the most recently used one: its memory is
+		// still in the caches.
 		if s.rank() >= p.free[best].rank() {
 			best = i
 		}
@@ -225,7 +230,7 @@ func (s *slot) rank() int {
 	}
 }
 
-// broken reports whether the process has failed to start or has ended.
+// broken reports whether the process failed to start or has exited.
 func (s *slot) broken() bool {
 	select {
 	case <-s.next.done:

@@ -164,7 +164,7 @@ func TestCloseWhileBusy(t *testing.T) {
 	if err := e.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	done := busy(t, t.Context(), e, dir)
+	done := busy(t.Context(), t, e, dir)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func slow() *fileops.File {
 
 // busy starts the conversion of a slow document and returns when LibreOffice is working
 // on it.
-func busy(t testing.TB, ctx context.Context, e *officeops.Engine, dir string) <-chan error {
+func busy(ctx context.Context, t testing.TB, e *officeops.Engine, dir string) <-chan error {
 	t.Helper()
 	pids := processes(t, dir)["soffice.bin"]
 	ticks := func() (sum int) {
@@ -220,7 +220,7 @@ func TestCancel(t *testing.T) {
 	}
 	old := processes(t, dir)["soffice.bin"]
 	ctx, cancel := context.WithCancel(t.Context())
-	done := busy(t, ctx, e, dir)
+	done := busy(ctx, t, e, dir)
 	cancel()
 	select {
 	case err := <-done:
@@ -295,7 +295,7 @@ func TestCrash(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	done := busy(t, ctx, e, dir)
+	done := busy(ctx, t, e, dir)
 	for _, pid := range processes(t, dir)["soffice.bin"] {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)

@@ -106,6 +106,7 @@ type reply struct {
 	Clean  bool   `json:"clean"`
 	Error  string `json:"error"`
 	Detail string `json:"detail"`
+	Sheets int    `json:"sheets"` // with content that the result lacks
 }
 
 // dir returns the directory of the pool. It contains a profile that was used once, so
@@ -166,7 +167,7 @@ func (p *pool) dir() (string, error) {
 	return p.base, nil
 }
 
-// drivers returns the directory of the code that drives LibreOffice.
+// drivers returns the directory of the Python code that controls LibreOffice.
 func (p *pool) drivers() string { return filepath.Join(p.base, "drivers") }
 
 // socketsHere makes LibreOffice and its driver create their sockets in their working
@@ -257,8 +258,8 @@ func (p *pool) start() (_ *worker, err error) {
 	w.python, err = p.spawn(p.python, engine.Cmd{
 		Dir: at.work, Args: []string{"-I", "-B", filepath.Join(p.drivers(), "worker.py"), pipe}, Env: []string{socketsHere},
 		Stdin: inR, Stdout: outW, Limits: engine.Limits{Memory: 1 << 30},
-		// LibreOffice reads the documents. The driver itself only reads what LibreOffice
-		// stores of documents to merge.
+		// LibreOffice reads the documents. The driver itself reads only the documents to
+		// merge, as LibreOffice has stored them.
 		Access: engine.Access{Read: []string{p.drivers()}, Connect: true, Unwritable: true},
 	})
 	if err != nil {
@@ -283,7 +284,7 @@ func (p *pool) start() (_ *worker, err error) {
 	}
 }
 
-// read passes on the output of python until python ends.
+// read forwards the output of python until it exits.
 func (w *worker) read(r *os.File) {
 	defer close(w.replies)
 	defer r.Close()
@@ -342,6 +343,9 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 			case !ok || m.Error == "gone":
 				return w.crashed(errors.New(m.Detail))
 			case m.Phase != "":
+				if m.Sheets > 0 && r.onSheets != nil {
+					r.onSheets(m.Sheets)
+				}
 				onPhase(m.Phase)
 			case m.Error != "":
 				return failure(m, r)
@@ -355,7 +359,7 @@ func (w *worker) convert(ctx context.Context, r request, onPhase func(string)) e
 	}
 }
 
-// crashed returns the error for a process that ended by itself or exceeded a limit.
+// crashed returns the error for a process that exited by itself or exceeded a limit.
 func (w *worker) crashed(cause error) error {
 	if what := w.office.Exceeded(); what != "" {
 		return fileops.Fail(fileops.ErrLimit, cause, "the document needs more %s than is allowed", what)
@@ -370,9 +374,12 @@ func failure(m reply, r request) error {
 	case "sheet":
 		return fileops.Fail(fileops.ErrUnsupportedInput, cause, "the workbook has no sheet %q", r.Sheet)
 	case "load":
+		if r.Password != "" || slices.ContainsFunc(r.More, func(a addition) bool { return a.Password != "" }) {
+			return fileops.Fail(fileops.ErrWrongPassword, cause, "the password is wrong")
+		}
 		return fileops.Fail(fileops.ErrCorruptInput, cause, "the document is damaged or cannot be read")
 	case "limit":
-		return fileops.Fail(fileops.ErrLimit, cause, "a sheet has more than %d rows or %d columns, which this format cannot hold", r.MaxRows, r.MaxColumns)
+		return fileops.Fail(fileops.ErrLimit, cause, "a sheet has more than %d rows or %d columns, the limits of this format", r.MaxRows, r.MaxColumns)
 	}
 	return fileops.Fail(fileops.ErrEngine, cause, "the document could not be converted")
 }
@@ -477,8 +484,8 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	// The path of the document can become part of the result. A path through a
-	// descriptor says nothing about this host.
+	// The path of the document can become part of the result. A path through a file
+	// descriptor reveals nothing about this host.
 	dir, err := os.Open(filepath.Dir(own.In))
 	if err != nil {
 		return err
@@ -515,8 +522,8 @@ func (p *pool) oneShot(ctx context.Context, r request) error {
 	return at.deliver(made, r.Out)
 }
 
-// within returns r with its documents in the directory in and its results in work, the
-// only directories that a process may access.
+// within returns r with its documents in the directory in and its results in the
+// directory work. A process can access only these directories.
 func (r request) within(in, work string) (request, error) {
 	link := func(path *string, name string) error {
 		to := filepath.Join(in, name+filepath.Ext(*path))
@@ -577,9 +584,10 @@ func (at place) deliver(made, to string) error {
 	return engine.Take(f, to)
 }
 
-// officeSockets returns the paths of LibreOffice's UNIX sockets: the socket of the
-// profile, named by the MD5 sum of its URL in UTF-16 with bytes without leading zeros,
-// and the UNO pipe. A killed process leaves them behind.
+// officeSockets returns the paths of LibreOffice's UNIX sockets, which a killed process
+// leaves behind. They are the UNO pipe and the socket of the profile. The name of the
+// latter contains the MD5 sum of the profile's URL in UTF-16, as hexadecimal bytes
+// without leading zeros.
 func officeSockets(profile, pipe string) []string {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(fileURL(profile))) {

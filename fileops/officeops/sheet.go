@@ -42,20 +42,20 @@ const (
 var (
 	isoDate      = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 	decimalComma = regexp.MustCompile(`^[-+]?\d+(\.\d{3})*,\d+$`)
+	exponent     = regexp.MustCompile(`^\d+[eE]\d+$`) // an article number, because programs write 1.2e6 or 12e+5
 	decimalPoint = regexp.MustCompile(`^[-+]?\d+(,\d{3})*\.\d+$`)
 )
 
-// inspect detects the format of a text of separated values. from decides the separator
-// only if it is TSV. comma is the separator of a CSV file if it is known, else 0.
-// inspect holds at most one row in memory, and refuses the rows that [delimited.Reader]
-// refuses.
+// inspect detects the format of a text of separated values. The separator of TSV is a
+// tab. comma is the separator of a CSV file, or 0 if it is unknown. inspect holds at most
+// one row in memory, and rejects the rows that [delimited.Reader] rejects.
 func inspect(ctx context.Context, text *charset.Text, from format.Format, comma rune) (*table, error) {
 	if from == format.TSV {
 		comma = '\t'
 	}
 	known := byte(comma)
 	if comma >= utf8.RuneSelf {
-		known = 0x01 // any byte that is no separator: only a line "sep=;" matters
+		known = 0x01 // any byte that is not a separator, to detect only a line "sep=;"
 	}
 	found, _, err := delimited.Sniff(fileops.ContextReader(ctx, text.Reader()), known)
 	if err != nil {
@@ -72,7 +72,7 @@ func inspect(ctx context.Context, text *charset.Text, from format.Format, comma 
 		t.rows++
 		t.width = max(t.width, r.Len())
 		if t.rows > maxRows || t.width > maxColumns {
-			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d rows or %d columns, which a sheet cannot hold", maxRows, maxColumns)
+			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d rows or %d columns, the limits of a sheet", maxRows, maxColumns)
 		}
 		for i := range r.Len() {
 			if i >= len(columns) {
@@ -150,6 +150,9 @@ func mustStayText(v []byte) bool {
 	if v[0] == '+' {
 		return len(v) > 1 && v[1] >= '0' && v[1] <= '9'
 	}
+	if exponent.Match(v) {
+		return true
+	}
 	v = bytes.TrimPrefix(v, []byte("-"))
 	digits := 0
 	for _, c := range v {
@@ -166,9 +169,9 @@ func mustStayText(v []byte) bool {
 	return len(v) > 1 && v[0] == '0' && v[1] >= '0' && v[1] <= '9'
 }
 
-// options returns the LibreOffice filter options for the text: separator, quote, UTF-8,
-// first line, column types, language, quoted fields are text, detect special numbers, …,
-// evaluate formulas.
+// options returns the LibreOffice filter options for the text. They are: separator,
+// quote, UTF-8, first line, column types, language, quoted fields are text, detect
+// special numbers, …, evaluate formulas.
 func (t *table) options() string {
 	var types []string
 	for i, kind := range t.columns {

@@ -2,6 +2,7 @@ package officeops
 
 import (
 	"bufio"
+	"errors"
 	"html"
 	"io"
 	"unicode"
@@ -10,9 +11,9 @@ import (
 // maxText is the maximum size of a text file in bytes.
 const maxText = 128 << 20
 
-// textToHTML converts plain UTF-8 text to a page: one paragraph for each block between
-// empty lines, with its line breaks and indents. It drops white space at the end of a
-// line, and never holds a whole line in memory.
+// textToHTML converts plain UTF-8 text to a page. Each block between empty lines becomes
+// a paragraph that keeps its line breaks and indents. textToHTML drops white space at the
+// end of a line, and never holds a whole line in memory.
 func textToHTML(w io.Writer, text io.Reader, title string) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) +
@@ -34,7 +35,7 @@ func textToHTML(w io.Writer, text io.Reader, title string) error {
 	}
 	for {
 		c, _, err := r.ReadRune()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -1,7 +1,7 @@
-"""Drives one LibreOffice process over a UNO pipe.
+"""Controls one LibreOffice process over a UNO pipe.
 
-Reads one JSON request per line on standard input and writes JSON lines to
-standard output: {"phase": ...} while it works, then {"ok": true} or
+It reads one JSON request per line from standard input. It writes JSON lines to
+standard output: {"phase": ...} for progress, then {"ok": true} or
 {"error": kind, "detail": ...}. The only argument is the name of the pipe.
 """
 
@@ -13,7 +13,7 @@ import time
 import uno
 from com.sun.star.beans import PropertyValue
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # left out by python -I
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # python -I omits this directory
 import merge
 
 SERVICES = {
@@ -42,7 +42,7 @@ def connect(pipe):
     resolver = local.ServiceManager.createInstanceWithContext(
         "com.sun.star.bridge.UnoUrlResolver", local)
     url = "uno:pipe,name=%s;urp;StarOffice.ComponentContext" % pipe
-    while True:  # the caller ends us if it takes too long
+    while True:  # the caller stops this process after a timeout
         try:
             remote = resolver.resolve(url)
             break
@@ -61,13 +61,15 @@ def load(desktop, files, request):
     }
     if request.get("inFilter"):
         values["FilterName"] = request["inFilter"]
+    if request.get("password"):
+        values["Password"] = request["password"]
     if request.get("inOptions"):
         values["FilterOptions"] = request["inOptions"]
     try:
-        # Fields and formulas can show the address of the document, so it does not get the one
-        # that it has here. A document that comes from a stream cannot be changed, but for the
-        # text of a text document: a sheet of our own making, which has neither, is loaded
-        # from its file.
+        # Fields and formulas can show the URL of the document, so LibreOffice reads it from a
+        # stream with a neutral URL. Such a document is read-only, except for the text of a text
+        # document. An imported text file has no fields or formulas, and dress changes its sheet,
+        # so it is loaded from its file.
         if not request.get("widest"):
             values["InputStream"] = files.openFileRead(path)
             path = request["url"]
@@ -80,7 +82,7 @@ def load(desktop, files, request):
 
 
 def used(sheet):
-    """Returns the last column and row with content, -1, -1 if there is none."""
+    """Returns the indices of the last column and row with content, or -1, -1 for an empty sheet."""
     cursor = sheet.createCursor()
     cursor.gotoEndOfUsedArea(False)
     a = cursor.RangeAddress
@@ -97,10 +99,10 @@ def check_size(document, columns, rows):
 
 
 def dress(document, name, widest):
-    """Makes a sheet of an imported text file: it has only values.
+    """Formats the sheet of an imported text file, which contains only values.
 
-    Columns become as wide as their content, and at most so wide that it is
-    wrapped. The header that shows the name of the sheet is of no use.
+    Columns become as wide as their content, but at most widest; longer text is
+    wrapped. The page header, which shows the name of the sheet, is removed.
     """
     sheet = document.Sheets.getByIndex(0)
     if name:
@@ -117,7 +119,7 @@ def dress(document, name, widest):
 
 
 def chosen(document, sheet):
-    """Returns a sheet by its name or its number from 1, the first by default."""
+    """Returns a sheet by its name or by its number from 1. The default is the first sheet."""
     if not sheet:
         return document.Sheets.getByIndex(0)
     if document.Sheets.hasByName(sheet):
@@ -127,11 +129,26 @@ def chosen(document, sheet):
     raise Failure("sheet", "no such sheet")
 
 
-def fit_width(document):
-    """Keeps the columns of a sheet together on one page.
+def iso_dates(document, sheet):
+    """Shows dates in ISO 8601 format, because the results are read by programs."""
+    formats, locale = document.NumberFormats, uno.createUnoStruct("com.sun.star.lang.Locale")
+    locale.Language, locale.Country = "en", "US"
+    ranges = sheet.UniqueCellFormatRanges
+    for i in range(ranges.Count):
+        cells = ranges.getByIndex(i)
+        kind = formats.getByKey(cells.NumberFormat).Type
+        if not kind & 2:  # com.sun.star.util.NumberFormat.DATE
+            continue
+        code = 'YYYY-MM-DD"T"HH:MM:SS' if kind & 4 else "YYYY-MM-DD"  # NumberFormat.TIME
+        key = formats.queryKey(code, locale, False)
+        cells.NumberFormat = formats.addNew(code, locale) if key == -1 else key
 
-    Only page styles whose scale nobody has changed are touched. A sheet that
-    would have to shrink much is turned to landscape.
+
+def fit_width(document):
+    """Scales sheets so that all their columns fit on one page.
+
+    It changes only page styles with the default scale. A sheet that would shrink
+    by more than a fifth becomes landscape.
     """
     styles = document.StyleFamilies.getByName("PageStyles")
     widths = {}
@@ -174,7 +191,7 @@ def fit_pictures(document):
 
 
 def add(desktop, files, document, request):
-    """Inserts the other documents of a request."""
+    """Appends the other documents of a merge request to the first document."""
     def store(d, path):
         d.storeToURL(uno.systemPathToFileUrl(path), properties({"FilterName": "writer8", "Overwrite": True}))
 
@@ -186,7 +203,7 @@ def add(desktop, files, document, request):
         opened = load(desktop, files, other)
         try:
             if not opened.supportsService(SERVICES["text"]):
-                raise Failure("load", "another kind of document")
+                raise Failure("load", "unexpected kind of document")
             page, roots, values = merge.prepare(opened, number, first, defaults, paths, store)
         finally:
             opened.close(True)
@@ -204,9 +221,10 @@ def alive(desktop):
 def convert(desktop, files, request):
     document = load(desktop, files, request)
     clean = True
+    left = 0  # sheets with content that the result lacks
     try:
         if not document.supportsService(SERVICES[request["kind"]]):
-            raise Failure("load", "another kind of document")
+            raise Failure("load", "unexpected kind of document")
         if request.get("maxRows"):
             check_size(document, request["maxColumns"], request["maxRows"])
         if request.get("widest"):
@@ -217,13 +235,16 @@ def convert(desktop, files, request):
             fit_width(document)
         if request.get("fitPictures"):
             fit_pictures(document)
-        if request["kind"] == "sheet":  # a text file gets the sheet that is shown
+        if request["kind"] == "sheet":  # text filters write the active sheet
             sheet = chosen(document, request.get("sheet"))
-            if request.get("sheet"):  # the filters take the first
+            if request.get("sheet"):  # the filters convert the first sheet
                 document.Sheets.moveByName(sheet.Name, 0)
             document.CurrentController.setActiveSheet(document.Sheets.getByIndex(0))
-        say(phase="loaded")
-        # Relative addresses in the result must not begin at the file either.
+            if request.get("isoDates"):  # the result has one sheet
+                left = sum(used(s) != (-1, -1) for s in document.Sheets) - (used(sheet) != (-1, -1))
+                iso_dates(document, document.Sheets.getByIndex(0))
+        say(phase="loaded", sheets=left)
+        # Relative URLs in the result must not depend on the real path either.
         output = files.openFileWrite(uno.systemPathToFileUrl(request["out"]))
         values = {"FilterName": request["filter"], "OutputStream": output, "DocumentBaseURL": request["url"]}
         if request.get("options"):

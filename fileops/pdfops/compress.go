@@ -73,8 +73,16 @@ func (t Tools) Compress() fileops.Action {
 		if err != nil {
 			return err
 		}
+		var encrypted, incomplete bool
 		path, err := compress.Job{
-			Original: original, Load: func() (*pdf.Document, error) { return t.loadData(ctx, job, f, original, "the file") },
+			Original: original,
+			Load: func() (*pdf.Document, error) {
+				d, err := t.loadData(ctx, job, f, original, "the file")
+				if err == nil {
+					encrypted, incomplete = d.Encrypted, d.Incomplete()
+				}
+				return d, err
+			},
 			Level: job.Params.Get("compression_value"), MaxPages: t.Limits.pages(),
 			Codec: t.Images, Renderer: t.Renderer,
 			Dir: dir, Log: job.Log, Progress: job.Progress,
@@ -85,6 +93,7 @@ func (t Tools) Compress() fileops.Action {
 		case path == "":
 			return job.Keep(f)
 		}
+		warnLosses(job, encrypted, incomplete, "the file")
 		return job.Best(f, path)
 	})
 }

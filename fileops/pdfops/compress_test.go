@@ -93,6 +93,9 @@ func TestCompress(t *testing.T) {
 			}
 			sizes := make(map[string]int64)
 			for level, least := range levels() {
+				if testing.Short() && name != "office" && name != "scan" && name != "png" && level != "recommended_compression" {
+					continue
+				}
 				start := time.Now()
 				out := run(t, tools.Compress(), fileops.Args{"compression_value": level}, before)
 				took := time.Since(start)
@@ -118,11 +121,13 @@ func TestCompress(t *testing.T) {
 				t.Logf("%-24s %8d → %8d  %5.1f %%  ssim %.4f (worst %.4f)  %v", level, before.Size(), out.Size(),
 					100*float64(out.Size())/float64(before.Size()), sum/float64(len(pages)), worst, took.Round(time.Millisecond))
 			}
-			if !(sizes["extreme_compression"] < sizes["recommended_compression"] && sizes["recommended_compression"] < sizes["less_compression"]) {
+			if len(sizes) > 1 && (sizes["extreme_compression"] >= sizes["recommended_compression"] || sizes["recommended_compression"] >= sizes["less_compression"]) {
 				t.Errorf("levels do not differ: %v", sizes)
 			}
-			if sizes["less_compression"] >= before.Size() {
-				t.Error("the first level gains nothing")
+			for level, size := range sizes {
+				if size >= before.Size() {
+					t.Errorf("%s gains nothing", level)
+				}
 			}
 		})
 	}

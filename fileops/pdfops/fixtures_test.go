@@ -186,9 +186,9 @@ func samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{"office": office(t, everything), "pdfa": office(t, archival)}
 
-	dir := t.TempDir()
-	shell(t, "pdftoppm", "-r", "250", "-jpeg", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "s"))
-	shell(t, "pdftoppm", "-r", "250", "-jpeg", "-gray", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "g"))
+	dir, dpi := t.TempDir(), fmt.Sprint(scale(250, 150))
+	shell(t, "pdftoppm", "-r", dpi, "-jpeg", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "s"))
+	shell(t, "pdftoppm", "-r", dpi, "-jpeg", "-gray", "-jpegopt", "quality=97", save(t, pdf("o.pdf", out["office"])), filepath.Join(dir, "g"))
 	for _, kind := range []string{"s", "g"} {
 		pages, err := filepath.Glob(filepath.Join(dir, kind+"-*.jpg"))
 		if err != nil || len(pages) < 2 {

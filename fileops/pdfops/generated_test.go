@@ -362,7 +362,7 @@ func generated(t testing.TB, seed uint64) []byte {
 // poppler.
 func TestCompressGenerated(t *testing.T) {
 	t.Parallel()
-	const documents = 100
+	documents := scale(100, 5)
 	eye, err := pdfread.New(t.Context(), pdfread.Options{})
 	if err != nil {
 		t.Fatal(err)

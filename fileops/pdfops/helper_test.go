@@ -18,6 +18,19 @@ import (
 	"github.com/filewright/filewright/fileops/pdfops"
 )
 
+// scale returns the first number, or the second with -short.
+func scale(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
+// cell reports whether to test the cell in row i and column j of a table. With
+// -short, only each row and each column is tested, on diagonals that are n cells
+// apart. n is the smaller dimension.
+func cell(i, j, n int) bool { return !testing.Short() || i%n == j%n }
+
 // variants returns the tools with which every action is tested.
 func variants(t testing.TB) map[string]pdfops.Tools {
 	t.Helper()

@@ -1,6 +1,7 @@
 package pdfops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -16,11 +17,11 @@ import (
 // 6 of the standard security handler).
 //
 // The user password permits everything, unless "permissions" restricts it.
-// Without an "owner_password" a random owner password is set and discarded. An
-// encrypted file is encrypted again only if it opens without a password and has
-// no restrictions.
+// Without an "owner_password" a random owner password is set and discarded. A
+// file that is encrypted and opens without a password is encrypted again; its
+// restrictions stay, in addition to "permissions".
 func (t Tools) Lock() fileops.Action {
-	spec := t.lockSpec("lock", "Puts a PDF file under a password.", fileops.Schema{
+	spec := t.lockSpec("lock", "Protects a PDF file with a password.", fileops.Schema{
 		newPassword("password", "Password that will be needed to open the file.", true),
 		newPassword("owner_password", "Password that lifts the restrictions; a random one if absent.", false),
 		{
@@ -51,13 +52,11 @@ func (t Tools) Lock() fileops.Action {
 		case lockClosed:
 			return errLocked()
 		case lockOpen:
-			p, err := t.permissions(ctx, job, in, nil)
+			old, err := t.permissions(ctx, job, in, nil)
 			if err != nil {
 				return err
 			}
-			if p.Restricted() {
-				return errRestricted()
-			}
+			perm &= old
 		}
 		return t.encrypt(ctx, job, in, nil, encryptArgs(user, owner, perm))
 	})
@@ -81,10 +80,6 @@ func oldPassword(name, doc string) fileops.Param {
 
 func errLocked() error {
 	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the file is already protected by a password; unlock it or reset its password instead")
-}
-
-func errRestricted() error {
-	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the owner of the file restricted what may be done with it; unlock it with the owner password first")
 }
 
 func errWrong() error {
@@ -112,9 +107,7 @@ func lockPure(ctx context.Context, job *fileops.Job, user, owner []byte, perm pd
 		if !ok {
 			return errLocked()
 		}
-		if sec.Permissions().Restricted() {
-			return errRestricted()
-		}
+		perm &= sec.Permissions()
 		d, err = sec.Decrypt(ctx, data, secret)
 	}
 	if d, err = whole(ctx, d, err); err != nil {
@@ -131,7 +124,36 @@ func writeEncrypted(job *fileops.Job, d *pdf.Document, enc *pdf.Encryption) erro
 			"BaseVersion": types.Name("1.7"), "ExtensionLevel": types.Integer(8),
 		}}
 	}
-	return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, false, enc) })
+	return writePure(job, d, false, enc)
+}
+
+func writePure(job *fileops.Job, d *pdf.Document, classic bool, enc *pdf.Encryption) error {
+	if err := warnSigned(job); err != nil {
+		return err
+	}
+	return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, classic, enc) })
+}
+
+// warnSigned warns if the input has a signature: it covers the bytes of the
+// file. Its dictionary has a fixed place, so it is not within a stream.
+func warnSigned(job *fileops.Job) error {
+	const mark = "/ByteRange"
+	r := job.Input().Reader()
+	buf := make([]byte, 64<<10)
+	for have := 0; ; {
+		n, err := io.ReadFull(r, buf[have:])
+		if bytes.Contains(buf[:have+n], []byte(mark)) {
+			job.Warn(fileops.WarnSignatureInvalid, "the signature of the file does not cover the result")
+			return nil
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		have = copy(buf, buf[len(buf)-len(mark):])
+	}
 }
 
 // whole returns a completely read document, or a user-facing error.
@@ -225,7 +247,7 @@ func (t Tools) Unlock() fileops.Action {
 		if err != nil {
 			return err
 		}
-		return job.Write(job.Input().Name(), func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
+		return writePure(job, d, d.IsPDFA1(), nil)
 	})
 }
 
@@ -236,7 +258,7 @@ func (t Tools) Unlock() fileops.Action {
 // password is random and discarded.
 func (t Tools) ResetPassword() fileops.Action {
 	spec := t.lockSpec("reset_password", "Replaces the password of a PDF file.", fileops.Schema{
-		oldPassword("old_password", "Present user or owner password of the file."),
+		oldPassword("old_password", "Current user or owner password of the file."),
 		newPassword("new_password", "Password that will be needed to open the file.", true),
 		newPassword("owner_password", "New owner password, which lifts the restrictions; a random one if absent.", false),
 	})
@@ -287,6 +309,9 @@ func (t Tools) open(ctx context.Context, job *fileops.Job, pw string) (in string
 // encrypt makes qpdf write the result: a copy of the input, which pw opens,
 // encrypted or decrypted according to args.
 func (t Tools) encrypt(ctx context.Context, job *fileops.Job, in string, pw []byte, args []string) error {
+	if err := warnSigned(job); err != nil {
+		return err
+	}
 	return job.WriteFile(job.Input().Name(), func(out string) error {
 		args := append(password(pw)[1:], args...)
 		if err := t.qpdf(ctx, job, append(args, in, out)...); err != nil {

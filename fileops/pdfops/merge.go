@@ -21,12 +21,14 @@ import (
 //
 // Each input gets a bookmark with its name, above its own bookmarks. Links,
 // named destinations, form fields, page labels, attachments and layers stay;
-// duplicate names get a number. Accessibility structure, metadata and viewer
-// preferences come from the first input. A single PDF file is returned
-// unchanged, except that encryption is removed. Encrypted inputs are accepted if
-// they open without a password; the result is never encrypted.
+// duplicate names get a number. Form fields without an appearance get one, so no
+// viewer has to make them. The tags of all inputs form one structure tree.
+// Metadata and viewer preferences come from the first input. A single PDF file
+// is returned unchanged, except that encryption is removed. Encrypted inputs are
+// accepted if they open without a password; the result is never encrypted, and a
+// warning says so.
 func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
-	spec := t.spec("merge", "Makes one PDF file of several files.", fileops.Schema{{
+	spec := t.spec("merge", "Merges files into one PDF file.", fileops.Schema{{
 		Name: "convert_to", Doc: "The format of the result.", Enum: []string{"pdf"}, Default: "pdf",
 	}})
 	spec.Joint = true
@@ -50,6 +52,7 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 				return err
 			}
 			if d.Encrypted {
+				warnLosses(job, d.Encrypted, d.Incomplete(), job.Input().Name())
 				return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, d.IsPDFA1(), nil) })
 			}
 			return job.Keep(job.Input().Named(mergedName))
@@ -65,7 +68,8 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 				if err != nil {
 					return err
 				}
-				if err := m.add(d, f.Name()); err != nil {
+				m.warnLosses(job, d, f.Name())
+				if err := m.add(ctx, d, f.Name()); err != nil {
 					return err
 				}
 			}
@@ -78,9 +82,33 @@ func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 		if err != nil {
 			return err
 		}
+		if n := m.form.maker.Missed(); n > 0 {
+			job.Warn(fileops.WarnFontsSubstituted, "form fields have %d characters that no font has", n)
+		}
 		return job.Write(mergedName, func(w io.Writer) error { return d.Write(w, false, nil) })
 	})
 }
+
+// warnLosses warns of what the result will lack of d, which add has not consumed
+// yet.
+func (m *merger) warnLosses(job *fileops.Job, d *pdf.Document, name string) {
+	warnLosses(job, d.Encrypted, d.Incomplete(), name)
+	if len(job.Inputs) == 1 {
+		return
+	}
+	if d.Signed() {
+		job.Warn(fileops.WarnSignatureInvalid, "the signatures of %s do not cover the result", name)
+	}
+	if d.Dict(d.Catalog()["AcroForm"])["XFA"] != nil {
+		job.Warn(fileops.WarnContentDropped, "the XFA form of %s was left out; its fields stay", name)
+	}
+	if m.inputs == 0 && d.Claims(standards()...) {
+		job.Warn(fileops.WarnMetadataDropped, "%s claims to conform to a standard, such as PDF/A; the result does not", name)
+	}
+}
+
+// standards returns marks of claims in metadata: PDF/A, PDF/X, PDF/UA and PDF/E.
+func standards() []string { return []string{"pdfaid:part", "pdfxid:", "pdfuaid:part", "pdfe:"} }
 
 // mergeElsewhere converts all inputs to PDF and passes them to the Merger.
 func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action) error {
@@ -98,11 +126,10 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 		}
 		job.Progress(0.5 * float64(i+1) / float64(len(job.Inputs)))
 	}
-	dir, err := job.Dir()
+	r, err := job.Runner(0.5, 1)
 	if err != nil {
 		return err
 	}
-	r := fileops.Runner{TempDir: dir, Log: job.Log, MaxOutput: job.MaxOutput(), Progress: func(done float64) { job.Progress(0.5 + done/2) }}
 	return r.Run(ctx, t.Merger, toPDF(), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		return job.WriteFile(mergedName, f.LinkTo)
 	}), all...)
@@ -137,13 +164,9 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 	if f.Format() == format.PDF {
 		return []*fileops.File{f}, nil
 	}
-	dir, err := job.Dir()
-	if err != nil {
-		return nil, err
-	}
 	a := by[f.Format()]
 	if a == nil {
-		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be made a PDF file", f.Name())
+		return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "%s cannot be converted to PDF", f.Name())
 	}
 	var out []*fileops.File
 	sink := fileops.SinkFunc(func(_ context.Context, r *fileops.File) error {
@@ -154,7 +177,10 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 		out = append(out, fileops.Bytes(r.Name(), b))
 		return err
 	})
-	r := fileops.Runner{TempDir: dir, Log: job.Log, MaxOutput: job.MaxOutput()}
+	r, err := job.Runner(0, 0) // the caller reports progress
+	if err != nil {
+		return nil, err
+	}
 	if err := r.Run(ctx, a, toPDF(), sink, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -172,20 +198,22 @@ type merger struct {
 	dests   types.Dict           // destinations whose names are PDF names
 	form    *mergedForm
 	layers  *mergedLayers
+	tags    *mergedTags
 	arrays  map[string]types.Array // of the catalog, concatenated
 	inputs  int
 }
 
 func newMerger(bounds Limits) *merger {
+	out := pdf.New()
 	return &merger{
 		bounds: bounds,
-		out:    pdf.New(), names: make(map[string]*nameTree), dests: types.Dict{},
-		form: newMergedForm(), layers: newMergedLayers(), arrays: make(map[string]types.Array),
+		out:    out, tags: newMergedTags(out), names: make(map[string]*nameTree), dests: types.Dict{},
+		form: newMergedForm(out), layers: newMergedLayers(), arrays: make(map[string]types.Array),
 	}
 }
 
 // add adds the objects and pages of d. d cannot be used afterwards.
-func (m *merger) add(d *pdf.Document, title string) error {
+func (m *merger) add(ctx context.Context, d *pdf.Document, title string) error {
 	m.inputs++
 	first := m.inputs == 1
 	shift := m.out.Last
@@ -215,6 +243,7 @@ func (m *merger) add(d *pdf.Document, title string) error {
 	}
 	m.out.Version = max(m.out.Version, d.Version)
 
+	m.tags.add(m.out, catalog, kept)
 	renamed := m.addNames(catalog)
 	if len(renamed) > 0 {
 		m.renameDests(kept, renamed)
@@ -223,13 +252,10 @@ func (m *merger) add(d *pdf.Document, title string) error {
 	m.addPages(pages)
 	m.labels = append(m.labels, labelled{from: from, tree: catalog["PageLabels"]})
 	m.addOutline(catalog, title, m.pages[from])
-	m.form.add(m.out, m.out.Dict(catalog["AcroForm"]))
+	m.form.add(ctx, m.out, m.out.Dict(catalog["AcroForm"]))
 	m.layers.add(m.out, m.out.Dict(catalog["OCProperties"]))
 	for _, key := range []string{"AF", "Threads"} {
 		m.arrays[key] = append(m.arrays[key], m.out.Array(catalog[key])...)
-	}
-	if !first {
-		m.untag(kept)
 	}
 	return nil
 }
@@ -252,18 +278,6 @@ func (m *merger) addPages(pages []pdf.Page) {
 		}
 		seen[nr] = true
 		m.pages = append(m.pages, p.Ref)
-	}
-}
-
-// untag removes the references from content to the structure tree of its
-// document. That tree is not copied, so they would point into the first
-// document's tree.
-func (m *merger) untag(kept map[int]types.Object) {
-	for _, o := range kept {
-		eachDict(o, func(v types.Dict) {
-			delete(v, "StructParent")
-			delete(v, "StructParents")
-		})
 	}
 }
 
@@ -291,14 +305,20 @@ func (m *merger) finish() (*pdf.Document, error) {
 	if catalog == nil {
 		return nil, fmt.Errorf("merge: no catalog")
 	}
+	if err := m.form.maker.Finish(); err != nil {
+		return nil, err
+	}
 	catalog["Pages"] = m.pageTree()
+	structure, marks := m.tags.finish(d)
 	for key, value := range map[string]types.Object{
-		"Outlines":     m.outlines(),
-		"PageLabels":   m.pageLabels(),
-		"Names":        m.nameTrees(),
-		"Dests":        orNil(m.dests),
-		"AcroForm":     m.form.dict(m.inputs > 1),
-		"OCProperties": m.layers.dict(),
+		"StructTreeRoot": structure,
+		"MarkInfo":       marks,
+		"Outlines":       m.outlines(),
+		"PageLabels":     m.pageLabels(),
+		"Names":          m.nameTrees(),
+		"Dests":          orNil(m.dests),
+		"AcroForm":       m.form.dict(m.inputs > 1),
+		"OCProperties":   m.layers.dict(),
 	} {
 		delete(catalog, key)
 		if value != nil {
@@ -318,7 +338,7 @@ func (m *merger) finish() (*pdf.Document, error) {
 		for _, key := range []string{"Perms", "DSS", "Legal", "Collection", "OutputIntents", "PieceInfo", "Requirements"} {
 			delete(catalog, key)
 		}
-		if d.Claims("pdfaid:part", "pdfxid:", "pdfuaid:part", "pdfe:") {
+		if d.Claims(standards()...) {
 			delete(catalog, "Metadata")
 		}
 	}
@@ -490,6 +510,12 @@ func treeLeaves(d *pdf.Document, o types.Object, key string, f func(key, value t
 		node := d.Dict(o)
 		if node == nil || depth > 64 {
 			return
+		}
+		if ref, ok := node[key].(types.IndirectRef); ok {
+			if seen[ref.ObjectNumber.Value()] {
+				return
+			}
+			seen[ref.ObjectNumber.Value()] = true
 		}
 		leaf := d.Array(node[key])
 		for i := 0; i+1 < len(leaf); i += 2 {

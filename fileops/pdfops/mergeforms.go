@@ -1,11 +1,13 @@
 package pdfops
 
 import (
+	"context"
 	"maps"
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
+	"github.com/filewright/filewright/fileops/pdfops/internal/appearance"
 	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
@@ -17,15 +19,15 @@ type mergedForm struct {
 	order     types.Array // calculation order
 	resources types.Dict
 	titles    map[string]bool // names of top-level fields
-	appear    bool
+	maker     *appearance.Maker
 	signed    bool
 }
 
-func newMergedForm() *mergedForm {
-	return &mergedForm{resources: types.Dict{}, titles: make(map[string]bool)}
+func newMergedForm(out *pdf.Document) *mergedForm {
+	return &mergedForm{maker: appearance.New(out), resources: types.Dict{}, titles: make(map[string]bool)}
 }
 
-func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
+func (f *mergedForm) add(ctx context.Context, d *pdf.Document, form types.Dict) {
 	fields := d.Array(form["Fields"])
 	if form == nil {
 		return
@@ -33,7 +35,9 @@ func (f *mergedForm) add(d *pdf.Document, form types.Dict) {
 	if f.forms++; f.base == nil {
 		f.base = form
 	}
-	f.appear = f.appear || d.Boolean(form["NeedAppearances"])
+	// A request to make appearances would hold for all documents, whose fonts a
+	// viewer may lack.
+	f.maker.Form(ctx, form)
 	f.signed = f.signed || d.Integer(form["SigFlags"])&1 != 0
 	f.order = append(f.order, d.Array(form["CO"])...)
 	own := make(map[string]bool)
@@ -118,7 +122,7 @@ func (f *mergedForm) dict(several bool) types.Object {
 	}
 	form := maps.Clone(f.base)
 	form["Fields"] = f.fields
-	for _, key := range []string{"CO", "DR", "NeedAppearances"} {
+	for _, key := range []string{"CO", "DR"} {
 		delete(form, key)
 	}
 	if len(f.order) > 0 {
@@ -126,9 +130,6 @@ func (f *mergedForm) dict(several bool) types.Object {
 	}
 	if len(f.resources) > 0 {
 		form["DR"] = f.resources
-	}
-	if f.appear {
-		form["NeedAppearances"] = types.Boolean(true)
 	}
 	if several {
 		delete(form, "XFA")

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
+	"github.com/filewright/filewright/fileops/pdfops/internal/pdf"
 )
 
 // A nameTree collects the entries of one kind of name tree (ISO 32000-2, 7.9.6).
@@ -103,7 +105,7 @@ func (m *merger) nameTrees() types.Object {
 	out := types.Dict{}
 	for kind, tree := range m.names {
 		if len(tree.entries) > 0 {
-			out[kind] = m.writeTree(tree)
+			out[kind] = writeTree(m.out, tree.entries)
 		}
 	}
 	if len(out) == 0 {
@@ -112,22 +114,22 @@ func (m *merger) nameTrees() types.Object {
 	return m.out.Add(out)
 }
 
-// writeTree writes a tree of two levels.
-func (m *merger) writeTree(t *nameTree) types.IndirectRef {
-	keys := slices.SortedFunc(maps.Keys(t.entries), func(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) })
+// writeTree adds a name tree of two levels.
+func writeTree(d *pdf.Document, entries map[string]types.Object) types.IndirectRef {
+	keys := slices.SortedFunc(maps.Keys(entries), func(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) })
 	var kids types.Array
 	for part := range slices.Chunk(keys, 64) {
 		var names types.Array
 		for _, k := range part {
-			names = append(names, types.NewHexLiteral([]byte(k)), t.entries[k])
+			names = append(names, types.NewHexLiteral([]byte(k)), entries[k])
 		}
 		if len(keys) == len(part) {
-			return m.out.Add(types.Dict{"Names": names})
+			return d.Add(types.Dict{"Names": names})
 		}
-		kids = append(kids, m.out.Add(types.Dict{
+		kids = append(kids, d.Add(types.Dict{
 			"Names":  names,
 			"Limits": types.Array{names[0], names[len(names)-2]},
 		}))
 	}
-	return m.out.Add(types.Dict{"Kids": kids})
+	return d.Add(types.Dict{"Kids": kids})
 }

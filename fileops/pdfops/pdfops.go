@@ -163,6 +163,17 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
 }
 
+// warnLosses warns that a result lacks the encryption of a file, or objects that
+// could not be read. For who, see [Tools.load].
+func warnLosses(job *fileops.Job, encrypted, incomplete bool, who string) {
+	if encrypted {
+		job.Warn(fileops.WarnProtectionRemoved, "%s was encrypted, for example to restrict printing; the result is not", who)
+	}
+	if incomplete {
+		job.Warn(fileops.WarnContentDropped, "%s is damaged; parts of it could not be read", who)
+	}
+}
+
 // rewrite makes qpdf read a file, damaged or not, and returns its output without
 // encryption. It fails if the file is encrypted and qpdf does not notice: the
 // output would contain streams that are still encrypted.

@@ -3,10 +3,12 @@ package pdfread
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread/internal/docx"
+	"github.com/filewright/filewright/fileops/pdfread/internal/extract"
 	"github.com/filewright/filewright/fileops/pdfread/internal/flow"
 	"github.com/filewright/filewright/fileops/pdfread/internal/html"
 	"github.com/filewright/filewright/fileops/pdfread/internal/layout"
@@ -29,19 +31,22 @@ func (e *Engine) open(in *pdfium.Instance, job *fileops.Job) (*pdfium.Document, 
 		return nil, err
 	}
 	defer in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))()
-	return pdfium.OpenDocument(in, data)
+	return pdfium.OpenDocument(in, data, job.Params.Get("password"))
 }
 
 // document reads and lays out the document of job. It reads all pages before it
 // lays out the first: headings, lists and headers can be recognized only in the
-// whole document.
-func (e *Engine) document(ctx context.Context, job *fileops.Job) (*model.Document, error) {
-	r, err := e.read(ctx, job, 0.85)
+// whole document. Only a document for DOCX may contain fixed pages.
+func (e *Engine) document(ctx context.Context, job *fileops.Job, to format.Format) (*model.Document, error) {
+	r, err := e.read(ctx, job, 0.85, to == format.DOCX || to == format.HTML || to == format.MD)
 	if err != nil {
 		return nil, err
 	}
-	d := layout.Document(ctx, r.sheets, r.marks)
+	d := layout.Document(ctx, r.sheets, r.marks, to == format.DOCX)
 	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.backdrops(ctx, job, d, r.media); err != nil {
 		return nil, err
 	}
 	d.Info, d.Lang, d.Media = r.info, r.lang, r.media.All
@@ -51,7 +56,7 @@ func (e *Engine) document(ctx context.Context, job *fileops.Job) (*model.Documen
 
 // toDocument writes the document of job in a format that needs its structure.
 func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.Format) error {
-	d, err := e.document(ctx, job)
+	d, err := e.document(ctx, job, to)
 	if err != nil {
 		return err
 	}
@@ -63,7 +68,13 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 		name := format.Base(job.Input().Name())
 		write = func(w io.Writer) error { return html.Write(ctx, w, flow.New(d), name) }
 	case format.MD:
-		write = func(w io.Writer) error { return markdown.Write(w, flow.New(d)) }
+		write = func(w io.Writer) error {
+			left, err := markdown.Write(ctx, w, flow.New(d))
+			if left > 0 {
+				job.Warn(fileops.WarnContentDropped, "pictures were left out; PDF to HTML or DOCX keeps them")
+			}
+			return err
+		}
 	default:
 		ts, err := tables.Find(d)
 		if err != nil {
@@ -75,4 +86,67 @@ func (e *Engine) toDocument(ctx context.Context, job *fileops.Job, to format.For
 		}
 	}
 	return job.Write(fileops.ResultName(job.Input(), to), write)
+}
+
+// backdrops draws the pictures of fixed pages.
+func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Document, media *extract.Store) error {
+	var pages []*model.Fixed
+	var boxes, whole, behind []int
+	for _, s := range d.Sections {
+		f := s.Fixed
+		if f == nil {
+			continue
+		}
+		if f.Pictures == nil {
+			pages = append(pages, f)
+		}
+		switch {
+		case f.Whole:
+			whole = append(whole, f.Number)
+		case slices.ContainsFunc(f.Boxes, func(b *model.Box) bool { return !b.Behind }):
+			boxes = append(boxes, f.Number)
+		case len(f.Boxes) > 0:
+			behind = append(behind, f.Number)
+		}
+	}
+	if len(boxes) > 0 {
+		job.Warn(fileops.WarnLayoutSimplified, "flowing text cannot show %s, so text boxes over a picture do", pageList(boxes))
+	}
+	if len(whole) > 0 {
+		job.Warn(fileops.WarnPageAsImage, "the text of %s cannot be read, so a picture of the page was kept", pageList(whole))
+	}
+	if len(behind) > 0 {
+		job.Warn(fileops.WarnPageAsImage, "flowing text cannot show %s, so pictures do, with the text behind them", pageList(behind))
+	}
+	if len(pages) == 0 {
+		return nil
+	}
+	return e.pool.Run(ctx, func(in *pdfium.Instance) error {
+		doc, err := e.open(in, job)
+		if err != nil {
+			return err
+		}
+		x := extract.New(doc, media)
+		for _, f := range pages {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if f.Picture, err = e.backdrop(x, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// backdrop draws the picture of a fixed page.
+func (e *Engine) backdrop(x *extract.Extractor, f *model.Fixed) (*model.Media, error) {
+	defer x.In.Within(e.timeout, e.errPageTimeout(f.Number))()
+	p := x.Doc.Load(f.Number - 1)
+	if p == nil {
+		return nil, x.In.Err
+	}
+	defer p.Close()
+	m := x.Backdrop(p, f.Whole, f.Turn)
+	return m, x.In.Err
 }

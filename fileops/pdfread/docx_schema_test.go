@@ -3,6 +3,7 @@ package pdfread_test
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ var schemaOrder = map[string][]string{
 	"styles":      {"docDefaults", "style"},
 	"docDefaults": {"rPrDefault", "pPrDefault"},
 	"inline":      {"extent", "docPr", "graphic"},
+	"anchor":      {"simplePos", "positionH", "positionV", "extent", "effectExtent", "wrapNone", "docPr", "cNvGraphicFramePr", "graphic"},
+	"wsp":         {"cNvSpPr", "spPr", "txbx", "bodyPr"},
 	"pic":         {"nvPicPr", "blipFill", "spPr"},
 	"tblBorders":  {"top", "left", "bottom", "right", "insideH", "insideV"},
 	"ind":         {},
@@ -62,7 +65,7 @@ func checkSchema(t *testing.T, parts map[string][]byte) {
 		d := xml.NewDecoder(bytes.NewReader(b))
 		for {
 			tok, err := d.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -76,7 +79,7 @@ func checkSchema(t *testing.T, parts map[string][]byte) {
 						switch at := slices.Index(order, e.Name.Local); {
 						case at < 0:
 							t.Errorf("%s: %s in %s", name, e.Name.Local, p.name)
-						case at < p.at && !(p.name == "sectPr" && at <= 1):
+						case at < p.at && (p.name != "sectPr" || at > 1):
 							t.Errorf("%s: %s after %s in %s", name, e.Name.Local, order[p.at], p.name)
 						default:
 							p.at = at

@@ -60,15 +60,20 @@ type result struct {
 	b    []byte
 }
 
+// collect returns a sink that appends results to out.
+func collect(out *[]result) fileops.Sink {
+	return fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		b, err := io.ReadAll(f.Reader())
+		*out = append(*out, result{f.Name(), b})
+		return err
+	})
+}
+
 func convert(ctx context.Context, t testing.TB, e *pdfread.Engine, args fileops.Args, in *fileops.File) ([]result, error) {
 	t.Helper()
 	var out []result
 	r := fileops.Runner{TempDir: t.TempDir()}
-	err := r.Run(ctx, e.Convert(), args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
-		b, err := io.ReadAll(f.Reader())
-		out = append(out, result{f.Name(), b})
-		return err
-	}), in)
+	err := r.Run(ctx, e.Convert(), args, collect(&out), in)
 	return out, err
 }
 
@@ -332,7 +337,7 @@ func unzip(t testing.TB, docx []byte) map[string][]byte {
 		if strings.HasSuffix(f.Name, ".xml") || strings.HasSuffix(f.Name, ".rels") {
 			d := xml.NewDecoder(bytes.NewReader(b))
 			for {
-				if _, err := d.Token(); err == io.EOF {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
 					break
 				} else if err != nil {
 					t.Fatalf("%s: %v", f.Name, err)

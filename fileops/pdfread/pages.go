@@ -23,8 +23,8 @@ func (e *Engine) choose(job *fileops.Job, total int) ([]int, error) {
 // parsePages returns the pages, counted from 0, that s selects from total, in
 // the order of s and without duplicates. "" selects all.
 func parsePages(s string, total int) ([]int, error) {
-	bad := func(reason string) ([]int, error) {
-		return nil, &fileops.ParamError{Param: "pages", Reason: reason}
+	bad := func(reason string) error {
+		return &fileops.ParamError{Param: "pages", Reason: reason}
 	}
 	var out []int
 	if s == "" {
@@ -38,22 +38,22 @@ func parsePages(s string, total int) ([]int, error) {
 		from, to, isRange := strings.Cut(part, "-")
 		a, ok := parsePage(from)
 		if !ok {
-			return bad("must be page numbers and ranges such as 1-3,5,9-")
+			return nil, bad("must be page numbers and ranges such as 1-3,5,9-")
 		}
 		b := a
 		if isRange {
 			b = total
 			if to != "" {
 				if b, ok = parsePage(to); !ok {
-					return bad("must be page numbers and ranges such as 1-3,5,9-")
+					return nil, bad("must be page numbers and ranges such as 1-3,5,9-")
 				}
 			}
 		}
 		if a > total || b > total {
-			return bad("names page " + strconv.Itoa(max(a, b)) + ", but the document has " + count(total, "page"))
+			return nil, bad("names page " + strconv.Itoa(max(a, b)) + ", but the document has " + count(total, "page"))
 		}
 		if a > b {
-			return bad("has the range " + part + ", which ends before it begins")
+			return nil, bad("has the range " + part + ", which ends before it begins")
 		}
 		for i := a - 1; i < b; i++ {
 			if !seen[i] {

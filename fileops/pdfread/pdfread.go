@@ -15,9 +15,10 @@
 // could hold several. Pages are drawn on white, with annotations and the
 // contents of form fields. A page of more than 100 megapixels is rejected.
 //
-// Text whose font is not embedded is drawn with pdfium's built-in Latin fonts;
-// pdfium has no access to fonts of the host. The page entry UserUnit has no
-// effect, as in other programs.
+// Text whose font is not embedded is drawn with a font of the host, or with one
+// of pdfium's built-in Latin fonts. pdfium can read the files in
+// [Options.FontDirs], but no others. The page entry UserUnit has no effect, as in
+// other programs.
 //
 // # Text and documents
 //
@@ -43,13 +44,24 @@
 // # Scanned pages
 //
 // [Options.Recognizer] reads scanned pages. A page is a scan if it has no text
-// or its text has meaningless codes. A page with only a stamp on a picture that
-// covers it is a scan too. The recognized words are laid out like any others.
+// or its text is implausible: characters of no script, or of many in one word. A
+// page with only a stamp on a picture that covers it is a scan too. The
+// recognized words are laid out like any others. Codes that are numbers of glyphs
+// become letters without recognition.
 //
 // Without a recognizer, or if it finds nothing, such a page becomes a picture in
-// a Word document and is empty in text. A document with only such pages fails
-// with [fileops.ErrUnsupportedInput]. At most 500 pages of one document are
-// recognized.
+// Word documents and HTML, and is empty in text. Markdown has pictures only if a
+// document has no text at all. In other formats such a document fails with
+// [fileops.ErrUnsupportedInput]. At most 500 pages of one document are
+// recognized. A blank document becomes a blank document.
+//
+// # Pages that flowing text cannot show
+//
+// In a Word document, text flows. A page keeps its look instead if the flow would
+// lose graphics, pictures behind text or turned text, or would not fit: its text
+// goes into boxes at their places, over a picture of everything else. A page
+// whose text cannot be read becomes a picture with the recognized text behind it.
+// Warnings name these pages.
 package pdfread
 
 import (
@@ -87,6 +99,12 @@ type Options struct {
 	// if needed; only this program may have write access. "" means no cache.
 	CacheDir string
 
+	// FontDirs are up to four directories with the fonts of the host, in which
+	// pdfium looks for fonts that a file uses without containing them. nil means
+	// the usual ones of the system; an empty list means none, and then only Latin
+	// text is drawn in such fonts.
+	FontDirs []string
+
 	// Instances is the number of pages processed concurrently, by all jobs
 	// together; 0 means GOMAXPROCS. Each may use up to 1 GiB.
 	Instances int
@@ -113,6 +131,17 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
+// systemFonts returns the directories of the host's fonts.
+func systemFonts() []string {
+	switch runtime.GOOS {
+	case "darwin":
+		return []string{"/System/Library/Fonts", "/Library/Fonts"}
+	case "windows":
+		return []string{`C:\Windows\Fonts`}
+	}
+	return []string{"/usr/share/fonts", "/usr/local/share/fonts"}
+}
+
 // Default limits.
 const (
 	maxPages  = 5000  // pages to convert, see Options.MaxPages
@@ -136,6 +165,9 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.FontDirs == nil {
+		o.FontDirs = systemFonts()
+	}
 	if o.Instances <= 0 {
 		o.Instances = runtime.GOMAXPROCS(0)
 	}
@@ -148,7 +180,7 @@ func New(_ context.Context, o Options) (*Engine, error) {
 	if o.MaxPixels <= 0 {
 		o.MaxPixels = maxPixels
 	}
-	pool, err := pdfium.NewPool(o.CacheDir, o.Instances, o.Log)
+	pool, err := pdfium.NewPool(o.CacheDir, o.FontDirs, o.Instances, o.Log)
 	if err != nil {
 		return nil, fileops.Missing(dependency(), fmt.Errorf("pdfread: %w", err))
 	}
@@ -171,6 +203,10 @@ func (e *Engine) Convert() fileops.Action {
 		Name: "pages", Pattern: pagesPattern, Min: 1, Max: 1000, Scope: fileops.ScopeContent,
 		Doc: "Pages to convert, counted from 1, such as 1-3,5,9-; all if absent.",
 	}
+	password := fileops.Param{
+		Name: "password", Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
+		Doc: "Password that opens the document.",
+	}
 	dpi := fileops.Param{
 		Name: "dpi", Type: fileops.Integer, Default: 150.0, Min: 36, Max: 600,
 		Doc: "Resolution of the pictures in dots per inch.",
@@ -191,7 +227,7 @@ func (e *Engine) Convert() fileops.Action {
 		return p
 	}
 	lossless, lossy := e.pictureFormats()
-	text := fileops.Schema{to("Format of the result; html and docx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages}
+	text := fileops.Schema{to("Format of the result; html and docx hold pictures too, md and txt only text, xlsx and csv only tables.", format.TXT, format.DOCX, format.HTML, format.MD, format.XLSX, format.CSV), pages, password}
 	if e.recognizer != nil {
 		text = append(text, e.recognizer.Language())
 	}
@@ -200,8 +236,8 @@ func (e *Engine) Convert() fileops.Action {
 		Name: "convert", Engine: "pdfium", Family: "pdf",
 		Summary: "Converts the pages of a PDF file to pictures, or the document to text, Word, HTML, Markdown or sheets.",
 		Accepts: []fileops.Accept{
-			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages}},
-			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages}},
+			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossless...), dpi, pages, password}},
+			{Formats: in, Params: fileops.Schema{to("Format of the pictures, one for each page.", lossy...), dpi, quality, pages, password}},
 			{Formats: in, Params: text},
 		},
 	}, func(ctx context.Context, job *fileops.Job) error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +26,7 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	if err != nil {
 		return err
 	}
-	r := &drawing{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality")}
+	r := &drawing{e: e, job: job, to: to, dir: dir, dpi: job.Params.Float("dpi"), quality: job.Params.Int("quality"), missing: make(map[*pdfium.Instance]*pdfium.FontList)}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -69,6 +70,11 @@ func (e *Engine) toPictures(ctx context.Context, job *fileops.Job, to format.For
 	if failed != nil {
 		return failed
 	}
+	var missing []string
+	for _, l := range r.missing {
+		missing = append(missing, l.Names()...)
+	}
+	warnFonts(job, missing)
 	return r.commit()
 }
 
@@ -86,6 +92,36 @@ type drawing struct {
 	files []string     // of pages, in the scratch directory
 	next  atomic.Int64 // index into pages
 	done  atomic.Int64
+
+	mu      sync.Mutex
+	missing map[*pdfium.Instance]*pdfium.FontList
+}
+
+// fonts records the fonts of a page that the document does not contain.
+func (r *drawing) fonts(p *pdfium.Page) {
+	r.mu.Lock()
+	l := r.missing[p.In()]
+	if l == nil {
+		l = new(pdfium.FontList)
+		r.missing[p.In()] = l
+	}
+	r.mu.Unlock()
+	p.Fonts(l)
+}
+
+// warnFonts reports fonts that the document does not contain.
+func warnFonts(job *fileops.Job, names []string) {
+	const most = 5
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	job.Warn(fileops.WarnFontsSubstituted, "the document does not contain these fonts, so others were used: %s%s", strings.Join(names, ", "), more)
 }
 
 // work draws pages until all are taken.
@@ -115,6 +151,7 @@ func (r *drawing) page(ctx context.Context, doc *pdfium.Document, i int) error {
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "page %d of the document is damaged", number)
 	}
 	defer p.Close()
+	r.fonts(p)
 	w, h := p.Pixels(r.dpi)
 	if float64(w)*float64(h) > r.e.pixels {
 		return fileops.Fail(fileops.ErrLimit, nil, "page %d has %d x %d pixels at %v dpi, more than the limit of %v megapixels; choose a lower resolution",

@@ -281,12 +281,13 @@ func TestRefused(t *testing.T) {
 		{"locked", read(locked), fileops.Args{"convert_to": "png"}, fileops.ErrPasswordRequired, "unlock"},
 		{"locked text", read(locked), fileops.Args{"convert_to": "txt"}, fileops.ErrPasswordRequired, "unlock"},
 		{"locked docx", read(locked), fileops.Args{"convert_to": "docx"}, fileops.ErrPasswordRequired, "unlock"},
+		{"wrong password", read(locked), fileops.Args{"convert_to": "png", "password": "Secret"}, fileops.ErrWrongPassword, "password"},
+		{"wrong password docx", read(locked), fileops.Args{"convert_to": "docx", "password": "Secret"}, fileops.ErrWrongPassword, "password"},
 		{"damaged", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "png"}, fileops.ErrCorruptInput, "damaged"},
 		{"damaged docx", []byte("%PDF-1.7\n" + strings.Repeat("nothing here ", 100)), fileops.Args{"convert_to": "docx"}, fileops.ErrCorruptInput, "damaged"},
 		{"too many pages", pages(many...), fileops.Args{"convert_to": "png"}, fileops.ErrLimit, "5001 pages to convert, more than the limit of 5000"},
 		{"too large", pages(pdfPage{extra: "/MediaBox[0 0 14400 14400]"}), fileops.Args{"convert_to": "png", "dpi": 150}, fileops.ErrLimit, "page 1 has 30000 x 30000 pixels at 150 dpi, more than the limit of 100 megapixels"},
 		{"scan as text", bitImage(), fileops.Args{"convert_to": "txt"}, fileops.ErrUnsupportedInput, "scan"},
-		{"scan as docx", bitImage(), fileops.Args{"convert_to": "docx"}, fileops.ErrUnsupportedInput, "no text layer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -317,4 +318,35 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The user and the owner password open a document. A document without a password opens
+// with any.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	in := write(t, "plain.pdf", fixtures()["text"])
+	want := mustConvert(t, e, fileops.Args{"convert_to": "txt"}, fixtures()["text"])[0].b
+	for _, tc := range []struct{ name, password, bits string }{
+		{"AES-256", "sésame", "256"}, {"RC4", "sesame", "128"}, {"40 bits", "sesame", "40"}, {"Latin-1", "s\xe9same", "128"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			locked := filepath.Join(t.TempDir(), "locked.pdf")
+			tool(t, "qpdf", "--password-mode=bytes", "--allow-weak-crypto", "--encrypt", tc.password, "owner-1", tc.bits, "--", in, locked)
+			b, err := os.ReadFile(locked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			user := strings.ToValidUTF8(tc.password, "é")
+			for _, password := range []string{user, "owner-1"} {
+				if got := mustConvert(t, e, fileops.Args{"convert_to": "txt", "password": password}, b)[0].b; !bytes.Equal(got, want) {
+					t.Errorf("password %q: got %.100q", password, got)
+				}
+				mustConvert(t, e, fileops.Args{"convert_to": "png", "password": password}, b)
+				mustConvert(t, e, fileops.Args{"convert_to": "docx", "password": password}, b)
+			}
+		})
+	}
+	mustConvert(t, e, fileops.Args{"convert_to": "txt", "password": "needless"}, fixtures()["text"])
 }

@@ -2,7 +2,9 @@ package pdfread
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread/internal/extract"
@@ -20,8 +22,9 @@ type reading struct {
 }
 
 // read reads all requested pages with their pictures, and recognizes scanned
-// pages. It reports progress up to part. A document without text is an error.
-func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*reading, error) {
+// pages. It reports progress up to part. A document without text is an error,
+// unless it is blank, or the result can hold pictures.
+func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64, pictures bool) (*reading, error) {
 	dir, err := job.Dir()
 	if err != nil {
 		return nil, err
@@ -37,10 +40,13 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*rea
 		r.info = model.Info{Title: doc.MetaText("Title"), Author: doc.MetaText("Author"), Subject: doc.MetaText("Subject")}
 		r.lang = doc.Language()
 		r.marks = extract.Outline(doc)
-		return e.eachSheet(ctx, job, extract.New(doc, r.media), scans, pages, part, func(s *model.Sheet) error {
+		x := extract.New(doc, r.media)
+		err = e.eachSheet(ctx, job, x, scans, pages, part, func(s *model.Sheet) error {
 			r.sheets = append(r.sheets, s)
 			return nil
 		})
+		warnFonts(job, x.Missing.Names())
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -54,9 +60,33 @@ func (e *Engine) read(ctx context.Context, job *fileops.Job, part float64) (*rea
 		}
 	}
 	job.Progress(part)
-	if !slices.ContainsFunc(r.sheets, func(s *model.Sheet) bool { return len(s.Words) > 0 }) {
+	var unlikely, pictured []int
+	text, blank, damaged := false, true, true
+	for _, s := range r.sheets {
+		text, blank, damaged = text || len(s.Words) > 0, blank && s.Blank, damaged && s.Damaged
+		switch {
+		case s.Damaged:
+		case s.Unlikely && (s.Scan == nil || s.Scan.Words == 0):
+			unlikely = append(unlikely, s.Number)
+		case len(s.Words) == 0 && !s.Blank:
+			pictured = append(pictured, s.Number)
+		}
+	}
+	switch {
+	case damaged:
+		return nil, errDamaged()
+	case !text && !blank && !pictures:
 		return nil, e.errNoText()
 	}
+	if pictures && len(pictured) > 0 {
+		why := ""
+		if e.recognizer == nil {
+			why = "; to recognise text the server needs Tesseract"
+		}
+		job.Warn(fileops.WarnPageAsImage, "no text was found on %s%s", pageList(pictured), why)
+	}
+	warnUnlikely(job, unlikely)
+	scans.warn(job)
 	return r, nil
 }
 
@@ -93,4 +123,38 @@ func (e *Engine) eachSheet(ctx context.Context, job *fileops.Job, x *extract.Ext
 		job.Progress(part * float64(i+1) / float64(len(pages)+1))
 	}
 	return nil
+}
+
+// errDamaged returns the error for a document of which no requested page can be read.
+func errDamaged() error {
+	return fileops.Fail(fileops.ErrCorruptInput, nil, "all pages of the document are damaged")
+}
+
+// warnUnlikely reports pages whose text is probably wrong.
+func warnUnlikely(job *fileops.Job, pages []int) {
+	if len(pages) > 0 {
+		job.Warn(fileops.WarnTextUnreliable, "the fonts of %s have no usable encoding, so the text may be wrong", pageList(pages))
+	}
+}
+
+// pageList returns page numbers for messages: "page 2", "pages 2, 3".
+func pageList(numbers []int) string {
+	const most = 12
+	var b strings.Builder
+	b.WriteString("page ")
+	if len(numbers) > 1 {
+		b.Reset()
+		b.WriteString("pages ")
+	}
+	for i, n := range numbers {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(numbers)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
 }

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops"
@@ -57,8 +56,7 @@ type recognition struct {
 
 	slots chan struct{} // one for each picture in memory
 	wg    sync.WaitGroup
-	found atomic.Int64 // words
-	count int          // pages
+	pages []*model.Sheet // in order
 }
 
 // newRecognition returns a recognition for a job, or nil if the engine has no
@@ -81,7 +79,7 @@ func (r *recognition) add(s *model.Sheet) error {
 	if s.Scan == nil {
 		return nil
 	}
-	if r.count++; r.count > maxScans {
+	if r.pages = append(r.pages, s); len(r.pages) > maxScans {
 		return fileops.Fail(fileops.ErrLimit, nil,
 			"the document has more than %d scanned pages; choose a part of them with the parameter pages", maxScans)
 	}
@@ -113,9 +111,68 @@ func (r *recognition) read(s *model.Sheet) (err error) {
 	if err != nil {
 		return fmt.Errorf("page %d: %w", s.Number, err)
 	}
-	r.found.Add(int64(len(got.Words)))
+	s.Scan.Words = len(got.Words)
+	s.Scan.Other = otherInk(s.Scan.Img, got)
 	takeWords(s, got, r.font)
 	return nil
+}
+
+// Paper is the most frequent light level of a scan; ink is this much darker.
+const inkContrast = 48
+
+// otherInk returns the part of a scan's ink that is not in recognized words, from
+// 0 to 1. It erases the words from img.
+func otherInk(img *image.Gray, got *Recognized) float64 {
+	var levels [256]int
+	for _, p := range img.Pix {
+		levels[p]++
+	}
+	paper := 128
+	for i := paper; i < len(levels); i++ {
+		if levels[i] > levels[paper] {
+			paper = i
+		}
+	}
+	ink := func() (n int) {
+		for _, p := range img.Pix {
+			if int(p) < paper-inkContrast {
+				n++
+			}
+		}
+		return n
+	}
+	all := ink()
+	if all == 0 {
+		return 0
+	}
+	for i := range got.Words {
+		w := &got.Words[i]
+		pad := 0.15 * w.Size
+		box := image.Rect(int(w.Left-pad), int(w.Top-pad), int(w.Right+pad)+1, int(w.Bottom+pad)+1)
+		box = beforeTurn(box, img.Rect.Size(), got.Turn).Intersect(img.Rect)
+		for y := box.Min.Y; y < box.Max.Y; y++ {
+			row := img.Pix[img.PixOffset(box.Min.X, y):img.PixOffset(box.Max.X, y)]
+			for x := range row {
+				row[x] = 0xff
+			}
+		}
+	}
+	return float64(ink()) / float64(all)
+}
+
+// beforeTurn returns the place of r in a picture of the given size that some
+// quarter turns counterclockwise made upright.
+func beforeTurn(r image.Rectangle, size image.Point, turn int) image.Rectangle {
+	a, b := r.Min, r.Max
+	switch turn % 4 {
+	case 1:
+		return image.Rect(size.X-b.Y, a.X, size.X-a.Y, b.X)
+	case 2:
+		return image.Rect(size.X-b.X, size.Y-b.Y, size.X-a.X, size.Y-a.Y)
+	case 3:
+		return image.Rect(a.Y, size.Y-b.X, b.Y, size.Y-a.X)
+	}
+	return r
 }
 
 // wait waits until the words of a page are complete.
@@ -128,6 +185,22 @@ func (r *recognition) wait(s *model.Sheet) error {
 		return nil
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
+	}
+}
+
+// warn reports the pages with recognized text.
+func (r *recognition) warn(job *fileops.Job) {
+	if r == nil {
+		return
+	}
+	var found []int
+	for _, s := range r.pages {
+		if s.Scan.Words > 0 {
+			found = append(found, s.Number)
+		}
+	}
+	if len(found) > 0 {
+		job.Warn(fileops.WarnTextRecognized, "the text of %s was recognised and may contain errors", pageList(found))
 	}
 }
 
@@ -149,6 +222,7 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 	}
 	if got.Turn%4 != 0 { // the page is rotated, so all other positions are wrong
 		s.Words, s.Pictures, s.Rules, s.Fills, s.Drawings, s.Links = nil, nil, nil, nil, nil, nil
+		s.Scan.Turn = got.Turn % 4
 		if got.Turn%2 == 1 {
 			s.W, s.H = s.H, s.W
 		}
@@ -187,6 +261,8 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 		}
 		if part := p.Area() / page; over == 0 || part < 0.25 || part < 0.5 && over <= 12 {
 			kept = append(kept, p)
+		} else {
+			s.Scan.Under = append(s.Scan.Under, p)
 		}
 	}
 	s.Pictures = kept

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/draw"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,30 @@ func picturePage(w, h float64, content string) pdfPage {
 	return pdfPage{
 		extra:   fmt.Sprintf("/MediaBox[0 0 %g %g]", w, h),
 		content: fmt.Sprintf("q %g 0 0 %g 0 0 cm BI /W 48 /H 48 /CS /G /BPC 8 /F /AHx ID %s> EI Q\n%s", w, h, pixels, content),
+	}
+}
+
+// letterPage draws a picture of white paper with a black bar for each word that
+// found returns for the text. The paper is turned clockwise by quarter turns.
+func letterPage(turn int, text ...string) pdfPage {
+	w, h := 420, 595
+	img := image.NewGray(image.Rect(0, 0, w, h))
+	draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)
+	for _, word := range found(0, 72, text...).Words {
+		draw.Draw(img, image.Rect(int(word.Left), int(word.Top), int(word.Right), int(word.Bottom)), image.Black, image.Point{}, draw.Src)
+	}
+	for range turn {
+		turned := image.NewGray(image.Rect(0, 0, h, w))
+		for y := range w {
+			for x := range h {
+				turned.Set(x, y, img.At(y, h-1-x))
+			}
+		}
+		img, w, h = turned, h, w
+	}
+	return pdfPage{
+		extra:   fmt.Sprintf("/MediaBox[0 0 %d %d]", w, h),
+		content: fmt.Sprintf("q %d 0 0 %d 0 0 cm BI /W %d /H %d /CS /G /BPC 8 /F /AHx ID %x> EI Q", w, h, w, h, img.Pix),
 	}
 }
 
@@ -113,23 +138,36 @@ endcmap end end`)
 // A scan becomes text in a document, not a picture.
 func TestDocxOfScan(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, pdfread.Options{Recognizer: says(0, "A line of the letter that", "goes on here.")})
-	docx := mustConvert(t, e, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, "")))[0].b
-	if got := strings.Join(strings.Fields(docxText(t, docx)), " "); got != "A line of the letter that goes on here." {
-		t.Errorf("got %q", got)
-	}
-	parts := unzip(t, docx)
-	for name := range parts {
-		if strings.HasPrefix(name, "word/media/") {
-			t.Errorf("the page is in it as a picture: %s", name)
+	letter := []string{"A line of the letter that", "goes on here."}
+	for turn := range 4 {
+		e := newEngine(t, pdfread.Options{Recognizer: says(turn, letter...)})
+		docx := mustConvert(t, e, fileops.Args{"convert_to": "docx"}, pages(letterPage(turn, letter...)))[0].b
+		if got := strings.Join(strings.Fields(docxText(t, docx)), " "); got != "A line of the letter that goes on here." {
+			t.Errorf("%d turns: got %q", turn, got)
+		}
+		parts := unzip(t, docx)
+		for name := range parts {
+			if strings.HasPrefix(name, "word/media/") {
+				t.Errorf("%d turns: the page is in it as a picture: %s", turn, name)
+			}
+		}
+		if !strings.Contains(string(parts["word/styles.xml"]), `<w:sz w:val="22"/>`) {
+			t.Errorf("%d turns: the text is not of 11 points", turn)
 		}
 	}
-	if !strings.Contains(string(parts["word/styles.xml"]), `<w:sz w:val="22"/>`) {
-		t.Error("the text is not of 11 points")
+	// A picture with more than its text keeps its look, and hides the text behind it.
+	e := newEngine(t, pdfread.Options{Recognizer: says(0, letter...)})
+	photo := mustConvert(t, e, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, "")))[0].b
+	parts := unzip(t, photo)
+	if !strings.Contains(strings.Join(keys(parts), " "), "word/media/") {
+		t.Error("a photograph with text is lost")
+	}
+	if main := string(parts["word/document.xml"]); !strings.Contains(main, "letter") || !strings.Contains(main, `behindDoc="1"`) {
+		t.Error("the text of a photograph is lost")
 	}
 	// If nothing is recognized, the picture stays.
 	mixed := newEngine(t, pdfread.Options{Recognizer: says(0)})
-	docx = mustConvert(t, mixed, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, ""), pdfPage{content: lines("F1", 14, 72, 500, 20, "text")}))[0].b
+	docx := mustConvert(t, mixed, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, ""), pdfPage{content: lines("F1", 14, 72, 500, 20, "text")}))[0].b
 	if !strings.Contains(strings.Join(keys(unzip(t, docx)), " "), "word/media/") {
 		t.Error("a photograph is lost")
 	}
@@ -145,7 +183,7 @@ func keys(m map[string][]byte) (out []string) {
 func TestScansRefused(t *testing.T) {
 	t.Parallel()
 	scan := pages(picturePage(420, 595, ""))
-	for _, to := range []string{"txt", "docx", "html", "md", "csv"} {
+	for _, to := range []string{"txt", "csv", "xlsx"} {
 		_, err := convert(t.Context(), t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": to}, fileops.Bytes("in.pdf", scan))
 		if fileops.Code(err) != "unsupported_input" || !strings.Contains(fileops.Message(err), "tesseract-ocr") {
 			t.Errorf("%s without a recognizer: %v", to, err)

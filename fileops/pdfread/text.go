@@ -24,16 +24,20 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 		x := extract.New(doc, nil)
 		scans := e.newRecognition(ctx, job)
 		defer scans.stop()
-		found := false
+		found, blank, damaged := false, true, true
 		return job.Write(fileops.ResultName(job.Input(), format.TXT), func(w io.Writer) error {
 			out := bufio.NewWriter(w)
 			var waiting []*model.Sheet // pages read, but not written
+			var guessed []int
 			flush := func(most int) error {
 				for len(waiting) > 0 && (waiting[0].Scan == nil || len(waiting) > most) {
 					if scans != nil {
 						if err := scans.wait(waiting[0]); err != nil {
 							return err
 						}
+					}
+					if s := waiting[0]; s.Unlikely && (s.Scan == nil || s.Scan.Words == 0) {
+						guessed = append(guessed, s.Number)
 					}
 					if text.Write(out, layout.Text(waiting[0])) {
 						found = true
@@ -44,6 +48,7 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 				return nil
 			}
 			err := e.eachSheet(ctx, job, x, scans, pages, 1, func(s *model.Sheet) error {
+				blank, damaged = blank && s.Blank, damaged && s.Damaged
 				waiting = append(waiting, s)
 				return flush(waitingPages)
 			})
@@ -53,9 +58,14 @@ func (e *Engine) toText(ctx context.Context, job *fileops.Job) error {
 			if err := flush(0); err != nil {
 				return err
 			}
-			if !found {
+			switch {
+			case damaged:
+				return errDamaged()
+			case !found && !blank:
 				return e.errNoText()
 			}
+			warnUnlikely(job, guessed)
+			scans.warn(job)
 			return out.Flush()
 		})
 	})
@@ -72,13 +82,16 @@ func (e *Engine) sheet(x *extract.Extractor, index int, job *fileops.Job) (*mode
 	p := x.Doc.Load(index)
 	if p == nil {
 		if x.In.Err == nil {
-			job.Log.Warn("page is damaged", "page", index+1)
+			job.Warn(fileops.WarnContentDropped, "page %d is damaged, so its content was left out", index+1)
 		}
-		return &model.Sheet{Number: index + 1, W: 595, H: 842}, x.In.Err
+		return &model.Sheet{Number: index + 1, W: 595, H: 842, Damaged: true}, x.In.Err
 	}
 	defer p.Close()
 	s := x.Sheet(p)
-	if e.recognizer != nil && x.In.Err == nil {
+	if len(s.Words) == 0 && x.In.Err == nil {
+		s.Blank = extract.Blank(p)
+	}
+	if e.recognizer != nil && x.In.Err == nil && !s.Blank {
 		s.Scan = x.Scan(p, s)
 	}
 	return s, x.In.Err

@@ -23,7 +23,7 @@ func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64
 	var out []raster.Page
 	err := e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		opened := in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
-		doc, err := pdfium.OpenDocument(in, pdf)
+		doc, err := pdfium.OpenDocument(in, pdf, "")
 		opened()
 		if err != nil {
 			return err

@@ -108,7 +108,7 @@ func (f *finder) list(ctx context.Context) []entry {
 		return l.render(r)
 	})
 
-	archives := lazily(ctx, archiveops.New, func() archiveops.Options { return l.archives() })
+	archives := lazily(ctx, archiveops.New, l.archives)
 
 	qpdf := f.program(o.QPDF, "qpdf")
 	pdf := lazily(ctx, pdfops.New, func() pdfops.Options {

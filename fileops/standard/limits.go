@@ -32,7 +32,7 @@ type Limits struct {
 	Duration time.Duration // of a recording, and of all merged recordings together; 0 means 24 hours
 	Entries  int           // of an archive, parts of a document; 0 means 10,000
 	Unpacked int64         // bytes of all entries; 0 means 4 GiB for archives, 2 GiB for documents and 1 GiB for those that LibreOffice reads
-	Ratio    int64         // uncompressed to compressed size of an entry, from 10 MiB on; 0 means 200
+	Ratio    int64         // uncompressed to compressed size of an entry of more than 10 MiB; 0 means 500
 	Cells    int64         // non-empty cells of an OpenDocument workbook; 0 means 10 million
 
 	// These are monitored while an engine works.

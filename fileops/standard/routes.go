@@ -152,7 +152,7 @@ func (r *router) join(j route.Join) (out []fileops.Action) {
 func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action) fileops.Action {
 	one, two := first.Spec(), second.Spec()
 	spec := fileops.Spec{
-		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: one.Family,
+		Name: two.Name, Engine: one.Engine + " + " + two.Engine, Family: one.Family, Encrypted: one.Encrypted,
 		Summary: "Converts by way of " + j.Mid.Title() + ".",
 	}
 	for _, from := range inputs(first, j.Mid) {
@@ -176,9 +176,12 @@ func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action
 		return nil
 	}
 	spec.Accepts = group(spec.Accepts)
-	// Parameters that second does not take are for first.
+	// Parameters that second does not take are for first. Second reads a file that first
+	// has written, so it gets no password and no encoding.
 	forSecond := func(name string, p fileops.Params) bool {
-		return slices.ContainsFunc(accepted(second, j.Mid, format.Format(p.Get(convertTo))), named(name))
+		return slices.ContainsFunc(accepted(second, j.Mid, format.Format(p.Get(convertTo))), func(p fileops.Param) bool {
+			return p.Name == name && p.Scope != fileops.ScopeInput
+		})
 	}
 	return fileops.Chain(spec,
 		fileops.Step{Action: first, Args: func(p fileops.Params) fileops.Args {
@@ -195,19 +198,20 @@ func (r *router) chain(first fileops.Action, j route.Join, second fileops.Action
 }
 
 // parameters returns the parameters of a conversion in two steps to one of the formats
-// to: those of the second step, and those of the first that select a part of the input.
+// to: those of the second step, and those of the first that open the input or select a
+// part of it.
 func parameters(first, second fileops.Schema, to []string) fileops.Schema {
 	var out fileops.Schema
 	for _, p := range second {
 		if p.Name == convertTo {
 			p.Enum, p.Aliases = to, aliasesOf(to)
 		}
-		if p.Scope != fileops.ScopeFile {
+		if p.Scope != fileops.ScopeFile && p.Scope != fileops.ScopeInput {
 			out = append(out, p)
 		}
 	}
 	for _, p := range first {
-		if p.Scope == fileops.ScopeContent && !slices.ContainsFunc(out, named(p.Name)) {
+		if (p.Scope == fileops.ScopeContent || p.Scope == fileops.ScopeInput) && !slices.ContainsFunc(out, named(p.Name)) {
 			out = append(out, p)
 		}
 	}

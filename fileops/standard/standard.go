@@ -123,7 +123,7 @@ func Probe(ctx context.Context, o *Options) *Set {
 	list := f.list(ctx)
 	var wg sync.WaitGroup
 	for _, e := range list { // each mostly waits for processes
-		wg.Go(func() { e.find() })
+		wg.Go(func() { _, _ = e.find() }) // find remembers its result
 	}
 	wg.Wait()
 	if isolated && s.poolErr == nil {
@@ -160,9 +160,9 @@ func (s *Set) Isolate(a fileops.Action) fileops.Action {
 	return s.pool.Wrap(a)
 }
 
-// Warm starts everything that is slow to start (LibreOffice, the compiler of pdfium), so
-// that the first operation need not wait. A server calls it in the background. It keeps
-// running until Close.
+// Warm starts the engines that are slow to start (LibreOffice, the compiler of pdfium),
+// so that the first operation need not wait. A server calls it in the background, beside
+// [Set.Ready]. The engines keep running until Close.
 func (s *Set) Warm(ctx context.Context) error {
 	var errs []error
 	for _, e := range s.engines {
@@ -170,7 +170,7 @@ func (s *Set) Warm(ctx context.Context) error {
 			errs = append(errs, w.Warm(ctx))
 		}
 	}
-	return errors.Join(append(errs, s.Ready(ctx))...)
+	return errors.Join(errs...)
 }
 
 // Ready starts the processes for isolated actions, if [Options.Isolate] is set, and

@@ -2,6 +2,7 @@ package standard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
+	"github.com/filewright/filewright/internal/specimen"
 )
 
 // set is shared by the tests, because an office process for each test would be too many.
@@ -176,6 +178,58 @@ func contains(want string) func(*testing.T, string) {
 		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(b)), " "), want) {
 			t.Errorf("%q, %v", b, err)
 		}
+	}
+}
+
+// The first of two steps gets the password and the encoding of the input. The second
+// step reads a file that the first has written, so it offers neither.
+func TestInputParametersInChains(t *testing.T) {
+	t.Parallel()
+	opens := map[string][]format.Format{
+		"password": {format.PDF, format.DOC, format.DOCX, format.XLS, format.XLSX, format.PPTX, format.SevenZip, format.RAR},
+		"encoding": {format.TXT, format.CSV, format.TSV},
+	}
+	for _, a := range set.Actions() {
+		spec := a.Spec()
+		if spec.Name != "convert" {
+			continue
+		}
+		for _, acc := range spec.Accepts {
+			for _, p := range acc.Params {
+				for _, f := range acc.Formats {
+					if takes, listed := opens[p.Name]; listed && !slices.Contains(takes, f) {
+						t.Errorf("%s: %s has no %s", spec.Engine, f, p.Name)
+					}
+				}
+			}
+		}
+	}
+	reg := registry(t, set)
+	for _, tt := range []struct {
+		from format.Format
+		to   string
+	}{
+		{format.PDF, "png"}, {format.PDF, "odt"}, {format.PDF, "epub"}, {format.DOCX, "png"}, {format.DOC, "webp"}, {format.PPTX, "txt"},
+		{format.XLSX, "json"}, {format.XLS, "json"},
+	} {
+		t.Run(fmt.Sprintf("%s %s", tt.from, tt.to), func(t *testing.T) {
+			t.Parallel()
+			in := specimen.Locked(t, tt.from, "sesame")
+			for password, want := range map[string]error{"": fileops.ErrPasswordRequired, "wrong": fileops.ErrWrongPassword, "sesame": nil} {
+				args := fileops.Args{"convert_to": tt.to}
+				if password != "" {
+					args["password"] = password
+				}
+				a, params, err := reg.Resolve("convert", []format.Format{tt.from}, args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := fileops.Runner{TempDir: t.TempDir()}
+				if err := r.Do(t.Context(), a, params, fileops.ToDir(t.TempDir()), in); !errors.Is(err, want) {
+					t.Errorf("password %q: %v, want %v", password, err, want)
+				}
+			}
+		})
 	}
 }
 

@@ -26,6 +26,9 @@ type page struct {
 
 	// check requires the first picture to load, because it is the document.
 	check bool
+
+	// lost is called with what the page does not show, at least once. It may be nil.
+	lost func(losses)
 }
 
 // A source makes a page from the content of a document.
@@ -129,5 +132,5 @@ func (e *Engine) htmlPage(_ context.Context, job *fileops.Job, in []byte) (page,
 	if rule != "" {
 		text += "<style>@page { " + rule + " }</style>"
 	}
-	return page{html: text, layout: l}, nil
+	return page{html: text, layout: l, lost: func(l losses) { l.warn(job) }}, nil
 }

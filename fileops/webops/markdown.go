@@ -74,7 +74,7 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 		title = format.Base(job.Input().Name())
 	}
 	l := newLayout(job.Params, textMargin, false)
-	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l}, nil
+	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l, lost: func(l losses) { l.warn(job) }}, nil
 }
 
 // firstHeading returns the text of the first level-1 heading.
@@ -89,7 +89,7 @@ func firstHeading(root ast.Node, src []byte) string {
 
 func plain(n ast.Node, src []byte) string {
 	var b strings.Builder
-	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			switch n := n.(type) {
 			case *ast.Text:
@@ -111,7 +111,7 @@ var alertMark = regexp.MustCompile(`^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ 
 // Transform implements parser.ASTTransformer.
 func (alerts) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
 	src := reader.Source()
-	ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		quote, ok := n.(*ast.Blockquote)
 		if !ok || !entering {
 			return ast.WalkContinue, nil

@@ -55,7 +55,9 @@ func (b *browser) printQuietly(ctx context.Context, quiet []instruction, pg page
 		return err
 	}
 	// The page and its process always end with the browser context.
-	defer c.send("", "Target.disposeBrowserContext", params{"browserContextId": made.BrowserContextID}, nil)
+	defer func() {
+		_, _ = c.send("", "Target.disposeBrowserContext", params{"browserContextId": made.BrowserContextID}, nil)
+	}()
 	if err := c.call(ctx, "", "Target.createTarget", params{"url": "about:blank", "browserContextId": made.BrowserContextID}, &made); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (s *session) handle(e event) {
 		}
 		if json.Unmarshal(e.params, &p) == nil {
 			// Aborted, not failed: no frame then shows an error page.
-			s.conn.send(s.id, "Fetch.failRequest", params{"requestId": p.RequestID, "errorReason": "Aborted"}, nil)
+			_, _ = s.conn.send(s.id, "Fetch.failRequest", params{"requestId": p.RequestID, "errorReason": "Aborted"}, nil)
 		}
 	case "Page.loadEventFired":
 		select {
@@ -206,18 +208,23 @@ func (s *session) print(ctx context.Context, quiet []instruction, pg page, path 
 	return s.save(ctx, printed.Stream, path, pg.most)
 }
 
-// look waits for the fonts in the page, gives the page a title, and checks whether it
-// shows anything. Scripts are off for the page, but not for us.
+// look waits for the fonts in the page, gives the page a title, counts its losses, and
+// checks whether it shows anything. Scripts are off for the page, but not for us.
 func (s *session) look(ctx context.Context, pg page) error {
 	title, err := json.Marshal(pg.title)
 	if err != nil {
 		return err
 	}
+	lost := "{}"
+	if pg.lost != nil {
+		lost = countLosses
+	}
 	var seen struct {
 		Result struct {
 			Value struct {
-				Frames bool `json:"frames"`
-				Broken bool `json:"broken"`
+				Frames bool   `json:"frames"`
+				Broken bool   `json:"broken"`
+				Lost   losses `json:"lost"`
 			} `json:"value"`
 		} `json:"result"`
 	}
@@ -225,7 +232,7 @@ func (s *session) look(ctx context.Context, pg page) error {
 		"expression": `document.fonts.ready.then(() => {
 			if (!document.title.trim()) document.title = ` + string(title) + `;
 			const first = document.images[0];
-			return {frames: document.body instanceof HTMLFrameSetElement, broken: !first || !first.naturalWidth};
+			return {frames: document.body instanceof HTMLFrameSetElement, broken: !first || !first.naturalWidth, lost: ` + lost + `};
 		})`,
 		"awaitPromise": true, "returnByValue": true,
 	}, &seen)
@@ -244,6 +251,9 @@ func (s *session) look(ctx context.Context, pg page) error {
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page consists of frames, and what they show is in other files")
 	case pg.check && seen.Result.Value.Broken:
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "the drawing is damaged or cannot be read")
+	}
+	if pg.lost != nil {
+		pg.lost(seen.Result.Value.Lost)
 	}
 	return nil
 }
@@ -264,7 +274,7 @@ func (s *session) save(ctx context.Context, stream, path string, most int64) err
 }
 
 func (s *session) copyStream(ctx context.Context, w io.Writer, stream string, most int64) error {
-	defer s.conn.send(s.id, "IO.close", params{"handle": stream}, nil)
+	defer func() { _, _ = s.conn.send(s.id, "IO.close", params{"handle": stream}, nil) }()
 	var total int64
 	for {
 		var part struct {

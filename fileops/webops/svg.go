@@ -53,7 +53,7 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 	l.follow = true // inches with a few decimals would leave a strip
 	name := format.Base(job.Input().Name())
 	img := `<img alt="` + html.EscapeString(name) + `" src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(in) + `">`
-	return page{html: document(name, style, img), layout: l, check: true}, nil
+	return page{html: document(name, style, img), layout: l, check: true, lost: func(losses) { svgLosses(in).warn(job) }}, nil
 }
 
 // svgSize returns the natural size of a drawing (SVG 2, 8.2 and CSS Images 3, 5.1): its

@@ -34,7 +34,7 @@ const (
 )
 
 // escapes are terminal control sequences (ECMA-48, 5.4), which many logs contain.
-var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\a\x1b]*(?:\a|\x1b\\\\)")
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[\\x20-\\x2f]*[\\x40-\\x7e]|\x1b\\][^\a\x1b]*(?:\a|\x1b\\\\)")
 
 // textPage prints text in its original columns and lines. It wraps only lines that are
 // wider than the page. A form feed starts a new page.

@@ -28,7 +28,9 @@
 // [Options] disable it.
 //
 // External resources are therefore missing: pictures, styles and fonts must be in the
-// page as data URLs. A missing picture is replaced by its alternative text.
+// page as data URLs. A missing picture is replaced by its alternative text. Warnings tell
+// how many pictures, style sheets and frames are missing, and whether the page has
+// scripts.
 //
 // # Pages
 //

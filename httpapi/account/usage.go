@@ -24,7 +24,7 @@ type QuotaError struct {
 
 // Error implements error.
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf("limit %s: %d of %d are used", e.What, e.Used, e.Limit)
+	return fmt.Sprintf("limit %s: %d of %d used", e.What, e.Used, e.Limit)
 }
 
 // Exceeded returns the fields of e, for callers that do not import this package.

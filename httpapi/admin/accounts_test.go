@@ -84,7 +84,7 @@ func TestAccounts(t *testing.T) {
 		s.call(t, want, boss, "PATCH", accounts+"/self", body)
 	}
 	s.call(t, 409, boss, "DELETE", accounts+"/self", "")
-	made = s.call(t, 200, boss, "POST", accounts, `{"name":"other"}`)
+	s.call(t, 200, boss, "POST", accounts, `{"name":"other"}`)
 
 	if got := s.call(t, 200, boss, "PATCH", one, `{"disabled":true}`); got["disabled_at"] == nil {
 		t.Errorf("disabled %v", got)

@@ -125,7 +125,7 @@ func (a *api) account(r *http.Request) (*account.Account, error) {
 // administrator returns an error unless the caller is an administrator.
 func administrator(r *http.Request) error {
 	if p, _ := httpapi.PrincipalOf(r.Context()); !p.Administrator {
-		return httpapi.NewProblem(http.StatusForbidden, "forbidden", "this is for administrators")
+		return httpapi.NewProblem(http.StatusForbidden, "forbidden", "this requires an administrator")
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (req *keyRequest) change() (c auth.KeyChange, err error) {
 	if req.Rate != nil {
 		rate := httpapi.Rate{PerSecond: req.Rate.PerSecond, Burst: req.Rate.Burst}
 		if !(rate.PerSecond >= 0 && rate.PerSecond <= 1e6) || rate.Burst < 0 || rate.Burst > 1e6 || rate.PerSecond == 0 && rate.Burst != 0 {
-			return c, httpapi.Invalid("rate", "rate has per_second, from 0 (the default of the service) to 1000000, and with it burst, not above that either")
+			return c, httpapi.Invalid("rate", "rate.per_second and rate.burst must be from 0 to 1000000, and burst requires per_second; per_second 0 is the service's default")
 		}
 		c.Rate = &rate
 	}

@@ -68,7 +68,7 @@ func span(r *http.Request, now time.Time) (from, to time.Time, err error) {
 		from = to.AddDate(0, 0, -29)
 	}
 	if to.Before(from) || to.Sub(from) >= maxDays*24*time.Hour {
-		return from, to, httpapi.Invalid("from", "from and to must be in this order, and %d days at most", maxDays)
+		return from, to, httpapi.Invalid("from", "from must not be after to, and they must be at most %d days apart", maxDays)
 	}
 	return from, to, nil
 }

@@ -118,7 +118,7 @@ func refused(err error) error {
 		p.Allowed = bad.Allowed
 		return p
 	case errors.Is(err, webhook.ErrLimit):
-		return httpapi.NewProblem(http.StatusConflict, "conflict", "the account has as many webhooks as it may have; delete one first")
+		return httpapi.NewProblem(http.StatusConflict, "conflict", "the account has reached its limit of webhooks; delete one first")
 	}
 	return err
 }

@@ -100,13 +100,13 @@ func (a *Accounts) Keys() *Keys { return a.keys }
 // Errors of [Accounts], which [httpapi.Service.Fail] sends to clients.
 var (
 	// ErrCredentials reports a wrong name or password.
-	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the name or the password is wrong")
+	ErrCredentials error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "wrong name or password")
 
 	// ErrWeakPassword reports a new password that is too short, too long, too common or unchanged.
-	ErrWeakPassword error = httpapi.Invalid("password", "a password has from %d to %d characters and is not the name, the old password or one of the most common passwords", minPassword, maxPassword)
+	ErrWeakPassword error = httpapi.Invalid("password", "a password must have %d to %d characters, and must not be the name, the old password or a common password", minPassword, maxPassword)
 
 	// ErrNoSession reports a missing or expired session.
-	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has ended; log in again")
+	ErrNoSession error = httpapi.NewProblem(http.StatusUnauthorized, "unauthorized", "the session has expired; log in again")
 )
 
 // firstAdministrator is the name of the account that Bootstrap creates.
@@ -182,7 +182,7 @@ func cleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
-		return "", httpapi.Invalid("name", "the name of an account has from 1 to %d characters that can be printed, none of them a slash", maxName)
+		return "", httpapi.Invalid("name", "an account name must have 1 to %d printable characters and no slash", maxName)
 	}
 	return name, nil
 }
@@ -193,7 +193,7 @@ func checkLimits(l account.Limits) error {
 		n    int64
 	}{{"stored_bytes", l.StoredBytes}, {"bytes_per_day", l.BytesPerDay}, {"operations_per_day", l.OperationsPerDay}, {"parallel", int64(l.Parallel)}} {
 		if v.n < 0 || v.n > 1<<62 {
-			return httpapi.Invalid("limits."+v.name, "a limit must not be negative; 0 is none")
+			return httpapi.Invalid("limits."+v.name, "a limit must not be negative; 0 means no limit")
 		}
 	}
 	return nil
@@ -203,9 +203,9 @@ func checkLimits(l account.Limits) error {
 func toPublicError(err error) error {
 	switch {
 	case errors.Is(err, account.ErrNameTaken):
-		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account has this name"), err}
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "another account already has this name"), err}
 	case errors.Is(err, account.ErrLastAdministrator):
-		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator who can log in: there must be one"), err}
+		return taken{httpapi.NewProblem(http.StatusConflict, "conflict", "this is the last administrator that can log in; one must remain"), err}
 	}
 	return err
 }
@@ -295,7 +295,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, id string) (password strin
 		return "", err
 	}
 	if acct.Name == "" {
-		return "", httpapi.Invalid("name", "the account has no name to log in with; give it one first")
+		return "", httpapi.Invalid("name", "the account has no login name; set one first")
 	}
 	password = oneTimePassword()
 	hash, err := a.hashing.password(ctx, password)
@@ -398,7 +398,7 @@ func (a *Accounts) renew(ctx context.Context, id, old, password string) {
 		err = a.store.RenewPassword(ctx, id, old, hash)
 	}
 	if err != nil {
-		a.cfg.Log.Warn("password not hashed anew", "account", id, "err", err)
+		a.cfg.Log.Warn("password hash not renewed", "account", id, "err", err)
 	}
 }
 
@@ -426,9 +426,9 @@ type Client struct {
 
 // clip limits the length of a User-Agent.
 func clip(agent string) string {
-	const most = 300
-	if len(agent) > most {
-		agent = agent[:most]
+	const maxLength = 300
+	if len(agent) > maxLength {
+		agent = agent[:maxLength]
 	}
 	return strings.ToValidUTF8(agent, "")
 }
@@ -453,7 +453,7 @@ func (a *Accounts) Session(ctx context.Context, token string) (*account.Account,
 	}
 	if now.Sub(s.Seen) > time.Minute {
 		if err := a.sessions.Touch(ctx, hash, now); err != nil {
-			a.cfg.Log.Warn("use of a session not recorded", "account", acct.ID, "err", err)
+			a.cfg.Log.Warn("cannot record the use of a session", "account", acct.ID, "err", err)
 		}
 	}
 	return acct, nil

@@ -148,11 +148,11 @@ func TestAccounts(t *testing.T) {
 		if got, err := there.ByName(ctx, "ADA lovelace"); err != nil || got.ID != ada.ID {
 			t.Errorf("by name: %+v, %v", got, err)
 		}
-		theirs, _, err := there.Login(ctx, "ada lovelace", given, auth.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)})
-		if err != nil {
+		if _, _, err := there.Login(ctx, "ada lovelace", given, auth.Client{Address: "192.0.2.2", Agent: strings.Repeat("ä", 400)}); err != nil {
 			t.Fatal(err)
 		}
-		if theirs, err = there.ChangePassword(ctx, ada.ID, given, password, home); err != nil {
+		theirs, err := there.ChangePassword(ctx, ada.ID, given, password, home)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if p, err := a.Authenticate(session(theirs)); err != nil || p.Account != ada.ID || p.Administrator {
@@ -554,5 +554,5 @@ func ExampleAccounts() {
 	fmt.Println(err)
 	// Output:
 	// admin true true
-	// unauthorized: the session has ended; log in again
+	// unauthorized: the session has expired; log in again
 }

@@ -57,7 +57,7 @@ func (a *Accounts) Current(r *http.Request) (*account.Account, error) {
 }
 
 // errMustChange is the error for a session whose one-time password is still unchanged.
-var errMustChange error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "the password must be changed first")
+var errMustChange error = httpapi.NewProblem(http.StatusForbidden, "forbidden", "change the password first")
 
 // Authenticate implements httpapi.Authenticator. A request has an API key or, if it comes from a
 // page of the service, a session cookie. Sessions have all scopes; only those of administrators may

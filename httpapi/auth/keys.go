@@ -57,9 +57,9 @@ func keyName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
 	case name == "":
-		return "", httpapi.Invalid("name", "a key needs a name")
+		return "", httpapi.Invalid("name", "an API key must have a name")
 	case utf8.RuneCountInString(name) > maxName || strings.ContainsFunc(name, unicode.IsControl):
-		return "", httpapi.Invalid("name", "the name of a key may have at most %d characters, none of them a control character", maxName)
+		return "", httpapi.Invalid("name", "the name of an API key must have at most %d characters and no control characters", maxName)
 	}
 	return name, nil
 }
@@ -139,7 +139,7 @@ func (k *Keys) Update(ctx context.Context, id string, c KeyChange) (*account.Key
 func (k *Keys) Revoke(ctx context.Context, id string) error {
 	err := k.store.Revoke(ctx, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key with the id %q: %w", id, fs.ErrNotExist)
+		return fmt.Errorf("no API key has the ID %q: %w", id, fs.ErrNotExist)
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (k *Keys) Authenticate(r *http.Request) (httpapi.Principal, error) {
 		return httpapi.Principal{}, fmt.Errorf("key %s: %w", g.ID, err)
 	}
 	if err := k.store.Touch(r.Context(), g.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		k.log.Warn("use of a key not recorded", "key", g.ID, "err", err)
+		k.log.Warn("cannot record the use of an API key", "key", g.ID, "err", err)
 	}
 	return httpapi.Principal{
 		Account: g.Account, KeyID: g.ID, Scopes: scopes, Administrator: g.Administrator,

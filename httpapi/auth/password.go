@@ -82,7 +82,7 @@ func (h hashing) check(ctx context.Context, hash, password string) (bool, error)
 	}
 	p, salt, sum, err := parse(hash)
 	if err != nil {
-		return false, fmt.Errorf("password as it is kept: %w", err)
+		return false, fmt.Errorf("stored password: %w", err)
 	}
 	got, err := h.argon(ctx, password, salt, p, len(sum))
 	if err != nil {
@@ -110,7 +110,7 @@ func parse(hash string) (p argonParams, salt, sum []byte, err error) {
 			sum, err = b64.DecodeString(parts[5])
 		}
 		if err == nil && (version != argon2.Version || p.time == 0 || p.lanes == 0 || len(sum) < 16) {
-			err = errors.New("parameters of argon2id that are not known")
+			err = errors.New("unknown argon2id parameters")
 		}
 	}
 	return p, salt, sum, err

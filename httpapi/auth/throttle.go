@@ -49,21 +49,21 @@ func (t *throttle) begin(name, from string) (succeeded func(), err error) {
 		t.mu.Unlock()
 		names = append(names, from)
 	}
-	giveBack := func(names []string) {
+	refund := func(names []string) {
 		for _, n := range names {
 			t.attempts.GiveBack(n, loginRate, t.now())
 		}
 	}
 	for i, n := range names {
 		if a := t.attempts.Take(n, loginRate, now, 1); !a.OK {
-			giveBack(names[:i])
-			p := httpapi.NewProblem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many attempts to log in; try again later")
+			refund(names[:i])
+			p := httpapi.NewProblem(http.StatusTooManyRequests, "rate_limit_exceeded", "too many login attempts; try again later")
 			p.RetryAfter = a.Retry
 			return nil, p
 		}
 	}
 	return func() {
-		giveBack(names)
+		refund(names)
 		if from == "" {
 			return
 		}

@@ -71,14 +71,14 @@ func readAccount(r *http.Request) (f accountForm, limits account.Limits) {
 		}
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
-			bad(param, "A whole number, or nothing for no limit.")
+			bad(param, "Enter a whole number, or leave empty for no limit.")
 		}
 		return n
 	}
 	size := func(param, text string) int64 {
 		n, ok := parseBytes(text)
 		if !ok {
-			bad(param, "A size such as 500 MB or 20 GB, or nothing for no limit.")
+			bad(param, "Enter a size such as 500 MB or 20 GB, or leave empty for no limit.")
 		}
 		return n
 	}

@@ -103,7 +103,7 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	for _, origin := range cfg.Connect {
 		if strings.ContainsAny(origin, "; ,\t\n'\"") {
-			return nil, errors.New("dashboard: Config.Connect has what is no origin")
+			return nil, errors.New("dashboard: Config.Connect contains an invalid origin")
 		}
 	}
 	d.csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; frame-src 'self'; connect-src " +
@@ -111,7 +111,7 @@ func New(cfg Config) (*Dashboard, error) {
 	d.closing, d.close = context.WithCancel(context.Background())
 	protect := http.NewCrossOriginProtection()
 	protect.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.fail(&visit{w: w, r: r}, http.StatusForbidden, "Not from here", "This form was sent by another site, so nothing was done.")
+		d.fail(&visit{w: w, r: r}, http.StatusForbidden, "Request refused", "This form was sent by another site. Nothing was changed.")
 	}))
 	d.serve = protect.Handler(d.routes())
 	return d, nil
@@ -241,7 +241,9 @@ func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 			d.toLogin(v)
 			return
 		case v.who.MustChange && to > unchanged:
-			d.redirect(v, "password")
+			if err := d.redirect(v, "password"); err != nil {
+				d.answer(v, err)
+			}
 			return
 		case to == administrator && !v.who.Administrator:
 			d.answer(v, fs.ErrNotExist)
@@ -249,7 +251,7 @@ func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 		}
 		if r.Method == http.MethodPost {
 			if err := r.ParseForm(); err != nil {
-				d.fail(v, http.StatusBadRequest, "That did not arrive", "The form could not be read. Please try again.")
+				d.fail(v, http.StatusBadRequest, "Invalid form", "The form could not be read. Please try again.")
 				return
 			}
 		}
@@ -263,14 +265,14 @@ func (d *Dashboard) visitor(h func(*visit) error, to audience) http.Handler {
 func (d *Dashboard) answer(v *visit, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		d.fail(v, http.StatusNotFound, "Nothing here", "There is nothing under this address, or it has expired, or it belongs to someone else.")
+		d.fail(v, http.StatusNotFound, "Page not found", "This page does not exist, has expired, or belongs to another account.")
 	case v.r.Context().Err() != nil:
 	case unavailable(v.w, err):
 		d.log.Error("dashboard: request failed", "method", v.r.Method, "path", v.r.URL.Path, "err", err)
-		d.fail(v, http.StatusServiceUnavailable, "Temporarily unavailable", "The server cannot do this at the moment. Nothing is lost; try again in a few seconds.")
+		d.fail(v, http.StatusServiceUnavailable, "Temporarily unavailable", "The server cannot handle this request now. Nothing is lost; try again in a few seconds.")
 	default:
 		d.log.Error("dashboard: request failed", "method", v.r.Method, "path", v.r.URL.Path, "err", err)
-		d.fail(v, http.StatusInternalServerError, "Something went wrong", "The server could not do this just now. Nothing is lost; please try again.")
+		d.fail(v, http.StatusInternalServerError, "Something went wrong", "The server could not handle this request. Nothing is lost; please try again.")
 	}
 }
 
@@ -289,7 +291,10 @@ func (d *Dashboard) fail(v *visit, status int, title, text string) {
 		http.Error(v.w, text, status)
 		return
 	}
-	d.render(v, status, page{Template: "error", Title: title, Nav: "none", Body: struct{ Title, Text string }{title, text}})
+	if err := d.render(v, status, page{Template: "error", Title: title, Nav: "none", Body: struct{ Title, Text string }{title, text}}); err != nil {
+		d.log.Error("dashboard: cannot render the error page", "err", err)
+		http.Error(v.w, "internal error", http.StatusInternalServerError)
+	}
 }
 
 // redirect sends the visitor to another page after a submitted form.

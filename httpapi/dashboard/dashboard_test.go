@@ -211,7 +211,7 @@ func TestLogin(t *testing.T) {
 	}
 	v.login("admin", s.admin)
 	p := v.get("/dashboard/settings")
-	if p.path != "/dashboard/settings" || !strings.Contains(p.text, "this one") {
+	if p.path != "/dashboard/settings" || !strings.Contains(p.text, "This session") {
 		t.Errorf("settings: %s", p.path)
 	}
 	if p := v.get("/api/v1/operations"); p.status != 200 {
@@ -518,7 +518,7 @@ func TestOthers(t *testing.T) {
 	if p := ada.post("/dashboard/operations/"+id+"/cancel", nil); p.status != 200 || !strings.Contains(p.text, "cancelled") {
 		t.Errorf("ada cancels: %d", p.status)
 	}
-	if p := ada.post("/dashboard/keys/"+keys[0].ID+"/revoke", nil); p.status != 200 || !strings.Contains(p.text, "is revoked") {
+	if p := ada.post("/dashboard/keys/"+keys[0].ID+"/revoke", nil); p.status != 200 || !strings.Contains(p.text, "API key revoked") {
 		t.Errorf("ada revokes: %d", p.status)
 	}
 	r := httptest.NewRequest("GET", "/", nil)
@@ -548,8 +548,8 @@ func TestForms(t *testing.T) {
 		{"webhook for events that are not", "webhooks", url.Values{"url": {"https://example.com"}, "event": {"everything"}}, []string{`role="alert"`}},
 		{"account without a name", "accounts", url.Values{"name": {""}}, []string{`role="alert"`}},
 		{"account whose name is taken", "accounts", url.Values{"name": {"Admin"}}, []string{`role="alert"`, `value="Admin"`}},
-		{"account with a limit that is not", "accounts", url.Values{"name": {"new"}, "stored": {"much"}}, []string{"A size such as", `value="much"`}},
-		{"account with a negative limit", "accounts", url.Values{"name": {"new"}, "operations": {"-1"}}, []string{"A whole number"}},
+		{"account with a limit that is not", "accounts", url.Values{"name": {"new"}, "stored": {"much"}}, []string{"Enter a size such as", `value="much"`}},
+		{"account with a negative limit", "accounts", url.Values{"name": {"new"}, "operations": {"-1"}}, []string{"Enter a whole number"}},
 		{"wrong password", "settings/password", url.Values{"old": {"wrong"}, "new": {good + "!"}, "again": {good + "!"}}, []string{"old-error"}},
 	} {
 		p := v.post("/dashboard/"+tt.path, tt.form)

@@ -38,7 +38,7 @@ type tier struct{ Kind, Title, Text string }
 func tierOf(s *httpapi.Sandbox) tier {
 	switch {
 	case s == nil:
-		return tier{"warn", "Not known", "This server does not say how its engines are confined."}
+		return tier{"warn", "Unknown", "This server does not report how it confines its engines."}
 	case s.Tier >= 4:
 		return tier{"ok", "Tier 4", "Engines see only the files of their task, cannot reach the network, may not make dangerous system calls, and run in namespaces and a control group of their own."}
 	case s.Tier == 3:
@@ -46,9 +46,9 @@ func tierOf(s *httpapi.Sandbox) tier {
 	case s.Tier == 2:
 		return tier{"ok", "Tier 2", "Engines see only the files of their task, cannot reach the network, and may not make dangerous system calls."}
 	case s.Tier == 1:
-		return tier{"warn", "Tier 1", "Engines are confined in part: one of files and system calls."}
+		return tier{"warn", "Tier 1", "Engines are partly confined: either file access or system calls."}
 	}
-	return tier{"bad", "Tier 0", "Engines are not confined. A hostile file could read other files or call the network."}
+	return tier{"bad", "Tier 0", "Engines are not confined. A hostile file could read other files or use the network."}
 }
 
 var familyNames = []struct {
@@ -56,7 +56,7 @@ var familyNames = []struct {
 	name   string
 }{
 	{format.Document, "Documents"}, {format.Slides, "Slides"}, {format.Sheet, "Sheets"}, {format.Image, "Pictures"},
-	{format.Audio, "Audio"}, {format.Video, "Video"}, {format.Archive, "Archives"}, {format.Other, "Others"},
+	{format.Audio, "Audio"}, {format.Video, "Video"}, {format.Archive, "Archives"}, {format.Other, "Other"},
 }
 
 func (d *Dashboard) formats(v *visit) error {

@@ -39,10 +39,10 @@ func (f keyForm) Has(scope string) bool { return slices.Contains(f.Scopes, scope
 type scopeChoice struct{ Name, Title, Text string }
 
 var scopeChoices = []scopeChoice{
-	{"upload", "Upload", "send files, and delete them"},
-	{"operate", "Operate", "start operations and cancel them"},
-	{"read", "Read", "see operations, results and formats"},
-	{"admin", "Admin", "manage keys, webhooks and usage by the admin API"},
+	{"upload", "Upload", "Upload and delete files"},
+	{"operate", "Operate", "Start and cancel operations"},
+	{"read", "Read", "View operations, results and formats"},
+	{"admin", "Admin", "Manage keys, webhooks and usage through the admin API"},
 }
 
 var expiries = map[string]time.Duration{
@@ -82,7 +82,7 @@ func (d *Dashboard) createKey(v *visit) error {
 	}
 	n := auth.NewKey{Name: f.Name, Account: v.owner()}
 	if f.Name == "" || len(f.Name) > 100 {
-		f.NameError = "A name of up to 100 characters, so that you recognise it."
+		f.NameError = "Enter a name of up to 100 characters."
 	}
 	life, ok := expiries[f.Expires]
 	if !ok {
@@ -93,13 +93,13 @@ func (d *Dashboard) createKey(v *visit) error {
 	}
 	scopes, err := httpapi.ParseScope(strings.Join(f.Scopes, " "))
 	if err != nil || scopes == 0 {
-		f.ScopeError = "Choose at least one."
+		f.ScopeError = "Choose at least one permission."
 	}
 	n.Scopes = scopes
 	if f.Rate != "" {
 		perSecond, err := strconv.ParseFloat(f.Rate, 64)
 		if err != nil || !(perSecond > 0 && perSecond <= 1e6) {
-			f.RateError = "A number above 0, or nothing."
+			f.RateError = "Enter a number above 0, or leave empty."
 		}
 		n.Rate = httpapi.Rate{PerSecond: perSecond, Burst: max(1, int(10*perSecond))}
 	}

@@ -77,7 +77,7 @@ func (p part) Reason() string {
 	}
 	switch p.Waiting.Reason {
 	case status.WaitStorage:
-		return "Waiting for the storage"
+		return "Waiting for storage"
 	case status.WaitDatabase:
 		return "Waiting for the database"
 	case status.WaitDisk:
@@ -98,7 +98,7 @@ func (p part) Title() string {
 	case 1:
 		return p.Inputs[0].Name
 	}
-	return plural(len(p.Inputs), "file", "files") + " together"
+	return plural(len(p.Inputs), "file", "files")
 }
 
 // A view is the preview of a result.

@@ -191,10 +191,10 @@ func (u *used) Quotas() []quota {
 		return q
 	}
 	q := []quota{
-		bytesOf("Stored", u.StoredBytes, u.Limits.StoredBytes, "files and results"),
+		bytesOf("Storage", u.StoredBytes, u.Limits.StoredBytes, "files and results"),
 		bytesOf("Uploaded today", u.BytesToday, u.Limits.BytesPerDay, "since midnight UTC"),
 		{"Operations today", countText(u.OperationsToday), "since midnight UTC", u.Limits.OperationsPerDay, share(u.OperationsToday, u.Limits.OperationsPerDay)},
-		{"In work now", countText(u.Running), "files", int64(u.Limits.Parallel), share(int64(u.Running), int64(u.Limits.Parallel))},
+		{"Processing now", countText(u.Running), "files", int64(u.Limits.Parallel), share(int64(u.Running), int64(u.Limits.Parallel))},
 	}
 	if n := u.Limits.OperationsPerDay; n > 0 {
 		q[2].Sub = "of " + countText(n)

@@ -74,7 +74,7 @@ func loadPages(a *assets) (*pages, error) {
 func (d *Dashboard) render(v *visit, code int, p page) error {
 	t := d.pages.byName[p.Template]
 	if t == nil {
-		return fmt.Errorf("there is no page %q", p.Template)
+		return fmt.Errorf("unknown page %q", p.Template)
 	}
 	p.Account, p.Webhooks, p.Version = v.who, d.cfg.Webhooks != nil, d.cfg.Version
 	if v.who == nil || v.who.MustChange {
@@ -92,9 +92,6 @@ func (d *Dashboard) render(v *visit, code int, p page) error {
 	}
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "frame.html", p); err != nil {
-		if p.Template == "error" {
-			http.Error(v.w, "internal error", http.StatusInternalServerError)
-		}
 		return err
 	}
 	h := v.w.Header()
@@ -258,7 +255,7 @@ func opTitle(op *status.Operation) string {
 func stateText(s any) string {
 	switch t := fmt.Sprint(s); t {
 	case "queued":
-		return "Waiting"
+		return "Queued"
 	case "running":
 		return "Running"
 	case "completed":
@@ -280,7 +277,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("%v is no name", pairs[i])
+			return nil, fmt.Errorf("%v is not a name", pairs[i])
 		}
 		m[name] = pairs[i+1]
 	}

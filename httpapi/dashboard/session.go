@@ -23,20 +23,20 @@ type flash struct{ Kind, Icon, Text string }
 
 // flashes are all messages. The cookie contains only a name, so that nobody can forge a message.
 var flashes = map[string]*flash{
-	"password":      {"ok", "check", "The password is changed. Your other sessions have ended."},
-	"revoked":       {"ok", "check", "The key is revoked. Requests with it are refused from now on."},
-	"cancelled":     {"ok", "check", "The operation is cancelled."},
-	"hook-saved":    {"ok", "check", "The webhook is saved."},
-	"hook-deleted":  {"ok", "check", "The webhook is deleted."},
-	"hook-enabled":  {"ok", "check", "The webhook is enabled again."},
-	"hook-disabled": {"ok", "check", "The webhook is disabled. Nothing is sent to it any more."},
-	"test":          {"ok", "check", "A test event is on its way."},
-	"replay":        {"ok", "check", "The delivery is being sent once more."},
-	"session":       {"ok", "check", "The session has ended."},
-	"sessions":      {"ok", "check", "The other sessions have ended."},
-	"account-saved": {"ok", "check", "The account is saved."},
-	"account-off":   {"ok", "check", "The account is disabled. Its sessions have ended and its keys are refused."},
-	"account-on":    {"ok", "check", "The account is enabled again."},
+	"password":      {"ok", "check", "Password changed. Your other sessions have ended."},
+	"revoked":       {"ok", "check", "API key revoked. Requests with it now fail."},
+	"cancelled":     {"ok", "check", "Operation cancelled."},
+	"hook-saved":    {"ok", "check", "Webhook saved."},
+	"hook-deleted":  {"ok", "check", "Webhook deleted."},
+	"hook-enabled":  {"ok", "check", "Webhook enabled."},
+	"hook-disabled": {"ok", "check", "Webhook disabled. No more events are sent to it."},
+	"test":          {"ok", "check", "Test event sent."},
+	"replay":        {"ok", "check", "Delivery queued again."},
+	"session":       {"ok", "check", "Session ended."},
+	"sessions":      {"ok", "check", "All other sessions ended."},
+	"account-saved": {"ok", "check", "Account saved."},
+	"account-off":   {"ok", "check", "Account disabled. Its sessions have ended and its keys are refused."},
+	"account-on":    {"ok", "check", "Account enabled."},
 	"logout":        {"ok", "check", "You are logged out."},
 }
 
@@ -78,7 +78,7 @@ func next(text string) string {
 
 func (d *Dashboard) toLogin(v *visit) {
 	if v.r.Header.Get("Accept") == "application/json" || v.r.Header.Get("Accept") == "text/event-stream" {
-		http.Error(v.w, "the session has ended", http.StatusUnauthorized)
+		http.Error(v.w, "the session has expired", http.StatusUnauthorized)
 		return
 	}
 	to := Path + "login"
@@ -110,7 +110,7 @@ func (d *Dashboard) login(v *visit) error {
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(tooMany(err).RetryAfter.Seconds()))))
 		form.Error = "Too many attempts. Please wait a minute and try again."
 	case errors.Is(err, auth.ErrCredentials):
-		form.Error = "The name or the password is not right."
+		form.Error = "Wrong name or password."
 	case err != nil:
 		return err
 	default:
@@ -159,16 +159,16 @@ func (d *Dashboard) password(v *visit) error {
 func (d *Dashboard) setPassword(v *visit, to string, again func(passwordForm) error) error {
 	old, fresh := v.r.FormValue("old"), v.r.FormValue("new")
 	if fresh != v.r.FormValue("again") {
-		return again(passwordForm{AgainError: "This is not the same as above."})
+		return again(passwordForm{AgainError: "The passwords do not match."})
 	}
 	token, err := d.cfg.Accounts.ChangePassword(v.r.Context(), v.who.ID, old, fresh, d.cfg.Accounts.From(v.r))
 	switch {
 	case errors.Is(err, auth.ErrCredentials):
-		return again(passwordForm{OldError: "This is not your present password."})
+		return again(passwordForm{OldError: "The current password is wrong."})
 	case tooMany(err) != nil:
 		return again(passwordForm{OldError: "Too many attempts. Please wait a minute and try again."})
 	case errors.Is(err, auth.ErrWeakPassword):
-		return again(passwordForm{NewError: "Choose another one: 10 to 200 characters, not a common password, not your name and not the current password."})
+		return again(passwordForm{NewError: "Choose another password: 10 to 200 characters, not common, not your name and not the current password."})
 	case err != nil:
 		return err
 	}

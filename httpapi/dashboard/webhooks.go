@@ -36,10 +36,10 @@ func (f hookForm) Has(event string) bool { return slices.Contains(f.Events, even
 type eventType struct{ Name, Text string }
 
 var eventTypes = []eventType{
-	{webhook.OperationCompleted, "all files of an operation are done, and one of them at least succeeded"},
-	{webhook.OperationFailed, "no file of an operation succeeded, or it was cancelled"},
-	{webhook.FileTaskCompleted, "one file is done"},
-	{webhook.FileTaskFailed, "one file failed"},
+	{webhook.OperationCompleted, "All files of an operation are finished and at least one succeeded"},
+	{webhook.OperationFailed, "No file of an operation succeeded, or it was cancelled"},
+	{webhook.FileTaskCompleted, "One file is finished"},
+	{webhook.FileTaskFailed, "One file failed"},
 }
 
 func (d *Dashboard) webhooks(v *visit) error {
@@ -71,7 +71,7 @@ func (f *hookForm) wrong(err error) bool {
 	case errors.As(err, &input):
 		f.Error = input.Message
 	case errors.Is(err, webhook.ErrLimit):
-		f.Error = "There are as many webhooks as an account may have. Delete one first."
+		f.Error = "This account has the maximum number of webhooks. Delete one first."
 	default:
 		return false
 	}

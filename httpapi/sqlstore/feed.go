@@ -93,7 +93,7 @@ func (p *postgres) publish(ctx context.Context) {
 			_, err := p.async.Exec(wait, `SELECT pg_notify($1, $2)`, feedChannel, payload)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				p.log.Warn("other processes cannot be told of changes", "err", err)
+				p.log.Warn("cannot notify other processes of changes", "err", err)
 				break
 			}
 		}
@@ -119,20 +119,17 @@ func (s *Operations) Changes(ctx context.Context, f func([]status.Change)) error
 		return nil
 	}
 	pauses := func() *backoff.Backoff { return backoff.New(50*time.Millisecond, 5*time.Second) }
-	for b := pauses(); ; {
+	for b := pauses(); ctx.Err() == nil; {
 		start := time.Now()
-		err := p.listen(ctx, f)
-		if ctx.Err() != nil {
-			return nil
+		if err := p.listen(ctx, f); ctx.Err() == nil {
+			p.log.Warn("cannot receive changes from other processes; polling instead", "err", err)
 		}
-		p.log.Warn("changes by other processes are noticed late", "err", err)
 		if time.Since(start) > 10*time.Second {
 			b = pauses()
 		}
-		if b.Wait(ctx) != nil {
-			return nil
-		}
+		_ = b.Wait(ctx) // fails only if ctx is done
 	}
+	return nil
 }
 
 // listen calls f until the connection breaks.

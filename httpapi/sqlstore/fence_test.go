@@ -225,14 +225,20 @@ func TestNoAnswerAtEnd(t *testing.T) {
 // is retried.
 func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
-	s := openURL(t, pgtest.New(t)+"&idle_in_transaction_session_timeout=100").Files()
+	url := pgtest.New(t)
+	other := openURL(t, url).Pool()
+	s := openURL(t, url+"&idle_in_transaction_session_timeout=100").Files()
 	if _, err := s.Create(t.Context(), &upload.File{Key: "key", Owner: "alice", Name: "old", Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	times := 0
 	f, err := s.Update(t.Context(), "key", func(f *upload.File) error {
-		if times++; times == 1 {
-			time.Sleep(time.Second)
+		times++
+		for idle := 1; times == 1 && idle > 0; { // until PostgreSQL ends the session
+			if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND state = 'idle in transaction'`).Scan(&idle); err != nil {
+				return err
+			}
 		}
 		f.Name = "new"
 		return nil

@@ -268,10 +268,10 @@ func (s *Files) AddPart(ctx context.Context, key string, p upload.Part) error {
 		staged = 1
 	}
 	return s.db.tx(ctx, func(ctx context.Context, t tx) error {
-		// Selecting from files inserts nothing if the file is missing. WHERE also tells
+		// Selecting from files inserts nothing if no open file has the key. WHERE also tells
 		// SQLite where ON CONFLICT belongs.
-		return t.change(ctx, missing("file", key), `INSERT INTO parts (file_key, number, etag, size, staged, revision)
-			SELECT file_key, $2, $3, $4, $5, $6 FROM files WHERE file_key = $1
+		return t.change(ctx, missing("open file", key), `INSERT INTO parts (file_key, number, etag, size, staged, revision)
+			SELECT file_key, $2, $3, $4, $5, $6 FROM files WHERE file_key = $1 AND state = 'open'
 			ON CONFLICT (file_key, number) DO UPDATE SET etag = excluded.etag, size = excluded.size, staged = excluded.staged, revision = excluded.revision`,
 			key, p.Number, p.ETag, p.Size, staged, p.Revision)
 	})

@@ -28,11 +28,11 @@ const (
 func newMeter() *meter {
 	m := &meter{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "filewright_database_seconds", Help: "Duration of reads and writes of the database, with the time that they wait for their turn.",
+			Name: "filewright_database_seconds", Help: "Duration of reads and writes of the database, including waits for their turn.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"kind"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "filewright_database_errors_total", Help: "Reads and writes that failed because the database could not be reached or had no space.",
+			Name: "filewright_database_errors_total", Help: "Reads and writes that failed because the database was unavailable or out of space.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range []string{kindRead, kindWrite} {
@@ -54,8 +54,8 @@ func (m *meter) done(kind string, began time.Time, err error) error {
 var (
 	sizeDesc        = prometheus.NewDesc("filewright_database_bytes", "Size of the database.", nil, nil)
 	connectionsDesc = prometheus.NewDesc("filewright_database_connections", "Connections of this server to PostgreSQL.", []string{"state"}, nil)
-	waitsDesc       = prometheus.NewDesc("filewright_database_connection_waits_total", "How often all connections of the pool were in use.", nil, nil)
-	backupDesc      = prometheus.NewDesc("filewright_last_backup_timestamp_seconds", "When refserver backup last copied everything.", nil, nil)
+	waitsDesc       = prometheus.NewDesc("filewright_database_connection_waits_total", "Waits for a connection because all of the pool were in use.", nil, nil)
+	backupDesc      = prometheus.NewDesc("filewright_last_backup_timestamp_seconds", "Time of the last complete backup by refserver backup.", nil, nil)
 )
 
 // Collectors returns metrics of the database, for httpapi.Config.Collectors.

@@ -83,7 +83,7 @@ func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) 
 		return nil, fmt.Errorf("locks in SQLite: %w", errors.ErrUnsupported)
 	}
 	caller := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another process holds it: %w", status.ErrUnavailable))
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("locked by another process: %w", status.ErrUnavailable))
 	defer cancel()
 	reached := time.Now()
 	for b := backoff.New(5*time.Millisecond, 200*time.Millisecond); ; {

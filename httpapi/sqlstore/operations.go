@@ -188,12 +188,12 @@ func getOnly(ctx context.Context, t tx, id, lock string) (*status.Operation, err
 	return op, err
 }
 
-const itemColumns = `queue, inputs, results, state, attempt, restarts, suspicions, token, clean, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
+const itemColumns = `queue, inputs, results, warnings, state, attempt, restarts, suspicions, token, clean, progress, waiting_reason, waiting_ms, error, started_ms, finished_ms`
 
 func scanItem(row scanner) (it status.Item, err error) {
-	var inputs, results, reason, failure sql.NullString
+	var inputs, results, warnings, reason, failure sql.NullString
 	var since, started, finished sql.NullInt64
-	if err := row.Scan(&it.Queue, &inputs, &results, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Clean, &it.Progress,
+	if err := row.Scan(&it.Queue, &inputs, &results, &warnings, &it.State, &it.Attempt, &it.Restarts, &it.Suspicions, &it.Claims, &it.Clean, &it.Progress,
 		&reason, &since, &failure, &started, &finished); err != nil {
 		return it, err
 	}
@@ -201,7 +201,7 @@ func scanItem(row scanner) (it status.Item, err error) {
 		it.Waiting = &status.Waiting{Reason: reason.String, Since: timeOrZero(since)}
 	}
 	it.Started, it.Finished = timeOrZero(started), timeOrZero(finished)
-	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(failure, &it.Error))
+	return it, errors.Join(fromJSON(inputs, &it.Inputs), fromJSON(results, &it.Results), fromJSON(warnings, &it.Warnings), fromJSON(failure, &it.Error))
 }
 
 const selectItems = `SELECT ` + itemColumns + ` FROM items WHERE operation = $1 ORDER BY idx`
@@ -580,6 +580,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 	if err != nil {
 		return err
 	}
+	warnings, err := toJSON(it.Warnings, len(it.Warnings) == 0)
+	if err != nil {
+		return err
+	}
 	failure, err := toJSON(it.Error, it.Error == nil)
 	if err != nil {
 		return err
@@ -594,10 +598,10 @@ func putItem(ctx context.Context, t tx, ref status.Ref, was status.State, token 
 		reason, since = sql.NullString{String: w.Reason, Valid: true}, millisOrNull(w.Since)
 	}
 	return t.change(ctx, status.ErrLost, `UPDATE items SET state = $1, attempt = $2, progress = $3, results = $4, error = $5,
-			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14, clean = $15
+			worker = NULL, ticket = NULL, due_ms = $6, finished_ms = $7, suspicions = $12, waiting_reason = $13, waiting_ms = $14, clean = $15, warnings = $16
 		WHERE operation = $8 AND idx = $9 AND state = $10 AND ($11 = 0 OR token = $11)`,
 		string(it.State), it.Attempt, it.Progress, results, failure, dueMS, millisOrNull(it.Finished), ref.Operation, ref.Index, string(was), token,
-		it.Suspicions, reason, since, it.Clean)
+		it.Suspicions, reason, since, it.Clean, warnings)
 }
 
 // settle counts items that have become final and updates the operation's state like

@@ -43,20 +43,21 @@ type eventData struct {
 }
 
 type itemData struct {
-	Queue      string          `json:"queue"`
-	Inputs     []status.File   `json:"inputs,omitempty"`
-	Results    []status.File   `json:"results,omitempty"`
-	State      status.State    `json:"state"`
-	Attempt    int             `json:"attempt"`
-	Restarts   int             `json:"restarts,omitempty"`
-	Suspicions int             `json:"suspicions,omitempty"`
-	Claims     int             `json:"claims,omitempty"`
-	Clean      int             `json:"-"`
-	Progress   float64         `json:"progress"`
-	Waiting    *status.Waiting `json:"-"` // a final item has none
-	Error      *status.Error   `json:"error,omitempty"`
-	Started    time.Time       `json:"started,omitzero"`
-	Finished   time.Time       `json:"finished,omitzero"`
+	Queue      string           `json:"queue"`
+	Inputs     []status.File    `json:"inputs,omitempty"`
+	Results    []status.File    `json:"results,omitempty"`
+	State      status.State     `json:"state"`
+	Attempt    int              `json:"attempt"`
+	Restarts   int              `json:"restarts,omitempty"`
+	Suspicions int              `json:"suspicions,omitempty"`
+	Claims     int              `json:"claims,omitempty"`
+	Clean      int              `json:"-"`
+	Progress   float64          `json:"progress"`
+	Waiting    *status.Waiting  `json:"-"` // a final item has none
+	Warnings   []status.Warning `json:"warnings,omitempty"`
+	Error      *status.Error    `json:"error,omitempty"`
+	Started    time.Time        `json:"started,omitzero"`
+	Finished   time.Time        `json:"finished,omitzero"`
 }
 
 // encodeEvent encodes op with the given items as an eventData.

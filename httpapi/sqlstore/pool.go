@@ -105,7 +105,7 @@ func (t *conn) close() error {
 	for _, s := range t.stmts {
 		errs = append(errs, s.Close())
 	}
-	return errors.Join(append(errs, t.Conn.Close())...)
+	return errors.Join(append(errs, t.Close())...)
 }
 
 // maxStmts limits the prepared statements of a connection. There are fewer texts,

@@ -187,13 +187,13 @@ func (p *postgres) Migrate(ctx context.Context, f func(context.Context) error) (
 	for b := backoff.New(5*time.Millisecond, 200*time.Millisecond); ; {
 		var ok bool
 		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(migrationLock)).Scan(&ok); err != nil {
-			return fmt.Errorf("wait for others to update the schema: %w", err)
+			return fmt.Errorf("wait for another server to update the schema: %w", err)
 		}
 		if ok {
 			return f(ctx)
 		}
 		if err := b.Wait(ctx); err != nil {
-			return fmt.Errorf("wait for others to update the schema: %w", err)
+			return fmt.Errorf("wait for another server to update the schema: %w", err)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (p *postgres) migrate(ctx context.Context) error {
 		}
 	}
 	if have > want {
-		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
+		return fmt.Errorf("schema version %d, newest known version %d: %w", have, want, ErrNewer)
 	}
 	if have < want {
 		if have > 0 {
@@ -232,7 +232,7 @@ func (p *postgres) migrate(ctx context.Context) error {
 }
 
 // errBroken matches a failure of the connection during a transaction.
-var errBroken = errors.New("connection to the database broken")
+var errBroken = errors.New("connection to the database lost")
 
 // retryUntil is how long a transaction is retried while the database cannot be reached:
 // about as long as a restart takes. Then the caller gets the error.
@@ -253,7 +253,7 @@ func (p *postgres) retry(ctx context.Context, f func() error) error {
 }
 
 // errUnsure matches the failure of a commit that may have taken effect.
-var errUnsure = errors.New("it is not known whether the transaction was committed")
+var errUnsure = errors.New("unknown whether the transaction was committed")
 
 // reached records when the database was unreachable.
 func (p *postgres) reached(ok bool) {
@@ -360,7 +360,7 @@ func limited(ctx context.Context, f func(context.Context) error) error {
 	defer cancel()
 	err := f(short)
 	if err != nil && short.Err() != nil && ctx.Err() == nil && !errors.Is(err, status.ErrUnavailable) {
-		err = fmt.Errorf("%w: no answer within %v: %w", status.ErrUnavailable, longest, err)
+		err = fmt.Errorf("%w: no response within %v: %w", status.ErrUnavailable, longest, err)
 	}
 	return err
 }
@@ -567,7 +567,10 @@ type lastRow struct {
 }
 
 func (r lastRow) Scan(dest ...any) error {
-	err := cmp.Or(r.QueryRow().Scan(dest...), r.Close())
+	err := r.QueryRow().Scan(dest...)
+	if cerr := r.Close(); err == nil {
+		err = cerr
+	}
 	r.t.got = r.t.got || err == nil
 	return err
 }
@@ -598,7 +601,7 @@ func (t *pgTx) commit(ctx context.Context) error {
 	case err == nil:
 		return cmp.Or(cerr, pgx.ErrTxCommitRollback) // an earlier statement had failed
 	case errors.As(err, &pe) && pe.SeverityUnlocalized != "ERROR":
-		return fmt.Errorf("the server process ended: %v", err) // and may have committed: not a PgError, which would mean that it has not
+		return errors.New("the server process ended: " + err.Error()) // and may have committed: not a PgError, which would mean that it has not
 	}
 	return err
 }
@@ -652,7 +655,7 @@ func (c *clock) set(ctx context.Context, pool *pgxpool.Pool) error {
 	before := time.Now()
 	var us int64
 	if err := pool.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us); err != nil {
-		return fmt.Errorf("ask the database for its time: %w", err)
+		return fmt.Errorf("read the time of the database: %w", err)
 	}
 	after := time.Now()
 	at := time.UnixMicro(us)
@@ -689,7 +692,7 @@ func (p *postgres) keepTime(ctx context.Context) {
 		case <-t.C:
 		}
 		if err := p.clock.set(ctx, p.pool); err != nil && ctx.Err() == nil {
-			p.log.Warn("clocks cannot be compared", "err", err)
+			p.log.Warn("cannot compare clocks", "err", err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		}
 	}()
 	if o.Exclusive {
-		if db.lock, err = lock(path + ".lock"); err != nil {
+		if db.lock, err = LockFile(ctx, path+".lock"); err != nil {
 			return nil, err
 		}
 	}
@@ -64,10 +64,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 		return nil, err
 	}
 	db.w = &writer{pool: p}
-	if err = connect(ctx, p.db); err != nil {
+	if err := connect(ctx, p.db); err != nil {
 		return nil, err
 	}
-	if err = db.migrate(ctx); err != nil {
+	if err := db.migrate(ctx); err != nil {
 		return nil, err
 	}
 	n := o.Readers
@@ -79,7 +79,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqlite, err err
 	}})); err != nil {
 		return nil, err
 	}
-	return db, db.view(ctx, func(context.Context, tx) error { return nil })
+	if err := db.view(ctx, func(context.Context, tx) error { return nil }); err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 // busyTimeout is how long a connection waits for the locks of others.
@@ -122,10 +125,9 @@ func (db *sqlite) migrate(ctx context.Context) error {
 		// The process that holds the lock may be migrating, too. On a busy disk that
 		// takes long, but the version grows.
 		var f *os.File
+		defer func() { f.Close() }() // a nil file is not closed
 		for end := time.Now().Add(busyTimeout); ; {
-			if f, err = lock(db.path + ".lock"); err == nil {
-				defer f.Close()
-			} else if !errors.Is(err, ErrLocked) {
+			if f, err = lock(db.path + ".lock"); err != nil && !errors.Is(err, ErrLocked) {
 				return err
 			}
 			before := have
@@ -148,7 +150,7 @@ func (db *sqlite) migrate(ctx context.Context) error {
 		}
 	}
 	if have > want {
-		return fmt.Errorf("schema version %d, known is %d: %w", have, want, ErrNewer)
+		return fmt.Errorf("schema version %d, newest known version %d: %w", have, want, ErrNewer)
 	}
 	if have < want {
 		if have > 0 {
@@ -266,6 +268,22 @@ func (db *sqlite) tidy(ctx context.Context) error {
 	return c.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved)
 }
 
+// predecessorTimeout is how long [LockFile] waits for a lock. A server that was killed
+// while it started a program still holds its locks: the new process has a copy of the
+// descriptor until it calls execve.
+const predecessorTimeout = 5 * time.Second
+
 // LockFile creates a file and locks it until it is closed or the process exits. It
-// fails with ErrLocked if another process has locked it.
-func LockFile(path string) (*os.File, error) { return lock(path) }
+// fails with [ErrLocked] if another process holds the lock and does not release it within
+// five seconds.
+func LockFile(ctx context.Context, path string) (*os.File, error) {
+	for end := time.Now().Add(predecessorTimeout); ; {
+		f, err := lock(path)
+		if !errors.Is(err, ErrLocked) || time.Now().After(end) {
+			return f, err
+		}
+		if err := backoff.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}

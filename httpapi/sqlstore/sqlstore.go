@@ -225,7 +225,7 @@ type flag bool
 func (f *flag) Scan(v any) error {
 	n, ok := v.(int64)
 	if !ok {
-		return fmt.Errorf("%T is no flag", v)
+		return fmt.Errorf("cannot scan %T as a bool", v)
 	}
 	*f = n != 0
 	return nil
@@ -242,7 +242,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db := &DB{cache: newCache(o.Cache), meter: newMeter(), outbox: outbox{wake: make(chan struct{}, 1)}}
 	switch {
 	case o.Path != "" && o.URL != "":
-		return nil, errors.New("sqlstore: both a path and a URL")
+		return nil, errors.New("sqlstore: Options has both a Path and a URL")
 	case o.URL != "":
 		p, err := openPostgres(ctx, o)
 		if err != nil {
@@ -260,7 +260,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		}
 		db.engine = s
 	default:
-		return nil, errors.New("sqlstore: no path")
+		return nil, errors.New("sqlstore: Options has no Path")
 	}
 	return db, nil
 }

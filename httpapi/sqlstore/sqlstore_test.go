@@ -112,6 +112,34 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// A lock that the child of a killed server still holds for a moment does not keep the
+// next server from starting.
+func TestLockWaits(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.lock")
+	first, err := sqlstore.LockFile(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		second, err := sqlstore.LockFile(t.Context(), path)
+		if err == nil {
+			err = second.Close()
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("the lock is held twice: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	first.Close()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")

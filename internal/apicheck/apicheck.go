@@ -75,7 +75,7 @@ type loader struct {
 func New(openapiJSON []byte) (*Checker, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapiJSON))
 	if err != nil {
-		return nil, fmt.Errorf("the document is not JSON: %w", err)
+		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
 	root, ok := doc.(map[string]any)
 	if !ok {
@@ -130,7 +130,7 @@ func (l *loader) object(path []string) (map[string]any, []string, error) {
 	for range 16 {
 		v, ok := l.at(path).(map[string]any)
 		if !ok {
-			return nil, nil, fmt.Errorf("there is no object at %s", pointer(path))
+			return nil, nil, fmt.Errorf("no object at %s", pointer(path))
 		}
 		ref, ok := v["$ref"].(string)
 		if !ok {
@@ -145,7 +145,7 @@ func (l *loader) object(path []string) (map[string]any, []string, error) {
 			path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(key))
 		}
 	}
-	return nil, nil, fmt.Errorf("references in a circle at %s", pointer(path))
+	return nil, nil, fmt.Errorf("circular references at %s", pointer(path))
 }
 
 // pointer returns a JSON pointer as a URL fragment.
@@ -223,7 +223,7 @@ func (l *loader) operation(method, path string, item map[string]any) (*operation
 		}
 	}
 	if len(o.responses) == 0 {
-		return nil, errors.New("it has no responses")
+		return nil, errors.New("the operation has no responses")
 	}
 	return o, nil
 }
@@ -551,12 +551,12 @@ func details(err error) string {
 
 // excerpt returns the start of a body for an error message.
 func excerpt(body []byte) string {
-	const most = 2 << 10
+	const limit = 2 << 10
 	switch {
 	case len(body) == 0:
 		return ""
-	case len(body) > most:
-		return fmt.Sprintf("\nbody: %q…", body[:most])
+	case len(body) > limit:
+		return fmt.Sprintf("\nbody: %q…", body[:limit])
 	}
 	return fmt.Sprintf("\nbody: %s", bytes.TrimSpace(body))
 }

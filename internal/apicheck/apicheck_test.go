@@ -200,13 +200,13 @@ func TestUnseen(t *testing.T) {
 func TestNewErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, doc, want string }{
-		{"not JSON", "openapi: 3.1.0", "not JSON"},
+		{"not JSON", "openapi: 3.1.0", "invalid JSON"},
 		{"not an object", "[]", "not an object"},
 		{"no operations", "{}", "no operations"},
 		{"no responses", `{"paths":{"/x":{"get":{}}}}`, "no responses"},
 		{"strange status", `{"paths":{"/x":{"get":{"responses":{"2XX":{}}}}}}`, "not a status code"},
-		{"reference to nothing", `{"paths":{"/x":{"get":{"responses":{"200":{"$ref":"#/components/responses/X"}}}}}}`, "there is no object at #/components/responses/X"},
-		{"reference in a circle", `{"paths":{"/x":{"get":{"responses":{"200":{"$ref":"#/paths/~1x/get/responses/200"}}}}}}`, "in a circle"},
+		{"reference to nothing", `{"paths":{"/x":{"get":{"responses":{"200":{"$ref":"#/components/responses/X"}}}}}}`, "no object at #/components/responses/X"},
+		{"circular reference", `{"paths":{"/x":{"get":{"responses":{"200":{"$ref":"#/paths/~1x/get/responses/200"}}}}}}`, "circular references"},
 		{"reference elsewhere", `{"paths":{"/x":{"get":{"responses":{"200":{"$ref":"other.json"}}}}}}`, "another document"},
 		{"schema that is none", `{"paths":{"/x":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"text"}}}}}}}}}`, "GET /x"},
 		{"reference of a schema to nothing", `{"paths":{"/x":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/X"}}}}}}}}}`, "GET /x"},

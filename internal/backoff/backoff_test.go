@@ -27,7 +27,7 @@ func TestWait(t *testing.T) {
 		cause := errors.New("cause")
 		time.AfterFunc(time.Millisecond, func() { cancel(cause) })
 		start := time.Now()
-		if err := b.Wait(ctx); err != cause || time.Since(start) != time.Millisecond {
+		if err := b.Wait(ctx); !errors.Is(err, cause) || time.Since(start) != time.Millisecond {
 			t.Errorf("Wait returns %v after %v", err, time.Since(start))
 		}
 	})

@@ -196,7 +196,7 @@ func (tab *Tab) Wait(expression string) {
 			return
 		}
 	}
-	tab.Do(chromedp.ActionFunc(func(context.Context) error { return fmt.Errorf("%s does not become true (%v)", expression, err) }))
+	tab.Do(chromedp.ActionFunc(func(context.Context) error { return fmt.Errorf("%s does not become true: %w", expression, err) }))
 }
 
 // Click clicks the element of a selector as soon as it is visible.

@@ -1,9 +1,9 @@
 // Package charset decodes text in an unknown encoding: text files, CSV files and
 // web pages.
 //
-// It detects UTF-8, UTF-16 and UTF-32 with a byte order mark, ISO-2022-JP,
-// Shift-JIS, EUC-JP, EUC-KR, GB 18030, Windows-1251 and Windows-1252. For web
-// pages it supports all encodings of the WHATWG Encoding Standard, if the page
+// It detects UTF-8, UTF-16, UTF-32 with a byte order mark, ISO-2022-JP,
+// Shift-JIS, EUC-JP, EUC-KR, GB 18030, Big5, Windows-1251 and Windows-1252. For
+// web pages it supports all encodings of the WHATWG Encoding Standard, if the page
 // declares its encoding.
 package charset
 
@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	utf "golang.org/x/text/encoding/unicode"
@@ -41,8 +42,8 @@ var (
 	xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
 )
 
-// DecodeHTML returns a page in UTF-8. A byte order mark determines the encoding,
-// then the declaration in the page, then the content.
+// DecodeHTML returns a page in UTF-8. A byte order mark determines the encoding, or
+// else the declaration in the page, or else the content.
 func DecodeHTML(b []byte) []byte {
 	if utf8.Valid(b) {
 		return Decode(b)
@@ -79,6 +80,9 @@ func Detect(b []byte) encoding.Encoding {
 	if enc, ok := marked(b); ok {
 		return enc
 	}
+	if enc := unmarked(b[:min(len(b), sampleSize)]); enc != nil {
+		return enc
+	}
 	if utf8.Valid(b) {
 		if shifts(b) {
 			return japanese.ISO2022JP
@@ -102,6 +106,25 @@ func marked(b []byte) (enc encoding.Encoding, ok bool) {
 	return nil, false
 }
 
+// unmarked returns the encoding of UTF-16 without a byte order mark, or nil. In
+// UTF-16, one of the two bytes of each ASCII letter and line end is zero. All these
+// bytes are at even offsets, or all are at odd offsets.
+func unmarked(b []byte) encoding.Encoding {
+	var zeros [2]int
+	for i, c := range b {
+		if c == 0 {
+			zeros[i%2]++
+		}
+	}
+	if few := len(b) / 50; len(b) < 4 || min(zeros[0], zeros[1]) > 0 || max(zeros[0], zeros[1]) <= few {
+		return nil
+	}
+	if zeros[0] > 0 {
+		return utf.UTF16(utf.BigEndian, utf.IgnoreBOM)
+	}
+	return utf.UTF16(utf.LittleEndian, utf.IgnoreBOM)
+}
+
 // longestEscape is the length of the longest escape sequence that shifts
 // searches for.
 const longestEscape = 4
@@ -117,13 +140,13 @@ func shifts(b []byte) bool {
 	return false
 }
 
-// sampleSize is the number of bytes that guess needs at most.
+// sampleSize is the maximum number of bytes that guess needs.
 const sampleSize = 256 << 10
 
-// guess returns the encoding that makes the most plausible text of a sample that
-// is not UTF-8. cut means that the text continues after the sample.
+// guess returns the encoding in which a sample that is not UTF-8 is the most plausible
+// text. cut means that the text continues after the sample.
 func guess(sample []byte, cut bool) encoding.Encoding {
-	if cut { // end at a line, not within a character
+	if cut { // end the sample at a line end, not within a character
 		if i := bytes.LastIndexByte(sample, '\n'); i > 0 {
 			sample = sample[:i]
 		}
@@ -137,6 +160,7 @@ func guess(sample []byte, cut bool) encoding.Encoding {
 		{japanese.EUCJP, isJapanese},
 		{korean.EUCKR, isKorean},
 		{simplifiedchinese.GB18030, isChinese},
+		{traditionalchinese.Big5, isTraditional},
 		{charmap.Windows1251, func(r rune) bool { return r >= 'А' && r <= 'я' || r == 'ё' || r == 'Ё' }},
 	} {
 		s := score(sample, c.enc, c.usual)
@@ -248,6 +272,19 @@ func isChinese(r rune) bool {
 	case unicode.Is(unicode.Han, r):
 		b, err := simplifiedchinese.GBK.NewEncoder().Bytes([]byte(string(r)))
 		return err == nil && len(b) == 2 && b[0] >= 0xb0 && b[0] <= 0xd7 && b[1] >= 0xa1
+	}
+	return false
+}
+
+// isTraditional reports whether r is punctuation or a frequent ideograph of Big5:
+// rows 0xa4 to 0xc6.
+func isTraditional(r rune) bool {
+	switch {
+	case r >= 0x3000 && r <= 0x3011, r >= 0xff01 && r <= 0xff5e, r >= 0x2014 && r <= 0x2026:
+		return true
+	case unicode.Is(unicode.Han, r):
+		b, err := traditionalchinese.Big5.NewEncoder().Bytes([]byte(string(r)))
+		return err == nil && len(b) == 2 && b[0] >= 0xa4 && b[0] <= 0xc6
 	}
 	return false
 }

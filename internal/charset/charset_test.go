@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 )
@@ -24,6 +25,7 @@ const (
 	russian  = "Съешь же ещё этих мягких французских булок, да выпей чаю.\n"
 	japan    = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。\n"
 	chinese  = "我能吞下玻璃而不伤身体。今天天气很好，我们去公园散步吧。\n"
+	taiwan   = "我能吞下玻璃而不傷身體。今天天氣很好,我們去公園散步吧。\n"
 	koreanly = "나는 유리를 먹을 수 있어요. 그래도 아프지 않아요.\n"
 )
 
@@ -47,6 +49,9 @@ func TestDecode(t *testing.T) {
 		{"euc-jp", japanese.EUCJP, japan},
 		{"iso-2022-jp", japanese.ISO2022JP, japan},
 		{"euc-kr", korean.EUCKR, koreanly},
+		{"big5", traditionalchinese.Big5, taiwan},
+		{"utf-16le without mark", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), german},
+		{"utf-16be without mark", unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), french},
 		{"gb18030", simplifiedchinese.GB18030, chinese},
 		{"long", charmap.Windows1251, strings.Repeat(russian, 10_000)},
 	} {
@@ -117,8 +122,8 @@ func readText(t *testing.T, b []byte) string {
 	return string(got)
 }
 
-// A text decodes to the same result as a whole and as a stream, wherever the
-// stream is split.
+// A text decodes to the same result as a whole and as a stream, which may be split
+// anywhere.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]string{
@@ -143,7 +148,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	if _, err := charset.NewText(strings.NewReader("abc"), 4); err == nil {
-		t.Error("a text that is shorter than it should be")
+		t.Error("no error for a text that is shorter than declared")
 	}
 }
 

@@ -10,14 +10,29 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// A Text is a text of any size and known encoding. It is decoded while it is
-// read, and never in memory as a whole.
+// A Text is a text of any size and known encoding. It is decoded while it is read, so
+// it is never in memory as a whole.
 type Text struct {
 	r       io.ReaderAt
 	size    int64
 	skip    int64             // bytes of a byte order mark in UTF-8
 	enc     encoding.Encoding // nil for UTF-8
 	invalid bool              // it has invalid UTF-8, if enc is nil
+	guessed bool              // no mark and no declaration names enc
+}
+
+// NewTextIn returns a text of size bytes in a known encoding.
+func NewTextIn(r io.ReaderAt, size int64, enc encoding.Encoding) *Text {
+	return &Text{r: r, size: size, enc: enc}
+}
+
+// Guess returns the name of the encoding if it was guessed from the content, and
+// "" otherwise.
+func (t *Text) Guess() string {
+	if !t.guessed {
+		return ""
+	}
+	return Name(t.enc)
 }
 
 // NewText detects the encoding of a text of size bytes, by the rules of
@@ -35,6 +50,9 @@ func NewText(r io.ReaderAt, size int64) (*Text, error) {
 	}
 	if ok {
 		t.skip = 3
+	} else if t.enc = unmarked(sample); t.enc != nil {
+		t.guessed = true
+		return t, nil
 	}
 	valid, shift, err := t.scan()
 	switch {
@@ -43,7 +61,7 @@ func NewText(r io.ReaderAt, size int64) (*Text, error) {
 	case ok:
 		t.invalid = !valid
 	case !valid:
-		t.enc = guess(sample, size > sampleSize)
+		t.enc, t.guessed = guess(sample, size > sampleSize), true
 	case shift:
 		t.enc = japanese.ISO2022JP
 	}
@@ -64,7 +82,7 @@ func NewHTML(r io.ReaderAt, size int64) (*Text, error) {
 		return t, nil
 	}
 	if enc := declaredIn(head); enc != nil {
-		t.enc = enc
+		t.enc, t.guessed = enc, false
 	}
 	return t, nil
 }

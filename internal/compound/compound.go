@@ -1,11 +1,11 @@
-// Package compound reads and writes compound files: small file systems in a
-// file. The Office formats before 2007 and all encrypted Office formats use them
-// ([MS-CFB]).
+// Package compound reads and writes compound files ([MS-CFB]). A compound file
+// contains a small file system. The Office formats before 2007 and all encrypted
+// Office formats use it.
 //
 // [Open] reads the tables of a file; [File.Stream] then reads streams of the
 // root storage. [Names] lists the root entries even of a damaged file. [Write]
-// writes a file. A damaged or truncated file results in [ErrDamaged]. The memory
-// is bounded by the size of the file, regardless of its tables.
+// writes a file. A damaged or truncated file results in [ErrDamaged]. The size
+// of the file bounds the memory, regardless of its tables.
 //
 // [MS-CFB]: https://learn.microsoft.com/openspecs/windows_protocols/ms-cfb
 package compound
@@ -25,7 +25,7 @@ const Magic = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 // ErrDamaged reports that a file is not a compound file, or is damaged or
 // truncated.
-var ErrDamaged = errors.New("compound: the file is damaged or cut off")
+var ErrDamaged = errors.New("compound: the file is damaged or truncated")
 
 const (
 	free       = 0xffffffff
@@ -80,7 +80,10 @@ func Open(r io.ReaderAt, size int64, maxEntries int) (*File, error) {
 	if f.miniFAT, err = f.table(chain); err != nil {
 		return nil, err
 	}
-	return f, f.readDirectory(le.Uint32(head[48:]), maxEntries)
+	if err := f.readDirectory(le.Uint32(head[48:]), maxEntries); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // header reads the header of a file.
@@ -157,8 +160,8 @@ func (f *File) next(head []byte, n uint32) (uint32, error) {
 	return next[at], nil
 }
 
-// tables returns the sectors of the allocation table. The header lists 109 of
-// them, a chain of sectors the rest.
+// tables returns the sectors of the allocation table. The header lists 109 of them; a
+// chain of sectors lists the rest.
 func (f *File) tables(head []byte) ([]uint32, error) {
 	le := binary.LittleEndian
 	var tables []uint32

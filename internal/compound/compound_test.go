@@ -136,7 +136,7 @@ func TestDamaged(t *testing.T) {
 			fat := (binary.LittleEndian.Uint32(b[76:]) + 1) * 512
 			return put(int(fat)+4*2, 1)(b)
 		}},
-		{"cut off", func(b []byte) []byte { return b[:3000] }},
+		{"truncated", func(b []byte) []byte { return b[:3000] }},
 	} {
 		b := tt.damage(sample(t))
 		if _, err := content(b, "large"); !errors.Is(err, ErrDamaged) {
@@ -194,7 +194,7 @@ func TestWriteErrors(t *testing.T) {
 		t.Error("a stream that is too large was written")
 	}
 	if err := Write(io.Discard, []*Node{{Name: "a", Size: 5, Content: func(io.Writer) error { return nil }}}); err == nil {
-		t.Error("a stream without the content it announced was written")
+		t.Error("a stream whose content is too short was written")
 	}
 }
 

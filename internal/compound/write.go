@@ -32,8 +32,8 @@ const MaxStream = 1 << 31
 var errSize = errors.New("compound: too large for a compound file")
 
 // Write writes a compound file of version 3 with nodes in its root storage. It
-// writes sequentially: streams of 4 KiB or more first, then smaller ones, each
-// in the order of the nodes. So it calls Content of small streams last.
+// writes sequentially: first streams of 4 KiB or more, then smaller streams, each in
+// the order of the nodes. So it calls Content of small streams last.
 func Write(w io.Writer, nodes []*Node) error {
 	root := &Node{Name: "Root Entry", Children: nodes, left: none, right: none}
 	entries := []*Node{root}
@@ -194,7 +194,7 @@ func (e *Node) write(w io.Writer, unit int64) error {
 		return err
 	}
 	if c.n != e.Size {
-		return errors.New("compound: a stream has another size than announced")
+		return errors.New("compound: the content of a stream does not have the size of its node")
 	}
 	if r := c.n % unit; r > 0 {
 		_, err := w.Write(make([]byte, unit-r))
@@ -215,9 +215,9 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // arrange numbers the entries below s and builds a red-black tree of each
-// storage's children. It sorts them by the length of their names, then by the
-// names in capitals ([MS-CFB] 2.6.4). The tree is halved at each node. Its
-// lowest level, if incomplete, is red; all other nodes are black.
+// storage's children. It sorts them by the length of their names, then by the names in
+// capitals ([MS-CFB] 2.6.4). The tree is balanced. Its lowest level is red if it is
+// incomplete; all other nodes are black.
 func arrange(s *Node, entries *[]*Node) {
 	s.child = none
 	kids := slices.SortedFunc(slices.Values(s.Children), func(a, b *Node) int {

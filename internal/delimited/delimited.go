@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -24,10 +23,9 @@ const (
 // sample.
 const chunk = 64 << 10
 
-// A Reader reads delimited values leniently. It accepts quotes inside a cell,
-// rows of different lengths, and lines that end with \n, \r\n or \r. Unlike a
-// csv.Reader it keeps line ends in cells, and limits the length of a row while
-// reading it.
+// A Reader reads delimited values leniently. It accepts quotes inside a cell, rows of
+// different lengths, and lines that end with \n, \r\n or \r. Unlike a csv.Reader it
+// keeps line ends in cells. It limits the length of a row while reading it.
 type Reader struct {
 	// LazyQuotes accepts a missing closing quotation mark: the cell extends to the
 	// end of the text.
@@ -49,7 +47,7 @@ func NewReader(r io.Reader, comma rune) *Reader {
 	return &Reader{r: r, comma: utf8.AppendRune(nil, comma), buf: make([]byte, chunk)}
 }
 
-// fill reads more data after all of buf has been consumed.
+// fill reads more data when all of buf has been consumed.
 func (r *Reader) fill() (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
@@ -115,9 +113,9 @@ func (r *Reader) Next() error {
 	for {
 		if len(r.text) > MaxRow || len(r.text)-from > MaxCell {
 			if state == inQuotes {
-				return fileops.Fail(fileops.ErrLimit, nil, "row %d has a cell with more than %d MiB; perhaps a quotation mark is missing at its end", r.rows+1, MaxCell>>20)
+				return fileops.Fail(fileops.ErrLimit, nil, "row %d has a cell of more than %d MiB; its closing quotation mark may be missing", r.rows+1, MaxCell>>20)
 			}
-			return fileops.Fail(fileops.ErrLimit, nil, "a row in the file has more than %d MiB, which is the limit", MaxRow>>20)
+			return fileops.Fail(fileops.ErrLimit, nil, "a row in the file has more than the limit of %d MiB", MaxRow>>20)
 		}
 		if len(r.ends) >= MaxColumns { // and another cell starts
 			return fileops.Fail(fileops.ErrLimit, nil, "the file has more than %d columns", MaxColumns)
@@ -134,7 +132,7 @@ func (r *Reader) Next() error {
 			case state == inRow:
 				return io.EOF
 			case state == inQuotes && !r.LazyQuotes:
-				return fileops.Fail(fileops.ErrCorruptInput, nil, "row %d has a cell that begins with a quotation mark, but does not end with one", r.rows+1)
+				return fileops.Fail(fileops.ErrCorruptInput, nil, "row %d has a cell that starts with a quotation mark, but does not end with one", r.rows+1)
 			default:
 				cell()
 				r.rows++
@@ -148,7 +146,6 @@ func (r *Reader) Next() error {
 				r.pos++ // an empty line, or the rest of a line end
 				continue
 			}
-			state = atCell
 			fallthrough
 		case atCell:
 			if c == '"' {
@@ -205,9 +202,10 @@ func (r *Reader) Next() error {
 	}
 }
 
-// Sniff returns the separator of a UTF-8 text, and a reader of the text without
-// a line that names the separator, as Excel writes it ("sep=;"). Such a line has
-// precedence over known. If known is 0, Sniff detects the separator.
+// Sniff returns the separator of a UTF-8 text, and a reader of the text. The first line
+// can declare the separator, as in files for Excel ("sep=;"). Such a line takes
+// precedence over known, and the reader omits it. If known is 0 and there is no such
+// line, Sniff detects the separator.
 func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	sample := make([]byte, chunk)
 	n, err := io.ReadFull(text, sample)
@@ -233,8 +231,8 @@ func Sniff(text io.Reader, known byte) (comma byte, rest io.Reader, err error) {
 	return separator(sample), rest, nil
 }
 
-// separator returns the usual separator that splits most rows into the same
-// number of cells, or a comma.
+// separator returns the common separator that splits most rows into the same number
+// of cells. The default is a comma.
 func separator(sample []byte) byte {
 	best, bestScore := byte(','), 0.0
 	for _, c := range []byte(",;\t|") {
@@ -249,7 +247,7 @@ func separator(sample []byte) byte {
 			}
 			// The number of consistent rows counts more than the number of cells.
 			share := float64(k) / float64(rows)
-			if s := math.Pow(share, 3) + 0.01*float64(min(n, 10)); s > bestScore {
+			if s := share*share*share + 0.01*float64(min(n, 10)); s > bestScore {
 				best, bestScore = c, s
 			}
 		}

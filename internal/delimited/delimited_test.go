@@ -88,7 +88,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A separator may have several bytes, wherever the stream is split.
+// A separator may have several bytes, and the stream may be split anywhere.
 func TestWideSeparator(t *testing.T) {
 	t.Parallel()
 	in := "a¦b§\n\"c¦d\"¦Âx\n" + strings.Repeat("¦", 3) + "\"open\ncell"

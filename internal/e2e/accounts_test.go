@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-var passwordLine = regexp.MustCompile(`administrator is called (\S+)\. The password, .*: ([a-z2-7-]{23})\n`)
+var passwordLine = regexp.MustCompile(`administrator is (\S+)\. The password, .*: ([a-z2-7-]{23})\n`)
 
 // TestAccounts manages accounts with the commands and the API while the server runs.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, dir, "--account-stored", "1KB", "--account-operations-per-day", "3")
+	s := startLean(t, dir, "--account-stored", "1KB", "--account-operations-per-day", "3")
 	first := passwordLine.FindStringSubmatch(s.banner)
 	if first == nil || first[1] != "admin" {
 		t.Fatalf("the first start says %q", s.banner)
@@ -111,7 +111,7 @@ func TestAccounts(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	if again := start(t, dir); passwordLine.MatchString(again.banner) || again.key != "" {
+	if again := startLean(t, dir); passwordLine.MatchString(again.banner) || again.key != "" {
 		t.Errorf("the second start says %q", again.banner)
 	}
 }

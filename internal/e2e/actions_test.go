@@ -31,7 +31,7 @@ func TestPasteTheBanner(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	again := start(t, s.dir)
+	again := startLean(t, s.dir)
 	if again.key != "" || strings.Contains(again.banner, "API key") {
 		t.Errorf("the key is shown again: %s", again.banner)
 	}
@@ -322,7 +322,7 @@ func TestCompress(t *testing.T) {
 				}
 				sizes = append(sizes, len(got.b))
 			}
-			if !(sizes[0] > sizes[1] && sizes[1] > sizes[2]) {
+			if sizes[0] <= sizes[1] || sizes[1] <= sizes[2] {
 				t.Errorf("levels of %d bytes give %v", len(f.b), sizes)
 			}
 			// The middle level is the default, and has short names.

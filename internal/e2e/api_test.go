@@ -148,20 +148,21 @@ func flip(u string) string {
 
 func TestExpiredURL(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--url-ttl", "1s")
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--url-ttl", "1s")
 	up := s.initiate(t, "a.txt", 3, 1)
-	time.Sleep(2100 * time.Millisecond)
+	// Until then an upload succeeds, which changes nothing here.
+	eventually(t, "the URL expires", func() bool { return s.request(t, "PUT", up.urls[0], []byte("abc")).status != 200 })
 	s.want(t, 403, "url_expired", "PUT", up.urls[0], []byte("abc"))
 }
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--file-ttl", "3s")
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--file-ttl", "3s")
 	key := s.upload(t, "a.txt", []byte("abc"), 1)
 	out := s.await(t, s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}}).str("main_task_id"))
 	link := out.elements()[0]["download_link"].(string)
 	s.want(t, 200, "", "GET", link, nil)
-	time.Sleep(4 * time.Second)
+	eventually(t, "the result expires", func() bool { return s.request(t, "GET", link, nil).status != 200 })
 	s.want(t, 410, "expired", "GET", link, nil)
 	s.want(t, 410, "expired", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}})
 	gone := s.upload(t, "b.txt", []byte("abc"), 1)
@@ -306,10 +307,10 @@ func TestStatus(t *testing.T) {
 
 func TestEventsAndCancel(t *testing.T) {
 	t.Parallel()
-	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=60",
+	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=60",
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
 	task := shared.begin(t, "convert", map[string]any{"convert_to": "webm"}, long)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", shared.url+"/api/v1/status/"+task+"/events", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, shared.url+"/api/v1/status/"+task+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,13 +374,7 @@ func TestEventsAndCancel(t *testing.T) {
 	}
 	shared.want(t, 404, "not_found", "DELETE", "/api/v1/status/nonsense", nil)
 	// Cancelling has killed the engine.
-	for range 100 {
-		if !working(t, filepath.Join(shared.dir, "scratch"), ".webm") {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Error("the engine goes on after the operation was cancelled")
+	eventually(t, "the engine stops after the operation was cancelled", func() bool { return !working(t, filepath.Join(shared.dir, "scratch"), ".webm") })
 }
 
 // working reports whether a process has an argument that contains both texts.
@@ -426,7 +421,7 @@ func TestIdempotency(t *testing.T) {
 
 func TestListOperations(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"))
+	s := startLean(t, filepath.Join(t.TempDir(), "data"))
 	key := s.upload(t, "a.txt", []byte("abc"), 1)
 	var ids []string
 	for range 5 {
@@ -520,12 +515,8 @@ func TestCORS(t *testing.T) {
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{"plain": `{"supported":`, "data": `{"data":{"supported":`} {
-		s, err := launch(filepath.Join(t.TempDir(), "data"), "--envelope", mode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.kill)
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/v1/supported-operation?ext=pdf", nil)
+		s := startLean(t, filepath.Join(t.TempDir(), "data"), "--envelope", mode)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/supported-operation?ext=pdf", nil)
 		req.Header.Set("Authorization", "Bearer "+s.key)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -542,7 +533,7 @@ func TestEnvelope(t *testing.T) {
 
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--public-url", "https://files.example.com/base", "--absolute-links", "--private-downloads")
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--public-url", "https://files.example.com/base", "--absolute-links", "--private-downloads")
 	up := s.want(t, 200, "", "POST", "/api/v1/initiate-upload", map[string]any{"file_name": "a.txt", "size": 3, "mime_type": "text/plain"})
 	u := up.body["presigned_urls"].([]any)[0].(string)
 	rest, ok := strings.CutPrefix(u, "https://files.example.com/base/")

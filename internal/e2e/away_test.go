@@ -81,7 +81,7 @@ func TestDependenciesAway(t *testing.T) {
 	}
 	pages := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	page := func(ctx context.Context) {
-		req, err := http.NewRequestWithContext(ctx, "GET", s.url+"/dashboard/operations", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/dashboard/operations", nil)
 		if err != nil {
 			t.Error(err)
 			return

@@ -180,7 +180,7 @@ func createKey(t testing.TB, dir, name string) string {
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"))
+	s := startLean(t, filepath.Join(t.TempDir(), "data"))
 	other := &server{url: s.url, key: createKey(t, s.dir, "laptop")}
 	other.want(t, 200, "", "GET", "/api/v1/operations", nil)
 	list := tool(t, binary, "keys", "list", "--data-dir", s.dir)

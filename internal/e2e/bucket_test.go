@@ -55,7 +55,7 @@ func TestBucket(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, dir, "--blob-url", bucketURL("plain", ""))
+	s := startLean(t, dir, "--blob-url", bucketURL("plain", ""))
 
 	// Large parts go directly to the bucket.
 	large := random(64*mib + 77)
@@ -134,7 +134,7 @@ func TestBucket(t *testing.T) {
 
 func TestBucketRedirect(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--blob-url", bucketURL("redirect", ""), "--redirect-downloads")
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--blob-url", bucketURL("redirect", ""), "--redirect-downloads")
 	data := random(100_000)
 	input := s.upload(t, "in put.pdf", data, 1)
 	task := s.await(t, s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{input}}).str("main_task_id"))
@@ -168,39 +168,39 @@ func TestBucketRedirect(t *testing.T) {
 	}
 	auth := []string{"Authorization", "Bearer " + s.key}
 	resp, b := do(stay, "GET", "/v1/download/"+input, auth...)
-	if resp.StatusCode != 307 || !strings.HasPrefix(resp.Header.Get("Location"), buckets.Endpoint+"/") || len(b) != 0 || resp.Header.Get("Cache-Control") != "private, no-store" {
+	if resp.StatusCode != http.StatusTemporaryRedirect || !strings.HasPrefix(resp.Header.Get("Location"), buckets.Endpoint+"/") || len(b) != 0 || resp.Header.Get("Cache-Control") != "private, no-store" {
 		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
 	// The API key is not sent to the bucket.
 	resp, b = do(http.DefaultClient, "GET", "/v1/download/"+input, auth...)
-	if resp.StatusCode != 200 || !bytes.Equal(b, data) || resp.Header.Get("Content-Type") != "application/pdf" || resp.Header.Get("Content-Disposition") != `attachment; filename="in put.pdf"` {
+	if resp.StatusCode != http.StatusOK || !bytes.Equal(b, data) || resp.Header.Get("Content-Type") != "application/pdf" || resp.Header.Get("Content-Disposition") != `attachment; filename="in put.pdf"` {
 		t.Errorf("%d %v, %d bytes", resp.StatusCode, resp.Header, len(b))
 	}
 	resp, b = do(http.DefaultClient, "GET", "/v1/download/"+input, append(auth, "Range", "bytes=10-19")...)
-	if resp.StatusCode != 206 || !bytes.Equal(b, data[10:20]) {
+	if resp.StatusCode != http.StatusPartialContent || !bytes.Equal(b, data[10:20]) {
 		t.Errorf("%d %v, %d bytes", resp.StatusCode, resp.Header, len(b))
 	}
 	resp, _ = do(stay, "HEAD", "/v1/download/"+input, auth...)
-	if resp.StatusCode != 200 || resp.ContentLength != int64(len(data)) {
+	if resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(data)) {
 		t.Errorf("HEAD: %d %v", resp.StatusCode, resp.Header)
 	}
 	for _, match := range []string{resp.Header.Get("ETag"), "*", `"x", W/` + resp.Header.Get("ETag")} {
-		if resp, _ := do(stay, "GET", "/v1/download/"+input, append(auth, "If-None-Match", match)...); resp.StatusCode != 304 {
+		if resp, _ := do(stay, "GET", "/v1/download/"+input, append(auth, "If-None-Match", match)...); resp.StatusCode != http.StatusNotModified {
 			t.Errorf("If-None-Match: %s: %d", match, resp.StatusCode)
 		}
 	}
 	// A client without permission is not redirected.
-	if resp, _ := do(stay, "GET", "/v1/download/"+input); resp.StatusCode != 401 || resp.Header.Get("Location") != "" {
+	if resp, _ := do(stay, "GET", "/v1/download/"+input); resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("Location") != "" {
 		t.Errorf("without a key: %d", resp.StatusCode)
 	}
-	if resp, _ := do(stay, "GET", "/v1/download/"+strings.Repeat("a", 26), auth...); resp.StatusCode != 404 {
+	if resp, _ := do(stay, "GET", "/v1/download/"+strings.Repeat("a", 26), auth...); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("what does not exist: %d", resp.StatusCode)
 	}
-	if resp, b := do(http.DefaultClient, "GET", result); resp.StatusCode != 200 || !bytes.HasPrefix(b, []byte("PK")) {
+	if resp, b := do(http.DefaultClient, "GET", result); resp.StatusCode != http.StatusOK || !bytes.HasPrefix(b, []byte("PK")) {
 		t.Errorf("a result without a key: %d %v", resp.StatusCode, resp.Header)
 	}
 	open := s.initiate(t, "open.bin", 10, 1)
-	if resp, _ := do(stay, "GET", "/v1/download/"+open.key, auth...); resp.StatusCode != 409 {
+	if resp, _ := do(stay, "GET", "/v1/download/"+open.key, auth...); resp.StatusCode != http.StatusConflict {
 		t.Errorf("what is not complete: %d", resp.StatusCode)
 	}
 }
@@ -208,7 +208,7 @@ func TestBucketRedirect(t *testing.T) {
 // The address of a private bucket is never shown to clients.
 func TestBucketPrivate(t *testing.T) {
 	t.Parallel()
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--blob-url", bucketURL("private", "&private=true"), "--redirect-downloads")
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--blob-url", bucketURL("private", "&private=true"), "--redirect-downloads")
 	data := random(6 << 20)
 	if up := s.initiate(t, "a.bin", len(data), 1); !strings.HasPrefix(up.urls[0], s.url) {
 		t.Errorf("parts go to %s", up.urls[0])
@@ -223,7 +223,7 @@ func TestBucketPrivate(t *testing.T) {
 func TestBucketDies(t *testing.T) {
 	t.Parallel()
 	srv := s3test.Own(t, bucket)
-	s := start(t, filepath.Join(t.TempDir(), "data"), "--max-attempts", "20",
+	s := startLean(t, filepath.Join(t.TempDir(), "data"), "--max-attempts", "20",
 		"--blob-url", fmt.Sprintf("s3://%s?endpoint=%s&region=%s&private=true", bucket, url.QueryEscape(srv.Endpoint), s3test.Region))
 	data := random(300_000)
 	key := s.upload(t, "a.bin", data, 1)
@@ -235,7 +235,10 @@ func TestBucketDies(t *testing.T) {
 		t.Errorf("readyz: %d %s", r.status, r.raw)
 	}
 	task := s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}}).str("main_task_id")
-	time.Sleep(time.Second)
+	eventually(t, "it waits for the bucket", func() bool {
+		e := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]
+		return e["status"] == "queued" && e["waiting"] != nil
+	})
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)
 	}

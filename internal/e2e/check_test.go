@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		flags []string
 		blobs blob.Store // of the server
 	}
-	quick := []string{"--rate", "0", "--soffice", "none", "--chromium", "none"}
+	quick := append([]string{"--rate", "0"}, noEngines...)
 	directory := func(t *testing.T, dir string) blob.Store {
 		b, err := fsblob.NewShared(dir)
 		if err != nil {

@@ -67,16 +67,13 @@ func (c *cluster) number(text string, args ...any) (n int) {
 // not.
 func (s *server) supports(t testing.TB, want bool, ext, action string) {
 	t.Helper()
-	for {
+	eventually(t, fmt.Sprintf("%s of %s is supported: %v", action, ext, want), func() bool {
 		r := s.request(t, "POST", "/api/v1/supported-operation", map[string]any{"ext": ext, "action": action})
-		switch {
-		case r.status != 200 && r.status != 503:
+		if r.status != 200 && r.status != 503 {
 			t.Fatalf("supported-operation: %s", r.raw)
-		case r.status == 200 && r.body["supported"] == want:
-			return
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return r.status == 200 && r.body["supported"] == want
+	})
 }
 
 // persist retries a request until the response is 200, like a client while servers and databases
@@ -118,7 +115,7 @@ func TestCluster(t *testing.T) {
 	var starting sync.WaitGroup
 	for i := range workers {
 		starting.Go(func() {
-			workers[i] = c.node("worker", "--queues", queues[i], "--concurrency", "image=1,data=1,archive=1")
+			workers[i] = c.node("worker", append(slices.Clone(noEngines), "--queues", queues[i], "--concurrency", "image=1,data=1,archive=1")...)
 		})
 	}
 	api = append(api, c.node("api"))
@@ -162,10 +159,10 @@ func TestCluster(t *testing.T) {
 		{"action": "zip", "file_keys": []string{table, parts.key}},
 	}
 	results := []int{2, 3, 1}
-	const operations = 90
+	operations := scale(90, 36)
 	tasks := make([]string, operations)
 	var clients sync.WaitGroup
-	accepted := make(chan struct{}, operations)
+	accepted := make(chan struct{}) // without a buffer: the clients are never far ahead of what happens to the servers
 	for k := range 3 {
 		clients.Go(func() {
 			for i := k; i < operations; i += 3 {
@@ -174,8 +171,11 @@ func TestCluster(t *testing.T) {
 					return
 				}
 				tasks[i] = r.str("main_task_id")
-				accepted <- struct{}{}
-				time.Sleep(100 * time.Millisecond)
+				select {
+				case accepted <- struct{}{}:
+				case <-t.Context().Done():
+					return
+				}
 			}
 		})
 	}
@@ -187,19 +187,24 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	}
-	after(15)
+	after(operations / 6)
 	workers[0].kill()
-	after(15)
+	after(operations / 6)
 	if err := c.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second)
+	eventually(t, "the server notices", func() bool { return api[0].request(t, "GET", "/readyz", nil).status == 503 })
 	if err := c.pg.Up(); err != nil {
 		t.Fatal(err)
 	}
-	after(15)
+	after(operations / 6)
 	api[1].kill()
+	go func() {
+		for range accepted {
+		}
+	}()
 	clients.Wait()
+	close(accepted)
 	if t.Failed() {
 		return
 	}
@@ -246,7 +251,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("without workers: %s", r.raw)
 	}
 	waits := late.want(t, 200, "", "POST", "/api/v1/do", requests[1])
-	again := c.node("worker")
+	again := c.node("worker", noEngines...)
 	if r := persist(t, []*server{late}, 0, "GET", "/api/v1/status/"+waits.str("main_task_id")+"?wait=30s", nil); r == nil || r.str("operation_status") != "completed" {
 		t.Errorf("accepted without workers: %v", r)
 	}
@@ -264,14 +269,14 @@ func TestFrozen(t *testing.T) {
 	api := c.node("api")
 	frozen := c.node("worker", "--queues", "media")
 	api.supports(t, true, "mp4", "compress")
-	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30:duration=8",
+	long := makeFile(t, "long.mp4", "", "ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30:duration=8",
 		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "long.mp4")
 	task := api.begin(t, "compress", nil, long)
 	running := func(task string) {
 		t.Helper()
-		for api.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]["status"] != "running" {
-			time.Sleep(20 * time.Millisecond)
-		}
+		eventually(t, "it runs", func() bool {
+			return api.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]["status"] == "running"
+		})
 	}
 	running(task)
 	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -284,12 +289,7 @@ func TestFrozen(t *testing.T) {
 	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(frozen.err.String(), "claim was lost") {
-		if t.Context().Err() != nil {
-			t.Fatal("the frozen worker does not notice that it is late")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(t, "the frozen worker notices that it is late", func() bool { return strings.Contains(frozen.err.String(), "claim lost") })
 	if n := c.number(`SELECT count(*) FROM files WHERE task = $1`, task); n != 1 {
 		t.Errorf("%d results, want 1", n)
 	}

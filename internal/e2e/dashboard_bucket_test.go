@@ -346,7 +346,7 @@ func parts(t *testing.T, s *server, tab *browsertest.Tab, b browserBucket, seen 
 	tab.Fill("#p-width", "240")
 	tab.Eval(`window.notes = new Set(); new MutationObserver(() => notes.add(document.querySelector(".file-sub").textContent)).observe(document.querySelector(".file-sub"), {childList: true, characterData: true, subtree: true})`, nil)
 	convertHere(tab, `document.querySelector("#results img")?.naturalWidth === 240`)
-	tab.Wait(`[...notes].some((n) => n.includes("Please reduce your request rate. Trying again in 1 s."))`)
+	tab.Wait(`[...notes].some((n) => n.includes("Please reduce your request rate. Retrying in 1 s."))`)
 	lost()
 	slow()
 	mu.Lock()
@@ -380,7 +380,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 	tab.Click("#start")
 	tab.Wait(`document.querySelector("#state .failed") && document.querySelector("` + rule + `")`)
 	text := tab.Text("#failures")
-	for _, part := range []string{"The bucket at " + b.origin + " does not answer this page.", "aws s3api put-bucket-cors", s.url} {
+	for _, part := range []string{"The bucket at " + b.origin + " does not respond to this page.", "aws s3api put-bucket-cors", s.url} {
 		if !strings.Contains(text, part) {
 			t.Errorf("without CORS the page says %q, not %q", text, part)
 		}
@@ -413,7 +413,7 @@ func TestDashboardBucketUnwelcome(t *testing.T) {
 	failed()
 	refused()
 	tab.Click("#start")
-	tab.Wait(`document.querySelector("#failures")?.textContent.includes("does not show this page the ETags") && document.querySelector("` + rule + `")`)
+	tab.Wait(`document.querySelector("#failures")?.textContent.includes("does not expose ETags to this page") && document.querySelector("` + rule + `")`)
 	tab.Accessible()
 	tab.Do(fetch.Disable())
 	end()

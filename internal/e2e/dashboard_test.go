@@ -99,7 +99,7 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 	tab.Fill("#name", m[1])
 	tab.Fill("#password", "not this one")
 	tab.Leave("form.form button")
-	if text := tab.Text("[role=alert]"); text != "The name or the password is not right." {
+	if text := tab.Text("[role=alert]"); text != "Wrong name or password." {
 		t.Errorf("a wrong password: %s", text)
 	}
 	tab.Accessible()
@@ -116,7 +116,7 @@ func login(t *testing.T, s *server, tab *browsertest.Tab) (name string) {
 	tab.Fill("#new", newPassword)
 	tab.Fill("#again", newPassword+"!")
 	tab.Leave("form.form button")
-	if text := tab.Text("#again-error"); !strings.Contains(text, "not the same") {
+	if text := tab.Text("#again-error"); !strings.Contains(text, "do not match") {
 		t.Errorf("two passwords: %s", text)
 	}
 	weak()

@@ -56,12 +56,12 @@ func TestHeaders(t *testing.T) {
 		"many headers":    strings.Repeat("X-Short: x\r\n", 3000),
 	} {
 		resp, err := http.ReadResponse(bufio.NewReader(dial(shared, "GET /healthz HTTP/1.1\r\nHost: x\r\n"+head+"\r\n")), nil)
-		if err != nil || resp.StatusCode != 431 {
+		if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("%s: %v %v, want 431", name, resp, err)
 		}
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(dial(shared, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "+strings.Repeat("x", 10_000)+"\r\n\r\n")), nil)
-	if err != nil || resp.StatusCode != 200 {
+	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("10 KB of headers: %v %v", resp, err)
 	}
 

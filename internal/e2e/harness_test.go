@@ -144,18 +144,27 @@ func launchProgram(command []string, as *syscall.Credential, dir string, flags .
 	}
 	ready := make(chan struct{})
 	go func() {
-		sc := bufio.NewScanner(stdout)
-		for sc.Scan() {
-			fmt.Fprintln(s.out, sc.Text())
-			if m := addrLine.FindStringSubmatch(sc.Text()); m != nil {
+		// The server writes the whole banner at once, which fits into the buffer.
+		r := bufio.NewReaderSize(stdout, 64<<10)
+		for listening := false; ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			io.WriteString(s.out, line)
+			if m := addrLine.FindStringSubmatch(line); m != nil {
 				s.url = m[1]
 			}
-			if m := readyLine.FindStringSubmatch(sc.Text()); m != nil {
+			if m := readyLine.FindStringSubmatch(line); m != nil {
 				if s.url == "" {
 					s.url = m[1]
 				}
-				// The rest of the banner follows at once.
-				time.AfterFunc(200*time.Millisecond, func() { close(ready) })
+				listening = true
+			}
+			if listening && r.Buffered() == 0 {
+				close(ready)
+				io.Copy(s.out, r)
+				return
 			}
 		}
 	}()
@@ -190,6 +199,31 @@ func start(t *testing.T, dir string, flags ...string) *server {
 		}
 	})
 	return s
+}
+
+// startLean is like start without the external programs, of which some start slowly. It still has
+// the engines that are linked in: images, data, archives, PDF.
+func startLean(t *testing.T, dir string, flags ...string) *server {
+	t.Helper()
+	return start(t, dir, append(slices.Clone(noEngines), flags...)...)
+}
+
+// eventually polls until ok returns true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
+// scale returns full, or short with -short.
+func scale(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
 }
 
 func tail(s string, n int) string {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -91,6 +92,22 @@ func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 	return out
 }
 
+// bombs returns all bombs. Some take seconds to make.
+var bombs = sync.OnceValue(func() []*fileops.File { return append(hostile.Bombs(), hostile.SlowBombs()...) })
+
+// oneOfEach returns files, or with -short the first one of each format.
+func oneOfEach(files []*fileops.File) []*fileops.File {
+	if !testing.Short() {
+		return files
+	}
+	seen := make(map[format.Format]bool)
+	return slices.DeleteFunc(slices.Clone(files), func(f *fileops.File) bool {
+		again := seen[f.Format()]
+		seen[f.Format()] = true
+		return again
+	})
+}
+
 // submit uploads a file and starts at most the first most deeds for it.
 func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
 	t.Helper()
@@ -159,15 +176,15 @@ func TestHostileFiles(t *testing.T) {
 	x := hostile.NewTrap(t)
 	good := docx(t)
 	began := time.Now()
-	const batch = 12
-	files := hostile.Files(x.Path, x.URL)
+	batch := scale(12, 50)
+	files := oneOfEach(hostile.Files(x.Path, x.URL))
 	for i := 0; i < len(files); i += batch {
 		check := o.guard(t)
 		var names []string
 		tasks := make(map[string]string)
 		for j, f := range files[i:min(i+batch, len(files))] {
 			names = append(names, f.Name())
-			for _, task := range o.submit(t, f, i+j, 9) {
+			for _, task := range o.submit(t, f, i+j, scale(9, 2)) {
 				tasks[task] = f.Name()
 			}
 		}
@@ -194,8 +211,8 @@ func TestBombs(t *testing.T) {
 	t.Parallel()
 	o := oversee(t)
 	good := docx(t)
-	const batch = 4
-	files := append(hostile.Bombs(), hostile.SlowBombs()...)
+	batch := scale(4, 12)
+	files := oneOfEach(bombs())
 	for i := 0; i < len(files); i += batch {
 		stop, check := o.watch(t), o.guard(t)
 		began := time.Now()
@@ -203,7 +220,7 @@ func TestBombs(t *testing.T) {
 		tasks := make(map[string]string)
 		for j, f := range files[i:min(i+batch, len(files))] {
 			names = append(names, f.Name())
-			for _, task := range o.submit(t, f, i+j, 3) {
+			for _, task := range o.submit(t, f, i+j, scale(3, 1)) {
 				tasks[task] = f.Name()
 			}
 		}
@@ -221,38 +238,33 @@ func TestBombs(t *testing.T) {
 // A busy engine is killed with all its processes, by cancellation and by its deadline.
 func TestBusyEngineIsKilled(t *testing.T) {
 	t.Parallel()
-	o := oversee(t, "--task-time", "40s")
-	bombs := make(map[string]file)
-	for _, f := range append(hostile.Bombs(), hostile.SlowBombs()...) {
+	o := oversee(t, "--task-time", fmt.Sprint(scale(40, 25), "s"))
+	byName := make(map[string]file)
+	for _, f := range bombs() {
 		b, _ := f.Bytes()
-		bombs[f.Name()] = file{f.Name(), b}
+		byName[f.Name()] = file{f.Name(), b}
 	}
-	for _, tt := range []struct{ name, to, code string }{
-		{"many.fods", "pdf", "cancelled"},
+	tests := []struct{ name, to, code string }{
 		{"pattern.pdf", "png", "cancelled"},
 		{"many.fods", "pdf", "timeout"},
-	} {
+		{"many.fods", "pdf", "cancelled"},
+	}
+	for _, tt := range tests[:scale(3, 2)] {
 		// The replacement of a killed engine has started.
 		o.goesOn(t, docx(t), "before "+tt.name)
 		before := o.census(t)
-		task := o.begin(t, "convert", map[string]any{"convert_to": tt.to}, bombs[tt.name])
+		task := o.begin(t, "convert", map[string]any{"convert_to": tt.to}, byName[tt.name])
 		// The engine is the busy process that is not the server.
 		busy := make(map[int]bool)
-		for range 300 {
+		eventually(t, tt.name+" keeps an engine busy", func() bool {
 			now := o.census(t)
 			for pid, p := range now.processes {
-				if pid != o.cmd.Process.Pid && p.cpu-before.processes[pid].cpu > 3*time.Second {
+				if pid != o.cmd.Process.Pid && p.cpu-before.processes[pid].cpu > 2*time.Second {
 					busy[pid] = true
 				}
 			}
-			if len(busy) > 0 {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if len(busy) == 0 {
-			t.Fatalf("%s: nothing is busy: %s", tt.name, o.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).raw)
-		}
+			return len(busy) > 0
+		})
 		if tt.code == "cancelled" {
 			o.want(t, 200, "", "DELETE", "/api/v1/status/"+task, nil)
 		}

@@ -34,7 +34,7 @@ func refusesToStart(t *testing.T, dir string, flags ...string) string {
 func TestLostDatabase(t *testing.T) {
 	t.Parallel()
 	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
-	s := start(t, dir, noEngines...)
+	s := startLean(t, dir)
 	key, files := s.key, make(map[string][]byte)
 	for i := range 12 {
 		text := fmt.Appendf(nil, "text %d\n", i)
@@ -87,7 +87,7 @@ func TestLostDatabase(t *testing.T) {
 	if n := contents(); n != 13 || !strings.Contains(s.err.String(), "adopted") {
 		t.Errorf("after --adopt %d contents are left, want 13; log:\n%s", n, s.err)
 	}
-	s = start(t, dir, noEngines...)
+	s = startLean(t, dir)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestLostDatabase(t *testing.T) {
 	start(t, dir, append([]string{"--adopt"}, noEngines...)...).intact(t, key, files)
 
 	// A backup contains its identity.
-	start(t, backup, noEngines...).intact(t, key, files)
+	startLean(t, backup).intact(t, key, files)
 }
 
 // The same for a bucket, and for the servers of a cluster.

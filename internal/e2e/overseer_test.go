@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -125,9 +124,14 @@ func oversee(t *testing.T, flags ...string) *overseer {
 		o.one(t, "convert", map[string]any{"convert_to": "pdf"}, f)
 	}
 	o.one(t, "convert", map[string]any{"convert_to": "png", "pages": "1"}, pdf(t))
-	for range 3 { // until no more process starts
-		o.idle = o.census(t)
-		time.Sleep(time.Second)
+	// Until no process has started or ended for a second.
+	for same := 0; same < 10; same++ {
+		now := o.census(t)
+		if !maps.Equal(now.kinds(), o.idle.kinds()) {
+			same = 0
+		}
+		o.idle = now
+		time.Sleep(100 * time.Millisecond)
 	}
 	o.base = resident(t, o.cmd.Process.Pid, "VmRSS:")
 	if len(o.idle.processes) < 2 || o.idle.memory < 10<<20 || len(o.idle.scratch) == 0 {
@@ -376,19 +380,4 @@ func (o *overseer) watch(t *testing.T) (stop func() int64) {
 		}
 	})
 	return func() int64 { cancel(); wg.Wait(); return peak }
-}
-
-// stored counts the files in the store of the server.
-func (o *overseer) stored(t *testing.T) (n int) {
-	t.Helper()
-	err := filepath.WalkDir(filepath.Join(o.dir, "blobs"), func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			n++
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

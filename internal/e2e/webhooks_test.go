@@ -21,9 +21,6 @@ import (
 	"github.com/filewright/filewright/status/webhook"
 )
 
-// few disables the engines that start slowly.
-var few = []string{"--ffmpeg", "none", "--soffice", "none", "--pandoc", "none", "--chromium", "none", "--tesseract", "none"}
-
 // manager creates a key that can manage its account, and sets it as the server's key.
 func (s *server) manager(t testing.TB, where ...string) {
 	t.Helper()
@@ -83,7 +80,7 @@ const webhooks = "/api/v1/admin/accounts/self/webhooks"
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	flags := append([]string{"--webhook-allow", "127.0.0.0/8"}, few...)
+	flags := append([]string{"--webhook-allow", "127.0.0.0/8"}, noEngines...)
 	s := start(t, dir, flags...)
 	s.manager(t, "--data-dir", dir)
 	h := newHook(t)
@@ -163,7 +160,7 @@ func TestWebhooksGuarded(t *testing.T) {
 		}
 	}()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, dir, few...)
+	s := startLean(t, dir)
 	s.manager(t, "--data-dir", dir)
 	if r := s.want(t, 400, "invalid_request", "POST", webhooks, map[string]any{"url": "http://" + ln.Addr().String()}); r.str("param") != "url" {
 		t.Errorf("refused: %s", r.raw)
@@ -195,7 +192,7 @@ func TestWebhooksOfCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	api := c.node("api", "--webhook-allow", "127.0.0.0/8")
-	c.node("worker", append([]string{"--queues", "archive"}, few...)...)
+	c.node("worker", append([]string{"--queues", "archive"}, noEngines...)...)
 	api.manager(t, "--database-url", c.url)
 	api.supports(t, true, "txt", "zip")
 	h := newHook(t)
@@ -247,7 +244,7 @@ func TestWebhooksOff(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, dir, append([]string{"--webhooks=false", "--webhook-ttl", "1s"}, few...)...)
+	startLean(t, dir, "--webhooks=false", "--webhook-ttl", "1s")
 	db = connect()
 	defer db.Close()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {

@@ -384,6 +384,7 @@ func SlowBombs() []*fileops.File {
 		fileops.Bytes("repeated.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="1000" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
 		// Few enough cells to pass most limits.
 		fileops.Bytes("many.fods", []byte(flatODF("spreadsheet", `<office:spreadsheet><table:table table:name="t"><table:table-row table:number-rows-repeated="1000000"><table:table-cell table:number-columns-repeated="9" office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`))),
-		fileops.Bytes("nested.html", []byte(strings.Repeat("<table><tr><td>", 3000)+"x")),
+		// LibreOffice needs minutes for this. It soon refuses 2000 tables or more.
+		fileops.Bytes("nested.html", []byte(strings.Repeat("<table><tr><td>", 1000)+"x")),
 	}
 }

@@ -73,7 +73,8 @@ func ReadJPEG(b []byte) (JPEG, error) {
 		case markerSOS:
 			j.Complete = bytes.LastIndex(b[s.end:], []byte{0xff, markerEOI}) >= 0
 			j.Profile = profile.join()
-			return j, j.check()
+			err := j.check()
+			return j, err
 		default:
 			if isFrame(s.marker) && (j.Process != 0 || !j.readFrame(s.marker, s.data)) {
 				return j, errJPEG
@@ -218,7 +219,7 @@ func estimateQuality(t *[64]int) int {
 			scale = 5000 / q
 		}
 		d := 0
-		for i, v := range luminance {
+		for i, v := range &luminance {
 			w := min(255, max(1, (v*scale+50)/100))
 			d += max(w-t[i], t[i]-w)
 		}

@@ -156,8 +156,8 @@ func (k *pngPacker) noisy(data []byte) bool {
 	k.codes.Reset(&codes)
 	for _, at := range []int{len(data) / 4, len(data)*3/4 - sample} {
 		// Writing to a counter cannot fail.
-		k.search.Write(data[at:][:sample])
-		k.codes.Write(data[at:][:sample])
+		_, _ = k.search.Write(data[at:][:sample])
+		_, _ = k.codes.Write(data[at:][:sample])
 	}
 	k.search.Flush()
 	k.codes.Flush()

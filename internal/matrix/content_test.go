@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/text/encoding/simplifiedchinese"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
@@ -216,10 +218,23 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 	case "owner_password":
 		return trial{value: "another-one"}
 	case "password":
-		if c.Action == "convert" { // convert opens the archive
-			return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
+		if c.Action != "convert" && c.Action != "merge" {
+			return trial{value: password, effect: func(c *content) { c.password = password }}
 		}
-		return trial{value: password, effect: func(c *content) { c.password = password }}
+		if c.From == format.ODT || c.From == format.RTF { // merge takes them beside locked files
+			return trial{value: password}
+		}
+		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
+	case "encoding":
+		// It has all characters of the specimens, and is not detected in them.
+		return trial{value: "gb18030", input: func(t testing.TB, f format.Format) *fileops.File {
+			b, _ := specimen.Of(t, f).Bytes()
+			b, err := simplifiedchinese.GB18030.NewEncoder().Bytes(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fileops.Bytes("a."+string(f), b)
+		}}
 	case "pages":
 		// The only page of a specimen with one page, else the first page.
 		return trial{value: "1", effect: func(c *content) { c.pages, c.words = 1, c.words[:min(2, len(c.words))] }}

@@ -184,6 +184,8 @@ func parameters(b *bytes.Buffer, cells []Cell) {
 func describe(p fileops.Param) string {
 	s := [...]string{"text", "whole number", "number", "true or false"}[p.Type]
 	switch {
+	case p.Name == "ocr_language": // the host decides
+		s = "an installed language of Tesseract"
 	case len(p.Enum) > 0:
 		s = "one of " + strings.Join(p.Enum, ", ")
 	case p.Min != 0 || p.Max != 0:

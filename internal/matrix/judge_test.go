@@ -187,6 +187,11 @@ func rows(op string) judge {
 			}
 			return
 		}
+		var cells []string
+		for _, r := range got {
+			cells = append(cells, r...)
+		}
+		hasText(t, strings.Join(cells, "\n"), c)
 		if len(got) < 3 || !slices.Equal(got[0], []string{"fruit", "count", "price", "text"}) || len(got[1]) < 4 || !slices.Equal(got[1][:3], []string{"Apple", "3", "1.5"}) {
 			t.Errorf("rows %q", got)
 		}

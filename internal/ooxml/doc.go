@@ -1,3 +1,3 @@
-// Package ooxml writes Office Open XML (ECMA-376): parts of a package, and a
-// [Workbook] of values with their number formats.
+// Package ooxml writes Office Open XML (ECMA-376). It writes parts of a package, and a
+// [Workbook] of values with number formats.
 package ooxml

@@ -31,7 +31,7 @@ func AddFile(z *zip.Writer, name, path string) error {
 // forbids.
 func Escape(s string) string {
 	var b bytes.Buffer
-	xml.EscapeText(&b, []byte(strings.Map(func(r rune) rune {
+	_ = xml.EscapeText(&b, []byte(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0xfffe || r == 0xffff || r == utf8.RuneError {
 			return -1
 		}

@@ -40,6 +40,7 @@ type Sheet struct {
 // A StyleKind is the type of a value.
 type StyleKind int
 
+// The types of values.
 const (
 	PlainStyle StyleKind = iota // text
 	GeneralStyle
@@ -85,7 +86,7 @@ func (s Style) Code() string {
 	return code
 }
 
-// Write writes the workbook. The result depends only on b.
+// Write writes the workbook. Equal workbooks result in equal files.
 func (b *Workbook) Write(ctx context.Context, w io.Writer) error {
 	z := zip.NewWriter(w)
 	var styles []Style

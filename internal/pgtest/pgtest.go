@@ -294,13 +294,13 @@ func (s *Server) Up() error {
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("postgres ended: %w\n%s", p.err, out.String())
+			return fmt.Errorf("postgres stopped: %w\n%s", p.err, out.String())
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(end) {
-			cmd.Process.Signal(syscall.SIGQUIT)
+			_ = cmd.Process.Signal(syscall.SIGQUIT)
 			<-p.done
-			return fmt.Errorf("postgres does not answer: %w\n%s", err, out.String())
+			return fmt.Errorf("postgres does not respond: %w\n%s", err, out.String())
 		}
 	}
 }
@@ -405,7 +405,7 @@ func binaries() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("PostgreSQL is not installed; scripts/setup.sh test does that")
+	return "", errors.New("PostgreSQL is not installed; run scripts/setup.sh test")
 }
 
 // account returns the IDs of a user that is not root.
@@ -421,7 +421,7 @@ func account() (uid, gid uint32, err error) {
 			return uint32(id), uint32(group), nil
 		}
 	}
-	return 0, 0, errors.New("there is no user to run PostgreSQL as")
+	return 0, 0, errors.New("no user to run PostgreSQL as")
 }
 
 func freePort() (int, error) {

@@ -138,7 +138,7 @@ func (s *Server) Start() error {
 	ended := make(chan struct{})
 	cmd := s.cmd
 	go func() {
-		cmd.Wait()
+		_ = cmd.Wait()
 		close(ended)
 	}()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -151,12 +151,12 @@ func (s *Server) Start() error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("versitygw ends: %s", s.log())
+			return fmt.Errorf("versitygw stopped: %s", s.log())
 		default:
 		}
 		if time.Now().After(deadline) {
 			s.Kill()
-			return fmt.Errorf("versitygw does not answer: %v: %s", err, s.log())
+			return fmt.Errorf("versitygw does not respond: %w: %s", err, s.log())
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	s.cmd.Process.Kill()
+	_ = s.cmd.Process.Kill()
 	for s.cmd.Process.Signal(syscall.Signal(0)) == nil {
 		time.Sleep(time.Millisecond)
 	}

@@ -37,7 +37,7 @@ else:
 desktop = context.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", context)
 try:
     for source, target, name in zip(jobs[::3], jobs[1::3], jobs[2::3]):
-        if "MS " in name:
+        if "2007" in name:
             # The filters of Office Open XML do not look at Password.
             how = prop("EncryptionData", uno.Any("[]com.sun.star.beans.NamedValue", (named("CryptoType", "Standard"), named("OOXPassword", password))))
         else:

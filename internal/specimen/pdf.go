@@ -89,6 +89,7 @@ func lock(f format.Format, password string) ([]byte, error) {
 func officeFilters() map[format.Format]string {
 	return map[format.Format]string{
 		format.DOCX: "MS Word 2007 XML", format.XLSX: "Calc MS Excel 2007 XML", format.PPTX: "Impress MS PowerPoint 2007 XML",
+		format.DOC: "MS Word 97", format.XLS: "MS Excel 97", // it cannot encrypt PPT
 		format.ODT: "writer8", format.ODS: "calc8", format.ODP: "impress8",
 	}
 }

@@ -71,7 +71,7 @@ func TestLettered(t *testing.T) {
 // encrypted.
 func TestLocked(t *testing.T) {
 	t.Parallel()
-	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR} {
+	for _, f := range []format.Format{format.PDF, format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS, format.ODT, format.ODS, format.ODP, format.ZIP, format.SevenZip, format.RAR} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			s := specimen.Locked(t, f, "sesame")
@@ -87,7 +87,11 @@ func TestLocked(t *testing.T) {
 				}
 			}
 			b, _ := s.Bytes()
-			if bytes.Contains(b, []byte(specimen.Text)) || bytes.Contains(b, []byte("sesame")) {
+			var wide []byte
+			for _, c := range []byte(specimen.Text) {
+				wide = append(wide, c, 0)
+			}
+			if bytes.Contains(b, []byte(specimen.Text)) || bytes.Contains(b, wide) || bytes.Contains(b, []byte("sesame")) {
 				t.Error("text or password are readable")
 			}
 		})

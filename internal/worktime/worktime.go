@@ -83,10 +83,10 @@ func (w *watch) exceeded() bool {
 		used.Worked += u.Worked - w.start[i].Worked
 		used.Waited += u.Waited - w.start[i].Waited
 	}
-	return w.judge(used, time.Since(w.from))
+	return w.decide(used, time.Since(w.from))
 }
 
-func (w *watch) judge(used Usage, elapsed time.Duration) bool {
+func (w *watch) decide(used Usage, elapsed time.Duration) bool {
 	w.left = w.limit - min(used.Worked, elapsed)
 	return w.left <= 0 || elapsed >= clockFactor*w.limit+min(used.Waited, elapsed)
 }

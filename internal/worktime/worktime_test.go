@@ -41,7 +41,7 @@ func TestContext(t *testing.T) {
 				ctx, cancel := worktime.Context(t.Context(), limit, errTooLong, m)
 				defer cancel()
 				<-ctx.Done()
-				if got := time.Since(start); got < tt.want || got > tt.want+6*time.Second || context.Cause(ctx) != errTooLong {
+				if got := time.Since(start); got < tt.want || got > tt.want+6*time.Second || !errors.Is(context.Cause(ctx), errTooLong) {
 					t.Errorf("it ends after %v with %v, want %v", got, context.Cause(ctx), tt.want)
 				}
 			})
@@ -59,7 +59,7 @@ func TestContextEndsBefore(t *testing.T) {
 		why := errors.New("why")
 		end(why)
 		<-ctx.Done()
-		if context.Cause(ctx) != why {
+		if !errors.Is(context.Cause(ctx), why) {
 			t.Errorf("got %v", context.Cause(ctx))
 		}
 		stop := worktime.AfterFunc(time.Minute, func() { t.Error("called after stop") }, idle)

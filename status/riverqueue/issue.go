@@ -38,7 +38,7 @@ func (q *Queue) Ready(lanes []status.Lane) {
 	}
 	if i.done == nil && len(i.lanes) > 0 {
 		i.done = make(chan struct{})
-		go q.issueAll(i.done)
+		go q.issueAll()
 	}
 }
 
@@ -80,11 +80,11 @@ func (i *issuer) take() (lanes []status.Lane) {
 
 // issueAll issues tickets until there is nothing to do. It is busy at most a third of
 // the time, so that changed lanes gather into batches.
-func (q *Queue) issueAll(done chan struct{}) {
+func (q *Queue) issueAll() {
 	for lanes := q.issuer.take(); len(lanes) > 0; lanes = q.issuer.take() {
 		start := time.Now()
 		if err := q.issueNow(lanes); err != nil {
-			q.log.Warn("tickets are issued late", "err", err)
+			q.log.Warn("cannot issue tickets; items start late", "err", err)
 		}
 		// River sends one notification of a queue in that time.
 		time.Sleep(max(fetchCooldown, 2*time.Since(start)))

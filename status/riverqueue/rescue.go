@@ -15,9 +15,9 @@ const rescueLock = 0x46_49_4c_45_57_53
 
 // Limits of a rescue round.
 const (
-	rescueMax   = 500 // items at once
-	fullEvery   = 5   // one round in so many also looks for lost tickets
-	lookTimeout = 10 * time.Second
+	rescueMax     = 500 // items at once
+	fullEvery     = 5   // one round in so many also looks for lost tickets
+	rescueTimeout = 10 * time.Second
 
 	// settled is the minimum time for which the database must be reachable before this
 	// process treats claims as lapsed. Other processes need time to reach it again,
@@ -25,8 +25,8 @@ const (
 	settled = 5 * time.Second
 )
 
-// look rescues items periodically until ctx is done.
-func (r *run) look(ctx context.Context) {
+// rescueLoop rescues items periodically until ctx is done.
+func (r *run) rescueLoop(ctx context.Context) {
 	var since, last time.Time // start and end of the time in which the database was reachable without a pause
 	t := time.NewTicker(r.o.Every)
 	defer t.Stop()
@@ -44,7 +44,7 @@ func (r *run) look(ctx context.Context) {
 		if err := r.rescue(ctx, reap, n%fullEvery == 0); err != nil {
 			since = time.Time{}
 			if ctx.Err() == nil {
-				r.log.Error("items of other processes cannot be looked for", "err", err)
+				r.log.Error("cannot search for items of dead processes", "err", err)
 			}
 			continue
 		}
@@ -59,7 +59,7 @@ const holdShortly = `SELECT set_config('idle_in_transaction_session_timeout', '2
 // rescue gives new tickets to items whose claim has lapsed, if reap is set, and to
 // items without a valid ticket, if full is set. One process at a time does so.
 func (r *run) rescue(ctx context.Context, reap, full bool) error {
-	ctx, cancel := context.WithTimeout(ctx, min(lookTimeout, max(r.o.Lease, settled)))
+	ctx, cancel := context.WithTimeout(ctx, min(rescueTimeout, max(r.o.Lease, settled)))
 	defer cancel()
 	var lanes []status.Lane
 	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
@@ -80,7 +80,7 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 				return fmt.Errorf("lapsed claims: %w", err)
 			}
 			if n > 0 {
-				r.log.Warn("items of processes that are gone are begun again", "count", n)
+				r.log.Warn("requeued items of dead processes", "count", n)
 			}
 		}
 		if full {
@@ -90,7 +90,7 @@ func (r *run) rescue(ctx context.Context, reap, full bool) error {
 					return fmt.Errorf("lost tickets: %w", err)
 				}
 				if n > 0 {
-					r.log.Warn("items whose ticket was lost get another one", "count", n)
+					r.log.Warn("reissued lost tickets", "count", n)
 				}
 			}
 			rows, err := tx.Query(ctx, `SELECT queue, owner FROM items
@@ -144,13 +144,13 @@ func (r *run) join(queue string) error {
 // Conditions for items without a valid ticket: $1 is the lease in milliseconds.
 const (
 	// The claim has lapsed, and no ticket is queued or was just drawn.
-	lapsed = `i.state = 'running' AND i.worker IS NOT NULL AND i.due_ms <= ` + dbNow + ` AND ` + noGood
+	lapsed = `i.state = 'running' AND i.worker IS NOT NULL AND i.due_ms <= ` + dbNow + ` AND ` + withoutValidTicket
 
 	// The item is not claimed although its ticket has left the queue, or was drawn too
 	// long ago.
-	lost = `i.state = 'queued' AND i.finished_ms IS NULL AND i.ticket IS NOT NULL AND ` + noGood
+	lost = `i.state = 'queued' AND i.finished_ms IS NULL AND i.ticket IS NOT NULL AND ` + withoutValidTicket
 
-	noGood = `NOT EXISTS (SELECT FROM river_job j WHERE j.id = i.ticket AND j.finalized_at IS NULL
+	withoutValidTicket = `NOT EXISTS (SELECT FROM river_job j WHERE j.id = i.ticket AND j.finalized_at IS NULL
 		AND (j.state <> 'running' OR j.attempted_at > now() - $1 * interval '1 millisecond'))`
 )
 

@@ -139,7 +139,7 @@ func New(ctx context.Context, db Database, o *Options) (*Queue, error) {
 	q := &Queue{db: db, pool: db.Pool(), o: *o, log: o.Log}
 	q.issuer.lanes = make(map[status.Lane]bool)
 	if q.pool == nil {
-		return nil, fmt.Errorf("a queue for several processes: %w without PostgreSQL", errors.ErrUnsupported)
+		return nil, fmt.Errorf("a queue for several processes requires PostgreSQL: %w", errors.ErrUnsupported)
 	}
 	if q.o.Tickets < 0 || q.o.Lease < 0 || q.o.Every < 0 || q.o.OverflowWait < 0 {
 		return nil, errors.New("negative limit")
@@ -184,7 +184,7 @@ func (q *Queue) migrate(ctx context.Context) error {
 			return err
 		}
 		if have > known {
-			return fmt.Errorf("version %d, known is %d: %w", have, known, ErrNewer)
+			return fmt.Errorf("version %d, newest known version %d: %w", have, known, ErrNewer)
 		}
 	}
 	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
@@ -285,9 +285,9 @@ func (q *Queue) Run(ctx context.Context, limits map[string]int, work func(contex
 	if err := r.start(plain); err != nil {
 		return err
 	}
-	r.look(ctx)
+	r.rescueLoop(ctx)
 	if !r.stop(plain) {
-		r.log.Warn("the database does not answer: the tickets of this process are left to others")
+		r.log.Warn("the database does not respond; other processes take over the tickets of this process")
 		return nil
 	}
 	flush, cancel := context.WithTimeout(plain, issueTimeout)
@@ -329,7 +329,7 @@ func (r *run) start(plain context.Context) error {
 		if err == nil || r.ctx.Err() != nil {
 			return err
 		}
-		r.log.Error("the queue cannot be read", "err", err)
+		r.log.Error("cannot read the queue", "err", err)
 		_ = backoff.Sleep(r.ctx, time.Second)
 	}
 }
@@ -363,14 +363,14 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 		return nil
 	}
 	if errors.Is(err, status.ErrParallel) {
-		return r.giveBack(ctx, job)
+		return r.returnTicket(ctx, job)
 	}
 	after := failureDelay
 	var retry *status.RetryError
 	if errors.As(err, &retry) {
 		after = max(0, retry.After)
 	} else {
-		r.log.Error("item cannot be worked on", "operation", a.Operation, "index", a.Index, "err", err)
+		r.log.Error("cannot run item", "operation", a.Operation, "index", a.Index, "err", err)
 	}
 	// If the item was requeued, it has lost this ticket and gets another one when it is
 	// due. Otherwise this ticket is still valid.
@@ -409,9 +409,9 @@ func (r *run) asking(ctx context.Context) (context.Context, context.CancelFunc) 
 // new ticket.
 const parallelDelay = 200 * time.Millisecond
 
-// giveBack deletes the ticket of an item that may not start yet: it gets another one
+// returnTicket deletes the ticket of an item that may not start yet: it gets another one
 // when an item of its owner finishes.
-func (r *run) giveBack(ctx context.Context, job *river.Job[args]) error {
+func (r *run) returnTicket(ctx context.Context, job *river.Job[args]) error {
 	var l status.Lane
 	ask, cancel := r.asking(ctx)
 	defer cancel()
@@ -451,7 +451,10 @@ func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	typed := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
-		if (a.Key == "err" || a.Key == "error") && a.Value.Kind() == slog.KindString && away(a.Value.String()) {
+		if a.Key == "error" {
+			a.Key = "err"
+		}
+		if a.Key == "err" && a.Value.Kind() == slog.KindString && isUnavailable(a.Value.String()) {
 			a.Value = slog.AnyValue(fmt.Errorf("%w: %s", status.ErrUnavailable, a.Value))
 		}
 		typed.AddAttrs(a)
@@ -460,8 +463,8 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, typed)
 }
 
-// away reports whether the text of an error means that the database cannot be reached.
-func away(text string) bool {
+// isUnavailable reports whether the text of an error means that the database cannot be reached.
+func isUnavailable(text string) bool {
 	for _, part := range []string{"failed to connect", "SQLSTATE 08", "SQLSTATE 57P0", "SQLSTATE 53", "unexpected EOF", "connection re", "conn closed", "broken pipe", "deadline exceeded", "i/o timeout"} {
 		if strings.Contains(text, part) {
 			return true

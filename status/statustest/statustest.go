@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) status.Store) {
 		{"Claim/ClockAhead", claimClockAhead},
 		{"Finish/Release", finishRelease},
 		{"Finish/Waiting", finishWaiting},
+		{"Finish/Warnings", finishWarnings},
 		{"Cancel/Queued", cancelQueued},
 		{"Cancel/Running", cancelRunning},
 		{"Cancel/RetryWaiting", cancelRetryWaiting},
@@ -684,8 +685,8 @@ func parallelRefused(t *testing.T, s *suite, limit func(string, int)) {
 
 // parallelExact runs many workers that claim items at the same time and finish them.
 func parallelExact(t *testing.T, s *suite, limit func(string, int)) {
-	const items, workers, most = 40, 8, 3
-	limit("alice", most)
+	const items, workers, maxRunning = 40, 8, 3
+	limit("alice", maxRunning)
 	op := s.create("alice", slices.Repeat([]string{"pdf", "image"}, items/2)...)
 	var mu sync.Mutex
 	running, done := 0, 0
@@ -701,8 +702,8 @@ func parallelExact(t *testing.T, s *suite, limit func(string, int)) {
 				}
 				if err == nil {
 					running++
-					if running > most {
-						t.Errorf("%d items are worked on, want %d at most", running, most)
+					if running > maxRunning {
+						t.Errorf("%d items are worked on, want %d at maxRunning", running, maxRunning)
 					}
 				}
 				mu.Unlock()
@@ -1077,6 +1078,17 @@ func finishRelease(_ *testing.T, s *suite) {
 	s.equal("clean", again.Item.Clean, 1)
 	s.equal("token has grown", again.Token > c.Token, true)
 	s.finish(again, success)
+}
+
+func finishWarnings(_ *testing.T, s *suite) {
+	op := s.create("alice", "pdf", "pdf")
+	warnings := []status.Warning{{Code: "fonts_substituted", Message: "Arial was replaced"}, {Code: "links_dropped", Message: "«3» links"}}
+	s.finish(s.claim(op.ID, 0, "w", long), status.Outcome{Results: []status.File{{Key: "r"}}, Warnings: warnings})
+	s.equal("warnings", s.get(op.ID).Items[0].Warnings, warnings)
+	// A failed item has none.
+	last := s.finish(s.claim(op.ID, 1, "w", long), status.Outcome{Error: &status.Error{Code: "limit_exceeded"}, Warnings: warnings})
+	s.equal("warnings of a final operation", last.Items[0].Warnings, warnings)
+	s.equal("warnings of a failed item", last.Items[1].Warnings, []status.Warning(nil))
 }
 
 func finishWaiting(t *testing.T, s *suite) {

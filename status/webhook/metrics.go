@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	pendingDesc  = prometheus.NewDesc("filewright_webhooks_pending", "Deliveries that are not finished, of all servers.", nil, nil)
-	overdueDesc  = prometheus.NewDesc("filewright_webhooks_overdue_seconds", "How long the delivery has been due that has been for longest.", nil, nil)
-	attemptsDesc = prometheus.NewDesc("filewright_webhook_attempts_total", "Requests by what came of them.", []string{"outcome"}, nil)
+	pendingDesc  = prometheus.NewDesc("filewright_webhooks_pending", "Unfinished deliveries, of all servers.", nil, nil)
+	overdueDesc  = prometheus.NewDesc("filewright_webhooks_overdue_seconds", "Age of the oldest due delivery.", nil, nil)
+	attemptsDesc = prometheus.NewDesc("filewright_webhook_attempts_total", "Requests by result.", []string{"outcome"}, nil)
 )
 
 // Collectors returns collectors that export [Webhooks.Stats], for

@@ -186,14 +186,14 @@ func TestAnswers(t *testing.T) {
 	}{
 		"large":       {url: r.URL + "/large", status: 200, state: webhook.Delivered},
 		"redirect":    {url: r.URL + "/redirect", status: 307, error: "redirects are not followed", state: webhook.Failed},
-		"hang":        {url: r.URL + "/hang", error: "there was no answer within 2s", state: webhook.Failed},
-		"abort":       {url: r.URL + "/abort", error: "the connection was closed without an answer", state: webhook.Failed},
+		"hang":        {url: r.URL + "/hang", error: "no response within 2s", state: webhook.Failed},
+		"abort":       {url: r.URL + "/abort", error: "the connection was closed without a response", state: webhook.Failed},
 		"headers":     {url: r.URL + "/headers", error: "the request failed", state: webhook.Failed},
 		"not found":   {url: r.URL + "/404", status: 404, state: webhook.Failed},
 		"refused":     {url: closed.URL, error: "the connection was refused", state: webhook.Failed},
-		"no name":     {url: "http://nobody.invalid/", error: "the name of the host could not be resolved", state: webhook.Failed},
+		"no name":     {url: "http://nobody.invalid/", error: "cannot resolve the host name", state: webhook.Failed},
 		"no TLS":      {url: plainTLS, error: "the server does not speak TLS", state: webhook.Failed},
-		"certificate": {url: secure.URL, error: "the certificate is not valid", state: webhook.Failed},
+		"certificate": {url: secure.URL, error: "invalid certificate", state: webhook.Failed},
 		"TLS":         {url: secure.URL, tls: &tls.Config{RootCAs: roots}, status: 200, state: webhook.Delivered},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -705,7 +705,7 @@ func TestPayloadFails(t *testing.T) {
 		t.Errorf("body is %s", got)
 	}
 	_, attempts := settled(t, w, "alice", only(t, w, "alice").ID, webhook.Delivered)
-	if len(attempts) != 3 || attempts[0].Error != "the request could not be made" || attempts[0].Status != 0 {
+	if len(attempts) != 3 || attempts[0].Error != "cannot create the request" || attempts[0].Status != 0 {
 		t.Errorf("attempts %+v", attempts)
 	}
 }

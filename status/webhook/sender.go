@@ -30,12 +30,12 @@ const grace = 5 * time.Second
 // returned. Any number of processes may call Run on one database.
 func (w *Webhooks) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
-		return errors.New("webhooks are being sent already")
+		return errors.New("webhooks are already being sent")
 	}
 	defer w.running.Store(false)
 	if w.cfg.Exclusive {
 		if err := w.store.Recover(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Log.Error("some webhooks are sent late", "err", err) // when their leases lapse
+			w.cfg.Log.Error("cannot release claimed webhooks; they are sent late", "err", err) // when their leases lapse
 		}
 	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -70,7 +70,7 @@ func Sweep(ctx context.Context, store Outbox, retention time.Duration, log *slog
 	for {
 		now := store.Now()
 		if _, err := store.Sweep(ctx, now.Add(-retention), now.Add(-max(retention, waiting))); err != nil && ctx.Err() == nil && log != nil {
-			log.Error("old deliveries of webhooks are not removed", "err", err)
+			log.Error("cannot delete old webhook deliveries", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func (s *sender) run(ctx context.Context) {
 		}
 		next, err := s.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.w.cfg.Log.Error("webhooks are not sent", "err", err)
+			s.w.cfg.Log.Error("cannot claim webhook deliveries", "err", err)
 			next = time.Second
 		}
 		timer.Reset(min(s.w.cfg.Poll, max(next, time.Millisecond)))
@@ -153,14 +153,14 @@ func (s *sender) round(ctx context.Context) (next time.Duration, err error) {
 			continue // an attempt that finishes makes room
 		}
 		out, err := s.w.store.Claim(ctx, d.ID, n, s.w.cfg.Lease)
-		s.give(d, n-len(out))
+		s.release(d, n-len(out))
 		if err != nil {
 			return 0, err
 		}
 		for _, o := range out {
 			s.sending.Go(func() {
 				defer func() {
-					s.give(d, 1)
+					s.release(d, 1)
 					select {
 					case s.freed <- struct{}{}:
 					default:
@@ -201,8 +201,8 @@ func (s *sender) reserve(d DueEndpoint, wanting int) int {
 	return n
 }
 
-// give returns slots.
-func (s *sender) give(d DueEndpoint, n int) {
+// release returns slots.
+func (s *sender) release(d DueEndpoint, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy -= n
@@ -219,14 +219,14 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	r.Attempt, r.Body = w.send(ctx, o)
 	if ctx.Err() != nil && r.Attempt.Status == 0 {
 		if err := w.store.Release(context.WithoutCancel(ctx), o); err != nil {
-			w.cfg.Log.Error("a webhook is sent late", "delivery", o.ID, "err", err)
+			w.cfg.Log.Error("webhook delivery delayed", "delivery", o.ID, "err", err)
 		}
 		return
 	}
 	a := r.Attempt
 	r.Delivered = a.Status >= 200 && a.Status < 300
 	if a.Status == http.StatusGone {
-		r.Disable = "the endpoint answered 410 Gone"
+		r.Disable = "the endpoint responded with 410 Gone"
 	}
 	if o.Step < len(w.cfg.Schedule) {
 		r.Retry = w.cfg.Schedule[o.Step]
@@ -238,7 +238,7 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 	switch {
 	case errors.Is(err, status.ErrLost): // another process has claimed it, or it was deleted
 	case err != nil:
-		w.cfg.Log.Error("a webhook may be sent again", "delivery", o.ID, "err", err)
+		w.cfg.Log.Error("cannot record a webhook delivery; it may be sent again", "delivery", o.ID, "err", err)
 	case disabled:
 		w.cfg.Log.Warn("webhook endpoint disabled", "endpoint", o.Endpoint, "account", o.Account)
 	}
@@ -246,18 +246,18 @@ func (w *Webhooks) attempt(ctx context.Context, o *ClaimedDelivery) {
 
 // send sends the request of a delivery.
 func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, body []byte) {
-	began := time.Now()
+	started := time.Now()
 	a = Attempt{At: w.store.Now(), URL: o.Webhook.URL}
-	defer func() { a.Took = time.Since(began) }()
+	defer func() { a.Took = time.Since(started) }()
 	failed := func(msg string, err error) {
 		a.Error = msg
-		w.cfg.Log.Error("a webhook cannot be sent", "delivery", o.ID, "err", err)
+		w.cfg.Log.Error("cannot send a webhook", "delivery", o.ID, "err", err)
 	}
 	body = o.Payload
 	if body == nil {
 		var err error
 		if body, err = w.payload(ctx, o); err != nil {
-			failed("the request could not be made", err)
+			failed("cannot create the request", err)
 			return a, nil
 		}
 	}
@@ -270,7 +270,7 @@ func (w *Webhooks) send(ctx context.Context, o *ClaimedDelivery) (a Attempt, bod
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.Webhook.URL, bytes.NewReader(body))
 	if err != nil {
-		failed("the URL is not valid", err)
+		failed("invalid URL", err)
 		return a, body
 	}
 	req.Header.Set("Content-Type", "application/json")
@@ -302,7 +302,7 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 		}
 	}()
 	if o.Event == nil {
-		return nil, errors.New("there is nothing to make a body of")
+		return nil, errors.New("the event has no data")
 	}
 	body, err = w.cfg.Payload(ctx, Event{Type: o.Type, Time: o.Created, Operation: o.Event})
 	if err == nil && len(body) == 0 {
@@ -322,11 +322,11 @@ func (w *Webhooks) explain(err error) string {
 	case errors.Is(err, errNotPublic):
 		return errNotPublic.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "there was no answer within " + w.cfg.Timeout.String()
+		return "no response within " + w.cfg.Timeout.String()
 	case errors.As(err, &dns):
-		return "the name of the host could not be resolved"
+		return "cannot resolve the host name"
 	case errors.As(err, &cert):
-		return "the certificate is not valid: " + cert.Err.Error()
+		return "invalid certificate: " + cert.Err.Error()
 	case errors.As(err, &plain):
 		return "the server does not speak TLS"
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -334,9 +334,9 @@ func (w *Webhooks) explain(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return "the host is not reachable"
+		return "the host is unreachable"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "the connection was closed without an answer"
+		return "the connection was closed without a response"
 	}
 	return "the request failed"
 }

@@ -54,7 +54,7 @@ func standardMAC(key []byte, id, stamp string, body []byte) []byte {
 }
 
 // ErrSignature reports that a request is not a validly signed delivery.
-var ErrSignature = errors.New("the signature of the webhook is not valid")
+var ErrSignature = errors.New("invalid webhook signature")
 
 // Verify returns nil if a request with the given headers and body is a delivery sent
 // within five minutes of now. One of the given secrets (whsec_…) must have signed it.
@@ -67,14 +67,14 @@ var ErrSignature = errors.New("the signature of the webhook is not valid")
 func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
 	id, stamp := h.Get(headerID), h.Get(headerTimestamp)
 	if id == "" || stamp == "" || h.Get(headerSignature) == "" {
-		return fmt.Errorf("%w: a header is missing", ErrSignature)
+		return fmt.Errorf("%w: missing header", ErrSignature)
 	}
 	sec, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: webhook-timestamp is no number", ErrSignature)
+		return fmt.Errorf("%w: webhook-timestamp is not a number", ErrSignature)
 	}
 	if d := now.Sub(time.Unix(sec, 0)); d > tolerance || d < -tolerance {
-		return fmt.Errorf("%w: it was made too long ago or in the future", ErrSignature)
+		return fmt.Errorf("%w: the timestamp is too old or in the future", ErrSignature)
 	}
 	var given [][]byte
 	for one := range strings.FieldsSeq(h.Get(headerSignature)) {
@@ -88,7 +88,7 @@ func Verify(secrets []string, h http.Header, body []byte, now time.Time) error {
 		text, ok := strings.CutPrefix(secret, secretPrefix)
 		key, err := base64.StdEncoding.DecodeString(text)
 		if !ok || err != nil || len(key) == 0 {
-			return errors.New("a secret of a webhook is whsec_ and Base64")
+			return errors.New("a webhook secret must be whsec_ followed by base64")
 		}
 		want := standardMAC(key, id, stamp, body)
 		for _, mac := range given {
@@ -108,10 +108,10 @@ func newSealer(secrets [][]byte) (seal.Sealer, error) {
 	}
 	for _, secret := range secrets {
 		if len(secret) < 16 {
-			return nil, errors.New("webhook: a secret in Config.Secrets has less than 16 bytes")
+			return nil, errors.New("webhook: a secret in Config.Secrets is shorter than 16 bytes")
 		}
 	}
 	return seal.New("filewright webhook secrets v1", secrets)
 }
 
-var errSealed = errors.New("the secret cannot be read: it was sealed with another secret of the server; rotate it")
+var errSealed = errors.New("cannot read the secret: it was encrypted with another secret of the server; rotate it")

@@ -90,7 +90,7 @@ type Query struct {
 }
 
 // ErrLimit reports that an account has the maximum number of endpoints.
-var ErrLimit = errors.New("the limit is reached")
+var ErrLimit = errors.New("limit reached")
 
 // A Store keeps endpoints and deliveries. If an endpoint or delivery is missing or
 // belongs to another account, the error matches fs.ErrNotExist.

@@ -157,7 +157,7 @@ func New(cfg Config) (*Webhooks, error) {
 	}
 	for _, d := range cfg.Schedule {
 		if d <= 0 {
-			return nil, fmt.Errorf("webhook: Config.Schedule has %v", d)
+			return nil, fmt.Errorf("webhook: invalid duration %v in Config.Schedule", d)
 		}
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Second)
@@ -166,7 +166,7 @@ func New(cfg Config) (*Webhooks, error) {
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	cfg.Lease = cmp.Or(cfg.Lease, cfg.Timeout+15*time.Second)
 	if cfg.Lease <= cfg.Timeout {
-		return nil, errors.New("webhook: Config.Lease is not longer than Config.Timeout")
+		return nil, errors.New("webhook: Config.Lease must be longer than Config.Timeout")
 	}
 	cfg.Overlap = cmp.Or(cfg.Overlap, 24*time.Hour)
 	cfg.DisableAfter = cmp.Or(cfg.DisableAfter, 5*24*time.Hour)
@@ -236,21 +236,21 @@ func (w *Webhooks) checkURL(text string) error {
 	case err != nil:
 		return bad("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return bad("must begin with https:// or http://")
+		return bad("must start with https:// or http://")
 	case u.Hostname() == "":
-		return bad("names no host")
+		return bad("has no host")
 	case u.User != nil:
-		return bad("must not contain a user name or a password")
+		return bad("must not contain a user name or password")
 	case u.Fragment != "":
 		return bad("must not contain a fragment (#)")
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
-			return bad("has no valid port")
+			return bad("has an invalid port")
 		}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !allowed(ip, w.cfg.Allow) {
-		return bad("has an address that is not public")
+		return bad("has a non-public address")
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func checkEvents(events []string) ([]string, error) {
 	}
 	for _, e := range events {
 		if !slices.Contains(Types(), e) {
-			return nil, &InputError{Param: "events", Message: fmt.Sprintf("there are no events %q", e), Allowed: Types()}
+			return nil, &InputError{Param: "events", Message: fmt.Sprintf("unknown event %q", e), Allowed: Types()}
 		}
 	}
 	return out, nil
@@ -282,7 +282,10 @@ func checkEvents(events []string) ([]string, error) {
 // ErrLimit if the account has too many endpoints.
 func (w *Webhooks) Create(ctx context.Context, account string, n NewEndpoint) (e *Endpoint, secret string, err error) {
 	events, err := checkEvents(n.Events)
-	if err = cmp.Or(err, w.checkURL(n.URL), checkDescription(n.Description)); err != nil {
+	if err == nil {
+		err = cmp.Or(w.checkURL(n.URL), checkDescription(n.Description))
+	}
+	if err != nil {
 		return nil, "", err
 	}
 	h := &StoredEndpoint{Endpoint: Endpoint{

@@ -28,19 +28,29 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		clean = c.Token - 1
 	}
 	if w.space.low() {
-		o := w.putOff(log, status.WaitDisk, errScratchFull)
+		o := w.postpone(log, status.WaitDisk, errScratchFull)
 		o.Clean = clean
 		return o
 	}
 	defer w.space.watch()()
-	engine, results, unsure, err := w.run(ctx, c, log, progress)
+	var warnings []status.Warning
+	engine, results, unsure, err := w.run(ctx, c, log, progress, func(one fileops.Warning) { warnings = append(warnings, status.Warning(one)) })
 	if err != nil && !errors.Is(err, syscall.ENOSPC) && ctx.Err() == nil && w.space.lowSince(start) {
 		err = errNoSpace{err} // whatever error the engine reports
 	}
 	if err == nil {
 		w.metrics.attempt(c.Op.Action, engine, "", time.Since(start))
-		log.Info("item completed", "engine", engine, "results", len(results), "duration", time.Since(start))
-		return status.Outcome{Results: results}
+		attrs := []slog.Attr{slog.String("engine", engine), slog.Int("results", len(results)), slog.Duration("duration", time.Since(start))}
+		if len(warnings) > 0 {
+			codes := make([]string, len(warnings))
+			for i, one := range warnings {
+				codes[i] = one.Code
+				w.metrics.warnings.WithLabelValues(c.Op.Action, one.Code).Inc()
+			}
+			attrs = append(attrs, slog.Any("warnings", codes))
+		}
+		log.LogAttrs(ctx, slog.LevelInfo, "item completed", attrs...)
+		return status.Outcome{Results: results, Warnings: warnings}
 	}
 	for _, f := range results {
 		// These results were registered before the attempt failed.
@@ -59,16 +69,17 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	if ctx.Err() == nil {
 		reason = waitReason(err)
 	}
-	if reason == status.WaitDisk && !w.space.low() && !w.full(ctx) {
+	if reason == status.WaitDisk && !w.space.low() && !w.full(ctx) && !errors.Is(err, blob.ErrUnavailable) {
 		// There is space again now that the attempt's files are removed, so the item
-		// may have taken it all. If it ran alone, it did.
+		// may have taken it all. If it ran alone, it did. A full bucket is not the
+		// item's fault: nothing of the attempt is in it.
 		suspect = true
 		if c.Alone {
 			reason = ""
 		}
 	}
 	if reason != "" {
-		o := w.putOff(log, reason, err)
+		o := w.postpone(log, reason, err)
 		o.Suspect, o.Clean = suspect, clean
 		return o
 	}
@@ -92,7 +103,7 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 		Clean:   clean,
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		o.Error.Message = "the server has no space left for the work on this file"
+		o.Error.Message = "the server has no space left to process this file"
 	}
 	if o.Retry {
 		w.metrics.charged(suspect)
@@ -100,14 +111,14 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	return o
 }
 
-// putOff returns the outcome of an item that waits for a resource.
-func (w *Worker) putOff(log *slog.Logger, reason string, err error) status.Outcome {
-	w.metrics.putOff.WithLabelValues(reason).Inc()
-	log.Warn("item put off", "reason", reason, "err", err)
+// postpone returns the outcome of an item that waits for a resource.
+func (w *Worker) postpone(log *slog.Logger, reason string, err error) status.Outcome {
+	w.metrics.postponed.WithLabelValues(reason).Inc()
+	log.Warn("item postponed", "reason", reason, "err", err)
 	return status.Outcome{Release: true, Waiting: reason}
 }
 
-var errScratchFull = errors.New("no space left for the work")
+var errScratchFull = errors.New("no space left to process the item")
 
 // waitReason returns the resource that an attempt that failed with err lacked, or "" if
 // the input, the engine or this program is at fault. No other code decides this.
@@ -185,7 +196,7 @@ func (w *Worker) forget(ctx context.Context, c *status.Claim, first, last int, l
 			there, err := w.uploads.Tombstone(ctx, c.Op.Owner, w.results.of(c, token, n))
 			if err != nil {
 				clean = false
-				log.Warn("unrecorded result not removed yet", "err", err)
+				log.Warn("cannot remove unrecorded result yet", "err", err)
 			}
 			if !there {
 				break
@@ -239,17 +250,23 @@ func Code(err error) string {
 
 // run fetches the inputs and runs the action. It returns the results that it registered,
 // and in unsure whether there may be another one.
-func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64)) (engine string, results []status.File, unsure bool, err error) {
+func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, progress func(float64), warn func(fileops.Warning)) (engine string, results []status.File, unsure bool, err error) {
 	args, err := w.args(c.Op)
 	if err != nil {
 		return "", nil, false, err
 	}
 	var (
+		objects []blob.Object
 		inputs  []*fileops.File
 		formats []format.Format
 	)
 	dir := &spoolDir{parent: w.cfg.TempDir}
 	defer dir.remove()
+	defer func() {
+		for _, o := range objects {
+			o.Close()
+		}
+	}()
 	for _, in := range c.Item.Inputs {
 		rec, obj, err := w.uploads.Open(ctx, c.Op.Owner, in.Key)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, upload.ErrExpired) {
@@ -261,7 +278,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		if err != nil {
 			return "", nil, false, err
 		}
-		defer obj.Close()
+		objects = append(objects, obj)
 		f, err := dir.file(rec.Name, obj)
 		if err != nil {
 			return "", nil, false, err
@@ -290,7 +307,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 		}
 		return err
 	})
-	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress}
+	r := fileops.Runner{TempDir: w.cfg.TempDir, Log: log, MaxOutput: w.cfg.MaxOutput, Progress: progress, Warn: warn}
 	err = r.Do(ctx, action, params, sink, inputs...)
 	return engine, results, unsure, err
 }
@@ -299,7 +316,7 @@ func (w *Worker) run(ctx context.Context, c *status.Claim, log *slog.Logger, pro
 func (w *Worker) discard(ctx context.Context, files []status.File) {
 	for _, f := range files {
 		if err := w.uploads.Delete(ctx, "", f.Key); err != nil {
-			w.log.Warn("dropped result not deleted", "err", err)
+			w.log.Warn("cannot delete dropped result", "err", err)
 		}
 	}
 }

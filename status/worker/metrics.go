@@ -12,26 +12,28 @@ import (
 
 // metrics count the attempts at items.
 type metrics struct {
-	items    *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	putOff   *prometheus.CounterVec
-	lost     *prometheus.CounterVec
+	items     *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	postponed *prometheus.CounterVec
+	lost      *prometheus.CounterVec
+	warnings  *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
 	return &metrics{
-		items: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_item_seconds", Help: "Work on one item by action and engine.",
+		items: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "filewright_item_seconds", Help: "Duration of an attempt at an item, by action and engine.",
 			Buckets: []float64{.01, .05, .25, 1, 5, 30, 120, 600, 1800}}, []string{"action", "engine"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_failures_total", Help: "Failed attempts at items by action, engine and error code."}, []string{"action", "engine", "code"}),
-		putOff:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_waits_total", Help: "Attempts at items that were put off and do not count, by what was missing."}, []string{"reason"}),
-		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_attempts_lost_total", Help: "Attempts that count against the limit of an item, by reason: crash (the engine died) or error."}, []string{"reason"}),
+		failures:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_failures_total", Help: "Failed attempts at items by action, engine and error code."}, []string{"action", "engine", "code"}),
+		postponed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_waits_total", Help: "Postponed attempts at items, which do not count, by missing resource."}, []string{"reason"}),
+		lost:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_attempts_lost_total", Help: "Attempts that count against the limit of an item, by reason: crash (the engine died) or error."}, []string{"reason"}),
+		warnings:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "filewright_item_warnings_total", Help: "Warnings about results by action and warning code."}, []string{"action", "code"}),
 	}
 }
 
 // collectors returns the metrics of m and collectors that read from w at each scrape.
 func (m *metrics) collectors(w *Worker) []prometheus.Collector {
 	all := []prometheus.Collector{
-		m.items, m.failures, m.putOff, m.lost, queueCollector{w.tracker.Stats},
+		m.items, m.failures, m.postponed, m.lost, m.warnings, queueCollector{w.tracker.Stats},
 		prometheus.NewCounterFunc(
 			prometheus.CounterOpts{Name: "filewright_items_rescued_total", Help: "Items that this process took over from workers that died, froze or lost the database, and from its predecessor."},
 			func() float64 { return float64(w.tracker.Rescued()) }),
@@ -79,10 +81,10 @@ type queueCollector struct {
 }
 
 var (
-	queuedDesc  = prometheus.NewDesc("filewright_items_queued", "Items that wait, by family of actions.", []string{"family"}, nil)
-	runningDesc = prometheus.NewDesc("filewright_items_running", "Items that are worked on, by family of actions.", []string{"family"}, nil)
-	waitingDesc = prometheus.NewDesc("filewright_items_waiting", "Queued items whose last attempt was put off, by family of actions and what was missing.", []string{"family", "reason"}, nil)
-	oldestDesc  = prometheus.NewDesc("filewright_oldest_queued_seconds", "How long the oldest waiting item has waited, by family of actions.", []string{"family"}, nil)
+	queuedDesc  = prometheus.NewDesc("filewright_items_queued", "Queued items, by family of actions.", []string{"family"}, nil)
+	runningDesc = prometheus.NewDesc("filewright_items_running", "Running items, by family of actions.", []string{"family"}, nil)
+	waitingDesc = prometheus.NewDesc("filewright_items_waiting", "Queued items that wait for a resource, by family of actions and resource.", []string{"family", "reason"}, nil)
+	oldestDesc  = prometheus.NewDesc("filewright_oldest_queued_seconds", "Age of the oldest queued item, by family of actions.", []string{"family"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -40,7 +40,7 @@ func (w *Worker) Seal(operation string, args map[string]any) ([]byte, error) {
 }
 
 // ErrSealed is matched by the failure of an attempt that cannot open the parameters.
-var ErrSealed = errors.New("the parameters cannot be read: they were sealed with another secret")
+var ErrSealed = errors.New("cannot read the parameters: they were encrypted with another secret")
 
 // args opens the parameters of an operation.
 func (w *Worker) args(op *status.Operation) (args fileops.Args, err error) {

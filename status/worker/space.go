@@ -36,7 +36,7 @@ func (w *spaceWatch) watch() (ended func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.items++; w.items == 1 {
-		w.next = time.AfterFunc(spaceEvery, w.look)
+		w.next = time.AfterFunc(spaceEvery, w.check)
 	}
 	return func() {
 		w.mu.Lock()
@@ -47,7 +47,7 @@ func (w *spaceWatch) watch() (ended func()) {
 	}
 }
 
-func (w *spaceWatch) look() {
+func (w *spaceWatch) check() {
 	w.low()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,6 +26,7 @@ func TestWaitReason(t *testing.T) {
 	}{
 		{errNoSpace{errors.New("short write")}, status.WaitDisk},
 		{fileops.Fail(fileops.ErrCorruptInput, &fs.PathError{Op: "write", Err: syscall.EDQUOT}, ""), status.WaitDisk},
+		{fmt.Errorf("full bucket: %w: %w", syscall.ENOSPC, blob.ErrUnavailable), status.WaitDisk},
 		{fmt.Errorf("get: %w", blob.ErrUnavailable), status.WaitStorage},
 		{fileops.Fail(fileops.ErrCorruptInput, &fs.PathError{Op: "read", Err: syscall.EIO}, ""), status.WaitStorage},
 		{fmt.Errorf("record: %w", status.ErrUnavailable), status.WaitDatabase},

@@ -10,7 +10,7 @@
 //		Actions: registry,
 //		Uploads: upload.Options{Store: files, Secrets: secrets},
 //	})
-//	go w.Run(ctx)
+//	err = w.Run(ctx)
 //
 // Every process that submits operations has a Worker too, because it seals their
 // parameters; with negative limits in Config.Operations it runs no items.
@@ -139,9 +139,9 @@ func (w *Worker) recover(ctx context.Context) {
 	case ctx.Err() != nil: // the process is stopping
 	case err != nil:
 		// The others are finished when their owners come back.
-		w.log.Error("not all interrupted uploads were finished", "finished", n, "err", err)
+		w.log.Error("cannot finish all interrupted uploads", "finished", n, "err", err)
 	case n > 0:
-		w.log.Info("interrupted uploads finished", "count", n)
+		w.log.Info("finished interrupted uploads", "count", n)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // shout writes text in capitals, unless a parameter says how to fail.
 func shout() *fileops.Registry {
 	spec := fileops.Spec{Name: "shout", Engine: "go", Family: "text", Summary: "Writes text in capitals.",
-		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "fail", Doc: "How."}}}}}
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "fail", Doc: "How."}, {Name: "warn", Doc: "A warning."}}}}}
 	reg, err := fileops.NewRegistry(fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
 		b, err := job.Input().ReadAll(1 << 20)
 		if err != nil {
@@ -31,6 +31,9 @@ func shout() *fileops.Registry {
 		}
 		if err := job.WriteBytes(fileops.ResultName(job.Input(), format.TXT), bytes.ToUpper(b)); err != nil {
 			return err
+		}
+		if how := job.Params.Get("warn"); how != "" {
+			job.Warn(fileops.WarnEncodingGuessed, "%s", how)
 		}
 		if job.Params.Get("fail") == "late" {
 			return fileops.Fail(fileops.ErrCorruptInput, errors.New("at its end"), "")
@@ -170,5 +173,26 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := worker.New(worker.Config{Actions: shout(), Uploads: upload.Options{Secrets: [][]byte{{1}}}}); err == nil {
 		t.Error("a short secret is accepted")
+	}
+}
+
+// The warnings of an attempt are recorded with its results.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	w, err := worker.New(worker.Config{Actions: shout(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	if err := submit(ctx, w, w, "1", "hello", map[string]any{"warn": "UTF-8, perhaps"}); err != nil {
+		t.Fatal(err)
+	}
+	op, err := final(ctx, w, "1")
+	want := []status.Warning{{Code: "encoding_guessed", Message: "UTF-8, perhaps"}}
+	if err != nil || !slices.Equal(op.Items[0].Warnings, want) {
+		t.Errorf("%+v, %v; want %v", op, err, want)
 	}
 }

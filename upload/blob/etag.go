@@ -9,7 +9,7 @@ import (
 )
 
 // ErrPart matches all errors about a list of parts.
-var ErrPart = errors.New("the parts do not make up the object")
+var ErrPart = errors.New("the parts do not form the object")
 
 // Errors about a list of parts. All of them match [ErrPart].
 var (

@@ -100,7 +100,7 @@ func Compose(ctx context.Context, s Store, key string, from []string) error {
 	}
 	r.close()
 	for _, k := range from {
-		s.Delete(ctx, k)
+		_ = s.Delete(ctx, k) // as with a Composer, the result counts
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"strings"
@@ -51,7 +52,7 @@ func Copy(ctx context.Context, w io.Writer, r io.Reader, n int64, buf []byte) (i
 			}
 			done += int64(k)
 		}
-		if rerr == io.EOF {
+		if errors.Is(rerr, io.EOF) {
 			return done, nil
 		}
 		if rerr != nil {

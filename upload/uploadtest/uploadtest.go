@@ -437,6 +437,13 @@ func testParts(t *testing.T, s upload.Store) {
 	}
 	wantParts(t, s, "a", all...)
 	want(t, s, file("a"))
+
+	// A file that is not open gets no more parts.
+	done := file("done")
+	done.State = upload.Ready
+	create(t, s, done)
+	wantErr(t, "AddPart", s.AddPart(t.Context(), "done", upload.Part{Number: 1}), fs.ErrNotExist)
+	wantParts(t, s, "done")
 }
 
 func testPartsConcurrent(t *testing.T, s upload.Store) {

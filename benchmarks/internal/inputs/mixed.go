@@ -11,8 +11,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -205,7 +205,8 @@ func writeXML(w *bufio.Writer, rng *rand.Rand, n int64) error {
 // necessary. It writes text if they are not installed.
 func writeSource() func(*bufio.Writer, *rand.Rand, int64) error {
 	var files []string
-	root := filepath.Join(runtime.GOROOT(), "src")
+	goroot, _ := exec.Command("go", "env", "GOROOT").Output()
+	root := filepath.Join(strings.TrimSpace(string(goroot)), "src")
 	filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".go") {
 			files = append(files, p)

@@ -43,7 +43,7 @@ def convert(r):
         raise RuntimeError("not loaded")
     try:
         values = properties(FilterName=r["filter"], Password=r.get("newPassword"))
-        if r.get("newPassword"):  # the filters of Office formats take it from here
+        if r.get("newPassword") and "2007" in r["filter"]:  # these filters take it from here
             data = (NamedValue("CryptoType", "StrongEncryptionDataSpace"), NamedValue("OOXPassword", r["newPassword"]))
             values += (PropertyValue(Name="EncryptionData", Value=uno.Any("[]com.sun.star.beans.NamedValue", data)),)
         document.storeToURL(uno.systemPathToFileUrl(r["out"]), values)

@@ -1,15 +1,15 @@
-// What every page has: copying, the switch of themes, live regions, previews of text.
+// Shared by all pages: copy buttons, theme switch, live regions, text previews.
 
 export const prefix = "/dashboard/";
 
-/** Says something to people who listen to the page. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   const box = document.getElementById("announce");
   box.textContent = "";
   requestAnimationFrame(() => { box.textContent = text; });
 }
 
-/** Copies a text and says so on the button. */
+/** Copies a text and shows the outcome on the button. */
 export async function copy(text, button) {
   const label = button.querySelector("span:last-of-type") ?? button;
   const before = button.dataset.label ??= label.textContent;
@@ -19,8 +19,8 @@ export async function copy(text, button) {
   } catch {
     good = copyBySelection(text); // without HTTPS there is no clipboard
   }
-  label.textContent = good ? "Copied" : "Not copied";
-  announce(good ? "Copied" : "The text could not be copied");
+  label.textContent = good ? "Copied" : "Copy failed";
+  announce(good ? "Copied" : "Copy failed");
   clearTimeout(button.timer);
   button.timer = setTimeout(() => { label.textContent = before; }, 2000);
 }
@@ -74,7 +74,7 @@ for (const form of document.querySelectorAll("form[data-themes]")) {
 
 // ---- Live regions ----
 
-/** Fetches the page again and replaces those of its live regions that have changed. */
+/** Reloads the page in the background and replaces the live regions that have changed. */
 export async function refresh() {
   const response = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (response.redirected && new URL(response.url).pathname !== location.pathname) {
@@ -86,7 +86,7 @@ export async function refresh() {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (!now || now.innerHTML === (old.source ??= old.innerHTML)) continue;
-    if (old.querySelector("details[open]")) continue; // somebody is about to do something here
+    if (old.querySelector("details[open]")) continue; // the user is about to act here
     const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.source = now.innerHTML;
     for (const { name, value } of now.attributes) old.setAttribute(name, value);
@@ -96,14 +96,14 @@ export async function refresh() {
   }
 }
 
-/** Calls a function from time to time while the page is looked at, until it returns false. */
+/** Calls work every few seconds while the page is visible, until work returns false. */
 export function poll(seconds, work) {
   let timer;
   const next = () => { timer = setTimeout(run, seconds * 1000); };
   const run = async () => {
     if (document.hidden) { next(); return; }
     let go = true;
-    try { go = await work(); } catch { /* the next one may succeed */ }
+    try { go = await work(); } catch { /* the next call may succeed */ }
     if (go !== false) next();
   };
   next();
@@ -119,17 +119,17 @@ if (document.querySelector('[data-poll="true"]')) {
 
 // ---- Previews of text ----
 
-const mostText = 64 * 1024;
+const maxText = 64 * 1024;
 
-/** Shows the beginning of a text file in an element. */
+/** Shows the start of a text file in an element. */
 export async function showText(pre, url) {
   try {
-    const response = await fetch(url, { headers: { Range: `bytes=0-${mostText - 1}` } });
+    const response = await fetch(url, { headers: { Range: `bytes=0-${maxText - 1}` } });
     if (!response.ok && response.status !== 416) throw new Error();
     const text = response.status === 416 ? "" : await response.text();
-    pre.textContent = text.slice(0, mostText) || "(empty)";
+    pre.textContent = text.slice(0, maxText) || "(empty)";
     const total = Number(response.headers.get("Content-Range")?.split("/")[1] ?? 0);
-    if (total > mostText) pre.textContent += "\n…";
+    if (total > maxText) pre.textContent += "\n…";
   } catch {
     pre.textContent = "The text cannot be shown.";
   }
@@ -143,7 +143,7 @@ export function setUp(root) {
 setUp(document);
 document.querySelector(".nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
-// One question at a time, closed by Escape or a click elsewhere.
+// At most one confirmation is open. Escape or a click elsewhere closes it.
 document.addEventListener("click", (event) => {
   for (const ask of document.querySelectorAll("details.ask[open]")) {
     if (!ask.contains(event.target)) ask.open = false;

@@ -1,4 +1,4 @@
-// The same calls as lines for a shell.
+// Renders API calls as curl commands.
 
 /** Quotes a text for a POSIX shell. */
 export function quote(text) {
@@ -11,7 +11,7 @@ function post(path, body) {
   return `curl -sS "$API/api/v1/${path}" ${key} \\\n  -H "Content-Type: application/json" \\\n  -d ${quote(JSON.stringify(body))}`;
 }
 
-/** Passwords stay out of what is copied and pasted. */
+/** Masks passwords: users copy and paste these commands. */
 function hidden(parameters, secrets) {
   return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, secrets.has(name) ? "…" : value]));
 }
@@ -22,15 +22,15 @@ export const initiate = (request) => post("initiate-upload", request);
 
 export function put(file, urls, length) {
   if (urls.length === 1) return `curl -sS -T ${quote(file.name)} -D - ${quote(urls[0])}`;
-  // With -T curl would not say how long a part is, which buckets want to know.
+  // curl -T from a pipe sends no Content-Length, which buckets require.
   const lines = urls.slice(0, 3).map((url, i) => `tail -c +${i * length + 1} ${quote(file.name)} | head -c ${length} |\n  curl -sS -X PUT -H Content-Type: --data-binary @- -D - ${quote(url)}`);
-  if (urls.length > 3) lines.push(`# … and so on, ${urls.length} parts in all`);
+  if (urls.length > 3) lines.push(`# … and so on, ${urls.length} parts in total`);
   return lines.join("\n");
 }
 
 export const complete = (request) => post("complete-upload", request);
 export const start = (request, secrets) => post("do", { ...request, parameters: hidden(request.parameters, secrets) });
-export const status = (id) => `curl -sS "$API/api/v1/status/${id}?wait=30s" ${key}\n\n# or every change, as it happens\ncurl -sSN "$API/api/v1/status/${id}/events" ${key}`;
+export const status = (id) => `curl -sS "$API/api/v1/status/${id}?wait=30s" ${key}\n\n# or follow every change\ncurl -sSN "$API/api/v1/status/${id}/events" ${key}`;
 
 export function download(file) {
   const link = /^https?:/.test(file.download_link) ? quote(file.download_link) : `"$API${file.download_link}"`;

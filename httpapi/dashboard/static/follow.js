@@ -1,14 +1,14 @@
-// The status of an operation as it changes: by server-sent events of the API, and
-// where these do not come through by long polling.
+// Follows the status of an operation through server-sent events, or through long
+// polling where events do not get through.
 
 const api = "/api/v1";
 
 /** Unwraps a response of the API, whatever its envelope. */
 export async function answer(response) {
   let body = {};
-  try { body = await response.json(); } catch { /* no JSON: the status says it */ }
+  try { body = await response.json(); } catch { /* not JSON: the status code is enough */ }
   if (!response.ok) {
-    const error = new Error(body.detail ?? body.message ?? `The server answered ${response.status}.`);
+    const error = new Error(body.detail ?? body.message ?? `The server responded with status ${response.status}.`);
     error.status = response.status;
     error.code = body.error;
     error.param = body.param;
@@ -59,7 +59,7 @@ export function follow(id, changed, signal) {
     source.onerror = () => {
       if (over) return;
       failures++;
-      if (source.readyState !== EventSource.CLOSED && failures < 3) return; // it connects again by itself
+      if (source.readyState !== EventSource.CLOSED && failures < 3) return; // the browser reconnects
       source.close();
       longPoll();
     };
@@ -68,7 +68,7 @@ export function follow(id, changed, signal) {
         try {
           take(await call(`${path}?wait=25s`, undefined, { method: "GET", signal }));
           wait = 1;
-          await new Promise((done) => setTimeout(done, 250)); // a server may not wait
+          await new Promise((done) => setTimeout(done, 250)); // in case the server does not wait
         } catch (error) {
           if (error.status && error.status < 500 && error.status !== 429) return end(reject, error);
           wait = Math.min(wait * 2, 30);

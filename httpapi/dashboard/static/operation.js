@@ -1,5 +1,5 @@
-// The page of an operation: progress as it is made, and the page anew at every change
-// of a state.
+// The page of an operation: updates the progress, and reloads the live regions when a
+// state changes.
 
 import { announce, refresh } from "./app.js";
 import { follow } from "./follow.js";
@@ -32,6 +32,6 @@ if (box.dataset.final === "false") {
   }).then((status) => {
     for (const open of document.querySelectorAll("#cancel details[open]")) open.open = false;
     again();
-    announce(status.operation_status === "completed" ? "The operation is completed" : "The operation has failed");
+    announce(status.operation_status === "completed" ? "Operation completed" : "Operation failed");
   }).catch(() => {});
 }

@@ -1,5 +1,4 @@
-// Operations that are waiting or in work, live: by server-sent events, and without
-// them by asking from time to time.
+// Shows queued and running operations live, through server-sent events or by polling.
 
 import { prefix, poll, refresh } from "./app.js";
 
@@ -11,7 +10,7 @@ function live(on) {
   sign.lastElementChild.textContent = on ? "Live" : "Not live";
 }
 
-let known = null; // ids and states that are shown
+let known = null; // IDs and states on the page
 
 function show(operations) {
   for (const op of operations) {
@@ -41,7 +40,7 @@ function listen() {
     live(true);
     stop?.();
     stop = null;
-    // What has changed between the page and the stream.
+    // Changes may have happened between loading the page and opening the stream.
     refresh().catch(() => {});
   };
   source.onmessage = (event) => show(JSON.parse(event.data));
@@ -54,7 +53,7 @@ function listen() {
       setTimeout(listen, 30000);
     }
   };
-  // A page that goes into the back-forward cache leaves the connection to others.
+  // A page in the back-forward cache must not hold a connection.
   addEventListener("pagehide", () => source.close(), { once: true });
 }
 

@@ -1,9 +1,9 @@
-// The try-it page: files, what can be done with all of them, upload, status, results,
-// and all of it as curl.
+// The "Try it" page: choose files and an action, upload, follow the status, show the
+// results, and show every call as curl.
 
 import { announce, showText } from "./app.js";
 import { call, follow } from "./follow.js";
-import { Unwelcome, Upload, cut } from "./upload.js";
+import { UploadBlocked, Upload, cut } from "./upload.js";
 import * as curl from "./curl.js";
 
 const $ = (id) => document.getElementById(id);
@@ -11,7 +11,7 @@ const box = $("try");
 const kinds = JSON.parse(box.dataset.kinds);
 const families = JSON.parse(box.dataset.families);
 
-/** Makes an element. Texts are only ever set as text: names of files are strangers'. */
+/** Creates an element. Texts are always set as text nodes: file names are untrusted. */
 function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -103,16 +103,16 @@ addEventListener("drop", (event) => {
   if (!event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
   $("drop").classList.remove("over");
-  // A directory has no type and no content that could be read.
+  // A directory has no readable content.
   const entries = [...event.dataTransfer.items].filter((i) => i.kind === "file" && i.webkitGetAsEntry?.()?.isDirectory !== true);
   add(entries.map((i) => i.getAsFile()).filter(Boolean));
 });
 
-// ---- What can be done ----
+// ---- Actions ----
 
 const asked = new Map();
 
-/** Asks supported-operation, each question once. */
+/** Calls supported-operation, once for each combination. */
 function supported(ext, action) {
   const question = `${ext}\n${action ?? ""}`;
   if (!asked.has(question)) {
@@ -136,7 +136,7 @@ async function filesChanged() {
     $("step-action").classList.add("waiting");
     $("form").hidden = true;
     $("action-empty").hidden = false;
-    $("action-empty").textContent = "What the server can do with your files is shown here.";
+    $("action-empty").textContent = "Choose files to see the available actions.";
     showCalls();
     return;
   }
@@ -144,7 +144,7 @@ async function filesChanged() {
   try {
     answers = await Promise.all(exts().map((ext) => supported(ext)));
   } catch (error) {
-    if (mine === round) told($("action-empty"), error.message);
+    if (mine === round) showMessage($("action-empty"), error.message);
     return;
   }
   if (mine !== round) return;
@@ -153,7 +153,7 @@ async function filesChanged() {
   actions.sort((a, b) => (order.indexOf(a) + 1 || 99) - (order.indexOf(b) + 1 || 99));
   if (actions.length === 0) {
     $("form").hidden = true;
-    told($("action-empty"), `There is nothing that this server can do with ${files.length > 1 ? "all of these files together" : `a file of the kind “${files[0].ext}”`}.`);
+    showMessage($("action-empty"), files.length > 1 ? "No action supports all of these files." : `This server does not support “${files[0].ext}” files.`);
     return;
   }
   $("step-action").classList.remove("waiting");
@@ -164,7 +164,7 @@ async function filesChanged() {
   await actionChanged();
 }
 
-function told(node, text) {
+function showMessage(node, text) {
   node.hidden = false;
   node.textContent = text;
   announce(text);
@@ -176,11 +176,11 @@ function chip(name, value, text, checked, changed) {
   return el("label", { className: "chip" }, input, el("span", {}, text));
 }
 
-let described = {}; // the parameters that all files have in common
+let described = {}; // parameters that all files support
 let secrets = new Set();
-const given = new Map(); // what was entered, by name, also for other actions
+const given = new Map(); // entered values by name, also of other actions
 
-/** While it is not known what goes with an action it cannot be started. */
+/** Disables the start button until the parameters of the action are known. */
 function loading(on) {
   $("start").disabled = on;
   $("form").setAttribute("aria-busy", String(on));
@@ -211,7 +211,7 @@ async function actionChanged() {
   await showParameters(mine);
 }
 
-let fitting = null; // names of parameters that go with the target
+let fitting = null; // names of the parameters that apply to the target
 
 async function showParameters(mine) {
   const target = described.convert_to ? choice("convert_to") : "";
@@ -229,8 +229,8 @@ async function showParameters(mine) {
   const more = [];
   for (const [name, d] of Object.entries(described)) {
     if (fitting && !fitting.has(name)) continue;
-    if (name === "convert_to") main.unshift(choices(name, "Into", d, (v) => v));
-    else if (name === "compression_value") main.push(choices(name, "How strongly", d, (v) => words(v.replace(/_compression$/, ""))));
+    if (name === "convert_to") main.unshift(choices(name, "Output format", d, (v) => v));
+    else if (name === "compression_value") main.push(choices(name, "Compression level", d, (v) => words(v.replace(/_compression$/, ""))));
     else if (!Array.isArray(d) && d.required) main.push(field(name, d));
     else more.push(field(name, d));
   }
@@ -246,7 +246,7 @@ async function showParameters(mine) {
   showCalls();
 }
 
-/** What is chosen of a list: what was chosen before if it is there, else what most want. */
+/** The selected value: the previous choice if it is offered, else the most common one. */
 function choice(name) {
   const values = described[name];
   const before = given.get(name);
@@ -270,9 +270,9 @@ function field(name, d) {
   const label = el("label", { htmlFor: id }, words(name), !Array.isArray(d) && d.required ? "" : el("span", { className: "muted" }, " (optional)"));
   let input;
   if (Array.isArray(d)) {
-    input = el("select", { id, name }, el("option", { value: "" }, "As usual"), ...d.map((v) => el("option", { value: v }, v)));
+    input = el("select", { id, name }, el("option", { value: "" }, "Default"), ...d.map((v) => el("option", { value: v }, v)));
   } else if (d.type === "boolean") {
-    input = el("select", { id, name }, el("option", { value: "" }, `As usual (${d.default ? "yes" : "no"})`), el("option", { value: "true" }, "Yes"), el("option", { value: "false" }, "No"));
+    input = el("select", { id, name }, el("option", { value: "" }, `Default (${d.default ? "yes" : "no"})`), el("option", { value: "true" }, "Yes"), el("option", { value: "false" }, "No"));
   } else if (d.type === "integer" || d.type === "number") {
     input = el("input", { id, name, type: "number", step: d.type === "integer" ? "1" : "any", placeholder: d.default ?? "" });
     if (d.minimum !== undefined) input.min = d.minimum;
@@ -291,7 +291,7 @@ function field(name, d) {
   return el("div", { className: "field" }, label, input, hint);
 }
 
-/** The parameters as the API wants them. */
+/** Returns the parameters of the request. */
 function parameters() {
   const out = {};
   for (const input of $("form").elements) {
@@ -305,17 +305,17 @@ function parameters() {
   return out;
 }
 
-/** Finds what is wrong with a field before anything is sent. */
+/** Returns the first invalid field and a message, or null. */
 function wrong() {
   for (const input of $("form").querySelectorAll("#parameters input, #parameters select")) {
     const d = described[input.name];
     let text = "";
-    if (input.validity.valueMissing) text = `${words(input.name)} is needed.`;
+    if (input.validity.valueMissing) text = `${words(input.name)} is required.`;
     else if (!input.validity.valid) text = `${words(input.name)}: ${input.validationMessage}`;
     else if (d?.pattern && input.value) {
       try {
-        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)} does not have the right form. ${d.description ?? ""}`;
-      } catch { /* the server will say it */ }
+        if (!new RegExp(d.pattern, "u").test(input.value)) text = `${words(input.name)}: invalid format. ${d.description ?? ""}`;
+      } catch { /* the server validates it */ }
     }
     if (text) return [input, text];
   }
@@ -331,10 +331,10 @@ function problem(text, input) {
   input.focus();
 }
 
-// ---- Doing it ----
+// ---- Running ----
 
 let operation = null; // { request, id, status }
-let stopping = null; // an AbortController while something runs
+let stopping = null; // an AbortController during an upload
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -349,12 +349,12 @@ $("form").addEventListener("submit", async (event) => {
   setBusy(true);
   clearResult();
   try {
-    // Nothing is uploaded that would be refused afterwards.
+    // Validate before uploading.
     for (const ext of exts()) {
       const answer = await call("/supported-operation", { ext, action, parameters: request.parameters });
       if (!answer.supported) {
         setBusy(false);
-        problem(answer.reason ? `${answer.reason[0].toUpperCase()}${answer.reason.slice(1)}.` : "The server does not do this.");
+        problem(answer.reason ? `${answer.reason[0].toUpperCase()}${answer.reason.slice(1)}.` : "This server does not support the operation.");
         return;
       }
     }
@@ -433,7 +433,7 @@ async function upload() {
 $("pause").addEventListener("click", () => {
   const paused = files.some((f) => f.upload?.state === "paused");
   for (const f of files) if (paused) f.upload?.continue(); else f.upload?.pause();
-  $("pause").lastElementChild.textContent = paused ? "Pause" : "Go on";
+  $("pause").lastElementChild.textContent = paused ? "Pause" : "Resume";
   state(paused ? "Uploading" : "Paused", paused ? "running" : "pending");
   announce(paused ? "Uploading" : "Paused");
 });
@@ -455,23 +455,23 @@ function idempotencyKey() {
 }
 
 async function run(request) {
-  request = { action: request.action, file_keys: files.map((f) => f.upload.begun.file_key), parameters: request.parameters };
+  request = { action: request.action, file_keys: files.map((f) => f.upload.session.file_key), parameters: request.parameters };
   operation = { request };
-  state("Waiting", "queued");
+  state("Queued", "queued");
   $("overall").value = 0;
   const key = { "Idempotency-Key": idempotencyKey() };
-  let begun;
+  let accepted;
   for (let n = 0; ; n++) {
     try {
-      begun = await call("/do", request, { headers: key });
+      accepted = await call("/do", request, { headers: key });
       break;
     } catch (error) {
-      const passing = !error.status || error.status === 429 && error.code !== "quota_exceeded" || error.status >= 500;
-      if (!passing || n === 4) throw error;
+      const temporary = !error.status || error.status === 429 && error.code !== "quota_exceeded" || error.status >= 500;
+      if (!temporary || n === 4) throw error;
       await new Promise((go) => setTimeout(go, 1000 * Math.max(2 ** n / 2, error.retryAfter ?? 0)));
     }
   }
-  operation.id = begun.main_task_id;
+  operation.id = accepted.main_task_id;
   $("operation").href = `/dashboard/operations/${encodeURIComponent(operation.id)}`;
   $("operation").hidden = false;
   showCalls();
@@ -493,25 +493,25 @@ function finished(status) {
   $("results").replaceChildren(...good.map(result));
   for (const pre of $("results").querySelectorAll("pre[data-text]")) showText(pre, pre.dataset.text);
   showCalls();
-  announce(good.length ? `${good.length === 1 ? `${good[0].file_name} is` : `${good.length} results are`} ready` : "The operation has failed");
+  announce(good.length ? `${good.length === 1 ? `${good[0].file_name} is` : `${good.length} results are`} ready` : "Operation failed");
   $("step-result").scrollIntoView({ block: "nearest" });
 }
 
 function failed(error) {
   state(error.message === "Cancelled" ? "Cancelled" : "Failed", "failed");
   $("failures").replaceChildren(el("div", { className: "note bad" }, icon("alert"), el("div", { className: "break" },
-    error.message === "Cancelled" ? "Nothing was done." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
-  if (error instanceof Unwelcome) $("failures").append(...welcoming());
+    error.message === "Cancelled" ? "The upload was cancelled." : error.message, error.code ? " " : null, error.code ? el("code", {}, error.code) : null)));
+  if (error instanceof UploadBlocked) $("failures").append(...corsInstructions());
   announce(error.message);
   $("step-result").scrollIntoView({ block: "nearest" });
 }
 
-/** What whoever runs the server has to do so that a bucket lets this page send. */
-function welcoming() {
+/** Instructions for the operator: how to permit uploads from this page to the bucket. */
+function corsInstructions() {
   const rule = [`  "AllowedOrigins": [${JSON.stringify(location.origin)}],`, '  "AllowedMethods": ["PUT"],', '  "AllowedHeaders": ["*"],', '  "ExposeHeaders": ["ETag"],', '  "MaxAgeSeconds": 3600'];
   return [
-    el("p", {}, "Files go straight to the bucket. So your browser must be able to reach it, by HTTPS if this page came by that, and the bucket must permit this page to send there and to read ETags. Whoever runs the server permits it with this CORS rule (",
-      el("code", {}, "aws s3api put-bucket-cors"), ", which replaces the rules that are there):"),
+    el("p", {}, "Your browser uploads directly to the bucket. It must be able to reach the bucket, through HTTPS if this page uses HTTPS, and the bucket must permit uploads from this page. The operator permits them with this CORS rule (",
+      el("code", {}, "aws s3api put-bucket-cors"), ", which replaces existing rules):"),
     code("CORS rule of the bucket", `{"CORSRules": [{\n${rule.join("\n")}\n}]}`),
   ];
 }
@@ -528,7 +528,8 @@ function result(file) {
   };
   return el("li", { className: "result" },
     el("div", { className: "view" }, views[kindOf(name)]?.() ?? icon("file")),
-    el("div", { className: "about" }, el("div", {}, el("b", {}, name), el("span", {}, bytes(file.size ?? 0))),
+    el("div", { className: "about" }, el("div", {}, el("b", {}, name), el("span", {}, bytes(file.size ?? 0)),
+        ...(file.warnings ?? []).map((w) => el("span", { className: "warning", title: w.code }, w.message))),
       el("a", { className: "button primary", href: file.download_link, download: name }, icon("download"), el("span", {}, "Download"), el("span", { className: "sr" }, ` ${name}`))));
 }
 
@@ -539,26 +540,26 @@ function showCalls() {
   const step = (name, text) => steps.push([name, text]);
   const first = files[0];
   if (!first) {
-    $("calls").replaceChildren(el("p", { className: "muted" }, "As soon as there is a file, each call is written here as a line for a shell."));
+    $("calls").replaceChildren(el("p", { className: "muted" }, "Choose a file to see each API call as a curl command."));
     return;
   }
-  const begun = first.upload?.begun;
+  const session = first.upload?.session;
   const size = cut(first.file.size);
-  step("Where, and who you are", curl.address());
-  step("What can be done", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
-  step("Say what is coming", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
-  step("Send the parts; each answer has an ETag", curl.put(first.file, begun?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
-  step("Say that all of it is there", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
-  step("Begin", curl.start(operation?.request ?? { action, file_keys: files.map((f) => f.upload?.begun?.file_key ?? "<file_key>"), parameters: parameters() }, secrets));
-  step("Ask how far it is", curl.status(operation?.id ?? "<main_task_id>"));
+  step("Set the address and your key", curl.address());
+  step("List the supported actions", `${curl.ask(first.ext)}\n${curl.ask(first.ext, action)}`);
+  step("Start the upload", curl.initiate(first.upload?.request ?? { file_name: first.file.name, size: first.file.size, mime_type: first.file.type || "application/octet-stream", parts: size.count }));
+  step("Upload the parts; each response has an ETag", curl.put(first.file, session?.presigned_urls ?? new Array(size.count).fill("…").map((_, i) => `<presigned_urls[${i}]>`), size.length));
+  step("Complete the upload", curl.complete(first.upload?.completion ?? { file_key: "<file_key>", object_name: "<object_name>", upload_id: "<upload_id>", parts: [{ part_number: 1, etag: "<ETag>" }] }));
+  step("Start the operation", curl.start(operation?.request ?? { action, file_keys: files.map((f) => f.upload?.session?.file_key ?? "<file_key>"), parameters: parameters() }, secrets));
+  step("Get the status", curl.status(operation?.id ?? "<main_task_id>"));
   const result = operation?.status?.files_data.find((f) => f.download_link);
-  step("Get the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
+  step("Download the result", curl.download(result ?? { download_link: "/v1/download/<result_file_key>", file_name: "result" }));
   $("calls").replaceChildren(...steps.map(([name, text], i) => {
-    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; here the first") : null), code(name, text));
+    return el("section", { ariaLabel: name }, el("h3", {}, `${i + 1}. ${name} `, i === 2 && files.length > 1 ? el("small", {}, "for each file; shown for the first") : null), code(name, text));
   }));
 }
 
-/** A text to be copied. */
+/** Creates a code block with a copy button. */
 function code(name, text) {
   const pre = el("pre", { tabIndex: 0, ariaLabel: name }, el("code", {}, text));
   const button = el("button", { type: "button", className: "button compact", "data-copy-code": "" }, icon("copy"), el("span", {}, "Copy"));

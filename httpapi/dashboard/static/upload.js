@@ -1,44 +1,44 @@
-// Uploads a file in parts to presigned URLs, several parts at a time. Every part is
-// tried again when the network or the server fails; the whole can be paused.
+// Uploads a file in parts to presigned URLs, several parts at a time. It retries parts
+// when the network or the server fails, and can pause.
 
 import { call } from "./follow.js";
 
 const partSize = 5 * 1024 * 1024;
-const mostParts = 1000;
+const maxParts = 1000;
 const attempts = 6;
-const fewAttempts = 3; // at what a CORS rule probably forbids
+const blockedAttempts = 3; // if a CORS rule probably forbids the upload
 
-/** How a file is cut: equal parts of 5 MiB or more. */
+/** Splits a file into equal parts of at least 5 MiB. */
 export function cut(size) {
-  const count = Math.min(Math.max(Math.floor(size / partSize), 1), mostParts); // smaller parts do not go straight to a bucket
+  const count = Math.min(Math.max(Math.floor(size / partSize), 1), maxParts); // buckets refuse smaller parts
   return { count, length: Math.ceil(size / count) };
 }
 
 class Stopped extends Error {}
 
-/** A bucket that does not let this page send parts. Mending that is for whoever runs the server. */
-export class Unwelcome extends Error {}
+/** The bucket does not permit uploads from this page. Only the operator can change that. */
+export class UploadBlocked extends Error {}
 
 /**
- * Buckets that let this page send. What fails there afterwards is not for want of a CORS
- * rule; browsers do not tell scripts that from a network that fails.
+ * Buckets that accepted an upload from this page. Later failures there are not due to a
+ * missing CORS rule, which scripts cannot tell from a network failure.
  */
-const welcome = new Set();
+const allowedOrigins = new Set();
 
-/** A header that this page may read: asking for another one is an error in the console. */
+/** Returns a response header, or "". Reading one that CORS hides logs a console error. */
 function header(request, name) {
   const start = `${name.toLowerCase()}:`;
   const line = request.getAllResponseHeaders().split("\r\n").find((l) => l.toLowerCase().startsWith(start));
   return line?.slice(start.length).trim() ?? "";
 }
 
-/** What an answer says went wrong: in JSON by the service, in XML by a bucket. */
+/** Returns the error message of a response: JSON from the service, XML from a bucket. */
 function reason(request) {
-  try { return JSON.parse(request.responseText).detail; } catch { /* not of the service */ }
+  try { return JSON.parse(request.responseText).detail; } catch { /* not from the service */ }
   return new DOMParser().parseFromString(request.responseText, "application/xml").querySelector("Error > Message")?.textContent;
 }
 
-/** Lets a bounded number of parts be sent at a time, of all files together. */
+/** Limits the number of parts that are sent at once, over all files. */
 class Lanes {
   constructor(n) { this.free = n; this.waiting = []; }
   async take() {
@@ -54,7 +54,7 @@ class Lanes {
 const lanes = new Lanes(4);
 
 export class Upload {
-  /** changed is called whenever there is something new to show. */
+  /** Calls changed whenever the state or progress changes. */
   constructor(file, changed) {
     this.file = file;
     this.changed = changed;
@@ -101,19 +101,19 @@ export class Upload {
     this.wake?.();
   }
 
-  /** Sends the file and resolves with what the API said. */
+  /** Sends the file and resolves with its file key. */
   async run() {
     try {
       const { count, length } = cut(this.file.size);
       this.request = { file_name: this.file.name, size: this.file.size, mime_type: this.file.type || "application/octet-stream", parts: count };
       this.set("sending");
-      this.begun = await this.again(() => call("/initiate-upload", this.request));
+      this.session = await this.again(() => call("/initiate-upload", this.request));
       this.loaded = new Array(count).fill(0);
-      this.parts = await Promise.all(this.begun.presigned_urls.map((url, i) => this.part(url, i, this.file.slice(i * length, (i + 1) * length))));
-      this.completion = { file_key: this.begun.file_key, object_name: this.begun.object_name, upload_id: this.begun.upload_id, parts: this.parts };
+      this.parts = await Promise.all(this.session.presigned_urls.map((url, i) => this.part(url, i, this.file.slice(i * length, (i + 1) * length))));
+      this.completion = { file_key: this.session.file_key, object_name: this.session.object_name, upload_id: this.session.upload_id, parts: this.parts };
       await this.again(() => call("/complete-upload", this.completion));
       this.set("done");
-      return this.begun.file_key;
+      return this.session.file_key;
     } catch (error) {
       this.failed = error;
       for (const request of this.requests) request.abort();
@@ -137,7 +137,7 @@ export class Upload {
 
   put(url, i, blob) {
     return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest(); // fetch tells nothing of the progress of an upload
+      const request = new XMLHttpRequest(); // fetch does not report upload progress
       const { origin } = new URL(url, location.href);
       const own = origin === location.origin;
       this.requests.add(request);
@@ -157,24 +157,24 @@ export class Upload {
       request.onloadend = () => this.requests.delete(request);
       request.onabort = () => { progress(0); reject(new DOMException("paused", "AbortError")); };
       request.onerror = () => {
-        const unwelcome = !own && !welcome.has(origin) && navigator.onLine;
-        fail(unwelcome ? new Unwelcome(`The bucket at ${origin} does not answer this page.`) : new Error("The connection was lost."), 0);
+        const blocked = !own && !allowedOrigins.has(origin) && navigator.onLine;
+        fail(blocked ? new UploadBlocked(`The bucket at ${origin} does not respond to this page.`) : new Error("The connection was lost."), 0);
       };
       request.onload = () => {
-        if (!own) welcome.add(origin);
+        if (!own) allowedOrigins.add(origin);
         if (request.status === 200) {
           const etag = header(request, "ETag").replaceAll('"', "");
-          if (!etag) return fail(new Unwelcome(`The bucket at ${origin} does not show this page the ETags of what was sent.`), request.status);
+          if (!etag) return fail(new UploadBlocked(`The bucket at ${origin} does not expose ETags to this page.`), request.status);
           progress(blob.size);
           return resolve(etag);
         }
-        fail(new Error(reason(request) ?? `The ${own ? "server" : "bucket"} answered ${request.status}.`), request.status);
+        fail(new Error(reason(request) ?? `The ${own ? "server" : "bucket"} responded with status ${request.status}.`), request.status);
       };
       request.send(blob);
     });
   }
 
-  /** Repeats what fails for a reason that may pass: 0.5, 1, 2 … seconds later. */
+  /** Retries temporary failures after 0.5, 1, 2 … seconds. */
   async again(work) {
     for (let n = 1; ; n++) {
       if (this.held) await this.held;
@@ -187,10 +187,10 @@ export class Upload {
         if (this.cancelled) throw new Stopped("Cancelled");
         if (error instanceof Stopped || this.failed) throw error;
         if (error.name === "AbortError") { n = 0; continue; } // paused
-        const passing = !error.status || error.status === 408 || error.status === 429 || error.status >= 500;
-        if (!passing || n >= (error instanceof Unwelcome ? fewAttempts : attempts)) throw error;
+        const temporary = !error.status || error.status === 408 || error.status === 429 || error.status >= 500;
+        if (!temporary || n >= (error instanceof UploadBlocked ? blockedAttempts : attempts)) throw error;
         const seconds = Math.max(0.5 * 2 ** (n - 1) * (0.75 + Math.random() / 2), error.retryAfter ?? 0);
-        this.set("retrying", `${error.message} Trying again in ${Math.ceil(seconds)} s.`);
+        this.set("retrying", `${error.message} Retrying in ${Math.ceil(seconds)} s.`);
         await new Promise((go) => {
           const timer = setTimeout(go, seconds * 1000);
           this.wake = () => { clearTimeout(timer); go(); };

@@ -67,7 +67,7 @@ func testRoles(t *testing.T, decorate func(blob.Store) blob.Store) {
 		{"Origin", second(linker.Origin(ctx))},
 	} {
 		if !errors.Is(call.err, errAble) {
-			t.Errorf("%s does not come to the inner store: %v", call.name, call.err)
+			t.Errorf("%s does not reach the inner store: %v", call.name, call.err)
 		}
 		got = append(got, call.name)
 	}

@@ -184,7 +184,7 @@ func checkID(ctx context.Context, op, id string) error {
 
 // fail describes an error by the key instead of the path.
 func fail(op, key string, err error) error {
-	switch e := err.(type) { // only errors of the os package: a reader's error is kept
+	switch e := err.(type) { //nolint:errorlint // a reader's error is kept, also if it wraps one of these
 	case *fs.PathError:
 		err = e.Err
 	case *os.LinkError:
@@ -217,7 +217,7 @@ func tempName() string {
 
 func (t *temp) discard() {
 	t.Close()
-	t.s.root.Remove(t.name)
+	_ = t.s.root.Remove(t.name) // a sweep removes leftovers
 }
 
 // publish syncs the file and makes it the object key. t must not be used afterwards.
@@ -413,8 +413,7 @@ func (s *Store) putFile(ctx context.Context, key, path string, f *os.File) error
 	if name := tempName(); s.takeOver(f, path, name) {
 		err := s.finishTaken(f, name, key)
 		if err != nil {
-			s.root.Remove(name)
-			return err
+			return errors.Join(err, s.root.Remove(name))
 		}
 		os.Remove(path) // it has become a second name, or is gone
 		return nil
@@ -471,7 +470,7 @@ func (s *Store) Compose(ctx context.Context, key string, from []string) error {
 		return fail("compose", key, err)
 	}
 	for _, k := range from {
-		s.Delete(ctx, k)
+		_ = s.Delete(ctx, k) // a sweep removes leftovers
 	}
 	return nil
 }
@@ -591,7 +590,7 @@ func (s *Store) openAgain(dir, name string) (*os.File, error) {
 // exists.
 func (s *Store) present() error {
 	if _, err := s.root.Stat(objDir); err != nil {
-		return fmt.Errorf("the directory of the objects cannot be read: %v: %w", err, blob.ErrUnavailable)
+		return fmt.Errorf("cannot read the directory of the objects: %s: %w", err.Error(), blob.ErrUnavailable) // does not match fs.ErrNotExist
 	}
 	return nil
 }
@@ -644,7 +643,7 @@ func (o *object) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.link != "" {
-		o.s.root.Remove(o.link) // a sweep removes leftovers
+		_ = o.s.root.Remove(o.link) // a sweep removes leftovers
 		o.link = ""
 	}
 	o.closed = true
@@ -659,7 +658,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, er
 			yield(blob.Info{}, fail("list", prefix, err))
 			return
 		}
-		if err := s.list(ctx, objDir, "", prefix, yield); err != nil && err != errStop {
+		if err := s.list(ctx, objDir, "", prefix, yield); err != nil && !errors.Is(err, errStop) {
 			yield(blob.Info{}, fail("list", prefix, err))
 		}
 	}

@@ -23,7 +23,7 @@ func syncData(f *os.File) error {
 // startWriting makes the disk start writing a range of f without waiting
 // (sync_file_range(2)). It makes nothing durable: the following sync reports failures.
 func startWriting(f *os.File, off, n int64) {
-	unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
+	_ = unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 }
 
 // setDirect switches direct writes to f, which bypass the page cache, on or off
@@ -84,7 +84,7 @@ func freeSpace(f *os.File) (int64, error) {
 // punch frees the disk space of a reserved range that was not filled; the range then
 // reads as zeros. Failure is harmless: the range belongs to no object.
 func punch(f *os.File, off, n int64) {
-	retry(func() error {
+	_ = retry(func() error {
 		return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE|unix.FALLOC_FL_PUNCH_HOLE, off, n)
 	})
 }

@@ -39,13 +39,13 @@ func (s *Store) stage(id string, size int64) error {
 		return err
 	}
 	if st.Size() != size {
-		err := fmt.Errorf("there is one of another size: %w", fs.ErrInvalid)
+		err := fmt.Errorf("an object of another size exists: %w", fs.ErrInvalid)
 		if st.Size() == 0 {
 			if err = checkRoom(f, size); err == nil {
 				err = f.Truncate(size)
 			}
 			if err != nil {
-				s.root.Remove(stageDir + "/" + id)
+				err = errors.Join(err, s.root.Remove(stageDir+"/"+id))
 			}
 		}
 		if err != nil {
@@ -84,13 +84,13 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	if off < 0 || n < 0 || off > st.Size() || n > st.Size()-off {
 		return 0, fmt.Errorf("range %d+%d of %d: %w", off, n, st.Size(), fs.ErrInvalid)
 	}
-	giveBack := func(off, k int64) {
+	unreserve := func(off, k int64) {
 		if n >= minReserve && k > 0 && !s.shared {
 			punch(f, off, k)
 		}
 	}
 	if err := reserve(f, off, n); err != nil {
-		giveBack(off, n)
+		unreserve(off, n)
 		return 0, err
 	}
 	k, err := s.receive(ctx, f, st.Size(), off, r, n)
@@ -99,9 +99,9 @@ func (s *Store) writeStaged(ctx context.Context, id string, off int64, r io.Read
 	}
 	switch {
 	case err != nil:
-		giveBack(off, n) // unused
+		unreserve(off, n) // unused
 	case k < n:
-		giveBack(off+k, n-k)
+		unreserve(off+k, n-k)
 	}
 	return k, err
 }
@@ -160,11 +160,11 @@ func (s *Store) commitStaged(ctx context.Context, id, key string, pieces []blob.
 		if err := t.publish(key); err != nil {
 			return err
 		}
-		s.root.Remove(name)
+		_ = s.root.Remove(name) // a sweep removes leftovers
 	}
 	for _, p := range pieces {
 		if p.Key != "" {
-			s.Delete(ctx, p.Key)
+			_ = s.Delete(ctx, p.Key) // a sweep removes leftovers
 		}
 	}
 	return nil

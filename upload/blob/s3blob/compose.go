@@ -45,7 +45,7 @@ func (s *Store) Compose(ctx context.Context, key string, from []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = patient(ctx)
+	ctx = countSilences(ctx)
 	sources, err := s.sources(ctx, from)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Store) composeSmall(ctx context.Context, name string, sources []source,
 	for _, src := range sources {
 		r.all = append(r.all, segment{src, 0, src.size})
 	}
-	r.Seek(0, io.SeekStart)
+	r.rest = r.all
 	return r.result(s.put(ctx, name, r, size))
 }
 
@@ -106,7 +106,7 @@ func (s *Store) sources(ctx context.Context, keys []string) ([]source, error) {
 		src, ok := found[k]
 		if !ok {
 			// Not listed: query the object, because a list gives no reason.
-			stat, err := s.c.StatObject(patient(ctx), s.bucket, name, minio.StatObjectOptions{})
+			stat, err := s.c.StatObject(countSilences(ctx), s.bucket, name, minio.StatObjectOptions{})
 			if hasCode(err, minio.NoSuchKey) {
 				// The response to HEAD has no body that tells a missing
 				// object from a missing bucket.
@@ -144,7 +144,7 @@ func plan(sources []source, size int64) []piece {
 	// Pieces of this size are few enough. Copies could be larger, because they cost us
 	// nothing, but several concurrent ones are faster.
 	read := partSizeFor(size)
-	most := min(max(512<<20, read), MaxPart)
+	maxPart := min(max(512<<20, read), MaxPart)
 	var all []piece
 	var open piece // being collected, to be read and written
 	flush := func() {
@@ -157,7 +157,7 @@ func plan(sources []source, size int64) []piece {
 		off := int64(0)
 		for left := src.size; left > 0; left = src.size - off {
 			if open.size == 0 && left >= read {
-				n := min(left, most)
+				n := min(left, maxPart)
 				if rest := left - n; rest > 0 && rest < read {
 					n = left - read // so that the rest can be copied too
 				}
@@ -205,7 +205,7 @@ func (r *segmentReader) Read(p []byte) (int, error) {
 	for {
 		if r.r != nil {
 			n, err := r.r.Read(p)
-			if n > 0 || err != io.EOF {
+			if n > 0 || !errors.Is(err, io.EOF) {
 				return n, r.failed(err)
 			}
 			r.close()
@@ -220,7 +220,7 @@ func (r *segmentReader) Read(p []byte) (int, error) {
 			return 0, r.failed(err)
 		}
 		r.open = o
-		if etag := o.(*object).etag; seg.etag != "" && etag != "" && etag != seg.etag || o.Info().Size != seg.source.size {
+		if etag := o.(*object).etag; seg.etag != "" && etag != "" && etag != seg.etag || o.Info().Size != seg.size {
 			return 0, r.failed(&failure{"s3: compose: an object has been replaced", nil})
 		}
 		r.r = io.NewSectionReader(o, seg.off, seg.n)
@@ -228,7 +228,7 @@ func (r *segmentReader) Read(p []byte) (int, error) {
 }
 
 func (r *segmentReader) failed(err error) error {
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
 	}
 	return err

@@ -35,7 +35,7 @@ func (s *Store) BeginDirect(ctx context.Context, key string, size int64, parts i
 	}
 	// Even a single part is a multipart upload: a URL for the object itself could
 	// replace it until the URL expires.
-	id, err := s.c.NewMultipartUpload(patient(ctx), s.bucket, name, minio.PutObjectOptions{})
+	id, err := s.c.NewMultipartUpload(countSilences(ctx), s.bucket, name, minio.PutObjectOptions{})
 	if err != nil {
 		return blob.DirectUpload{}, fail("begin upload", err)
 	}
@@ -65,7 +65,7 @@ func (s *Store) DirectParts(ctx context.Context, u blob.DirectUpload) ([]blob.Di
 	}
 	var all []blob.DirectPart
 	for marker := 0; ; {
-		r, err := s.c.ListObjectParts(patient(ctx), s.bucket, name, u.ID, marker, 1000)
+		r, err := s.c.ListObjectParts(countSilences(ctx), s.bucket, name, u.ID, marker, 1000)
 		if err != nil {
 			return nil, fail("list parts", err)
 		}
@@ -88,7 +88,7 @@ func (s *Store) CommitDirect(ctx context.Context, u blob.DirectUpload, parts []b
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = patient(ctx)
+	ctx = countSilences(ctx)
 	var size int64
 	list := make([]minio.CompletePart, len(parts))
 	for i, p := range parts {
@@ -108,7 +108,7 @@ func (s *Store) AbortDirect(ctx context.Context, u blob.DirectUpload) error {
 	if err != nil {
 		return err
 	}
-	err = s.c.AbortMultipartUpload(patient(ctx), s.bucket, name, u.ID)
+	err = s.c.AbortMultipartUpload(countSilences(ctx), s.bucket, name, u.ID)
 	if hasCode(err, minio.NoSuchUpload) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (s *Store) ListDirect(ctx context.Context) iter.Seq2[blob.DirectUpload, err
 	return func(yield func(blob.DirectUpload, error) bool) {
 		keyMarker, idMarker := "", ""
 		for {
-			r, err := s.c.ListMultipartUploads(patient(ctx), s.bucket, s.prefix, keyMarker, idMarker, "", 1000)
+			r, err := s.c.ListMultipartUploads(countSilences(ctx), s.bucket, s.prefix, keyMarker, idMarker, "", 1000)
 			if err != nil {
 				yield(blob.DirectUpload{}, fail("list uploads", err))
 				return

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"github.com/minio/minio-go/v7"
 
@@ -85,6 +86,11 @@ func contextError(err error) error {
 	return context.DeadlineExceeded
 }
 
+// errFull is the error of a bucket without space. It also matches blob.ErrUnavailable:
+// nobody can look at the space of a bucket, so only the next request shows whether there
+// is space again.
+var errFull = fmt.Errorf("%w: %w", syscall.ENOSPC, blob.ErrUnavailable)
+
 // kindOf returns the error that callers of a store match for a response.
 func kindOf(r minio.ErrorResponse) error {
 	switch r.Code {
@@ -98,8 +104,12 @@ func kindOf(r minio.ErrorResponse) error {
 		"RequestThrottled", "RequestTimeout", "InternalError", "ServiceUnavailable", "OperationAborted", existingDirectory,
 		"ExpiredToken", "RequestTimeTooSkewed": // the host renews its token or sets its clock
 		return blob.ErrUnavailable
+	case "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
+		return errFull
 	}
 	switch r.StatusCode {
+	case http.StatusInsufficientStorage:
+		return errFull
 	case http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return blob.ErrUnavailable
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -368,6 +369,37 @@ func TestWrongCredentials(t *testing.T) {
 				}
 				discreet(t, err)
 			}
+		})
+	}
+}
+
+// A full bucket is like a full disk and like an outage: nothing is wrong with the object,
+// and a later request succeeds.
+func TestFullBucket(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]struct {
+		status int
+		code   string
+	}{
+		"by code":   {http.StatusForbidden, "QuotaExceeded"},
+		"by status": {http.StatusInsufficientStorage, "Nameless"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "application/xml")
+				w.WriteHeader(answer.status)
+				fmt.Fprintf(w, "<Error><Code>%s</Code><Message>full</Message></Error>", answer.code)
+			}))
+			defer full.Close()
+			c := config()
+			c.Endpoint = full.URL
+			err := open(t, c).Put(t.Context(), "key", strings.NewReader("content"), 7)
+			if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, blob.ErrUnavailable) {
+				t.Errorf("Put = %v", err)
+			}
+			discreet(t, err)
 		})
 	}
 }

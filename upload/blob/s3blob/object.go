@@ -61,7 +61,7 @@ func (s *Store) Stat(ctx context.Context, key string) (blob.Info, error) {
 
 // openRepeatedly opens the object and retries where that may help.
 func (o *object) openRepeatedly(key string, head int64) error {
-	call := patient(o.ctx)
+	call := countSilences(o.ctx)
 	for try := 1; ; try++ {
 		err := o.open(call, key, head)
 		if err == nil {
@@ -137,7 +137,7 @@ func totalSize(contentRange string) (int64, error) {
 
 // errBroken reports that the body of a response broke off: another request may return
 // the rest.
-var errBroken = fmt.Errorf("the connection to the store broke off: %w", blob.ErrUnavailable)
+var errBroken = fmt.Errorf("the connection to the store was interrupted: %w", blob.ErrUnavailable)
 
 func broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -195,7 +195,7 @@ func (o *object) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < int64(len(o.head)) {
 		n = copy(p, o.head[off:])
 	}
-	call := patient(o.ctx)
+	call := countSilences(o.ctx)
 	for try := 1; n < len(p); try++ {
 		k, err := o.read(call, p[n:], off+int64(n))
 		n += k

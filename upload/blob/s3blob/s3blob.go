@@ -129,9 +129,11 @@ type Addressing int
 const (
 	// Auto is VirtualHosted for the clouds that are known to need it, and PathStyle for
 	// all others.
-	Auto          Addressing = iota
-	PathStyle                // https://host/bucket/name
-	VirtualHosted            // https://bucket.host/name
+	Auto Addressing = iota
+	// PathStyle is https://host/bucket/name.
+	PathStyle
+	// VirtualHosted is https://bucket.host/name.
+	VirtualHosted
 )
 
 // check validates c without contacting the server.
@@ -219,7 +221,7 @@ func (s *Store) publicOnceRegionKnown(c Config) func(context.Context) (*minio.Co
 		if public := known.Load(); public != nil {
 			return public, nil
 		}
-		region, err := s.c.GetBucketLocation(patient(ctx), c.Bucket)
+		region, err := s.c.GetBucketLocation(countSilences(ctx), c.Bucket)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +263,7 @@ func (s *Store) Close() error {
 // Check returns an error unless the bucket exists and can be used. The credentials need
 // s3:ListBucket for it, which the store needs anyway.
 func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(patient(ctx))
+	ctx, cancel := context.WithCancel(countSilences(ctx))
 	defer cancel()
 	for o := range s.c.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix, Recursive: true, MaxKeys: 1}) {
 		if o.Err != nil {
@@ -281,7 +283,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = patient(ctx)
+	ctx = countSilences(ctx)
 	err = s.c.RemoveObject(ctx, s.bucket, name, minio.RemoveObjectOptions{})
 	if hasCode(err, minio.NoSuchKey) {
 		return nil
@@ -301,7 +303,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) map[string]error {
 		}
 		left[name] = key
 	}
-	for name, err := range s.removeAll(patient(ctx), maps.Keys(left)) {
+	for name, err := range s.removeAll(countSilences(ctx), maps.Keys(left)) {
 		if err == nil {
 			delete(left, name)
 		}
@@ -370,7 +372,7 @@ type listed struct {
 func (s *Store) list(ctx context.Context, prefix string) iter.Seq2[listed, error] {
 	return func(yield func(listed, error) bool) {
 		// Without it the client library would continue after a break.
-		ctx, cancel := context.WithCancel(patient(ctx))
+		ctx, cancel := context.WithCancel(countSilences(ctx))
 		defer cancel()
 		for o := range s.c.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + escape(prefix), Recursive: true}) {
 			if o.Err != nil {

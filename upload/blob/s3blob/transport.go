@@ -37,44 +37,48 @@ type impatientConn struct {
 }
 
 func (c *impatientConn) Read(b []byte) (int, error) {
-	c.Conn.SetReadDeadline(time.Now().Add(c.silence))
+	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
 	return c.Conn.Read(b)
 }
 
 func (c *impatientConn) Write(b []byte) (int, error) {
 	// While a body is being sent, the server sends nothing.
-	c.Conn.SetDeadline(time.Now().Add(c.silence))
+	if err := c.SetDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
 	return c.Conn.Write(b)
 }
 
 // maxSilences is how many timeouts of a silent server one call of a [Store] accepts.
 const maxSilences = 2
 
-// A patience counts the timeouts of a call. The client library repeats requests
+// A silenceCount counts the timeouts of a call. The client library repeats requests
 // regardless of the time that they have taken.
-type patience struct{ silences atomic.Int32 }
+type silenceCount struct{ atomic.Int32 }
 
-type patienceKey struct{}
+type silenceCountKey struct{}
 
-// patient returns the context of a new call, with its own patience.
-func patient(ctx context.Context) context.Context {
-	return context.WithValue(ctx, patienceKey{}, new(patience))
+// countSilences returns the context of a new call, with its own count.
+func countSilences(ctx context.Context) context.Context {
+	return context.WithValue(ctx, silenceCountKey{}, new(silenceCount))
 }
 
 // silent counts err if it is a timeout, and reports whether the call must be given up.
 func silent(ctx context.Context, err error) (enough bool) {
-	p, ok := ctx.Value(patienceKey{}).(*patience)
+	p, ok := ctx.Value(silenceCountKey{}).(*silenceCount)
 	if !ok {
 		return false
 	}
 	var timeout interface{ Timeout() bool }
 	if err != nil && ctx.Err() == nil && errors.As(err, &timeout) && timeout.Timeout() {
-		p.silences.Add(1)
+		p.Add(1)
 	}
-	return p.silences.Load() >= maxSilences
+	return p.Load() >= maxSilences
 }
 
-var errSilent = errors.New("the server does not answer")
+var errSilent = errors.New("the server does not respond")
 
 // A guarded transport gives up calls in which the server is silent. It also stops
 // reading the body of a request once there is a response. http.Transport may continue
@@ -92,14 +96,14 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, errSilent
 	}
-	began := time.Now()
+	started := time.Now()
 	resp, err := g.roundTrip(req)
 	if g.observer != nil && req.Context().Err() == nil {
 		status := 0
 		if resp != nil {
 			status = resp.StatusCode
 		}
-		g.observer.Observe(req.Method, status, time.Since(began))
+		g.observer.Observe(req.Method, status, time.Since(started))
 	}
 	silent(req.Context(), err)
 	return resp, err

@@ -43,14 +43,14 @@ func TestParseURL(t *testing.T) {
 		"s3://files#hunter2":                     "#",
 		"s3://files/a//b":                        "prefix",
 		"s3://files/../b":                        "prefix",
-		"s3://files?regoin=x":                    `"regoin" is not known`,
+		"s3://files?regoin=x":                    `unknown parameter "regoin"`,
 		"s3://files?region=x&region=y":           "more than once",
 		"s3://files?path_style=maybe":            "true or false",
 		"s3://files?endpoint=ftp://hunter2":      "http",
 		"s3://files?endpoint=http://a:hunter2@b": "credentials",
 		"s3://files?endpoint=http://b/hunter2":   "nothing after it",
 		"s3://files?endpoint=%zzhunter2":         "malformed",
-		"s3://files?secret=hunter2":              "not known",
+		"s3://files?secret=hunter2":              "unknown parameter",
 	} {
 		_, err := s3blob.ParseURL(raw)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -24,18 +24,18 @@ func ParseURL(raw string) (Config, error) {
 	}
 	switch {
 	case u.Scheme != "s3":
-		return Config{}, errors.New("the URL of a bucket begins with s3://")
+		return Config{}, errors.New("the URL of a bucket must start with s3://")
 	case u.User != nil:
-		return Config{}, errors.New("the URL of a bucket must not have credentials in it")
+		return Config{}, errors.New("the URL of a bucket must not contain credentials")
 	case u.Host == "":
-		return Config{}, errors.New("the URL names no bucket: it has the form s3://bucket")
+		return Config{}, errors.New("the URL names no bucket; it must have the form s3://bucket")
 	case u.Fragment != "":
-		return Config{}, errors.New("the URL of a bucket must not have a #")
+		return Config{}, errors.New("the URL of a bucket must not contain #")
 	}
 	c := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Config{}, errors.New("the parameters of the URL are malformed")
+		return Config{}, errors.New("the URL has malformed parameters")
 	}
 	for name, values := range q {
 		if len(values) != 1 {
@@ -60,19 +60,22 @@ func ParseURL(raw string) (Config, error) {
 		case "private":
 			c.Private, err = parseBool(v)
 		default:
-			return Config{}, fmt.Errorf("parameter %q is not known: there are endpoint, public_endpoint, region, path_style and private", name)
+			return Config{}, fmt.Errorf("unknown parameter %q; parameters are endpoint, public_endpoint, region, path_style and private", name)
 		}
 		if err != nil {
 			return Config{}, fmt.Errorf("parameter %q: %w", name, err)
 		}
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
 }
 
 func parseBool(v string) (bool, error) {
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		return false, errors.New("it is either true or false")
+		return false, errors.New("must be true or false")
 	}
 	return b, nil
 }
@@ -86,13 +89,13 @@ func parseEndpoint(s string) (host string, secure bool, err error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return "", false, errors.New("an endpoint has the form https://host:port")
+		return "", false, errors.New("an endpoint must have the form https://host:port")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", false, errors.New("an endpoint begins with http:// or https://")
+		return "", false, errors.New("an endpoint must start with http:// or https://")
 	case u.User != nil:
-		return "", false, errors.New("an endpoint must not have credentials in it")
+		return "", false, errors.New("an endpoint must not contain credentials")
 	case u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
-		return "", false, errors.New("an endpoint has the form https://host:port, and nothing after it")
+		return "", false, errors.New("an endpoint must have the form https://host:port, with nothing after it")
 	}
 	return u.Host, u.Scheme == "https", nil
 }

@@ -42,7 +42,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.put(patient(ctx), name, r, size)
+	return s.put(countSilences(ctx), name, r, size)
 }
 
 // put creates an object from the next size bytes of r.
@@ -70,7 +70,7 @@ func (s *Store) PutFile(ctx context.Context, key, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = patient(ctx)
+	ctx = countSilences(ctx)
 	f, err := blob.OpenRegular(path)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ type multipart struct {
 
 // putLarge creates an object by a multipart upload whose parts fill sends.
 func (s *Store) putLarge(ctx context.Context, name string, size int64, fill func(*multipart) error) error {
-	id, err := s.c.NewMultipartUpload(patient(ctx), s.bucket, name, minio.PutObjectOptions{})
+	id, err := s.c.NewMultipartUpload(countSilences(ctx), s.bucket, name, minio.PutObjectOptions{})
 	if err != nil {
 		return fail("begin upload", err)
 	}
@@ -328,7 +328,7 @@ func (u *multipart) send(n int64, r io.Reader, result func(error) error) {
 		if err != nil {
 			return "", err
 		}
-		p, err := u.s.c.PutObjectPart(patient(u.ctx), u.s.bucket, u.name, u.id, number, r, n, minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
+		p, err := u.s.c.PutObjectPart(countSilences(u.ctx), u.s.bucket, u.name, u.id, number, r, n, minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 		return p.ETag, result(fail("put part", err))
 	})
 }
@@ -336,7 +336,7 @@ func (u *multipart) send(n int64, r io.Reader, result func(error) error) {
 // copy copies n bytes of another object to the next part.
 func (u *multipart) copy(from string, off, n int64) {
 	u.do(func() {}, func(number int) (string, error) {
-		p, err := u.s.c.CopyObjectPart(patient(u.ctx), u.s.bucket, from, u.s.bucket, u.name, u.id, number, off, n, nil)
+		p, err := u.s.c.CopyObjectPart(countSilences(u.ctx), u.s.bucket, from, u.s.bucket, u.name, u.id, number, off, n, nil)
 		return p.ETag, fail("copy part", err)
 	})
 }
@@ -380,9 +380,9 @@ func (u *multipart) fail(err error) {
 // is lost, the second request fails because the upload no longer exists.
 func (s *Store) complete(ctx context.Context, name, id string, parts []minio.CompletePart, size int64) error {
 	slices.SortFunc(parts, func(a, b minio.CompletePart) int { return a.PartNumber - b.PartNumber })
-	_, err := s.c.CompleteMultipartUpload(patient(ctx), s.bucket, name, id, parts, minio.PutObjectOptions{})
+	_, err := s.c.CompleteMultipartUpload(countSilences(ctx), s.bucket, name, id, parts, minio.PutObjectOptions{})
 	if hasCode(err, minio.NoSuchUpload) {
-		stat, serr := s.c.StatObject(patient(ctx), s.bucket, name, minio.StatObjectOptions{})
+		stat, serr := s.c.StatObject(countSilences(ctx), s.bucket, name, minio.StatObjectOptions{})
 		if serr == nil && stat.Size == size && strings.EqualFold(stat.ETag, etagOf(parts)) {
 			return nil
 		}
@@ -407,7 +407,7 @@ func etagOf(parts []minio.CompletePart) string {
 // given up, and store it afterwards; therefore abort repeats the request. ListDirect
 // finds uploads for which that fails too.
 func (s *Store) abort(ctx context.Context, name, id string) {
-	ctx, cancel := context.WithTimeout(patient(context.WithoutCancel(ctx)), abortAfter)
+	ctx, cancel := context.WithTimeout(countSilences(context.WithoutCancel(ctx)), abortAfter)
 	defer cancel()
 	for try := 1; try <= abortTries; try++ {
 		err := s.c.AbortMultipartUpload(ctx, s.bucket, name, id)

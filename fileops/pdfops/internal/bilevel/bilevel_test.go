@@ -17,7 +17,11 @@ import (
 func pictures() map[string]bilevel.Bitmap {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make(map[string]bilevel.Bitmap)
-	for _, w := range []int{1, 8, 9, 17, 33, 1001} {
+	widths := []int{1, 8, 9, 17, 33, 1001}
+	if testing.Short() {
+		widths = []int{1, 9, 1001}
+	}
+	for _, w := range widths {
 		for kind, black := range map[string]func(x, y int) bool{
 			"noise":  func(int, int) bool { return rng.IntN(2) == 0 },
 			"sparse": func(int, int) bool { return rng.IntN(40) == 0 },

@@ -22,9 +22,8 @@ func JBIG2(b Bitmap) []byte {
 	page[16] = 1         // flags: lossless
 	segment(0, 48, page) // page information, 7.4.8
 	region := append(bytes.Clone(size), make([]byte, 9)...)
-	region = append(region, 1<<3) // template 0, TPGDON
-	// The adaptive pixels of template 0, at their default positions.
-	region = append(region, 3, 0xff, 0xfd, 0xff, 2, 0xfe, 0xfe, 0xfe)
+	// Template 0, TPGDON; its adaptive pixels at their default positions.
+	region = append(region, 1<<3, 3, 0xff, 0xfd, 0xff, 2, 0xfe, 0xfe, 0xfe)
 	segment(1, 39, append(region, genericRegion(b)...)) // immediate lossless
 	return out
 }

@@ -146,6 +146,7 @@ func (a *attempt) run(ctx context.Context, shown *comparison) (string, error) {
 // and the characters shown. First it merges equal objects, so that each is
 // recoded once.
 func (a *attempt) plan(ctx context.Context) (*walker, error) {
+	nameFonts(a.doc)
 	a.doc.MergeEqual(ctx)
 	w := newWalker(a.doc)
 	for i, p := range a.pages {
@@ -226,8 +227,8 @@ func (a *attempt) write() (path string, made []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	err = a.doc.Write(out, a.doc.IsPDFA1(), nil)
-	if err = errors.Join(err, out.Close()); err != nil {
+	werr := a.doc.Write(out, a.doc.IsPDFA1(), nil)
+	if err := errors.Join(werr, out.Close()); err != nil {
 		return "", nil, err
 	}
 	made, err = os.ReadFile(out.Name())
@@ -240,7 +241,7 @@ func (a *attempt) verify(ctx context.Context, made []byte, compared []int, shown
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil && !(errors.Is(err, pdf.ErrIncomplete) && a.doc.Incomplete()):
+	case err != nil && (!errors.Is(err, pdf.ErrIncomplete) || !a.doc.Incomplete()):
 		return err
 	}
 	pages, err := again.Pages(a.MaxPages)

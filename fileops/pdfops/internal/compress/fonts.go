@@ -24,13 +24,15 @@ type fontProgram struct {
 }
 
 // fontPrograms finds the embedded font files, and the Type0 fonts of each
-// CIDFont. Fonts of form fields are marked whole. Fonts with a dictionary that
-// is a direct object are marked fixed.
+// CIDFont. Fonts in which form fields can be filled in are marked whole. Fonts
+// with a dictionary that is a direct object are marked fixed.
 func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 	byDescriptor := make(map[int]*fontProgram)
 	programs := make(map[int]*fontProgram)
 	parents := make(map[int][]int) // Type0 fonts by CIDFont
 	order := d.Reachable()
+	typed := typedFonts(d)
+	seen := make(visited)
 	program := func(descriptor types.Object) *fontProgram {
 		dict := d.Dict(descriptor)
 		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
@@ -65,14 +67,16 @@ func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 					p.fixed = p.fixed || nr == 0
 				}
 			}
-			for _, kid := range d.Array(v["DescendantFonts"]) {
+			for _, kid := range descendants(d, v) {
 				if ref, ok := kid.(types.IndirectRef); ok {
 					parents[ref.ObjectNumber.Value()] = append(parents[ref.ObjectNumber.Value()], nr)
 				}
 			}
-			if dr := d.Dict(v["DR"]); dr != nil {
-				for _, font := range d.Dict(dr["Font"]) {
-					keepWhole(d, font, program)
+			if dr := d.Dict(v["DR"]); dr != nil && !seen.again(v["DR"]) && !seen.again(dr["Font"]) {
+				for name, font := range d.Dict(dr["Font"]) {
+					if typed(name) {
+						keepWhole(d, font, program)
+					}
 				}
 			}
 			for _, k := range slices.Sorted(maps.Keys(v)) {
@@ -96,12 +100,111 @@ func fontPrograms(d *pdf.Document) ([]*fontProgram, map[int][]int) {
 	return out, parents
 }
 
+// descendants returns the CIDFont of a Type0 font, as an array of one element (ISO
+// 32000-2, table 119).
+func descendants(d *pdf.Document, font types.Dict) types.Array {
+	kids := d.Array(font["DescendantFonts"])
+	return kids[:min(1, len(kids))]
+}
+
+// visited holds the numbers of objects that were seen. Many objects may share
+// one, and going through it for each of them would take long.
+type visited map[int]bool
+
+// again reports whether o is a reference that was seen before.
+func (v visited) again(o types.Object) bool {
+	ref, ok := o.(types.IndirectRef)
+	nr := ref.ObjectNumber.Value()
+	before := v[nr]
+	if ok {
+		v[nr] = true
+	}
+	return ok && before
+}
+
+// typedFonts returns a function that reports whether text can be set in a font of
+// the form's default resources: by a user, a script or a viewer that makes
+// appearances. Then its default appearance names the font.
+func typedFonts(d *pdf.Document) func(name string) bool {
+	form := d.Dict(d.Catalog()["AcroForm"])
+	if form["XFA"] != nil {
+		return func(string) bool { return true }
+	}
+	open := d.Boolean(form["NeedAppearances"])
+	names := make(map[string]bool)
+	seen := make(visited)
+	d.Each(func(v types.Dict) {
+		if kind := d.Name(v["FT"]); (kind == "Tx" || kind == "Ch") && d.Integer(v["Ff"])&readOnly == 0 || v["JS"] != nil {
+			open = true
+		}
+		if v["DA"] == nil || seen.again(v["DA"]) {
+			return
+		}
+		name := ""
+		for l := pdf.NewLexer(d.Text(v["DA"])); ; {
+			t := l.Next()
+			switch {
+			case t.Kind == pdf.TokenName:
+				name = t.Text
+			case t.Text == "Tf":
+				names[name] = true
+			}
+			if t.Kind == pdf.TokenEnd {
+				return
+			}
+		}
+	})
+	return func(name string) bool { return open && names[name] }
+}
+
+const readOnly = 1 // flag of a field (ISO 32000-2, table 227)
+
+// nameFonts makes fonts and their descriptors indirect objects, so that they can
+// be told apart and changed. Some programs write them as direct objects.
+func nameFonts(d *pdf.Document) {
+	indirect := func(o types.Object) types.Object {
+		if dict, ok := o.(types.Dict); ok {
+			return d.Add(dict)
+		}
+		return o
+	}
+	seen := make(visited)
+	var font func(v types.Dict, depth int)
+	font = func(v types.Dict, depth int) {
+		if o := v["FontDescriptor"]; o != nil {
+			v["FontDescriptor"] = indirect(o)
+		}
+		kids := descendants(d, v)
+		for i, kid := range kids {
+			kids[i] = indirect(kid)
+			if dict := d.Dict(kid); dict != nil && depth == 0 {
+				font(dict, depth+1)
+			}
+		}
+	}
+	d.Each(func(v types.Dict) {
+		if d.Name(v["Type"]) == "Font" {
+			font(v, 0)
+		}
+		if v["Font"] == nil || seen.again(v["Font"]) {
+			return
+		}
+		fonts := d.Dict(v["Font"])
+		for _, name := range slices.Sorted(maps.Keys(fonts)) {
+			if dict, ok := fonts[name].(types.Dict); ok && d.Name(dict["Type"]) == "Font" {
+				font(dict, 0)
+				fonts[name] = indirect(dict)
+			}
+		}
+	})
+}
+
 func keepWhole(d *pdf.Document, font types.Object, program func(types.Object) *fontProgram) {
 	dict := d.Dict(font)
 	if p := program(dict["FontDescriptor"]); p != nil {
 		p.whole = true
 	}
-	for _, kid := range d.Array(dict["DescendantFonts"]) {
+	for _, kid := range descendants(d, dict) {
 		if p := program(d.Dict(kid)["FontDescriptor"]); p != nil {
 			p.whole = true
 		}

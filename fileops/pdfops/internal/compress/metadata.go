@@ -94,7 +94,7 @@ func cutXMP(b []byte) ([]byte, error) {
 	for {
 		before := dec.InputOffset()
 		t, err := dec.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -97,7 +97,7 @@ func pictureData(d *pdf.Document, nr int) []*byte {
 func fontData(d *pdf.Document, nr int) []*byte {
 	font := d.Dict(pdf.Ref(nr))
 	var out []*byte
-	for _, f := range append(types.Array{font}, d.Array(font["DescendantFonts"])...) {
+	for _, f := range append(types.Array{font}, descendants(d, font)...) {
 		descriptor := d.Dict(d.Dict(f)["FontDescriptor"])
 		for _, key := range []string{"FontFile", "FontFile2", "FontFile3"} {
 			out = append(out, start(d.Stream(descriptor[key]))...)

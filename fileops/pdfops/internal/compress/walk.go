@@ -157,15 +157,24 @@ func (w *walker) form(ctx context.Context, o types.Object, resources types.Dict,
 		w.seen[key] = true
 		w.forms[ref.ObjectNumber.Value()] = true
 	}
-	b, err := pdf.Decode(s)
-	if err != nil {
-		w.steps = 0
+	b, ok := w.decode(s)
+	if !ok {
 		return nil
 	}
 	if r := w.doc.Dict(s.Dict["Resources"]); r != nil {
 		resources = r
 	}
 	return w.content(ctx, b, resources, m, depth+1)
+}
+
+// decode returns the content of a stream. If it cannot be decoded, the walk is not
+// complete.
+func (w *walker) decode(s *types.StreamDict) ([]byte, bool) {
+	b, err := pdf.Decode(s)
+	if err != nil {
+		w.steps = 0
+	}
+	return b, err == nil
 }
 
 // content follows a content stream. ctm is the transformation to points.

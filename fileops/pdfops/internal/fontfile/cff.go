@@ -88,9 +88,11 @@ func ParseCFF(b []byte) (*CFF, error) {
 			return nil, err
 		}
 		c.fds = []fontDict{fd}
-		return c, c.readEncoding(b)
+		err := c.readEncoding(b)
+		return c, err
 	}
-	return c, c.readFDs(b)
+	err = c.readFDs(b)
+	return c, err
 }
 
 // Glyphs returns the number of glyphs in the font.

@@ -43,7 +43,7 @@ const latinText = `
 A 0041 AE 00C6 Aacute 00C1 Abreve 0102 Acircumflex 00C2 Adieresis 00C4 Agrave 00C0 Aogonek 0104 Aring 00C5
 Atilde 00C3 B 0042 C 0043 Cacute 0106 Ccaron 010C Ccedilla 00C7 D 0044 Dcaron 010E Dcroat 0110 Delta 2206 E
 0045 Eacute 00C9 Ecaron 011A Ecircumflex 00CA Edieresis 00CB Egrave 00C8 Eogonek 0118 Eth 00D0 Euro 20AC F
-0046 G 0047 Gbreve 011E H 0048 I 0049 Iacute 00CD Icircumflex 00CE Idieresis 00CF Idotaccent 0130 Igrave 00CC
+0046 G 0047 Gbreve 011E H 0048 I 0049 Iacute 00CD Icircumflex 00CE Idieresis 00CF Idot 0130 Idotaccent 0130 Igrave 00CC
 J 004A K 004B L 004C Lacute 0139 Lcaron 013D Lslash 0141 M 004D N 004E Nacute 0143 Ncaron 0147 Ntilde 00D1 O
 004F OE 0152 Oacute 00D3 Ocircumflex 00D4 Odieresis 00D6 Ograve 00D2 Ohungarumlaut 0150 Omega 2126 Oslash 00D8
 Otilde 00D5 P 0050 Q 0051 R 0052 Racute 0154 Rcaron 0158 S 0053 Sacute 015A Scaron 0160 Scedilla 015E

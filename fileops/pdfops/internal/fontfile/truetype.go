@@ -217,7 +217,7 @@ func (t *TrueType) readPost() {
 // ForCode returns every glyph that a viewer could show for a code of a simple
 // font, regardless of the encoding. It looks the code up in all cmap subtables,
 // by its characters in every encoding, and by name, which may be "". known
-// reports whether the name leads to a glyph.
+// reports whether these are all: a viewer may know other names.
 func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
 	c := int(code)
 	glyphs = append(glyphs, c)
@@ -228,6 +228,13 @@ func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
 		names = append(names, name)
 		if r, ok := Char(name); ok {
 			chars, named = append(chars, r), r
+		}
+		// No name of the Adobe Glyph List has an underscore: it joins the names of a
+		// ligature. Some programs make up others, such as no_break_space.
+		for part := range strings.SplitSeq(name, "_") {
+			if r, ok := Char(part); ok && part != name {
+				chars = append(chars, r)
+			}
 		}
 	}
 	for _, r := range chars {
@@ -249,7 +256,7 @@ func (t *TrueType) ForCode(code byte, name string) (glyphs []int, known bool) {
 	for _, s := range names {
 		glyphs = append(glyphs, t.names[s]...)
 	}
-	return glyphs, name == "" || named >= 0 || len(t.names[name]) > 0
+	return glyphs, name == "" || named >= 0 || len(t.names[name]) > 0 || strings.Contains(name, "_")
 }
 
 // neededTables lists the tables that a font in a PDF file needs (ISO 32000-2,

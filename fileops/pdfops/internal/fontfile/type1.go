@@ -62,7 +62,8 @@ func ParseType1(b []byte) (*Type1, error) {
 	if err := t.readEncoding(clear); err != nil {
 		return nil, err
 	}
-	return t, t.readPrivate(open)
+	err := t.readPrivate(open)
+	return t, err
 }
 
 // withoutSegments removes the headers of a PFB file.

@@ -27,6 +27,7 @@ const MaxPassword = 127
 // Permissions are the bits of /P (ISO 32000-2, table 22). A set bit permits.
 type Permissions uint32
 
+// The permissions.
 const (
 	PermitPrint Permissions = 1 << (iota + 2)
 	PermitModify
@@ -44,9 +45,6 @@ const (
 	// one; readers must always allow it.
 	PermitKnown = PermitPrint | PermitModify | PermitCopy | PermitAnnotate | PermitFill | PermitAssemble | PermitPrintWell
 )
-
-// Restricted reports whether anything is forbidden.
-func (p Permissions) Restricted() bool { return p&PermitKnown != PermitKnown }
 
 // AllowedBy converts /P of a revision to the meaning in later revisions.
 // Revision 2 has only the first four permissions (ISO 32000-2, table 22).
@@ -109,12 +107,14 @@ func PasswordForms(password string) [][]byte {
 	return out
 }
 
+// The characters of PDFDocEncoding from 0x18 and from 0x80 on.
+const (
+	from18 = "˘ˇˆ˙˝˛˚˜"
+	from80 = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™\ufb01\ufb02ŁŒŠŸŽıłœšž\u0000€"
+)
+
 // docEncoding encodes s in PDFDocEncoding (ISO 32000-2, annex D.2).
 func docEncoding(s string) ([]byte, bool) {
-	const (
-		from18 = "˘ˇˆ˙˝˛˚˜"
-		from80 = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™\ufb01\ufb02ŁŒŠŸŽıłœšž\u0000€"
-	)
 	var out []byte
 	for _, r := range s {
 		i18 := strings.IndexRune(from18, r)

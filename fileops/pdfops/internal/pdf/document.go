@@ -190,6 +190,38 @@ func TextString(s string) types.HexLiteral {
 	return types.NewHexLiteral(b)
 }
 
+// Unicode decodes the bytes of a text string: UTF-16 or UTF-8 with a byte order
+// mark, or PDFDocEncoding.
+func Unicode(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, []byte{0xfe, 0xff}), bytes.HasPrefix(b, []byte{0xff, 0xfe}):
+		var units []uint16
+		for i := 2; i+1 < len(b); i += 2 {
+			if b[0] == 0xfe {
+				units = append(units, uint16(b[i])<<8|uint16(b[i+1]))
+			} else {
+				units = append(units, uint16(b[i+1])<<8|uint16(b[i]))
+			}
+		}
+		return string(utf16.Decode(units))
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		return strings.ToValidUTF8(string(b[3:]), "\ufffd")
+	}
+	low, high := []rune(from18), []rune(from80)
+	out := make([]rune, 0, len(b))
+	for _, c := range b {
+		switch {
+		case c >= 0x18 && c < 0x20:
+			out = append(out, low[c-0x18])
+		case c >= 0x80 && int(c-0x80) < len(high):
+			out = append(out, high[c-0x80])
+		default:
+			out = append(out, rune(c))
+		}
+	}
+	return string(out)
+}
+
 // Catalog returns the root of the document.
 func (d *Document) Catalog() types.Dict { return d.Dict(Ref(d.Root)) }
 
@@ -220,8 +252,13 @@ func inheritable() []string { return []string{"Resources", "MediaBox", "CropBox"
 func (d *Document) Pages(most int) ([]Page, error) {
 	var out []Page
 	onPath := make(map[int]bool)
+	// Nodes without pages that are reachable on many ways could multiply.
+	steps := 2 * (most + len(d.Objects))
 	var walk func(o types.Object, inherited types.Dict, depth int) error
 	walk = func(o types.Object, inherited types.Dict, depth int) error {
+		if steps--; steps < 0 {
+			return errPages
+		}
 		ref, _ := o.(types.IndirectRef)
 		nr := ref.ObjectNumber.Value()
 		if nr != 0 && onPath[nr] || depth > 64 {
@@ -269,9 +306,9 @@ func (d *Document) Pages(most int) ([]Page, error) {
 // ErrManyPages reports that a document has more pages than allowed.
 var ErrManyPages = errors.New("the document has too many pages")
 
-// each calls f for every dictionary of the document in a fixed order, including
-// nested dictionaries and those of streams.
-func (d *Document) each(f func(types.Dict)) {
+// Each calls f for every dictionary of the document in a fixed order, including
+// nested dictionaries and those of streams. It skips objects that f adds.
+func (d *Document) Each(f func(types.Dict)) {
 	var walk func(types.Object)
 	walk = func(o types.Object) {
 		switch v := o.(type) {
@@ -363,7 +400,7 @@ func (d *Document) Incomplete() bool {
 // breaks it.
 func (d *Document) Signed() bool {
 	found := false
-	d.each(func(v types.Dict) {
+	d.Each(func(v types.Dict) {
 		if _, ok := v["ByteRange"]; ok {
 			if _, ok := v["Contents"]; ok {
 				found = true

@@ -5,18 +5,20 @@ import (
 	"strconv"
 )
 
-// A token is a token of a content stream.
-type token struct {
-	Kind tokenKind
+// A Token is a token of a content stream.
+type Token struct {
+	Kind TokenKind
 	Text string  // of a name or an operator
 	Raw  []byte  // of a string, with its delimiters
 	Num  float64 // of a number
 }
 
-type tokenKind int
+// A TokenKind is the kind of a [Token].
+type TokenKind int
 
+// The kinds of tokens.
 const (
-	TokenEnd tokenKind = iota
+	TokenEnd TokenKind = iota
 	TokenNumber
 	TokenName
 	tokenOperator
@@ -24,15 +26,15 @@ const (
 	TokenOther // delimiters
 )
 
-// A lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
+// A Lexer splits a content stream into tokens (ISO 32000-2, 7.2 and 7.8.2). It
 // never fails: any input gives tokens.
-type lexer struct {
+type Lexer struct {
 	b   []byte
 	pos int
 }
 
 // NewLexer returns a lexer for a content stream.
-func NewLexer(b []byte) *lexer { return &lexer{b: b} }
+func NewLexer(b []byte) *Lexer { return &Lexer{b: b} }
 
 func isSpace(c byte) bool {
 	switch c {
@@ -50,40 +52,41 @@ func isDelimiter(c byte) bool {
 	return false
 }
 
-func (l *lexer) Next() token {
+// Next returns the next token. At the end its kind is TokenEnd.
+func (l *Lexer) Next() Token {
 	l.skipSpace()
 	if l.pos >= len(l.b) {
-		return token{}
+		return Token{}
 	}
 	start := l.pos
 	c := l.b[start]
 	switch {
 	case c == '(':
 		l.skipString()
-		return token{Kind: TokenString, Raw: l.b[start:min(l.pos, len(l.b))]}
-	case c == '<' && !(start+1 < len(l.b) && l.b[start+1] == '<'):
+		return Token{Kind: TokenString, Raw: l.b[start:min(l.pos, len(l.b))]}
+	case c == '<' && (start+1 >= len(l.b) || l.b[start+1] != '<'):
 		if i := bytes.IndexByte(l.b[start:], '>'); i >= 0 {
 			l.pos = start + i + 1
 		} else {
 			l.pos = len(l.b)
 		}
-		return token{Kind: TokenString, Raw: l.b[start:l.pos]}
+		return Token{Kind: TokenString, Raw: l.b[start:l.pos]}
 	case c == '/':
 		l.pos++
-		return token{Kind: TokenName, Text: unescapeName(l.word())}
+		return Token{Kind: TokenName, Text: unescapeName(l.word())}
 	case isDelimiter(c):
 		l.pos++
-		return token{Kind: TokenOther}
+		return Token{Kind: TokenOther}
 	}
 	w := l.word()
 	if c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' {
 		f, _ := strconv.ParseFloat(string(w), 64) // 0 if it is not a number
-		return token{Kind: TokenNumber, Num: f}
+		return Token{Kind: TokenNumber, Num: f}
 	}
-	return token{Kind: tokenOperator, Text: string(w)}
+	return Token{Kind: tokenOperator, Text: string(w)}
 }
 
-func (l *lexer) word() []byte {
+func (l *Lexer) word() []byte {
 	start := l.pos
 	for l.pos < len(l.b) && !isSpace(l.b[l.pos]) && !isDelimiter(l.b[l.pos]) {
 		l.pos++
@@ -91,7 +94,7 @@ func (l *lexer) word() []byte {
 	return l.b[start:l.pos]
 }
 
-func (l *lexer) skipSpace() {
+func (l *Lexer) skipSpace() {
 	for l.pos < len(l.b) {
 		switch c := l.b[l.pos]; {
 		case isSpace(c):
@@ -106,7 +109,7 @@ func (l *lexer) skipSpace() {
 	}
 }
 
-func (l *lexer) skipString() {
+func (l *Lexer) skipString() {
 	depth := 0
 	for l.pos < len(l.b) {
 		c := l.b[l.pos]
@@ -128,7 +131,7 @@ func (l *lexer) skipString() {
 // SkipInlineImage skips the data after the operator ID, and EI. The length of
 // the data is unknown. EI must be surrounded by white space, and the following
 // bytes must look like content.
-func (l *lexer) SkipInlineImage() {
+func (l *Lexer) SkipInlineImage() {
 	for from := l.pos; ; {
 		i := bytes.Index(l.b[from:], []byte("EI"))
 		if i < 0 {

@@ -36,14 +36,16 @@ func newConfiguration(password string) *model.Configuration {
 	return conf
 }
 
+// Limits of a file that is read into memory.
 const (
-	MaxFile    = 512 << 20 // bytes of a file that is read into memory
+	MaxFile    = 512 << 20 // bytes of the file
 	MaxDecoded = 256 << 20 // bytes of a decoded stream
 	maxObjects = 8388607   // indirect objects (ISO 19005-1, 6.1.12)
 
 	maxAttachments = 10_000 // of 8 MiB or more
 )
 
+// Errors of [Parse].
 var (
 	ErrEncrypted = errors.New("the file is encrypted and needs a password")
 	ErrProtected = errors.New("the file is encrypted and needs no password")
@@ -106,7 +108,7 @@ func nested(data []byte) bool {
 	if from < len("/Params") || bytes.IndexByte(data[line:from], '%') >= 0 { // missing, or in a comment
 		return false
 	}
-	l := lexer{b: data[from:]}
+	l := Lexer{b: data[from:]}
 	depth := 0
 	for {
 		k := l.Next()
@@ -190,7 +192,7 @@ func Parse(ctx context.Context, data []byte) (*Document, error) {
 	}
 	d, err := sec.read(ctx, data, secret)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: %v", ErrProtected, err) // not ErrEncrypted, regardless of pdfcpu's error
+		return nil, errors.Join(ErrProtected, errors.New(err.Error())) // not ErrEncrypted, regardless of pdfcpu's error
 	}
 	return d, err
 }
@@ -270,7 +272,7 @@ func fromPDFCPU(ctx context.Context, c *model.Context) (*Document, error) {
 	d := &Document{
 		Objects: make(map[int]types.Object, len(c.Table)),
 		Root:    c.Root.ObjectNumber.Value(),
-		Version: c.XRefTable.VersionString(),
+		Version: c.VersionString(),
 		skipped: make(map[int]bool),
 	}
 	if c.Info != nil {

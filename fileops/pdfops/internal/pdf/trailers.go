@@ -59,7 +59,7 @@ func (s *trailerSearch) dict(at int) types.Dict {
 		s.err = context.Cause(s.ctx)
 		return nil
 	}
-	l := lexer{b: s.data[at:min(len(s.data), at+dictWindow)]}
+	l := Lexer{b: s.data[at:min(len(s.data), at+dictWindow)]}
 	l.skipSpace() // and comments
 	if !bytes.HasPrefix(l.b[l.pos:], []byte("<<")) {
 		return nil

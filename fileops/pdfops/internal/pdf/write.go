@@ -349,25 +349,29 @@ func Deflate(b []byte) []byte {
 		level = 7
 	}
 	var out bytes.Buffer
-	w, err := zlib.NewWriterLevel(&out, level)
-	if err != nil { // impossible: a constant level
-		panic(err)
-	}
-	w.Write(b)
-	w.Close()
+	deflate(&out, b, level)
 	return out.Bytes()
 }
 
 // DeflatedSize returns the size of b after fast compression.
 func DeflatedSize(b []byte) int {
 	var n counter
-	w, err := zlib.NewWriterLevel(&n, zlib.BestSpeed)
-	if err != nil {
+	deflate(&n, b, zlib.BestSpeed)
+	return int(n)
+}
+
+// deflate compresses b to a writer that never fails.
+func deflate(to io.Writer, b []byte, level int) {
+	w, err := zlib.NewWriterLevel(to, level)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil { // impossible
 		panic(err)
 	}
-	w.Write(b)
-	w.Close()
-	return int(n)
 }
 
 type counter int

@@ -21,9 +21,10 @@ const (
 	nsMain  = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 	nsDraw  = "http://schemas.openxmlformats.org/drawingml/2006/main"
 	nsPic   = "http://schemas.openxmlformats.org/drawingml/2006/picture"
+	nsShape = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
 	nsWP    = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
 	mainDoc = "application/vnd.openxmlformats-officedocument.wordprocessingml."
-	rootNS  = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `"`
+	rootNS  = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `" xmlns:wps="` + nsShape + `"`
 )
 
 // Write writes d. The result depends only on d.
@@ -136,6 +137,15 @@ func (x *writer) document() {
 	for i, s := range x.d.Sections {
 		last := i == len(x.d.Sections)-1
 		props := x.section(s, i)
+		if s.Fixed != nil {
+			if last {
+				x.fixed(s.Fixed, "")
+				x.out.WriteString(props)
+			} else {
+				x.fixed(s.Fixed, props)
+			}
+			continue
+		}
 		for k := 0; k < len(s.Blocks); {
 			n := 1
 			for k+n-1 < len(s.Blocks)-1 && s.Blocks[k+n-1].Joined {

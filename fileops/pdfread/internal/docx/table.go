@@ -3,7 +3,6 @@ package docx
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
@@ -57,12 +56,6 @@ func (x *writer) picture(b *model.Placed, s *model.Section) {
 }
 
 func (x *writer) drawing(p *model.Picture, scale float64) {
-	m := p.Media
-	id, ok := x.mediaRel[m]
-	if !ok {
-		id = x.relate("image", strings.TrimPrefix(x.mediaName(m), "word/"), false)
-		x.mediaRel[m], x.used[m] = id, true
-	}
 	x.pictures++
 	n, cx, cy := x.pictures, max(1, emu(p.W()*scale)), max(1, emu(p.H()*scale))
 	x.printf(`<w:r><w:drawing><wp:inline distT="0" distB="0" distL="0" distR="0"><wp:extent cx="%d" cy="%d"/><wp:docPr id="%d" name="Picture %d"`, cx, cy, n, n)
@@ -70,9 +63,9 @@ func (x *writer) drawing(p *model.Picture, scale float64) {
 		x.printf(` descr="%s"`, ooxml.Escape(p.Alt))
 	}
 	x.out.WriteString(`/>`)
-	x.printf(`<a:graphic><a:graphicData uri="%s"><pic:pic><pic:nvPicPr><pic:cNvPr id="%d" name="Picture %d"/><pic:cNvPicPr/></pic:nvPicPr>`, nsPic, n, n)
-	x.printf(`<pic:blipFill><a:blip r:embed="%s"/><a:stretch><a:fillRect/></a:stretch></pic:blipFill>`, id)
-	x.printf(`<pic:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="%d" cy="%d"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom></pic:spPr></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>`, cx, cy)
+	x.printf(`<a:graphic><a:graphicData uri="%s">`, nsPic)
+	x.pic(p.Media, cx, cy)
+	x.out.WriteString(`</a:graphicData></a:graphic></wp:inline></w:drawing></w:r>`)
 }
 
 // table writes a table.

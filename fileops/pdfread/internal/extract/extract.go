@@ -8,6 +8,7 @@ package extract
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -35,8 +36,11 @@ type Extractor struct {
 	names map[model.Font]*model.Font
 	media *Store  // nil if pictures are not wanted
 	dpi   float64 // of pictures that are rendered
+
+	Missing pdfium.FontList // fonts that the document does not contain
 }
 
+// New returns an Extractor for a document. store keeps its pictures.
 func New(doc *pdfium.Document, store *Store) *Extractor {
 	return &Extractor{In: doc.In, Doc: doc, fonts: make(map[uint64]*model.Font), names: make(map[model.Font]*model.Font), media: store, dpi: 200}
 }
@@ -44,13 +48,14 @@ func New(doc *pdfium.Document, store *Store) *Extractor {
 // A glyph is a character on the page.
 type glyph struct {
 	geom.Rect
-	text  string
-	x, y  float64 // origin, on the baseline
-	style model.Style
-	turn  int // text direction in quarter turns clockwise; 0 is to the right, 4 is askew
-	rtl   bool
-	space bool // white space precedes it
-	gap   bool // pdfium reports a space before it
+	text   string
+	x, y   float64 // origin, on the baseline
+	style  model.Style
+	turn   int // text direction in quarter turns clockwise; 0 is to the right, 4 is askew
+	rtl    bool
+	space  bool // white space precedes it
+	hidden bool // invisible
+	gap    bool // pdfium reports a space before it
 }
 
 // Sheet reads a page.
@@ -59,19 +64,10 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	view := p.Matrix()
 	links := x.links(p, view)
 	x.flatten(p)
-	glyphs := x.glyphs(p, view)
+	glyphs, _ := x.glyphs(p, view)
 
 	// Rotate a sideways page, so that later stages can ignore rotation.
-	var votes [model.Askew + 1]int
-	for i := range glyphs {
-		votes[glyphs[i].turn]++
-	}
-	turn := 0
-	for i, n := range votes {
-		if 2*n > len(glyphs) && i != model.Askew {
-			turn = i
-		}
-	}
+	turn := direction(glyphs)
 	if turn != 0 {
 		m := geom.Turned(turn, s.W, s.H)
 		for i := range glyphs {
@@ -92,6 +88,8 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		}
 	}
 	s.Links = links
+	page := geom.Rect{L: 0, T: 0, R: s.W, B: s.H}
+	glyphs = slices.DeleteFunc(glyphs, func(g glyph) bool { return !page.Contains(g.CX(), g.CY()) })
 	for i := range glyphs {
 		g := &glyphs[i]
 		for k := range s.Links {
@@ -101,6 +99,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		}
 	}
 	s.Words = raiseWords(makeWords(glyphs))
+	s.Unlikely = Unlikely(s)
 	if x.media != nil {
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
@@ -109,19 +108,34 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	return s
 }
 
+// direction returns the direction of most characters, in quarter turns.
+func direction(glyphs []glyph) (turn int) {
+	var votes [model.Askew + 1]int
+	for i := range glyphs {
+		votes[glyphs[i].turn]++
+	}
+	for i, n := range votes {
+		if 2*n > len(glyphs) && i != model.Askew {
+			turn = i
+		}
+	}
+	return turn
+}
+
 // An objectStyle is the style that all characters of a text object share.
 type objectStyle struct {
 	model.Style
-	turn int
+	turn   int
+	hidden bool
 }
 
 // glyphs reads the characters of a page in content order. In right-to-left
-// scripts that is the reading order.
-func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
+// scripts that is the reading order. It also returns the text objects.
+func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint64]*objectStyle) {
 	in := x.In
 	text := in.Call("FPDFText_LoadPage", p.Ptr)
 	if text == 0 {
-		return nil
+		return nil, nil
 	}
 	defer in.Call("FPDFText_ClosePage", text)
 	n := min(in.Int("FPDFText_CountChars", text), pdfium.MaxChars)
@@ -165,7 +179,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 		}
 		var box [4]float64 // left, top, right, bottom
 		in.OutFloats(box[:])
-		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, space: space, gap: gap, rtl: model.IsRTL(r)}
+		g := glyph{Rect: view.Rect(box[0], box[1], box[2], box[3]), style: st.Style, turn: st.turn, hidden: st.hidden, space: space, gap: gap, rtl: model.IsRTL(r)}
 		if in.Ok("FPDFText_GetCharOrigin", text, i, in.Arg(0), in.Arg(1)) {
 			g.x, g.y = view.Apply(in.OutDouble(0), in.OutDouble(1))
 		} else {
@@ -193,7 +207,8 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) []glyph {
 		last = obj
 		out = append(out, g)
 	}
-	return compose(out)
+	unshift(out)
+	return compose(out), objects
 }
 
 // overprint records where characters were drawn. Text drawn twice with a small
@@ -314,7 +329,7 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 		st.Colour = uint32(in.OutInt(0)&255)<<16 | uint32(in.OutInt(1)&255)<<8 | uint32(in.OutInt(2)&255)
 	}
 	if mode == textInvisible || mode == textClip { // the text layer of a scan
-		st.Colour = 0
+		st.Colour, st.hidden = 0, true
 	}
 	st.Font = x.font(in.Call("FPDFTextObj_GetFont", obj))
 	return st

@@ -19,6 +19,9 @@ const (
 	figurePart  = 0.7 // largest part of a page that is not a background
 	figureWords = 400 // with more words it is not a drawing
 	labelReach  = 14  // largest distance of labels outside a drawing, points
+	fieldSide   = 16  // least width and height of a field of colour, points
+	fieldPart   = 0.3 // largest part of a page that is a field of colour
+	fieldGap    = 6   // least distance of a field of colour from everything else, points
 )
 
 // drawings turns drawings into pictures: standalone drawings and those with
@@ -42,6 +45,34 @@ func (w *walker) drawings() {
 			continue
 		}
 		w.figure(d)
+	}
+}
+
+// colourFields turns filled rectangles into pictures if no text and no rule is in
+// or near them, such as bars, swatches and placeholders of pictures.
+func (w *walker) colourFields() {
+	s := w.sheet
+	var fields []geom.Rect
+	for _, f := range s.Fills {
+		if model.IsPaper(f.Colour) || f.Area() > fieldPart*s.W*s.H {
+			continue
+		}
+		fields = append(fields, f.Rect)
+	}
+	for _, d := range groupRects(fields, fieldGap) {
+		near := d.Grow(fieldGap)
+		switch {
+		case d.W() < fieldSide || d.H() < fieldSide || d.Area() > fieldPart*s.W*s.H:
+		case slices.ContainsFunc(s.Words, func(word *model.Word) bool { return near.Overlaps(word.Rect) }):
+		case slices.ContainsFunc(s.Rules, func(r *model.Rule) bool { return near.Overlaps(r.Rect().Grow(0.5)) }):
+		case slices.ContainsFunc(s.Drawings, func(r geom.Rect) bool { return near.Overlaps(r.Grow(0.5)) }):
+		case slices.ContainsFunc(s.Pictures, func(p *model.Picture) bool { return near.Overlaps(p.Rect) }):
+		default:
+			if m := w.drawn(d); m != nil {
+				s.Pictures = append(s.Pictures, &model.Picture{Rect: d, Media: m})
+				s.Fills = slices.DeleteFunc(s.Fills, func(f model.Fill) bool { return d.Contains(f.CX(), f.CY()) })
+			}
+		}
 	}
 }
 
@@ -78,7 +109,7 @@ func (w *walker) figure(d geom.Rect) {
 	if m == nil {
 		return
 	}
-	s.Pictures = append(s.Pictures, &model.Picture{Rect: seen, Media: m, Alt: labelText(labels)})
+	s.Pictures = append(s.Pictures, &model.Picture{Rect: seen, Media: m, Alt: labelText(labels), Labels: slices.Clone(labels)})
 	s.Words = slices.DeleteFunc(s.Words, inside)
 	s.Rules = slices.DeleteFunc(s.Rules, func(r *model.Rule) bool { b := r.Rect(); return box.Grow(2).Contains(b.CX(), b.CY()) })
 	s.Fills = slices.DeleteFunc(s.Fills, func(f model.Fill) bool { return box.Grow(2).Contains(f.CX(), f.CY()) })

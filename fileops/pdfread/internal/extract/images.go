@@ -34,6 +34,7 @@ type Store struct {
 	size  int64
 }
 
+// NewStore returns a Store that keeps pictures in files of dir.
 func NewStore(dir string) *Store {
 	return &Store{dir: dir, known: make(map[[sha256.Size]byte]*model.Media)}
 }
@@ -65,7 +66,11 @@ func (w *walker) image(obj uint64, m geom.Matrix) {
 	if !ok || box.W() < 5 || box.H() < 5 || box.Area() < 100 {
 		return
 	}
-	if w.behindText(box) || !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
+	if w.behindText(box) {
+		w.sheet.Lost = append(w.sheet.Lost, box)
+		return
+	}
+	if !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
 		return
 	}
 	place := in.OutMatrix().Then(m)

@@ -235,9 +235,16 @@ func (w *walker) finish() {
 	w.sheet.Drawings = groupRects(w.curves, 6)
 	w.composePictures()
 	w.drawings()
+	w.colourFields()
 	w.bullets()
+	w.finishShot()
+}
+
+// finishShot releases the rendered page.
+func (w *walker) finishShot() {
 	if w.shot != 0 {
 		w.x.In.Call("FPDFBitmap_Destroy", w.shot)
+		w.shot = 0
 	}
 }
 

@@ -16,6 +16,7 @@ func (x *Extractor) font(ptr uint64) *model.Font {
 		return f
 	}
 	in := x.In
+	x.Missing.Add(in, ptr)
 	// For a font that is not embedded, pdfium reports the family of its substitute.
 	embedded := in.Int("FPDFFont_GetIsEmbedded", ptr) != 0
 	base := pdfium.CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetBaseFontName", ptr, p, n) }))

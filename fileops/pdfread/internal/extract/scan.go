@@ -3,8 +3,6 @@ package extract
 import (
 	"image"
 	"math"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
@@ -30,8 +28,8 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 	if math.Abs(s.W-p.W) > 0.1 || math.Abs(s.H-p.H) > 0.1 {
 		return nil // rotated, so the page has text that defines the orientation
 	}
-	chars, bad := countText(s.Words)
-	garbage := 3*bad > chars
+	chars, _ := countText(s.Words)
+	garbage := s.Unlikely
 	if chars > stampChars && !garbage {
 		return nil
 	}
@@ -69,22 +67,6 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 	return sc
 }
 
-// countText counts the characters of words. bad counts characters that no text
-// contains, from fonts with an unknown encoding.
-func countText(words []*model.Word) (chars, bad int) {
-	for _, w := range words {
-		for _, s := range w.Spans {
-			for _, r := range s.Text {
-				chars++
-				if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) || !unicode.IsGraphic(r) {
-					bad++
-				}
-			}
-		}
-	}
-	return chars, bad
-}
-
 // A cover describes the largest picture of a page.
 type cover struct {
 	part    float64 // of the page that it covers
@@ -104,7 +86,7 @@ func (w *walker) cover() (c cover) {
 			if part := box.Area() / (w.sheet.W * w.sheet.H); ok && part > c.part {
 				c.part, c.dpi = part, 0
 				if in.Ok("FPDFImageObj_GetImageMetadata", obj, w.page.Ptr, in.Arg(0)) {
-					pixels := float64(uint32(in.OutInt(0))) * float64(uint32(in.OutField(4)))
+					pixels := float64(uint32(in.OutInt(0))) * float64(in.OutField(4))
 					c.dpi = 72 * math.Sqrt(pixels/max(box.Area(), 1))
 				}
 			}
@@ -129,4 +111,18 @@ func (w *walker) cover() (c cover) {
 		look(in.Call("FPDFPage_GetObject", w.page.Ptr, uint64(i)), view, 0)
 	}
 	return c
+}
+
+// blankDPI is the resolution at which Blank draws a page.
+const blankDPI = 36
+
+// Blank reports whether nothing is visible on a page.
+func Blank(p *pdfium.Page) bool {
+	empty := false
+	w, h := p.Pixels(min(blankDPI, 72*math.Sqrt(shotPixels/(p.W*p.H))))
+	err := p.Draw(w, h, func(pix []byte) error {
+		empty = blank(pix)
+		return nil
+	})
+	return err == nil && empty
 }

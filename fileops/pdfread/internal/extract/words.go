@@ -85,7 +85,7 @@ func raisedOver(w *model.Word, near ...[]*model.Word) (n *model.Word, raise int8
 }
 
 func newWord(g *glyph) *model.Word {
-	w := &model.Word{Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl}
+	w := &model.Word{Rect: geom.Nothing(), Base: g.y, Size: g.style.Size, Turn: g.turn, RTL: g.rtl, Hidden: g.hidden}
 	if g.turn == 1 || g.turn == 3 {
 		w.Base = g.x
 	}

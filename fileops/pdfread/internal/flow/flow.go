@@ -29,6 +29,7 @@ func (a Inline) like(b Inline) bool { a.Text, b.Text = "", ""; return a == b }
 // A Kind is the type of an element.
 type Kind int
 
+// Kinds of elements.
 const (
 	ParagraphElement Kind = iota
 	HeadingElement

@@ -58,10 +58,19 @@ func Abs(x float64) float64 {
 // left corner and y grows downwards.
 type Rect struct{ L, T, R, B float64 }
 
-func (a Rect) W() float64    { return a.R - a.L }
-func (a Rect) H() float64    { return a.B - a.T }
-func (a Rect) CX() float64   { return (a.L + a.R) / 2 }
-func (a Rect) CY() float64   { return (a.T + a.B) / 2 }
+// W returns the width; it is negative for an empty intersection.
+func (a Rect) W() float64 { return a.R - a.L }
+
+// H returns the height; it is negative for an empty intersection.
+func (a Rect) H() float64 { return a.B - a.T }
+
+// CX returns the x coordinate of the centre.
+func (a Rect) CX() float64 { return (a.L + a.R) / 2 }
+
+// CY returns the y coordinate of the centre.
+func (a Rect) CY() float64 { return (a.T + a.B) / 2 }
+
+// Area returns the area, 0 for an empty intersection.
 func (a Rect) Area() float64 { return max(0, a.W()) * max(0, a.H()) }
 
 // Union returns the smallest rectangle that contains a and b.

@@ -83,7 +83,7 @@ func (x *writer) document(f *flow.Flow, name string) {
 		if x.err != nil {
 			return
 		}
-		x.element(f, el)
+		x.element(el)
 	}
 	x.closeLists(0)
 	x.running("footer", f.Footer)
@@ -103,7 +103,7 @@ func (x *writer) running(tag string, lines [][]flow.Inline) {
 	x.print("</", tag, ">\n")
 }
 
-func (x *writer) element(f *flow.Flow, el *flow.Element) {
+func (x *writer) element(el *flow.Element) {
 	if el.Kind != flow.ItemElement {
 		x.closeLists(0)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
+// WideGap reports whether the gap before the i-th word of l is as wide as a tab.
 func WideGap(l *model.Line, i int) bool {
 	a, b := l.Words[i-1], l.Words[i]
 	return !a.RTL && !b.RTL && !b.Glued && b.L-a.R > 1.8*l.Size

@@ -10,13 +10,16 @@ import (
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Document lays out all pages and divides the result into sections.
-func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark) *model.Document {
+// Document lays out all pages and divides the result into sections. If fixed is
+// set, pages that flowing text cannot show become [model.Fixed]; their pictures
+// are still missing.
+func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark, fixed bool) *model.Document {
 	d := &model.Document{Targets: make(map[int]bool), Leaves: make(map[int]*model.Leaf), Hyphens: make(map[string]bool)}
 	runnings, taken, offset, numbered := findRunning(sheets)
 	dropBackgrounds(sheets)
 	y := &layouter{tables: true}
 	var leaves []*model.Leaf
+	pages := make(map[*model.Leaf]*model.Fixed)
 	var all []*model.Block
 	for _, s := range sheets {
 		if ctx.Err() != nil {
@@ -24,6 +27,9 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 		}
 		l := y.leaf(s, taken)
 		leaves = append(leaves, l)
+		if fixed && !flows(s, l) {
+			pages[l] = fix(s)
+		}
 		d.Leaves[l.Number] = l
 		for _, k := range l.Links {
 			if k.Page > 0 {
@@ -41,7 +47,7 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 	findHeadings(all, marks, d.Body)
 	(&lister{}).find(all)
 	findHyphens(d, all)
-	makeSections(d, leaves, runnings, offset, numbered)
+	makeSections(d, leaves, pages, runnings, offset, numbered)
 	return d
 }
 
@@ -61,6 +67,9 @@ func dropBackgrounds(sheets []*model.Sheet) {
 	}
 	seen := make(map[key]bool)
 	for _, s := range sheets {
+		if len(s.Words) == 0 {
+			continue // nothing else is on the page
+		}
 		s.Pictures = slices.DeleteFunc(s.Pictures, func(p *model.Picture) bool {
 			k := at(p)
 			again := seen[k] && count[k] >= 3
@@ -84,11 +93,16 @@ func findHyphens(d *model.Document, all []*model.Block) {
 }
 
 // makeSections groups the pages into sections.
-func makeSections(d *model.Document, leaves []*model.Leaf, runnings []model.Running, offset int, numbered bool) {
+func makeSections(d *model.Document, leaves []*model.Leaf, pages map[*model.Leaf]*model.Fixed, runnings []model.Running, offset int, numbered bool) {
 	for from := 0; from < len(leaves); {
 		to := from + 1
+		if f := pages[leaves[from]]; f != nil {
+			d.Sections = append(d.Sections, &model.Section{NextPage: true, W: f.W, H: f.H, Odd: new(model.Running), Page: f.Number, Fixed: f})
+			from = to
+			continue
+		}
 		run := pageRun{first: &runnings[from]}
-		for to < len(leaves) && sameSize(leaves[from], leaves[to]) && run.takes(&runnings[to], leaves[to].Number) {
+		for to < len(leaves) && pages[leaves[to]] == nil && sameSize(leaves[from], leaves[to]) && run.takes(&runnings[to], leaves[to].Number) {
 			to++
 		}
 		part := leaves[from:to]
@@ -180,14 +194,15 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	}
 	m = geom.Rect{L: at(ls, 0.05), T: at(ts, 0.05), R: w - at(rs, 0.95), B: 0}
 	bottom = at(bs, 0.95)
-	clamp := func(v, least, most float64) float64 { return min(max(v, least), most) }
-	m.L, m.R = clamp(m.L, 14, 0.45*w), clamp(m.R, 14, 0.45*w)
-	m.T = clamp(m.T, 14, 0.45*h)
+	const least = 14
+	clamp := func(v, most float64) float64 { return min(max(v, least), most) }
+	m.L, m.R = clamp(m.L, 0.45*w), clamp(m.R, 0.45*w)
 	// Other programs need slightly more room for the same text. It comes from the
 	// lower margin, so that page breaks stay the same.
-	m.B = clamp(h-bottom-0.025*h, 14, 0.3*h)
+	m.B = clamp(h-bottom-0.025*h, 0.3*h)
+	m.T = clamp(m.T, 0.95*h-m.B)
 	// Their fonts may be slightly wider too, and the longest line must not wrap.
-	m.R = clamp(m.R-0.007*w, 14, 0.45*w)
+	m.R = clamp(m.R-0.007*w, 0.45*w)
 	sparse := 0
 	for _, l := range part {
 		if !dense(l) {
@@ -202,6 +217,9 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	}
 	return m, bottom
 }
+
+// maxGap limits the space above a block, points.
+const maxGap = 300
 
 // fillSection adds the blocks of pages to sections with the layout of base.
 func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bottom float64) {
@@ -222,6 +240,10 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 	for i, l := range part {
 		newPage := i > 0 && !flows
 		anchor := l.Number
+		above := 0.0 // space above the next block
+		if newPage {
+			above = l.Content.T - base.Margin.T
+		}
 		add := func(b *model.Block, columnBreak bool) {
 			p := &model.Placed{Block: b, PageBreak: newPage, ColumnBreak: columnBreak && !newPage}
 			newPage = false
@@ -229,6 +251,9 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 				p.Bookmark = anchor
 			}
 			anchor = 0
+			if above > 0 {
+				b.Before, above = max(b.Before, min(above, maxGap)), 0
+			}
 			cur.Blocks = append(cur.Blocks, p)
 		}
 		if len(l.Bands) == 0 || !slices.ContainsFunc(l.Bands, func(b model.Band) bool { return len(b.Columns) > 0 }) {
@@ -241,6 +266,9 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 			continue
 		}
 		for k, b := range l.Bands {
+			if k > 0 {
+				above = b.T - l.Bands[k-1].B
+			}
 			columns := b.Columns
 			if len(columns) == 1 {
 				columns = nil
@@ -255,7 +283,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 			if len(columns) == 0 {
 				for _, c := range b.Columns {
 					for _, bl := range c.Blocks {
-						replaceBlock(d, bl, base)
+						replaceBlock(bl, base)
 						add(bl, false)
 					}
 				}
@@ -265,7 +293,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 			for j, c := range columns {
 				for n, bl := range c.Blocks {
 					full := j > 0 && columns[j-1].B > bottom-0.12*height
-					add(bl, n == 0 && j > 0 && !(full && lastBand))
+					add(bl, n == 0 && j > 0 && (!full || !lastBand))
 				}
 			}
 		}
@@ -283,7 +311,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 
 // replaceBlock sets the indents of a block relative to the page margins. The
 // column that was found may be narrower.
-func replaceBlock(d *model.Document, b *model.Block, base model.Section) {
+func replaceBlock(b *model.Block, base model.Section) {
 	left, right := base.Margin.L, base.W-base.Margin.R
 	if b.Kind != model.ParagraphBlock || b.Align == model.AlignCentre && math.Abs(b.Region.CX()-(left+right)/2) < 8 {
 		b.Region = geom.Rect{L: left, T: b.Region.T, R: right, B: b.Region.B}

@@ -36,7 +36,7 @@ func findTables(s *model.Sheet, words []*model.Word) ([]*model.Table, []*model.W
 	}
 	var out []*model.Table
 	for _, g := range meeting(lines) {
-		if t := newTable(s, g, soft); t != nil {
+		if t := newTable(g, soft); t != nil {
 			out = append(out, t)
 		}
 	}
@@ -122,7 +122,7 @@ func meeting(lines []*model.Rule) [][]*model.Rule {
 }
 
 // newTable makes a grid of rules that meet, or returns nil.
-func newTable(s *model.Sheet, rules []*model.Rule, soft map[*model.Rule]bool) *model.Table {
+func newTable(rules []*model.Rule, soft map[*model.Rule]bool) *model.Table {
 	var xs, ys []float64
 	box := geom.Nothing()
 	drawn := 0

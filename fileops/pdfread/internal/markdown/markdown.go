@@ -1,24 +1,33 @@
 // Package markdown writes a flow as GitHub Flavored Markdown (GFM 0.29):
-// headings, emphasis, links, lists, tables and code. It leaves pictures out:
-// neither readers of text nor programs can use kilobytes of base64.
+// headings, emphasis, links, lists, tables and code. It leaves pictures out,
+// because neither readers of text nor programs can use kilobytes of base64. Only
+// if a document has nothing else, its pictures become data URLs.
 package markdown
 
 import (
 	"bufio"
+	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/pdfread/internal/flow"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
-// Write writes f.
-func Write(w io.Writer, f *flow.Flow) error {
-	x := &writer{w: bufio.NewWriter(w)}
+// Write writes f. It returns the number of pictures that it left out.
+func Write(ctx context.Context, w io.Writer, f *flow.Flow) (left int, err error) {
+	x := &writer{w: bufio.NewWriter(w), ctx: ctx}
+	x.embed = len(f.Header)+len(f.Footer) == 0 && !slices.ContainsFunc(f.Elements, func(el *flow.Element) bool {
+		return el.Kind != flow.PictureElement && (el.Kind != flow.ParagraphElement || len(el.Text) > 0)
+	})
 	for _, l := range f.Header {
 		x.block(escapeStart(inlineText(l, false)))
 	}
@@ -31,11 +40,18 @@ func Write(w io.Writer, f *flow.Flow) error {
 			x.block(escapeStart(inlineText(l, false)))
 		}
 	}
-	return x.w.Flush()
+	if x.err != nil {
+		return x.left, x.err
+	}
+	return x.left, x.w.Flush()
 }
 
 type writer struct {
 	w       *bufio.Writer
+	ctx     context.Context
+	embed   bool // pictures are data URLs
+	left    int  // pictures left out
+	err     error
 	any     bool  // text was written before
 	inList  bool  // the last block was a list item
 	indents []int // by level: indent of the text of items
@@ -70,15 +86,41 @@ func (x *writer) element(f *flow.Flow, el *flow.Element) {
 	case flow.TableElement:
 		x.table(el, f.Columns[el])
 	case flow.PictureElement:
-		// Only the text of a chart or diagram is kept.
 		for _, p := range el.Pictures {
-			if p.Alt != "" {
+			switch {
+			case x.embed:
+				x.picture(p)
+			case p.Alt != "": // the text of a chart or diagram
 				x.block(escapeStart(inlineText([]flow.Inline{{Text: p.Alt}}, false)))
+				x.left++
+			default:
+				x.left++
 			}
 		}
 	default:
 		x.block(escapeStart(inlineText(el.Text, false)))
 	}
+}
+
+// picture writes a picture as a paragraph with a data URL.
+func (x *writer) picture(p *model.Picture) {
+	if p.Media == nil || x.err != nil {
+		return
+	}
+	if x.err = context.Cause(x.ctx); x.err != nil {
+		return
+	}
+	content, err := os.ReadFile(p.Media.Path)
+	if err != nil {
+		x.err = err
+		return
+	}
+	alt := p.Alt
+	if alt == "" {
+		alt = "Picture"
+	}
+	alt = inlineText([]flow.Inline{{Text: alt}}, false)
+	x.block(fmt.Sprintf("![%s](data:%s;base64,%s)", alt, format.Format(p.Media.Ext).MIME(), base64.StdEncoding.EncodeToString(content)))
 }
 
 func (x *writer) item(el *flow.Element) {
@@ -256,7 +298,7 @@ func writeEmphasis(b *strings.Builder, text []flow.Inline, i int, inTable bool) 
 	}
 	at := strings.Index(in.Text, core)
 	before, after := in.Text[:at], in.Text[at+len(core):]
-	var left, right rune = ' ', ' '
+	left, right := ' ', ' '
 	if before == "" && i > 0 {
 		left = model.LastRune(text[i-1].Text)
 	}

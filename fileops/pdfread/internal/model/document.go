@@ -38,7 +38,8 @@ type Section struct {
 	Start    int // page number of the first page; 0 continues the numbering
 	Offset   int // printed page number minus page
 	Numbered bool
-	Page     int // the page that its headers come from
+	Page     int    // the page that its headers come from
+	Fixed    *Fixed // its only page, if that is not flowing text
 }
 
 // A Placed is a block with the breaks and bookmark before it.

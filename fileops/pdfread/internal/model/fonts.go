@@ -171,6 +171,20 @@ func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 	return min(100, max(least, int(100*k)))
 }
 
+// Fit returns the character width in per cent at which a line is as wide as in
+// the PDF file; 100 if that is unknown. vertical means that the line runs up or
+// down.
+func (d *Document) Fit(l *Line, vertical bool) int {
+	is, will := l.W(), d.lineWidth(l)
+	if vertical {
+		is = l.H()
+	}
+	if will == 0 || is <= 0 {
+		return 100
+	}
+	return min(max(int(100*is/will), 50), 180)
+}
+
 // These are the widths of Arial, Times New Roman and Courier New, which their
 // metric-compatible replacements share.
 var (

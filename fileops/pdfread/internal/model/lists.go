@@ -4,9 +4,10 @@ import (
 	"strings"
 )
 
-// Kinds of list markers.
+// A MarkerKind is a kind of list marker.
 type MarkerKind int
 
+// Kinds of list markers.
 const (
 	BulletMarker MarkerKind = iota
 	DecimalMarker

@@ -46,12 +46,13 @@ type Span struct {
 // A Word is a sequence of characters without space.
 type Word struct {
 	geom.Rect
-	Spans []Span
-	Base  float64 // baseline
-	Size  float64 // of the characters that are not raised
-	RTL   bool
-	Glued bool // no space before it, although it is a separate word
-	Turn  int  // direction in quarter turns clockwise, or askew
+	Spans  []Span
+	Base   float64 // baseline
+	Size   float64 // of the characters that are not raised
+	RTL    bool
+	Hidden bool // invisible, as in the text layer of a scan
+	Glued  bool // no space before it, although it is a separate word
+	Turn   int  // direction in quarter turns clockwise, or askew
 }
 
 // Text returns the characters of all spans.
@@ -165,9 +166,10 @@ func IsRTL(r rune) bool {
 // A Picture is an image or a drawing on a page.
 type Picture struct {
 	geom.Rect
-	Media  *Media // nil if it cannot be stored
-	Alt    string // its text, which is not in the flow
-	Joined bool   // joined from several pictures
+	Media  *Media  // nil if it cannot be stored
+	Alt    string  // its text, which is not in the flow
+	Labels []*Word // the words of Alt
+	Joined bool    // joined from several pictures
 }
 
 // A Media is the content of a picture, in a file of the scratch directory.
@@ -202,6 +204,9 @@ type Fill struct {
 	Colour uint32
 }
 
+// IsPaper reports whether a colour is white or almost white.
+func IsPaper(c uint32) bool { return min(c>>16, c>>8&255, c&255) > 0xf4 }
+
 // A Link is an area with a target.
 type Link struct {
 	geom.Rect
@@ -218,13 +223,17 @@ type Sheet struct {
 	Rules    []*Rule
 	Fills    []Fill
 	Drawings []geom.Rect // areas of paths that are neither rules nor fills
+	Lost     []geom.Rect // areas of pictures that are behind text
 	Links    []Link
+	Unlikely bool  // the text is probably not what the page shows
+	Blank    bool  // nothing is visible on it
+	Damaged  bool  // it cannot be read, and so is empty
 	Scan     *Scan // nil unless the text has to be recognized
 }
 
-// Kinds of blocks.
 type blockKind int
 
+// Kinds of blocks.
 const (
 	ParagraphBlock blockKind = iota
 	TableBlock
@@ -256,8 +265,9 @@ type Block struct {
 // An Alignment is the alignment of lines in their column.
 type Alignment int
 
+// Alignments of lines.
 const (
-	alignLeft Alignment = iota
+	AlignLeft Alignment = iota
 	AlignCentre
 	AlignRight
 	AlignJustify
@@ -299,8 +309,12 @@ type Leaf struct {
 
 // A Scan is a page whose text must be recognized.
 type Scan struct {
-	Img  *image.Gray
-	DPI  float64
-	Keep bool          // keep the words that the page already has
-	Done chan struct{} // closed when the words of the sheet are complete
+	Img   *image.Gray
+	DPI   float64
+	Words int           // recognized
+	Other float64       // part of the ink that is not in recognized words
+	Turn  int           // quarter turns counterclockwise that made the page upright
+	Under []*Picture    // pictures of the page that show the recognized words
+	Keep  bool          // keep the words that the page already has
+	Done  chan struct{} // closed when the words of the sheet are complete
 }

@@ -30,12 +30,17 @@ const (
 	errorSecurity = 5
 )
 
-// OpenDocument opens a file. pdfium can often read damaged files, so only a file
-// that it cannot open at all is an error.
-func OpenDocument(in *Instance, data []byte) (*Document, error) {
+// OpenDocument opens a file. The password may be the user or the owner password;
+// it is ignored if the file needs none. pdfium can often read damaged files, so
+// only a file that it cannot open at all is an error.
+func OpenDocument(in *Instance, data []byte, password string) (*Document, error) {
 	p := in.malloc(len(data))
 	copy(in.Bytes(p, len(data)), data)
-	ptr := in.Call("FPDF_LoadMemDocument", uint64(p), uint64(len(data)), 0)
+	var secret uint32
+	if password != "" {
+		secret = in.cString(password)
+	}
+	ptr := in.Call("FPDF_LoadMemDocument", uint64(p), uint64(len(data)), uint64(secret))
 	if in.Err != nil {
 		return nil, in.Err
 	}
@@ -43,8 +48,10 @@ func OpenDocument(in *Instance, data []byte) (*Document, error) {
 		switch code := in.Int("FPDF_GetLastError"); {
 		case in.Err != nil:
 			return nil, in.Err
+		case code == errorPassword && password != "":
+			return nil, fileops.Fail(fileops.ErrWrongPassword, nil, "the password is not that of the file")
 		case code == errorPassword:
-			return nil, fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; unlock it first")
+			return nil, fileops.Fail(fileops.ErrPasswordRequired, nil, "the document is protected by a password; give its password, or unlock it first")
 		case code == errorSecurity:
 			return nil, fileops.Fail(fileops.ErrUnsupportedInput, nil, "the document is protected in a way that is not supported")
 		default:
@@ -100,6 +107,10 @@ func (d *Document) Load(index int) *Page {
 	return p
 }
 
+// In returns the instance that loaded the page.
+func (p *Page) In() *Instance { return p.in }
+
+// Close releases the page.
 func (p *Page) Close() { p.in.Call("FPDF_ClosePage", p.Ptr) }
 
 // Pixels returns the size of the page in pixels at a resolution.
@@ -144,10 +155,7 @@ func (p *Page) Draw(w, h int, fn func(pix []byte) error) error {
 // MetaText returns an entry of the document information.
 func (d *Document) MetaText(key string) string {
 	in := d.In
-	p := in.malloc(len(key) + 1)
-	if b := in.Bytes(p, len(key)+1); b != nil {
-		copy(b, key+"\x00")
-	}
+	p := in.cString(key)
 	s := Utf16String(in.WithBuffer(8192, func(b, n uint64) int { return in.Int("FPDF_GetMetaText", d.Ptr, uint64(p), b, n) }))
 	in.free(p)
 	return s

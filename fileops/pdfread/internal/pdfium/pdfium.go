@@ -52,6 +52,7 @@ const wasmPage = 64 << 10
 type library struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
+	fonts   wazero.FSConfig // the files that instances can read
 }
 
 // newLibrary compiles pdfium, which takes seconds, or loads it from cache, which
@@ -60,12 +61,12 @@ type library struct {
 // The runtime does not watch the context (WithCloseOnContextDone), because the
 // checks in every loop would make rendering five times slower. [Instance.Within]
 // uses another way.
-func newLibrary(ctx context.Context, cache wazero.CompilationCache) (*library, error) {
+func newLibrary(ctx context.Context, cache wazero.CompilationCache, fonts []string) (*library, error) {
 	cfg := wazero.NewRuntimeConfig().WithMemoryLimitPages(memoryLimit / wasmPage)
 	if cache != nil {
 		cfg = cfg.WithCompilationCache(cache)
 	}
-	l := &library{runtime: wazero.NewRuntimeWithConfig(ctx, cfg)}
+	l := &library{runtime: wazero.NewRuntimeWithConfig(ctx, cfg), fonts: wazero.NewFSConfig().WithFSMount(findFonts(fonts), "/")}
 	fail := func(err error) (*library, error) {
 		return nil, errors.Join(fmt.Errorf("start pdfium: %w", err), l.close())
 	}
@@ -132,7 +133,7 @@ func (l *library) newInstance() (*Instance, error) {
 	ctx := experimental.WithMemoryAllocator(context.Background(),
 		experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return mem }))
 	mod, err := l.runtime.InstantiateModule(ctx, l.module, wazero.NewModuleConfig().
-		WithName("").WithStartFunctions("_initialize").
+		WithName("").WithStartFunctions("_initialize").WithFSConfig(l.fonts).
 		WithStdout(io.Discard).WithStderr(io.Discard))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("instantiate pdfium: %w", err), mem.release())
@@ -220,6 +221,7 @@ func (in *Instance) Call(name string, args ...uint64) uint64 {
 // result is nonzero.
 func (in *Instance) Ok(name string, args ...uint64) bool { return in.Int(name, args...) != 0 }
 
+// Int calls a function that returns a C int.
 func (in *Instance) Int(name string, args ...uint64) int {
 	return int(int32(uint32(in.Call(name, args...))))
 }
@@ -228,6 +230,7 @@ func (in *Instance) float(name string, args ...uint64) float64 {
 	return float64(math.Float32frombits(uint32(in.Call(name, args...))))
 }
 
+// Double calls a function that returns a C double.
 func (in *Instance) Double(name string, args ...uint64) float64 {
 	return math.Float64frombits(in.Call(name, args...))
 }
@@ -243,6 +246,13 @@ func (in *Instance) malloc(n int) uint32 {
 }
 
 var errMemory = errors.New("pdfium is out of memory")
+
+// cString allocates a copy of s that ends with a zero byte.
+func (in *Instance) cString(s string) uint32 {
+	p := in.malloc(len(s) + 1)
+	copy(in.Bytes(p, len(s)+1), s+"\x00")
+	return p
+}
 
 func (in *Instance) free(p uint32) { in.Call("free", uint64(p)) }
 
@@ -262,11 +272,13 @@ func (in *Instance) Bytes(p uint32, n int) []byte {
 // Arg returns the address of the i-th result slot of 8 bytes.
 func (in *Instance) Arg(i int) uint64 { return uint64(in.Out) + 8*uint64(i) }
 
+// OutInt returns the 32-bit integer in the i-th result slot.
 func (in *Instance) OutInt(i int) int {
 	v, _ := in.Module.Memory().ReadUint32Le(in.Out + 8*uint32(i))
 	return int(int32(v))
 }
 
+// OutDouble returns the double in the i-th result slot.
 func (in *Instance) OutDouble(i int) float64 {
 	v, _ := in.Module.Memory().ReadFloat64Le(in.Out + 8*uint32(i))
 	return v
@@ -329,6 +341,7 @@ func CString(b []byte) string {
 // A starter compiles pdfium on first use.
 type starter struct {
 	cache wazero.CompilationCache
+	fonts []string
 	log   *slog.Logger
 
 	ctx    context.Context // cancels compilation, which outlives the call that started it
@@ -340,8 +353,8 @@ type starter struct {
 	err   error
 }
 
-func newStarter(cacheDir string, log *slog.Logger) (*starter, error) {
-	s := &starter{ready: make(chan struct{}), log: log}
+func newStarter(cacheDir string, fonts []string, log *slog.Logger) (*starter, error) {
+	s := &starter{ready: make(chan struct{}), fonts: fonts, log: log}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if cacheDir != "" {
 		var err error
@@ -359,7 +372,7 @@ func (s *starter) library(ctx context.Context) (*library, error) {
 		go func() {
 			defer close(s.ready)
 			begin := time.Now()
-			s.lib, s.err = newLibrary(s.ctx, s.cache)
+			s.lib, s.err = newLibrary(s.ctx, s.cache, s.fonts)
 			s.log.Debug("pdfium started", "duration", time.Since(begin), "err", s.err)
 		}()
 	})

@@ -22,9 +22,10 @@ type Pool struct {
 }
 
 // NewPool returns a pool for size instances. cacheDir keeps compiled code
-// between processes; "" means no cache. pdfium is compiled on first use.
-func NewPool(cacheDir string, size int, log *slog.Logger) (*Pool, error) {
-	s, err := newStarter(cacheDir, log)
+// between processes; "" means no cache. Instances can read the fonts in the
+// directories fonts, but no other files. pdfium is compiled on first use.
+func NewPool(cacheDir string, fonts []string, size int, log *slog.Logger) (*Pool, error) {
+	s, err := newStarter(cacheDir, fonts, log)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // a busy machine.
 func TestCloseStopsTheCompiler(t *testing.T) {
 	t.Parallel()
-	p, err := NewPool(t.TempDir(), 1, slog.New(slog.DiscardHandler))
+	p, err := NewPool(t.TempDir(), nil, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

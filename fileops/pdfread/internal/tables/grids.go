@@ -166,7 +166,9 @@ func WriteCSV(ctx context.Context, w io.Writer, gs []*Grid) error {
 			for k, s := range row {
 				line[k] = strings.ReplaceAll(s, "\n", " ")
 			}
-			c.Write(line)
+			if err := c.Write(line); err != nil {
+				return err
+			}
 		}
 		if c.Flush(); c.Error() != nil {
 			return c.Error()

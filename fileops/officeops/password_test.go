@@ -1,0 +1,170 @@
+package officeops_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// locked returns a fixture that another LibreOffice has encrypted.
+func locked(t testing.TB, f format.Format, filter, password string) *fileops.File {
+	t.Helper()
+	in := fixture(t, f)
+	out := filepath.Join(t.TempDir(), "locked."+string(f))
+	line, err := json.Marshal(map[string]string{
+		"in": save(t, "plain."+string(f), bytesOf(t, in)), "out": out, "filter": filter, "newPassword": password,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "../documentops/testdata/office.py", "soffice", t.TempDir())
+	cmd.Stdin, cmd.Stderr = strings.NewReader(string(line)+"\n"), os.Stderr
+	answer, err := cmd.Output()
+	if err != nil || !strings.Contains(string(answer), "true") {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileops.Bytes("locked."+string(f), b)
+}
+
+// only runs an action and returns its result and the codes of its warnings.
+func only(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.File) (out *fileops.File, codes []string, err error) {
+	t.Helper()
+	r := fileops.Runner{Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
+	err = r.Run(t.Context(), a, args, fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+		b, err := io.ReadAll(f.Reader())
+		out = fileops.Bytes(f.Name(), b)
+		return err
+	}), in...)
+	return out, codes, err
+}
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	for f, filter := range map[format.Format]string{
+		format.DOCX: "MS Word 2007 XML", format.XLSX: "Calc MS Excel 2007 XML", format.DOC: "MS Word 97", format.XLS: "MS Excel 97",
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			in := locked(t, f, filter, "sesame")
+			with := func(password string) fileops.Args {
+				args := fileops.Args{"convert_to": "pdf"}
+				if password != "" {
+					args["password"] = password
+				}
+				return args
+			}
+			if _, _, err := only(t, office.Convert(), with(""), in); !errors.Is(err, fileops.ErrPasswordRequired) {
+				t.Errorf("no password: %v", err)
+			}
+			if _, _, err := only(t, office.Convert(), with("no"), in); !errors.Is(err, fileops.ErrWrongPassword) {
+				t.Errorf("wrong password: %v", err)
+			}
+			pdf, codes, err := only(t, office.Convert(), with("sesame"), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := textOf(t, format.PDF, bytesOf(t, pdf)); !strings.Contains(text, latin) {
+				t.Errorf("the text is missing: %s", text)
+			}
+			if sheet := f == format.XLSX || f == format.XLS; slices.Contains(codes, fileops.WarnFormulasRecalculated) != sheet {
+				t.Errorf("warnings %v", codes)
+			}
+			if f != format.DOC && f != format.XLS {
+				return
+			}
+			open, _, err := only(t, office.Unlock(), fileops.Args{"password": "sesame"}, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err = only(t, office.Convert(), with(""), open); err != nil {
+				t.Errorf("after unlock: %v", err)
+			}
+			if _, _, err := only(t, office.Unlock(), fileops.Args{"password": "sesame"}, open); !errors.Is(err, fileops.ErrNotEncrypted) {
+				t.Errorf("unlock twice: %v", err)
+			}
+		})
+	}
+	t.Run("merge and pandoc", func(t *testing.T) {
+		t.Parallel()
+		in := locked(t, format.DOCX, "MS Word 2007 XML", "sesame")
+		out, _, err := only(t, office.Merge(), fileops.Args{"password": "sesame"}, fixture(t, format.DOCX), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(textOf(t, format.DOCX, bytesOf(t, out)), latin); n < 2 {
+			t.Errorf("the merged document has the text %d times", n)
+		}
+		md, _, err := only(t, office.Convert(), fileops.Args{"convert_to": "md", "password": "sesame"}, in)
+		if err != nil || !strings.Contains(string(bytesOf(t, md)), latin) {
+			t.Errorf("md: %v", err)
+		}
+	})
+}
+
+// Dates in results that are data do not depend on the country.
+func TestDatesInData(t *testing.T) {
+	t.Parallel()
+	const sheet = `<?xml version="1.0" encoding="UTF-8"?>
+<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"
+ xmlns:number="urn:oasis:names:tc:opendocument:xmlns:datastyle:1.0" office:version="1.3" office:mimetype="application/vnd.oasis.opendocument.spreadsheet">
+<office:automatic-styles>
+<number:date-style style:name="N1"><number:day number:style="long"/><number:text>.</number:text><number:month number:style="long"/><number:text>.</number:text><number:year number:style="long"/></number:date-style>
+<number:date-style style:name="N2"><number:month/><number:text>/</number:text><number:day/><number:text>/</number:text><number:year/><number:text> </number:text><number:hours/><number:text>:</number:text><number:minutes number:style="long"/></number:date-style>
+<style:style style:name="d" style:family="table-cell" style:data-style-name="N1"/>
+<style:style style:name="t" style:family="table-cell" style:data-style-name="N2"/>
+</office:automatic-styles>
+<office:body><office:spreadsheet><table:table table:name="A"><table:table-row>
+<table:table-cell table:style-name="d" office:value-type="date" office:date-value="2024-05-01"><text:p>01.05.2024</text:p></table:table-cell>
+<table:table-cell table:style-name="t" office:value-type="date" office:date-value="2024-05-01T13:45:00"><text:p>5/1/24 13:45</text:p></table:table-cell>
+<table:table-cell office:value-type="float" office:value="12.5"><text:p>12.5</text:p></table:table-cell>
+</table:table-row></table:table></office:spreadsheet></office:body></office:document>`
+	in := fileops.Bytes("dates.fods", []byte(sheet))
+	for _, f := range []format.Format{format.FODS, format.XLSX} {
+		src := in
+		if f != format.FODS {
+			b, err := convert(t.Context(), office, in, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src = fileops.Bytes("dates."+string(f), b)
+		}
+		b, err := convert(t.Context(), office, src, format.CSV)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.TrimSpace(string(b)), "2024-05-01,2024-05-01T13:45:00,12.5"; got != want {
+			t.Errorf("%s: got %q, want %q", f, got, want)
+		}
+	}
+}
+
+// 12E5 is an article number, and no 1200000.
+func TestExponentsStayText(t *testing.T) {
+	t.Parallel()
+	book, err := convert(t.Context(), office, fileops.Bytes("in.csv", []byte("code,n\n12E5,1.5e3\n7A1,2\n")), format.XLSX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := convert(t.Context(), office, fileops.Bytes("in.xlsx", book), format.CSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "12E5,") || strings.Contains(string(b), "1200000") {
+		t.Errorf("got %s", b)
+	}
+}

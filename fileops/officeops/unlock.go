@@ -1,0 +1,48 @@
+package officeops
+
+import (
+	"context"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/route"
+)
+
+// Unlock returns the action "unlock" for DOC and XLS. LibreOffice opens the document with
+// the password and writes it anew without one. A wrong password fails with
+// [fileops.ErrWrongPassword], a document without a password with
+// [fileops.ErrNotEncrypted]. There is no unlock for PPT, because LibreOffice cannot
+// decrypt it.
+//
+// The action requires Python with UNO.
+func (e *Engine) Unlock() fileops.Action {
+	password := paramPassword
+	password.Required = true
+	return fileops.Func(fileops.Spec{
+		Name: "unlock", Engine: e.name(), Family: "office", Encrypted: true,
+		Summary: "Removes the password from a document.",
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.DOC, format.XLS}, Params: fileops.Schema{password}}},
+	}, e.unlock)
+}
+
+func (e *Engine) unlock(ctx context.Context, job *fileops.Job) error {
+	in := job.Input()
+	password, err := e.check(ctx, in, job.Params.Get("password"))
+	if err != nil {
+		return err
+	}
+	if password == "" {
+		return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
+	}
+	t := &task{Engine: e, job: job, first: true, last: true, share: 1, password: password}
+	if t.dir, err = job.Dir(); err != nil {
+		return err
+	}
+	path, err := job.Path(in)
+	if err != nil {
+		return err
+	}
+	job.Warn(fileops.WarnLayoutSimplified, "LibreOffice wrote the document anew; details may look different.")
+	step := route.Step{By: byOffice, From: in.Format(), To: in.Format()}
+	return job.WriteFile(in.Name(), func(out string) error { return t.byOffice(ctx, step, path, out) })
+}

@@ -1,0 +1,267 @@
+package pdfread_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // of photographs
+	_ "image/png"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/pdfread"
+)
+
+// warned converts a file and returns the results with the codes of warnings.
+func warned(t testing.TB, e *pdfread.Engine, to string, pdf []byte) (out []result, codes []string) {
+	t.Helper()
+	r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
+	if err := r.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": to}, collect(&out), fileops.Bytes("in.pdf", pdf)); err != nil {
+		t.Fatalf("%s: %v", to, err)
+	}
+	return out, codes
+}
+
+// A document without text becomes its pictures where the format can hold them.
+func TestPicturesWithoutText(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Recognizer: says(0)})
+	for to, want := range map[string]string{"docx": "word/media/", "html": "data:image/", "md": "](data:image/"} {
+		out, codes := warned(t, e, to, pages(picturePage(420, 595, "")))
+		if !slices.Equal(codes, []string{fileops.WarnPageAsImage}) {
+			t.Errorf("%s: warnings %q", to, codes)
+		}
+		text := string(out[0].b)
+		if to == "docx" {
+			text = strings.Join(keys(unzip(t, out[0].b)), " ")
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s has no picture", to)
+		}
+	}
+}
+
+// A page of only pictures keeps their places, and the pictures themselves.
+func TestDocxPicturePage(t *testing.T) {
+	t.Parallel()
+	two := picturePage(200, 100, "")
+	two.extra = "/MediaBox[0 0 400 300]"
+	second := picturePage(50, 80, "").content
+	two.content = "q 1 0 0 1 0 0 cm " + two.content + " Q q 1 0 0 1 330 210 cm " + second + " Q"
+	docx, codes := warned(t, newEngine(t, pdfread.Options{}), "docx", pages(two))
+	if !slices.Equal(codes, []string{fileops.WarnPageAsImage}) {
+		t.Errorf("warnings %q", codes)
+	}
+	parts := unzip(t, docx[0].b)
+	checkSchema(t, parts)
+	main := string(parts["word/document.xml"])
+	for _, want := range []string{
+		fmt.Sprintf(`<wp:posOffset>0</wp:posOffset></wp:positionH><wp:positionV relativeFrom="page"><wp:posOffset>%d</wp:posOffset>`, 200*12700),
+		fmt.Sprintf(`<wp:posOffset>%d</wp:posOffset></wp:positionH><wp:positionV relativeFrom="page"><wp:posOffset>%d</wp:posOffset>`, 330*12700, 10*12700),
+	} {
+		if !strings.Contains(main, want) {
+			t.Errorf("no picture at %s", want)
+		}
+	}
+	if n := pdfPages(t, office(t, "in.docx", docx[0].b, "pdf")); n != 1 {
+		t.Errorf("%d pages, want 1", n)
+	}
+}
+
+// A sideways scan with more than text becomes an upright page.
+func TestDocxSidewaysPhoto(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Recognizer: says(1, "a photograph", "with words")})
+	docx, _ := warned(t, e, "docx", pages(picturePage(420, 595, "")))
+	parts := unzip(t, docx[0].b)
+	for name, b := range parts {
+		if !strings.HasPrefix(name, "word/media/") {
+			continue
+		}
+		cfg, _, err := image.DecodeConfig(bytes.NewReader(b))
+		if err != nil || cfg.Width <= cfg.Height {
+			t.Errorf("%s has %d x %d pixels: %v", name, cfg.Width, cfg.Height, err)
+		}
+	}
+	if !strings.Contains(string(parts["word/document.xml"]), `<w:pgSz w:w="11900" w:h="8400"`) {
+		t.Error("the page is not upright")
+	}
+}
+
+// Text outside the visible page stays outside. Text far below the top of the page
+// stays below.
+func TestDocxPlace(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	cropped := pdfPage{extra: "/MediaBox[0 0 500 800]/CropBox[50 50 450 750]", content: lines("F1", 12, 100, 300, 16, "the visible line") + lines("F1", 12, 100, 770, 16, "a mark of the printer")}
+	docx, codes := warned(t, e, "docx", pages(cropped))
+	if len(codes) > 0 {
+		t.Errorf("warnings %q", codes)
+	}
+	printed := office(t, "in.docx", docx[0].b, "pdf")
+	boxes := tool(t, "pdftotext", "-bbox", write(t, "x.pdf", printed), "-")
+	m := regexp.MustCompile(`yMax="([\d.]+)">(\w+)<`).FindAllStringSubmatch(boxes, -1)
+	if len(m) != 3 || m[0][2] != "the" {
+		t.Fatalf("words %v", m)
+	}
+	if y, _ := strconv.ParseFloat(m[0][1], 64); y < 435 || y > 470 { // 750 - 300
+		t.Errorf("the line is %v points below the top, want 450", y)
+	}
+}
+
+// Markdown of a document with text has no pictures, and says so.
+func TestMarkdownLeavesPicturesOut(t *testing.T) {
+	t.Parallel()
+	page := picturePage(200, 200, "")
+	page.extra = "/MediaBox[0 0 595 842]"
+	page.content += "\n" + lines("F1", 12, 72, 700, 16, "A line of text above the picture")
+	out, codes := warned(t, newEngine(t, pdfread.Options{}), "md", pages(page))
+	if text := string(out[0].b); !strings.Contains(text, "A line of text") || strings.Contains(text, "data:") {
+		t.Errorf("Markdown %q", text)
+	}
+	if !slices.Equal(codes, []string{fileops.WarnContentDropped}) {
+		t.Errorf("warnings %q", codes)
+	}
+}
+
+// A damaged page is reported. A document without any other page is damaged.
+func TestDamagedPages(t *testing.T) {
+	t.Parallel()
+	document := func(kids string, count int) []byte {
+		p := &pdfFile{}
+		content := p.stream("", "BT /F1 12 Tf 50 150 Td (legible) Tj ET")
+		page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 300 200]/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>/Contents %s>>", len(p.objs)+2, content)
+		tree := p.add("<</Type/Pages/Kids[%s]/Count %d>>", strings.ReplaceAll(kids, "PAGE", page), count)
+		return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+	}
+	e := newEngine(t, pdfread.Options{})
+	for _, to := range []string{"txt", "docx", "md"} {
+		_, codes := warned(t, e, to, document("PAGE 99 0 R", 2))
+		if !slices.Contains(codes, fileops.WarnContentDropped) {
+			t.Errorf("%s: warnings %q", to, codes)
+		}
+		var out []result
+		err := fileops.Run(t.Context(), e.Convert(), fileops.Args{"convert_to": to}, collect(&out), fileops.Bytes("in.pdf", document("98 0 R 99 0 R", 2)))
+		if !errors.Is(err, fileops.ErrCorruptInput) {
+			t.Errorf("%s without a legible page: %v", to, err)
+		}
+	}
+}
+
+// A blank document becomes a blank document.
+func TestBlank(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{Recognizer: says(0)})
+	for _, to := range []string{"txt", "docx", "html", "md"} {
+		out, codes := warned(t, e, to, pages(pdfPage{}, pdfPage{content: "1 g 0 0 100 100 re f"}))
+		if len(codes) > 0 {
+			t.Errorf("%s: warnings %q", to, codes)
+		}
+		switch to {
+		case "txt":
+			if string(out[0].b) != "\f\f" {
+				t.Errorf("text %q", out[0].b)
+			}
+		case "docx":
+			if n := pdfPages(t, office(t, "in.docx", out[0].b, "pdf")); n != 2 {
+				t.Errorf("%d pages, want 2", n)
+			}
+		}
+	}
+}
+
+// A page that flowing text cannot show keeps its look: boxes for the text, over
+// a picture of the rest.
+func TestDocxFixedPage(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	poster := pdfPage{extra: "/MediaBox[0 0 400 300]", content: "0.1 0.3 0.6 rg 0 0 400 300 re f 1 0.8 0 rg 60 60 m 200 250 l 340 60 l f\n" +
+		"1 g " + lines("F4", 30, 120, 255, 30, "Open day") + lines("F1", 12, 20, 20, 14, "Harbour Street 4") + lines("F1", 12, 270, 20, 14, "Saturday 10 am")}
+	small := pdfPage{extra: "/MediaBox[0 0 120 90]", content: lines("F1", 9, 10, 75, 11, "a small page", "with three", "lines of text")}
+	docx, codes := warned(t, e, "docx", pages(poster, small, pdfPage{content: lines("F1", 11, 72, 760, 14, strings.Split(prose(3, 40), " ")[:30]...)}))
+	if !slices.Contains(codes, fileops.WarnLayoutSimplified) {
+		t.Errorf("warnings %q", codes)
+	}
+	parts := unzip(t, docx[0].b)
+	checkSchema(t, parts)
+	main := string(parts["word/document.xml"])
+	if n := strings.Count(main, "<wps:txbx>"); n != 4 {
+		t.Errorf("%d text boxes, want 4: three on the poster and a paragraph on the small page", n)
+	}
+	if !strings.Contains(main, `<w:color w:val="FFFFFF"/>`) {
+		t.Error("white text on the picture is not white")
+	}
+	printed := office(t, "in.docx", docx[0].b, "pdf")
+	if n := pdfPages(t, printed); n != 3 {
+		t.Errorf("%d pages, want 3", n)
+	}
+	text := string(mustConvert(t, e, fileops.Args{"convert_to": "txt"}, printed)[0].b)
+	for _, want := range []string{"Open day", "Harbour Street 4", "Saturday 10 am", "with three"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %q", want, text)
+		}
+	}
+}
+
+// Codes that are numbers of glyphs become the letters that they stand for.
+func TestShiftedCodes(t *testing.T) {
+	t.Parallel()
+	const want = "the notes of the station are on the table near the entrance"
+	var hex strings.Builder
+	for _, r := range strings.ReplaceAll(want, " ", "") {
+		fmt.Fprintf(&hex, "%04x", r-29)
+	}
+	p := &pdfFile{}
+	content := p.stream("", "BT /F1 10 Tf 20 40 Td <"+hex.String()+"> Tj ET")
+	desc := p.add("<</Type/FontDescriptor/FontName/Nowhere/Flags 32/ItalicAngle 0/Ascent 859/Descent -140/CapHeight 709/StemV 80/FontBBox[0 -140 1000 859]>>")
+	var cmap strings.Builder
+	cmap.WriteString("/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange <0000> <ffff> endcodespacerange\n1 beginbfrange <0000> <00ff> <0000> endbfrange\nendcmap end end")
+	unicode := p.stream("", cmap.String())
+	cid := p.add("<</Type/Font/Subtype/CIDFontType2/BaseFont/Nowhere/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/DW 500/CIDToGIDMap/Identity/FontDescriptor %s>>", desc)
+	font := p.add("<</Type/Font/Subtype/Type0/BaseFont/Nowhere/Encoding/Identity-H/DescendantFonts[%s]/ToUnicode %s>>", cid, unicode)
+	parent := len(p.objs) + 2
+	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
+	out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "txt"}, p.finish(p.add("<</Type/Catalog/Pages %s>>", tree)))
+	if got := strings.TrimSpace(string(out[0].b)); got != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("text %q", got)
+	}
+}
+
+// Text that is implausible is recognized instead of read.
+func TestImplausibleText(t *testing.T) {
+	t.Parallel()
+	var hex, cmap strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&hex, "%02x", 33+i)
+		fmt.Fprintf(&cmap, "<%02x> <%04x>\n", 33+i, []int{0x3b1, 0x431, 0x565, 0x5d0, 0x905, 0xb85, 0x62d}[i%7]+i/7)
+	}
+	p := &pdfFile{}
+	content := p.stream("", "BT /F1 12 Tf 20 40 Td <"+hex.String()+"> Tj ET")
+	unicode := p.stream("", "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange <00> <ff> endcodespacerange\n60 beginbfchar\n"+cmap.String()+"endbfchar\nendcmap end end")
+	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode %s>>", unicode)
+	parent := len(p.objs) + 2
+	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
+	pdf := p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+
+	out, codes := warned(t, newEngine(t, pdfread.Options{Recognizer: says(0, "what the page shows")}), "txt", pdf)
+	if !slices.Equal(codes, []string{fileops.WarnTextRecognized}) || strings.TrimSpace(string(out[0].b)) != "what the page shows" {
+		t.Errorf("%q with warnings %q", out[0].b, codes)
+	}
+	for name, opts := range map[string]pdfread.Options{"without a recognizer": {}, "if nothing is recognised": {Recognizer: says(2)}} {
+		_, codes = warned(t, newEngine(t, opts), "txt", pdf)
+		if !slices.Equal(codes, []string{fileops.WarnTextUnreliable}) {
+			t.Errorf("%s: warnings %q", name, codes)
+		}
+	}
+	docx, codes := warned(t, newEngine(t, pdfread.Options{Recognizer: says(2)}), "docx", pdf)
+	if !slices.Contains(codes, fileops.WarnPageAsImage) || !strings.Contains(strings.Join(keys(unzip(t, docx[0].b)), " "), "word/media/") {
+		t.Errorf("no picture of the page; warnings %q", codes)
+	}
+}

@@ -1,0 +1,137 @@
+package extract
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
+)
+
+// The text of a page is trusted only if it is plausible. Fonts without a usable
+// encoding yield their own codes: characters of no script, of many scripts in
+// one word, or letters shifted by a constant.
+
+// Unlikely reports whether the text of a page is probably not what the page
+// shows.
+func Unlikely(s *model.Sheet) bool {
+	chars, bad := countText(s.Words)
+	if chars == 0 {
+		return false
+	}
+	if 3*bad > chars {
+		return true
+	}
+	pairs, mixed := 0, 0
+	for _, w := range s.Words {
+		last := 0
+		for _, r := range w.Text() {
+			sc := script(r)
+			if sc != 0 && last != 0 {
+				pairs++
+				if sc != last {
+					mixed++
+				}
+			}
+			last = sc
+		}
+	}
+	return pairs >= 20 && 4*mixed > pairs
+}
+
+// countText counts the characters of words. bad counts characters that no text
+// contains, from fonts with an unknown encoding.
+func countText(words []*model.Word) (chars, bad int) {
+	for _, w := range words {
+		for _, s := range w.Spans {
+			for _, r := range s.Text {
+				chars++
+				if r == utf8.RuneError || unicode.Is(unicode.Co, r) || unicode.IsControl(r) || !unicode.IsGraphic(r) {
+					bad++
+				}
+			}
+		}
+	}
+	return chars, bad
+}
+
+// script returns a number for the script of a letter, and 0 for other
+// characters.
+func script(r rune) int {
+	switch {
+	case !unicode.IsLetter(r):
+		return 0
+	case r < 0x250 || r >= 0x1e00 && r < 0x1f00:
+		return 1
+	case r < 0x300: // phonetic
+		return 2
+	case r < 0x400 || r >= 0x1f00 && r < 0x2000:
+		return 3 // Greek
+	case r < 0x530:
+		return 4 // Cyrillic
+	case r < 0x590:
+		return 5 // Armenian
+	case r < 0x600:
+		return 6 // Hebrew
+	case r < 0x780 || r >= 0xfb50 && r < 0xff00:
+		return 7 // Arabic
+	case r < 0x2000:
+		return int(r >> 7) // most other alphabets have a block of this size
+	}
+	return 1000 // East Asian and others, which mix
+}
+
+// glyphShift is the difference between codes of ASCII characters and the numbers
+// of their glyphs in most TrueType fonts.
+const glyphShift = 29
+
+// shiftedLetters is the least number of letters in which a shift is recognized.
+const shiftedLetters = 24
+
+// unshift corrects fonts whose characters are numbers of glyphs: "Hello" arrives
+// as "+HOOR".
+func unshift(glyphs []glyph) {
+	type count struct{ letters, is, shifted int }
+	counts := make(map[*model.Font]*count)
+	common := func(r rune) bool { // 60 % of the letters of most languages in Latin script
+		switch r {
+		case 'e', 'a', 'i', 'n', 'o', 'r', 's', 't':
+			return true
+		}
+		return false
+	}
+	for i := range glyphs {
+		g := &glyphs[i]
+		c := counts[g.style.Font]
+		if c == nil {
+			c = new(count)
+			counts[g.style.Font] = c
+		}
+		for _, r := range g.text {
+			if r > 0x7f {
+				continue
+			}
+			c.letters++
+			if common(r) {
+				c.is++
+			}
+			if common(r + glyphShift) {
+				c.shifted++
+			}
+		}
+	}
+	for i := range glyphs {
+		g := &glyphs[i]
+		c := counts[g.style.Font]
+		if c.letters < shiftedLetters || 100*c.shifted < 40*c.letters || 100*c.is > 12*c.letters {
+			continue
+		}
+		text := ""
+		for _, r := range g.text {
+			if r > 3 && r+glyphShift < 0x7f {
+				r += glyphShift
+			}
+			text += string(r)
+		}
+		g.text = text
+	}
+}

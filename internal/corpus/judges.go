@@ -1,0 +1,425 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/fidelity"
+)
+
+// A Verdict is the opinion of programs that did not make the results.
+type Verdict struct {
+	Pages   [2]int   `json:"pages,omitzero"`    // of the input and of the results, where both have pages
+	Score   *float64 `json:"score,omitempty"`   // similarity to the input, 0 to 10, if it can be measured
+	Letters *float64 `json:"letters,omitempty"` // part of the input's letters and digits that the results have, 0 to 1
+	Wrong   string   `json:"wrong,omitempty"`   // why a result is not valid
+}
+
+// An objection is a judge's reason to reject a result.
+type objection string
+
+func (o objection) Error() string { return string(o) }
+
+func object(format string, args ...any) error { return objection(fmt.Sprintf(format, args...)) }
+
+// judges judge results one by one. They run outside of any sandbox.
+type judges struct {
+	profile string // directory for LibreOffice
+	printed struct{ source, pdf string }
+}
+
+// judge judges the results of t. dir is a directory for its files, which does not exist yet. An error
+// means that a judge is missing or that ctx is done.
+func (j *judges) judge(ctx context.Context, t task, results []string, dir string) (v Verdict, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return v, err
+	}
+	if len(results) == 0 {
+		return Verdict{Wrong: "there is no result"}, nil
+	}
+	for _, p := range results {
+		if err = j.valid(ctx, t, p, dir); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = j.similar(ctx, t, results, dir, &v)
+	}
+	if o := objection(""); errors.As(err, &o) {
+		v.Wrong, err = string(o), nil
+	}
+	return v, err
+}
+
+// pages are formats that LibreOffice prints.
+var pages = map[format.Format]bool{
+	format.DOC: true, format.DOCX: true, format.ODT: true, format.RTF: true, format.FODT: true, format.HTML: true,
+	format.XLS: true, format.XLSX: true, format.ODS: true, format.FODS: true, format.PPT: true, format.PPTX: true, format.ODP: true, format.FODP: true,
+}
+
+// valid objects to a file that its format's judge cannot read.
+func (j *judges) valid(ctx context.Context, t task, path, dir string) error {
+	secret := t.cell.Action == "lock" || t.cell.Action == "reset_password"
+	switch f := format.Parse(path); {
+	case f == format.PDF:
+		return validPDF(ctx, t, path, secret)
+	case f == format.SVG || f == format.XML:
+		return validXML(path)
+	case f.Family() == format.Image:
+		_, err := picture(ctx, path, 64, 64)
+		return err
+	case f.Family() == format.Audio || f.Family() == format.Video:
+		return validMedia(ctx, t, path)
+	case f == format.ZIP && secret:
+		return check(ctx, "unzip", "-tq", "-P", password, path)
+	case f == format.ZIP || f == format.EPUB:
+		return check(ctx, "unzip", "-tq", path)
+	case secret && f.Family() != format.Archive: // LibreOffice takes no password on its command line
+		return nil
+	case pages[f]:
+		_, err := j.print(ctx, path, dir)
+		return err
+	case f == format.SevenZip:
+		return check(ctx, "7z", "t", "-p"+password, path)
+	case f.Family() == format.Archive:
+		return check(ctx, "tar", "-tf", path)
+	default:
+		return validText(f, path)
+	}
+}
+
+// validPDF objects to a result that qpdf rejects. Warnings count only if the input has none.
+func validPDF(ctx context.Context, t task, path string, secret bool) error {
+	args := []string{"--check", path}
+	if secret {
+		args = append([]string{"--password=" + password}, args...)
+	}
+	_, err := tool(ctx, "qpdf", args...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 && t.cell.From == format.PDF {
+		if _, before := tool(ctx, "qpdf", "--check", t.path); before != nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return rejected("qpdf", err)
+	}
+	if n, err := fidelity.Count(ctx, path); err != nil || n == 0 && !secret {
+		return errors.Join(err, object("pdfinfo finds no page"))
+	}
+	return nil
+}
+
+func validXML(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d := xml.NewDecoder(f)
+	for {
+		switch _, err := d.Token(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return object("no valid XML: %v", err)
+		}
+	}
+}
+
+// validText objects to a text that is not UTF-8, or to invalid JSON.
+func validText(f format.Format, path string) error {
+	b, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return err
+	case !utf8.Valid(b):
+		return object("the text is not UTF-8")
+	case f == format.JSON && !json.Valid(b):
+		return object("no valid JSON")
+	}
+	return nil
+}
+
+// validMedia objects to a recording that ffmpeg cannot decode, or that has another duration than
+// the input.
+func validMedia(ctx context.Context, t task, path string) error {
+	if err := check(ctx, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"); err != nil {
+		return err
+	}
+	if fam := t.cell.From.Family(); fam != format.Audio && fam != format.Video || t.cell.Spec.Joint {
+		return nil
+	}
+	before, err := duration(ctx, t.path)
+	if err != nil {
+		return err
+	}
+	after, err := duration(ctx, path)
+	if err != nil {
+		return err
+	}
+	if before > 0 && math.Abs(after-before) > 0.5+before/20 {
+		return object("it lasts %.1f s, the input %.1f s", after, before)
+	}
+	return nil
+}
+
+// duration returns seconds, or 0 if ffprobe does not know.
+func duration(ctx context.Context, path string) (float64, error) {
+	out, err := tool(ctx, "ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path)
+	if err := fatal(err); err != nil {
+		return 0, err
+	}
+	d, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	if err != nil {
+		return 0, nil //nolint:nilerr // "N/A", or nothing
+	}
+	return d, nil
+}
+
+// similar measures how similar the results are to the input.
+func (j *judges) similar(ctx context.Context, t task, results []string, dir string, v *Verdict) error {
+	from, to := t.cell.From, format.Parse(results[0])
+	if t.cell.Spec.Joint || t.cell.Action == "lock" || t.cell.Action == "reset_password" || t.cell.Action == "unlock" {
+		return nil
+	}
+	switch {
+	case from.Family() == format.Image && to.Family() == format.Image && from != format.SVG && to != format.SVG:
+		return similarPicture(ctx, t.path, results[0], v)
+	case from.Family() == format.Sheet && to.Family() != format.Sheet: // a page of LibreOffice is as good as another
+		return nil
+	case from != format.PDF && (!pages[from] || from == format.HTML):
+		return nil
+	}
+	original, err := j.original(ctx, t.path)
+	if err != nil || original == "" {
+		return err
+	}
+	switch {
+	case to == format.PDF:
+		return compared(v)(fidelity.Compare(ctx, original, results[0]))
+	case pages[to]:
+		printed, err := j.print(ctx, results[0], dir)
+		if err != nil {
+			return err
+		}
+		return compared(v)(fidelity.Compare(ctx, original, printed))
+	case to == format.TXT || to == format.MD:
+		b, err := os.ReadFile(results[0])
+		if err != nil {
+			return err
+		}
+		part, err := fidelity.Text(ctx, original, string(b))
+		if part != nil {
+			v.Letters = part
+			v.score(10 * *part)
+		}
+		return err
+	case to.Family() == format.Image && to != format.SVG && from == format.PDF:
+		return similarPages(ctx, original, results, v)
+	}
+	return nil
+}
+
+func (v *Verdict) score(s float64) {
+	s = math.Round(10*s) / 10
+	v.Score = &s
+}
+
+// compared returns a function that stores a score in v.
+func compared(v *Verdict) func(fidelity.Score, error) error {
+	return func(s fidelity.Score, err error) error {
+		if err == nil && s.Pages[0] > 0 {
+			v.Pages, v.Letters = s.Pages, s.Text
+			v.score(s.Total)
+		}
+		return err
+	}
+}
+
+// similarPages compares pictures with the pages that they show.
+func similarPages(ctx context.Context, original string, results []string, v *Verdict) error {
+	drawn, err := fidelity.Draw(ctx, original, min(len(results), 5))
+	if err != nil || len(drawn) == 0 {
+		return err
+	}
+	var pictures []*fidelity.Page
+	for i, p := range drawn {
+		got, err := picture(ctx, results[i], p.W, p.H)
+		if err != nil {
+			return err
+		}
+		pictures = append(pictures, got)
+	}
+	s, err := fidelity.Pictures(ctx, original, pictures)
+	if err != nil {
+		return err
+	}
+	v.score(s.Total)
+	if v.Pages[0], err = fidelity.Count(ctx, original); err != nil {
+		return err
+	}
+	v.Pages[1] = len(results)
+	return nil
+}
+
+// similarPicture compares two pictures, in the orientation in which they are most similar: decoders
+// do not agree about the orientation in Exif.
+func similarPicture(ctx context.Context, original, result string, v *Verdict) error {
+	const side = 200
+	a, err := picture(ctx, original, side, side)
+	if err != nil {
+		return fatal(err) // nothing to compare with
+	}
+	b, err := picture(ctx, result, side, side)
+	if err != nil {
+		return err
+	}
+	best := 0.0
+	for range 4 {
+		best = max(best, a.Match(b).Look)
+		b = turned(b)
+	}
+	v.score(10 * best)
+	return nil
+}
+
+// turned returns a square picture, turned by a quarter.
+func turned(p *fidelity.Page) *fidelity.Page {
+	out := &fidelity.Page{W: p.H, H: p.W, RGB: make([]byte, len(p.RGB))}
+	for y := range p.H {
+		for x := range p.W {
+			copy(out.RGB[3*(x*out.W+p.H-1-y):], p.RGB[3*(y*p.W+x):3*(y*p.W+x)+3])
+		}
+	}
+	return out
+}
+
+// picture decodes the first frame of a picture on white and scales it. Formats that ffmpeg does not
+// read are decoded by vips first.
+func picture(ctx context.Context, path string, w, h int) (*fidelity.Page, error) {
+	switch format.Parse(path) {
+	case format.AVIF, format.HEIC, format.JXL, format.JP2:
+		dir, err := os.MkdirTemp("", "corpus-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		decoded := filepath.Join(dir, "x.png")
+		if err := check(ctx, "vips", "copy", path, decoded+"[compression=0]"); err != nil {
+			return nil, err
+		}
+		path = decoded
+	}
+	raw, err := tool(ctx, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-frames:v", "1",
+		"-vf", fmt.Sprintf("scale=%d:%d:flags=area", w, h), "-pix_fmt", "rgba", "-f", "rawvideo", "-")
+	if err != nil {
+		return nil, rejected("ffmpeg", err)
+	}
+	if len(raw) != 4*w*h {
+		return nil, object("ffmpeg finds no picture")
+	}
+	p := &fidelity.Page{W: w, H: h, RGB: make([]byte, 3*w*h)}
+	visible := false // a channel without any visible pixel is not meant as alpha
+	for i := range w * h {
+		visible = visible || raw[4*i+3] > 0
+	}
+	for i := range w * h {
+		alpha := int(raw[4*i+3])
+		if !visible {
+			alpha = 255
+		}
+		for c := range 3 {
+			p.RGB[3*i+c] = byte((int(raw[4*i+c])*alpha + 255*(255-alpha)) / 255)
+		}
+	}
+	return p, nil
+}
+
+// original returns the input as a PDF, or "" if LibreOffice cannot print it.
+func (j *judges) original(ctx context.Context, path string) (string, error) {
+	if format.Parse(path) == format.PDF {
+		return path, nil
+	}
+	if j.printed.source != path {
+		pdf, err := j.print(ctx, path, j.profile+"-original")
+		if err := fatal(err); err != nil {
+			return "", err
+		}
+		j.printed.source, j.printed.pdf = path, pdf
+	}
+	return j.printed.pdf, nil
+}
+
+// print has LibreOffice print a document to PDF.
+func (j *judges) print(ctx context.Context, path, dir string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
+	defer stop()
+	_, err := tool(ctx, "soffice", "-env:UserInstallation=file://"+j.profile, "--headless", "--norestore", "--convert-to", "pdf", "--outdir", dir, path)
+	if err != nil && ctx.Err() == nil {
+		return "", rejected("soffice", err)
+	}
+	pdf := filepath.Join(dir, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+".pdf")
+	if _, err := os.Stat(pdf); err != nil {
+		return "", object("LibreOffice does not print it")
+	}
+	return pdf, nil
+}
+
+// check runs a judge that rejects a file by its exit status.
+func check(ctx context.Context, name string, args ...string) error {
+	_, err := tool(ctx, name, args...)
+	return rejected(name, err)
+}
+
+// rejected turns the exit status of a judge into its objection.
+func rejected(name string, err error) error {
+	var exit *exec.ExitError
+	if err == nil || !errors.As(err, &exit) {
+		return err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+	if len(line) > 200 {
+		line = strings.ToValidUTF8(line[:200], "")
+	}
+	return object("%s: %v: %s", name, err, line)
+}
+
+// fatal returns err unless a judge objects to a file.
+func fatal(err error) error {
+	var exit *exec.ExitError
+	if o := objection(""); errors.As(err, &o) || errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// tool runs a judge and returns its output.
+func tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var out, trouble bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &trouble
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		exit.Stderr = trouble.Bytes()
+		if trouble.Len() == 0 {
+			exit.Stderr = out.Bytes()
+		}
+	}
+	return out.Bytes(), err
+}
