@@ -19,6 +19,7 @@ import (
 
 	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/steady"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // ErrQueueFull reports that too many items are queued; see [Config.MaxQueued]. The
@@ -93,9 +94,11 @@ type Config struct {
 	// 0: 24 hours, <0: no limit.
 	QueueTimeout time.Duration
 
-	// WorkTimeout returns how long one attempt at an item of a queue may take before it
+	// WorkTimeout returns how long one attempt at an item of a queue may work before it
 	// fails with CodeTimeout. 0 means 30 minutes, <0 no limit. nil: 30 minutes for all
-	// queues.
+	// queues. If engines measure their processor time, that counts instead of wall time.
+	// Then an attempt may take up to five times as long by the clock, plus the time in
+	// which the engines wait for a processor.
 	WorkTimeout func(queue string) time.Duration
 
 	// Retention is how long final operations are kept. 0: 24 hours, <0: for ever.
@@ -607,7 +610,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
+		ctx, cancel = worktime.Task(ctx, limit, errTimeout)
 		defer cancel()
 	}
 	o := t.call(ctx, c, func(p float64) {

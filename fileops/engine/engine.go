@@ -23,6 +23,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // A Program is an external program that exists and answered [Find].
@@ -178,7 +180,11 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	return p.start(ctx, c, newMark())
+	proc, err := p.start(ctx, c, newMark())
+	if err == nil {
+		worktime.Add(ctx, proc.Work())
+	}
+	return proc, err
 }
 
 func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
