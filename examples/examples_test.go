@@ -13,7 +13,6 @@ import (
 	"go/token"
 	"hash/crc32"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,14 +21,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func build(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./"+name).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := systest.Build(path, "./"+name); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -37,17 +37,11 @@ func build(t *testing.T, name string) string {
 // serve starts one of the example servers and returns its address.
 func serve(t *testing.T, name string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := systest.FreeAddr(t)
 	cmd := exec.Command(build(t, name))
 	cmd.Env = append(os.Environ(), "API_KEY=secret-key", "ADDR="+addr)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +49,14 @@ func serve(t *testing.T, name string) string {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for range 600 {
-		if resp, err := http.Get("http://" + addr + "/v1/download/x"); err == nil {
+	systest.Until(t, name+" starts", func() bool {
+		resp, err := http.Get("http://" + addr + "/v1/download/x")
+		if err == nil {
 			resp.Body.Close()
-			return "http://" + addr
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s does not start: %s", name, &log)
-	return ""
+		return err == nil
+	})
+	return "http://" + addr
 }
 
 func client(t *testing.T, bin, base string, args ...string) (dir, out string) {

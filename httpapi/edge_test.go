@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/httpapi"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/fsblob"
@@ -653,9 +654,7 @@ func TestResultWithoutSpace(t *testing.T) {
 	store.free.Store(0)
 	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q],"parameters":{"convert_to":"md"}}`, key))
 	id := m["main_task_id"].(string)
-	for end := time.Now().Add(time.Minute); store.failed.Load() == 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	systest.Until(t, "a result does not fit", func() bool { return store.failed.Load() > 0 })
 	store.free.Store(1 << 30)
 	for range 6 {
 		if _, m = a.call(t, "key-a", "GET", "/api/v1/status/"+id+"?wait=20s", ""); m["operation_status"] != "queued" && m["operation_status"] != "running" {

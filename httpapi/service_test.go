@@ -25,6 +25,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -321,9 +322,7 @@ func unrecorded(t *testing.T) (cfg httpapi.Config, ops status.Store, id string, 
 	if st != 200 {
 		t.Fatalf("do: %d %v", st, m)
 	}
-	for deadline := time.Now().Add(time.Minute); len(results()) == 0 && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	systest.Until(t, "a result", func() bool { return len(results()) > 0 })
 	stop()
 	if err := <-done; err != nil {
 		t.Logf("Run = %v", err) // the outcome could not be recorded
@@ -478,17 +477,11 @@ func (q *quota) Settle(_ context.Context, u httpapi.Use, s httpapi.Settlement) e
 func (q *quota) want(t *testing.T, settled ...string) {
 	t.Helper()
 	slices.Sort(settled)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	systest.Until(t, fmt.Sprintf("%q is settled", settled), func() bool {
 		q.mu.Lock()
-		got := slices.Sorted(slices.Values(q.settled))
-		q.mu.Unlock()
-		if slices.Equal(got, settled) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("settled %v, want %v", got, settled)
-		}
-	}
+		defer q.mu.Unlock()
+		return slices.Equal(slices.Sorted(slices.Values(q.settled)), settled)
+	})
 }
 
 func TestQuota(t *testing.T) {
@@ -741,7 +734,7 @@ func TestLogLines(t *testing.T) {
 		return v
 	}
 	var do, item string
-	for end := time.Now().Add(time.Minute); item == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	systest.Until(t, "the log line of the item", func() bool {
 		for line := range strings.SplitSeq(a.log.String(), "\n") {
 			switch {
 			case strings.Contains(line, "msg=request ") && strings.Contains(line, "route=/api/v1/do"):
@@ -752,7 +745,8 @@ func TestLogLines(t *testing.T) {
 				t.Errorf("a probe is logged: %s", line)
 			}
 		}
-	}
+		return item != ""
+	})
 	if field(do, "status") != "200" || field(do, "request_id") == "" || field(do, "account") == "" {
 		t.Errorf("line of the request: %s", do)
 	}
@@ -858,12 +852,10 @@ func TestCancelledHalfway(t *testing.T) {
 	_, m := a.call(t, "key-a", "POST", "/api/v1/do", fmt.Sprintf(`{"action":"convert","file_keys":[%q,%q],"parameters":{"convert_to":"md"}}`,
 		a.upload(t, "key-a", "a.txt", "hello"), a.upload(t, "key-a", "hangs.txt", "hello")))
 	path := fmt.Sprint("/api/v1/status/", m["main_task_id"])
-	for {
-		if _, m = a.call(t, "key-a", "GET", path, ""); first(m)["status"] == "completed" {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	systest.Until(t, "the first file is done", func() bool {
+		_, m = a.call(t, "key-a", "GET", path, "")
+		return first(m)["status"] == "completed"
+	})
 	a.call(t, "key-a", "DELETE", path, "")
 	_, m = a.call(t, "key-a", "GET", path+"?wait=30s", "")
 	second := m["files_data"].([]any)[1].(map[string]any)

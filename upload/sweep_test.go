@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -204,18 +205,30 @@ func TestSweepLeftBehind(t *testing.T) {
 	each(t, upload.Options{}, func(t *testing.T, e *env) {
 		ctx := t.Context()
 		old, young := "files/"+strings.Repeat("y", 26), "files/"+strings.Repeat("z", 26)
-		ready, err := e.Add(ctx, upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
-		if err == nil {
-			err = e.blobs.Put(ctx, old, strings.NewReader("x"), 1)
+		put := func(key string) time.Time {
+			t.Helper()
+			if err := e.blobs.Put(ctx, key, strings.NewReader("x"), 1); err != nil {
+				t.Fatal(err)
+			}
+			info, err := blob.Stat(ctx, e.blobs, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.ModTime
 		}
+		ready, err := e.Add(ctx, upload.File{Owner: "alice", Size: 2}, strings.NewReader("ab"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(1100 * time.Millisecond)
-		m, err := upload.NewManager(e.blobs, &upload.Options{Store: e.store, Exclusive: true})
-		if err == nil {
-			err = e.blobs.Put(ctx, young, strings.NewReader("x"), 1)
-		}
+		before := put(old)
+		var start time.Time // by the clock of the store
+		systest.Until(t, "the store's clock advances", func() bool {
+			start = put(young)
+			return start.Sub(before) >= time.Millisecond
+		})
+		o := &upload.Options{Store: e.store, Exclusive: true}
+		o.SetClock(func() time.Time { return start.Add(time.Second) }) // the clock of a store may lag by a second
+		m, err := upload.NewManager(e.blobs, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,7 @@ import (
 
 	"github.com/filewright/filewright/internal/olddb"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var (
@@ -56,8 +57,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "refserver")
-		if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/refserver").CombinedOutput(); err != nil {
-			log.Fatalf("build: %v\n%s", err, out)
+		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
+			log.Fatal(err)
 		}
 		return m.Run()
 	}())

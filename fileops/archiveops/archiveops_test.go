@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func run(ctx context.Context, a fileops.Action, args fileops.Args, in ...*fileops.File) (*fileops.File, error) {
@@ -43,16 +43,8 @@ func mustRun(t testing.TB, a fileops.Action, args fileops.Args, in ...*fileops.F
 	return out
 }
 
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, stdout.String(), stderr.String())
-	}
-	return stdout.String()
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 func save(t testing.TB, f *fileops.File) string {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A judge runs LibreOffice to open and save documents with passwords.
@@ -143,15 +144,5 @@ func content(t testing.TB, f *fileops.File) []byte {
 	return bytes.Clone(b)
 }
 
-// tool runs an external program and returns its output.
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stderr = t.TempDir(), &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, stderr.String())
-	}
-	return string(out)
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run

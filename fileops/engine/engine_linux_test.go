@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // program writes a shell script and returns it as a program.
@@ -292,17 +293,11 @@ func TestRunInheritsNoFiles(t *testing.T) {
 // waitGone waits until a process has ended or is a zombie.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
-	for range 1000 {
+	systest.Until(t, fmt.Sprintf("the end of process %d", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return
-		}
-		if _, state, ok := strings.Cut(string(stat), ") "); ok && (state[0] == 'Z' || state[0] == 'X') {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("process %d lives on", pid)
+		_, state, ok := strings.Cut(string(stat), ") ")
+		return err != nil || ok && (state[0] == 'Z' || state[0] == 'X')
+	})
 }
 
 // pidOnLine returns a function for OnLine and a channel that receives the number on the
@@ -569,15 +564,7 @@ func TestRunConcurrently(t *testing.T) {
 	run()
 	before, fds := runtime.NumGoroutine(), openFiles(t)
 	run()
-	for range 200 {
-		if runtime.NumGoroutine() <= before+4 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := runtime.NumGoroutine(); n > before+4 {
-		t.Errorf("%d goroutines, %d before", n, before)
-	}
+	systest.Until(t, fmt.Sprintf("at most 4 goroutines more than the %d before", before), func() bool { return runtime.NumGoroutine() <= before+4 })
 	if n := openFiles(t); n > fds+4 {
 		t.Errorf("%d descriptors, %d before", n, fds)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // sandbox returns the sandbox of this host. The tests need one; the documentation
@@ -342,12 +343,9 @@ func TestKillReachesWhoLeft(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for hang {
-					if _, err := os.Stat(filepath.Join(dir, "left")); err == nil {
-						cancel()
-						break
-					}
-					time.Sleep(10 * time.Millisecond)
+				if hang {
+					systest.Until(t, "the program leaves a process", func() bool { _, err := os.Stat(filepath.Join(dir, "left")); return err == nil })
+					cancel()
 				}
 				if err := proc.Wait(); (err != nil) != hang {
 					t.Errorf("got %v", err)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/imageops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // newEngine returns one shared engine for all tests.
@@ -84,17 +84,8 @@ func save(t testing.TB, f *fileops.File) string {
 	return path
 }
 
-// tool runs an external program and returns its standard output.
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.String()
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 // made runs an external program that writes a file, and returns that file. "OUT"
 // in args stands for its path.

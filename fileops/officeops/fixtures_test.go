@@ -9,7 +9,6 @@ import (
 	"image/png"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/officeops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // Texts of the fixtures. Every text document contains all words, every sheet and slide
@@ -230,18 +230,8 @@ func save(t testing.TB, name string, b []byte) string {
 	return path
 }
 
-// tool runs an external program and returns its output.
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stderr = t.TempDir(), &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, stderr.String())
-	}
-	return string(out)
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 // rewritten returns an archive with its XML parts changed.
 func rewritten(b []byte, change func(string) string) []byte {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/filewright/filewright/fileops/officeops"
 	"github.com/filewright/filewright/internal/hostile"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // find returns an engine whose profiles are below dir, and its log.
@@ -65,15 +67,8 @@ func processes(t testing.TB, dir string) map[string][]int {
 	return found
 }
 
-// eventually waits until ok returns true, with a timeout for busy machines.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
-}
+// eventually polls until ok returns true.
+var eventually = systest.Until
 
 // sockets returns the paths of the open UNIX sockets of processes.
 func sockets(t testing.TB, pids []int) []string {
@@ -338,8 +333,10 @@ func TestCrashLosesNothing(t *testing.T) {
 	}
 	in := fileops.Bytes("long.docx", docx(pages(60)))
 	var wg sync.WaitGroup
+	var done atomic.Int64
 	for range 6 {
 		wg.Go(func() {
+			defer done.Add(1)
 			b, err := convert(t.Context(), e, in, format.PDF)
 			if err != nil {
 				t.Error(err)
@@ -348,8 +345,8 @@ func TestCrashLosesNothing(t *testing.T) {
 			}
 		})
 	}
-	for range 3 {
-		time.Sleep(200 * time.Millisecond) // a point somewhere in the work
+	for _, n := range []int64{1, 2, 4} {
+		eventually(t, "documents", func() bool { return done.Load() >= n }) // the next ones are being converted
 		for _, pid := range processes(t, dir)["soffice.bin"] {
 			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("--accept")) {
 				syscall.Kill(pid, syscall.SIGKILL)

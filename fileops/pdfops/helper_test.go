@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // scale returns the first number, or the second with -short.
@@ -105,26 +104,7 @@ func save(t testing.TB, f *fileops.File) string {
 }
 
 // shell runs a program that must succeed and returns its standard output.
-func shell(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	out, err := output(t, name, args...)
-	if err != nil {
-		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
-	}
-	return out
-}
-
-func output(t testing.TB, name string, args ...string) (string, error) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.Dir = t.TempDir()
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%w: %s", err, errs.String())
-	}
-	return out.String(), nil
-}
+var shell = systest.Run
 
 // encrypted encrypts a file with qpdf.
 func encrypted(t testing.TB, plain []byte, args ...string) []byte {

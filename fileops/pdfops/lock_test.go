@@ -11,6 +11,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // withPassword returns qpdf's output for a file and a password.
@@ -21,7 +22,7 @@ func withPassword(t *testing.T, f *fileops.File, password string, args ...string
 	if err := os.WriteFile(key, []byte(password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return output(t, "qpdf", append([]string{"--password-file=" + key, p}, args...)...)
+	return systest.Output(t, "qpdf", append([]string{"--password-file=" + key, p}, args...)...)
 }
 
 func text(t *testing.T, f *fileops.File, args ...string) string {

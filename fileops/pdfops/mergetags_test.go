@@ -11,6 +11,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // taggedFile returns a document whose page has a heading, of a type of its own,
@@ -40,7 +41,7 @@ func taggedFile(text, lang, roles, class string) []byte {
 // numbers and the numbers of renamed identifiers.
 func structureOf(t *testing.T, path string) string {
 	t.Helper()
-	out, err := output(t, "pdfinfo", "-struct-text", path)
+	out, err := systest.Output(t, "pdfinfo", "-struct-text", path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"image"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // cacheDir keeps compiled code for all engines of a test run.
@@ -173,18 +173,8 @@ func prose(seed, n int) string {
 	return b.String()
 }
 
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), name, args...).Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			t.Fatalf("%s: %v: %s", name, err, exit.Stderr)
-		}
-		t.Fatalf("%s: %v", name, err)
-	}
-	return string(out)
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 func write(t testing.TB, name string, b []byte) string {
 	t.Helper()

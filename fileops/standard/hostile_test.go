@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/hostile"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // text returns the parts of a result that could come from another file.
@@ -64,13 +65,7 @@ func TestTrapWorks(t *testing.T) {
 	} else {
 		c.Close()
 	}
-	for range 100 {
-		if x.Called() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("a call is not noticed")
+	systest.Until(t, "a call is noticed", x.Called)
 }
 
 // atOnce is the number of files that are tried concurrently.

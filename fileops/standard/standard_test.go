@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/standard"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // set is shared by the tests, because an office process for each test would be too many.
@@ -149,11 +149,7 @@ func TestChains(t *testing.T) {
 
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	b, err := exec.CommandContext(t.Context(), name, args...).Output()
-	if err != nil {
-		t.Fatalf("%s %v: %v", name, args, err)
-	}
-	return strings.TrimSpace(string(b))
+	return strings.TrimSpace(systest.Run(t, name, args...))
 }
 
 func width(want string) func(*testing.T, string) {

@@ -3,12 +3,12 @@ package webops
 import (
 	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // convert prints a document with the shared engine and returns the path of the PDF.
@@ -32,14 +32,8 @@ func try(t testing.TB, a fileops.Action, name, in string, args fileops.Args) (pa
 	return filepath.Join(dir, fileops.ResultName(f, "pdf")), err
 }
 
-func output(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	b, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %v: %v: %s", name, args, err, b)
-	}
-	return string(b)
-}
+// output runs a program that must succeed and returns its standard output.
+var output = systest.Run
 
 // info returns an entry of the output of pdfinfo.
 func info(t testing.TB, path, key string) string {

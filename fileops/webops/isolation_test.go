@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,9 +74,9 @@ func newBait(t *testing.T) *bait {
 		count(r.URL.Path)
 		http.NotFound(w, r)
 	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) { // a connection is enough
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) { // a connection is enough
 		if state == http.StateNew {
-			count("connection")
+			count("connection of " + c.RemoteAddr().String())
 		}
 	}
 	s.Start()
@@ -84,10 +85,26 @@ func newBait(t *testing.T) *bait {
 	return b
 }
 
+// seen returns the visits so far.
 func (b *bait) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.hits...)
+}
+
+// all returns the visits until now, also those that the server has not accepted yet: it accepts
+// connections in the order in which they were made.
+func (b *bait) all(t *testing.T) []string {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	own := "connection of " + c.LocalAddr().String()
+	var hits []string
+	eventually(t, "the last connection", func() bool { hits = b.seen(); return slices.Contains(hits, own) })
+	return slices.DeleteFunc(hits, func(hit string) bool { return hit == own })
 }
 
 // secretFile creates a file whose content must not appear in a result.
@@ -118,8 +135,7 @@ func TestNothingIsLoaded(t *testing.T) {
 				in = strings.NewReplacer("BASE", server.url, "SECRET", secret).Replace(in)
 			}
 			path := convert(t, "page."+string(f), in, nil)
-			time.Sleep(300 * time.Millisecond)
-			if hits := server.seen(); len(hits) > 0 {
+			if hits := server.all(t); len(hits) > 0 {
 				t.Errorf("the server was visited: %v", hits)
 			}
 			text := output(t, "pdftotext", path, "-")
@@ -180,8 +196,8 @@ exec `+shared.prog.Path+` "${args[@]}"
 					err = try()
 				}
 			}
-			time.Sleep(300 * time.Millisecond)
-			if hits := server.seen(); len(hits) > 0 != tt.hits {
+			b.stop() // after that it visits nobody
+			if hits := server.all(t); len(hits) > 0 != tt.hits {
 				t.Errorf("visits: %v (%v)", hits, err)
 			}
 			// A failed print may leave half a file, which is not a result.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // newEngine returns a separate engine, and the directory of its profiles.
@@ -50,13 +51,18 @@ func processes(t *testing.T, dir string) map[int]string {
 	return found
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+// eventually polls until ok returns true.
+var eventually = systest.Until
+
+// untilWorks waits until a browser has n documents and has worked on them, in case they take that
+// long.
+func untilWorks(t *testing.T, e *Engine, b *browser, n int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
+	users := func() int { e.pool.mu.Lock(); defer e.pool.mu.Unlock(); return b.users }
+	work := b.proc.Work()
+	start := work().Worked
+	eventually(t, "documents", func() bool { return users() >= n })
+	eventually(t, "work on the documents", func() bool { return work().Worked-start >= 100*time.Millisecond || users() < n })
 }
 
 // Close stops every process at any point of its work, and leaves nothing behind.
@@ -78,8 +84,7 @@ func TestClose(t *testing.T) {
 		_, err := try(t, e.Convert(), "a.html", endless, nil)
 		done <- err
 	}()
-	eventually(t, "a document", func() bool { e.pool.mu.Lock(); defer e.pool.mu.Unlock(); return e.pool.current.users > 0 })
-	time.Sleep(200 * time.Millisecond)
+	untilWorks(t, e, e.pool.current, 1)
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
@@ -127,8 +132,7 @@ func TestCrash(t *testing.T) {
 		})
 	}
 	first := e.pool.current
-	eventually(t, "documents", func() bool { e.pool.mu.Lock(); defer e.pool.mu.Unlock(); return first.users == 3 })
-	time.Sleep(100 * time.Millisecond)
+	untilWorks(t, e, first, 3)
 	first.proc.Kill()
 	wg.Wait()
 	if _, err := try(t, e.Convert(), "a.html", "<p>x", nil); err != nil {
@@ -188,21 +192,14 @@ func TestLimits(t *testing.T) {
 		}
 		busy := e.pool.current
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { // once it is working: before that there is nothing to stop
-			defer cancel()
-			for range 3000 {
-				e.pool.mu.Lock()
-				working := busy.users > 0
-				e.pool.mu.Unlock()
-				if working {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			time.Sleep(300 * time.Millisecond)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			done <- fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.html", []byte(endless)))
 		}()
-		err := fileops.Run(ctx, e.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes("a.html", []byte(endless)))
-		if !errors.Is(err, context.Canceled) {
+		untilWorks(t, e, busy, 1) // before that there is nothing to stop
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		eventually(t, "the end of the browser", busy.ended)

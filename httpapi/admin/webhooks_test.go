@@ -27,6 +27,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -243,17 +244,13 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("deliveries %v", deliveries)
 	}
 	delivery := one + "/deliveries/" + d["id"].(string)
-	settled := func(path, state string, attempts int) map[string]any {
+	settled := func(path, state string, attempts int) (d map[string]any) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			d := s.call(t, 200, key, "GET", path, "")
-			if d["state"] == state && d["attempts"] == float64(attempts) {
-				return d
-			}
-			if time.Now().After(end) {
-				t.Fatalf("delivery %v, want %s after %d attempts", d, state, attempts)
-			}
-		}
+		systest.Until(t, fmt.Sprintf("the delivery is %s after %d attempts", state, attempts), func() bool {
+			d = s.call(t, 200, key, "GET", path, "")
+			return d["state"] == state && d["attempts"] == float64(attempts)
+		})
+		return d
 	}
 	if d := settled(delivery, "delivered", 1); d["body"] != string(r.body) {
 		t.Errorf("delivery %v", d)

@@ -21,6 +21,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -372,7 +373,8 @@ func TestSessions(t *testing.T) {
 
 		// Unused sessions expire, and finally all sessions.
 		token := login()
-		time.Sleep(2 * time.Millisecond) // stored times have milliseconds
+		start := time.Now()
+		systest.Until(t, "a session of a millisecond ends", func() bool { return time.Since(start) > 2*time.Millisecond })
 		for _, c := range []auth.Config{{SessionTime: time.Millisecond}, {SessionLife: time.Millisecond}} {
 			strict := newAccounts(db, c)
 			if _, err := strict.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {

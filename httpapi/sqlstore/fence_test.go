@@ -14,6 +14,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
@@ -74,37 +75,13 @@ func TestOvertaken(t *testing.T) {
 
 // proxied returns the URL of a new database behind a proxy, which calls hand to forward
 // each connection. When hand returns, the connections are closed.
-func proxied(t *testing.T, hand func(client, server net.Conn)) string {
+func proxied(t *testing.T, hand func(client, server *net.TCPConn)) string {
 	t.Helper()
 	u, err := url.Parse(pgtest.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	to := u.Host
-	go func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", to)
-			if err != nil {
-				client.Close()
-				continue
-			}
-			go func() {
-				defer client.Close()
-				defer server.Close()
-				hand(client, server)
-			}()
-		}
-	}()
-	u.Host = ln.Addr().String()
+	u.Host = systest.Proxy(t, u.Host, hand)
 	return u.String()
 }
 
@@ -115,7 +92,7 @@ type deathbed struct {
 	armed atomic.Pointer[string] // "after" or "instead"
 }
 
-func (d *deathbed) hand(client, server net.Conn) {
+func (d *deathbed) hand(client, server *net.TCPConn) {
 	go func() { io.Copy(server, client); server.Close() }()
 	d.answer(client, server)
 }
@@ -188,7 +165,7 @@ func TestEndAtCommit(t *testing.T) {
 func TestNoAnswerAtEnd(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool // the next connection that locks an operation gets no response
-	s := openURL(t, proxied(t, func(client, server net.Conn) {
+	s := openURL(t, proxied(t, func(client, server *net.TCPConn) {
 		go func() { io.Copy(client, server); client.Close() }()
 		for buf := make([]byte, 64<<10); ; {
 			n, err := client.Read(buf)

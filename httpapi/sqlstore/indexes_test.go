@@ -103,7 +103,7 @@ var (
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	var seen plans
-	to, err := url.Parse(proxied(t, func(client, server net.Conn) {
+	to, err := url.Parse(proxied(t, func(client, server *net.TCPConn) {
 		go func() {
 			defer server.Close()
 			_, _ = io.Copy(server, client)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/statustest"
 	"github.com/filewright/filewright/upload"
@@ -346,15 +347,14 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	for i, end := range []func() error{server.Down, server.Kill, server.Down} {
-		for n := rounds.Load(); rounds.Load() < n+20; time.Sleep(time.Millisecond) {
-		}
+		n := rounds.Load() + 20
+		systest.Until(t, "more rounds", func() bool { return rounds.Load() >= n })
 		if err := end(); err != nil {
 			t.Error(err)
 		}
 		if i == 1 {
-			for failures.Load() == 0 { // unreachable for longer than transactions are retried
-				time.Sleep(10 * time.Millisecond)
-			}
+			// unreachable for longer than transactions are retried
+			systest.Until(t, "a failure", func() bool { return failures.Load() > 0 })
 		}
 		if err := server.Up(); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob/memblob"
@@ -321,14 +322,12 @@ func TestLimitsAreGivenBack(t *testing.T) {
 
 func sweepUntil(t *testing.T, m *upload.Manager, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
+	systest.Until(t, "it expires", func() bool {
 		if _, err := m.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("it does not expire")
-		}
-	}
+		return done()
+	})
 }
 
 // Databases of the previous version with records in them get accounts and counters.

@@ -30,7 +30,7 @@ import (
 // count: they carry heartbeats and notifications, not requests.
 type tripCounter struct{ n atomic.Int64 }
 
-func (c *tripCounter) hand(client, server net.Conn) {
+func (c *tripCounter) hand(client, server *net.TCPConn) {
 	size := make([]byte, 4)
 	if _, err := io.ReadFull(client, size); err != nil {
 		return

@@ -19,6 +19,7 @@ import (
 
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 )
@@ -377,7 +378,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 	if first.Before(now) {
 		t.Errorf("key was used last at %v, want not before %v", first, now)
 	}
-	time.Sleep(2 * time.Millisecond)
+	later(t, first)
 	if err := keys.Touch(t.Context(), "id0"); err != nil || !used().Equal(first) {
 		t.Errorf("second use within a minute was written, error %v", err)
 	}
@@ -394,7 +395,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 	if err != nil || k.Revoked.IsZero() || k.Valid(now) {
 		t.Errorf("revoked key is %+v, error %v", k, err)
 	}
-	time.Sleep(2 * time.Millisecond)
+	later(t, k.Revoked)
 	if err := keys.Revoke(t.Context(), "id0"); err != nil {
 		t.Fatal(err)
 	}
@@ -568,4 +569,10 @@ func byHash(t *testing.T, keys *sqlstore.Keys, hash [32]byte) (*account.Key, err
 		return nil, err
 	}
 	return &grants[0].Key, nil
+}
+
+// later waits until the clock differs from a stored time, which has milliseconds.
+func later(t *testing.T, stored time.Time) {
+	t.Helper()
+	systest.Until(t, "the next millisecond", func() bool { return time.Since(stored) >= time.Millisecond })
 }

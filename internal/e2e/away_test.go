@@ -125,8 +125,8 @@ func TestDependenciesAway(t *testing.T) {
 		})
 	}
 	more := func(n *atomic.Int64, by int64) {
-		for end := n.Load() + by; n.Load() < end && !t.Failed(); time.Sleep(5 * time.Millisecond) {
-		}
+		end := n.Load() + by
+		eventually(t, "more answers", func() bool { return n.Load() >= end || t.Failed() })
 	}
 	back := func(err error) {
 		if err != nil {
@@ -151,11 +151,7 @@ func TestDependenciesAway(t *testing.T) {
 	clients.Wait()
 	// No accepted operation has failed, and no attempt was counted.
 	c := &cluster{t: t, url: database}
-	for end := time.Now().Add(time.Minute); c.number("SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("some operations do not end")
-		}
-	}
+	eventually(t, "all operations end", func() bool { return c.number("SELECT count(*) FROM operations WHERE finished_ms IS NULL") == 0 })
 	if n := c.number("SELECT count(*) FROM items WHERE state <> 'completed' OR attempt <> 1"); n > 0 {
 		t.Errorf("%d files did not survive the outages", n)
 	}
@@ -175,11 +171,7 @@ func TestDependenciesAway(t *testing.T) {
 		}
 	}
 	ready := func() {
-		for end := time.Now().Add(time.Minute); s.request(t, "GET", "/readyz", nil).status != 200; {
-			if time.Now().After(end) {
-				t.Fatal("not ready again")
-			}
-		}
+		eventually(t, "ready again", func() bool { return s.request(t, "GET", "/readyz", nil).status == 200 })
 	}
 	ready()
 	back(pg.Freeze())
@@ -192,13 +184,11 @@ func TestDependenciesAway(t *testing.T) {
 	ready()
 	// The line that ends an outage may follow the response that shows its end.
 	var failed, over int
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	eventually(t, "all outages are over", func() bool {
 		log := s.err.String()
 		failed, over = strings.Count(log, "dependency failed"), strings.Count(log, "dependency is back")
-		if failed == over || time.Now().After(end) {
-			break
-		}
-	}
+		return failed == over
+	})
 	requests := regexp.MustCompile(`.*msg="request failed".*`).FindAllString(s.err.String(), -1) // a deadline may end one request
 	if failed == 0 || failed != over || 4*len(requests) > int(refused.Load()) {
 		t.Errorf("%d outages, %d of them over; %d refused requests, lines of their own have %q", failed, over, refused.Load(), requests)
@@ -223,7 +213,7 @@ func TestBucketAway(t *testing.T) {
 	}
 	waits := regexp.MustCompile(`(?m)^filewright_item_waits_total\{reason="storage_unavailable"\} (\d+)$`)
 	seen := make(map[string]bool)
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the operations say that they wait, after two attempts each", func() bool {
 		for _, task := range tasks {
 			r := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil)
 			if w, ok := r.elements()[0]["waiting"].(map[string]any); ok && w["reason"] == "storage_unavailable" {
@@ -234,13 +224,8 @@ func TestBucketAway(t *testing.T) {
 		if m := waits.FindSubmatch(s.want(t, 200, "", "GET", "/metrics", nil).raw); m != nil {
 			n, _ = strconv.Atoi(string(m[1]))
 		}
-		if len(seen) == len(tasks) && n >= 2*len(tasks) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d operations say that they wait, after %d attempts", len(seen), len(tasks), n)
-		}
-	}
+		return len(seen) == len(tasks) && n >= 2*len(tasks)
+	})
 	if err := s3.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
@@ -141,15 +140,12 @@ func (r *traffic) all() []string {
 // downloaded waits until a download is complete.
 func downloaded(t *testing.T, dir, name string) []byte {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil && len(b) > 0 {
-			return b
-		}
-	}
-	list, _ := os.ReadDir(dir)
-	t.Fatalf("%s is not downloaded: %v", name, list)
-	return nil
+	var b []byte
+	eventually(t, name+" is downloaded", func() bool {
+		b, _ = os.ReadFile(filepath.Join(dir, name))
+		return len(b) > 0
+	})
+	return b
 }
 
 // runLines runs shell commands in a directory and returns their output.

@@ -68,21 +68,19 @@ func newBoardHook(t *testing.T) *boardHook {
 // wait waits for n requests whose bodies contain a text, and returns them.
 func (h *boardHook) wait(t *testing.T, n int, text string) []boardEvent {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
-		var found []boardEvent
+	var found []boardEvent
+	eventually(t, fmt.Sprintf("%d requests with %q", n, text), func() bool {
+		found = nil
 		h.mu.Lock()
+		defer h.mu.Unlock()
 		for _, r := range h.got {
 			if strings.Contains(r.body, text) {
 				found = append(found, r)
 			}
 		}
-		h.mu.Unlock()
-		if len(found) >= n {
-			return found
-		}
-	}
-	t.Fatalf("there are not %d requests with %q", n, text)
-	return nil
+		return len(found) >= n
+	})
+	return found
 }
 
 // login opens the dashboard of a new server and replaces the one-time password.
@@ -474,17 +472,11 @@ func uploads(t *testing.T, s *server, tab *browsertest.Tab, dir string) {
 	choose(tab, "convert_to", "jpg")
 	tab.Click("#start")
 	holds := func(n int) {
-		for begun := time.Now(); ; time.Sleep(30 * time.Millisecond) {
+		eventually(t, "a part is being sent", func() bool {
 			mu.Lock()
-			ok := len(held) >= n
-			mu.Unlock()
-			if ok {
-				return
-			}
-			if time.Since(begun) > time.Minute {
-				t.Fatal("no part is being sent")
-			}
-		}
+			defer mu.Unlock()
+			return len(held) >= n
+		})
 	}
 	holds(1)
 	tab.Click("#pause")

@@ -8,9 +8,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +204,34 @@ func killedAtAnyMoment(t *testing.T, kills int, flags ...string) {
 	t.Logf("%d kills, %d uploads, %d operations", kills, len(files), len(tasks))
 }
 
+// unread returns the number of bytes that have arrived on the server's connections but that it has
+// not read.
+func (s *server) unread(t *testing.T) (n int64) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, _ := strconv.Atoi(port)
+	b, err := os.ReadFile("/proc/net/tcp") // proc(5): number, local address, remote address, state, send queue:receive queue, …
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", number)) || f[3] != "01" { // established
+			continue
+		}
+		_, received, _ := strings.Cut(f[4], ":")
+		size, err := strconv.ParseInt(received, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += size
+	}
+	return n
+}
+
 // A graceful stop releases running items, and the next start finishes them.
 func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
@@ -214,12 +245,14 @@ func TestStopAndGoOn(t *testing.T) {
 		return s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil).elements()[0]["progress"].(float64) > 0
 	})
 	// A waiting client gets a response before the connection closes.
-	waiting := make(chan *response, 1)
+	waiting, sent := make(chan *response, 1), make(chan struct{})
 	go func() {
-		r, _ := s.try(context.Background(), "GET", "/api/v1/status/"+task+"?wait=30s", nil)
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
+		r, _ := s.try(ctx, "GET", "/api/v1/status/"+task+"?wait=30s", nil)
 		waiting <- r
 	}()
-	time.Sleep(300 * time.Millisecond)
+	<-sent
+	eventually(t, "the server has read the request", func() bool { return s.unread(t) == 0 })
 	if err := s.stop(); err != nil {
 		t.Fatalf("stop: %v", err)
 	}

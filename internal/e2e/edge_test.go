@@ -119,9 +119,7 @@ func TestFairness(t *testing.T) {
 				return n
 			}
 			want, _ := strconv.Atoi(places)
-			for end := time.Now().Add(time.Minute); running() < want && time.Now().Before(end); {
-				time.Sleep(50 * time.Millisecond)
-			}
+			eventually(t, "the account uses all places", func() bool { return running() >= want })
 			if n := running(); n != want {
 				t.Fatalf("alone, the account has %d files in work, want %d", n, want)
 			}
@@ -453,7 +451,7 @@ func TestDownloadsAreInert(t *testing.T) {
 	for _, l := range links {
 		fmt.Fprintf(&all, `<iframe src=%q></iframe><object data=%q></object><embed src=%q><img src=%q><script src=%q></script><link rel=stylesheet href=%q>`, l, l, l, l, l, l)
 	}
-	all.WriteString(`<script>addEventListener("load", () => setTimeout(() => { ` + call("attack-ran") + ` }, 500))</script>`)
+	all.WriteString(`<script>addEventListener("load", () => setTimeout(() => { ` + call("attack-ran") + ` }, 1500))</script>`) // delayed requests come before
 	mu.Lock()
 	pages["/attack.html"] = all.String()
 	for name, text := range content("control") {
@@ -479,7 +477,6 @@ func TestDownloadsAreInert(t *testing.T) {
 	}
 	b.open(evil.URL + "/attack.html")
 	b.until(func() bool { return count("attack-ran") > 0 }, "the attack is over")
-	time.Sleep(time.Second) // time for delayed requests
 	if n := count("file"); n != 0 {
 		t.Errorf("a file was run or shown: %d calls", n)
 	}
@@ -615,12 +612,7 @@ func (b *testBrowser) open(url string) string {
 
 func (b *testBrowser) until(ok func() bool, what string) {
 	b.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); {
-		if time.Now().After(end) {
-			b.t.Fatalf("not so: %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	eventually(b.t, what, ok)
 }
 
 // onSmallDisk starts a server whose data directory is a separate file system of the given size in
@@ -711,20 +703,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	// Operations are accepted and wait. They do not start without space, and do not fail.
 	task := s.want(t, 200, "", "POST", "/api/v1/do", map[string]any{"action": "zip", "file_keys": []string{key}}).str("main_task_id")
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the operation says that it waits", func() bool {
 		r := s.want(t, 200, "", "GET", "/api/v1/status/"+task, nil)
 		if st := r.str("operation_status"); st != "queued" && st != "running" {
-			t.Errorf("without space the operation is %s", st)
-			break
+			t.Fatalf("without space the operation is %s", st)
 		}
-		if w, ok := r.elements()[0]["waiting"].(map[string]any); ok && w["reason"] == "disk_full" {
-			break
-		}
-		if time.Now().After(end) {
-			t.Errorf("it does not say that it waits: %s", r.raw)
-			break
-		}
-	}
+		w, ok := r.elements()[0]["waiting"].(map[string]any)
+		return ok && w["reason"] == "disk_full"
+	})
 	// No free byte: the database cannot write either. No response reports an internal error.
 	leave(0)
 	var accepted []string

@@ -29,6 +29,7 @@ import (
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var (
@@ -47,10 +48,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "refserver")
-		build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, "../../cmd/refserver")...)
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			log.Fatal("build: ", err)
+		if err := systest.Build(binary, "../../cmd/refserver", buildFlags...); err != nil {
+			log.Fatal(err)
 		}
 		if buckets, err = s3test.New(); err != nil {
 			log.Fatal(err)
@@ -209,14 +208,7 @@ func startLean(t *testing.T, dir string, flags ...string) *server {
 }
 
 // eventually polls until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
-	}
-}
+var eventually = systest.Until
 
 // scale returns full, or short with -short.
 func scale(full, short int) int {
@@ -502,17 +494,8 @@ func (f file) save(t testing.TB) string {
 	return path
 }
 
-// tool runs another program and returns its output.
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, &stdout, &stderr)
-	}
-	return stdout.String()
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 // makeFile runs a program in a new directory and returns a file that it wrote.
 func makeFile(t testing.TB, name string, stdin string, argv ...string) file {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // plain builds the server without the race detector, whose shadow memory would hide everything
@@ -27,11 +28,7 @@ var plain = sync.OnceValues(func() (string, error) {
 	if len(buildFlags) == 0 {
 		return binary, nil
 	}
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/refserver").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, systest.Build(path, "../../cmd/refserver")
 })
 
 // allowance limits how much more memory a server may have after its work than before, in bytes.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -60,17 +61,15 @@ func newHook(t *testing.T) *hook {
 // wait waits for n requests.
 func (h *hook) wait(t *testing.T, n int) ([]*http.Request, [][]byte) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	var got []*http.Request
+	var body [][]byte
+	eventually(t, fmt.Sprint(n, " requests"), func() bool {
 		h.mu.Lock()
-		got, body := h.got, h.body
-		h.mu.Unlock()
-		if len(got) >= n {
-			return got, body
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d requests, want %d", len(got), n)
-		}
-	}
+		defer h.mu.Unlock()
+		got, body = h.got, h.body
+		return len(got) >= n
+	})
+	return got, body
 }
 
 const webhooks = "/api/v1/admin/accounts/self/webhooks"
@@ -123,12 +122,13 @@ func TestWebhooks(t *testing.T) {
 	again.want(t, 200, "", "POST", one+"/secret", nil)
 	test := again.want(t, 200, "", "POST", one+"/test", nil).str("id")
 	h.wait(t, len(got)+1)
-	for r := again.want(t, 200, "", "GET", one+"/deliveries/"+test, nil); r.str("state") != "delivered"; r = again.want(t, 200, "", "GET", one+"/deliveries/"+test, nil) {
+	eventually(t, "the test is delivered", func() bool {
+		r := again.want(t, 200, "", "GET", one+"/deliveries/"+test, nil)
 		if r.str("state") == "failed" {
 			t.Fatalf("test: %s", r.raw)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return r.str("state") == "delivered"
+	})
 	again.want(t, 200, "", "POST", one+"/deliveries/"+test+"/replay", nil)
 	h.wait(t, len(got)+2)
 	if r := again.want(t, 200, "", "GET", one+"/deliveries?state=delivered", nil); len(r.body["deliveries"].([]any)) < 2 {
@@ -168,15 +168,13 @@ func TestWebhooksGuarded(t *testing.T) {
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	one := webhooks + "/" + s.want(t, 200, "", "POST", webhooks, map[string]any{"url": "http://localhost:" + port}).str("id")
 	test := s.want(t, 200, "", "POST", one+"/test", nil).str("id")
-	for {
-		r := s.want(t, 200, "", "GET", one+"/deliveries/"+test, nil)
-		if r.str("state") == "failed" {
-			if !strings.Contains(string(r.raw), "the address is not public") {
-				t.Errorf("delivery %s", r.raw)
-			}
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
+	var r *response
+	eventually(t, "the delivery fails", func() bool {
+		r = s.want(t, 200, "", "GET", one+"/deliveries/"+test, nil)
+		return r.str("state") == "failed"
+	})
+	if !strings.Contains(string(r.raw), "the address is not public") {
+		t.Errorf("delivery %s", r.raw)
 	}
 	select {
 	case <-reached:
@@ -247,13 +245,11 @@ func TestWebhooksOff(t *testing.T) {
 	startLean(t, dir, "--webhooks=false", "--webhook-ttl", "1s")
 	db = connect()
 	defer db.Close()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	eventually(t, "the delivery is removed", func() bool {
 		_, _, err := db.Webhooks().Delivery(t.Context(), "alice", d.ID)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
 		}
-		if err != nil || time.Now().After(end) {
-			t.Fatalf("the delivery is still there, error %v", err)
-		}
-	}
+		return err != nil
+	})
 }

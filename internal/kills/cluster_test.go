@@ -20,36 +20,22 @@ import (
 
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A wire forwards TCP connections to a server. A cut wire forwards nothing in either direction and
 // does not close connections, like a network partition. Bytes in transit arrive after mend.
 type wire struct {
-	ln net.Listener
-	to string
-
+	addr   string // to connect to
 	mu     sync.Mutex
 	mended chan struct{} // closed while the wire is whole
 }
 
 func newWire(t *testing.T, to string) *wire {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{ln: ln, to: to, mended: make(chan struct{})}
+	w := &wire{mended: make(chan struct{})}
 	close(w.mended)
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go w.carry(c)
-		}
-	}()
+	w.addr = systest.Proxy(t, to, w.carry)
 	return w
 }
 
@@ -71,19 +57,12 @@ func (w *wire) mend() {
 	close(w.mended)
 }
 
-func (w *wire) carry(c net.Conn) {
-	defer c.Close()
-	<-w.whole()
-	d, err := net.Dial("tcp", w.to)
-	if err != nil {
-		return
-	}
-	defer d.Close()
+func (w *wire) carry(c, d *net.TCPConn) {
 	var both sync.WaitGroup
-	for _, dir := range [][2]net.Conn{{c, d}, {d, c}} {
+	for _, dir := range [][2]*net.TCPConn{{c, d}, {d, c}} {
 		both.Go(func() {
 			from, to := dir[0], dir[1]
-			defer to.(*net.TCPConn).CloseWrite()
+			defer to.CloseWrite()
 			b := make([]byte, 32<<10)
 			for {
 				n, err := from.Read(b)
@@ -131,7 +110,7 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 		t.Fatal(err)
 	}
 	n := &node{name: name, database: newWire(t, db.Host)}
-	db.Host = n.database.ln.Addr().String()
+	db.Host = n.database.addr
 	blobs := c.dir
 	if c.s3 != nil {
 		s3, err := url.Parse(c.s3.Endpoint)
@@ -139,20 +118,15 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 			t.Fatal(err)
 		}
 		n.bucket = newWire(t, s3.Host)
-		s3.Host = n.bucket.ln.Addr().String()
+		s3.Host = n.bucket.addr
 		blobs = fmt.Sprintf("s3://files?endpoint=%s&region=%s&path_style=true&private=%t", url.QueryEscape(s3.String()), s3test.Region, private)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: ln.Addr().String(), client: c.patient.client,
+	n.host = &host{dir: filepath.Join(t.TempDir(), name), addr: systest.FreeAddr(t), client: c.patient.client,
 		env:   []string{"AWS_ACCESS_KEY_ID=" + s3test.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3test.SecretKey},
 		flags: append([]string{"--role", role, "--database-url", db.String(), "--drain", "200ms", "--blob-url", blobs}, flags...)}
 	if c.lease > 0 {
 		n.flags = append(n.flags, "--lease", c.lease.String())
 	}
-	ln.Close()
 	c.nodes = append(c.nodes, n)
 	if role != "worker" {
 		c.patient.addrs = append(c.patient.addrs, n.addr)
@@ -162,20 +136,28 @@ func (c *cluster) add(t *testing.T, name, role string, private bool, flags ...st
 // number returns the result of a query for one number.
 func (c *cluster) number(t *testing.T, text string) (n int) {
 	t.Helper()
-	if err := c.row(t, text).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	c.scan(t, text, &n)
 	return n
 }
 
-func (c *cluster) row(t *testing.T, text string) pgx.Row {
+// scan stores the only value of the only row of a query in to.
+func (c *cluster) scan(t *testing.T, text string, to any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	return conn.QueryRow(t.Context(), text)
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), text).Scan(to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// work waits until customers have started more operations.
+func (c *cluster) work(t *testing.T, operations int) {
+	t.Helper()
+	want := c.number(t, "SELECT count(*) FROM operations") + operations
+	systest.Until(t, "the customers go on", func() bool { return c.number(t, "SELECT count(*) FROM operations") >= want })
 }
 
 // Two API servers and three workers share a database, and a bucket or a directory. Each server is
@@ -220,16 +202,10 @@ func (c *cluster) setUp(t *testing.T, workers int, flags ...string) {
 	}
 	for _, addr := range c.patient.addrs {
 		one := &host{addrs: []string{addr}, key: c.patient.key, client: c.patient.client}
-		for {
+		systest.Until(t, "some node converts pictures", func() bool {
 			a := one.ask(t.Context(), "POST", "/api/v1/supported-operation", map[string]any{"ext": "png", "action": "convert"})
-			if a == nil {
-				t.Fatal("nobody converts pictures")
-			}
-			if a.body["supported"] == true {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
+			return a != nil && a.body["supported"] == true
+		})
 	}
 }
 
@@ -248,26 +224,16 @@ func TestRollingRestart(t *testing.T) {
 	for _, cu := range customers {
 		wg.Go(func() { cu.work(ctx) })
 	}
-	// work waits until customers have completed more operations.
-	work := func(operations int) {
-		t.Helper()
-		before := c.number(t, "SELECT count(*) FROM operations")
-		for end := time.Now().Add(time.Minute); c.number(t, "SELECT count(*) FROM operations") < before+operations; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the customers have nothing done")
-			}
-		}
-	}
 	for range 2 {
 		for _, n := range c.nodes {
-			work(3)
+			c.work(t, 3)
 			n.end(t, n.run, syscall.SIGTERM)
-			work(1)
+			c.work(t, 1)
 			n.run = n.start(t)
 			n.wait(t)
 		}
 	}
-	work(5)
+	c.work(t, 5)
 	stop()
 	wg.Wait()
 	c.account(t, customers)
@@ -340,7 +306,7 @@ func testCluster(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(2 * time.Second)
+	c.work(t, 4)
 	stop()
 	wg.Wait()
 	c.account(t, customers)
@@ -362,22 +328,16 @@ func (c *cluster) account(t *testing.T, customers []*customer) {
 		t.Errorf("%d uploads went to the bucket: the test shows less than it should", direct)
 	}
 	// Operations from the last requests of customers finish too.
-	for deadline := time.Now().Add(time.Minute); c.number(t, "SELECT count(*) FROM operations WHERE finished_ms IS NULL") > 0; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("some operations do not end")
-		}
-	}
+	systest.Until(t, "all operations end", func() bool { return c.number(t, "SELECT count(*) FROM operations WHERE finished_ms IS NULL") == 0 })
 	for _, n := range c.nodes {
 		n.end(t, n.run, syscall.SIGTERM)
 	}
 	var unknown []string
-	if err := c.row(t, `SELECT array_agg(format('%s %s: of %s at %s; %s', o.action, o.id, f.file_key, f.created_ms,
+	c.scan(t, `SELECT array_agg(format('%s %s: of %s at %s; %s', o.action, o.id, f.file_key, f.created_ms,
 				(SELECT string_agg(format('item %s %s, claim %s, %s to %s', i.idx, i.state, i.token, i.started_ms, i.finished_ms), ', ') FROM items i WHERE i.operation = o.id)))
 			FROM files f JOIN operations o ON o.id = f.task
 		WHERE f.state = 'ready' AND o.cancelled = 0 AND NOT EXISTS (
-			SELECT 1 FROM items i, jsonb_array_elements(COALESCE(i.results, '[]')::jsonb) r WHERE i.operation = o.id AND r ->> 'key' = f.file_key)`).Scan(&unknown); err != nil {
-		t.Fatal(err)
-	}
+			SELECT 1 FROM items i, jsonb_array_elements(COALESCE(i.results, '[]')::jsonb) r WHERE i.operation = o.id AND r ->> 'key' = f.file_key)`, &unknown)
 	if len(unknown) > 0 {
 		t.Errorf("%d results exist that no operation lists: %q", len(unknown), unknown)
 	}

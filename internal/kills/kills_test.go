@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,6 +36,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // scale returns the number of repetitions: the value of a flag if set, else full, or short with
@@ -65,8 +65,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "refserver")
-		if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/refserver").CombinedOutput(); err != nil {
-			log.Fatalf("build: %v\n%s", err, out)
+		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
+			log.Fatal(err)
 		}
 		return m.Run()
 	}())
@@ -95,13 +95,8 @@ type host struct {
 func newHost(t *testing.T, flags ...string) *host {
 	t.Helper()
 	// The port is free now, and nobody else requests it by number.
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: ln.Addr().String(), flags: flags,
+	h := &host{dir: filepath.Join(t.TempDir(), "data"), addr: systest.FreeAddr(t), flags: flags,
 		client: newClient(30 * time.Second)}
-	ln.Close()
 	h.addrs = []string{h.addr}
 	out, err := exec.Command(binary, "keys", "create", "--data-dir", h.dir, "--name", "test").Output()
 	if err != nil {
@@ -607,9 +602,7 @@ func harass(t *testing.T, h *host, kills int, seed uint64, customers []*customer
 	}
 	r.wait(t)
 	// On a busy machine the servers did not live long enough for much work.
-	for end := time.Now().Add(time.Minute); (h.uploads.Load() < 80 || h.operations.Load() < 80) && time.Now().Before(end); {
-		time.Sleep(50 * time.Millisecond)
-	}
+	systest.Until(t, "80 uploads and operations", func() bool { return h.uploads.Load() >= 80 && h.operations.Load() >= 80 })
 	return r
 }
 
@@ -766,16 +759,19 @@ func TestNothingIsLost(t *testing.T) {
 	}
 
 	// Another start removes what the servers left behind, once it is old enough.
-	time.Sleep(1500 * time.Millisecond)
 	h.end(t, r, syscall.SIGTERM)
+	past := time.Now().Add(-time.Minute)
+	for _, path := range h.contents(t) {
+		if err := os.Chtimes(path, past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r = h.start(t)
 	r.wait(t)
 	known := func() int {
 		return query(t, h.dir, "SELECT (SELECT count(*) FROM files WHERE state = 'ready') + (SELECT count(*) FROM files f WHERE state = 'open' AND EXISTS (SELECT 1 FROM parts p WHERE p.file_key = f.file_key))")
 	}
-	for deadline := time.Now().Add(time.Minute); len(h.contents(t)) > known() && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-	}
+	systest.Until(t, "content without a record is removed", func() bool { return len(h.contents(t)) <= known() })
 	h.end(t, r, syscall.SIGTERM)
 	if n, want := len(h.contents(t)), known(); n > want+open(t, h.dir) {
 		t.Errorf("%d objects, but only %d files have content", n, want)
@@ -831,7 +827,8 @@ func TestBackup(t *testing.T) {
 		for _, c := range customers {
 			wg.Go(func() { c.work(work) })
 		}
-		time.Sleep(time.Duration(scale(0, 3, 1)) * time.Second)
+		uploads, operations := h.uploads.Load()+int64(scale(0, 30, 10)), h.operations.Load()+int64(scale(0, 30, 10))
+		systest.Until(t, "the customers use the server", func() bool { return h.uploads.Load() >= uploads && h.operations.Load() >= operations })
 		begun = time.Now()
 		if out, err := exec.Command(binary, "backup", "--data-dir", h.dir, copied).CombinedOutput(); err != nil {
 			t.Fatalf("backup: %v\n%s", err, out)

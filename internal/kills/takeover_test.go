@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 var takeoversFlag = flag.Int("takeovers", 1, "how often a worker is killed, and how often one is frozen, to measure how soon another one starts its item")
@@ -67,13 +68,13 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 	holder, other := c.nodes[1], c.nodes[2]
 	up(holder)
 
-	// A small upload with seconds of processing.
+	// A picture with seconds of processing, and a small one.
 	cu := c.patient.crew(t, 1, 0)[0]
 	cu.send(t.Context(), "noise", "noise.png", noise(t, 6000))
-	if len(cu.uploads) != 1 {
-		t.Fatal("the picture is not uploaded")
+	cu.send(t.Context(), "small", "small.png", noise(t, 9))
+	if len(cu.uploads) != 2 {
+		t.Fatal("the pictures are not uploaded")
 	}
-	name := cu.uploads[0].key
 	conn, err := pgx.Connect(t.Context(), c.url)
 	if err != nil {
 		t.Fatal(err)
@@ -87,29 +88,34 @@ func testTakeover(t *testing.T, sig syscall.Signal) {
 	}
 	var times []time.Duration
 	for range *takeoversFlag {
-		do := func() *answer {
-			return c.patient.ask(t.Context(), "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{name}, "parameters": map[string]any{"convert_to": "avif"}})
+		do := func(upload int) (id string) {
+			t.Helper()
+			systest.Until(t, "the workers are known", func() bool {
+				a := c.patient.ask(t.Context(), "POST", "/api/v1/do", map[string]any{"action": "convert", "file_keys": []string{cu.uploads[upload].key}, "parameters": map[string]any{"convert_to": "avif"}})
+				if a == nil || a.status != http.StatusOK && a.str("error") != "unsupported_operation" {
+					t.Fatalf("do: %+v", a)
+				}
+				id = a.str("main_task_id")
+				return a.status == http.StatusOK
+			})
+			return id
 		}
-		a := do()
-		for a != nil && a.str("error") == "unsupported_operation" { // until the workers are known
-			time.Sleep(50 * time.Millisecond)
-			a = do()
-		}
-		if a == nil || a.status != http.StatusOK {
-			t.Fatalf("do: %+v", a)
-		}
-		id := a.str("main_task_id")
+		id := do(0)
 		until := func(n int) {
 			t.Helper()
-			for end := time.Now().Add(time.Minute); number("token", id) < n; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(end) || number("CASE WHEN finished_ms IS NULL THEN 0 ELSE 1 END", id) == 1 {
-					t.Fatalf("the item is not started for the time number %d", n)
+			systest.Until(t, fmt.Sprintf("start %d of the item", n), func() bool {
+				if number("CASE WHEN finished_ms IS NULL THEN 0 ELSE 1 END", id) == 1 {
+					t.Fatalf("the item has finished before its start %d", n)
 				}
-			}
+				return number("token", id) >= n
+			})
 		}
 		until(1)
+		// The only slot of the holder is taken, so the other worker converts the small picture.
 		up(other)
-		time.Sleep(6 * time.Second) // a worker takes no items before it has reached the database for a while
+		if a := c.patient.ask(t.Context(), "GET", "/api/v1/status/"+do(1)+"?wait=30s", nil); a == nil || a.str("operation_status") != "completed" {
+			t.Fatalf("the small picture: %+v", a)
+		}
 		if n := number("token", id); n != 1 {
 			t.Fatalf("the item was started %d times before anything has happened", n)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A stream describes a stream in a file, from ffmpeg.
@@ -194,7 +195,7 @@ func video(codec string, kept ...string) func(*testing.T, []string, content) {
 
 func judgeZIP(t *testing.T, p string, c content) {
 	if c.password != "" {
-		if out, err := try(t.Context(), "7z", "t", "-pwrong", p); err == nil {
+		if out, err := systest.Output(t, "7z", "t", "-pwrong", p); err == nil {
 			t.Errorf("opens with any password: %s", out)
 		}
 		extracted(t, c, "7z", "x", "-y", "-p"+c.password, p)
@@ -220,7 +221,7 @@ func judgeZIP(t *testing.T, p string, c content) {
 
 func bySevenZip(t *testing.T, p string, c content) {
 	if c.password != "" {
-		if out, err := try(t.Context(), "7z", "t", "-pwrong", p); err == nil {
+		if out, err := systest.Output(t, "7z", "t", "-pwrong", p); err == nil {
 			t.Errorf("opens with any password: %s", out)
 		}
 	}

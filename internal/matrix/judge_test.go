@@ -21,6 +21,7 @@ import (
 
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // judges has a judge for every result format. A judge inspects results with programs that did not
@@ -215,7 +216,7 @@ func withCommas(t *testing.T, p, comma string) string {
 func judgePDF(t *testing.T, p string, c content) {
 	if c.password != "" {
 		open := filepath.Join(t.TempDir(), "open.pdf")
-		if out, err := try(t.Context(), "qpdf", "--check", p); err == nil || !strings.Contains(err.Error(), "password") {
+		if out, err := systest.Output(t, "qpdf", "--check", p); err == nil || !strings.Contains(err.Error(), "password") {
 			t.Fatalf("opens without the password: %s", out)
 		}
 		if c.may != "" {

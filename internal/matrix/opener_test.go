@@ -16,6 +16,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/specimen"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 type opened struct {
@@ -56,7 +57,7 @@ func (o *opener) check(t *testing.T) {
 	tool(t, "soffice", append([]string{"-env:UserInstallation=file://" + t.TempDir(), "--headless", "--norestore", "--convert-to", "pdf", "--outdir", o.dir}, files...)...)
 	for i, f := range files {
 		pdf := strings.TrimSuffix(f, filepath.Ext(f)) + ".pdf"
-		text, err := try(t.Context(), "pdftotext", "-layout", pdf, "-")
+		text, err := systest.Output(t, "pdftotext", "-layout", pdf, "-")
 		if err != nil {
 			t.Errorf("%s: LibreOffice does not open the result: %v", o.files[i].test, err)
 			continue

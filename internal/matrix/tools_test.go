@@ -2,8 +2,6 @@ package matrix_test
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -16,27 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
-// tool runs a program and returns its output. The test fails if the program fails.
-func tool(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	out, err := try(t.Context(), name, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func try(ctx context.Context, name string, args ...string) (string, error) {
-	var out, msg bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdout, cmd.Stderr = &out, &msg
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %s: %w: %.600s%.600s", name, strings.Join(args, " "), err, out.String(), msg.String())
-	}
-	return out.String(), nil
-}
+// tool runs a program and returns its standard output. The test fails if the program fails.
+var tool = systest.Run
 
 // python is a process of testdata/judge.py that answers questions one after the other, because its
 // start takes longer than most answers.

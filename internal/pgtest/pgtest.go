@@ -33,6 +33,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // shared is the server of the test binary.
@@ -100,12 +102,13 @@ func UntilLocked(t testing.TB, db interface {
 	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
 }, text string) {
 	t.Helper()
-	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+	systest.Until(t, text+" waits for a lock", func() (waits bool) {
 		if err := db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%')`, text).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return waits
+	})
 }
 
 func server(t testing.TB) *Server {

@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/httpapi/account"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/riverqueue"
 )
@@ -177,9 +178,7 @@ func (n *node) count(t *testing.T, text string) (v int) {
 // noTickets waits until the queue is empty.
 func (n *node) noTickets(t *testing.T) {
 	t.Helper()
-	for n.count(t, `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`) > 0 {
-		time.Sleep(20 * time.Millisecond)
-	}
+	systest.Until(t, "the queue is empty", func() bool { return n.count(t, `SELECT count(*) FROM river_job WHERE finalized_at IS NULL`) == 0 })
 	if left := n.count(t, `SELECT count(*) FROM items WHERE ticket IS NOT NULL`); left > 0 {
 		t.Errorf("%d items that are final have tickets", left)
 	}
@@ -193,8 +192,21 @@ func obey(ctx context.Context, _ *status.Claim) status.Outcome {
 	return status.Outcome{Error: &status.Error{Code: "stopped"}}
 }
 
+const lease = 3 * time.Second
+
 func quick(cfg *status.Config, _ *riverqueue.Options) {
-	cfg.Lease, cfg.Heartbeat = 3*time.Second, 200*time.Millisecond
+	cfg.Lease, cfg.Heartbeat = lease, 200*time.Millisecond
+}
+
+// untilRounds waits until each node has used the database often enough to renew its leases, and to
+// look for waiting items and lapsed claims several times.
+func untilRounds(t *testing.T, nodes ...*node) {
+	t.Helper()
+	for _, n := range nodes {
+		used := func() int64 { return n.db.Pool().Stat().AcquireCount() }
+		start := used()
+		systest.Until(t, "rounds of a node", func() bool { return used() >= start+20 })
+	}
 }
 
 // TestShare runs many items on several nodes, each item once.
@@ -500,8 +512,10 @@ func TestOverflow(t *testing.T) {
 		return status.Outcome{}
 	}
 	api.run(t, 0)
+	var workers []*node
 	for range nodes {
-		newNode(t, url, map[string]int{"pdf": places, "": -1}, work, soon).run(t, time.Minute)
+		workers = append(workers, newNode(t, url, map[string]int{"pdf": places, "": -1}, work, soon))
+		workers[len(workers)-1].run(t, time.Minute)
 	}
 	alice := api.submit(t, "alice", slices.Repeat([]string{"pdf"}, 8)...)
 	begun := func(n int) func(*status.Operation) bool {
@@ -523,7 +537,7 @@ func TestOverflow(t *testing.T) {
 	}
 	// All overflow slots are taken.
 	all = append(all, api.submit(t, "dave", "pdf"))
-	time.Sleep(2 * time.Second)
+	untilRounds(t, workers...)
 	if op, err := api.Get(t.Context(), "dave", all[3].ID); err != nil || op.State != status.Queued {
 		t.Errorf("operation is %+v, error %v, want it to wait", op, err)
 	}
@@ -816,12 +830,12 @@ func TestOutage(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * time.Second) // all leases lapse
+	down := time.Now()
+	systest.Until(t, "all leases lapse", func() bool { return time.Since(down) > lease })
 	if err := server.Up(); err != nil {
 		t.Fatal(err)
 	}
-	// Leave time for a node to do the wrong thing.
-	time.Sleep(2 * time.Second)
+	untilRounds(t, nodes...)
 	close(back)
 	var got *status.Operation
 	var err error

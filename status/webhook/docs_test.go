@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status/webhook"
 )
 
@@ -38,8 +39,8 @@ func TestReceivers(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T, dir string) *exec.Cmd{
 		"go": func(t *testing.T, dir string) *exec.Cmd {
 			path := filepath.Join(dir, "receiver")
-			if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../examples/webhooks").CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			if err := systest.Build(path, "../../examples/webhooks"); err != nil {
+				t.Fatal(err)
 			}
 			return exec.CommandContext(t.Context(), path)
 		},
@@ -60,12 +61,7 @@ func TestReceivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr := ln.Addr().String()
-			ln.Close()
+			addr := systest.FreeAddr(t)
 			db := openSQLite(t)
 			w := newHooks(t, db, nil)
 			url := "http://" + addr + "/"

@@ -22,6 +22,7 @@ import (
 	"github.com/filewright/filewright/httpapi"
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// patience is the timeout of tests that wait for an event.
+// patience is a timeout that no test should reach.
 const patience = time.Minute
 
 // loopback allows requests to this machine.
@@ -185,14 +186,7 @@ func (r *receiver) messages() []message {
 }
 
 // wait waits until f returns true; what names the event.
-func wait(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
+var wait = systest.Until
 
 func (r *receiver) wait(t testing.TB, n int) []message {
 	t.Helper()

@@ -1,0 +1,106 @@
+// Package systest has what the tests of several packages need from the system: other programs,
+// free ports, a proxy between two peers, and waiting for an event.
+package systest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Run runs a program in an empty directory and returns its standard output. The test fails if the
+// program fails.
+func Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := Output(t, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Output runs a program in an empty directory and returns its standard output. The error has the
+// start of both outputs and wraps an [exec.ExitError] if the program ran.
+func Output(t testing.TB, name string, args ...string) (string, error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %.1000s: %w: %.1000s%.1000s", name, strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// Build builds a program of this module to path. target is its folder, relative to the folder of
+// the test; flags are for go build.
+func Build(path, target string, flags ...string) error {
+	argv := append(append([]string{"build"}, flags...), "-o", path, target)
+	if out, err := exec.Command("go", argv...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
+	}
+	return nil
+}
+
+// patience is how long Until waits: longer than anything takes on a busy machine.
+const patience = 2 * time.Minute
+
+// Until polls until ok returns true; what names the event. The test fails if that takes more than
+// two minutes.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	end, pause := time.Now().Add(patience), time.Millisecond
+	for !ok() {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// FreeAddr returns an address of this machine with a TCP port that nobody uses at the moment. The
+// kernel gives out other ports before it repeats one.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// Proxy returns the address of a TCP proxy. It calls carry for each connection from a client, with
+// a connection to the server at to, and closes both when carry returns. It listens until the end of
+// the test.
+func Proxy(t testing.TB, to string, carry func(client, server *net.TCPConn)) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				carry(client.(*net.TCPConn), server.(*net.TCPConn))
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
