@@ -19,7 +19,6 @@ import (
 
 	"github.com/filewright/filewright/internal/backoff"
 	"github.com/filewright/filewright/internal/steady"
-	"github.com/filewright/filewright/internal/worktime"
 )
 
 // ErrQueueFull reports that too many items are queued; see [Config.MaxQueued]. The
@@ -94,11 +93,9 @@ type Config struct {
 	// 0: 24 hours, <0: no limit.
 	QueueTimeout time.Duration
 
-	// WorkTimeout returns how long one attempt at an item of a queue may work before it
+	// WorkTimeout returns how long one attempt at an item of a queue may take before it
 	// fails with CodeTimeout. 0 means 30 minutes, <0 no limit. nil: 30 minutes for all
-	// queues. If engines measure their processor time, that counts instead of wall time.
-	// Then an attempt may take up to five times as long by the clock, plus the time in
-	// which the engines wait for a processor.
+	// queues.
 	WorkTimeout func(queue string) time.Duration
 
 	// Retention is how long final operations are kept. 0: 24 hours, <0: for ever.
@@ -610,7 +607,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = worktime.Task(ctx, limit, errTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 	}
 	o := t.call(ctx, c, func(p float64) {

@@ -23,8 +23,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/filewright/filewright/internal/worktime"
 )
 
 // A Program is an external program that exists and answered [Find].
@@ -180,11 +178,7 @@ func (p *Program) Start(ctx context.Context, c Cmd) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	proc, err := p.start(ctx, c, newMark())
-	if err == nil {
-		worktime.Add(ctx, proc.Work())
-	}
-	return proc, err
+	return p.start(ctx, c, newMark())
 }
 
 func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {

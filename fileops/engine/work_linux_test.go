@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
-	"github.com/filewright/filewright/internal/worktime"
 )
 
 // busy keeps all processors busy with competing programs.
@@ -58,26 +57,5 @@ while sum(os.times()[:2]) < 0.2: pass
 				t.Errorf("got %v", err)
 			}
 		})
-	}
-}
-
-// Programs add their work to the task of their context.
-func TestTask(t *testing.T) {
-	t.Parallel()
-	const limit = 300 * time.Millisecond
-	tooLong := errors.New("too long")
-	p := find(t, sandbox(t), "/usr/bin/python3")
-	run := func(script string) (time.Duration, error) {
-		ctx, cancel := worktime.Task(t.Context(), limit, tooLong)
-		defer cancel()
-		start := time.Now()
-		err := p.Run(ctx, engine.Cmd{Args: []string{"-I", "-c", script}, Dir: t.TempDir()})
-		return time.Since(start), err
-	}
-	if took, err := run("import time\ntime.sleep(1000)"); !errors.Is(err, tooLong) || took < 4*limit {
-		t.Errorf("a program that waits ends after %v: %v", took, err)
-	}
-	if _, err := run("while True: pass"); !errors.Is(err, tooLong) {
-		t.Errorf("a program that works: %v", err)
 	}
 }

@@ -377,7 +377,6 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		}
 	}()
 	defer context.AfterFunc(ctx, w.proc.Kill)()
-	worktime.Add(ctx, w.proc.Work())
 	if err := w.proc.Limit(p.opts.Limits); err != nil {
 		return err
 	}

@@ -142,8 +142,6 @@ func (p *pool) do(ctx context.Context, r request, onPhase func(string)) error {
 	}
 	if err == nil {
 		var stop func()
-		worktime.Add(ctx, worktime.Since(w.office.Work()))
-		worktime.Add(ctx, worktime.Since(w.python.Work()))
 		ctx, stop = worktime.Context(ctx, p.opts.Timeout, tooLong(p.opts.Timeout), w.office.Work(), w.python.Work())
 		defer stop()
 		err = w.convert(ctx, r, onPhase)

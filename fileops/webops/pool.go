@@ -82,7 +82,6 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *browser) error
 
 // limited returns a context for one document; m measures its work.
 func (p *pool) limited(ctx context.Context, m worktime.Meter) (context.Context, context.CancelFunc) {
-	worktime.Add(ctx, worktime.Since(m))
 	limit := p.opts.Timeout
 	return worktime.Context(ctx, limit, fileops.Fail(fileops.ErrLimit, nil, "the document took longer than the limit of %v", limit), m)
 }

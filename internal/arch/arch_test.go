@@ -89,7 +89,7 @@ var arrows = map[string][]string{
 	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
 	"upload/uploadtest":    {"upload", "upload/blob"},
-	"status":               {"internal/backoff", "internal/steady", "internal/worktime"},
+	"status":               {"internal/backoff", "internal/steady"},
 	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"internal/seal", "status"},
 	"status/statustest":    {"status"},

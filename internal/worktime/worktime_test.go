@@ -72,50 +72,6 @@ func TestContextEndsBefore(t *testing.T) {
 	})
 }
 
-// A task counts its own time until it has a meter, and then the work of all meters.
-func TestTask(t *testing.T) {
-	t.Parallel()
-	const limit = time.Minute
-	share := func(worked, waited float64) worktime.Meter {
-		start := time.Now()
-		return func() worktime.Usage {
-			since := float64(time.Since(start))
-			return worktime.Usage{Worked: time.Duration(worked * since), Waited: time.Duration(waited * since)}
-		}
-	}
-	for name, tt := range map[string]struct {
-		own    time.Duration // before the meters
-		meters []func() worktime.Meter
-		want   time.Duration
-	}{
-		"no meter":            {0, nil, limit},
-		"hangs":               {0, []func() worktime.Meter{func() worktime.Meter { return share(0, 0) }}, 5 * limit},
-		"two programs":        {0, []func() worktime.Meter{func() worktime.Meter { return share(0.2, 0) }, func() worktime.Meter { return share(0.3, 0) }}, 2 * limit},
-		"starved":             {0, []func() worktime.Meter{func() worktime.Meter { return share(0.1, 0.9) }}, 10 * limit},
-		"own work, then half": {limit / 2, []func() worktime.Meter{func() worktime.Meter { return share(0.5, 0) }}, limit/2 + limit},
-		"used before": {0, []func() worktime.Meter{func() worktime.Meter {
-			return worktime.Since(func() worktime.Usage { return worktime.Usage{Worked: time.Hour} })
-		}}, 5 * limit},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				ctx, cancel := worktime.Task(t.Context(), limit, errTooLong)
-				defer cancel()
-				time.Sleep(tt.own)
-				for _, m := range tt.meters {
-					worktime.Add(ctx, m())
-				}
-				<-ctx.Done()
-				if got := time.Since(start); got < tt.want || got > tt.want+6*time.Second || !errors.Is(context.Cause(ctx), errTooLong) {
-					t.Errorf("it ends after %v with %v, want %v", got, context.Cause(ctx), tt.want)
-				}
-			})
-		})
-	}
-	worktime.Add(t.Context(), share(1, 1)) // without a task
-}
-
 // The clock of a thread counts only its work, and other threads can read it.
 func TestThread(t *testing.T) {
 	t.Parallel()
