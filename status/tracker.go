@@ -98,6 +98,11 @@ type Config struct {
 	// queues.
 	WorkTimeout func(queue string) time.Duration
 
+	// WithTimeout returns a context that ends with cause when an attempt has used up its
+	// WorkTimeout, so that something else than wall time can count. cause matches
+	// context.DeadlineExceeded. nil: context.WithTimeoutCause.
+	WithTimeout func(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc)
+
 	// Retention is how long final operations are kept. 0: 24 hours, <0: for ever.
 	Retention time.Duration
 
@@ -143,7 +148,7 @@ type Tracker struct {
 // Reasons for which an attempt's context is cancelled.
 var (
 	errCancelled = errors.New("the operation was cancelled")
-	errTimeout   = errors.New("processing took too long")
+	errTimeout   = fmt.Errorf("processing took too long: %w", context.DeadlineExceeded)
 	errRevoked   = errors.New("the claim was lost or the operation was cancelled")
 	errStopping  = errors.New("the process is stopping")
 )
@@ -197,6 +202,9 @@ func New(cfg Config) (*Tracker, error) {
 		cfg.Backoff = func(attempt int) time.Duration {
 			return min(5*time.Minute, time.Second<<(2*min(max(attempt-1, 0), 10)))
 		}
+	}
+	if cfg.WithTimeout == nil {
+		cfg.WithTimeout = context.WithTimeoutCause
 	}
 	switch {
 	case cfg.MaxAttempts < 0 || cfg.MaxRestarts < 0 || cfg.MaxQueued < 0 || cfg.MaxQueuedPerOwner < 0:
@@ -607,7 +615,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
+		ctx, cancel = t.cfg.WithTimeout(ctx, limit, errTimeout)
 		defer cancel()
 	}
 	o := t.call(ctx, c, func(p float64) {
