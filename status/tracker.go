@@ -378,6 +378,11 @@ func (t *Tracker) discard(ctx context.Context, id string, results []File) {
 	t.cfg.Discard(ctx, results)
 }
 
+// logOf returns a logger for lines about an item.
+func (t *Tracker) logOf(c *Claim) *slog.Logger {
+	return t.cfg.Log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "account", c.Op.Owner, "key", c.Op.Origin.Key)
+}
+
 func (t *Tracker) recovered(msg, id string) {
 	if r := recover(); r != nil {
 		t.cfg.Log.Error(msg, "operation", id, "panic", r, "stack", string(debug.Stack()))
@@ -690,8 +695,7 @@ func (t *Tracker) Rescued() int64 { return t.rescued.Load() }
 func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.cfg.Log.Error("handler panicked", "operation", c.Operation, "index", c.Index,
-				"action", c.Op.Action, "panic", r, "stack", string(debug.Stack()))
+			t.logOf(c).Error("handler panicked", "action", c.Op.Action, "panic", r, "stack", string(debug.Stack()))
 			o = Outcome{Error: &Error{CodeInternal, "processing failed unexpectedly"}}
 		}
 	}()
@@ -748,7 +752,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 			return true
 		}
 		unsure = true
-		t.cfg.Log.Error("cannot record the outcome", "operation", c.Operation, "index", c.Index, "err", err)
+		t.logOf(c).Error("cannot record the outcome", "err", err)
 		return false
 	}) {
 		return fmt.Errorf("finish: %w", err)
@@ -766,7 +770,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 		final = err == nil && op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
 	}
 	if err != nil {
-		t.cfg.Log.Warn("claim lost; outcome dropped", "operation", c.Operation, "index", c.Index)
+		t.logOf(c).Warn("claim lost; outcome dropped")
 		t.discard(ctx, c.Operation, o.Results)
 		t.hub.changed(c.Op, true)
 		return new(RetryError) // an item that is not finished must restart

@@ -75,7 +75,15 @@ func TestSweep(t *testing.T) {
 		wantKind(t, "Open", err, upload.ErrExpired)
 		sweep(0)
 		e.clock.advance(48 * time.Hour)
-		sweep(0) // removes records, no content
+		overdue := func(want time.Duration) {
+			t.Helper()
+			if d, err := e.SweepOverdue(ctx); d.Round(time.Minute) != want || err != nil {
+				t.Errorf("a sweep is overdue for %v, %v; want %v", d, err, want)
+			}
+		}
+		overdue(2 * time.Hour) // the record of the session that expired first
+		sweep(0)               // removes records, no content
+		overdue(0)
 		for _, f := range []*upload.File{open, big, done} {
 			_, err = e.Get(ctx, "alice", f.Key)
 			wantKind(t, "Get", err, fs.ErrNotExist)
@@ -297,6 +305,9 @@ func TestSweepOrphans(t *testing.T) {
 		}
 		if n := e.objects(); n != want {
 			t.Errorf("%d objects and staging areas, want %d", n, want)
+		}
+		if n := e.OrphansRemoved(); n != int64(before-want) {
+			t.Errorf("%d orphans are counted, want %d", n, before-want)
 		}
 
 		// Content with a record is still complete.
