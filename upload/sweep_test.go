@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -361,6 +362,56 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("after %v: %+v, %v, want %s", tt.after, got, err, want)
 			}
 		}
+	}
+}
+
+// sweepCalls counts what a sweep asks of the stores.
+type sweepCalls struct {
+	upload.Store
+	n atomic.Int64
+}
+
+func (s *sweepCalls) Get(ctx context.Context, key string) (*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Get(ctx, key)
+}
+
+func (s *sweepCalls) GetAll(ctx context.Context, keys []string) (map[string]*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.GetAll(ctx, keys)
+}
+
+func (s *sweepCalls) Update(ctx context.Context, key string, fn func(*upload.File) error) (*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Update(ctx, key, fn)
+}
+
+func (s *sweepCalls) Expire(ctx context.Context, keys []string, at, until time.Time) ([]*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Expire(ctx, keys, at, until)
+}
+
+// A sweep reads and changes the records of expired files in batches, not one by one.
+func TestSweepInBatches(t *testing.T) {
+	t.Parallel()
+	const files = 2500
+	s := &sweepCalls{Store: new(upload.MemStore)}
+	e := newEnv(t, memblob.New(), upload.Options{Store: s, FileTTL: time.Hour})
+	for range files {
+		if _, err := e.Add(t.Context(), upload.File{Owner: "alice", Size: 1}, strings.NewReader("x"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Sweep(t.Context()); err != nil { // looks for orphans too
+		t.Fatal(err)
+	}
+	e.clock.advance(2 * time.Hour)
+	s.n.Store(0)
+	if n, err := e.Sweep(t.Context()); n != files || err != nil {
+		t.Errorf("Sweep = %d, %v, want %d", n, err, files)
+	}
+	if n := s.n.Load(); n != 6 { // two calls for each thousand
+		t.Errorf("%d calls of the record store for %d files, want 6", n, files)
 	}
 }
 

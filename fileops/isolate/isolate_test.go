@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -355,9 +357,13 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestDoesNotStart(t *testing.T) {
 	t.Parallel()
-	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=broken"}})
+	log := new(logtest.Buffer)
+	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=broken"}, Spare: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err := p.Warm(t.Context()); err == nil || !strings.Contains(err.Error(), "no engine here") {
 		t.Errorf("Warm: %v", err)
+	}
+	if n := strings.Count(log.String(), "trying again"); n != 1 {
+		t.Errorf("it was started again %d times, want once", n)
 	}
 	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("a run: %v", err)

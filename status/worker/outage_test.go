@@ -7,12 +7,16 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
@@ -242,4 +246,56 @@ func TestLongOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Stopping a process is no failure of its items: they are released, at no attempt, and
+// nothing is counted or logged as failed.
+func TestStopIsNoFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		spec := fileops.Spec{Name: "shout", Engine: "go", Family: "text", Summary: "Works until it is stopped.",
+			Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}}}}
+		reg, err := fileops.NewRegistry(fileops.Func(spec, func(ctx context.Context, _ *fileops.Job) error {
+			<-ctx.Done()
+			return fileops.Fail(fileops.ErrEngine, ctx.Err(), "the engine has ended")
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, operations := new(logtest.Buffer), status.NewMemStore()
+		w, err := worker.New(worker.Config{Actions: reg, Drain: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil)), Operations: status.Config{Store: operations}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		if err := submit(t.Context(), w, w, "1", "hello", nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		op, err := operations.Get(t.Context(), "1")
+		if it := op.Items[0]; err != nil || it.State != status.Queued || it.Attempt != 0 || it.Restarts != 0 || it.Waiting != nil || it.Claims != 1 {
+			t.Errorf("the item is %+v, %v; want it queued again, at no attempt", it, err)
+		}
+		all := prometheus.NewPedanticRegistry()
+		all.MustRegister(w.Collectors()...)
+		families, err := all.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			switch f.GetName() {
+			case "filewright_item_failures_total", "filewright_item_attempts_lost_total", "filewright_item_seconds":
+				t.Errorf("%s: %v", f.GetName(), f.GetMetric())
+			}
+		}
+		if s := log.String(); strings.Contains(s, "level=ERROR") || strings.Contains(s, "level=WARN") {
+			t.Errorf("the log:\n%s", s)
+		}
+	})
 }
