@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/filewright/filewright/internal/worktime"
@@ -20,12 +21,16 @@ func (p *Process) Work() worktime.Meter {
 // ended count with their last recorded values.
 type work struct {
 	process *Process
-	own     map[int]time.Duration    // processor time of each process
-	waited  map[string]time.Duration // time that each thread waited for a processor
-	most    time.Duration            // processor time of all processes, including ended children
+
+	mu     sync.Mutex
+	own    map[int]time.Duration    // processor time of each process
+	waited map[string]time.Duration // time that each thread waited for a processor
+	most   time.Duration            // processor time of all processes, including ended children
 }
 
 func (w *work) usage() worktime.Usage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var pids []int // none after the end: other processes may have the ids then
 	all, ended := w.process.total()
 	if !ended {

@@ -14,7 +14,8 @@ type Usage struct {
 	Waited time.Duration // ready to run but waiting for a processor, sum of all threads
 }
 
-// A Meter returns the current usage. Its values never decrease.
+// A Meter returns the current usage. Its values never decrease. It is safe for
+// concurrent use.
 type Meter func() Usage
 
 // clockFactor times the limit is the maximum wall time of work, not counting the time
