@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"bytes"
 	"io/fs"
 	"maps"
 	"os"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// Every metric is in docs/operations.md, and nothing else is.
+// Every metric is in docs/operations.md, and nothing else is. Alerts use existing metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -51,6 +54,37 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(docs)) {
 		if !code[name] {
 			t.Errorf("%s is documented but not in the code", name)
+		}
+	}
+
+	// The alerting rules are well-formed, and use existing metrics.
+	b, err := os.ReadFile(filepath.Join(root, "examples", "deploy", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For string
+				Annotations      struct{ Summary, Action string }
+			}
+		}
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(&rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules.Groups[0].Rules {
+		used := regexp.MustCompile(`filewright_[a-z_]+`).FindAllString(r.Expr, -1)
+		if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Action == "" || len(used) == 0 {
+			t.Errorf("rule %+v is not complete", r)
+		}
+		for _, name := range used {
+			if !code[name] {
+				t.Errorf("alert %s uses %s, which is not in the code", r.Alert, name)
+			}
 		}
 	}
 }
