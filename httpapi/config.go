@@ -137,7 +137,7 @@ type Limits struct {
 	Queued      int           // queued items of one account; 10000
 	QueuedTotal int           // queued items of all accounts; 100000, negative: no limit
 	BodyBytes   int64         // of a JSON request; 1 MiB
-	TaskTime    time.Duration // processing time of one item; 30 minutes
+	TaskTime    time.Duration // work on one item, as processor time of its engines; by the clock five times as much, and more on a busy host; 30 minutes
 	Output      int64         // bytes of all results of one item; 20 GiB
 	QueueTime   time.Duration // time in the queue of one item; 24 hours
 	MaxAttempts int           // failed attempts of one item, by an engine crash or an internal error; 3

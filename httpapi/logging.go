@@ -11,6 +11,7 @@ import (
 type requestInfo struct {
 	id       string
 	who      Principal // zero until authentication
+	started  string    // ID of the operation that the request submitted
 	internal bool      // arrived through Service.Internal
 }
 
@@ -38,6 +39,9 @@ func (n *Node) logOf(r *http.Request) *slog.Logger {
 		if v := r.PathValue(param); v != "" && len(v) <= 64 {
 			args = append(args, name, v)
 		}
+	}
+	if info.started != "" {
+		args = append(args, "operation", info.started)
 	}
 	return n.log.With(args...)
 }

@@ -107,6 +107,7 @@ func (s *Service) submit(r *http.Request, req *doRequest, body []byte) (*status.
 	if err != nil {
 		return nil, err
 	}
+	infoOf(r).started = stored.ID
 	if stored.ID == op.ID {
 		return stored, nil
 	}

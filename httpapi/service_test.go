@@ -722,11 +722,44 @@ func TestHiddenDetails(t *testing.T) {
 	}
 }
 
+// Everything that an operator watches has a value, before anything happens to it where that
+// matters for alerts.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	a := serve(t, httpapi.Config{
+		Checks:  map[string]func(context.Context) error{"database": func(context.Context) error { return nil }},
+		Engines: []httpapi.Engine{{Name: "ffmpeg", Version: "5.1.9"}},
+	})
+	a.convert(t, "key-a", `{"convert_to":"md"}`)
+	for _, tt := range []struct {
+		pattern string
+		least   float64
+	}{
+		{`filewright_dependency_up\{dependency="database"\}`, 1},
+		{`filewright_dependency_check_seconds\{dependency="database"\}`, 0},
+		{`filewright_http_requests_total\{code="200",method="POST",route="/api/v1/do"\}`, 1},
+		{`filewright_http_request_seconds_count\{route="/api/v1/do"\}`, 1},
+		{`filewright_http_sent_bytes_total`, 100},
+		{`filewright_uploaded_bytes_total`, 5},
+		{`filewright_item_seconds_count\{action="convert",engine="[^"]*"\}`, 1},
+		{`filewright_items_rescued_total`, 0},
+		{`filewright_engine_available\{engine="ffmpeg",version="5.1.9"\}`, 1},
+		{`filewright_sweep_overdue_seconds`, 0},
+		{`filewright_sweep_refused_objects`, 0},
+		{`filewright_orphans_removed_total`, 0},
+		{`filewright_content_lost_total`, 0},
+	} {
+		if got, ok := a.metrics(t, tt.pattern); !ok || got < tt.least {
+			t.Errorf("%s: %v, %v; want at least %v", tt.pattern, got, ok, tt.least)
+		}
+	}
+}
+
 // Log lines about requests and items name the caller and the purpose. They contain no secret.
 func TestLogLines(t *testing.T) {
 	t.Parallel()
 	a := serve(t, httpapi.Config{LogRequests: true})
-	a.convert(t, "key-a", `{"convert_to":"md"}`)
+	m := a.convert(t, "key-a", `{"convert_to":"md"}`)
 	a.call(t, "", "GET", "/healthz", "")
 	field := func(line, name string) string {
 		_, v, _ := strings.Cut(line, " "+name+"=")
@@ -750,12 +783,12 @@ func TestLogLines(t *testing.T) {
 	if field(do, "status") != "200" || field(do, "request_id") == "" || field(do, "account") == "" {
 		t.Errorf("line of the request: %s", do)
 	}
-	for _, name := range []string{"request_id", "account", "key"} {
+	for _, name := range []string{"request_id", "account", "key", "operation"} {
 		if got, want := field(item, name), field(do, name); got == "" || got != want {
 			t.Errorf("%s of the item is %q, that of its request %q: %s", name, got, want, item)
 		}
 	}
-	if field(item, "operation") == "" || field(item, "item") != "0" || field(item, "files") == "" {
+	if field(item, "operation") != m["main_task_id"] || field(item, "item") != "0" || field(item, "files") == "" {
 		t.Errorf("line of the item: %s", item)
 	}
 	if log := a.log.String(); strings.Contains(log, "key-a") || strings.Contains(log, "signature=") {

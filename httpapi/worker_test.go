@@ -21,7 +21,14 @@ import (
 )
 
 // metric returns the sum of the metrics whose lines match a pattern.
-func (a *api) metric(t *testing.T, pattern string) (sum float64) {
+func (a *api) metric(t *testing.T, pattern string) float64 {
+	t.Helper()
+	sum, _ := a.metrics(t, pattern)
+	return sum
+}
+
+// metrics also reports whether there is such a metric.
+func (a *api) metrics(t *testing.T, pattern string) (sum float64, ok bool) {
 	t.Helper()
 	resp, err := http.Get(a.URL + "/metrics")
 	if err != nil {
@@ -37,9 +44,9 @@ func (a *api) metric(t *testing.T, pattern string) (sum float64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += f
+		sum, ok = sum+f, true
 	}
-	return sum
+	return sum, ok
 }
 
 // away is a store that is unavailable for a while.

@@ -513,7 +513,7 @@ func (l *Local) work(ctx context.Context, it PendingItem, work func(context.Cont
 			if errors.As(err, &retry) {
 				after = max(0, retry.After)
 			} else {
-				l.log.Error("cannot run item", "operation", it.Operation, "index", it.Index, "err", err)
+				l.log.Error("cannot run item", "operation", it.Operation, "item", it.Index, "account", it.Owner, "err", err)
 			}
 			heap.Push(&l.delayed, delayedItem{it, time.Now().Add(after)})
 		}

@@ -98,6 +98,11 @@ type Config struct {
 	// queues.
 	WorkTimeout func(queue string) time.Duration
 
+	// WithTimeout returns a context that ends with cause when an attempt has used up its
+	// WorkTimeout, so that something else than wall time can count. cause matches
+	// context.DeadlineExceeded. nil: context.WithTimeoutCause.
+	WithTimeout func(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc)
+
 	// Retention is how long final operations are kept. 0: 24 hours, <0: for ever.
 	Retention time.Duration
 
@@ -143,7 +148,7 @@ type Tracker struct {
 // Reasons for which an attempt's context is cancelled.
 var (
 	errCancelled = errors.New("the operation was cancelled")
-	errTimeout   = errors.New("processing took too long")
+	errTimeout   = fmt.Errorf("processing took too long: %w", context.DeadlineExceeded)
 	errRevoked   = errors.New("the claim was lost or the operation was cancelled")
 	errStopping  = errors.New("the process is stopping")
 )
@@ -197,6 +202,9 @@ func New(cfg Config) (*Tracker, error) {
 		cfg.Backoff = func(attempt int) time.Duration {
 			return min(5*time.Minute, time.Second<<(2*min(max(attempt-1, 0), 10)))
 		}
+	}
+	if cfg.WithTimeout == nil {
+		cfg.WithTimeout = context.WithTimeoutCause
 	}
 	switch {
 	case cfg.MaxAttempts < 0 || cfg.MaxRestarts < 0 || cfg.MaxQueued < 0 || cfg.MaxQueuedPerOwner < 0:
@@ -368,6 +376,11 @@ func (t *Tracker) discard(ctx context.Context, id string, results []File) {
 	}
 	defer t.recovered("Discard panicked", id)
 	t.cfg.Discard(ctx, results)
+}
+
+// logOf returns a logger for lines about an item.
+func (t *Tracker) logOf(c *Claim) *slog.Logger {
+	return t.cfg.Log.With("request_id", c.Op.Origin.Request, "operation", c.Operation, "item", c.Index, "account", c.Op.Owner, "key", c.Op.Origin.Key)
 }
 
 func (t *Tracker) recovered(msg, id string) {
@@ -607,7 +620,7 @@ func (t *Tracker) handle(ctx context.Context, a *attempt, c *Claim) Outcome {
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
+		ctx, cancel = t.cfg.WithTimeout(ctx, limit, errTimeout)
 		defer cancel()
 	}
 	o := t.call(ctx, c, func(p float64) {
@@ -682,8 +695,7 @@ func (t *Tracker) Rescued() int64 { return t.rescued.Load() }
 func (t *Tracker) call(ctx context.Context, c *Claim, progress func(float64)) (o Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			t.cfg.Log.Error("handler panicked", "operation", c.Operation, "index", c.Index,
-				"action", c.Op.Action, "panic", r, "stack", string(debug.Stack()))
+			t.logOf(c).Error("handler panicked", "action", c.Op.Action, "panic", r, "stack", string(debug.Stack()))
 			o = Outcome{Error: &Error{CodeInternal, "processing failed unexpectedly"}}
 		}
 	}()
@@ -740,7 +752,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 			return true
 		}
 		unsure = true
-		t.cfg.Log.Error("cannot record the outcome", "operation", c.Operation, "index", c.Index, "err", err)
+		t.logOf(c).Error("cannot record the outcome", "err", err)
 		return false
 	}) {
 		return fmt.Errorf("finish: %w", err)
@@ -758,7 +770,7 @@ func (t *Tracker) finish(ctx context.Context, a *attempt, c *Claim, o Outcome) e
 		final = err == nil && op.State.Final() && op.Finished.Equal(op.Items[c.Index].Finished)
 	}
 	if err != nil {
-		t.cfg.Log.Warn("claim lost; outcome dropped", "operation", c.Operation, "index", c.Index)
+		t.logOf(c).Warn("claim lost; outcome dropped")
 		t.discard(ctx, c.Operation, o.Results)
 		t.hub.changed(c.Op, true)
 		return new(RetryError) // an item that is not finished must restart

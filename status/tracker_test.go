@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/logtest"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/status"
 )
@@ -470,7 +473,8 @@ func TestCancelElsewhere(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	onStores(t, func(t *testing.T, s status.Store) {
-		tr := newTracker(t, status.Config{Store: s,
+		var log logtest.Buffer
+		tr := newTracker(t, status.Config{Store: s, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			OnFinal: func(context.Context, *status.Operation) { panic("also here") },
 			Handler: handler(func(ctx context.Context, c *status.Claim, p func(float64)) status.Outcome {
 				if c.Item.Queue == "bad" {
@@ -479,7 +483,16 @@ func TestPanic(t *testing.T) {
 				return succeed(ctx, c, p)
 			})})
 		run(t, tr, 0)
-		equal(t, "codes", codes(wait(t, tr, submit(t, tr, "alice", "bad", "good"))), []string{status.CodeInternal, ""})
+		request := operation("alice", "good", "bad")
+		request.Origin = status.Origin{Request: "r1", Key: "k1"}
+		op, err := tr.Submit(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "codes", codes(wait(t, tr, op)), []string{"", status.CodeInternal})
+		if want := "request_id=r1 operation=" + op.ID + " item=1 account=alice key=k1"; !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, &log)
+		}
 		equal(t, "codes", codes(wait(t, tr, submit(t, tr, "alice", "good"))), []string{""})
 	})
 }

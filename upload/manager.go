@@ -145,6 +145,7 @@ type Manager struct {
 	leftBehind  time.Time // older content without a record was left behind by earlier processes; zero: unknown
 
 	refused atomic.Int64 // see SweepRefused
+	orphans atomic.Int64 // see OrphansRemoved
 }
 
 // NewManager returns a Manager that keeps content in b.

@@ -46,6 +46,7 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 	errs = append(errs, err, m.sweepQuarantine(ctx, records.Adopted))
 	if !m.past().Before(records.Adopted.Add(m.opts.Grace)) { // in that time the operator may notice a mistake
 		n, err := m.removeOrphans(ctx, t, records.Adopted)
+		m.orphans.Add(int64(n))
 		removed += n
 		errs = append(errs, err)
 	}
@@ -61,6 +62,10 @@ func (m *Manager) sweepOrphans(ctx context.Context, t time.Time) error {
 // SweepRefused returns the number of objects without a record that the last sweep kept
 // because there were too many, see Options.SweepShare.
 func (m *Manager) SweepRefused() int64 { return m.refused.Load() }
+
+// OrphansRemoved returns the number of objects without a record that sweeps of m have
+// removed or moved to quarantine.
+func (m *Manager) OrphansRemoved() int64 { return m.orphans.Load() }
 
 // removeOrphans removes orphans created before t, unless there are too many. Those
 // created before an adoption do not count: the operator has decided about them.

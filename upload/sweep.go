@@ -48,6 +48,19 @@ func (m *Manager) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
+// SweepOverdue returns how long the file or session that expired first has waited for a
+// sweep. It is 0 if none waits.
+func (m *Manager) SweepOverdue(ctx context.Context) (time.Duration, error) {
+	now := m.past()
+	for f, err := range m.store.ExpiredBefore(ctx, now) {
+		if err != nil {
+			return 0, fmt.Errorf("expired records: %w", err)
+		}
+		return now.Sub(f.Expires), nil
+	}
+	return 0, nil
+}
+
 // sweepExpired expires sessions and files, in batches.
 func (m *Manager) sweepExpired(ctx context.Context) (removed int, err error) {
 	var errs []error

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,7 +77,15 @@ func TestSweep(t *testing.T) {
 		wantKind(t, "Open", err, upload.ErrExpired)
 		sweep(0)
 		e.clock.advance(48 * time.Hour)
-		sweep(0) // removes records, no content
+		overdue := func(want time.Duration) {
+			t.Helper()
+			if d, err := e.SweepOverdue(ctx); d.Round(time.Minute) != want || err != nil {
+				t.Errorf("a sweep is overdue for %v, %v; want %v", d, err, want)
+			}
+		}
+		overdue(2 * time.Hour) // the record of the session that expired first
+		sweep(0)               // removes records, no content
+		overdue(0)
 		for _, f := range []*upload.File{open, big, done} {
 			_, err = e.Get(ctx, "alice", f.Key)
 			wantKind(t, "Get", err, fs.ErrNotExist)
@@ -311,6 +320,9 @@ func TestSweepOrphans(t *testing.T) {
 		if n := e.objects(); n != want {
 			t.Errorf("%d objects and staging areas, want %d", n, want)
 		}
+		if n := e.OrphansRemoved(); n != int64(before-want) {
+			t.Errorf("%d orphans are counted, want %d", n, before-want)
+		}
 
 		// Content with a record is still complete.
 		done, _, err := e.Complete(ctx, "alice", open.Key, "", "", list(e1, e2))
@@ -363,6 +375,56 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("after %v: %+v, %v, want %s", tt.after, got, err, want)
 			}
 		}
+	}
+}
+
+// sweepCalls counts what a sweep asks of the stores.
+type sweepCalls struct {
+	upload.Store
+	n atomic.Int64
+}
+
+func (s *sweepCalls) Get(ctx context.Context, key string) (*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Get(ctx, key)
+}
+
+func (s *sweepCalls) GetAll(ctx context.Context, keys []string) (map[string]*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.GetAll(ctx, keys)
+}
+
+func (s *sweepCalls) Update(ctx context.Context, key string, fn func(*upload.File) error) (*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Update(ctx, key, fn)
+}
+
+func (s *sweepCalls) Expire(ctx context.Context, keys []string, at, until time.Time) ([]*upload.File, error) {
+	s.n.Add(1)
+	return s.Store.Expire(ctx, keys, at, until)
+}
+
+// A sweep reads and changes the records of expired files in batches, not one by one.
+func TestSweepInBatches(t *testing.T) {
+	t.Parallel()
+	const files = 2500
+	s := &sweepCalls{Store: new(upload.MemStore)}
+	e := newEnv(t, memblob.New(), upload.Options{Store: s, FileTTL: time.Hour})
+	for range files {
+		if _, err := e.Add(t.Context(), upload.File{Owner: "alice", Size: 1}, strings.NewReader("x"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Sweep(t.Context()); err != nil { // looks for orphans too
+		t.Fatal(err)
+	}
+	e.clock.advance(2 * time.Hour)
+	s.n.Store(0)
+	if n, err := e.Sweep(t.Context()); n != files || err != nil {
+		t.Errorf("Sweep = %d, %v, want %d", n, err, files)
+	}
+	if n := s.n.Load(); n != 6 { // two calls for each thousand
+		t.Errorf("%d calls of the record store for %d files, want 6", n, files)
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *serverConfig) registerProcessing(fs *flagSet) {
 		return err
 	})
 	fs.DurationVar(&l.OverflowWait, "overflow-wait", 2*time.Second, "`duration` after which a waiting account with no running files gets a slot beyond --concurrency, if another account holds all slots; negative: never")
-	fs.DurationVar(&l.TaskTime, "task-time", 30*time.Minute, "maximum `duration` of processing one file")
+	fs.DurationVar(&l.TaskTime, "task-time", 30*time.Minute, "maximum processing `duration` of one file")
 	fs.DurationVar(&l.QueueTime, "queue-time", 24*time.Hour, "maximum `duration` that a file is queued")
 	fs.IntVar(&l.MaxAttempts, "max-attempts", 3, "maximum `number` of attempts on a file whose engine dies or that fails with an internal error")
 	fs.IntVar(&l.MaxRestarts, "max-restarts", 1000, "maximum `number` of restarts of a file after its server was killed")

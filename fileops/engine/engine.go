@@ -23,6 +23,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // A Program is an external program that exists and answered [Find].
@@ -155,8 +157,10 @@ type Process struct {
 	name   string
 	dirs   []string // where it may write
 	pid    int
-	end    func() error // waits for the process and its pipes
-	forget func()       // releases the process id; nil if end does that
+	end    func() error         // waits for the process and its pipes
+	spent  func() time.Duration // processor time of the ended process and the children that it waited for; nil: unknown
+	counts func()               // ends counting its work for the caller
+	forget func()               // releases the process id; nil if end does that
 	mark   mark
 	stderr *tail
 	lines  *lines
@@ -186,6 +190,7 @@ func (p *Program) start(ctx context.Context, c Cmd, m mark) (*Process, error) {
 	if err := p.launch(c, proc); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}
+	proc.counts = worktime.Count(ctx, proc.Work())
 	proc.started(c.Limits)
 	return proc, nil
 }
@@ -414,6 +419,9 @@ func (p *Process) Wait() error {
 			p.exceeded = memoryLimit
 		}
 		p.mu.Unlock()
+		if p.counts != nil {
+			p.counts()
+		}
 		if p.forget != nil {
 			p.forget()
 		}
@@ -427,6 +435,17 @@ func (p *Process) Wait() error {
 		p.err = p.result(err)
 	})
 	return p.err
+}
+
+// total returns the processor time of a process that has ended and of the children that
+// it waited for, 0 if that is unknown. It reports whether the process has ended.
+func (p *Process) total() (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended || p.spent == nil {
+		return 0, p.ended
+	}
+	return p.spent(), true
 }
 
 func (p *Process) result(err error) error {

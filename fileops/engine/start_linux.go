@@ -54,6 +54,7 @@ func (p *Program) launch(c Cmd, proc *Process) error {
 	}
 	if s.cmd.Process != nil {
 		proc.pid, proc.end, proc.forget = s.cmd.Process.Pid, s.cmd.Wait, func() { _ = s.group.remove() } // if this fails, the next server removes the group
+		proc.spent = func() time.Duration { return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime() }
 		proc.mark.first, proc.mark.group, proc.mark.leads = proc.pid, s.group, s.flags&unix.CLONE_NEWPID != 0
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/filewright/filewright/internal/worktime"
@@ -12,28 +13,36 @@ import (
 
 // Work returns a meter for the process and everything that it has started.
 func (p *Process) Work() worktime.Meter {
-	w := &work{members: p.members, own: make(map[int]time.Duration), waited: make(map[string]time.Duration)}
+	w := &work{process: p, own: make(map[int]time.Duration), waited: make(map[string]time.Duration)}
 	return w.usage
 }
 
 // work records the processor use of a run's processes. Processes and threads that have
 // ended count with their last recorded values.
 type work struct {
-	members func() []int
-	own     map[int]time.Duration    // processor time of each process
-	waited  map[string]time.Duration // time that each thread waited for a processor
-	most    time.Duration            // processor time of all processes, including ended children
+	process *Process
+
+	mu     sync.Mutex
+	own    map[int]time.Duration    // processor time of each process
+	waited map[string]time.Duration // time that each thread waited for a processor
+	most   time.Duration            // processor time of all processes, including ended children
 }
 
 func (w *work) usage() worktime.Usage {
-	var all time.Duration
-	for _, pid := range w.members() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var pids []int // none after the end: other processes may have the ids then
+	all, ended := w.process.total()
+	if !ended {
+		pids = w.process.members()
+	}
+	for _, pid := range pids {
 		own, children := processorTime(pid)
 		w.own[pid] = max(w.own[pid], own)
 		all += own + children
 		threads, _ := filepath.Glob(procPath(pid, "task/*/schedstat"))
 		for _, path := range threads {
-			if d := runDelay(path); d > 0 {
+			if d := worktime.RunDelay(path); d > 0 {
 				w.waited[path] = max(w.waited[path], d)
 			}
 		}
@@ -63,16 +72,4 @@ func processorTime(pid int) (own, children time.Duration) {
 		return time.Duration(n) * (time.Second / 100) // USER_HZ
 	}
 	return ticks(11) + ticks(12), ticks(13) + ticks(14)
-}
-
-// runDelay returns how long a thread waited for a processor while it was ready to run,
-// or 0 if the kernel does not record that (Documentation/scheduler/sched-stats.rst).
-func runDelay(path string) time.Duration {
-	b, err := os.ReadFile(path)
-	f := bytes.Fields(b)
-	if err != nil || len(f) < 2 {
-		return 0
-	}
-	ns, _ := strconv.ParseInt(string(f[1]), 10, 64)
-	return time.Duration(ns)
 }

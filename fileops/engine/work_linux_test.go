@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 // busy keeps all processors busy with competing programs.
@@ -58,4 +59,27 @@ while sum(os.times()[:2]) < 0.2: pass
 			}
 		})
 	}
+}
+
+// Runs for one context count together, including what they worked between two
+// measurements.
+func TestRunsAddUp(t *testing.T) {
+	t.Parallel()
+	tooLong := errors.New("too long")
+	p := find(t, sandbox(t), "/usr/bin/python3")
+	ctx, cancel := worktime.Total(t.Context(), 1600*time.Millisecond, tooLong)
+	defer cancel()
+	for i := range 6 {
+		err := p.Run(ctx, engine.Cmd{Args: []string{"-I", "-c", "import os\nwhile sum(os.times()[:2]) < 1.2: pass"}, Dir: t.TempDir()})
+		if errors.Is(err, tooLong) {
+			if i == 0 {
+				t.Error("the first run was stopped")
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("six runs were not stopped")
 }

@@ -377,6 +377,8 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		}
 	}()
 	defer context.AfterFunc(ctx, w.proc.Kill)()
+	counted := worktime.Count(ctx, w.proc.Work())
+	defer counted()
 	if err := w.proc.Limit(p.opts.Limits); err != nil {
 		return err
 	}
@@ -408,6 +410,7 @@ func (p *Pool) run(ctx context.Context, key, action string, job *fileops.Job) (e
 		case m.Error != nil:
 			return m.Error.failure()
 		case m.Done:
+			counted() // while the process can be measured
 			// The results must not change after the check.
 			w.proc.Kill()
 			_ = w.proc.Wait() // it was killed, so an error is expected

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -20,6 +21,8 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/isolate"
+	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/worktime"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +45,7 @@ func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -71,6 +74,16 @@ func work() fileops.Action {
 		case "hang":
 			for {
 				time.Sleep(time.Hour)
+			}
+		case "compute":
+			for {
+				var u syscall.Rusage
+				if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+					return err
+				}
+				if time.Duration(u.Utime.Nano()+u.Stime.Nano()) > 1200*time.Millisecond {
+					break
+				}
 			}
 		case "exit":
 			os.Exit(3)
@@ -231,6 +244,28 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// The work of all runs for one context counts together.
+func TestRunsAddUp(t *testing.T) {
+	t.Parallel()
+	tooLong := errors.New("too long")
+	p, _ := pool(t, isolate.Options{Spare: 1})
+	ctx, cancel := worktime.Total(t.Context(), 1600*time.Millisecond, tooLong)
+	defer cancel()
+	for i := range 6 {
+		_, _, err := do(ctx, t, p, fileops.Args{"how": "compute"})
+		if errors.Is(err, tooLong) {
+			if i == 0 {
+				t.Error("the first run was stopped")
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("six runs were not stopped")
+}
+
 // An input may be a hard link to the uploaded file.
 func TestInputsStay(t *testing.T) {
 	t.Parallel()
@@ -322,9 +357,13 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestDoesNotStart(t *testing.T) {
 	t.Parallel()
-	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=broken"}})
+	log := new(logtest.Buffer)
+	p, _ := pool(t, isolate.Options{Env: []string{"ISOLATE_TEST=broken"}, Spare: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err := p.Warm(t.Context()); err == nil || !strings.Contains(err.Error(), "no engine here") {
 		t.Errorf("Warm: %v", err)
+	}
+	if n := strings.Count(log.String(), "trying again"); n != 1 {
+		t.Errorf("it was started again %d times, want once", n)
 	}
 	if _, _, err := do(t.Context(), t, p, nil); !errors.Is(err, fileops.ErrUnavailable) {
 		t.Errorf("a run: %v", err)

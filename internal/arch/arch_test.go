@@ -93,7 +93,7 @@ var arrows = map[string][]string{
 	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"internal/seal", "status"},
 	"status/statustest":    {"status"},
-	"status/worker":        {"internal/seal", "status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
+	"status/worker":        {"internal/seal", "internal/worktime", "status", "upload", "upload/blob", "upload/blob/memblob", "fileops", "fileops/format"},
 	"httpapi/account":      {},
 	"httpapi/sqlstore":     {"httpapi/account", "status", "status/webhook", "upload", "upload/blob", "internal/backoff", "internal/steady"},
 

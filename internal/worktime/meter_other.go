@@ -12,3 +12,9 @@ func Thread() Meter {
 	from := time.Now()
 	return func() Usage { return Usage{Worked: time.Since(from)} }
 }
+
+// processorTime returns wall time.
+func processorTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
+// processorDelay returns 0: this system does not record it.
+func processorDelay() time.Duration { return 0 }

@@ -14,7 +14,8 @@ type Usage struct {
 	Waited time.Duration // ready to run but waiting for a processor, sum of all threads
 }
 
-// A Meter returns the current usage. Its values never decrease.
+// A Meter returns the current usage. Its values never decrease. It is safe for
+// concurrent use.
 type Meter func() Usage
 
 // clockFactor times the limit is the maximum wall time of work, not counting the time
@@ -24,10 +25,14 @@ const clockFactor = 5
 // Context returns a context that ends with cause when the measured work, since the call,
 // reaches limit. Work counts at most as much as the wall time, however many threads
 // there are. The context also ends after five times limit in wall time, plus the time in
-// which the work waited for a processor.
+// which the work waited for a processor. The work also counts for the [Total] of ctx.
 func Context(ctx context.Context, limit time.Duration, cause error, meters ...Meter) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	w := newWatch(limit, meters)
+	stops := make([]func(), len(meters))
+	for i, m := range meters {
+		stops[i] = count(ctx, m, w.start[i])
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		t := time.NewTimer(limit) // work cannot reach the limit earlier
 		defer t.Stop()
@@ -44,7 +49,12 @@ func Context(ctx context.Context, limit time.Duration, cause error, meters ...Me
 			t.Reset(w.period())
 		}
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, func() {
+		cancel(nil)
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // AfterFunc calls f in a separate goroutine when a context of [Context] would end,

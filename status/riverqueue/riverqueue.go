@@ -370,7 +370,7 @@ func (r *run) Work(ctx context.Context, job *river.Job[args]) error {
 	if errors.As(err, &retry) {
 		after = max(0, retry.After)
 	} else {
-		r.log.Error("cannot run item", "operation", a.Operation, "index", a.Index, "err", err)
+		r.log.Error("cannot run item", "operation", a.Operation, "item", a.Index, "err", err)
 	}
 	// If the item was requeued, it has lost this ticket and gets another one when it is
 	// due. Otherwise this ticket is still valid.

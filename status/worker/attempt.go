@@ -61,10 +61,14 @@ func (w *Worker) handle(ctx context.Context, c *status.Claim, progress func(floa
 	if clean == c.Token-1 && !unsure {
 		clean = c.Token
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	timedOut := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	if ctx.Err() != nil && !timedOut {
 		return status.Outcome{Release: true, Clean: clean} // the tracker knows why
 	}
 	code := Code(err)
+	if timedOut {
+		code = status.CodeTimeout
+	}
 	reason, suspect := "", crashed(err)
 	if ctx.Err() == nil {
 		reason = waitReason(err)

@@ -41,6 +41,20 @@ func (m *metrics) collectors(w *Worker) []prometheus.Collector {
 			prometheus.GaugeOpts{Name: "filewright_sweep_refused_objects", Help: "Stored objects without a record that the last sweep did not remove because they were too many."},
 			func() float64 { return float64(w.uploads.SweepRefused()) }),
 		prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: "filewright_orphans_removed_total", Help: "Stored objects without a record that sweeps of this process removed or moved to quarantine."},
+			func() float64 { return float64(w.uploads.OrphansRemoved()) }),
+		prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "filewright_sweep_overdue_seconds", Help: "Time for which the expired file that has waited longest has not been removed."},
+			func() float64 {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				d, err := w.uploads.SweepOverdue(ctx)
+				if err != nil {
+					return math.NaN()
+				}
+				return d.Seconds()
+			}),
+		prometheus.NewCounterFunc(
 			prometheus.CounterOpts{Name: "filewright_content_lost_total", Help: "Files whose content was found missing or of the wrong size; each file counts once for each process."},
 			func() float64 { return float64(w.uploads.LostContents()) }),
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/seal"
+	"github.com/filewright/filewright/internal/worktime"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
@@ -50,7 +51,7 @@ type Config struct {
 
 	Blobs      blob.Store     // nil: in memory
 	Uploads    upload.Options // of the files; its secrets also seal parameters
-	Operations status.Config  // of the operations; the worker sets Handler and Discard
+	Operations status.Config  // of the operations; the worker sets Handler, Discard and WithTimeout
 
 	TempDir   string        // scratch space; on the same file system as Blobs it saves copies
 	MaxOutput int64         // bytes of all results of one item; 0: no limit
@@ -107,6 +108,7 @@ func New(cfg Config) (*Worker, error) {
 	}
 	operations := cfg.Operations
 	operations.Handler, operations.Discard, operations.OnFinal, operations.Log = status.HandlerFunc(w.handle), w.discard, w.ended, cfg.Log
+	operations.WithTimeout = worktime.Total
 	if w.tracker, err = status.New(operations); err != nil {
 		return nil, err
 	}

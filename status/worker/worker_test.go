@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/worktime"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/worker"
 	"github.com/filewright/filewright/upload"
@@ -195,4 +198,67 @@ func TestWarnings(t *testing.T) {
 	if err != nil || !slices.Equal(op.Items[0].Warnings, want) {
 		t.Errorf("%+v, %v; want %v", op, err, want)
 	}
+}
+
+// An item times out when it has worked for its limit, by whatever the work of its engines
+// is measured with. A starved one may take longer by the clock, and a hanging one is
+// stopped.
+func TestTimeIsWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		share := map[string]float64{"works": 1, "starved": 0.05, "hangs": 0}
+		spec := fileops.Spec{Name: "shout", Engine: "go", Family: "text", Summary: "Works for two hours.",
+			Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{{Name: "how", Doc: "How."}}}}}
+		reg, err := fileops.NewRegistry(fileops.Func(spec, func(ctx context.Context, job *fileops.Job) error {
+			start, worked := time.Now(), share[job.Params.Get("how")]
+			stop := worktime.Count(ctx, func() worktime.Usage {
+				since := time.Since(start)
+				u := worktime.Usage{Worked: time.Duration(worked * float64(since))}
+				if worked > 0 {
+					u.Waited = since - u.Worked
+				}
+				return u
+			})
+			defer stop()
+			select {
+			case <-time.After(4 * time.Hour):
+				return job.WriteBytes("a.txt", []byte("done"))
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		w, err := worker.New(worker.Config{Actions: reg, Log: slog.New(slog.DiscardHandler), Operations: status.Config{Limits: map[string]int{"": 3}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		defer func() { stop(); <-done }()
+		start := time.Now()
+		for how := range share {
+			if err := submit(ctx, w, w, how, "hello", map[string]any{"how": how}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for how, want := range map[string]struct {
+			code  string
+			after time.Duration
+		}{"works": {"timeout", 30 * time.Minute}, "hangs": {"timeout", 150 * time.Minute}, "starved": {"", 4 * time.Hour}} {
+			op, err := final(ctx, w, how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			it, code := op.Items[0], ""
+			if it.Error != nil {
+				code = it.Error.Code
+			}
+			if d := it.Finished.Sub(start); code != want.code || d < want.after || d > want.after+time.Minute || it.Attempt != 1 {
+				t.Errorf("%s: %q after %v in attempt %d, want %q after %v", how, code, d, it.Attempt, want.code, want.after)
+			}
+		}
+	})
 }

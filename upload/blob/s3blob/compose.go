@@ -58,7 +58,7 @@ func (s *Store) Compose(ctx context.Context, key string, from []string) error {
 		err = s.composeSmall(ctx, name, sources, size)
 	} else {
 		err = s.putLarge(ctx, name, size, func(u *multipart) error {
-			for _, p := range plan(sources, size) {
+			for _, p := range plan(sources, size, s.maxCopy) {
 				if p.copied {
 					u.copy(p.segments[0].name, p.segments[0].off, p.size)
 					continue
@@ -139,12 +139,17 @@ func commonDir(keys []string) string {
 	return dir + "/"
 }
 
-// plan divides sources into pieces that S3 accepts as parts.
-func plan(sources []source, size int64) []piece {
-	// Pieces of this size are few enough. Copies could be larger, because they cost us
-	// nothing, but several concurrent ones are faster.
-	read := partSizeFor(size)
-	maxPart := min(max(512<<20, read), MaxPart)
+// maxCopy is the size of most copied pieces. Copies may have up to MaxPart and cost us
+// nothing, but several concurrent ones are faster.
+const maxCopy = 512 << 20
+
+// plan divides sources into pieces that S3 accepts as parts; copied pieces have at most
+// maxCopy bytes.
+func plan(sources []source, size, maxCopy int64) []piece {
+	read := partSizeFor(size) // pieces of this size are few enough
+	// A copy is shortened if the rest would be too small, and must not become too small
+	// itself.
+	maxPart := min(max(maxCopy, 2*read), MaxPart)
 	var all []piece
 	var open piece // being collected, to be read and written
 	flush := func() {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -381,6 +382,50 @@ func TestComposeLarge(t *testing.T) {
 		if err != nil || i.Key != "whole" {
 			t.Errorf("left: %v, %v", i, err)
 		}
+	}
+	if n := uploads(t, s); n != 0 {
+		t.Errorf("%d uploads are left", n)
+	}
+}
+
+// An object that is too large for one copy is moved in several: nothing of it passes
+// through this process.
+func TestMoveLarge(t *testing.T) {
+	t.Parallel()
+	var copies, puts atomic.Int64
+	s := open(t, faulty(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Header.Get("X-Amz-Copy-Source") != "":
+			copies.Add(1)
+		case r.Method == http.MethodPut:
+			puts.Add(1)
+		}
+		return false
+	}))
+	s.SetMaxCopy(16 * mib) // instead of 512 MiB
+	data := noise(7, 45*mib+1)
+	if err := s.Put(t.Context(), "files/a", bytes.NewReader(data), int64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+	const to = "quarantine/20260102T030405Z/files/a"
+	puts.Store(0)
+	if err := blob.Move(t.Context(), s, "files/a", to); err != nil {
+		t.Fatal(err)
+	}
+	if c, p := copies.Load(), puts.Load(); c != 3 || p != 0 {
+		t.Errorf("%d copies and %d other writes, want 3 and none", c, p)
+	}
+	if !bytes.Equal(content(t, s, to), data) {
+		t.Error("the content has changed")
+	}
+	if _, err := blob.Stat(t.Context(), s, "files/a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old object: %v", err)
+	}
+	if err := blob.Move(t.Context(), s, to, "files/a"); err != nil { // back
+		t.Fatal(err)
+	}
+	if !bytes.Equal(content(t, s, "files/a"), data) {
+		t.Error("the restored content has changed")
 	}
 	if n := uploads(t, s); n != 0 {
 		t.Errorf("%d uploads are left", n)

@@ -14,7 +14,7 @@ func Plan(sizes []int64) (pieces []int64, copied []bool, segments [][3]int64) {
 		all = append(all, source{size: n, key: string(rune(len(all)))})
 		total += n
 	}
-	for _, p := range plan(all, total) {
+	for _, p := range plan(all, total, maxCopy) {
 		pieces, copied = append(pieces, p.size), append(copied, p.copied)
 		for _, s := range p.segments {
 			segments = append(segments, [3]int64{int64([]rune(s.key)[0]), s.off, s.n})
@@ -22,6 +22,9 @@ func Plan(sizes []int64) (pieces []int64, copied []bool, segments [][3]int64) {
 	}
 	return pieces, copied, segments
 }
+
+// SetMaxCopy sets how many bytes the server copies in one request.
+func (s *Store) SetMaxCopy(n int64) { s.maxCopy = n }
 
 // MemoryLeft returns how much of Config.Memory is not in use.
 func (s *Store) MemoryLeft() int64 {

@@ -166,6 +166,7 @@ type Store struct {
 	c              *minio.Core                                // client for this process
 	signer         func(context.Context) (*minio.Core, error) // returns the client that signs URLs for clients
 	memory         budget
+	maxCopy        int64 // bytes that the server copies in one request, for Compose
 	close          func()
 }
 
@@ -177,7 +178,7 @@ func New(c Config) (*Store, error) {
 	if c.Credentials == nil {
 		return nil, errors.New("s3: no credentials")
 	}
-	s := &Store{bucket: c.Bucket, private: c.Private, close: func() {}}
+	s := &Store{bucket: c.Bucket, private: c.Private, maxCopy: maxCopy, close: func() {}}
 	if c.Prefix != "" {
 		s.prefix = c.Prefix + "/"
 	}

@@ -184,6 +184,11 @@ func TestPlan(t *testing.T) {
 	check([]int64{20 * mib})
 	check([]int64{3 * mib, 20 * mib, 3 * mib})
 	check([]int64{5 << 30, 1, 5 << 30, 0, 513 * mib})
+	check([]int64{5<<30 + 1})
+	for _, more := range []int64{-230*mib + 1, -525*mib - 1, -1, 0} { // the largest objects of S3
+		check([]int64{5<<40 + more})
+		check([]int64{1, 5<<40 + more - 1})
+	}
 	check(slices.Repeat([]int64{5*mib - 1}, 10_000))
 	check(slices.Repeat([]int64{5 << 30}, 1000))
 	rnd := rand.New(rand.NewPCG(3, 4))

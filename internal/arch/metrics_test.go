@@ -1,0 +1,90 @@
+package arch_test
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Every metric is in docs/operations.md, and nothing else is. Alerts use existing metrics.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	declared := regexp.MustCompile(`(?:Name: |NewDesc\()"(filewright_[a-z_]+)"`)
+	code := make(map[string]bool)
+	for _, dir := range []string{"cmd", "httpapi", "status", "upload", "fileops"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+				return err
+			}
+			src, err := os.ReadFile(p)
+			for _, m := range declared.FindAllSubmatch(src, -1) {
+				code[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := make(map[string]bool)
+	for _, m := range regexp.MustCompile("`(filewright_[a-z_]+)").FindAllSubmatch(page, -1) {
+		docs[string(m[1])] = true
+	}
+	if len(code) < 30 {
+		t.Errorf("only %d metrics are found in the code", len(code))
+	}
+	for _, name := range slices.Sorted(maps.Keys(code)) {
+		if !docs[name] {
+			t.Errorf("%s is not documented", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		if !code[name] {
+			t.Errorf("%s is documented but not in the code", name)
+		}
+	}
+
+	// The alerting rules are well-formed, and use existing metrics.
+	b, err := os.ReadFile(filepath.Join(root, "examples", "deploy", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For string
+				Annotations      struct{ Summary, Action string }
+			}
+		}
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(&rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules.Groups[0].Rules {
+		used := regexp.MustCompile(`filewright_[a-z_]+`).FindAllString(r.Expr, -1)
+		if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Action == "" || len(used) == 0 {
+			t.Errorf("rule %+v is not complete", r)
+		}
+		for _, name := range used {
+			if !code[name] {
+				t.Errorf("alert %s uses %s, which is not in the code", r.Alert, name)
+			}
+		}
+	}
+}
