@@ -10,6 +10,7 @@ import (
 
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
+	"github.com/filewright/filewright/upload/blob/memblob"
 )
 
 // quarantined returns the content in quarantine.
@@ -206,6 +207,34 @@ func TestSweepRefuses(t *testing.T) {
 		}
 		e.intact(files[9:])
 	})
+}
+
+// By default a sweep removes up to a hundred objects or one percent, whichever is more.
+func TestSweepRefusesByDefault(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ files, orphans, refused int }{
+		{0, 100, 0}, {0, 101, 101}, {9_898, 101, 101}, {9_999, 101, 0},
+	} {
+		ctx := t.Context()
+		e := newEnv(t, memblob.New(), upload.Options{FileTTL: -1})
+		e.mustBind(false)
+		for i := range tt.files + tt.orphans {
+			key := fmt.Sprintf("%026d", i)
+			if err := e.blobs.Put(ctx, "files/"+key, strings.NewReader("x"), 1); err != nil {
+				t.Fatal(err)
+			}
+			if i >= tt.orphans {
+				if _, err := e.store.Create(ctx, &upload.File{Key: key, State: upload.Ready, Object: "files/" + key, Size: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		e.clock.advance(day + time.Minute)
+		e.mustSweep()
+		if got, removed := e.SweepRefused(), e.OrphansRemoved(); got != int64(tt.refused) || removed != int64(tt.orphans-tt.refused) {
+			t.Errorf("%d of %d objects without a record: %d refused, %d removed, want %d refused", tt.orphans, tt.files+tt.orphans, got, removed, tt.refused)
+		}
+	}
 }
 
 // The store may be replaced while the server runs, for example when a mount goes away.

@@ -407,7 +407,7 @@ func (s *sweepCalls) Expire(ctx context.Context, keys []string, at, until time.T
 // A sweep reads and changes the records of expired files in batches, not one by one.
 func TestSweepInBatches(t *testing.T) {
 	t.Parallel()
-	const files = 2500
+	const files = 1100
 	s := &sweepCalls{Store: new(upload.MemStore)}
 	e := newEnv(t, memblob.New(), upload.Options{Store: s, FileTTL: time.Hour})
 	for range files {
@@ -423,8 +423,8 @@ func TestSweepInBatches(t *testing.T) {
 	if n, err := e.Sweep(t.Context()); n != files || err != nil {
 		t.Errorf("Sweep = %d, %v, want %d", n, err, files)
 	}
-	if n := s.n.Load(); n != 6 { // two calls for each thousand
-		t.Errorf("%d calls of the record store for %d files, want 6", n, files)
+	if n := s.n.Load(); n != 4 { // two calls for each thousand
+		t.Errorf("%d calls of the record store for %d files, want 4", n, files)
 	}
 }
 
