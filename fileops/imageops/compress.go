@@ -70,7 +70,7 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		return e.keep(ctx, job, src)
 	}
 	level := max(0, slices.Index(levels, job.Params.Get("compression_value")))
-	c := &compression{Engine: e, src: src, header: h, bound: bounds[level] + margin, limit: worthwhile * float64(len(src.data))}
+	c := &compression{Engine: e, src: src, header: h, level: level, bound: bounds[level] + margin, limit: worthwhile * float64(len(src.data))}
 	if src.format == format.SVG {
 		c.bound = bounds[0] // simplifications of a drawing must be invisible
 	}
@@ -108,7 +108,10 @@ type compression struct {
 	bound  float64 // least structural similarity
 	limit  float64 // a result must have fewer bytes
 
+	level int
+
 	before *appearance // of the input; decoded on first use
+	sight  *sight      // of the input; decoded on first use
 	best   []byte      // the smallest result so far that meets the bound
 }
 
@@ -125,6 +128,9 @@ func tries(h header) int {
 // it retries at higher quality. A result that is smaller than the best so far
 // replaces it.
 func (c *compression) try(ctx context.Context, p plan) error {
+	if scored(p, c.header) {
+		return c.tryScored(ctx, p)
+	}
 	search := search{quality: p.quality, highest: 97, mayLose: 1 - c.bound}
 	if c.src.format == format.JPG {
 		// At the quality of the input hardly any detail is lost, because the

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/filewright/filewright/fileops/raster"
 )
@@ -60,13 +61,13 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 		c := crop{width: s.Width, height: s.Height}
 		err := resize(s, func(_, w, h int, rgb [3][]float32) {
 			at := scale{width: w, height: h, samples: xyb(rgb)}
-			product := make([]float32, w*h)
-			for i, plane := range at.samples {
+			parallel(func(i int) {
+				plane, product := at.samples[i], make([]float32, w*h)
 				at.mean[i], at.square[i] = make([]float32, w*h), make([]float32, w*h)
 				blur(at.mean[i], plane, w, h)
 				multiply(product, plane, plane)
 				blur(at.square[i], product, w, h)
-			}
+			})
 			c.scales = append(c.scales, at)
 		})
 		if err != nil {
@@ -122,8 +123,9 @@ type sums struct {
 func (s *sums) add(a *scale, copied [3][]float32) {
 	w, h := a.width, a.height
 	s.pixels += w * h
-	mean, square, cross, product := make([]float32, w*h), make([]float32, w*h), make([]float32, w*h), make([]float32, w*h)
-	for i, plane := range copied {
+	parallel(func(i int) {
+		plane := copied[i]
+		mean, square, cross, product := make([]float32, w*h), make([]float32, w*h), make([]float32, w*h), make([]float32, w*h)
 		blur(mean, plane, w, h)
 		multiply(product, plane, plane)
 		blur(square, product, w, h)
@@ -161,7 +163,16 @@ func (s *sums) add(a *scale, copied [3][]float32) {
 			s.sum[i][0][k] += first[k]
 			s.sum[i][1][k] += fourth[k]
 		}
+	})
+}
+
+// parallel calls f for each plane.
+func parallel(f func(plane int)) {
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() { f(i) })
 	}
+	wg.Wait()
 }
 
 func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
