@@ -2,6 +2,7 @@ package imageops
 
 import (
 	"context"
+	"errors"
 	"image"
 	"math"
 	"slices"
@@ -61,6 +62,10 @@ const worthwhile = 0.97
 
 func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 	src, h, err := e.load(job)
+	if src.format == format.SVG && errors.Is(err, fileops.ErrUnsupportedInput) && sizeless(src.data) {
+		job.Log.Info("kept as it is", "reason", "the drawing has no size")
+		return job.Keep(job.Input()) // an intact document, which cannot be compared
+	}
 	if err != nil {
 		return err
 	}
