@@ -31,16 +31,21 @@ import (
 //	bmp     lossless, at any level: a palette, no unused bytes
 //	svg     comments and data of editors removed, coordinates rounded to
 //	        1/100000, 1/20000 or 1/2000 of the drawing
+//	score   ≥ 80              ≥ 70               ≥ 55
 //	SSIM    ≥ 0.99            ≥ 0.95             ≥ 0.90
 //
-// The last line is guaranteed for every picture. The result is decoded and
-// compared with the input. If it is less similar, it is encoded again at higher
-// quality, at most four times. If that fails too, the result is the input.
+// The result is decoded and compared with the input. If it is not similar enough,
+// it is encoded again at higher quality. If that fails too, the result is the
+// input.
 //
-// The measure is the mean structural similarity of the luminance in blocks of 8
-// × 8 pixels. The worst frame of an animation counts, and for transparent
-// pictures the worse of a white and a black backdrop. A JPEG is never encoded
-// with more than its own quality.
+// Still, opaque pictures in jpg, webp, avif, heic and jxl must reach the score of
+// SSIMULACRA 2. Of a picture with more than 0.9 million pixels, 16 squares are
+// compared. If the score is higher than needed, a lower quality is tried. A JPEG
+// is never encoded with more than its own quality.
+//
+// Other pictures must reach the mean structural similarity (SSIM) of the luminance
+// in blocks of 8 × 8 pixels. The worst frame of an animation counts, and for
+// transparent pictures the worse of a white and a black backdrop.
 func (e *Engine) Compress() fileops.Action {
 	spec := fileops.Spec{
 		Name: "compress", Engine: e.Name(), Family: "image",
