@@ -334,7 +334,11 @@ func TestConvertLinks(t *testing.T) {
 	for _, name := range []string{"in.tar", "in.tar.gz"} {
 		in := gnuTar(t, name, dir, "--sort=name")
 		var log bytes.Buffer
-		r := fileops.Runner{Log: slog.New(slog.NewTextHandler(&log, nil)), TempDir: t.TempDir()}
+		var codes []string
+		r := fileops.Runner{
+			Log: slog.New(slog.NewTextHandler(&log, nil)), TempDir: t.TempDir(),
+			Warn: func(w fileops.Warning) { codes = append(codes, w.Code) },
+		}
 		to := t.TempDir()
 		if err := r.Run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.ToDir(to), in); err != nil {
 			t.Fatal(err)
@@ -344,6 +348,9 @@ func TestConvertLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, unpacked(t, fileops.Bytes("in.zip", b)), want)
+		if !slices.Equal(codes, []string{fileops.WarnLinksDropped, fileops.WarnContentDropped}) {
+			t.Errorf("%s: warnings %v", name, codes)
+		}
 		if n := strings.Count(log.String(), "archive entries left out"); n != 1 || !strings.Contains(log.String(), "links=2 other=1") {
 			t.Errorf("%s: log %q", name, log.String())
 		}
@@ -419,12 +426,22 @@ func TestConvertLimits(t *testing.T) {
 	bomb := fileops.Bytes("bomb.tar.gz", slices.Concat(compressed(t, header("zeros", "", "", '0', 1<<30)), zeros, compressed(t, make([]byte, 1024))))
 	three := fileops.Bytes("in.tar", pack(t, tar.Header{Name: "aaa", Typeflag: tar.TypeReg}, tar.Header{Name: "s", Linkname: "t", Typeflag: tar.TypeSymlink}, tar.Header{Name: "bbb", Typeflag: tar.TypeReg}))
 	linked := fileops.Bytes("in.tar", pack(t, tar.Header{Name: "aaa", Typeflag: tar.TypeReg}, tar.Header{Name: "b", Linkname: "aaa", Typeflag: tar.TypeLink}))
+	// A log of 12 MiB, whose lines differ in a number, compresses more than 200 times.
+	var log bytes.Buffer
+	for i := 0; log.Len() < 12<<20; i++ {
+		fmt.Fprintf(&log, "2024-05-01T12:00:00Z INFO  server: request finished path=/api/v1/status method=GET code=200 user=anonymous agent=probe worker=%04d\n", i/4000)
+	}
+	dense := compressed(t, log.Bytes())
+	if ratio := log.Len() / len(dense); ratio < 200 || ratio > 450 {
+		t.Fatalf("the log compresses %d times", ratio)
+	}
 	for _, tt := range []struct {
 		name string
 		l    archiveops.Limits
 		in   *fileops.File
 		ok   bool
 	}{
+		{"log", archiveops.Limits{}, fileops.Bytes("server.log.gz", dense), true},
 		{"ratio of a tar", archiveops.Limits{}, bomb, false},
 		{"ratio of a file", archiveops.Limits{}, single, false},
 		{"size of a tar", archiveops.Limits{Unpacked: 100 << 20, Ratio: 1 << 40}, bomb, false},

@@ -16,7 +16,7 @@ const (
 
 var levels = []string{less, recommended, extreme}
 
-// bounds holds the minimum structural similarity of a result to its input for
+// bounds holds the minimum structural similarity of results without a score for
 // each level (SSIM of the luminance in blocks of 8 × 8 pixels).
 var bounds = [3]float64{0.99, 0.95, 0.90}
 

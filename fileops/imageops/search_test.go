@@ -39,3 +39,36 @@ func TestSearch(t *testing.T) {
 		}
 	}
 }
+
+// A sufficient quality is found in five tries, and one that is hardly higher than
+// needed.
+func TestScoreSearch(t *testing.T) {
+	t.Parallel()
+	for name, score := range map[string]func(q int) float64{
+		"photo":  func(q int) float64 { return 100 - 40*math.Pow(float64(101-q)/51, 0.9) },
+		"noise":  func(q int) float64 { return 100 - 60*math.Pow(float64(101-q)/51, 0.6) },
+		"steep":  func(q int) float64 { return 100 - 100*math.Pow(float64(101-q)/51, 2.5) },
+		"cliff":  func(q int) float64 { return float64(10 + q/60*85) },
+		"smooth": func(q int) float64 { return 95 },
+	} {
+		for _, begin := range []int{30, 50, 75, 85} {
+			for level := range leastScore {
+				s := scoreSearch{quality: begin, lowest: begin / 2, highest: 97, least: leastScore[level], enough: enoughScore[level]}
+				for range 5 {
+					if !s.next(score(s.quality)) {
+						break
+					}
+				}
+				least := s.lowest
+				for score(least) < s.least {
+					least++
+				}
+				if s.passed == 0 || score(s.passed) < s.least {
+					t.Errorf("%s from quality %d, level %d: nothing found", name, begin, level)
+				} else if s.passed > least+12 && score(s.passed) > s.enough {
+					t.Errorf("%s from quality %d, level %d: found %d, but %d is enough", name, begin, level, s.passed, least)
+				}
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // editors lists the namespaces that only drawing programs read.
@@ -49,6 +50,9 @@ const maxXMLDepth = 1000
 // with scripts it removes only comments and metadata, because a script may read
 // everything else. It returns nil for drawings that are not UTF-8.
 func minifySVG(data []byte, level int) ([]byte, error) {
+	if !utf8.Valid(data) {
+		return nil, nil
+	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	m := &svgMinifier{data: data, exact: active.Match(data), private: make(map[string]int)}
 	m.decimals = svgDecimals(data, parts[min(max(level, 1), 3)])
@@ -70,6 +74,37 @@ func minifySVG(data []byte, level int) ([]byte, error) {
 			return nil, errors.New("elements are nested too deeply")
 		}
 		m.token(t, data[from:dec.InputOffset()])
+	}
+}
+
+// nothing matches a length of zero, and a missing one.
+var nothing = regexp.MustCompile(`^[+-]?0*\.?0*[a-z%]*$`)
+
+// sizeless reports whether an intact drawing has no area, such as a collection of
+// symbols for other documents. It cannot be drawn alone.
+func sizeless(data []byte) bool {
+	dec := xml.NewDecoder(bytes.NewReader(data))
+	dec.Strict = false // for entities of the document type
+	empty, root := false, true
+	for {
+		t, err := dec.Token()
+		if err != nil {
+			return empty && errors.Is(err, io.EOF)
+		}
+		e, ok := t.(xml.StartElement)
+		if !ok || !root {
+			continue
+		}
+		root = false
+		size := map[string]string{}
+		for _, a := range e.Attr {
+			size[a.Name.Local] = strings.TrimSpace(a.Value)
+		}
+		box := strings.FieldsFunc(size["viewBox"], func(r rune) bool { return r == ',' || r <= ' ' })
+		if empty = nothing.MatchString(size["width"]) || nothing.MatchString(size["height"]); len(box) == 4 {
+			empty = size["width"] != "" && nothing.MatchString(size["width"]) || size["height"] != "" && nothing.MatchString(size["height"]) ||
+				nothing.MatchString(box[2]) || nothing.MatchString(box[3])
+		}
 	}
 }
 

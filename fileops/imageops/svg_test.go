@@ -159,3 +159,33 @@ func TestCompressOddDrawings(t *testing.T) {
 		})
 	}
 }
+
+// Drawings without an area, such as collections of symbols, and those in UTF-16 are
+// intact: they stay unchanged, and are not called damaged.
+func TestCompressKeepsDrawings(t *testing.T) {
+	t.Parallel()
+	wide := []byte{0xff, 0xfe}
+	for _, c := range `<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><!-- note --><rect width="5" height="5"/></svg>` {
+		wide = append(wide, byte(c), 0)
+	}
+	const open = `<svg xmlns="http://www.w3.org/2000/svg" `
+	for name, s := range map[string]string{
+		"symbols":        open + `><symbol id="a" viewBox="0 0 8 8"><path d="M0 0h8"/></symbol></svg>`,
+		"hidden symbols": open + `width="0" height="0px"><defs><symbol id="a"><path d="M0 0h8"/></symbol></defs></svg>`,
+		"empty box":      open + `viewBox="0 0 0 0"><symbol id="a"><path d="M0 0h8"/></symbol></svg>`,
+		"UTF-16":         string(wide),
+	} {
+		in := fileops.Bytes("in.svg", []byte(s))
+		out, err := run(t.Context(), engine(t).Compress(), nil, in)
+		if err != nil || len(out) != 1 || string(content(t, out[0])) != s {
+			t.Errorf("%s: %d results: %v", name, len(out), err)
+		}
+		if _, err := run(t.Context(), engine(t).Convert(), fileops.Args{"convert_to": "png"}, in); name != "UTF-16" && fileops.Code(err) != "unsupported_input" {
+			t.Errorf("%s to png: %v", name, err)
+		}
+	}
+	broken := fileops.Bytes("in.svg", []byte(open+`><symbol id="a"><path`))
+	if _, err := run(t.Context(), engine(t).Compress(), nil, broken); fileops.Code(err) != "corrupt_input" {
+		t.Errorf("broken: %v", err)
+	}
+}

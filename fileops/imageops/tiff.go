@@ -34,6 +34,10 @@ func unusual(src source) string {
 		if bytes.Contains(head, []byte("infe")) && !bytes.Contains(head, []byte("hvc1")) && !bytes.Contains(head, []byte("av01")) {
 			return "HEIF picture that is neither HEVC nor AV1"
 		}
+	case format.SVG:
+		if sizeless(src.data) {
+			return "drawing without a size"
+		}
 	}
 	return ""
 }

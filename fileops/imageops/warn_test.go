@@ -170,3 +170,35 @@ func TestUnsupportedIsNotDamaged(t *testing.T) {
 		t.Errorf("truncated HEIC: %v", err)
 	}
 }
+
+// The samples of a planar TIFF are stored by component (TIFF 6.0, section 8).
+func TestPlanarTIFF(t *testing.T) {
+	t.Parallel()
+	le := binary.LittleEndian
+	const w, h, entries = 4, 2, 11
+	const offsets = 8 + 2 + 12*entries + 4
+	file := []byte("II*\x00\x08\x00\x00\x00\x0b\x00")
+	for _, e := range [entries][3]int{
+		{256, 1, w}, {257, 1, h}, {258, 3, offsets}, {259, 1, 1}, {262, 1, 2}, {273, 3, offsets + 6}, {277, 1, 3}, {278, 1, h},
+		{279, 3, offsets + 18}, {284, 1, 2}, {339, 1, 1},
+	} {
+		kind := uint16(3)
+		if e[0] == 273 || e[0] == 279 {
+			kind = 4
+		}
+		file = le.AppendUint16(le.AppendUint16(file, uint16(e[0])), kind)
+		file = le.AppendUint32(le.AppendUint32(file, uint32(e[1])), uint32(e[2]))
+	}
+	file = append(file, 0, 0, 0, 0, 8, 0, 8, 0, 8, 0)
+	for i := range 3 {
+		file = le.AppendUint32(file, uint32(offsets+30+i*w*h))
+	}
+	file = append(file, "\x08\x00\x00\x00\x08\x00\x00\x00\x08\x00\x00\x00"...)
+	for i := range 3 {
+		file = append(file, bytes.Repeat([]byte{byte(50 + 60*i)}, w*h)...)
+	}
+	m := pngOf(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "png"}, fileops.Bytes("a.tiff", file)))
+	if got := color.RGBAModel.Convert(m.At(3, 1)); m.Bounds().Size() != image.Pt(w, h) || got != (color.RGBA{50, 110, 170, 255}) {
+		t.Errorf("%v, %v", m.Bounds(), got)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,11 +42,17 @@ func TestMain(m *testing.M) {
 }
 
 // work is an action for any number of text files that does what its parameter names.
+// classes are all classes of failures.
+var classes = []error{
+	fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
+	fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
+}
+
 func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
 		Accepts: []fileops.Accept{{Formats: []format.Format{format.TXT}, Params: fileops.Schema{
-			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute"}, Default: "well", Doc: "How."},
+			{Name: "how", Enum: []string{"well", "badly", "crash", "hang", "exit", "eat", "try", "link", "panic", "fill", "spoil", "lead", "tell", "odd", "full", "late", "unsupported", "simply", "warn", "compute", "class"}, Default: "well", Doc: "How."},
 			{Name: "path", Doc: "A path."}, {Name: "address", Doc: "An address."},
 		}}},
 	}, func(ctx context.Context, job *fileops.Job) error {
@@ -63,6 +70,12 @@ func work() fileops.Action {
 			return fmt.Errorf("this one: %w", errors.ErrUnsupported)
 		case "simply":
 			return errors.New("simply not")
+		case "class": // of the failure classes[path], with a long cause that needs escapes
+			i, err := strconv.Atoi(job.Params.Get("path"))
+			if err != nil {
+				return err
+			}
+			return fileops.Fail(classes[i], fmt.Errorf("part %s", strings.Repeat("<", 6000)), "no <%d> here", i)
 		case "warn":
 			for range 3 {
 				job.Warn(fileops.WarnLinksDropped, "links <%s> dropped", strings.Repeat("\x01", 1000))
@@ -496,6 +509,22 @@ func TestFailuresAreTheSame(t *testing.T) {
 		}
 		if strings.Count(got.Error(), "work: ") != 1 || len(got.Error()) > 3000 {
 			t.Errorf("%s: %d bytes: %.100q", how, len(got.Error()), got)
+		}
+	}
+}
+
+// A failure of each class is the same inside and outside, with a cause longer than
+// what the process reports, in which each character needs six bytes.
+func TestClassesAreTheSame(t *testing.T) {
+	t.Parallel()
+	p, _ := pool(t, isolate.Options{})
+	none := fileops.SinkFunc(func(context.Context, *fileops.File) error { return nil })
+	for i, class := range classes {
+		args, in := fileops.Args{"how": "class", "path": strconv.Itoa(i)}, fileops.Bytes("a.txt", []byte("x"))
+		got := fileops.Run(t.Context(), p.Wrap(work()), args, none, in)
+		want := fileops.Run(t.Context(), work(), args, none, in)
+		if !errors.Is(got, class) || fileops.Code(got) != fileops.Code(want) || fileops.Message(got) != fileops.Message(want) || fileops.Retryable(got) != fileops.Retryable(want) {
+			t.Errorf("%v: got %s %q, want %s %q", class, fileops.Code(got), fileops.Message(got), fileops.Code(want), fileops.Message(want))
 		}
 	}
 }

@@ -96,6 +96,20 @@ func TestTagsAndChaptersTold(t *testing.T) {
 	}
 }
 
+// A cover is kept where the format can hold it, and otherwise its loss is told.
+func TestCoverIsToldOrKept(t *testing.T) {
+	t.Parallel()
+	in := makeFile(t, "song.mp3", args(tone(1, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -c:v copy -disposition:v attached_pic")...)
+	for _, to := range []string{"m4a", "flac", "ogg", "opus", "wav", "aac"} {
+		out := must(t, engine(t).Convert(), convertTo(to), in)
+		kept := len(probe(t, out).codecs("video")) > 0
+		told := strings.Contains(warned(t, engine(t).Convert(), convertTo(to), in), "The cover picture was left out.")
+		if kept == told {
+			t.Errorf("%s: cover kept %t, loss told %t", to, kept, told)
+		}
+	}
+}
+
 func TestPlainHasNoWarnings(t *testing.T) {
 	t.Parallel()
 	e := engine(t)

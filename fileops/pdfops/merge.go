@@ -25,13 +25,16 @@ import (
 // viewer has to make them. The tags of all inputs form one structure tree.
 // Metadata and viewer preferences come from the first input. A single PDF file
 // is returned unchanged, except that encryption is removed. Encrypted inputs are
-// accepted if they open without a password; the result is never encrypted, and a
-// warning says so.
+// accepted if they open without a password or with the one given; the result is
+// never encrypted, and a warning says so.
 func (t Tools) Merge(convert ...fileops.Action) fileops.Action {
 	spec := t.spec("merge", "Merges files into one PDF file.", fileops.Schema{{
 		Name: "convert_to", Doc: "The format of the result.", Enum: []string{"pdf"}, Default: "pdf",
+	}, {
+		Name: "password", Doc: "Password that opens the encrypted files.",
+		Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
 	}})
-	spec.Joint = true
+	spec.Joint, spec.Encrypted = true, true
 	by := make(map[format.Format]fileops.Action)
 	for _, a := range convert {
 		for _, f := range convertible(a) {
@@ -130,7 +133,7 @@ func (t Tools) mergeElsewhere(ctx context.Context, job *fileops.Job, by map[form
 	if err != nil {
 		return err
 	}
-	return r.Run(ctx, t.Merger, toPDF(), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
+	return r.Run(ctx, t.Merger, opening(toPDF(), job, t.Merger, format.PDF), fileops.SinkFunc(func(_ context.Context, f *fileops.File) error {
 		return job.WriteFile(mergedName, f.LinkTo)
 	}), all...)
 }
@@ -159,6 +162,21 @@ func convertible(a fileops.Action) []format.Format {
 
 func toPDF() fileops.Args { return fileops.Args{"convert_to": "pdf"} }
 
+// opening adds the password of a job to the parameters of an action for files of a
+// format, if the action takes one.
+func opening(args fileops.Args, job *fileops.Job, a fileops.Action, f format.Format) fileops.Args {
+	const name = "password"
+	if !job.Params.Has(name) {
+		return args
+	}
+	for _, accept := range a.Spec().Accepts {
+		if slices.Contains(accept.Formats, f) && slices.ContainsFunc(accept.Params, func(p fileops.Param) bool { return p.Name == name }) {
+			args[name] = job.Params.Get(name)
+		}
+	}
+	return args
+}
+
 // asPDF converts an input to PDF if necessary. The results are in memory.
 func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format]fileops.Action, f *fileops.File) ([]*fileops.File, error) {
 	if f.Format() == format.PDF {
@@ -181,7 +199,7 @@ func (t Tools) asPDF(ctx context.Context, job *fileops.Job, by map[format.Format
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Run(ctx, a, toPDF(), sink, f); err != nil {
+	if err := r.Run(ctx, a, opening(toPDF(), job, a, f.Format()), sink, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return out, nil

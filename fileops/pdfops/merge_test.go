@@ -144,6 +144,21 @@ func TestMergeEncrypted(t *testing.T) {
 			if !strings.Contains(msg, "locked.pdf") {
 				t.Errorf("message %q does not name the file", msg)
 			}
+			with := fileops.Args{"password": "secret"}
+			out := run(t, tools.Merge(), with, pdf("a.pdf", simple("a")), pdf("locked.pdf", locked))
+			sound(t, out)
+			if got := summarize(t, out).Pages; got != 2 {
+				t.Errorf("%d pages, want 2", got)
+			}
+			one := run(t, tools.Merge(), with, pdf("locked.pdf", locked))
+			fails(t, fileops.ErrPasswordRequired, tools.Merge(), nil, pdf("locked.pdf", locked))
+			if again := run(t, tools.Merge(), nil, one); again.Size() != one.Size() {
+				t.Error("a single file is still encrypted")
+			}
+			msg = fails(t, fileops.ErrWrongPassword, tools.Merge(), fileops.Args{"password": "no"}, pdf("a.pdf", simple("a")), pdf("locked.pdf", locked))
+			if !strings.Contains(msg, "locked.pdf") {
+				t.Errorf("message %q does not name the file", msg)
+			}
 		})
 	}
 }

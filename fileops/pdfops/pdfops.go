@@ -134,6 +134,9 @@ func (t Tools) load(ctx context.Context, job *fileops.Job, f *fileops.File, who 
 // loadData is load for a file whose content is in memory.
 func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, data []byte, who string) (*pdf.Document, error) {
 	d, err := pdf.ParseComplete(ctx, data, t.Limits.pages())
+	if errors.Is(err, pdf.ErrEncrypted) && job.Params.Has("password") {
+		return t.decrypted(ctx, data, job.Params.Get("password"), who)
+	}
 	final := err == nil || errors.Is(err, pdf.ErrEncrypted) || errors.Is(err, pdf.ErrHandler) || errors.Is(err, pdf.ErrManyPages) || ctx.Err() != nil
 	if t.QPDF != nil && !final {
 		encrypted := errors.Is(err, pdf.ErrProtected) || errors.Is(err, pdf.ErrSecurity)
@@ -161,6 +164,38 @@ func (t Tools) loadData(ctx context.Context, job *fileops.Job, f *fileops.File, 
 		return nil, damagedSecurity(err, who)
 	}
 	return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
+}
+
+// decrypted opens an encrypted file with its password. For who, see [Tools.load].
+func (t Tools) decrypted(ctx context.Context, data []byte, pw, who string) (*pdf.Document, error) {
+	sec, err := pdf.FindSecurity(ctx, data)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil || sec == nil:
+		return nil, damagedSecurity(err, who)
+	}
+	for _, form := range pdf.PasswordForms(pw) {
+		secret, ok := sec.Open(form)
+		if !ok {
+			continue
+		}
+		d, err := sec.Decrypt(ctx, data, secret)
+		if err == nil {
+			_, err = d.Pages(t.Limits.pages())
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(err, pdf.ErrManyPages):
+			return nil, fileops.Fail(fileops.ErrLimit, err, "%s has more than the limit of %d pages; split it first", who, t.Limits.pages())
+		case err != nil:
+			return nil, fileops.Fail(fileops.ErrCorruptInput, err, "%s is damaged and could not be repaired", who)
+		}
+		d.Encrypted = true
+		return d, nil
+	}
+	return nil, fileops.Fail(fileops.ErrWrongPassword, nil, "the password does not open %s", who)
 }
 
 // warnLosses warns that a result lacks the encryption of a file, or objects that

@@ -60,6 +60,7 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 		goldmark.WithRendererOptions(gmhtml.WithUnsafe()),
 	)
 	root := md.Parser().Parse(text.NewReader(src))
+	warnSource(job, root, src)
 	var body bytes.Buffer
 	if title != "" {
 		body.WriteString("<h1>" + html.EscapeString(title) + "</h1>\n")
@@ -75,6 +76,46 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 	}
 	l := newLayout(job.Params, textMargin, false)
 	return page{html: document(title, markdownStyle, string(refresh.ReplaceAll(body.Bytes(), nil))), layout: l, lost: func(l losses) { l.warn(job) }}, nil
+}
+
+var (
+	codeSpan = regexp.MustCompile("`[^`]*`")
+
+	// formula matches TeX between dollar signs: a backslash, index or exponent tells it
+	// from amounts of money.
+	formula = regexp.MustCompile(`\$\$[^$]+\$\$|\$[^\s$](?:[^$\n]*[\\^_{][^$\n]*)?[^\s$]?\$`)
+	teX     = regexp.MustCompile(`[\\^_{]`)
+)
+
+// warnSource warns about diagrams and formulas, which are shown as their source.
+func warnSource(job *fileops.Job, root ast.Node, src []byte) {
+	diagrams, formulas := false, false
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock:
+			switch strings.ToLower(string(n.Language(src))) {
+			case "mermaid", "plantuml", "graphviz", "dot":
+				diagrams = true
+			case "math", "latex-math":
+				formulas = true
+			}
+		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
+			raw := codeSpan.ReplaceAll(n.Lines().Value(src), nil)
+			for _, m := range formula.FindAll(raw, 100) {
+				formulas = formulas || teX.Match(m)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if diagrams {
+		job.Warn(fileops.WarnLayoutSimplified, "Diagrams are shown as their source text.")
+	}
+	if formulas {
+		job.Warn(fileops.WarnLayoutSimplified, "Formulas are shown as their TeX source.")
+	}
 }
 
 // firstHeading returns the text of the first level-1 heading.

@@ -1,0 +1,193 @@
+package ssimulacra
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/filewright/filewright/fileops/raster"
+)
+
+// resize calls f with the planes of a picture in linear sRGB, 0 to 1, at each size
+// with at least 8 pixels in each direction. f may change the planes' content only
+// until it returns.
+func resize(s raster.Samples, f func(size, w, h int, rgb [3][]float32)) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.Components != 1 && s.Components != 3 {
+		return fmt.Errorf("ssimulacra: %d components", s.Components)
+	}
+	w, h := s.Width, s.Height
+	if w < least || h < least {
+		return ErrTooSmall
+	}
+	var rgb [3][]float32
+	for c := range s.Components {
+		rgb[c] = make([]float32, w*h)
+		for i := range rgb[c] {
+			rgb[c][i] = linear[s.Pix[i*s.Components+c]]
+		}
+	}
+	if s.Components == 1 {
+		rgb[1], rgb[2] = rgb[0], rgb[0]
+	}
+	for size := range sizes {
+		if size > 0 {
+			var nw, nh int
+			for c := range s.Components {
+				rgb[c], nw, nh = halve(rgb[c], w, h)
+			}
+			if s.Components == 1 {
+				rgb[1], rgb[2] = rgb[0], rgb[0]
+			}
+			w, h = nw, nh
+		}
+		f(size, w, h, rgb)
+		if w < least || h < least {
+			break // the author's program counts the first size below the limit, too
+		}
+	}
+	return nil
+}
+
+// halve returns a plane of half the width and height, rounded up.
+func halve(p []float32, w, h int) (out []float32, nw, nh int) {
+	nw, nh = (w+1)/2, (h+1)/2
+	out = make([]float32, nw*nh)
+	for y := range nh {
+		a, b := p[2*y*w:][:w], p[min(2*y+1, h-1)*w:][:w]
+		row := out[y*nw:][:nw]
+		for x := range w / 2 {
+			row[x] = (a[2*x] + a[2*x+1] + b[2*x] + b[2*x+1]) / 4
+		}
+		if w%2 == 1 {
+			row[nw-1] = (a[w-1] + b[w-1]) / 2
+		}
+	}
+	return out, nw, nh
+}
+
+// linear is the transfer function of sRGB (IEC 61966-2-1) for 8-bit samples.
+var linear = func() (t [256]float32) {
+	for i := range t {
+		v := float64(i) / 255
+		if v <= 0.04045 {
+			v /= 12.92
+		} else {
+			v = math.Pow((v+0.055)/1.055, 2.4)
+		}
+		t[i] = float32(v)
+	}
+	return t
+}()
+
+// xyb converts linear sRGB to the planes X, Y and B of JPEG XL, shifted and scaled
+// to about 0 to 1 as the measure demands.
+func xyb(rgb [3][]float32) (out [3][]float32) {
+	const bias = 0.0037930732552754493
+	offset := float32(math.Cbrt(bias))
+	n := len(rgb[0])
+	for i := range out {
+		out[i] = make([]float32, n)
+	}
+	xs, ys, bs := out[0][:n], out[1][:n], out[2][:n]
+	rs, gs, us := rgb[0][:n], rgb[1][:n], rgb[2][:n]
+	for i := range n {
+		r, g, b := rs[i], gs[i], us[i]
+		l := cbrt(0.30*r+0.622*g+0.078*b+bias) - offset
+		m := cbrt(0.23*r+0.692*g+0.078*b+bias) - offset
+		s := cbrt(0.24342268924547819*r+0.20476744424496821*g+0.55180986650955360*b+bias) - offset
+		y := (l + m) / 2
+		xs[i], ys[i], bs[i] = (l-m)/2*14+0.42, y+0.01, s-y+0.55
+	}
+	return out
+}
+
+// cbrt returns the cube root of a positive normal number, with a relative error
+// below 1e-6.
+func cbrt(v float32) float32 {
+	// A third of the exponent is a first value. Each step of Halley's method triples
+	// the correct digits.
+	t := math.Float32frombits(math.Float32bits(v)/3 + 0x2a514067)
+	for range 2 {
+		c := t * t * t
+		t *= (c + 2*v) / (2*c + v)
+	}
+	return t
+}
+
+func multiply(out, a, b []float32) {
+	a, b = a[:len(out)], b[:len(out)]
+	for i := range out {
+		out[i] = a[i] * b[i]
+	}
+}
+
+// reach is the number of samples on each side that a blurred sample depends on.
+const reach = 4
+
+// kernel approximates a Gaussian with a standard deviation of 1.5 samples by a sum
+// of three cosines with periods of 4/1, 4/3 and 4/5 of a radius (Charalampidis,
+// Recursive implementation of the Gaussian filter using truncated cosine
+// functions, 2016), as the author's program does. It is zero at the radius.
+var kernel = func() (taps [reach + 1]float32) {
+	const (
+		radius = reach + 1
+		sigma  = 1.5
+	)
+	// Equations 55 to 57 of the paper: the sum of the filter is 1, its variance that of
+	// the Gaussian, and the cosines are as in the truncated Gaussian's series.
+	var p, r, rho, omega [3]float64
+	for k := range 3 {
+		omega[k] = float64(2*k+1) * math.Pi / (2 * radius)
+		sign := []float64{1, -1, 1}[k]
+		p[k] = sign / math.Tan(omega[k]/2)
+		r[k] = sign * p[k] * p[k] / math.Sin(omega[k])
+		rho[k] = math.Exp(-sigma*sigma/2*omega[k]*omega[k]) / radius
+	}
+	d13, d35, d51 := p[0]*r[1]-r[0]*p[1], p[1]*r[2]-r[1]*p[2], p[2]*r[0]-r[2]*p[0]
+	zeta15, zeta35 := d35/d13, d51/d13
+	a := [3][3]float64{p, r, {zeta15, zeta35, 1}}
+	gamma := [3]float64{1, radius*radius - sigma*sigma, zeta15*rho[0] + zeta35*rho[1] + rho[2]}
+	det := func(m [3][3]float64) float64 {
+		return m[0][0]*(m[1][1]*m[2][2]-m[1][2]*m[2][1]) - m[0][1]*(m[1][0]*m[2][2]-m[1][2]*m[2][0]) + m[0][2]*(m[1][0]*m[2][1]-m[1][1]*m[2][0])
+	}
+	for k := range 3 { // Cramer's rule
+		b := a
+		for row := range 3 {
+			b[row][k] = gamma[row]
+		}
+		beta := det(b) / det(a)
+		for n := range taps {
+			taps[n] += float32(beta * math.Cos(omega[k]*float64(n)))
+		}
+	}
+	return taps
+}()
+
+// blur filters a plane with kernel in both directions. Samples outside are zero.
+func blur(out, in []float32, w, h int) {
+	k0, k1, k2, k3, k4 := kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
+	zero := make([]float32, w)
+	padded := make([]float32, w+2*reach)
+	at := func(y int) []float32 {
+		if y < 0 || y >= h {
+			return zero
+		}
+		return in[y*w:][:w]
+	}
+	for y := range h {
+		a0 := at(y)
+		a1, b1, a2, b2 := at(y - 1)[:len(a0)], at(y + 1)[:len(a0)], at(y - 2)[:len(a0)], at(y + 2)[:len(a0)]
+		a3, b3, a4, b4 := at(y - 3)[:len(a0)], at(y + 3)[:len(a0)], at(y - 4)[:len(a0)], at(y + 4)[:len(a0)]
+		row := padded[reach:][:len(a0)]
+		for x, v := range a0 {
+			row[x] = k0*v + k1*(a1[x]+b1[x]) + k2*(a2[x]+b2[x]) + k3*(a3[x]+b3[x]) + k4*(a4[x]+b4[x])
+		}
+		to := out[y*w:][:w]
+		for x := range to {
+			p := (*[2*reach + 1]float32)(padded[x:])
+			to[x] = k0*p[4] + k1*(p[3]+p[5]) + k2*(p[2]+p[6]) + k3*(p[1]+p[7]) + k4*(p[0]+p[8])
+		}
+	}
+}
