@@ -3,6 +3,8 @@ package docx
 import (
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
@@ -12,7 +14,7 @@ import (
 // picture writes adjacent pictures.
 func (x *writer) picture(b *model.Placed, s *model.Section) {
 	x.out.WriteString(`<w:p><w:pPr>`)
-	if b.PageBreak {
+	if b.PageBreak || b.Continues {
 		x.out.WriteString(`<w:pageBreakBefore/>`)
 	}
 	x.printf(`<w:spacing w:before="%d" w:after="0" w:line="240" w:lineRule="auto"/>`, twips(b.Before))
@@ -51,8 +53,28 @@ func (x *writer) picture(b *model.Placed, s *model.Section) {
 		}
 		k := min(scale, 0.98*high/max(p.H(), 1))
 		x.drawing(p, k)
+		x.labels(p, p.L-edge, k)
 	}
 	x.out.WriteString(`</w:p>`)
+}
+
+// labels writes the text of a drawing behind it, so that it can be found.
+// left is the distance of the drawing from its column.
+func (x *writer) labels(p *model.Picture, left, scale float64) {
+	text := strings.TrimSpace(p.Alt)
+	if len(p.Labels) == 0 || text == "" {
+		return
+	}
+	// A smaller box stays behind the drawing if that is not exactly in its place.
+	w, h := p.W()*scale/2, p.H()*scale/2
+	size := min(max(math.Sqrt(w*h/(0.8*float64(utf8.RuneCountInString(text)))), 1), 6)
+	x.anchor(place{L: max(0, left) + w/2, T: h / 2, W: w, H: h, behind: true, inFlow: true, name: "Text"}, nsShape, func() {
+		x.textBox(place{W: w, H: h}, "horz", func() {
+			n := halfPoints(size)
+			x.printf(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/></w:pPr><w:r><w:rPr><w:sz w:val="%d"/><w:szCs w:val="%d"/></w:rPr><w:t xml:space="preserve">%s</w:t></w:r></w:p>`,
+				max(20, twips(1.1*size)), n, n, ooxml.Escape(text))
+		})
+	})
 }
 
 func (x *writer) drawing(p *model.Picture, scale float64) {
@@ -141,11 +163,12 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 			}
 			x.out.WriteString(`</w:tcPr>`)
 			if y == c.Row && len(c.Blocks) > 0 {
-				x.dark = c.Shaded
+				outer := x.dark
+				x.dark = x.dark || c.Shaded
 				for _, b := range c.Blocks {
 					x.paragraph([]*model.Placed{{Block: inside(c, b, left, right)}}, "")
 				}
-				x.dark = false
+				x.dark = outer
 			} else {
 				x.out.WriteString(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="20" w:lineRule="exact"/><w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr></w:pPr></w:p>`)
 			}

@@ -45,6 +45,10 @@ func (w *walker) object(obj uint64, m geom.Matrix, depth int) {
 		w.path(obj, m)
 	case objectImage:
 		w.image(obj, m)
+	case objectShading:
+		if box, ok := w.bounds(obj, m); ok {
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 	case objectForm:
 		if depth >= maxDepth || !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
 			return
@@ -78,8 +82,12 @@ func (w *walker) colour(function string, obj uint64) (c uint32, ok bool) {
 	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
 		return 0, false
 	}
-	c = uint32(in.OutInt(0)&255)<<16 | uint32(in.OutInt(1)&255)<<8 | uint32(in.OutInt(2)&255)
-	return c, in.OutInt(3) > 8
+	over := uint32(in.OutInt(3) & 255) // opacity, on white paper
+	for i := range 3 {
+		v := uint32(in.OutInt(i) & 255)
+		c = c<<8 | (v*over+255*(255-over))/255
+	}
+	return c, over > 8
 }
 
 type vertex struct{ x, y float64 }
@@ -195,7 +203,7 @@ func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, l
 		case box.W() <= thin && box.H() > box.W():
 			w.rule(model.Rule{Pos: box.CX(), From: box.T, To: box.B, Width: max(0.1, box.W()), Colour: fillColour})
 		case seen.Area() > 0:
-			w.sheet.Fills = append(w.sheet.Fills, model.Fill{Rect: seen, Colour: fillColour})
+			w.sheet.Fills = append(w.sheet.Fills, model.Fill{Rect: seen, Colour: fillColour, Order: w.objects})
 		}
 	} else if filled {
 		return false
@@ -225,6 +233,7 @@ func (w *walker) rule(r model.Rule) {
 	if r.To <= r.From {
 		return
 	}
+	r.Order = w.objects
 	w.sheet.Rules = append(w.sheet.Rules, &r)
 }
 
@@ -234,6 +243,7 @@ func (w *walker) finish() {
 	w.sheet.Rules = joinRules(w.sheet.Rules)
 	w.sheet.Drawings = groupRects(w.curves, 6)
 	w.composePictures()
+	w.backs()
 	w.drawings()
 	w.colourFields()
 	w.bullets()
@@ -268,6 +278,7 @@ func joinRules(rules []*model.Rule) []*model.Rule {
 				if r.Width < last.Width+2 {
 					last.To = max(last.To, r.To)
 					last.Width = max(last.Width, r.Width)
+					last.Order = max(last.Order, r.Order)
 					continue
 				}
 			}

@@ -27,8 +27,12 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 		}
 		l := y.leaf(s, taken)
 		leaves = append(leaves, l)
-		if fixed && !flows(s, l) {
-			pages[l] = fix(s)
+		if fixed {
+			if left := leftover(s, l); flows(s, l, left) {
+				l.Behind = left.behind(s)
+			} else {
+				pages[l] = fix(s)
+			}
 		}
 		d.Leaves[l.Number] = l
 		for _, k := range l.Links {
@@ -197,9 +201,9 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	const least = 14
 	clamp := func(v, most float64) float64 { return min(max(v, least), most) }
 	m.L, m.R = clamp(m.L, 0.45*w), clamp(m.R, 0.45*w)
-	// Other programs need slightly more room for the same text. It comes from the
-	// lower margin, so that page breaks stay the same.
-	m.B = clamp(h-bottom-0.025*h, 0.3*h)
+	// Other programs may need more room for the same text. It comes from the lower
+	// margin, so that no page becomes two.
+	m.B = clamp(h-bottom-0.05*h, 0.3*h)
 	m.T = clamp(m.T, 0.95*h-m.B)
 	// Their fonts may be slightly wider too, and the longest line must not wrap.
 	m.R = clamp(m.R-0.007*w, 0.45*w)
@@ -236,19 +240,22 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 		cur = &s
 		d.Sections = append(d.Sections, cur)
 	}
-	flows := false // the previous page was full, so text continues without a break
+	flows := false // the previous page was full, so paragraphs and tables may continue
 	for i, l := range part {
-		newPage := i > 0 && !flows
+		newPage, goesOn := i > 0, flows
 		anchor := l.Number
 		above := 0.0 // space above the next block
 		if newPage {
 			above = l.Content.T - base.Margin.T
 		}
 		add := func(b *model.Block, columnBreak bool) {
-			p := &model.Placed{Block: b, PageBreak: newPage, ColumnBreak: columnBreak && !newPage}
+			p := &model.Placed{Block: b, PageBreak: newPage && !goesOn, Continues: newPage && goesOn, ColumnBreak: columnBreak && !newPage}
 			newPage = false
-			if anchor > 0 && d.Targets[anchor] {
-				p.Bookmark = anchor
+			if anchor > 0 {
+				p.Behind = l.Behind
+				if d.Targets[anchor] {
+					p.Bookmark = anchor
+				}
 			}
 			anchor = 0
 			if above > 0 {
@@ -260,7 +267,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 			if cur == nil {
 				start(nil, true)
 			}
-			newPage = i > 0
+			goesOn = false
 			add(&model.Block{Kind: model.ParagraphBlock, Page: l.Number}, false)
 			flows = false
 			continue
@@ -409,10 +416,10 @@ func fitSections(d *model.Document, base model.Section) {
 		}
 		for i := 0; i < len(s.Blocks); {
 			j := i + 1
-			for j < len(s.Blocks) && !s.Blocks[j].PageBreak {
+			for j < len(s.Blocks) && !s.Blocks[j].PageBreak && !s.Blocks[j].Continues {
 				j++
 			}
-			if s.Blocks[i].Page == s.Blocks[j-1].Page { // a separate page
+			if s.Blocks[i].Page == s.Blocks[j-1].Page { // no table continues on the next page
 				fitPage(s.Blocks[i:j], room)
 			}
 			i = j
@@ -433,14 +440,14 @@ func fitPage(bs []*model.Placed, room float64) {
 	}
 	// Text may need more lines in another font, so the space shrinks before the
 	// page is full.
-	if over := text + space + pics - 0.8*room; over > 0 && space > 0 {
+	if over := text + space + pics - 0.93*room; over > 0 && space > 0 {
 		k := max(0.25, 1-over/space)
 		for _, b := range bs {
 			b.Before *= k
 		}
 		space *= k
 	}
-	if over := text + space + pics - 0.9*room; over > 0 && pics > 0 {
+	if over := text + space + pics - 0.95*room; over > 0 && pics > 0 {
 		k := max(0.35, 1-over/pics)
 		for _, b := range bs {
 			for _, p := range b.Pictures {
