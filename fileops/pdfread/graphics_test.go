@@ -214,3 +214,48 @@ func TestDocxDrawingText(t *testing.T) {
 		t.Error("no text behind the drawing")
 	}
 }
+
+// A label, a tab and lines at the indent after it are one paragraph.
+func TestDocxHangingTab(t *testing.T) {
+	t.Parallel()
+	words := strings.Fields(prose(6, 40))
+	content := lines("F2", 11, 72, 700, 15, "35") + lines("F2", 11, 122, 700, 15, strings.Join(words[:9], " "), strings.Join(words[9:18], " "), strings.Join(words[18:22], " "))
+	parts, text := docxOf(t, pages(pdfPage{content: content}))
+	main := string(parts["word/document.xml"])
+	if n := strings.Count(main, "<w:p>"); n != 1 || !regexp.MustCompile(`<w:ind w:left="\d+" w:right="\d+" w:hanging="\d+"/>`).MatchString(main) {
+		t.Errorf("%d paragraphs, want one with a hanging indent", n)
+	}
+	if !strings.HasPrefix(text, "35 "+words[0]) || !strings.Contains(text, words[8]+" "+words[9]) {
+		t.Errorf("text %q", text)
+	}
+}
+
+// Blank pages stay, also before a page with another layout.
+func TestDocxBlankPageStays(t *testing.T) {
+	t.Parallel()
+	picture := picturePage(100, 80, "")
+	picture.extra = "/MediaBox[0 0 595 842]"
+	out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "docx"}, pages(pdfPage{}, pdfPage{}, picture))
+	if n := pdfPages(t, office(t, "x.docx", out[0].b, "pdf")); n != 3 {
+		t.Errorf("%d pages, want 3", n)
+	}
+}
+
+// A table whose cells cannot hold their text at its place does not flow.
+func TestDocxTextMovesInCell(t *testing.T) {
+	t.Parallel()
+	frame := "0.5 w 72 300 400 400 re S 72 500 m 472 500 l S 272 300 m 272 700 l S\n"
+	e := newEngine(t, pdfread.Options{})
+	for name, c := range map[string]struct {
+		content string
+		fixed   bool
+	}{
+		"at the top":     {lines("F2", 11, 80, 686, 15, "first", "second") + lines("F2", 11, 280, 486, 15, "third"), false},
+		"anywhere in it": {lines("F2", 11, 80, 660, 15, "first") + lines("F2", 11, 90, 540, 15, "second") + lines("F2", 11, 280, 640, 15, "third") + lines("F2", 11, 290, 320, 15, "fourth"), true},
+	} {
+		_, codes := warned(t, e, "docx", pages(pdfPage{content: frame + c.content}))
+		if (len(codes) > 0) != c.fixed {
+			t.Errorf("%s: warnings %q", name, codes)
+		}
+	}
+}

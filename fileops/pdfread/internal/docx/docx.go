@@ -159,7 +159,7 @@ func (x *writer) document() {
 				x.after = x.spaceBelow(s.Blocks[k+n:])
 			}
 			end := ""
-			if k+n == len(s.Blocks) && !last && s.Blocks[k].Kind == model.ParagraphBlock {
+			if k+n == len(s.Blocks) && !last && endsSection(s.Blocks[k].Block) {
 				end = props
 			}
 			x.block(s.Blocks[k:k+n], s, end)
@@ -171,11 +171,17 @@ func (x *writer) document() {
 				x.tiny("")
 			}
 			x.out.WriteString(props)
-		case n == 0 || s.Blocks[n-1].Kind != model.ParagraphBlock:
+		case n == 0 || !endsSection(s.Blocks[n-1].Block):
 			x.tiny(props)
 		}
 	}
 	x.out.WriteString(`</w:body></w:document>`)
+}
+
+// endsSection reports whether the paragraph of a block can also end its section.
+// Programs drop empty paragraphs that do, with their page.
+func endsSection(b *model.Block) bool {
+	return b.Kind == model.ParagraphBlock && len(b.Lines) > 0
 }
 
 // spaceBelow returns the space above the next paragraph, if that belongs below
@@ -193,7 +199,7 @@ func (x *writer) spaceBelow(next []*model.Placed) float64 {
 func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
 	b := bs[0]
 	x.leaf = x.d.Leaves[b.Page]
-	x.dark = x.leaf != nil && onDark(b.Block, x.leaf.Behind)
+	x.dark = x.leaf != nil && onDark(b.Rect, x.leaf.Behind)
 	switch b.Kind {
 	case model.TableBlock:
 		x.before(b)

@@ -3,6 +3,7 @@ package docx
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -83,15 +84,15 @@ func (x *writer) shape(box geom.Rect, behind bool, paths, style string) {
 	})
 }
 
-// onDark reports whether the block is over a dark fill behind the page.
-func onDark(b *model.Block, behind *model.Behind) bool {
+// onDark reports whether r is over a dark fill or a picture behind the page.
+func onDark(r geom.Rect, behind *model.Behind) bool {
 	if behind == nil {
 		return false
 	}
 	for _, f := range behind.Fills {
-		if !nearWhite(f.Colour) && f.Intersect(b.Rect).Area() > 0.7*b.Area() {
+		if !nearWhite(f.Colour) && f.Intersect(r).Area() > 0.7*r.Area() {
 			return true
 		}
 	}
-	return len(behind.Pictures) > 0
+	return slices.ContainsFunc(behind.Pictures, func(p *model.Picture) bool { return p.Intersect(r).Area() > 0.7*r.Area() })
 }

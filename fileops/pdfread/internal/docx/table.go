@@ -153,11 +153,10 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 				x.out.WriteString(`<w:textDirection w:val="btLr"/>`)
 			}
 			if y == c.Row && len(c.Blocks) > 0 && c.Turn == 0 {
-				top, bottom := c.Blocks[0].T-c.T, c.B-c.Blocks[len(c.Blocks)-1].B
-				switch {
-				case top > bottom+6 && top > 2*bottom:
+				switch c.Vertical() {
+				case model.AlignBottom:
 					x.out.WriteString(`<w:vAlign w:val="bottom"/>`)
-				case top > 6 && math.Abs(top-bottom) < 5:
+				case model.AlignMiddle:
 					x.out.WriteString(`<w:vAlign w:val="center"/>`)
 				}
 			}

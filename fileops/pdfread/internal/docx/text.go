@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -38,6 +39,10 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 		x.printf(`<w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, b.List.Level, x.number(b.List))
 	}
 	stops := tabStops(b.Block)
+	hanging := b.List == nil && len(b.Lines) > 1 && b.First < 0 && layout.HangsAfterTab(b.Lines[0], b.Lines[1])
+	if hanging { // the indent is a tab stop
+		stops = []tabStop{{"left", b.Left}}
+	}
 	if len(stops) > 0 {
 		x.out.WriteString(`<w:tabs>`)
 		for _, t := range stops {
@@ -79,12 +84,19 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 		}
 		lines = append(lines, p.Lines...)
 	}
-	if len(bs) == 1 && len(stops) == 0 {
+	switch {
+	case len(stops) == 0 || hanging:
 		left := b.Left + max(0, b.First)
 		if b.List != nil {
 			left = b.List.Indent
 		}
 		x.narrow = x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
+	case stops[len(stops)-1].kind == "left": // what follows the last tab must not wrap
+		l := b.Lines[0]
+		i := len(l.Words) - 1
+		for ; i > 0 && !layout.WideGap(l, i); i-- {
+		}
+		x.narrow = x.d.Squeeze([]*model.Line{model.NewLine(slices.Clone(l.Words[i:]))}, b.Region.W()-stops[len(stops)-1].pos, b.Tight)
 	}
 	x.text(lines, b.Block, base, stops)
 	x.narrow = 0

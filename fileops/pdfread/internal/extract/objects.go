@@ -76,10 +76,14 @@ func (w *walker) bounds(obj uint64, m geom.Matrix) (geom.Rect, bool) {
 	return visible, visible.R >= visible.L && visible.B >= visible.T
 }
 
-// colour returns a colour of an object; ok is false if the colour is invisible.
-func (w *walker) colour(function string, obj uint64) (c uint32, ok bool) {
+// colour returns a colour of an object; ok is false if the colour is invisible,
+// or not a single one.
+func (w *walker) colour(function string, obj uint64, m geom.Matrix) (c uint32, ok bool) {
 	in := w.x.In
-	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
+	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) { // a pattern
+		if box, ok := w.bounds(obj, m); ok {
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 		return 0, false
 	}
 	over := uint32(in.OutInt(3) & 255) // opacity, on white paper
@@ -105,10 +109,10 @@ func (w *walker) path(obj uint64, m geom.Matrix) {
 	filled, stroked := in.OutInt(0) != 0, in.OutInt(1) != 0
 	var fillColour, lineColour uint32
 	if filled {
-		fillColour, filled = w.colour("FPDFPageObj_GetFillColor", obj)
+		fillColour, filled = w.colour("FPDFPageObj_GetFillColor", obj, m)
 	}
 	if stroked {
-		lineColour, stroked = w.colour("FPDFPageObj_GetStrokeColor", obj)
+		lineColour, stroked = w.colour("FPDFPageObj_GetStrokeColor", obj, m)
 	}
 	if !filled && !stroked {
 		return

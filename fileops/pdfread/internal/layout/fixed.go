@@ -16,11 +16,11 @@ import (
 const (
 	lostImages = 0.02 // part of the area
 	lostDrawn  = 0.015
-	lostTurned = 0.2  // part of the characters
-	lostInk    = 0.12 // part of the ink of a scan
-	drift      = 0.12 // how far text may move, as a part of the height
-	driftOver  = 6    // the same over graphics, points
-	overFills  = 0.02 // with larger fills or longer rules text is over graphics
+	lostTurned = 0.2   // part of the characters
+	lostInk    = 0.12  // part of the ink of a scan
+	drift      = 0.045 // how far text may move, as a part of the height
+	driftOver  = 6     // the same over graphics, points
+	overFills  = 0.02  // with larger fills or longer rules text is over graphics
 	overRules  = 2.0
 	smallPage  = 260 // points; text on narrower pages has no room to flow
 )
@@ -69,28 +69,46 @@ type graphics struct {
 
 // leftover returns the graphics of s that are not part of l.
 func leftover(s *model.Sheet, l *model.Leaf) *graphics {
-	var kept []geom.Rect // tables and pictures have their own graphics
+	var tables []*model.Table
+	var pictures []geom.Rect
 	for _, b := range l.Bands {
 		for _, c := range b.Columns {
 			for _, bl := range c.Blocks {
-				switch {
-				case bl.Kind == model.TableBlock && (bl.Table.Ruled || slices.ContainsFunc(bl.Table.Cells, func(c *model.Cell) bool { return c.Shaded })):
-					kept = append(kept, bl.Table.Grow(4))
-				case bl.Kind == model.PictureBlock:
-					kept = append(kept, bl.Grow(2))
+				switch bl.Kind {
+				case model.TableBlock:
+					tables = append(tables, bl.Table)
+				case model.PictureBlock:
+					pictures = append(pictures, bl.Grow(2))
 				}
 			}
 		}
 	}
-	isKept := func(r geom.Rect) bool {
-		return slices.ContainsFunc(kept, func(k geom.Rect) bool { return k.Intersect(r).Area() > 0.7*r.Area() })
+	inside := func(r, in geom.Rect) bool { return in.Intersect(r).Area() > 0.7*r.Area() }
+	inPicture := func(r geom.Rect) bool {
+		return slices.ContainsFunc(pictures, func(p geom.Rect) bool { return inside(r, p) })
+	}
+	shades := func(f model.Fill) bool {
+		return slices.ContainsFunc(tables, func(t *model.Table) bool {
+			return inside(f.Rect, t.Grow(4)) && slices.ContainsFunc(t.Cells, func(c *model.Cell) bool {
+				return c.Shaded && c.Shade == f.Colour && c.Intersect(f.Rect).Area() > 0.5*min(c.Area(), f.Area())
+			})
+		})
+	}
+	borders := func(r *model.Rule) bool {
+		return slices.ContainsFunc(tables, func(t *model.Table) bool {
+			at := t.Xs
+			if r.Horizontal {
+				at = t.Ys
+			}
+			return t.Ruled && inside(r.Rect().Grow(0.5), t.Grow(4)) && math.Abs(at[geom.Nearest(at, r.Pos)]-r.Pos) < reach
+		})
 	}
 	g := new(graphics)
 	for _, r := range s.Lost {
 		g.images += r.Area()
 	}
 	for _, f := range s.Fills {
-		if !isKept(f.Rect) {
+		if !shades(f) && !inPicture(f.Rect) {
 			g.fills = append(g.fills, f)
 			if !model.IsPaper(f.Colour) {
 				g.fillArea += f.Area()
@@ -98,12 +116,12 @@ func leftover(s *model.Sheet, l *model.Leaf) *graphics {
 		}
 	}
 	for _, d := range s.Drawings {
-		if d = d.Grow(0.5); d.W() > 6 && d.H() > 6 && !isKept(d) {
+		if d = d.Grow(0.5); d.W() > 6 && d.H() > 6 && !inPicture(d) {
 			g.drawn += d.Area()
 		}
 	}
 	for _, r := range s.Rules {
-		if b := r.Rect().Grow(0.5); !r.Used && !isKept(b) && !covered(b, r.Order, s.Fills) {
+		if b := r.Rect().Grow(0.5); !r.Used && !borders(r) && !inPicture(b) && !covered(b, r.Order, s.Fills) {
 			g.rules = append(g.rules, r)
 			g.ruled += r.To - r.From
 		}
@@ -183,6 +201,13 @@ func moved(l *model.Leaf) float64 {
 					n = len(bl.Table.Ys) - 1
 				}
 				lines(y-bl.T, n)
+				if bl.Kind == model.TableBlock {
+					for _, c := range bl.Table.Cells {
+						for _, d := range movedInCell(c) {
+							lines(d, 2)
+						}
+					}
+				}
 				y += flowHeight(bl)
 				lines(y-bl.B, n)
 			}
@@ -195,6 +220,32 @@ func moved(l *model.Leaf) float64 {
 	}
 	slices.Sort(by)
 	return by[len(by)*9/10]
+}
+
+// movedInCell returns how far each line of c moves within its cell.
+func movedInCell(c *model.Cell) (by []float64) {
+	if len(c.Blocks) == 0 || c.Turn != 0 {
+		return nil
+	}
+	h := 0.0
+	for _, b := range c.Blocks {
+		h += b.Before + b.Height()
+	}
+	y := c.T
+	switch c.Vertical() {
+	case model.AlignBottom:
+		y = c.B - h
+	case model.AlignMiddle:
+		y = c.CY() - h/2
+	}
+	for _, b := range c.Blocks {
+		y += b.Before
+		for range b.Lines {
+			by = append(by, math.Max(0, math.Abs(y-b.T)-2))
+		}
+		y += b.Height()
+	}
+	return by
 }
 
 // flowHeight estimates the height of a block in the flow, in points.

@@ -332,7 +332,7 @@ func replaceBlock(b *model.Block, base model.Section) {
 		}
 	}
 	switch free := right - b.Region.R; {
-	case b.Align == model.AlignRight && free > 2, b.Align == model.AlignCentre && free > 2, b.Align == model.AlignJustify && free > 6, len(b.Lines) > 2 && free > 12:
+	case b.Align == model.AlignRight && free > 2, b.Align == model.AlignCentre && free > 2, b.Align == model.AlignJustify && free > 6, len(b.Lines) > 2 && free > 12 && b.W() > 12*b.Lines[0].Size:
 		b.Right += free
 	}
 	b.Region = geom.Rect{L: left, T: b.Region.T, R: right, B: b.Region.B}
@@ -409,7 +409,13 @@ func joinBlocks(s *model.Section) {
 // fitSections makes room on pages that must not grow: first from the space
 // between blocks, then from the size of pictures.
 func fitSections(d *model.Document, base model.Section) {
-	room := base.H - base.Margin.T - base.Margin.B
+	bottom := base.H - base.Margin.B
+	for _, r := range []*model.Running{base.Odd, base.Even, base.First} {
+		if r != nil && len(r.Footer) > 0 {
+			bottom = min(bottom, r.Footer[0].T)
+		}
+	}
+	room := bottom - base.Margin.T
 	for _, s := range d.Sections {
 		if len(s.Columns) > 1 || s.Page != base.Page {
 			continue

@@ -27,6 +27,31 @@ type Cell struct {
 	Shade      uint32
 }
 
+// A VerticalAlignment is the place of text in a cell.
+type VerticalAlignment int
+
+// Vertical alignments.
+const (
+	AlignTop VerticalAlignment = iota
+	AlignMiddle
+	AlignBottom
+)
+
+// Vertical returns the place of the cell's text.
+func (c *Cell) Vertical() VerticalAlignment {
+	if len(c.Blocks) == 0 {
+		return AlignTop
+	}
+	top, bottom := c.Blocks[0].T-c.T, c.B-c.Blocks[len(c.Blocks)-1].B
+	switch {
+	case top > bottom+6 && top > 2*bottom:
+		return AlignBottom
+	case top > 6 && math.Abs(top-bottom) < 5:
+		return AlignMiddle
+	}
+	return AlignTop
+}
+
 // Follow appends the rows of u, the continuation of t on the next page.
 func (t *Table) Follow(u *Table) {
 	ny, end := len(t.Ys)-1, t.Ys[len(t.Ys)-1]
