@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -152,22 +153,35 @@ func (x *writer) runningLine(l *model.Line, s *model.Section, page int, pitch fl
 	geom.SortStable(ps, func(a, b *layout.Item) bool { return a.L < b.L })
 	x.out.WriteString(`<w:p><w:pPr>`)
 	middle := (left + right) / 2
-	fmt.Fprintf(x.out, `<w:tabs><w:tab w:val="center" w:pos="%d"/><w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(middle-left), twips(right-left))
+	place := func(p *layout.Item) int { // 0 left, 1 in the middle, 2 right
+		switch {
+		case math.Abs(p.CX()-middle) < 0.08*(right-left):
+			return 1
+		case p.CX() > middle:
+			return 2
+		}
+		return 0
+	}
+	// Without anything in the middle, long text on the right needs its place.
+	first := 1
+	x.out.WriteString(`<w:tabs>`)
+	if slices.ContainsFunc(ps, func(p *layout.Item) bool { return place(p) == 1 }) {
+		x.printf(`<w:tab w:val="center" w:pos="%d"/>`, twips(middle-left))
+	} else {
+		first = 2
+	}
+	x.printf(`<w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(right-left))
 	x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/></w:pPr>`, max(20, twips(pitch)))
 	at := 0
 	for i, p := range ps {
-		stop := 0
-		switch {
-		case math.Abs(p.CX()-middle) < 0.08*(right-left):
-			stop = 1
-		case p.CX() > middle:
-			stop = 2
-		}
+		stop := place(p)
 		if stop <= at && i > 0 {
 			x.out.WriteString(`<w:r><w:t xml:space="preserve">   </w:t></w:r>`)
 		}
 		for ; at < stop; at++ {
-			x.out.WriteString(`<w:r><w:tab/></w:r>`)
+			if at+1 >= first {
+				x.out.WriteString(`<w:r><w:tab/></w:r>`)
+			}
 		}
 		var text strings.Builder
 		var st model.Style

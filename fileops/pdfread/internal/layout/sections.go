@@ -444,9 +444,8 @@ func fitPage(bs []*model.Placed, room float64) {
 			text += b.Height()
 		}
 	}
-	// Text may need more lines in another font, so the space shrinks before the
-	// page is full.
-	if over := text + space + pics - 0.93*room; over > 0 && space > 0 {
+	// Spaces shrink first. They stay if everything fits, so that text keeps its place.
+	if over := text + space + pics - 0.985*room; over > 0 && space > 0 {
 		k := max(0.25, 1-over/space)
 		for _, b := range bs {
 			b.Before *= k
@@ -463,7 +462,7 @@ func fitPage(bs []*model.Placed, room float64) {
 		pics *= k
 	}
 	// A small remainder comes from the line spacing.
-	if over := text + space + pics - 0.97*room; over > 0 && over < 0.12*text {
+	if over := text + space + pics - 0.985*room; over > 0 && over < 0.12*text {
 		k := 1 - over/text
 		for _, b := range bs {
 			if b.Kind == model.ParagraphBlock && len(b.Lines) > 0 {
