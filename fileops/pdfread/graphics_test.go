@@ -259,3 +259,43 @@ func TestDocxTextMovesInCell(t *testing.T) {
 		}
 	}
 }
+
+// A long header on the right keeps its line: no tab stop in the middle limits it.
+func TestDocxLongHeader(t *testing.T) {
+	t.Parallel()
+	var ps []pdfPage
+	for n := range 3 {
+		content := lines("F4", 14, 60, 800, 16, "Tables") + lines("F4", 14, 210, 800, 16, "Highlights of the report of the harbour office") + lines("F2", 11, 60, 740, 16, strings.Fields(prose(n, 40))[:30]...)
+		ps = append(ps, pdfPage{content: content})
+	}
+	parts, _ := docxOf(t, pages(ps...))
+	header := string(parts["word/header1.xml"])
+	if !strings.Contains(header, "Highlights") || strings.Contains(header, `w:val="center"`) || strings.Count(header, "<w:tab/>") != 1 || !strings.Contains(header, `w:lineRule="exact"`) {
+		t.Errorf("header: %s", header)
+	}
+}
+
+// Cells have the borders that are drawn, in their colours.
+func TestDocxCellBorders(t *testing.T) {
+	t.Parallel()
+	text := lines("F1", 9, 80, 686, 20, "north", "south") + lines("F1", 9, 210, 686, 20, "11", "12") + lines("F1", 9, 340, 686, 20, "21", "22")
+	grid := "0.5 w 0 0 1 RG 72 660 390 40 re S 72 680 m 462 680 l S 202 660 m 202 700 l S 332 660 m 332 700 l S\n"
+	for name, c := range map[string]struct {
+		graphics string
+		own      bool
+	}{
+		"all alike":  {grid, false},
+		"red bottom": {strings.Replace(grid, "72 660 390 40 re S", "72 700 m 462 700 l S 72 660 m 72 700 l S 462 660 m 462 700 l S", 1) + "1 0 0 RG 3 w 72 660 m 462 660 l S\n", true},
+	} {
+		docx, _ := warned(t, newEngine(t, pdfread.Options{}), "docx", pages(pdfPage{content: c.graphics + "0 g " + text}))
+		parts := unzip(t, docx[0].b)
+		checkSchema(t, parts)
+		main := string(parts["word/document.xml"])
+		if strings.Count(main, "<w:tc>") != 6 || strings.Contains(main, "<w:tcBorders>") != c.own {
+			t.Errorf("%s: %d cells, own borders: %v", name, strings.Count(main, "<w:tc>"), !c.own)
+		}
+		if c.own && strings.Count(main, `<w:bottom w:val="single" w:sz="24" w:space="0" w:color="FF0000"/>`) != 3 {
+			t.Errorf("%s: the lower borders are not red", name)
+		}
+	}
+}

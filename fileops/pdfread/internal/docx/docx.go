@@ -109,6 +109,7 @@ type writer struct {
 	leaf     *model.Leaf                   // page of the current block, for its links
 	dark     bool                          // the current text has its own background
 	after    float64                       // space below the current paragraph, points
+	thin     float64                       // width of the thinnest border of the current table, points
 	moved    *model.Block                  // its space above is below the paragraph before it
 	narrow   int                           // character width of the current paragraph in per cent; 0 means 100
 }

@@ -103,11 +103,12 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 		}
 	}
 	left, right := sides(t)
+	x.thin = t.Width
 	x.printf(`<w:tbl><w:tblPr><w:tblW w:w="%d" w:type="dxa"/><w:tblInd w:w="%d" w:type="dxa"/>`, twips(width), twips(max(t.L-edge, -edge+2)))
 	if t.Ruled {
 		x.out.WriteString(`<w:tblBorders>`)
 		for _, e := range []string{"top", "left", "bottom", "right", "insideH", "insideV"} {
-			x.printf(`<w:%s w:val="single" w:sz="%d" w:space="0" w:color="%06X"/>`, e, min(max(2, int(math.Round(t.Width*8))), 24), t.Colour)
+			x.border(e, model.Edge{Width: t.Width, Colour: t.Colour})
 		}
 		x.out.WriteString(`</w:tblBorders>`)
 	}
@@ -143,6 +144,7 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 					x.out.WriteString(`<w:vMerge/>`)
 				}
 			}
+			x.edges(c, y)
 			if c.Shaded {
 				x.printf(`<w:shd w:val="clear" w:color="auto" w:fill="%06X"/>`, c.Shade)
 			}
@@ -177,6 +179,31 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 		x.out.WriteString(`</w:tr>`)
 	}
 	x.out.WriteString(`</w:tbl>`)
+}
+
+// edges writes the borders of the part of a cell that is in a row.
+func (x *writer) edges(c *model.Cell, row int) {
+	if c.Edges == nil {
+		return
+	}
+	x.out.WriteString(`<w:tcBorders>`)
+	for i, name := range []string{"top", "left", "bottom", "right"} {
+		e := c.Edges[i]
+		if e.Width == 0 || i == 0 && row != c.Row || i == 2 && row != c.Row+c.Rows-1 {
+			x.printf(`<w:%s w:val="nil"/>`, name)
+			continue
+		}
+		if i%2 == 1 { // a thick border would take the room of the text
+			e.Width = min(e.Width, max(x.thin, 0.75))
+		}
+		x.border(name, e)
+	}
+	x.out.WriteString(`</w:tcBorders>`)
+}
+
+// border writes one border of a table or cell. Widths are eighths of a point.
+func (x *writer) border(name string, e model.Edge) {
+	x.printf(`<w:%s w:val="single" w:sz="%d" w:space="0" w:color="%06X"/>`, name, min(max(2, int(math.Round(e.Width*8))), 24), e.Colour)
 }
 
 // sides returns the cell margins of t: the space that its text leaves free, so

@@ -433,6 +433,10 @@ func fitSections(d *model.Document, base model.Section) {
 	}
 }
 
+// tableSlack is how much higher than the text and its margins a row of a table may
+// become, points: programs add the borders.
+const tableSlack = 0.5
+
 func fitPage(bs []*model.Placed, room float64) {
 	var text, space, pics float64
 	for _, b := range bs {
@@ -440,6 +444,8 @@ func fitPage(bs []*model.Placed, room float64) {
 		switch b.Kind {
 		case model.PictureBlock:
 			pics += b.H()
+		case model.TableBlock:
+			text += flowHeight(b.Block) + tableSlack*float64(len(b.Table.Ys))
 		default:
 			text += b.Height()
 		}

@@ -25,6 +25,13 @@ type Cell struct {
 	Turn       int // direction of all its text, like Word.Turn
 	Shaded     bool
 	Shade      uint32
+	Edges      *[4]Edge // top, left, bottom, right; nil: those of the table
+}
+
+// An Edge is a border of a cell. Its width is 0 if there is none.
+type Edge struct {
+	Width  float64 // points
+	Colour uint32
 }
 
 // A VerticalAlignment is the place of text in a cell.
