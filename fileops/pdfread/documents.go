@@ -131,7 +131,7 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			if f.Picture, err = e.backdrop(x, f); err != nil {
+			if err := e.backdrop(x, f); err != nil {
 				return err
 			}
 		}
@@ -140,13 +140,13 @@ func (e *Engine) backdrops(ctx context.Context, job *fileops.Job, d *model.Docum
 }
 
 // backdrop draws the picture of a fixed page.
-func (e *Engine) backdrop(x *extract.Extractor, f *model.Fixed) (*model.Media, error) {
+func (e *Engine) backdrop(x *extract.Extractor, f *model.Fixed) error {
 	defer x.In.Within(e.timeout, e.errPageTimeout(f.Number))()
 	p := x.Doc.Load(f.Number - 1)
 	if p == nil {
-		return nil, x.In.Err
+		return x.In.Err
 	}
 	defer p.Close()
-	m := x.Backdrop(p, f.Whole, f.Turn)
-	return m, x.In.Err
+	x.Backdrop(p, f)
+	return x.In.Err
 }

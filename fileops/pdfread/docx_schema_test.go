@@ -19,7 +19,7 @@ var schemaOrder = map[string][]string{
 	},
 	"rPr": {
 		"rStyle", "rFonts", "b", "bCs", "i", "iCs", "caps", "smallCaps", "strike", "color", "spacing", "w", "kern", "position", "sz", "szCs",
-		"highlight", "u", "shd", "vertAlign", "rtl", "lang",
+		"highlight", "u", "bdr", "shd", "vertAlign", "rtl", "lang",
 	},
 	"tblPr":  {"tblStyle", "tblpPr", "bidiVisual", "tblW", "jc", "tblInd", "tblBorders", "shd", "tblLayout", "tblCellMar", "tblLook"},
 	"tcPr":   {"tcW", "gridSpan", "vMerge", "tcBorders", "shd", "noWrap", "tcMar", "textDirection", "vAlign"},

@@ -214,6 +214,10 @@ func (r *recognition) stop() {
 
 // takeWords replaces the words of the sheet with the recognized ones.
 func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
+	if s.Unlikely && got.Turn%4 != 0 { // its codes are wrong, but their direction is right
+		s.Scan.Words = 0
+		return
+	}
 	if len(got.Words) == 0 {
 		return // it stays a picture
 	}

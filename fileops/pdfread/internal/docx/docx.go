@@ -29,7 +29,7 @@ const (
 
 // Write writes d. The result depends only on d.
 func Write(ctx context.Context, w io.Writer, d *model.Document) error {
-	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), headings: headingStyles(d)}
+	x := &writer{d: d, out: new(bytes.Buffer), links: make(map[string]string), lists: make(map[int]*listDef), breaks: make(map[*model.Line]*model.Placed), headings: headingStyles(d)}
 	x.document()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -105,9 +105,13 @@ type writer struct {
 	headings [model.MaxHeadingLevel + 1]*model.Style
 	pictures int
 	marks    int
-	leaf     *model.Leaf // page of the current block, for its links
-	dark     bool        // the current text has its own background
-	narrow   int         // character width of the current paragraph in per cent; 0 means 100
+	breaks   map[*model.Line]*model.Placed // blocks of the current paragraph that start a page, by their first line
+	leaf     *model.Leaf                   // page of the current block, for its links
+	dark     bool                          // the current text has its own background
+	after    float64                       // space below the current paragraph, points
+	thin     float64                       // width of the thinnest border of the current table, points
+	moved    *model.Block                  // its space above is below the paragraph before it
+	narrow   int                           // character width of the current paragraph in per cent; 0 means 100
 }
 
 func (x *writer) relate(kind, target string, external bool) string {
@@ -151,8 +155,12 @@ func (x *writer) document() {
 			for k+n-1 < len(s.Blocks)-1 && s.Blocks[k+n-1].Joined {
 				n++
 			}
+			x.after = 0
+			if k+n+1 < len(s.Blocks) && s.Blocks[k].Kind == model.ParagraphBlock {
+				x.after = x.spaceBelow(s.Blocks[k+n:])
+			}
 			end := ""
-			if k+n == len(s.Blocks) && !last && s.Blocks[k].Kind == model.ParagraphBlock {
+			if k+n == len(s.Blocks) && !last && endsSection(s.Blocks[k].Block) {
 				end = props
 			}
 			x.block(s.Blocks[k:k+n], s, end)
@@ -164,17 +172,35 @@ func (x *writer) document() {
 				x.tiny("")
 			}
 			x.out.WriteString(props)
-		case n == 0 || s.Blocks[n-1].Kind != model.ParagraphBlock:
+		case n == 0 || !endsSection(s.Blocks[n-1].Block):
 			x.tiny(props)
 		}
 	}
 	x.out.WriteString(`</w:body></w:document>`)
 }
 
+// endsSection reports whether the paragraph of a block can also end its section.
+// Programs drop empty paragraphs that do, with their page.
+func endsSection(b *model.Block) bool {
+	return b.Kind == model.ParagraphBlock && len(b.Lines) > 0
+}
+
+// spaceBelow returns the space above the next paragraph, if that belongs below
+// the current one: programs repeat it after a page break within a paragraph.
+func (x *writer) spaceBelow(next []*model.Placed) float64 {
+	b := next[0]
+	if b.Kind != model.ParagraphBlock || !b.Joined || !next[1].Continues || b.PageBreak || b.Continues {
+		return 0
+	}
+	x.moved = b.Block
+	return b.Before
+}
+
 // block writes a block, or several blocks that form one paragraph.
 func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
 	b := bs[0]
 	x.leaf = x.d.Leaves[b.Page]
+	x.dark = x.leaf != nil && onDark(b.Rect, x.leaf.Behind)
 	switch b.Kind {
 	case model.TableBlock:
 		x.before(b)
@@ -190,11 +216,11 @@ func (x *writer) block(bs []*model.Placed, s *model.Section, section string) {
 // before writes the properties of a table's position that a paragraph could have
 // itself: a break, a bookmark and space above.
 func (x *writer) before(b *model.Placed) {
-	if !b.PageBreak && !b.ColumnBreak && b.Bookmark == 0 && b.Before < 1 {
+	if !b.PageBreak && !b.Continues && !b.ColumnBreak && b.Behind == nil && b.Bookmark == 0 && b.Before < 1 {
 		return
 	}
 	x.out.WriteString(`<w:p><w:pPr>`)
-	if b.PageBreak {
+	if b.PageBreak || b.Continues {
 		x.out.WriteString(`<w:pageBreakBefore/>`)
 	}
 	fmt.Fprintf(x.out, `<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/><w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr></w:pPr>`, max(20, twips(min(b.Before, 100))))
@@ -205,7 +231,10 @@ func (x *writer) before(b *model.Placed) {
 	x.out.WriteString(`</w:p>`)
 }
 
+// bookmark writes what belongs to the start of a page: its bookmark and the
+// graphics behind its text.
 func (x *writer) bookmark(b *model.Placed) {
+	x.behind(b)
 	if b.Bookmark > 0 {
 		x.marks++
 		x.printf(`<w:bookmarkStart w:id="%d" w:name="page_%d"/><w:bookmarkEnd w:id="%d"/>`, x.marks, b.Bookmark, x.marks)

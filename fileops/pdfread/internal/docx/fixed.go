@@ -25,6 +25,7 @@ func (x *writer) fixed(f *model.Fixed, section string) {
 	if m := f.Picture; m != nil {
 		x.anchor(place{W: f.W, H: f.H, behind: true, name: "Page"}, nsPic, func() { x.pic(m, emu(f.W), emu(f.H)) })
 	}
+	x.rules(f.Rules, true)
 	for _, p := range f.Pictures {
 		x.anchor(place{L: p.L, T: p.T, W: p.W(), H: p.H(), behind: true, name: "Picture"}, nsPic, func() { x.pic(p.Media, emu(p.W()), emu(p.H())) })
 	}
@@ -40,6 +41,7 @@ func (x *writer) fixed(f *model.Fixed, section string) {
 type place struct {
 	L, T, W, H float64
 	behind     bool // behind the text of the document
+	inFlow     bool // L and T are relative to the column and the paragraph
 	name       string
 }
 
@@ -52,7 +54,11 @@ func (x *writer) anchor(p place, uri string, content func()) {
 		behind = 1
 	}
 	x.printf(`<w:r><w:drawing><wp:anchor distT="0" distB="0" distL="0" distR="0" simplePos="0" relativeHeight="%d" behindDoc="%d" locked="0" layoutInCell="1" allowOverlap="1">`, x.pictures, behind)
-	x.printf(`<wp:simplePos x="0" y="0"/><wp:positionH relativeFrom="page"><wp:posOffset>%d</wp:posOffset></wp:positionH><wp:positionV relativeFrom="page"><wp:posOffset>%d</wp:posOffset></wp:positionV>`, emu(p.L), emu(p.T))
+	fromH, fromV := "page", "page"
+	if p.inFlow {
+		fromH, fromV = "column", "paragraph"
+	}
+	x.printf(`<wp:simplePos x="0" y="0"/><wp:positionH relativeFrom="%s"><wp:posOffset>%d</wp:posOffset></wp:positionH><wp:positionV relativeFrom="%s"><wp:posOffset>%d</wp:posOffset></wp:positionV>`, fromH, emu(p.L), fromV, emu(p.T))
 	x.printf(`<wp:extent cx="%d" cy="%d"/><wp:wrapNone/><wp:docPr id="%d" name="%s %d"/><wp:cNvGraphicFramePr/><a:graphic><a:graphicData uri="%s">`, max(1, emu(p.W)), max(1, emu(p.H)), x.pictures, p.name, x.pictures, uri)
 	content()
 	x.out.WriteString(`</a:graphicData></a:graphic></wp:anchor></w:drawing></w:r>`)
@@ -99,38 +105,51 @@ func (x *writer) box(b *model.Box) {
 		}
 	}
 	x.anchor(p, nsShape, func() {
-		x.out.WriteString(`<wps:wsp><wps:cNvSpPr txBox="1"/><wps:spPr>`)
-		x.printf(`<a:xfrm><a:off x="0" y="0"/><a:ext cx="%d" cy="%d"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom><a:noFill/><a:ln><a:noFill/></a:ln></wps:spPr>`, max(1, emu(p.W)), max(1, emu(p.H)))
-		x.out.WriteString(`<wps:txbx><w:txbxContent><w:p><w:pPr>`)
-		if rtl {
-			x.out.WriteString(`<w:bidi/>`)
-		}
-		x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/>`, max(20, twips(pitch)))
-		switch {
-		case full:
-			x.out.WriteString(`<w:jc w:val="both"/>`)
-		case b.Align == model.AlignCentre:
-			x.out.WriteString(`<w:jc w:val="center"/>`)
-		case b.Align == model.AlignRight && !rtl:
-			x.out.WriteString(`<w:jc w:val="right"/>`)
-		}
-		x.out.WriteString(`</w:pPr>`)
-		block := &model.Block{Rect: b.Rect, Lines: b.Lines, Region: b.Rect}
-		if full {
-			x.narrow = x.d.Squeeze(b.Lines, p.W, true)
-			x.text(b.Lines, block, x.d.Body, nil)
-		} else {
-			for i, l := range b.Lines {
-				if i > 0 {
-					x.out.WriteString(`<w:r><w:br/></w:r>`)
-				}
-				x.narrow = x.d.Fit(l, b.Turn%2 == 1)
-				x.text([]*model.Line{l}, block, x.d.Body, nil)
-			}
-		}
-		x.narrow = 0
-		x.printf(`</w:p></w:txbxContent></wps:txbx><wps:bodyPr rot="0" vert="%s" wrap="square" lIns="0" tIns="0" rIns="0" bIns="0" anchor="t"><a:noAutofit/></wps:bodyPr></wps:wsp>`, direction)
+		x.textBox(p, direction, func() { x.boxText(b, p, pitch, full, rtl) })
 	})
+}
+
+// textBox writes the shape of a text box. content writes its paragraphs.
+func (x *writer) textBox(p place, direction string, content func()) {
+	x.out.WriteString(`<wps:wsp><wps:cNvSpPr txBox="1"/><wps:spPr>`)
+	x.printf(`<a:xfrm><a:off x="0" y="0"/><a:ext cx="%d" cy="%d"/></a:xfrm><a:prstGeom prst="rect"><a:avLst/></a:prstGeom><a:noFill/><a:ln><a:noFill/></a:ln></wps:spPr>`, max(1, emu(p.W)), max(1, emu(p.H)))
+	x.out.WriteString(`<wps:txbx><w:txbxContent>`)
+	content()
+	x.printf(`</w:txbxContent></wps:txbx><wps:bodyPr rot="0" vert="%s" wrap="square" lIns="0" tIns="0" rIns="0" bIns="0" anchor="t"><a:noAutofit/></wps:bodyPr></wps:wsp>`, direction)
+}
+
+// boxText writes the paragraph of a text box. Its lines can wrap by themselves if
+// full is set.
+func (x *writer) boxText(b *model.Box, p place, pitch float64, full, rtl bool) {
+	x.out.WriteString(`<w:p><w:pPr>`)
+	if rtl {
+		x.out.WriteString(`<w:bidi/>`)
+	}
+	x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/>`, max(20, twips(pitch)))
+	switch {
+	case full:
+		x.out.WriteString(`<w:jc w:val="both"/>`)
+	case b.Align == model.AlignCentre:
+		x.out.WriteString(`<w:jc w:val="center"/>`)
+	case b.Align == model.AlignRight && !rtl:
+		x.out.WriteString(`<w:jc w:val="right"/>`)
+	}
+	x.out.WriteString(`</w:pPr>`)
+	block := &model.Block{Rect: b.Rect, Lines: b.Lines, Region: b.Rect}
+	if full {
+		x.narrow = x.d.Squeeze(b.Lines, p.W, true)
+		x.text(b.Lines, block, x.d.Body, nil)
+	} else {
+		for i, l := range b.Lines {
+			if i > 0 {
+				x.out.WriteString(`<w:r><w:br/></w:r>`)
+			}
+			x.narrow = x.d.Fit(l, b.Turn%2 == 1)
+			x.text([]*model.Line{l}, block, x.d.Body, nil)
+		}
+	}
+	x.narrow = 0
+	x.out.WriteString(`</w:p>`)
 }
 
 // isFull reports whether the lines of a box are justified, so that they can wrap

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -94,9 +95,24 @@ func (x *writer) headers(b *strings.Builder, s *model.Section) {
 		outer := x.out
 		x.out = new(bytes.Buffer)
 		x.out.WriteString(ooxml.Header + `<w:` + tag + rootNS + `>`)
-		for _, l := range lines {
-			x.runningLine(l, s, r.Page)
+		for i, l := range lines {
+			pitch := 1.2 * l.Size
+			if i+1 < len(lines) && lines[i+1].Base > l.Base {
+				pitch = min(lines[i+1].Base-l.Base, 4*l.Size)
+			}
+			if leaf := x.d.Leaves[r.Page]; leaf != nil {
+				x.dark = onDark(l.Rect, leaf.Behind)
+			}
+			if i+1 == len(lines) { // it must not move the text of the page
+				room := s.Margin.T - lines[0].T
+				if element == "footer" {
+					room = lines[i].B - lines[0].T
+				}
+				pitch = max(min(pitch, room-(l.Base-lines[0].Base)), 0.6*l.Size)
+			}
+			x.runningLine(l, s, r.Page, pitch)
 		}
+		x.dark = false
 		if len(lines) == 0 {
 			x.out.WriteString(`<w:p/>`)
 		}
@@ -129,29 +145,43 @@ func (x *writer) headers(b *strings.Builder, s *model.Section) {
 }
 
 // runningLine writes a header line. Wide gaps become tabs and the page number
-// becomes a field. page is the page that the line comes from.
-func (x *writer) runningLine(l *model.Line, s *model.Section, page int) {
+// becomes a field. page is the page that the line comes
+// from, pitch its height.
+func (x *writer) runningLine(l *model.Line, s *model.Section, page int, pitch float64) {
 	left, right := s.Margin.L, s.W-s.Margin.R
 	ps := layout.Pieces(append([]*model.Word(nil), l.Words...), nil)
 	geom.SortStable(ps, func(a, b *layout.Item) bool { return a.L < b.L })
 	x.out.WriteString(`<w:p><w:pPr>`)
 	middle := (left + right) / 2
-	fmt.Fprintf(x.out, `<w:tabs><w:tab w:val="center" w:pos="%d"/><w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(middle-left), twips(right-left))
-	x.out.WriteString(`<w:spacing w:before="0" w:after="0"/></w:pPr>`)
-	at := 0
-	for i, p := range ps {
-		stop := 0
+	place := func(p *layout.Item) int { // 0 left, 1 in the middle, 2 right
 		switch {
 		case math.Abs(p.CX()-middle) < 0.08*(right-left):
-			stop = 1
+			return 1
 		case p.CX() > middle:
-			stop = 2
+			return 2
 		}
+		return 0
+	}
+	// Without anything in the middle, long text on the right needs its place.
+	first := 1
+	x.out.WriteString(`<w:tabs>`)
+	if slices.ContainsFunc(ps, func(p *layout.Item) bool { return place(p) == 1 }) {
+		x.printf(`<w:tab w:val="center" w:pos="%d"/>`, twips(middle-left))
+	} else {
+		first = 2
+	}
+	x.printf(`<w:tab w:val="right" w:pos="%d"/></w:tabs>`, twips(right-left))
+	x.printf(`<w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/></w:pPr>`, max(20, twips(pitch)))
+	at := 0
+	for i, p := range ps {
+		stop := place(p)
 		if stop <= at && i > 0 {
 			x.out.WriteString(`<w:r><w:t xml:space="preserve">   </w:t></w:r>`)
 		}
 		for ; at < stop; at++ {
-			x.out.WriteString(`<w:r><w:tab/></w:r>`)
+			if at+1 >= first {
+				x.out.WriteString(`<w:r><w:tab/></w:r>`)
+			}
 		}
 		var text strings.Builder
 		var st model.Style

@@ -3,6 +3,8 @@ package docx
 import (
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
@@ -12,7 +14,7 @@ import (
 // picture writes adjacent pictures.
 func (x *writer) picture(b *model.Placed, s *model.Section) {
 	x.out.WriteString(`<w:p><w:pPr>`)
-	if b.PageBreak {
+	if b.PageBreak || b.Continues {
 		x.out.WriteString(`<w:pageBreakBefore/>`)
 	}
 	x.printf(`<w:spacing w:before="%d" w:after="0" w:line="240" w:lineRule="auto"/>`, twips(b.Before))
@@ -51,8 +53,28 @@ func (x *writer) picture(b *model.Placed, s *model.Section) {
 		}
 		k := min(scale, 0.98*high/max(p.H(), 1))
 		x.drawing(p, k)
+		x.labels(p, p.L-edge, k)
 	}
 	x.out.WriteString(`</w:p>`)
+}
+
+// labels writes the text of a drawing behind it, so that it can be found.
+// left is the distance of the drawing from its column.
+func (x *writer) labels(p *model.Picture, left, scale float64) {
+	text := strings.TrimSpace(p.Alt)
+	if len(p.Labels) == 0 || text == "" {
+		return
+	}
+	// A smaller box stays behind the drawing if that is not exactly in its place.
+	w, h := p.W()*scale/2, p.H()*scale/2
+	size := min(max(math.Sqrt(w*h/(0.8*float64(utf8.RuneCountInString(text)))), 1), 6)
+	x.anchor(place{L: max(0, left) + w/2, T: h / 2, W: w, H: h, behind: true, inFlow: true, name: "Text"}, nsShape, func() {
+		x.textBox(place{W: w, H: h}, "horz", func() {
+			n := halfPoints(size)
+			x.printf(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="%d" w:lineRule="exact"/></w:pPr><w:r><w:rPr><w:sz w:val="%d"/><w:szCs w:val="%d"/></w:rPr><w:t xml:space="preserve">%s</w:t></w:r></w:p>`,
+				max(20, twips(1.1*size)), n, n, ooxml.Escape(text))
+		})
+	})
 }
 
 func (x *writer) drawing(p *model.Picture, scale float64) {
@@ -81,11 +103,12 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 		}
 	}
 	left, right := sides(t)
+	x.thin = t.Width
 	x.printf(`<w:tbl><w:tblPr><w:tblW w:w="%d" w:type="dxa"/><w:tblInd w:w="%d" w:type="dxa"/>`, twips(width), twips(max(t.L-edge, -edge+2)))
 	if t.Ruled {
 		x.out.WriteString(`<w:tblBorders>`)
 		for _, e := range []string{"top", "left", "bottom", "right", "insideH", "insideV"} {
-			x.printf(`<w:%s w:val="single" w:sz="%d" w:space="0" w:color="%06X"/>`, e, min(max(2, int(math.Round(t.Width*8))), 24), t.Colour)
+			x.border(e, model.Edge{Width: t.Width, Colour: t.Colour})
 		}
 		x.out.WriteString(`</w:tblBorders>`)
 	}
@@ -121,6 +144,7 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 					x.out.WriteString(`<w:vMerge/>`)
 				}
 			}
+			x.edges(c, y)
 			if c.Shaded {
 				x.printf(`<w:shd w:val="clear" w:color="auto" w:fill="%06X"/>`, c.Shade)
 			}
@@ -131,21 +155,21 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 				x.out.WriteString(`<w:textDirection w:val="btLr"/>`)
 			}
 			if y == c.Row && len(c.Blocks) > 0 && c.Turn == 0 {
-				top, bottom := c.Blocks[0].T-c.T, c.B-c.Blocks[len(c.Blocks)-1].B
-				switch {
-				case top > bottom+6 && top > 2*bottom:
+				switch c.Vertical() {
+				case model.AlignBottom:
 					x.out.WriteString(`<w:vAlign w:val="bottom"/>`)
-				case top > 6 && math.Abs(top-bottom) < 5:
+				case model.AlignMiddle:
 					x.out.WriteString(`<w:vAlign w:val="center"/>`)
 				}
 			}
 			x.out.WriteString(`</w:tcPr>`)
 			if y == c.Row && len(c.Blocks) > 0 {
-				x.dark = c.Shaded
+				outer := x.dark
+				x.dark = x.dark || c.Shaded
 				for _, b := range c.Blocks {
 					x.paragraph([]*model.Placed{{Block: inside(c, b, left, right)}}, "")
 				}
-				x.dark = false
+				x.dark = outer
 			} else {
 				x.out.WriteString(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="20" w:lineRule="exact"/><w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr></w:pPr></w:p>`)
 			}
@@ -155,6 +179,31 @@ func (x *writer) table(t *model.Table, s *model.Section) {
 		x.out.WriteString(`</w:tr>`)
 	}
 	x.out.WriteString(`</w:tbl>`)
+}
+
+// edges writes the borders of the part of a cell that is in a row.
+func (x *writer) edges(c *model.Cell, row int) {
+	if c.Edges == nil {
+		return
+	}
+	x.out.WriteString(`<w:tcBorders>`)
+	for i, name := range []string{"top", "left", "bottom", "right"} {
+		e := c.Edges[i]
+		if e.Width == 0 || i == 0 && row != c.Row || i == 2 && row != c.Row+c.Rows-1 {
+			x.printf(`<w:%s w:val="nil"/>`, name)
+			continue
+		}
+		if i%2 == 1 { // a thick border would take the room of the text
+			e.Width = min(e.Width, max(x.thin, 0.75))
+		}
+		x.border(name, e)
+	}
+	x.out.WriteString(`</w:tcBorders>`)
+}
+
+// border writes one border of a table or cell. Widths are eighths of a point.
+func (x *writer) border(name string, e model.Edge) {
+	x.printf(`<w:%s w:val="single" w:sz="%d" w:space="0" w:color="%06X"/>`, name, min(max(2, int(math.Round(e.Width*8))), 24), e.Colour)
 }
 
 // sides returns the cell margins of t: the space that its text leaves free, so

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
@@ -31,13 +32,17 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 	} else if b.List != nil {
 		x.out.WriteString(`<w:pStyle w:val="ListParagraph"/>`)
 	}
-	if b.PageBreak {
+	if b.PageBreak || b.Continues {
 		x.out.WriteString(`<w:pageBreakBefore/>`)
 	}
 	if b.List != nil {
 		x.printf(`<w:numPr><w:ilvl w:val="%d"/><w:numId w:val="%d"/></w:numPr>`, b.List.Level, x.number(b.List))
 	}
 	stops := tabStops(b.Block)
+	hanging := b.List == nil && len(b.Lines) > 1 && b.First < 0 && layout.HangsAfterTab(b.Lines[0], b.Lines[1])
+	if hanging { // the indent is a tab stop
+		stops = []tabStop{{"left", b.Left}}
+	}
 	if len(stops) > 0 {
 		x.out.WriteString(`<w:tabs>`)
 		for _, t := range stops {
@@ -49,8 +54,11 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 		x.out.WriteString(`<w:bidi/>`)
 	}
 	if len(b.Lines) > 0 {
-		pitch := b.LinePitch()
-		x.printf(`<w:spacing w:before="%d" w:after="0" w:line="%d" w:lineRule="exact"/>`, twips(b.Before), max(20, twips(pitch)))
+		pitch, before := b.LinePitch(), b.Before
+		if b.Block == x.moved {
+			before = 0
+		}
+		x.printf(`<w:spacing w:before="%d" w:after="%d" w:line="%d" w:lineRule="exact"/>`, twips(before), twips(x.after), max(20, twips(pitch)))
 	}
 	x.indent(b.Block, rtl)
 	switch {
@@ -69,15 +77,26 @@ func (x *writer) paragraph(bs []*model.Placed, section string) {
 	}
 	x.bookmark(b)
 	var lines []*model.Line
-	for _, p := range bs {
+	clear(x.breaks)
+	for i, p := range bs {
+		if i > 0 && p.Continues && len(p.Lines) > 0 {
+			x.breaks[p.Lines[0]] = p
+		}
 		lines = append(lines, p.Lines...)
 	}
-	if len(bs) == 1 && len(stops) == 0 {
+	switch {
+	case len(stops) == 0 || hanging:
 		left := b.Left + max(0, b.First)
 		if b.List != nil {
 			left = b.List.Indent
 		}
 		x.narrow = x.d.Squeeze(lines, b.Region.W()-left-b.Right, b.Tight)
+	case stops[len(stops)-1].kind == "left": // what follows the last tab must not wrap
+		l := b.Lines[0]
+		i := len(l.Words) - 1
+		for ; i > 0 && !layout.WideGap(l, i); i-- {
+		}
+		x.narrow = x.d.Squeeze([]*model.Line{model.NewLine(slices.Clone(l.Words[i:]))}, b.Region.W()-stops[len(stops)-1].pos, b.Tight)
 	}
 	x.text(lines, b.Block, base, stops)
 	x.narrow = 0
@@ -155,17 +174,16 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 		}
 	}
 	put := func(text string, st model.Style) {
+		if st.Link != open && x.link(st.Link) == "" {
+			st.Link = 0
+		}
 		if st.Link != open || pending.Len() > 0 && st != pendingStyle {
 			flush()
 		}
 		if st.Link != open {
 			closeLink()
-			if start := x.link(st.Link); start != "" {
-				x.out.WriteString(start)
-				open = st.Link
-			} else {
-				st.Link = 0
-			}
+			x.out.WriteString(x.link(st.Link))
+			open = st.Link
 		}
 		pendingStyle = st
 		pending.WriteString(text)
@@ -173,6 +191,12 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 	first := true
 	var last model.Style
 	for li, l := range lines {
+		if p := x.breaks[l]; p != nil {
+			flush()
+			closeLink()
+			x.out.WriteString(`<w:r><w:br w:type="page"/></w:r>`)
+			x.bookmark(p)
+		}
 		words := l.Words
 		if li == 0 && b.List != nil {
 			words = words[1:] // the list supplies the marker
@@ -189,7 +213,10 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 				sep = " "
 			}
 			first = false
-			if i == 0 && sep == " " && li > 0 {
+			switch {
+			case i == 0 && x.breaks[l] != nil:
+				sep = ""
+			case i == 0 && sep == " " && li > 0:
 				sep = model.LineJoint(lines[li-1], l)
 			}
 			for k, sp := range w.Spans {
@@ -201,7 +228,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 					put(sep, spaceStyle(last, st, base))
 				}
 				t := sp.Text
-				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) {
+				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) && x.breaks[lines[li+1]] == nil {
 					t = x.d.Unhyphen(w, t, lines[li+1])
 				}
 				put(t, st)
@@ -228,7 +255,7 @@ func spaceStyle(a, b, base model.Style) model.Style {
 	case like(b):
 		return b
 	}
-	a.Link, a.Underline, a.Strike, a.Raise = 0, false, false, 0
+	a.Link, a.Frame, a.Underline, a.Strike, a.Raise = 0, 0, false, false, 0
 	return a
 }
 
@@ -331,6 +358,9 @@ func (x *writer) runProps(st, base model.Style, rtl bool) string {
 	}
 	if st.Underline {
 		b.WriteString(`<w:u w:val="single"/>`)
+	}
+	if st.Frame != 0 {
+		fmt.Fprintf(&b, `<w:bdr w:val="single" w:sz="6" w:space="0" w:color="%06X"/>`, st.Frame&0xffffff)
 	}
 	switch st.Raise {
 	case 1:

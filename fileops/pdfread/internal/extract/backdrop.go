@@ -1,6 +1,9 @@
 package extract
 
 import (
+	"math"
+	"slices"
+
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
@@ -10,17 +13,16 @@ import (
 const backdropDPI = 150
 
 // Backdrop draws a page without the text that [Extractor.Sheet] returns for it,
-// except for askew text. If whole is set, it draws all text. turn are the quarter
-// turns counterclockwise that make a scan upright. Backdrop returns nil if the
-// result is blank.
-func (x *Extractor) Backdrop(p *pdfium.Page, whole bool, turn int) *model.Media {
-	in := x.In
+// except for askew text, into f.Picture, unless it is blank. Of f.Rules it keeps
+// those that are visible in the picture.
+func (x *Extractor) Backdrop(p *pdfium.Page, f *model.Fixed) {
+	in, turn := x.In, f.Turn
 	view := p.Matrix()
 	x.flatten(p)
 	glyphs, objects := x.glyphs(p, view)
 	for obj, st := range objects {
 		// Text that clips what follows must go on clipping.
-		if !whole && !st.hidden && st.turn != model.Askew {
+		if !f.Whole && !st.hidden && st.turn != model.Askew {
 			in.Call("FPDFTextObj_SetTextRenderMode", obj, textInvisible)
 		}
 	}
@@ -37,9 +39,50 @@ func (x *Extractor) Backdrop(p *pdfium.Page, whole bool, turn int) *model.Media 
 	x.dpi = backdropDPI
 	defer func() { x.dpi = dpi }()
 	if !w.shoot() || blank(in.Bytes(w.shotPix, 4*w.shotW*w.shotH)) {
-		return nil
+		f.Rules = nil
+		return
 	}
-	return w.drawn(geom.Rect{L: 0, T: 0, R: s.W, B: s.H})
+	f.Rules = slices.DeleteFunc(slices.Clone(f.Rules), func(r *model.Rule) bool { return !w.visible(r) })
+	f.Picture = w.drawn(geom.Rect{L: 0, T: 0, R: s.W, B: s.H})
+}
+
+// visible reports whether most points of a rule have about its colour in the
+// rendered page: nothing covers it, and it is not dashed.
+func (w *walker) visible(r *model.Rule) bool {
+	const points, least = 32, 28
+	pix := w.x.In.Bytes(w.shotPix, 4*w.shotW*w.shotH)
+	reach := int(math.Ceil(r.Width / 2 * w.scale))
+	found := 0
+	for i := range points {
+		along := r.From + (r.To-r.From)*(float64(i)+0.5)/points
+		for d := -reach; d <= reach; d++ {
+			x, y := int(along*w.scale), int(r.Pos*w.scale)+d
+			if !r.Horizontal {
+				x, y = int(r.Pos*w.scale)+d, int(along*w.scale)
+			}
+			if x < 0 || y < 0 || x >= w.shotW || y >= w.shotH || pix == nil {
+				continue
+			}
+			at := 4 * (y*w.shotW + x)
+			if near(pix[at:at+3:at+3], r.Colour) {
+				found++
+				break
+			}
+		}
+	}
+	return found >= least
+}
+
+// near reports whether a pixel has a colour, at least for the most part: thin
+// lines mix with the paper.
+func near(pix []byte, colour uint32) bool {
+	var miss, paper int
+	for i, p := range pix {
+		c := int(colour >> (16 - 8*i) & 255)
+		miss += max(int(p)-c, c-int(p))
+		paper += 255 - c
+	}
+	return miss <= 40 || 3*miss <= 2*paper
 }
 
 // blank reports whether all pixels are white or almost white.

@@ -37,6 +37,8 @@ type Extractor struct {
 	media *Store  // nil if pictures are not wanted
 	dpi   float64 // of pictures that are rendered
 
+	unread int // visible characters of the last page that are codes without text
+
 	Missing pdfium.FontList // fonts that the document does not contain
 }
 
@@ -94,12 +96,12 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		g := &glyphs[i]
 		for k := range s.Links {
 			if s.Links[k].Contains(g.CX(), g.CY()) {
-				g.style.Link = k + 1
+				g.style.Link, g.style.Frame = k+1, s.Links[k].Frame
 			}
 		}
 	}
 	s.Words = raiseWords(makeWords(glyphs))
-	s.Unlikely = Unlikely(s)
+	s.Unlikely = Unlikely(s) || unreadable(s, x.unread)
 	if x.media != nil {
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
@@ -108,14 +110,14 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	return s
 }
 
-// direction returns the direction of most characters, in quarter turns.
+// direction returns the direction of almost all characters, in quarter turns.
 func direction(glyphs []glyph) (turn int) {
 	var votes [model.Askew + 1]int
 	for i := range glyphs {
 		votes[glyphs[i].turn]++
 	}
 	for i, n := range votes {
-		if 2*n > len(glyphs) && i != model.Askew {
+		if 100*n > 85*len(glyphs) && i != model.Askew {
 			turn = i
 		}
 	}
@@ -160,6 +162,8 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 			r = '-'
 		case r == 0 || r == 0xfffe || r == 0xffff || r == 0xfeff || r == 0x200b:
 			continue
+		case unicode.IsControl(r) && in.Int("FPDFText_IsGenerated", text, i) != 1 && in.Int("FPDFText_HasUnicodeMapError", text, i) == 1:
+			// A code of the font, which stands for a visible character.
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			if in.Int("FPDFText_IsGenerated", text, i) == 1 {
 				gap = true
@@ -192,7 +196,9 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 		if g.style.Size < 0.5 {
 			g.style.Size = math.Round(2*g.H()) / 2
 		}
-		g.text = normalise(r, g.style.Font)
+		if g.text = string(r); !unicode.IsControl(r) {
+			g.text = normalise(r, g.style.Font)
+		}
 		if g.text == "" {
 			continue
 		}
@@ -208,6 +214,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 		out = append(out, g)
 	}
 	unshift(out)
+	out, x.unread = dropCodes(out)
 	return compose(out), objects
 }
 
@@ -338,10 +345,11 @@ func (x *Extractor) objectStyle(text, obj, char uint64, view geom.Matrix) *objec
 // Types of page objects, of path segments and of actions (fpdfview.h,
 // fpdf_edit.h, fpdf_doc.h).
 const (
-	objectText  = 1
-	objectPath  = 2
-	objectImage = 3
-	objectForm  = 5
+	objectText    = 1
+	objectPath    = 2
+	objectImage   = 3
+	objectShading = 4
+	objectForm    = 5
 
 	segmentLine   = 0
 	segmentBezier = 1
@@ -412,12 +420,33 @@ func (x *Extractor) links(p *pdfium.Page, view geom.Matrix) (out []model.Link) {
 		if dest != 0 {
 			l.Page = in.Int("FPDFDest_GetDestPageIndex", x.Doc.Ptr, dest) + 1
 		}
-		if safeLink(l.URI) || l.URI == "" && l.Page > 0 {
+		if !safeLink(l.URI) {
+			l.URI = ""
+		}
+		if l.Frame = x.frame(p, ptr); l.URI != "" || l.Page > 0 || l.Frame != 0 {
 			out = append(out, l)
 		}
 		in.Module.Memory().WriteUint32Le(uint32(pos), uint32(saved))
 	}
 	return out
+}
+
+// frame returns the frame of a link, like [model.Style.Frame].
+func (x *Extractor) frame(p *pdfium.Page, link uint64) uint32 {
+	in := x.In
+	annot := in.Call("FPDFLink_GetAnnot", p.Ptr, link)
+	if annot == 0 {
+		return 0
+	}
+	defer in.Call("FPDFPage_CloseAnnot", annot)
+	const colour, noWidth = 0, 0.05
+	if !in.Ok("FPDFAnnot_GetBorder", annot, in.Arg(0), in.Arg(1), in.Arg(2)) || in.OutFloatAt(16) < noWidth {
+		return 0
+	}
+	if !in.Ok("FPDFAnnot_GetColor", annot, colour, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
+		return 0
+	}
+	return 0xff<<24 | uint32(in.OutInt(0)&255)<<16 | uint32(in.OutInt(1)&255)<<8 | uint32(in.OutInt(2)&255)
 }
 
 // safeLink reports whether a link target is safe for users to click: web and

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/filewright/filewright/fileops/pdfread/internal/geom"
 	"github.com/filewright/filewright/fileops/pdfread/internal/model"
@@ -66,15 +67,19 @@ func (w *walker) image(obj uint64, m geom.Matrix) {
 	if !ok || box.W() < 5 || box.H() < 5 || box.Area() < 100 {
 		return
 	}
-	if w.behindText(box) {
-		w.sheet.Lost = append(w.sheet.Lost, box)
-		return
+	behind := w.behindText(box)
+	lost := func() {
+		if behind {
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 	}
 	if !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
+		lost()
 		return
 	}
 	place := in.OutMatrix().Then(m)
 	if !in.Ok("FPDFImageObj_GetImageMetadata", obj, w.page.Ptr, in.Arg(0)) {
+		lost()
 		return
 	}
 	// FPDF_IMAGEOBJ_METADATA: width, height, dpi in both directions, bits per
@@ -85,6 +90,7 @@ func (w *walker) image(obj uint64, m geom.Matrix) {
 	}
 	width, height, bits := int(field(0)), int(field(1)), field(4)
 	if width < 1 || height < 1 || width > maxImageSide || height > maxImageSide || float64(width)*float64(height) > maxMediaPixels {
+		lost()
 		return
 	}
 	// The matrix maps the unit square, upwards, to the page, downwards.
@@ -95,17 +101,37 @@ func (w *walker) image(obj uint64, m geom.Matrix) {
 	cut := box.Area() < 0.95*full.Area()
 	switch {
 	case w.x.media == nil:
+	case behind && (!upright || masked || cut || bits == 1):
+		lost() // drawn, it would show the text too
+		return
 	case !upright || masked || cut || bits == 1:
 		p.Media = w.drawn(box)
 	default:
 		if p.Media = w.jpeg(obj); p.Media == nil {
 			p.Media = w.bitmap(obj)
 		}
-		if p.Media == nil {
+		if p.Media == nil && !behind {
 			p.Media = w.drawn(box)
 		}
 	}
+	if behind {
+		w.sheet.Backs = append(w.sheet.Backs, p)
+		return
+	}
 	w.sheet.Pictures = append(w.sheet.Pictures, p)
+}
+
+// backs drops pictures behind text that cannot be shown behind it: those without
+// content, and those that show the text, as scans with a text layer do.
+func (w *walker) backs() {
+	s := w.sheet
+	s.Backs = slices.DeleteFunc(s.Backs, func(p *model.Picture) bool {
+		drop := p.Media == nil || slices.ContainsFunc(s.Words, func(word *model.Word) bool { return word.Hidden && p.Contains(word.CX(), word.CY()) })
+		if drop {
+			s.Lost = append(s.Lost, p.Rect)
+		}
+		return drop
+	})
 }
 
 // seeThrough reports whether an image has a mask. pdfium reveals that only by

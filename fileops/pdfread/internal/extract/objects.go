@@ -45,6 +45,10 @@ func (w *walker) object(obj uint64, m geom.Matrix, depth int) {
 		w.path(obj, m)
 	case objectImage:
 		w.image(obj, m)
+	case objectShading:
+		if box, ok := w.bounds(obj, m); ok {
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 	case objectForm:
 		if depth >= maxDepth || !in.Ok("FPDFPageObj_GetMatrix", obj, in.Arg(0)) {
 			return
@@ -72,14 +76,22 @@ func (w *walker) bounds(obj uint64, m geom.Matrix) (geom.Rect, bool) {
 	return visible, visible.R >= visible.L && visible.B >= visible.T
 }
 
-// colour returns a colour of an object; ok is false if the colour is invisible.
-func (w *walker) colour(function string, obj uint64) (c uint32, ok bool) {
+// colour returns a colour of an object; ok is false if the colour is invisible,
+// or not a single one.
+func (w *walker) colour(function string, obj uint64, m geom.Matrix) (c uint32, ok bool) {
 	in := w.x.In
-	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) {
+	if !in.Ok(function, obj, in.Arg(0), in.Arg(1), in.Arg(2), in.Arg(3)) { // a pattern
+		if box, ok := w.bounds(obj, m); ok {
+			w.sheet.Lost = append(w.sheet.Lost, box)
+		}
 		return 0, false
 	}
-	c = uint32(in.OutInt(0)&255)<<16 | uint32(in.OutInt(1)&255)<<8 | uint32(in.OutInt(2)&255)
-	return c, in.OutInt(3) > 8
+	over := uint32(in.OutInt(3) & 255) // opacity, on white paper
+	for i := range 3 {
+		v := uint32(in.OutInt(i) & 255)
+		c = c<<8 | (v*over+255*(255-over))/255
+	}
+	return c, over > 8
 }
 
 type vertex struct{ x, y float64 }
@@ -97,10 +109,10 @@ func (w *walker) path(obj uint64, m geom.Matrix) {
 	filled, stroked := in.OutInt(0) != 0, in.OutInt(1) != 0
 	var fillColour, lineColour uint32
 	if filled {
-		fillColour, filled = w.colour("FPDFPageObj_GetFillColor", obj)
+		fillColour, filled = w.colour("FPDFPageObj_GetFillColor", obj, m)
 	}
 	if stroked {
-		lineColour, stroked = w.colour("FPDFPageObj_GetStrokeColor", obj)
+		lineColour, stroked = w.colour("FPDFPageObj_GetStrokeColor", obj, m)
 	}
 	if !filled && !stroked {
 		return
@@ -195,7 +207,7 @@ func (w *walker) polygon(v []vertex, closed, filled, stroked bool, fillColour, l
 		case box.W() <= thin && box.H() > box.W():
 			w.rule(model.Rule{Pos: box.CX(), From: box.T, To: box.B, Width: max(0.1, box.W()), Colour: fillColour})
 		case seen.Area() > 0:
-			w.sheet.Fills = append(w.sheet.Fills, model.Fill{Rect: seen, Colour: fillColour})
+			w.sheet.Fills = append(w.sheet.Fills, model.Fill{Rect: seen, Colour: fillColour, Order: w.objects})
 		}
 	} else if filled {
 		return false
@@ -225,6 +237,7 @@ func (w *walker) rule(r model.Rule) {
 	if r.To <= r.From {
 		return
 	}
+	r.Order = w.objects
 	w.sheet.Rules = append(w.sheet.Rules, &r)
 }
 
@@ -234,6 +247,7 @@ func (w *walker) finish() {
 	w.sheet.Rules = joinRules(w.sheet.Rules)
 	w.sheet.Drawings = groupRects(w.curves, 6)
 	w.composePictures()
+	w.backs()
 	w.drawings()
 	w.colourFields()
 	w.bullets()
@@ -268,6 +282,7 @@ func joinRules(rules []*model.Rule) []*model.Rule {
 				if r.Width < last.Width+2 {
 					last.To = max(last.To, r.To)
 					last.Width = max(last.Width, r.Width)
+					last.Order = max(last.Order, r.Order)
 					continue
 				}
 			}

@@ -107,7 +107,7 @@ func unshift(glyphs []glyph) {
 			counts[g.style.Font] = c
 		}
 		for _, r := range g.text {
-			if r > 0x7f {
+			if r > 0x7f || r < ' ' { // codes below the space are digits and punctuation, if the font is shifted
 				continue
 			}
 			c.letters++
@@ -127,11 +127,38 @@ func unshift(glyphs []glyph) {
 		}
 		text := ""
 		for _, r := range g.text {
-			if r > 3 && r+glyphShift < 0x7f {
+			if r > 2 && r+glyphShift < 0x7f {
 				r += glyphShift
 			}
 			text += string(r)
 		}
 		g.text = text
 	}
+}
+
+// dropCodes removes control characters, which are codes of fonts without text. It
+// returns their number. Shifted spaces become white space.
+func dropCodes(glyphs []glyph) (out []glyph, unread int) {
+	out = glyphs[:0]
+	space := false
+	for _, g := range glyphs {
+		r, _ := utf8.DecodeRuneInString(g.text)
+		switch {
+		case r == ' ':
+			space = true
+		case unicode.IsControl(r):
+			unread++
+		default:
+			g.space, space = g.space || space, false
+			out = append(out, g)
+		}
+	}
+	return out, unread
+}
+
+// unreadable reports whether too much of the text of a page is missing in s.
+// unread is the number of missing characters.
+func unreadable(s *model.Sheet, unread int) bool {
+	chars, _ := countText(s.Words)
+	return 10*unread > chars
 }

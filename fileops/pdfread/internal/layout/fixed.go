@@ -12,23 +12,25 @@ import (
 // at their places, over a picture of everything else. This file decides which
 // pages need that, and makes the boxes.
 
-// What a page may lose in flowing text, as parts of its area or width.
+// What a page may lose or change in flowing text.
 const (
-	lostFills  = 0.02
-	lostImages = 0.02
+	lostImages = 0.02 // part of the area
 	lostDrawn  = 0.015
-	lostRules  = 2.0  // total length
-	lostHeight = 0.12 // difference of the height of the flow
-	lostTurned = 0.2  // part of the characters
-	lostInk    = 0.12 // part of the ink of a scan
-	smallPage  = 260  // points; text on narrower pages has no room to flow
+	lostTurned = 0.2   // part of the characters
+	lostInk    = 0.12  // part of the ink of a scan
+	drift      = 0.045 // how far text may move, as a part of the height
+	driftOver  = 6     // the same over graphics, points
+	overFills  = 0.02  // with larger fills or longer rules text is over graphics
+	overRules  = 2.0
+	smallPage  = 260 // points; text on narrower pages has no room to flow
 )
 
-// flows reports whether flowing text can show the page: whether the leaf l has
-// everything visible of s, at about the same height.
-func flows(s *model.Sheet, l *model.Leaf) bool {
+// flows reports whether flowing text can show the page: whether the leaf l, with
+// the graphics in left behind it, has everything visible of s at about the same
+// place.
+func flows(s *model.Sheet, l *model.Leaf, left *graphics) bool {
 	if s.Scan != nil && s.Scan.Words > 0 {
-		return s.Scan.Other <= lostInk && sameHeight(s, l)
+		return s.Scan.Other <= lostInk && moved(l) <= drift*s.H
 	}
 	if s.Unlikely {
 		return false
@@ -37,10 +39,14 @@ func flows(s *model.Sheet, l *model.Leaf) bool {
 		return s.Blank || s.Damaged
 	}
 	area := s.W * s.H
-	if s.W < smallPage {
+	if s.W < smallPage || left.images > lostImages*area || left.drawn > lostDrawn*area || !upright(l) || !hasMargins(s, l) {
 		return false
 	}
-	return lostGraphics(s, l, area) && upright(l) && hasMargins(s, l) && sameHeight(s, l)
+	most := drift * s.H
+	if left.fillArea > overFills*area || left.ruled > overRules*s.W || len(s.Backs) > 0 {
+		most = driftOver
+	}
+	return moved(l) <= most
 }
 
 // edge is the smallest margin of flowing text, points.
@@ -52,44 +58,95 @@ func hasMargins(s *model.Sheet, l *model.Leaf) bool {
 	return c.L >= edge && c.T >= edge && c.R <= s.W-edge && c.B <= s.H-edge
 }
 
-// lostGraphics reports whether few graphics of s are missing in l.
-func lostGraphics(s *model.Sheet, l *model.Leaf, area float64) bool {
-	var kept []geom.Rect // tables and pictures have their own graphics
+// graphics are the graphics of a page that its flow does not have.
+type graphics struct {
+	fills []model.Fill
+	rules []*model.Rule
+
+	images, drawn, fillArea float64 // areas, square points
+	ruled                   float64 // length of rules, points
+}
+
+// leftover returns the graphics of s that are not part of l.
+func leftover(s *model.Sheet, l *model.Leaf) *graphics {
+	var tables []*model.Table
+	var pictures []geom.Rect
 	for _, b := range l.Bands {
 		for _, c := range b.Columns {
 			for _, bl := range c.Blocks {
-				switch {
-				case bl.Kind == model.TableBlock && (bl.Table.Ruled || slices.ContainsFunc(bl.Table.Cells, func(c *model.Cell) bool { return c.Shaded })):
-					kept = append(kept, bl.Table.Grow(4))
-				case bl.Kind == model.PictureBlock:
-					kept = append(kept, bl.Grow(2))
+				switch bl.Kind {
+				case model.TableBlock:
+					tables = append(tables, bl.Table)
+				case model.PictureBlock:
+					pictures = append(pictures, bl.Grow(2))
 				}
 			}
 		}
 	}
-	isKept := func(r geom.Rect) bool {
-		return slices.ContainsFunc(kept, func(k geom.Rect) bool { return k.Intersect(r).Area() > 0.7*r.Area() })
+	inside := func(r, in geom.Rect) bool { return in.Intersect(r).Area() > 0.7*r.Area() }
+	inPicture := func(r geom.Rect) bool {
+		return slices.ContainsFunc(pictures, func(p geom.Rect) bool { return inside(r, p) })
 	}
-	images, fills, drawn, rules := 0.0, 0.0, 0.0, 0.0
+	shades := func(f model.Fill) bool {
+		return slices.ContainsFunc(tables, func(t *model.Table) bool {
+			return inside(f.Rect, t.Grow(4)) && slices.ContainsFunc(t.Cells, func(c *model.Cell) bool {
+				return c.Shaded && c.Shade == f.Colour && c.Intersect(f.Rect).Area() > 0.5*min(c.Area(), f.Area())
+			})
+		})
+	}
+	borders := func(r *model.Rule) bool {
+		return slices.ContainsFunc(tables, func(t *model.Table) bool {
+			at := t.Xs
+			if r.Horizontal {
+				at = t.Ys
+			}
+			return t.Ruled && inside(r.Rect().Grow(0.5), t.Grow(4)) && math.Abs(at[geom.Nearest(at, r.Pos)]-r.Pos) < reach
+		})
+	}
+	g := new(graphics)
 	for _, r := range s.Lost {
-		images += r.Area()
+		g.images += r.Area()
 	}
 	for _, f := range s.Fills {
-		if !model.IsPaper(f.Colour) && !isKept(f.Rect) {
-			fills += f.Area()
+		if !shades(f) && !inPicture(f.Rect) {
+			g.fills = append(g.fills, f)
+			if !model.IsPaper(f.Colour) {
+				g.fillArea += f.Area()
+			}
 		}
 	}
 	for _, d := range s.Drawings {
-		if d = d.Grow(0.5); d.W() > 6 && d.H() > 6 && !isKept(d) {
-			drawn += d.Area()
+		if d = d.Grow(0.5); d.W() > 6 && d.H() > 6 && !inPicture(d) {
+			g.drawn += d.Area()
 		}
 	}
 	for _, r := range s.Rules {
-		if b := r.Rect().Grow(0.5); !r.Used && !isKept(b) {
-			rules += r.To - r.From
+		if b := r.Rect().Grow(0.5); !r.Used && !borders(r) && !inPicture(b) && !covered(b, r.Order, s.Fills) {
+			g.rules = append(g.rules, r)
+			g.ruled += r.To - r.From
 		}
 	}
-	return images <= lostImages*area && fills <= lostFills*area && drawn <= lostDrawn*area && rules <= lostRules*s.W
+	return g
+}
+
+// covered reports whether a fill hides what was drawn before it.
+func covered(r geom.Rect, order int, fills []model.Fill) bool {
+	return slices.ContainsFunc(fills, func(f model.Fill) bool { return f.Order > order && f.Intersect(r).Area() > 0.9*r.Area() })
+}
+
+// maxBehind limits the rules and fills behind the text of a page.
+const maxBehind = 500
+
+// behind returns what the flow of s has behind its text, or nil.
+func (g *graphics) behind(s *model.Sheet) *model.Behind {
+	b := &model.Behind{Pictures: s.Backs, Fills: g.fills, Rules: g.rules}
+	if g.fillArea == 0 && len(s.Backs) == 0 {
+		b.Fills = nil // white on white
+	}
+	if n := len(b.Fills) + len(b.Rules); n > maxBehind || n+len(b.Pictures) == 0 {
+		return nil
+	}
+	return b
 }
 
 // upright reports whether almost all text outside tables runs to the right.
@@ -113,27 +170,109 @@ func upright(l *model.Leaf) bool {
 	return float64(turned) <= lostTurned*float64(all)
 }
 
-// sameHeight reports whether the blocks of l fill about the same height, one
-// below the other, as on the page. Blocks side by side that are not columns do
-// not.
-func sameHeight(s *model.Sheet, l *model.Leaf) bool {
-	flow := 0.0
-	for _, b := range l.Bands {
-		most := 0.0
-		for _, c := range b.Columns {
-			h := 0.0
-			for _, bl := range c.Blocks {
-				h += bl.Before + bl.Height()
-			}
-			most = max(most, h)
+// moved returns how far most of the text moves down or up if the blocks of l
+// follow each other, in points: nine tenths of the lines move less. Blocks side by
+// side that are not columns move the text below them.
+func moved(l *model.Leaf) float64 {
+	var by []float64
+	lines := func(d float64, n int) {
+		for range n {
+			by = append(by, math.Abs(d))
 		}
-		flow += most
 	}
-	is := l.Content.H()
-	for i := 1; i < len(l.Bands); i++ {
-		is -= max(0, l.Bands[i].T-l.Bands[i-1].B)
+	at := l.Content.T
+	for i, b := range l.Bands {
+		if i > 0 {
+			at += max(0, b.T-l.Bands[i-1].B)
+		}
+		bottom := at
+		for _, c := range b.Columns {
+			y := at
+			for k, bl := range c.Blocks {
+				if len(bl.Lines) > 0 && bl.Lines[0].Words[0].Turn != 0 {
+					continue // in the margin
+				}
+				if k == 0 {
+					y += max(0, c.T-b.T)
+				}
+				y += bl.Before
+				n := max(1, len(bl.Lines))
+				if bl.Kind == model.TableBlock {
+					n = len(bl.Table.Ys) - 1
+				}
+				lines(y-bl.T, n)
+				if bl.Kind == model.TableBlock {
+					for _, c := range bl.Table.Cells {
+						for _, d := range movedInCell(c) {
+							lines(d, 2)
+						}
+					}
+				}
+				y += flowHeight(bl)
+				lines(y-bl.B, n)
+			}
+			bottom = max(bottom, y)
+		}
+		at = bottom
 	}
-	return math.Abs(flow-is) <= lostHeight*s.H
+	if len(by) == 0 {
+		return 0
+	}
+	slices.Sort(by)
+	return by[len(by)*9/10]
+}
+
+// movedInCell returns how far each line of c moves within its cell.
+func movedInCell(c *model.Cell) (by []float64) {
+	if len(c.Blocks) == 0 || c.Turn != 0 {
+		return nil
+	}
+	h := 0.0
+	for _, b := range c.Blocks {
+		h += b.Before + b.Height()
+	}
+	y := c.T
+	switch c.Vertical() {
+	case model.AlignBottom:
+		y = c.B - h
+	case model.AlignMiddle:
+		y = c.CY() - h/2
+	}
+	for _, b := range c.Blocks {
+		y += b.Before
+		for range b.Lines {
+			by = append(by, math.Max(0, math.Abs(y-b.T)-2))
+		}
+		y += b.Height()
+	}
+	return by
+}
+
+// flowHeight estimates the height of a block in the flow, in points.
+func flowHeight(b *model.Block) float64 {
+	if b.Kind != model.TableBlock {
+		return b.Height()
+	}
+	t := b.Table
+	rows := make([]float64, len(t.Ys)-1)
+	for i := range rows {
+		rows[i] = t.Ys[i+1] - t.Ys[i]
+	}
+	for _, c := range t.Cells {
+		if c.Rows != 1 || c.Turn != 0 {
+			continue
+		}
+		h := 0.0
+		for _, bl := range c.Blocks {
+			h += bl.Before + bl.Height()
+		}
+		rows[c.Row] = max(rows[c.Row], h)
+	}
+	sum := 0.0
+	for _, h := range rows {
+		sum += h
+	}
+	return sum
 }
 
 // fix returns the page with its text in boxes.
@@ -162,6 +301,9 @@ func fix(s *model.Sheet) *model.Fixed {
 			turned = append(turned, w)
 		}
 	}
+	if !s.Unlikely && f.Turn == 0 && f.Pictures == nil && len(s.Rules) <= maxBehind {
+		f.Rules = s.Rules
+	}
 	f.Boxes = boxes(Pieces(level, s.Rules))
 	for _, it := range Pieces(turned, nil) {
 		l := &model.Line{Rect: it.Rect, Words: it.Words, Base: it.base, Size: it.Size}
@@ -183,7 +325,7 @@ func allPictures(s *model.Sheet) []*model.Picture {
 		return slices.ContainsFunc(out, func(p *model.Picture) bool { return p.Grow(2).Intersect(r).Area() > 0.95*r.Area() })
 	}
 	switch {
-	case len(s.Lost) > 0 || len(out) == 0,
+	case len(s.Lost) > 0 || len(s.Backs) > 0 || len(out) == 0,
 		slices.ContainsFunc(out, func(p *model.Picture) bool { return p.Media == nil }),
 		slices.ContainsFunc(s.Fills, func(f model.Fill) bool { return !model.IsPaper(f.Colour) && !shown(f.Rect) }),
 		slices.ContainsFunc(s.Rules, func(r *model.Rule) bool { return !shown(r.Rect().Grow(0.5)) }),

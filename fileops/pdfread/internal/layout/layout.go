@@ -339,6 +339,9 @@ func (y *layouter) leaf(s *model.Sheet, taken map[*model.Word]bool) *model.Leaf 
 	if y.tables {
 		decorate(words, s.Rules)
 		ts, words = findTables(s, words)
+		for _, t := range ts {
+			findEdges(t, s.Rules)
+		}
 	}
 	ps := Pieces(words, s.Rules)
 	if y.tables {

@@ -197,7 +197,7 @@ func breaksBefore(cur []*model.Line, l *model.Line, left, right float64, centred
 	if _, ok := marker(l); ok {
 		return true
 	}
-	if hasWideGap(l) || hasWideGap(p) {
+	if hasWideGap(l) || hasWideGap(p) && !(len(cur) == 1 && HangsAfterTab(p, l)) {
 		return true // set with tabs
 	}
 	if centred {
@@ -244,6 +244,27 @@ func hasWideGap(l *model.Line) bool {
 	return wide > 0 && (len(l.Words) < 4 || wide < len(l.Words)-1)
 }
 
+// HangsAfterTab reports whether l continues p, whose text starts after a label and
+// a tab, at the same indent.
+func HangsAfterTab(p, l *model.Line) bool {
+	for i := 1; i < len(p.Words); i++ {
+		if WideGap(p, i) {
+			return i <= 2 && math.Abs(p.Words[i].L-l.L) < 2 && !wideAfter(p, i)
+		}
+	}
+	return false
+}
+
+// wideAfter reports whether l has a wide gap after its i-th word.
+func wideAfter(l *model.Line, i int) bool {
+	for k := i + 1; k < len(l.Words); k++ {
+		if WideGap(l, k) {
+			return true
+		}
+	}
+	return false
+}
+
 // hangs reports whether the indented line b continues a: references start with a
 // name or a bracketed number and have hanging indents.
 func hangs(a, b *model.Line) bool {
@@ -279,8 +300,8 @@ func newParagraph(ls []*model.Line, col geom.Rect, left, right float64) *model.B
 		b.Pitch = (ls[n-1].Base - ls[0].Base) / float64(n-1)
 	}
 	full := 0
-	for _, l := range ls[:len(ls)-1] {
-		if l.R > right-2 && l.L < left+2+max(0, ls[0].L-left) {
+	for i, l := range ls[:len(ls)-1] {
+		if l.R > right-2 && (i == 0 || math.Abs(l.L-ls[1].L) < 2) {
 			full++
 		}
 	}
@@ -317,8 +338,9 @@ func newParagraph(ls []*model.Line, col geom.Rect, left, right float64) *model.B
 	if b.Left < 1.5 {
 		b.Left = 0
 	}
-	// A clearly narrower paragraph keeps its width.
-	if free := col.R - right; len(ls) > 2 && free > 12 {
+	// A clearly narrower paragraph keeps its width, unless it consists of a few
+	// words, which could wrap.
+	if free := col.R - right; len(ls) > 2 && free > 12 && right-left > 12*ls[0].Size {
 		b.Right = free
 	}
 	return b

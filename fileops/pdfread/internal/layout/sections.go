@@ -27,8 +27,12 @@ func Document(ctx context.Context, sheets []*model.Sheet, marks []model.Bookmark
 		}
 		l := y.leaf(s, taken)
 		leaves = append(leaves, l)
-		if fixed && !flows(s, l) {
-			pages[l] = fix(s)
+		if fixed {
+			if left := leftover(s, l); flows(s, l, left) {
+				l.Behind = left.behind(s)
+			} else {
+				pages[l] = fix(s)
+			}
 		}
 		d.Leaves[l.Number] = l
 		for _, k := range l.Links {
@@ -197,9 +201,9 @@ func margins(part []*model.Leaf) (m geom.Rect, bottom float64) {
 	const least = 14
 	clamp := func(v, most float64) float64 { return min(max(v, least), most) }
 	m.L, m.R = clamp(m.L, 0.45*w), clamp(m.R, 0.45*w)
-	// Other programs need slightly more room for the same text. It comes from the
-	// lower margin, so that page breaks stay the same.
-	m.B = clamp(h-bottom-0.025*h, 0.3*h)
+	// Other programs may need more room for the same text. It comes from the lower
+	// margin, so that no page becomes two.
+	m.B = clamp(h-bottom-0.05*h, 0.3*h)
 	m.T = clamp(m.T, 0.95*h-m.B)
 	// Their fonts may be slightly wider too, and the longest line must not wrap.
 	m.R = clamp(m.R-0.007*w, 0.45*w)
@@ -236,19 +240,22 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 		cur = &s
 		d.Sections = append(d.Sections, cur)
 	}
-	flows := false // the previous page was full, so text continues without a break
+	flows := false // the previous page was full, so paragraphs and tables may continue
 	for i, l := range part {
-		newPage := i > 0 && !flows
+		newPage, goesOn := i > 0, flows
 		anchor := l.Number
 		above := 0.0 // space above the next block
 		if newPage {
 			above = l.Content.T - base.Margin.T
 		}
 		add := func(b *model.Block, columnBreak bool) {
-			p := &model.Placed{Block: b, PageBreak: newPage, ColumnBreak: columnBreak && !newPage}
+			p := &model.Placed{Block: b, PageBreak: newPage && !goesOn, Continues: newPage && goesOn, ColumnBreak: columnBreak && !newPage}
 			newPage = false
-			if anchor > 0 && d.Targets[anchor] {
-				p.Bookmark = anchor
+			if anchor > 0 {
+				p.Behind = l.Behind
+				if d.Targets[anchor] {
+					p.Bookmark = anchor
+				}
 			}
 			anchor = 0
 			if above > 0 {
@@ -260,7 +267,7 @@ func fillSection(d *model.Document, base model.Section, part []*model.Leaf, bott
 			if cur == nil {
 				start(nil, true)
 			}
-			newPage = i > 0
+			goesOn = false
 			add(&model.Block{Kind: model.ParagraphBlock, Page: l.Number}, false)
 			flows = false
 			continue
@@ -325,7 +332,7 @@ func replaceBlock(b *model.Block, base model.Section) {
 		}
 	}
 	switch free := right - b.Region.R; {
-	case b.Align == model.AlignRight && free > 2, b.Align == model.AlignCentre && free > 2, b.Align == model.AlignJustify && free > 6, len(b.Lines) > 2 && free > 12:
+	case b.Align == model.AlignRight && free > 2, b.Align == model.AlignCentre && free > 2, b.Align == model.AlignJustify && free > 6, len(b.Lines) > 2 && free > 12 && b.W() > 12*b.Lines[0].Size:
 		b.Right += free
 	}
 	b.Region = geom.Rect{L: left, T: b.Region.T, R: right, B: b.Region.B}
@@ -402,23 +409,33 @@ func joinBlocks(s *model.Section) {
 // fitSections makes room on pages that must not grow: first from the space
 // between blocks, then from the size of pictures.
 func fitSections(d *model.Document, base model.Section) {
-	room := base.H - base.Margin.T - base.Margin.B
+	bottom := base.H - base.Margin.B
+	for _, r := range []*model.Running{base.Odd, base.Even, base.First} {
+		if r != nil && len(r.Footer) > 0 {
+			bottom = min(bottom, r.Footer[0].T)
+		}
+	}
+	room := bottom - base.Margin.T
 	for _, s := range d.Sections {
 		if len(s.Columns) > 1 || s.Page != base.Page {
 			continue
 		}
 		for i := 0; i < len(s.Blocks); {
 			j := i + 1
-			for j < len(s.Blocks) && !s.Blocks[j].PageBreak {
+			for j < len(s.Blocks) && !s.Blocks[j].PageBreak && !s.Blocks[j].Continues {
 				j++
 			}
-			if s.Blocks[i].Page == s.Blocks[j-1].Page { // a separate page
+			if s.Blocks[i].Page == s.Blocks[j-1].Page { // no table continues on the next page
 				fitPage(s.Blocks[i:j], room)
 			}
 			i = j
 		}
 	}
 }
+
+// tableSlack is how much higher than the text and its margins a row of a table may
+// become, points: programs add the borders.
+const tableSlack = 0.5
 
 func fitPage(bs []*model.Placed, room float64) {
 	var text, space, pics float64
@@ -427,20 +444,21 @@ func fitPage(bs []*model.Placed, room float64) {
 		switch b.Kind {
 		case model.PictureBlock:
 			pics += b.H()
+		case model.TableBlock:
+			text += flowHeight(b.Block) + tableSlack*float64(len(b.Table.Ys))
 		default:
 			text += b.Height()
 		}
 	}
-	// Text may need more lines in another font, so the space shrinks before the
-	// page is full.
-	if over := text + space + pics - 0.8*room; over > 0 && space > 0 {
+	// Spaces shrink first. They stay if everything fits, so that text keeps its place.
+	if over := text + space + pics - 0.985*room; over > 0 && space > 0 {
 		k := max(0.25, 1-over/space)
 		for _, b := range bs {
 			b.Before *= k
 		}
 		space *= k
 	}
-	if over := text + space + pics - 0.9*room; over > 0 && pics > 0 {
+	if over := text + space + pics - 0.95*room; over > 0 && pics > 0 {
 		k := max(0.35, 1-over/pics)
 		for _, b := range bs {
 			for _, p := range b.Pictures {
@@ -450,7 +468,7 @@ func fitPage(bs []*model.Placed, room float64) {
 		pics *= k
 	}
 	// A small remainder comes from the line spacing.
-	if over := text + space + pics - 0.97*room; over > 0 && over < 0.12*text {
+	if over := text + space + pics - 0.985*room; over > 0 && over < 0.12*text {
 		k := 1 - over/text
 		for _, b := range bs {
 			if b.Kind == model.ParagraphBlock && len(b.Lines) > 0 {

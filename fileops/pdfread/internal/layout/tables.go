@@ -479,3 +479,55 @@ func cutRow(t *model.Table, row int, cuts []float64, in map[*model.Cell][]*model
 	t.Cells = cells
 	t.Ys = slices.Insert(slices.Clone(t.Ys), row+1, cuts...)
 }
+
+// edgePart is the part of a cell's side that its border covers at least.
+const edgePart = 0.6
+
+// findEdges gives the cells of a ruled table their own borders if these differ
+// from those of the table.
+func findEdges(t *model.Table, rules []*model.Rule) {
+	if !t.Ruled {
+		return
+	}
+	var near []*model.Rule
+	for _, r := range rules {
+		if r.Rect().Grow(reach).Overlaps(t.Rect) {
+			near = append(near, r)
+		}
+	}
+	if len(near)*len(t.Cells) > 400_000 {
+		return
+	}
+	find := func(horizontal bool, pos, from, to float64) (e model.Edge) {
+		covered := 0.0
+		for _, r := range near {
+			if r.Horizontal != horizontal || math.Abs(r.Pos-pos) > reach {
+				continue
+			}
+			if part := min(r.To, to) - max(r.From, from); part > 0 {
+				covered += part
+				if part > edgePart*(to-from)/2 {
+					e = model.Edge{Width: r.Width, Colour: r.Colour}
+				}
+			}
+		}
+		if covered < edgePart*(to-from) {
+			return model.Edge{}
+		}
+		return e
+	}
+	edges := make([][4]model.Edge, len(t.Cells))
+	differ := false
+	for i, c := range t.Cells {
+		edges[i] = [4]model.Edge{find(true, c.T, c.L, c.R), find(false, c.L, c.T, c.B), find(true, c.B, c.L, c.R), find(false, c.R, c.T, c.B)}
+		for _, e := range edges[i] {
+			differ = differ || e.Width == 0 || e.Colour != t.Colour || math.Abs(e.Width-t.Width) > 0.6
+		}
+	}
+	if !differ {
+		return
+	}
+	for i, c := range t.Cells {
+		c.Edges = &edges[i]
+	}
+}

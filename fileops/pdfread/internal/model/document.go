@@ -46,8 +46,10 @@ type Section struct {
 type Placed struct {
 	*Block
 	PageBreak   bool
+	Continues   bool // it starts a page too, but the text of the page before goes on
 	ColumnBreak bool
-	Bookmark    int // page number whose start it is; 0 means no bookmark
+	Bookmark    int     // page number whose start it is; 0 means no bookmark
+	Behind      *Behind // of the page whose start it is; nil if there is nothing
 }
 
 // HyphenKey returns a word without surrounding punctuation, in lower case.

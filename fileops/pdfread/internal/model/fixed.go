@@ -13,6 +13,14 @@ type Fixed struct {
 	Turn     int        // quarter turns counterclockwise that make the page upright
 	Picture  *Media     // of the page without the text; nil if it has only text
 	Pictures []*Picture // in place of Picture: they show everything that is not text
+	Rules    []*Rule    // over Picture, where thin lines are pale
+}
+
+// A Behind is what a page of flowing text shows at fixed places behind the text.
+type Behind struct {
+	Pictures []*Picture
+	Fills    []Fill // over the pictures, in this order
+	Rules    []*Rule
 }
 
 // A Box is text at a fixed place: a paragraph, or a line in any direction.

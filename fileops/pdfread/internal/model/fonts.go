@@ -138,6 +138,9 @@ func (d *Document) Scale(f *Font) int {
 	return 100
 }
 
+// tightBorders is the width of a cell that its borders take from the text, points.
+const tightBorders = 1.5
+
 // Squeeze returns a character width in per cent at which a paragraph takes no
 // more lines than in the PDF file; 100 means no change. room is the width of its
 // lines in the document. tight means that the paragraph is in a cell.
@@ -145,6 +148,7 @@ func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 	least := 80
 	if tight {
 		least = 60
+		room -= tightBorders
 	}
 	var is, will, longest float64
 	for _, l := range lines {
@@ -165,6 +169,8 @@ func (d *Document) Squeeze(lines []*Line, room float64, tight bool) int {
 		if longest > room && room > 0 {
 			k = room / longest
 		}
+	case tight && longest > room && room > 0: // a single word must not wrap either
+		k = room / longest
 	case will > 1.015*is && longest > room:
 		k = is / will
 	}

@@ -34,7 +34,8 @@ type Style struct {
 	Raise     int8    // 1 for superscript, -1 for subscript
 	Underline bool
 	Strike    bool
-	Link      int // index of the page's links plus one
+	Link      int    // index of the page's links plus one
+	Frame     uint32 // 0xff000000 plus the colour of a frame around it; 0 means none
 }
 
 // A Span is a piece of text of one style.
@@ -187,6 +188,7 @@ type Rule struct {
 	From, To   float64
 	Width      float64
 	Colour     uint32
+	Order      int  // of drawing; later objects cover earlier ones
 	Used       bool // it is already part of another object
 }
 
@@ -198,10 +200,19 @@ func (r *Rule) Rect() geom.Rect {
 	return geom.Rect{L: r.Pos - r.Width/2, T: r.From, R: r.Pos + r.Width/2, B: r.To}
 }
 
+// Line returns the line in the middle of a rule.
+func (r *Rule) Line() geom.Rect {
+	if r.Horizontal {
+		return geom.Rect{L: r.From, T: r.Pos, R: r.To, B: r.Pos}
+	}
+	return geom.Rect{L: r.Pos, T: r.From, R: r.Pos, B: r.To}
+}
+
 // A Fill is a rectangle of one colour.
 type Fill struct {
 	geom.Rect
 	Colour uint32
+	Order  int // like Rule.Order
 }
 
 // IsPaper reports whether a colour is white or almost white.
@@ -210,8 +221,9 @@ func IsPaper(c uint32) bool { return min(c>>16, c>>8&255, c&255) > 0xf4 }
 // A Link is an area with a target.
 type Link struct {
 	geom.Rect
-	URI  string
-	Page int // target page in the document, from 1; 0 if uri is set
+	URI   string
+	Page  int    // target page in the document, from 1; 0 if uri is set, or if the target is unknown
+	Frame uint32 // like Style.Frame
 }
 
 // A Sheet is the content of a page before layout.
@@ -223,7 +235,8 @@ type Sheet struct {
 	Rules    []*Rule
 	Fills    []Fill
 	Drawings []geom.Rect // areas of paths that are neither rules nor fills
-	Lost     []geom.Rect // areas of pictures that are behind text
+	Backs    []*Picture  // behind text
+	Lost     []geom.Rect // areas of other pictures that are behind text, and of shadings
 	Links    []Link
 	Unlikely bool  // the text is probably not what the page shows
 	Blank    bool  // nothing is visible on it
@@ -305,6 +318,7 @@ type Leaf struct {
 	Bands   []Band
 	Content geom.Rect // area of the bands
 	Links   []Link
+	Behind  *Behind // nil if there is nothing
 }
 
 // A Scan is a page whose text must be recognized.

@@ -25,6 +25,38 @@ type Cell struct {
 	Turn       int // direction of all its text, like Word.Turn
 	Shaded     bool
 	Shade      uint32
+	Edges      *[4]Edge // top, left, bottom, right; nil: those of the table
+}
+
+// An Edge is a border of a cell. Its width is 0 if there is none.
+type Edge struct {
+	Width  float64 // points
+	Colour uint32
+}
+
+// A VerticalAlignment is the place of text in a cell.
+type VerticalAlignment int
+
+// Vertical alignments.
+const (
+	AlignTop VerticalAlignment = iota
+	AlignMiddle
+	AlignBottom
+)
+
+// Vertical returns the place of the cell's text.
+func (c *Cell) Vertical() VerticalAlignment {
+	if len(c.Blocks) == 0 {
+		return AlignTop
+	}
+	top, bottom := c.Blocks[0].T-c.T, c.B-c.Blocks[len(c.Blocks)-1].B
+	switch {
+	case top > bottom+6 && top > 2*bottom:
+		return AlignBottom
+	case top > 6 && math.Abs(top-bottom) < 5:
+		return AlignMiddle
+	}
+	return AlignTop
 }
 
 // Follow appends the rows of u, the continuation of t on the next page.
