@@ -43,6 +43,10 @@ type Dependency struct {
 	Err      error    // why it cannot be used; nil if it can be used
 	Hint     string   // how to resolve Err, for users; "" means: install Packages
 	Packages []string // Debian and Ubuntu packages that contain it
+
+	// Recommended are Debian and Ubuntu packages that this host lacks and that extend the
+	// dependency, such as languages.
+	Recommended []string
 }
 
 // Module returns the dependency on a linked Go module. The version is "" if the program

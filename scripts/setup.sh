@@ -47,9 +47,12 @@ fi
 want ffmpeg command -v ffmpeg
 want qpdf command -v qpdf
 want pandoc command -v pandoc
-# Character recognition: English, and detection of the page orientation.
-# Other languages have separate packages, such as tesseract-ocr-fra.
-packages tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd
+# Character recognition: detection of orientation and script, and the languages of the
+# scripts that most people read (70 MB). Other languages have packages, too.
+packages tesseract-ocr tesseract-ocr-osd
+for language in eng deu fra spa ita por nld pol ces ron hun swe tur vie ind rus ukr bul ell ara fas heb hin ben tam tel tha chi-sim chi-tra jpn kor; do
+	packages "tesseract-ocr-$language"
+done
 # Not the packages ending in -nogui: without the user interface
 # files a long-running LibreOffice crashes on documents with comments.
 packages libreoffice-writer libreoffice-calc libreoffice-impress libreoffice-draw libreoffice-math python3-uno
@@ -65,7 +68,6 @@ packages fonts-dejavu-core fonts-liberation fonts-crosextra-carlito fonts-crosex
 packages fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji fonts-symbola
 
 if [ "$mode" = test ] || [ "$mode" = bench ]; then
-	packages tesseract-ocr-deu
 	want poppler-utils command -v pdftotext
 	want libimage-exiftool-perl command -v exiftool
 	want libvips-tools command -v vipsheader

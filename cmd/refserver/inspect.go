@@ -132,6 +132,11 @@ func (c *cli) examine(ctx context.Context, e engineConfig) error {
 	for _, why := range confined.Missing() {
 		fmt.Fprintf(c.out, "  without %s\n", why)
 	}
+	for _, e := range set.Dependencies() {
+		if len(e.Recommended) > 0 {
+			fmt.Fprintf(c.out, "\nRecommended for %s:\n  apt-get install --no-install-recommends %s\n", e.Name, strings.Join(e.Recommended, " "))
+		}
+	}
 	if missing == 0 {
 		fmt.Fprintln(c.out, "\nAll engines work.")
 		return nil

@@ -20,7 +20,7 @@ const languageParam = "ocr_language"
 func LanguageParam(languages []string) fileops.Param {
 	p := fileops.Param{
 		Name: languageParam, Scope: fileops.ScopeContent, Default: languages[0], Enum: languages, Aliases: make(map[string]string),
-		Doc: "Language of the text in pictures and scanned pages, as Tesseract names it; deu+eng stands for both.",
+		Doc: "Language of the text in pictures and scanned pages, as Tesseract names it; deu+eng stands for both, auto for detection.",
 	}
 	for _, l := range languages {
 		if short, ok := shortNames[l]; ok {
@@ -75,7 +75,12 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 		}
 	}
 	job.Progress(0.1)
-	found, err := e.read(ctx, in.Reader(), 0, job.Params.Get(languageParam), e.upright, len(sizes))
+	var found []*hocrPage
+	if language := job.Params.Get(languageParam); language == Auto {
+		found, _, err = e.detect(ctx, reader{func() io.Reader { return in.Reader() }, 0, len(sizes)})
+	} else {
+		found, err = e.read(ctx, in.Reader(), 0, language, e.upright, len(sizes))
+	}
 	if err != nil {
 		return err
 	}

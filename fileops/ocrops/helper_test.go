@@ -219,3 +219,47 @@ func recall(want, got string) float64 {
 	}
 	return float64(hit) / float64(len(all))
 }
+
+// textPicture returns text in a font, drawn by an external program at 300 dpi.
+func textPicture(t testing.TB, text, font string) *image.Gray {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "text.png")
+	if msg, err := exec.CommandContext(t.Context(), "vips", "text", path, text, "--font", font, "--dpi", "300", "--width", "1600").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, msg)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const margin = 60
+	out := image.NewGray(m.Bounds().Inset(-margin).Sub(m.Bounds().Min).Add(image.Pt(margin, margin)))
+	for i := range out.Pix {
+		out.Pix[i] = 255
+	}
+	for y := range m.Bounds().Dy() {
+		for x := range m.Bounds().Dx() {
+			level, _, _, _ := m.At(x, y).RGBA() // of the ink
+			out.Pix[(y+margin)*out.Stride+x+margin] = 255 - byte(level>>8)
+		}
+	}
+	return out
+}
+
+// letterRecall returns the fraction of the letters of want that are in got.
+func letterRecall(want, got string) float64 {
+	separate := func(s string) string {
+		var b strings.Builder
+		for _, r := range s {
+			if unicode.IsLetter(r) {
+				b.WriteString(string(r) + " ")
+			}
+		}
+		return b.String()
+	}
+	return recall(separate(want), separate(got))
+}

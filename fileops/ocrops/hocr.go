@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // This file parses hOCR 1.2, the output of Tesseract: XHTML whose elements have a class,
@@ -222,6 +223,13 @@ func (p *hocrPage) page() *Page {
 			lean := min(math.Abs(slope)*half, (w.Bottom-w.Top)/4) // the extra height of the box because of the slope
 			w.Left, w.Right = moved-half, moved+half
 			w.Top, w.Bottom = w.Top+line.Base-b+lean, w.Bottom+line.Base-b-lean
+			if n := len(line.Words); n > 0 && joined(line.Words[n-1], w, l.size) {
+				last := &line.Words[n-1]
+				last.Text += w.Text
+				last.Right, last.Top, last.Bottom = w.Right, min(last.Top, w.Top), max(last.Bottom, w.Bottom)
+				last.Confidence = min(last.Confidence, w.Confidence)
+				continue
+			}
 			line.Words = append(line.Words, w)
 		}
 		out.Lines = append(out.Lines, line)
@@ -230,6 +238,32 @@ func (p *hocrPage) page() *Page {
 	borrowSizes(out.Lines)
 	return out
 }
+
+// joined reports whether two words that follow each other are one: Tesseract separates
+// most characters of scripts whose words have no spaces between them, and the syllables
+// of Korean. size is that of the line in pixels.
+func joined(a, b Word, size float64) bool {
+	last, _ := utf8.DecodeLastRuneInString(a.Text)
+	first, _ := utf8.DecodeRuneInString(b.Text)
+	gap := b.Left - a.Right
+	switch {
+	case unicode.In(last, unspaced...) && unicode.In(first, unspaced...):
+		return gap < 0.8*size
+	case unicode.Is(unicode.Hangul, last) && unicode.In(first, unicode.Hangul, unicode.Po):
+		return gap < 0.18*size
+	case unicode.In(last, thai...) && unicode.In(first, thai...):
+		return unicode.IsMark(first) || gap < 0.2*size
+	}
+	return false
+}
+
+var (
+	unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, cjkSigns}
+	thai     = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+
+	// cjkSigns are the punctuation of East Asian scripts, and full-width forms.
+	cjkSigns = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x3001, Hi: 0x3020, Stride: 1}, {Lo: 0x30fb, Hi: 0x30fc, Stride: 1}, {Lo: 0xff01, Hi: 0xff60, Stride: 1}}}
+)
 
 // borrowSizes corrects pieces of a line without ascenders and descenders ("on our own"),
 // whose size is a guess. They get the size of the piece beside them.

@@ -11,9 +11,10 @@
 //
 // # Languages
 //
-// A language has to be installed (tesseract-ocr-deu, tesseract-ocr-fra …) and to be
-// named in the request. With the wrong language Tesseract guesses letters that the text
-// does not have. The default is English, or the first installed language.
+// A language has to be installed (tesseract-ocr-deu, tesseract-ocr-fra …). With the wrong
+// language Tesseract guesses letters that the text does not have. Therefore the default,
+// [Auto], detects the script first and then the language, by frequent words and by
+// Tesseract's confidence. Text that no installed language fits is left out.
 //
 // # Pages that are not straight
 //
@@ -193,10 +194,10 @@ func (e *Engine) Probed() string {
 	return string(b)
 }
 
-// Languages returns Tesseract's names of the supported languages: "eng", "deu", and
-// "deu+eng" for a text in both. The first is the default.
+// Languages returns the supported languages: [Auto], which is the default, and Tesseract's
+// names: "eng", "deu", and "deu+eng" for a text in both.
 func (e *Engine) Languages() []string {
-	out := slices.Clone(e.languages)
+	out := append([]string{Auto}, e.languages...)
 	if e.languages[0] == "eng" {
 		for _, l := range e.languages[1:] {
 			out = append(out, l+"+eng")
@@ -212,7 +213,8 @@ func (e *Engine) Actions() []fileops.Action { return []fileops.Action{e.Convert(
 func (e *Engine) Dependencies() []fileops.Dependency {
 	d := tesseract()
 	d.Version, d.Path = e.tesseract.Version, e.tesseract.Path
-	d.Purpose += "; languages: " + strings.Join(e.Languages(), " ")
+	d.Purpose += "; languages: " + strings.Join(e.languages, " ")
+	d.Recommended = e.recommended()
 	return []fileops.Dependency{d}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +41,8 @@ type Word struct {
 }
 
 // Recognize reads the text of img, which has dpi dots per inch. language is one of
-// [Engine.Languages]; "" means the first. A picture without text is not an error.
+// [Engine.Languages]; "" means [Auto]. A picture without text is not an error, and
+// neither is text in a language that is not installed, which [Auto] leaves out.
 //
 // It fails with [fileops.ErrLimit] if the picture is too large or takes too long, and
 // with the cause of ctx when ctx is done.
@@ -52,7 +54,13 @@ func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 	if blank(img) {
 		return &Page{Width: w, Height: h}, nil
 	}
-	pages, err := e.read(ctx, netpbm(img), dpi, language, e.upright, 1)
+	var pages []*hocrPage
+	var err error
+	if language == "" || language == Auto {
+		pages, language, err = e.detect(ctx, reader{func() io.Reader { return netpbm(img) }, dpi, 1})
+	} else {
+		pages, err = e.read(ctx, netpbm(img), dpi, language, e.upright, 1)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +91,10 @@ func (e *Engine) checkSize(w, h int) error {
 
 // read runs Tesseract on a picture file with the given number of pages.
 func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language string, upright bool, pages int) ([]*hocrPage, error) {
-	if language == "" {
-		language = e.languages[0]
-	}
-	if !slices.Contains(e.Languages(), language) {
-		return nil, fmt.Errorf("ocrops: language %q is not installed", language)
+	for l := range strings.SplitSeq(language, "+") {
+		if !slices.Contains(e.languages, l) {
+			return nil, fmt.Errorf("ocrops: language %q is not installed", language)
+		}
 	}
 	mode := "3" // find text in any layout
 	if upright {
@@ -95,7 +102,7 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 	}
 	args := []string{"stdin", "stdout", "-l", language, "--psm", mode}
 	if dpi > 0 {
-		args = append(args, "--dpi", strconv.Itoa(min(max(int(dpi+0.5), 70), 2400)))
+		args = append(args, "--dpi", strconv.Itoa(clampDPI(dpi)))
 	}
 	limit := time.Duration(pages) * e.opts.Timeout
 	tooLong := fileops.Fail(fileops.ErrLimit, nil, "the picture takes longer to read than the limit of %v", limit)
@@ -124,6 +131,9 @@ func (e *Engine) read(ctx context.Context, file io.Reader, dpi float64, language
 	}
 	return found, nil
 }
+
+// clampDPI returns a resolution that Tesseract accepts.
+func clampDPI(dpi float64) int { return min(max(int(dpi+0.5), 70), 2400) }
 
 // netpbm returns img as a PGM file.
 func netpbm(img *image.Gray) io.Reader {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,65 @@ func TestRecognize(t *testing.T) {
 				t.Errorf("turn %d, want %d", p.Turn, tt.turn)
 			}
 		})
+	}
+}
+
+// The engine finds the script and the language of a text by itself.
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	for _, tt := range []struct{ name, font, text string }{
+		{"French", "Noto Serif", "Les habitants de la ville ont toujours aimé le port. Une petite école est ouverte dans la rue qui mène à la forêt."},
+		{"Ukrainian", "Noto Serif", "Історія гавані починається з маленького села у гирлі річки, де рибалки сушили сіті на камінні."},
+		{"traditional Chinese", "Noto Sans CJK TC", "港口的歷史始於河口的一個小村莊，漁民們在石頭上晾曬漁網。"},
+		{"a sign", "Noto Sans", "Выход на улицу"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := e.Recognize(t.Context(), textPicture(t, tt.text, tt.font), 300, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			words := 0
+			for _, l := range p.Lines {
+				for _, w := range l.Words {
+					got.WriteString(w.Text + " ")
+					words++
+				}
+			}
+			if r := letterRecall(tt.text, got.String()); r < 0.9 {
+				t.Errorf("recall of letters %.3f: %s", r, got.String())
+			}
+			if most := len(strings.Fields(tt.text)) + 20; words > most {
+				t.Errorf("%d words: the characters are separated: %s", words, got.String())
+			}
+		})
+	}
+}
+
+// The setup script installs the languages that the engine recommends.
+func TestRecommendedLanguages(t *testing.T) {
+	t.Parallel()
+	setup, err := os.ReadFile("../../scripts/setup.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := ocrops.New(t.Context(), ocrops.Options{Probed: `{"path":"/bin/tesseract","version":"5","languages":["eng"]}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := bare.Dependencies()[0].Recommended
+	if !slices.Contains(missing, "tesseract-ocr-chi-tra") || !slices.Contains(missing, "tesseract-ocr-osd") || slices.Contains(missing, "tesseract-ocr-eng") {
+		t.Errorf("recommended: %v", missing)
+	}
+	for _, p := range missing {
+		if name := strings.TrimPrefix(p, "tesseract-ocr-"); !regexp.MustCompile(`\b` + name + `\b`).Match(setup) {
+			t.Errorf("scripts/setup.sh does not install %s", p)
+		}
+	}
+	if full := engine(t).Dependencies()[0].Recommended; len(full) > 0 {
+		t.Errorf("this host lacks %v", full)
 	}
 }
 
@@ -182,7 +242,7 @@ func TestConvertErrors(t *testing.T) {
 	}
 	_, err := e.Convert().Spec().Accepts[0].Params.Parse(fileops.Args{"convert_to": "txt", "ocr_language": "tlh"})
 	var param *fileops.ParamError
-	if !errors.As(err, &param) || param.Allowed[0] != "eng" {
+	if !errors.As(err, &param) || param.Allowed[0] != ocrops.Auto {
 		t.Errorf("a language that is not installed: %v", err)
 	}
 	p, err := e.Convert().Spec().Accepts[0].Params.Parse(fileops.Args{"convert_to": "TEXT", "ocr_language": "de"})

@@ -243,7 +243,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 			if err := t.do(ctx, steps[len(steps)-1], path, out); err != nil {
 				return err
 			}
-			return t.warn(to, out)
+			return t.warn(ctx, to, out)
 		})
 	}
 	if unsure && errors.Is(err, fileops.ErrCorruptInput) {

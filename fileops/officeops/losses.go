@@ -26,7 +26,7 @@ const maxScan = 16 << 20
 
 // warn warns about parts of the input that the result, at path, lacks. It fails if the
 // result has no text at all although the input has.
-func (t *task) warn(to format.Format, path string) error {
+func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 	in := t.job.Input()
 	if t.password != "" {
 		return nil // the parts of an encrypted document are not readable here
@@ -41,9 +41,13 @@ func (t *task) warn(to format.Format, path string) error {
 	switch to {
 	case format.PDF:
 		t.warnFonts(parts.fonts())
-		if parts.hasText() {
-			return checkText(path)
+		if !parts.hasText() {
+			return nil
 		}
+		if err := checkText(path); err != nil || t.opts.Reader == nil {
+			return err
+		}
+		return t.compareText(ctx, parts.text(), path)
 	case format.TXT, format.MD, format.EPUB:
 		if n := parts.comments(); n == 1 {
 			t.job.Warn(fileops.WarnContentDropped, "1 comment was left out.")

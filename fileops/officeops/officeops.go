@@ -80,6 +80,16 @@ type Options struct {
 
 	// Sandbox confines the programs; nil runs them unconfined.
 	Sandbox *engine.Sandbox
+
+	// Reader reads the text of PDF files, so that a conversion to PDF can report
+	// missing text. nil means that only a result without any font is noticed.
+	Reader TextReader
+}
+
+// A TextReader returns the text layer of the first pages of a PDF file in memory, at
+// most most pages.
+type TextReader interface {
+	Text(ctx context.Context, pdf []byte, most int) (string, error)
 }
 
 // Limits restrict the content of documents. They are checked before an engine reads a

@@ -265,3 +265,20 @@ func TestImplausibleText(t *testing.T) {
 		t.Errorf("no picture of the page; warnings %q", codes)
 	}
 }
+
+// The text behind a scan that was recognized in another language is recognized again.
+// The same words on a page without a scan are what the page shows.
+func TestMisreadScan(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("npe,[ICT8BflH8TCH no,QTBep>K,Qa10 peopr8HH381..HH, Hanorosas:tAeKnapa no8HocTb111 ynnalVIBaeMoMy ", 5)
+	hidden := "BT 3 Tr /F1 4 Tf 20 400 Td (" + words + ") Tj ET"
+	e := newEngine(t, pdfread.Options{Recognizer: says(0, "what the page shows")})
+	out := mustConvert(t, e, fileops.Args{"convert_to": "txt"}, pages(picturePage(2400, 595, hidden)))
+	if got := strings.TrimSpace(string(out[0].b)); got != "what the page shows" {
+		t.Errorf("behind a scan: %q", got)
+	}
+	plain := pages(pdfPage{extra: "/MediaBox[0 0 2400 595]", content: "BT /F1 4 Tf 20 400 Td (" + words + ") Tj ET"})
+	if out := mustConvert(t, e, fileops.Args{"convert_to": "txt"}, plain); !strings.Contains(string(out[0].b), "ynnalVIBaeMoMy") {
+		t.Errorf("on a page: %q", out[0].b)
+	}
+}

@@ -70,28 +70,6 @@ func (f *finder) list(ctx context.Context) []entry {
 
 	data := lazily(ctx, dataops.New, func() dataops.Options { return dataops.Options{} })
 
-	soffice, pandoc := f.program(o.LibreOffice, "libreoffice", "python3-uno"), f.program(o.Pandoc, "pandoc")
-	office := lazily(ctx, officeops.New, func() officeops.Options {
-		return l.office(officeops.Options{
-			LibreOffice: soffice, Python: o.Python, Pandoc: pandoc,
-			Workers: o.OfficeWorkers, RecycleAfter: o.OfficeDocuments, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
-		})
-	})
-
-	chromium := f.program(o.Chromium, "chromium")
-	web := lazily(ctx, f.newBrowser, func() webops.Options {
-		w := webops.Options{
-			Chromium: chromium, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
-			NoSandbox: os.Geteuid() == 0,         // it does not start as root otherwise
-			Workers:   runtime.GOMAXPROCS(0) + 1, // one for an overflow slot, see status.Local; it costs only one more page
-			MaxCells:  50_000,                    // slow is better than not at all
-		}
-		if e, err := office(); err == nil {
-			w.Fallback, w.MaxCells = e.Convert(), 0
-		}
-		return l.web(w)
-	})
-
 	tesseract := f.program(o.Tesseract, "tesseract")
 	ocr := lazily(ctx, ocrops.New, func() ocrops.Options {
 		return l.ocr(ocrops.Options{Tesseract: tesseract, Probed: f.probed[textEngine], TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox})
@@ -106,6 +84,32 @@ func (f *finder) list(ctx context.Context) []entry {
 			r.Recognizer = recognizer{e}
 		}
 		return l.render(r)
+	})
+
+	soffice, pandoc := f.program(o.LibreOffice, "libreoffice", "python3-uno"), f.program(o.Pandoc, "pandoc")
+	office := lazily(ctx, officeops.New, func() officeops.Options {
+		w := officeops.Options{
+			LibreOffice: soffice, Python: o.Python, Pandoc: pandoc,
+			Workers: o.OfficeWorkers, RecycleAfter: o.OfficeDocuments, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
+		}
+		if e, err := pages(); err == nil {
+			w.Reader = e
+		}
+		return l.office(w)
+	})
+
+	chromium := f.program(o.Chromium, "chromium")
+	web := lazily(ctx, f.newBrowser, func() webops.Options {
+		w := webops.Options{
+			Chromium: chromium, TempDir: o.TempDir, Log: o.Log, Sandbox: f.sandbox,
+			NoSandbox: os.Geteuid() == 0,         // it does not start as root otherwise
+			Workers:   runtime.GOMAXPROCS(0) + 1, // one for an overflow slot, see status.Local; it costs only one more page
+			MaxCells:  50_000,                    // slow is better than not at all
+		}
+		if e, err := office(); err == nil {
+			w.Fallback, w.MaxCells = e.Convert(), 0
+		}
+		return l.web(w)
 	})
 
 	archives := lazily(ctx, archiveops.New, l.archives)

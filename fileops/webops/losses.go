@@ -17,6 +17,13 @@ type losses struct {
 	Images  int `json:"images"` // pictures that are not in the page
 	Styles  int `json:"styles"` // style sheets that are not in the page
 	Frames  int `json:"frames"` // frames and embedded documents that are not in the page
+
+	Empty bool `json:"empty"` // the page shows nothing at all
+}
+
+// everything reports whether a page shows nothing because of its losses.
+func (l losses) everything() bool {
+	return l.Empty && l.Scripts+l.Images+l.Styles+l.Frames > 0
 }
 
 // countLosses is an expression that counts the losses of a page. The page is at
@@ -79,7 +86,16 @@ const countLosses = `(() => { try {
 		!e.hasAttribute('srcdoc') && away(e.getAttribute(e.tagName === 'OBJECT' ? 'data' : 'src')) && !tiny(e));
 	const code = /^\s*(?:module|(?:text|application)\/(?:x-)?(?:java|ecma)script(?:\s*;.*)?)?\s*$/i;
 	const scripts = [...document.scripts].filter(s => code.test(s.getAttribute('type') || '') && (s.hasAttribute('src') || s.textContent.trim()));
-	return {scripts: scripts.length, images: images.size, styles: styles.size, frames: frames.length};
+	const drawn = e => {
+		const s = getComputedStyle(e), clear = /^rgba\(.*, 0\)$|^transparent$/;
+		return s.display !== 'none' && (s.backgroundImage !== 'none' || !clear.test(s.backgroundColor) || parseFloat(s.borderTopWidth) + parseFloat(s.borderLeftWidth) > 0
+			|| ['::before', '::after'].some(p => !/^(?:none|normal|""|)$/.test(getComputedStyle(e, p).content)));
+	};
+	const empty = !document.documentElement.innerText.trim()
+		&& ![...document.images].some(i => i.naturalWidth || i.alt.trim())
+		&& !document.querySelector('svg, math, hr, canvas, input:not([type=hidden i]), button, select, textarea, meter, progress, iframe[srcdoc], iframe[src^="data:" i], object[data^="data:" i], embed[src^="data:" i]')
+		&& ![...document.querySelectorAll('*')].slice(0, 5000).some(drawn);
+	return {scripts: scripts.length, images: images.size, styles: styles.size, frames: frames.length, empty};
 } catch { // an element whose name hides a function
 	return {};
 } })()`

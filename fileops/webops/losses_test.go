@@ -1,6 +1,7 @@
 package webops
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -58,6 +59,40 @@ func TestLossesAreTold(t *testing.T) {
 			t.Parallel()
 			if got := warned(t, tt.file, tt.in, nil); got != tt.want {
 				t.Errorf("warnings %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A page of which nothing is left is a failure, with a reason. A page that is empty, or
+// that still shows something, is not.
+func TestNothingLeft(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ file, in, reason string }{
+		"scripts only":       {"a.html", `<!DOCTYPE html><title>t</title><div id=root></div><script src="app.js"></script>`, "without its scripts"},
+		"a picture":          {"a.html", `<!DOCTYPE html><p><img src="a.png">`, "in other files"},
+		"a frame":            {"a.html", `<iframe src="http://example.com/" style="border: 0"></iframe>`, "in other files"},
+		"Markdown":           {"a.md", "![](images/a.png)\n", "in other files"},
+		"hidden text":        {"a.html", `<p style="display: none">text</p><script>show()</script>`, "without its scripts"},
+		"empty":              {"a.html", "", ""},
+		"nothing was there":  {"a.html", "<p> <p>", ""},
+		"description":        {"a.html", `<img src="a.png" alt="a lighthouse">`, ""},
+		"text":               {"a.html", `text<script src="app.js"></script>`, ""},
+		"background":         {"a.html", `<div style="height: 9em; background: red"></div><script src="app.js"></script>`, ""},
+		"generated content":  {"a.html", `<style>p::before { content: "text" }</style><p><script src="app.js"></script>`, ""},
+		"drawing":            {"a.html", `<svg width=9 height=9><rect width=9 height=9 /></svg><img src="a.png">`, ""},
+		"text of no scripts": {"a.html", `<noscript>please switch on scripts</noscript><script src="app.js"></script>`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := fileops.Runner{TempDir: t.TempDir()}
+			err := r.Run(t.Context(), shared.Convert(), fileops.Args{"convert_to": "pdf"}, fileops.ToDir(t.TempDir()), fileops.Bytes(tt.file, []byte(tt.in)))
+			if tt.reason == "" {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("%v, want %q", err, tt.reason)
 			}
 		})
 	}

@@ -249,6 +249,11 @@ func (s *session) look(ctx context.Context, pg page) error {
 		return err
 	case seen.Result.Value.Frames:
 		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page consists of frames, and what they show is in other files")
+	case seen.Result.Value.Lost.everything():
+		if l := seen.Result.Value.Lost; l.Scripts > 0 {
+			return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page shows nothing without its scripts, which are not run")
+		}
+		return fileops.Fail(fileops.ErrUnsupportedInput, nil, "the page shows nothing, because what it shows is in other files")
 	case pg.check && seen.Result.Value.Broken:
 		return fileops.Fail(fileops.ErrCorruptInput, nil, "the drawing is damaged or cannot be read")
 	}

@@ -29,12 +29,18 @@ func (x *Extractor) Scan(p *pdfium.Page, s *model.Sheet) *model.Scan {
 		return nil // rotated, so the page has text that defines the orientation
 	}
 	chars, _ := countText(s.Words)
-	garbage := s.Unlikely
-	if chars > stampChars && !garbage {
+	garbage, misread := s.Unlikely, misread(s)
+	if chars > stampChars && !garbage && !misread {
 		return nil
 	}
 	w := &walker{x: x, page: p, sheet: s}
 	cover := w.cover()
+	if misread && !garbage {
+		if cover.part < scanCover {
+			return nil
+		}
+		garbage = true
+	}
 	switch {
 	case garbage && chars > 0:
 	case chars == 0 && cover.objects > 0:

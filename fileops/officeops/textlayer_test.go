@@ -1,0 +1,100 @@
+package officeops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zip"
+
+	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+)
+
+// A pdfText is a TextReader that knows the text.
+type pdfText string
+
+func (s pdfText) Text(context.Context, []byte, int) (string, error) { return string(s), nil }
+
+func archive(t *testing.T, name, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Text that the PDF of a document lacks is reported, and a PDF without any of the text
+// is a failure.
+func TestTextLayer(t *testing.T) {
+	t.Parallel()
+	const text = "The history of the harbour begins with a small village; ships from every port came to trade timber, salt & wool."
+	const spelled = "THE HIS\u00adTORY of the harbour begins with a small village; ships from every port came\nto trade timber, salt & wool. Page 1\f"
+	escaped := strings.ReplaceAll(text, "&", "&amp;")
+	para := func(s string) string { return `<w:p><w:r><w:t xml:space="preserve">` + s + `</w:t></w:r></w:p>` }
+	word := func(body string) *fileops.File {
+		return fileops.Bytes("a.docx", archive(t, "word/document.xml", `<w:document><w:body>`+body+`</w:body></w:document>`))
+	}
+	odt := func(body string) *fileops.File {
+		return fileops.Bytes("a.odt", archive(t, "content.xml", `<office:document-content><office:body><office:text>`+body+`</office:text></office:body></office:document-content>`))
+	}
+	half := spelled[:len(spelled)/2]
+	for name, tt := range map[string]struct {
+		in     *fileops.File
+		pdf    string
+		warned string
+		fails  bool
+	}{
+		"all":            {word(para(escaped)), spelled, "", false},
+		"half":           {word(para(escaped)), half, fileops.WarnContentDropped, false},
+		"nothing":        {word(para(escaped)), "\f", "", true},
+		"little text":    {word(para("The end")), "\f", "", false},
+		"hidden text":    {word(para(escaped) + `<w:rPr><w:vanish/></w:rPr>`), half, "", false},
+		"drawn twice":    {word(`<mc:AlternateContent><mc:Choice>` + para(escaped) + `</mc:Choice><mc:Fallback>` + para(escaped) + `</mc:Fallback></mc:AlternateContent>`), spelled, "", false},
+		"deleted":        {word(para(escaped) + `<w:del><w:r><w:delText>` + escaped + `</w:delText></w:r></w:del>`), spelled, "", false},
+		"odt":            {odt(`<text:p text:style-name="x">` + escaped + `</text:p>`), spelled, "", false},
+		"half of an odt": {odt(`<text:p>` + escaped + `</text:p>`), half, fileops.WarnContentDropped, false},
+		"odt's comment":  {odt(`<text:p>` + escaped + `<office:annotation xml:id="1"><text:p>` + escaped + `</text:p></office:annotation></text:p>`), spelled, "", false},
+		"odt's changes":  {odt(`<text:tracked-changes xml:id="1"><text:p>` + escaped + `</text:p></text:tracked-changes><text:p>` + escaped + `</text:p>`), spelled, "", false},
+		"slide": {fileops.Bytes("a.pptx", archive(t, "ppt/slides/slide1.xml", `<p:sld><a:t>`+escaped+`</a:t></p:sld>`)),
+			half, "", false}, // no presentation.xml: not a presentation whose text is known
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "a.pdf")
+			if err := os.WriteFile(path, []byte("%PDF-1.7 /BaseFont"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var codes []string
+			r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
+			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX}}}},
+				func(ctx context.Context, job *fileops.Job) error {
+					e := &Engine{opts: Options{Reader: pdfText(tt.pdf)}, fonts: func() map[string]bool { return nil }}
+					if err := (&task{Engine: e, job: job}).warn(ctx, format.PDF, path); err != nil {
+						return err
+					}
+					return job.WriteFile("out.pdf", func(out string) error { return os.Rename(path, out) })
+				})
+			err := r.Run(t.Context(), check, nil, fileops.ToDir(t.TempDir()), tt.in)
+			if errors.Is(err, fileops.ErrEngine) != tt.fails || err != nil && !tt.fails {
+				t.Errorf("error %v", err)
+			}
+			if got := strings.Join(codes, " "); got != tt.warned {
+				t.Errorf("warnings %q, want %q", got, tt.warned)
+			}
+		})
+	}
+}
