@@ -299,3 +299,19 @@ func TestDocxCellBorders(t *testing.T) {
 		}
 	}
 }
+
+// A narrow font that only some office programs have gets a stand-in of its width:
+// another font would need many more pages.
+func TestDocxNarrowFont(t *testing.T) {
+	t.Parallel()
+	p := &pdfFile{}
+	desc := p.add("<</Type/FontDescriptor/FontName/Garamond/Flags 34/FontBBox[0 -200 600 800]/ItalicAngle 0/Ascent 800/Descent -200/CapHeight 700/StemV 80>>")
+	font := p.add("<</Type/Font/Subtype/TrueType/BaseFont/Garamond/Encoding/WinAnsiEncoding/FirstChar 32/LastChar 126/Widths[%s]/FontDescriptor %s>>", strings.Repeat("300 400 500 ", 32), desc)
+	page := p.stream("", lines("F1", 12, 72, 700, 14, "a line of narrow letters that is", "followed by another one"))
+	p.add("<</Type/Page/Parent 5 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 %s>>>>/Contents %s>>", font, page)
+	p.add("<</Type/Pages/Kids[4 0 R]/Count 1>>")
+	docx, _ := warned(t, newEngine(t, pdfread.Options{}), "docx", p.finish(p.add("<</Type/Catalog/Pages 5 0 R>>")))
+	if styles := string(unzip(t, docx[0].b)["word/styles.xml"]); !strings.Contains(styles, `w:ascii="Times New Roman"`) || !strings.Contains(styles, "<w:w w:val=") {
+		t.Errorf("styles: %s", styles)
+	}
+}

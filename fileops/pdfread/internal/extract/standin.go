@@ -12,7 +12,7 @@ import (
 // officeFonts are prefixes of the names of fonts that keep their name.
 var officeFonts = []string{
 	"times new roman", "arial", "courier new", "calibri", "cambria", "candara", "consolas", "constantia", "corbel", "aptos",
-	"verdana", "tahoma", "trebuchet", "georgia", "garamond", "segoe", "comic sans", "impact", "century", "book antiqua",
+	"verdana", "tahoma", "trebuchet", "georgia", "segoe", "comic sans", "impact", "century", "book antiqua",
 	"bookman", "palatino", "franklin gothic", "gill sans", "lucida", "symbol", "wingdings", "webdings", "zapfdingbats",
 	"liberation", "dejavu", "noto", "carlito", "caladea",
 }
