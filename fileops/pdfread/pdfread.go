@@ -57,11 +57,12 @@
 //
 // # Pages that flowing text cannot show
 //
-// In a Word document, text flows. A page keeps its look instead if the flow would
-// lose graphics, pictures behind text or turned text, or would not fit: its text
-// goes into boxes at their places, over a picture of everything else. A page
-// whose text cannot be read becomes a picture with the recognized text behind it.
-// Warnings name these pages.
+// In a Word document, text flows, and each page starts with a page break. Rules,
+// fills and pictures behind the text stay at their places. A page keeps its look
+// instead if the flow would lose drawings, shadings or turned text, or would move
+// lines too far: its text goes into boxes at their places, over a picture of
+// everything else. A page whose text cannot be read becomes a picture with the
+// recognized text behind it. Warnings name these pages.
 package pdfread
 
 import (
