@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/isolate"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -82,7 +83,7 @@ func work() fileops.Action {
 				job.Warn(fileops.WarnFontsSubstituted, "100%% sure")
 			}
 		case "crash":
-			syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			systest.Signal(os.Getpid(), syscall.SIGSEGV)
 			select {}
 		case "hang":
 			for {
@@ -135,7 +136,7 @@ func work() fileops.Action {
 			if _, err := net.Dial("tcp", job.Params.Get("address")); err == nil {
 				return errors.New("connected")
 			}
-			if syscall.Kill(os.Getppid(), 0) == nil {
+			if systest.Signal(os.Getppid(), 0) == nil {
 				return errors.New("can signal its parent")
 			}
 		case "tell":
@@ -473,7 +474,7 @@ func TestMakerDies(t *testing.T) {
 	if maker == os.Getpid() {
 		t.Fatal("processes are started by this one")
 	}
-	if err := syscall.Kill(maker, syscall.SIGKILL); err != nil {
+	if err := systest.Signal(maker, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for other := maker; other == maker; { // the spare process of the old server may come first
