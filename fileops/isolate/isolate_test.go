@@ -42,13 +42,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work is an action for any number of text files that does what its parameter names.
 // classes are all classes of failures.
 var classes = []error{
 	fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
 	fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
 }
 
+// work is an action for any number of text files that does what its parameter names.
 func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
@@ -90,14 +90,7 @@ func work() fileops.Action {
 				time.Sleep(time.Hour)
 			}
 		case "compute":
-			for {
-				var u syscall.Rusage
-				if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-					return err
-				}
-				if time.Duration(u.Utime.Nano()+u.Stime.Nano()) > 1200*time.Millisecond {
-					break
-				}
+			for meter := worktime.Process(); meter().Worked <= 1200*time.Millisecond; {
 			}
 		case "exit":
 			os.Exit(3)
