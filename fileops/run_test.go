@@ -18,6 +18,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // onText is an action on txt files, one run for each file.
@@ -133,7 +134,7 @@ func TestRunOutcomes(t *testing.T) {
 			return job.WriteFile("a.txt", func(path string) error { return os.Symlink("/etc/passwd", path) })
 		}, is: fileops.ErrEngine, code: "engine_failed"},
 		{name: "file that is a pipe", do: func(_ context.Context, job *fileops.Job) error {
-			return job.WriteFile("a.txt", func(path string) error { return syscall.Mkfifo(path, 0o600) })
+			return job.WriteFile("a.txt", func(path string) error { return systest.Mkfifo(path) })
 		}, is: fileops.ErrEngine, code: "engine_failed"},
 		{name: "file and an error", do: func(_ context.Context, job *fileops.Job) error {
 			return job.WriteFile("a.txt", func(path string) error { return errors.Join(os.WriteFile(path, []byte("x"), 0o600), broken) })
@@ -245,7 +246,7 @@ func TestRunChecksInputs(t *testing.T) {
 func TestRunBadInputs(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe.txt")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+	if err := systest.Mkfifo(pipe); err != nil {
 		t.Fatal(err)
 	}
 	never := onText(func(context.Context, *fileops.Job) error { t.Error("the action ran"); return nil })

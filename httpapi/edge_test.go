@@ -189,7 +189,7 @@ func served(t *testing.T, a *api, path string) (base string, done <-chan error) 
 func get(t *testing.T, base, path string) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+		return c.Control(func(fd uintptr) { systest.SetReadBuffer(fd, 4<<10) })
 	}}
 	conn, err := d.Dial("tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {

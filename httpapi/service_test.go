@@ -105,16 +105,8 @@ func serve(t *testing.T, cfg httpapi.Config) *api {
 // learn loads the service's current document for checking responses.
 func (a *api) learn(t *testing.T) {
 	t.Helper()
-	resp, err := http.Get(a.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err == nil {
-		a.check, err = apicheck.New(doc)
-	}
-	if err != nil {
+	var err error
+	if a.check, err = apicheck.Fetch(a.URL); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -206,12 +206,13 @@ func TestNoSpace(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
+	s := newFS(t, dir)
+	free, err := s.FreeSpace(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	e = newEnv(t, newFS(t, dir), upload.Options{MaxSize: 1 << 60, MaxParts: 1 << 20})
-	size := int64(st.Bavail)*int64(st.Bsize) + 1<<40
+	e = newEnv(t, s, upload.Options{MaxSize: 1 << 60, MaxParts: 1 << 20})
+	size := free + 1<<40
 	_, _, err = e.Start(t.Context(), upload.Request{Size: size, Parts: int(size/upload.MaxPart) + 1})
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Start = %v", err)

@@ -23,6 +23,7 @@ import (
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/fileops/isolate"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/internal/worktime"
 )
 
@@ -41,13 +42,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work is an action for any number of text files that does what its parameter names.
 // classes are all classes of failures.
 var classes = []error{
 	fileops.ErrCorruptInput, fileops.ErrFormatMismatch, fileops.ErrUnsupportedInput, fileops.ErrPasswordRequired,
 	fileops.ErrWrongPassword, fileops.ErrNotEncrypted, fileops.ErrLimit, fileops.ErrEngine, fileops.ErrUnavailable,
 }
 
+// work is an action for any number of text files that does what its parameter names.
 func work() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "work", Joint: true, Summary: "Works.",
@@ -82,21 +83,14 @@ func work() fileops.Action {
 				job.Warn(fileops.WarnFontsSubstituted, "100%% sure")
 			}
 		case "crash":
-			syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			systest.Signal(os.Getpid(), syscall.SIGSEGV)
 			select {}
 		case "hang":
 			for {
 				time.Sleep(time.Hour)
 			}
 		case "compute":
-			for {
-				var u syscall.Rusage
-				if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-					return err
-				}
-				if time.Duration(u.Utime.Nano()+u.Stime.Nano()) > 1200*time.Millisecond {
-					break
-				}
+			for meter := worktime.Process(); meter().Worked <= 1200*time.Millisecond; {
 			}
 		case "exit":
 			os.Exit(3)
@@ -135,7 +129,7 @@ func work() fileops.Action {
 			if _, err := net.Dial("tcp", job.Params.Get("address")); err == nil {
 				return errors.New("connected")
 			}
-			if syscall.Kill(os.Getppid(), 0) == nil {
+			if systest.Signal(os.Getppid(), 0) == nil {
 				return errors.New("can signal its parent")
 			}
 		case "tell":
@@ -473,7 +467,7 @@ func TestMakerDies(t *testing.T) {
 	if maker == os.Getpid() {
 		t.Fatal("processes are started by this one")
 	}
-	if err := syscall.Kill(maker, syscall.SIGKILL); err != nil {
+	if err := systest.Signal(maker, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for other := maker; other == maker; { // the spare process of the old server may come first

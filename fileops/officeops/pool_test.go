@@ -225,7 +225,7 @@ func TestCancel(t *testing.T) {
 	case <-time.After(10 * time.Second): // generous: the machine may be busy
 		t.Fatal("the conversion goes on")
 	}
-	if err := syscall.Kill(old[0], 0); !errors.Is(err, syscall.ESRCH) {
+	if err := systest.Signal(old[0], 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the process still runs: %v", err)
 	}
 	if _, err := convert(t.Context(), e, fixture(t, format.DOCX), format.PDF); err != nil {
@@ -272,7 +272,7 @@ func TestHang(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range processes(t, dir)["soffice.bin"] {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		if err := systest.Signal(pid, systest.Stop); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestCrash(t *testing.T) {
 	defer cancel()
 	done := busy(ctx, t, e, dir)
 	for _, pid := range processes(t, dir)["soffice.bin"] {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		if err := systest.Signal(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestCrash(t *testing.T) {
 	// The process crashes while it is idle.
 	for name, pids := range processes(t, dir) {
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := systest.Signal(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(name, err)
 			}
 		}
@@ -349,7 +349,7 @@ func TestCrashLosesNothing(t *testing.T) {
 		eventually(t, "documents", func() bool { return done.Load() >= n }) // the next ones are being converted
 		for _, pid := range processes(t, dir)["soffice.bin"] {
 			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("--accept")) {
-				syscall.Kill(pid, syscall.SIGKILL)
+				systest.Signal(pid, syscall.SIGKILL)
 			}
 		}
 	}

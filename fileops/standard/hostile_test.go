@@ -3,14 +3,10 @@
 package standard_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,33 +18,6 @@ import (
 	"github.com/filewright/filewright/internal/hostile"
 	"github.com/filewright/filewright/internal/systest"
 )
-
-// text returns the parts of a result that could come from another file.
-func text(t *testing.T, f *fileops.File) string {
-	b, err := io.ReadAll(f.Reader())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := string(b)
-	if f.Format() == format.PDF {
-		c := exec.Command("pdftotext", "-upw", "pw", "-", "-")
-		c.Stdin = bytes.NewReader(b)
-		said, err := c.Output()
-		if err != nil {
-			t.Errorf("pdftotext: %v", err)
-		}
-		out += string(said)
-	}
-	if z, err := zip.NewReader(bytes.NewReader(b), int64(len(b))); err == nil {
-		for _, e := range z.File {
-			if r, err := e.Open(); err == nil {
-				part, _ := io.ReadAll(io.LimitReader(r, 1<<20))
-				out += string(part)
-			}
-		}
-	}
-	return out
-}
 
 // TestTrapWorks checks that the trap notices a visit.
 func TestTrapWorks(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -94,7 +93,7 @@ func TestClose(t *testing.T) {
 	if n := processes(t, dir); len(n) > 0 {
 		t.Errorf("processes left: %v", n)
 	}
-	if err := syscall.Kill(-group, 0); err == nil {
+	if err := systest.Signal(-group, 0); err == nil {
 		// In a container without init, unreaped processes stay as zombies.
 		for pid, args := range processes(t, dir) {
 			t.Errorf("in the group: %d %s", pid, args)

@@ -55,16 +55,7 @@ func serve(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	resp, err := http.Get(s.URL + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	doc, err := io.ReadAll(resp.Body)
-	if err == nil {
-		s.check, err = apicheck.New(doc)
-	}
-	if err != nil {
+	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/status"
 )
 
@@ -47,7 +48,12 @@ func BenchmarkCreate(b *testing.B) {
 
 // BenchmarkWork claims and finishes items.
 func BenchmarkWork(b *testing.B) {
-	s := open(b).Operations()
+	work(b, open(b).Operations())
+}
+
+// work claims and finishes b.N items.
+func work(b *testing.B, s *sqlstore.Operations) {
+	b.Helper()
 	var ops []*status.Operation
 	for range b.N/5 + 1 {
 		op, err := s.Create(b.Context(), benchOperation())

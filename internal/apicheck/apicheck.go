@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -69,6 +70,20 @@ const resource = "https://openapi.invalid/openapi.json"
 type loader struct {
 	root     map[string]any
 	compiler *jsonschema.Compiler
+}
+
+// Fetch parses the document that a server has at /openapi.json.
+func Fetch(server string) (*Checker, error) {
+	resp, err := http.Get(server + "/openapi.json")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return New(doc)
 }
 
 // New parses a document. It fails if a response schema is invalid or a reference does not resolve.

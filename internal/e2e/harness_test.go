@@ -72,16 +72,7 @@ func TestMain(m *testing.M) {
 				code = 1
 			}
 		}()
-		resp, err := http.Get(shared.url + "/openapi.json")
-		if err != nil {
-			log.Fatal(err)
-		}
-		doc, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			log.Fatal(err)
-		}
-		if checker, err = apicheck.New(doc); err != nil {
+		if checker, err = apicheck.Fetch(shared.url); err != nil {
 			log.Fatal("openapi document: ", err)
 		}
 		code = m.Run()

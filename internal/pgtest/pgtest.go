@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package pgtest runs real PostgreSQL servers for tests: one per test binary, with its
 // own port and directory. Every test gets a new database, which is empty or a copy of a
 // prepared one.
@@ -158,14 +156,14 @@ func Start(o Options) (_ *Server, err error) {
 			s.Close()
 		}
 	}()
-	dieWithParent(s.attr)
+	systest.DieWithParent(s.attr, syscall.SIGQUIT)
 	if os.Geteuid() == 0 {
 		// PostgreSQL refuses to run as root.
 		uid, gid, err := account()
 		if err != nil {
 			return nil, err
 		}
-		s.attr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+		systest.AsUser(s.attr, uid, gid)
 		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
 			return nil, err
 		}
@@ -330,16 +328,16 @@ func (s *Server) end(sig syscall.Signal) error {
 
 // Freeze suspends all processes of the server until Thaw: open and new connections get
 // no response.
-func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() error { return s.signal(systest.Stop) }
 
 // Thaw ends Freeze.
-func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
+func (s *Server) Thaw() error { return s.signal(systest.Cont) }
 
 // signal sends a signal to the server and then to its children. A frozen server starts
 // no further children.
 func (s *Server) signal(sig syscall.Signal) error {
 	pid := s.process.cmd.Process.Pid
-	if err := syscall.Kill(pid, sig); err != nil {
+	if err := systest.Signal(pid, sig); err != nil {
 		return err
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
@@ -351,7 +349,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(n, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := systest.Signal(n, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}

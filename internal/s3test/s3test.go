@@ -22,6 +22,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload/blob/s3blob"
 )
 
@@ -131,7 +132,7 @@ func (s *Server) Start() error {
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	// If the tests are killed, the server must stop too.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{}
-	dieWithParent(s.cmd.SysProcAttr)
+	systest.DieWithParent(s.cmd.SysProcAttr, syscall.SIGKILL)
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (s *Server) Kill() {
 
 // Freeze suspends the server until Thaw: connections stay open but get no response.
 func (s *Server) Freeze() error {
-	if err := s.cmd.Process.Signal(sigStop); err != nil {
+	if err := s.cmd.Process.Signal(systest.Stop); err != nil {
 		return err
 	}
 	// Its threads stop one after the other.
@@ -209,7 +210,7 @@ func (s *Server) Freeze() error {
 }
 
 // Thaw ends Freeze.
-func (s *Server) Thaw() error { return s.cmd.Process.Signal(sigCont) }
+func (s *Server) Thaw() error { return s.cmd.Process.Signal(systest.Cont) }
 
 // Close stops the server and removes its data.
 func (s *Server) Close() error {

@@ -191,11 +191,11 @@ func TestNoSpace(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	s := open(t, dir)
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
+	free, err := s.FreeSpace(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	tooMuch := int64(st.Bavail)*int64(st.Bsize) + 1<<40
+	tooMuch := free + 1<<40
 	r := strings.NewReader("abc")
 	for name, err := range map[string]error{
 		"Put":   fmt.Errorf("outer: %w", s.Put(ctx, "k", r, tooMuch)),

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package pgtest
-
-import "syscall"
-
-// dieWithParent does nothing on this system.
-func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package s3test
+
+func hasAttributes(string) bool { return false }

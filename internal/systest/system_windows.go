@@ -1,0 +1,26 @@
+package systest
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Signals that this system does not have.
+const (
+	Stop = syscall.Signal(0)
+	Cont = syscall.Signal(0)
+)
+
+// Signal fails on this system.
+func Signal(int, syscall.Signal) error { return errors.ErrUnsupported }
+
+// AsUser does nothing on this system.
+func AsUser(*syscall.SysProcAttr, uint32, uint32) {}
+
+// Mkfifo fails on this system.
+func Mkfifo(string) error { return errors.ErrUnsupported }
+
+// SetReadBuffer sets the size of a socket's receive buffer, in bytes.
+func SetReadBuffer(socket uintptr, size int) error {
+	return syscall.SetsockoptInt(syscall.Handle(socket), syscall.SOL_SOCKET, syscall.SO_RCVBUF, size)
+}
