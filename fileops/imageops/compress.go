@@ -103,6 +103,9 @@ func (e *Engine) compress(ctx context.Context, job *fileops.Job) error {
 		}
 		if c.best != nil {
 			warnHDR(job, src)
+			if h.cmyk {
+				warnCMYK(job)
+			}
 			return job.WriteBytes(job.Input().Name(), c.best)
 		}
 	}

@@ -49,8 +49,8 @@ const (
 	allTiles = tile * tile * tiles * 3 / 2
 )
 
-// newSight decodes the original. The parts of a large picture are the tiles with
-// most detail, and as many that are spread over the rest.
+// newSight decodes the original. The parts of a large picture are tiles with as
+// much and as little detail as the whole.
 func (e *Engine) newSight(ctx context.Context, src source) (*sight, error) {
 	whole, err := e.flat(ctx, src)
 	if err != nil {
@@ -74,7 +74,8 @@ func (e *Engine) flat(ctx context.Context, src source) (raster.Samples, error) {
 	return imagefile.FromImage(m)
 }
 
-// choose returns the parts of a large picture.
+// choose returns the parts of a large picture: tiles at equal distances in the order
+// of their detail.
 func choose(s raster.Samples) []image.Rectangle {
 	type candidate struct {
 		at     image.Rectangle
@@ -94,14 +95,10 @@ func choose(s raster.Samples) []image.Rectangle {
 			all = append(all, c)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.detail, a.detail) })
 	var parts []image.Rectangle
-	byDetail := slices.SortedStableFunc(slices.Values(all), func(a, b candidate) int { return cmp.Compare(b.detail, a.detail) })
-	for _, c := range byDetail[:min(len(all), tiles/2)] {
-		parts = append(parts, c.at)
-	}
-	rest := slices.DeleteFunc(all, func(c candidate) bool { return slices.Contains(parts, c.at) })
-	for i, n := 0, min(len(rest), tiles/2); i < n; i++ {
-		parts = append(parts, rest[(2*i+1)*len(rest)/(2*n)].at)
+	for i, n := 0, min(len(all), tiles); i < n; i++ {
+		parts = append(parts, all[(2*i+1)*len(all)/(2*n)].at)
 	}
 	return parts
 }

@@ -23,7 +23,7 @@ func (e *Engine) warn(ctx context.Context, job *fileops.Job, src source, h heade
 		job.Warn(fileops.WarnAnimationDropped, "The file is an image sequence; the result is one frame.")
 	}
 	if h.cmyk {
-		job.Warn(fileops.WarnColorConverted, "CMYK colours were converted to RGB.")
+		warnCMYK(job)
 	}
 	warnHDR(job, src)
 	// Drawings normally have no background.
@@ -46,6 +46,10 @@ func (e *Engine) transparent(ctx context.Context, src source) (bool, error) {
 	}
 	o, ok := m.(interface{ Opaque() bool })
 	return ok && !o.Opaque(), nil
+}
+
+func warnCMYK(job *fileops.Job) {
+	job.Warn(fileops.WarnColorConverted, "CMYK colours were converted to RGB.")
 }
 
 // warnHDR warns that high dynamic range is lost, because results have 8 bits and

@@ -147,6 +147,26 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// compress tells what a JPEG loses, too.
+func TestCompressWarns(t *testing.T) {
+	t.Parallel()
+	picture := save(t, jpegFile(t, "p.jpg", fileopstest.Picture(96, 64), 98))
+	for name, tt := range map[string]struct {
+		in   *fileops.File
+		want string
+	}{
+		"CMYK": {made(t, "ink.jpg", "vips", "icc_transform", picture, "OUT[Q=98]", "cmyk", "--input-profile", "srgb"), fileops.WarnColorConverted},
+		"RGB":  {fileops.Bytes("p.jpg", content(t, fileops.Path(picture))), ""},
+	} {
+		if out := one(t, engine(t).Compress(), nil, tt.in); out.Size() >= tt.in.Size() {
+			t.Fatalf("%s: %d bytes became %d", name, tt.in.Size(), out.Size())
+		}
+		if got := strings.Join(warned(t, engine(t).Compress(), nil, tt.in), " "); got != tt.want {
+			t.Errorf("%s: warnings %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // A valid file that cannot be read is not called damaged.
 func TestUnsupportedIsNotDamaged(t *testing.T) {
 	t.Parallel()

@@ -165,8 +165,39 @@ var kernel = func() (taps [reach + 1]float32) {
 	return taps
 }()
 
-// blur filters a plane with kernel in both directions. Samples outside are zero.
-func blur(out, in []float32, w, h int) {
+// inside returns, for each of n samples in a line, the inverse of the sum of the
+// kernel's taps on the line.
+func inside(n int) []float32 {
+	out := make([]float32, n)
+	for x := range out {
+		sum := kernel[0]
+		for k := 1; k <= reach; k++ {
+			if x >= k {
+				sum += kernel[k]
+			}
+			if x+k < n {
+				sum += kernel[k]
+			}
+		}
+		out[x] = 1 / sum
+	}
+	return out
+}
+
+// blur filters a plane with kernel in both directions. Samples outside are zero, as
+// in the author's program. If the plane is a part of a picture, they are left out:
+// otherwise, the edges of the parts would hide errors.
+func blur(out, in []float32, w, h int, part bool) {
+	if part {
+		defer func() {
+			across, down := inside(w), inside(h)
+			for y, f := range down {
+				for x := range w {
+					out[y*w+x] *= f * across[x]
+				}
+			}
+		}()
+	}
 	k0, k1, k2, k3, k4 := kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
 	zero := make([]float32, w)
 	padded := make([]float32, w+2*reach)

@@ -56,7 +56,7 @@ var ErrTooSmall = errors.New("ssimulacra: the picture is smaller than 8 × 8 pix
 //
 // It fails with [ErrTooSmall] if a crop is smaller than 8 × 8 pixels.
 func NewReference(crops ...raster.Samples) (*Reference, error) {
-	r := &Reference{}
+	r, part := &Reference{}, len(crops) > 1
 	for _, s := range crops {
 		c := crop{width: s.Width, height: s.Height}
 		err := resize(s, func(_, w, h int, rgb [3][]float32) {
@@ -64,9 +64,9 @@ func NewReference(crops ...raster.Samples) (*Reference, error) {
 			parallel(func(i int) {
 				plane, product := at.samples[i], make([]float32, w*h)
 				at.mean[i], at.square[i] = make([]float32, w*h), make([]float32, w*h)
-				blur(at.mean[i], plane, w, h)
+				blur(at.mean[i], plane, w, h, part)
 				multiply(product, plane, plane)
-				blur(at.square[i], product, w, h)
+				blur(at.square[i], product, w, h, part)
 			})
 			c.scales = append(c.scales, at)
 		})
@@ -94,7 +94,7 @@ func (r *Reference) Score(crops ...raster.Samples) (float64, error) {
 			return 0, fmt.Errorf("ssimulacra: %d × %d pixels, want %d × %d", s.Width, s.Height, c.width, c.height)
 		}
 		err := resize(s, func(i, w, h int, rgb [3][]float32) {
-			all[i].add(&c.scales[i], xyb(rgb))
+			all[i].add(&c.scales[i], xyb(rgb), len(crops) > 1)
 		})
 		if err != nil {
 			return 0, err
@@ -120,17 +120,17 @@ type sums struct {
 }
 
 // add compares the planes of a copy with those of the original.
-func (s *sums) add(a *scale, copied [3][]float32) {
+func (s *sums) add(a *scale, copied [3][]float32, part bool) {
 	w, h := a.width, a.height
 	s.pixels += w * h
 	parallel(func(i int) {
 		plane := copied[i]
 		mean, square, cross, product := make([]float32, w*h), make([]float32, w*h), make([]float32, w*h), make([]float32, w*h)
-		blur(mean, plane, w, h)
+		blur(mean, plane, w, h, part)
 		multiply(product, plane, plane)
-		blur(square, product, w, h)
+		blur(square, product, w, h, part)
 		multiply(product, plane, a.samples[i])
-		blur(cross, product, w, h)
+		blur(cross, product, w, h, part)
 
 		var first, fourth [3]float64
 		x1, m1, s1 := a.samples[i][:w*h], a.mean[i][:w*h], a.square[i][:w*h]
