@@ -251,6 +251,25 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
+// doctor names the languages of the text recognition that this host lacks.
+func TestDoctorRecommends(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tesseract")
+	script := "#!/bin/sh\ncase $1 in --version) echo tesseract 5.3.0;; *) echo 'List (2):'; echo eng; echo osd;; esac\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"doctor", "--sandbox", "off", "--isolate=false", "--tesseract", path}
+	for _, engine := range []string{"soffice", "ffmpeg", "ffprobe", "chromium", "pandoc", "qpdf", "python"} {
+		args = append(args, "--"+engine, "none")
+	}
+	var out bytes.Buffer
+	run(t.Context(), args, &out, &out, noEnv)
+	if s := out.String(); !strings.Contains(s, "\nRecommended for tesseract:\n  apt-get install --no-install-recommends tesseract-ocr-deu ") || strings.Contains(s, "tesseract-ocr-eng ") {
+		t.Errorf("output: %s", s)
+	}
+}
+
 // convert names the invalid path, and replaces files only with --force.
 func TestConvertPaths(t *testing.T) {
 	t.Parallel()

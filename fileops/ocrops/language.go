@@ -133,7 +133,7 @@ func (e *Engine) detect(ctx context.Context, r reader) (pages []*hocrPage, langu
 			err = try([]string{l}, 0.05)
 		}
 	} else {
-		err = try(e.installed(s), 0)
+		err = try(e.rivals(s), 0)
 	}
 	if err != nil {
 		return nil, "", err
@@ -229,6 +229,20 @@ func (e *Engine) installed(s *script) (names []string) {
 	}
 	return names
 }
+
+// rivals returns the installed languages that a text in a script may be in. Japanese and
+// Chinese share most characters, and a short text has few others.
+func (e *Engine) rivals(s *script) (names []string) {
+	for i := range scripts {
+		own := &scripts[i]
+		if own == s || s != nil && isEastAsian(own.name) && isEastAsian(s.name) {
+			names = append(names, e.installed(own)...)
+		}
+	}
+	return names
+}
+
+func isEastAsian(script string) bool { return script == "Han" || script == "Japanese" }
 
 // oneOfEach returns the first installed language of each script.
 func (e *Engine) oneOfEach() (names []string) {

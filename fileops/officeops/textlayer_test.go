@@ -20,16 +20,23 @@ type pdfText string
 
 func (s pdfText) Text(context.Context, []byte, int) (string, error) { return string(s), nil }
 
-func archive(t *testing.T, name, text string) []byte {
+// archive is a ZIP archive of parts, given as names and texts. A mimetype is stored.
+func archive(t *testing.T, parts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	w, err := z.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
+	for i := 0; i < len(parts); i += 2 {
+		h := &zip.FileHeader{Name: parts[i], Method: zip.Deflate}
+		if h.Name == "mimetype" {
+			h.Method = zip.Store
+		}
+		w, err := z.CreateHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(parts[i+1])); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
@@ -49,7 +56,7 @@ func TestTextLayer(t *testing.T) {
 		return fileops.Bytes("a.docx", archive(t, "word/document.xml", `<w:document><w:body>`+body+`</w:body></w:document>`))
 	}
 	odt := func(body string) *fileops.File {
-		return fileops.Bytes("a.odt", archive(t, "content.xml", `<office:document-content><office:body><office:text>`+body+`</office:text></office:body></office:document-content>`))
+		return fileops.Bytes("a.odt", archive(t, "mimetype", "application/vnd.oasis.opendocument.text", "content.xml", `<office:document-content><office:body><office:text>`+body+`</office:text></office:body></office:document-content>`))
 	}
 	half := spelled[:len(spelled)/2]
 	for name, tt := range map[string]struct {
@@ -69,8 +76,8 @@ func TestTextLayer(t *testing.T) {
 		"half of an odt": {odt(`<text:p>` + escaped + `</text:p>`), half, fileops.WarnContentDropped, false},
 		"odt's comment":  {odt(`<text:p>` + escaped + `<office:annotation xml:id="1"><text:p>` + escaped + `</text:p></office:annotation></text:p>`), spelled, "", false},
 		"odt's changes":  {odt(`<text:tracked-changes xml:id="1"><text:p>` + escaped + `</text:p></text:tracked-changes><text:p>` + escaped + `</text:p>`), spelled, "", false},
-		"slide": {fileops.Bytes("a.pptx", archive(t, "ppt/slides/slide1.xml", `<p:sld><a:t>`+escaped+`</a:t></p:sld>`)),
-			half, "", false}, // no presentation.xml: not a presentation whose text is known
+		"slides": {fileops.Bytes("a.pptx", archive(t, "[Content_Types].xml", "<Types/>", "ppt/presentation.xml", "<p:presentation/>", "ppt/slides/slide1.xml", `<p:sld><a:t>`+escaped+`</a:t></p:sld>`)),
+			half, fileops.WarnContentDropped, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

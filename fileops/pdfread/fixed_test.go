@@ -208,13 +208,12 @@ func TestDocxFixedPage(t *testing.T) {
 	}
 }
 
-// Codes that are numbers of glyphs become the letters that they stand for.
-func TestShiftedCodes(t *testing.T) {
-	t.Parallel()
-	const want = "the notes of the station are on the table near the entrance"
+// shifted is a page of text in a font whose ToUnicode table yields the codes, which are
+// numbers of glyphs.
+func shifted(codes ...rune) []byte {
 	var hex strings.Builder
-	for _, r := range strings.ReplaceAll(want, " ", "") {
-		fmt.Fprintf(&hex, "%04x", r-29)
+	for _, c := range codes {
+		fmt.Fprintf(&hex, "%04x", c)
 	}
 	p := &pdfFile{}
 	content := p.stream("", "BT /F1 10 Tf 20 40 Td <"+hex.String()+"> Tj ET")
@@ -227,9 +226,29 @@ func TestShiftedCodes(t *testing.T) {
 	parent := len(p.objs) + 2
 	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
 	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
-	out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "txt"}, p.finish(p.add("<</Type/Catalog/Pages %s>>", tree)))
-	if got := strings.TrimSpace(string(out[0].b)); got != strings.ReplaceAll(want, " ", "") {
+	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+}
+
+// Codes that are numbers of glyphs become the letters that they stand for. If some of
+// them do not, because only the font knows their letters, the text is recognized.
+func TestShiftedCodes(t *testing.T) {
+	t.Parallel()
+	const want = "thenotesofthestationareonthetableneartheentrance"
+	var codes []rune
+	for _, r := range want {
+		codes = append(codes, r-29)
+	}
+	out := mustConvert(t, newEngine(t, pdfread.Options{}), fileops.Args{"convert_to": "txt"}, shifted(codes...))
+	if got := strings.TrimSpace(string(out[0].b)); got != want {
 		t.Errorf("text %q", got)
+	}
+	accents := shifted(append(codes, 0xa1, 0xb8, 0xbe)...)
+	out, warnings := warned(t, newEngine(t, pdfread.Options{Recognizer: says(0, "what the page shows")}), "txt", accents)
+	if got := strings.TrimSpace(string(out[0].b)); got != "what the page shows" || !slices.Equal(warnings, []string{fileops.WarnTextRecognized}) {
+		t.Errorf("with accents: text %q with warnings %q", got, warnings)
+	}
+	if _, warnings := warned(t, newEngine(t, pdfread.Options{}), "txt", accents); !slices.Equal(warnings, []string{fileops.WarnTextUnreliable}) {
+		t.Errorf("without a recognizer: warnings %q", warnings)
 	}
 }
 

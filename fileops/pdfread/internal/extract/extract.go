@@ -38,6 +38,7 @@ type Extractor struct {
 	dpi   float64 // of pictures that are rendered
 
 	unread int // visible characters of the last page that are codes without text
+	left   int // characters of the last page that are still numbers of glyphs
 
 	Missing pdfium.FontList // fonts that the document does not contain
 }
@@ -101,7 +102,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		}
 	}
 	s.Words = raiseWords(makeWords(glyphs))
-	s.Unlikely = Unlikely(s) || unreadable(s, x.unread)
+	s.Unlikely = Unlikely(s) || unreadable(s, x.unread) || x.left >= leftGlyphs
 	if x.media != nil {
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
@@ -213,7 +214,7 @@ func (x *Extractor) glyphs(p *pdfium.Page, view geom.Matrix) ([]glyph, map[uint6
 		last = obj
 		out = append(out, g)
 	}
-	unshift(out)
+	x.left = unshift(out)
 	out, x.unread = dropCodes(out)
 	return compose(out), objects
 }

@@ -88,8 +88,9 @@ const glyphShift = 29
 const shiftedLetters = 24
 
 // unshift corrects fonts whose characters are numbers of glyphs: "Hello" arrives
-// as "+HOOR".
-func unshift(glyphs []glyph) {
+// as "+HOOR". It returns the number of characters that remain numbers of glyphs, such as
+// letters with accents, whose order differs from font to font.
+func unshift(glyphs []glyph) (left int) {
 	type count struct{ letters, is, shifted int }
 	counts := make(map[*model.Font]*count)
 	common := func(r rune) bool { // 60 % of the letters of most languages in Latin script
@@ -129,12 +130,19 @@ func unshift(glyphs []glyph) {
 		for _, r := range g.text {
 			if r > 2 && r+glyphShift < 0x7f {
 				r += glyphShift
+			} else if r+glyphShift >= 0x7f {
+				left++
 			}
 			text += string(r)
 		}
 		g.text = text
 	}
+	return left
 }
+
+// leftGlyphs is the number of characters in shifted fonts, known only as numbers of
+// glyphs, from which the text of a page is not trusted.
+const leftGlyphs = 3
 
 // dropCodes removes control characters, which are codes of fonts without text. It
 // returns their number. Shifted spaces become white space.
