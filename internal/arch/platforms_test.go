@@ -1,0 +1,118 @@
+package arch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPlatforms type-checks all packages and their tests without cgo, for each platform that a
+// release or an embedder builds for. It reads declarations of other modules from source and
+// compiles nothing: SQLite alone takes minutes to compile for each platform. The continuous
+// integration on GitHub builds them.
+func TestPlatforms(t *testing.T) {
+	t.Parallel()
+	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"} {
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			for _, err := range typeCheck(t, platform) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// typeCheck returns the type errors of this module's packages on platform, a GOOS and a GOARCH.
+func typeCheck(t *testing.T, platform string) []error {
+	t.Helper()
+	system, processor, _ := strings.Cut(platform, "/")
+	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard,Module", "./...")
+	list.Dir = filepath.Join("..", "..")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v: %s", err, stderr.Bytes())
+	}
+
+	var found []error
+	packages := importer{"unsafe": types.Unsafe}
+	own := 0
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath, Dir string
+			GoFiles         []string
+			ImportMap       map[string]string
+			Standard        bool
+			Module          *struct{ Main bool }
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") {
+			continue
+		}
+		ours := p.Module != nil && p.Module.Main
+		var files []*ast.File
+		fset := token.NewFileSet()
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		config := types.Config{
+			Importer:         mapped{packages, p.ImportMap},
+			Sizes:            types.SizesFor("gc", processor),
+			IgnoreFuncBodies: !ours,
+			Error: func(err error) {
+				if ours {
+					found = append(found, err)
+				}
+			},
+		}
+		path, _, _ := strings.Cut(p.ImportPath, " ") // "p [p.test]" is p compiled for its test
+		packages[p.ImportPath], _ = config.Check(path, fset, files, nil)
+		if ours {
+			own++
+		}
+	}
+	if own < 50 {
+		t.Errorf("only %d packages", own)
+	}
+	return found
+}
+
+// An importer holds checked packages by the path that go list gives them.
+type importer map[string]*types.Package
+
+// A mapped importer is the view of one package: its imports may have other paths, such as
+// vendored ones.
+type mapped struct {
+	packages importer
+	paths    map[string]string
+}
+
+func (m mapped) Import(path string) (*types.Package, error) {
+	if to, ok := m.paths[path]; ok {
+		path = to
+	}
+	if p := m.packages[path]; p != nil {
+		return p, nil
+	}
+	return nil, errors.New("not listed: " + path)
+}
