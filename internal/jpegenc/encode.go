@@ -119,7 +119,7 @@ func header(s raster.Samples, o Options, comps []*component, steps *[2][64]int) 
 	out = segment(out, 0xdb, 65*tables)
 	for i := range tables {
 		out = append(out, byte(i))
-		for _, q := range steps[i] {
+		for _, q := range &steps[i] {
 			out = append(out, byte(q))
 		}
 	}

@@ -53,7 +53,8 @@ func (s *scan) write(out []byte) []byte {
 		}
 		out = append(out, byte(c.id), byte(table))
 	}
-	s.out = append(out, byte(s.from), byte(s.to), 0)
+	out = append(out, byte(s.from), byte(s.to), 0)
+	s.out = out
 	s.blocks()
 	s.emit(1<<7-1, 7) // pad with ones
 	return s.out
