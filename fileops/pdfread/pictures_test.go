@@ -79,6 +79,36 @@ func formAndNote() []byte {
 	return p.finish(p.add("<</Type/Catalog/Pages %s/AcroForm<</Fields[%s]/DR<</Font<</F1 %s>>>>/DA(/F1 12 Tf 0 g)>>>>", tree, field, font))
 }
 
+// inherited returns a page with a filled form field that inherits its resources. Its
+// letters are those of the word with each moved by one.
+func inherited() []byte {
+	p := &pdfFile{}
+	font := p.add("<</Type/Font/Subtype/Type1/BaseFont/Courier-Bold/Encoding<</BaseEncoding/WinAnsiEncoding/Differences[65/B/C/D/E]>>>>")
+	plain := p.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>")
+	look := p.stream("/Type/XObject/Subtype/Form/BBox[0 0 200 24]/Resources<</Font<</F1 "+plain+">>>>", "BT /F1 14 Tf 4 7 Td (Filled value) Tj ET")
+	field := p.add("<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Filled value)/Rect[150 600 350 624]/F 4/AP<</N %s>>>>", look)
+	content := p.stream("", lines("F1", 14, 72, 607, 20, "ABCD"))
+	pg := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 595 842]/Contents %s/Annots[%s]>>", 7, content, field)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1/Resources<</Font<</F1 %s>>>>>>", pg, font)
+	return p.finish(p.add("<</Type/Catalog/Pages %s/AcroForm<</Fields[%s]>>>>", tree, field))
+}
+
+// A page with form fields keeps the fonts that it inherits.
+func TestInheritedResources(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, pdfread.Options{})
+	for _, to := range []string{"txt", "html", "docx"} {
+		out := mustConvert(t, e, fileops.Args{"convert_to": to}, inherited())
+		text := string(out[0].b)
+		if to == "docx" {
+			text = docxText(t, out[0].b)
+		}
+		if !strings.Contains(text, "BCDE") || !strings.Contains(text, "Filled value") {
+			t.Errorf("%s: %.500s", to, text)
+		}
+	}
+}
+
 // TestPicturesLookRight compares with another renderer.
 func TestPicturesLookRight(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@
 package extract
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -40,12 +39,16 @@ type Extractor struct {
 	unread int // visible characters of the last page that are codes without text
 	left   int // characters of the last page that are still numbers of glyphs
 
+	original *pdfium.Document // the document without the changes of flatten; nil until it is needed
+	copies   uint64           // a document of copied pages, 0 until it is needed
+	copied   map[int]int      // from the numbers of pages to indexes in copies
+
 	Missing pdfium.FontList // fonts that the document does not contain
 }
 
 // New returns an Extractor for a document. store keeps its pictures.
 func New(doc *pdfium.Document, store *Store) *Extractor {
-	return &Extractor{In: doc.In, Doc: doc, fonts: make(map[uint64]*model.Font), names: make(map[model.Font]*model.Font), media: store, dpi: 200}
+	return &Extractor{In: doc.In, Doc: doc, fonts: make(map[uint64]*model.Font), names: make(map[model.Font]*model.Font), copied: make(map[int]int), media: store, dpi: 200}
 }
 
 // A glyph is a character on the page.
@@ -359,38 +362,6 @@ const (
 	actionGoto = 1
 	actionURI  = 3
 )
-
-// Types of annotations (fpdf_annot.h).
-const (
-	annotationLink  = 2
-	annotationPopup = 16
-)
-
-// flatten makes form fields and annotations that have an appearance part of the
-// content, so that their text is found. The links of the page are lost.
-func (x *Extractor) flatten(p *pdfium.Page) {
-	in := x.In
-	visible := false
-	for i := range min(in.Int("FPDFPage_GetAnnotCount", p.Ptr), 1000) {
-		annot := in.Call("FPDFPage_GetAnnot", p.Ptr, uint64(i))
-		switch in.Int("FPDFAnnot_GetSubtype", annot) {
-		case annotationLink, annotationPopup:
-		default:
-			visible = true
-		}
-		in.Call("FPDFPage_CloseAnnot", annot)
-	}
-	const forDisplay, done = 0, 1
-	if !visible || in.Int("FPDFPage_Flatten", p.Ptr, forDisplay) != done {
-		return
-	}
-	// The loaded page has the old content, so reload it.
-	in.Call("FPDF_ClosePage", p.Ptr)
-	p.Ptr = in.Call("FPDF_LoadPage", x.Doc.Ptr, uint64(p.Number-1))
-	if p.Ptr == 0 && in.Err == nil {
-		in.Err = errors.New("pdfium: page lost by flattening")
-	}
-}
 
 // links reads the links of a page.
 func (x *Extractor) links(p *pdfium.Page, view geom.Matrix) (out []model.Link) {

@@ -19,7 +19,7 @@ func (x *Extractor) font(ptr uint64) *model.Font {
 	x.Missing.Add(in, ptr)
 	// For a font that is not embedded, pdfium reports the family of its substitute.
 	embedded := in.Int("FPDFFont_GetIsEmbedded", ptr) != 0
-	base := pdfium.CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetBaseFontName", ptr, p, n) }))
+	base := pdfium.FontName(in, ptr)
 	family := pdfium.CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetFamilyName", ptr, p, n) }))
 	if !embedded && base != "" {
 		family = ""

@@ -15,6 +15,10 @@ type Document struct {
 	Ptr   uint64
 	form  uint64 // form fill environment, 0 without a form
 	Pages int
+
+	data   uint32 // address of the file
+	size   int
+	secret uint32 // address of the password, or 0
 }
 
 // Limits of documents.
@@ -58,7 +62,7 @@ func OpenDocument(in *Instance, data []byte, password string) (*Document, error)
 			return nil, fileops.Fail(fileops.ErrCorruptInput, fmt.Errorf("pdfium error %d", code), "the PDF file is damaged and cannot be opened")
 		}
 	}
-	d := &Document{In: in, Ptr: ptr, Pages: in.Int("FPDF_GetPageCount", ptr)}
+	d := &Document{In: in, Ptr: ptr, Pages: in.Int("FPDF_GetPageCount", ptr), data: p, size: len(data), secret: secret}
 	switch {
 	case in.Err != nil:
 		return nil, in.Err
@@ -68,6 +72,17 @@ func OpenDocument(in *Instance, data []byte, password string) (*Document, error)
 		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document has %d pages, more than the limit of %d; split it first", d.Pages, mostPages)
 	}
 	return d, nil
+}
+
+// Reopen opens the file again, without changes that were made to d. It returns nil
+// if that fails.
+func (d *Document) Reopen() *Document {
+	again := *d
+	again.form = 0
+	if again.Ptr = d.In.Call("FPDF_LoadMemDocument", uint64(d.data), uint64(d.size), uint64(d.secret)); again.Ptr == 0 {
+		return nil
+	}
+	return &again
 }
 
 // OpenForm enables the rendering of form fields, if there are any.

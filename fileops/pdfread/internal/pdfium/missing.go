@@ -24,7 +24,7 @@ func (l *FontList) Add(in *Instance, font uint64) {
 	if in.Int("FPDFFont_GetIsEmbedded", font) != 0 {
 		return
 	}
-	name := CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetBaseFontName", font, p, n) }))
+	name := FontName(in, font)
 	name, _, _ = strings.Cut(name, ",")
 	if name == "" || isStandard(name) {
 		return
@@ -35,6 +35,11 @@ func (l *FontList) Add(in *Instance, font uint64) {
 		}
 	}
 	l.names = append(l.names, name)
+}
+
+// FontName returns the name of a font in the file (BaseFont).
+func FontName(in *Instance, font uint64) string {
+	return CString(in.WithBuffer(1024, func(p, n uint64) int { return in.Int("FPDFFont_GetBaseFontName", font, p, n) }))
 }
 
 // isStandard reports whether every program has a font with the widths of the
