@@ -221,7 +221,7 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 		if c.Action != "convert" && c.Action != "merge" {
 			return trial{value: password, effect: func(c *content) { c.password = password }}
 		}
-		if c.From == format.ODT || c.From == format.RTF { // merge takes them beside locked files
+		if c.Action == "merge" && !takesPassword(c.From) { // merge takes it beside locked files
 			return trial{value: password}
 		}
 		return trial{value: password, input: func(t testing.TB, f format.Format) *fileops.File { return specimen.Locked(t, f, password) }}
@@ -256,6 +256,13 @@ func oneTrial(c matrix.Cell, p fileops.Param) trial {
 
 func takes(s fileops.Schema, name string) bool {
 	return slices.ContainsFunc(s, func(p fileops.Param) bool { return p.Name == name })
+}
+
+// takesPassword reports whether a conversion opens files of format f with a password.
+func takesPassword(f format.Format) bool {
+	return slices.ContainsFunc(cells, func(c matrix.Cell) bool {
+		return c.Action == "convert" && c.From == f && takes(c.Schema, "password")
+	})
 }
 
 // delimited returns a trial for the separator of the CSV file, which is either the input or the

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +86,10 @@ func (p *python) ask(t testing.TB, op, path string) answer {
 // not support. args select the position in a video.
 func decode(t testing.TB, path string, args ...string) *image.NRGBA {
 	t.Helper()
+	path, err := filepath.Abs(path) // tools run in an empty directory
+	if err != nil {
+		t.Fatal(err)
+	}
 	switch path[strings.LastIndexByte(path, '.')+1:] {
 	case "avif", "heic", "jxl", "webp", "jp2", "tiff":
 		tmp := t.TempDir() + "/x.png"

@@ -20,6 +20,7 @@ const (
 	lostInk    = 0.12  // part of the ink of a scan
 	drift      = 0.045 // how far text may move, as a part of the height
 	driftOver  = 6     // the same over graphics, points
+	driftSmall = 12    // recognised text may move so far even on a small picture, points
 	overFills  = 0.02  // with larger fills or longer rules text is over graphics
 	overRules  = 2.0
 	smallPage  = 260 // points; text on narrower pages has no room to flow
@@ -30,7 +31,7 @@ const (
 // place.
 func flows(s *model.Sheet, l *model.Leaf, left *graphics) bool {
 	if s.Scan != nil && s.Scan.Words > 0 {
-		return s.Scan.Other <= lostInk && moved(l) <= drift*s.H
+		return s.Scan.Other <= lostInk && moved(l) <= max(drift*s.H, driftSmall)
 	}
 	if s.Unlikely {
 		return false
