@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"archive/zip"
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,8 +14,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
 
 	"github.com/filewright/filewright/internal/pgtest"
 )
@@ -62,10 +66,13 @@ func TestUpgrade(t *testing.T) {
 			if b, err := os.ReadFile(filepath.Join(dir, "recording.json")); err != nil || json.Unmarshal(b, &was) != nil {
 				t.Fatalf("recording.json: %s, error %v", b, err)
 			}
-			flags := forever
+			flags := append([]string{"--queue-time", "876000h"}, forever...)
+			driver, source := "sqlite", filepath.Join(dir, "data", "filewright.db")
 			if database == "postgres" {
-				flags = append([]string{"--database-url", restore(t, filepath.Join(dir, "dump.sql")), "--blob-url", filepath.Join(dir, "blobs")}, flags...)
+				driver, source = "pgx", restore(t, filepath.Join(dir, "dump.sql"))
+				flags = append([]string{"--database-url", source, "--blob-url", filepath.Join(dir, "blobs")}, flags...)
 			}
+			was.renew(t, driver, source)
 			s := start(t, filepath.Join(dir, "data"), flags...)
 			if s.key != "" {
 				t.Error("the server made a new key")
@@ -87,6 +94,27 @@ func TestUpgrade(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// renew changes the time of the request with an idempotency key to now, because a server
+// keeps such keys for a day.
+func (was *recording) renew(t *testing.T, driver, source string) {
+	t.Helper()
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	now := time.Now().UTC().Truncate(time.Second).Add(-time.Millisecond) // stored in milliseconds
+	if _, err := db.ExecContext(t.Context(), `UPDATE operations SET created_ms = $1 WHERE id = $2`, now.UnixMilli(), was.Task); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range was.Final {
+		if op["main_task_id"] == was.Task {
+			op["created_at"] = now.Format(time.RFC3339Nano)
+			op["data"].(map[string]any)["created_at"] = op["created_at"]
+		}
 	}
 }
 
