@@ -22,17 +22,19 @@ test: check
 	$(GO) test -short -race $(SHARING)
 	$(GO) test -short $(REST)
 
-## test-all: everything at full scale; with the race detector where goroutines share data, and at a
-## short scale in the packages that wrap engines
+## test-all: everything at full scale; with the race detector where goroutines share data, and for the tests
+## of the engine packages that work on several files at the same time
 test-all: check
 	$(GO) test -timeout 60m $(REST)
 	$(GO) test -timeout 60m -race $(SHARING)
-	$(GO) test -timeout 60m -race -short $(POOLS)
+	$(GO) test -timeout 60m -race -short -run $(TOGETHER) $(ENGINES)
 
 # Packages whose goroutines share data.
 SHARING := ./fileops ./fileops/engine/... ./fileops/isolate ./httpapi/... ./internal/backoff ./internal/e2e ./internal/seal ./internal/steady ./internal/worktime ./status/... ./upload/...
-# Packages that run engines side by side. The race detector makes their decoders ten times slower.
-POOLS := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfops/internal/compress ./fileops/pdfread/... ./fileops/webops
+# Packages around engines, and their tests in which goroutines share data. The race detector makes the
+# decoders of these packages four to seven times slower.
+ENGINES := ./fileops/archiveops ./fileops/imageops ./fileops/mediaops ./fileops/officeops ./fileops/pdfread/... ./fileops/standard ./fileops/webops
+TOGETHER := 'Concurren|Cancel|Close|Crash|Hang|Life|Pool|Progress|Ready|Recycle|Stop|Together'
 REST = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SHARING))")
 # Without this, each test binary with the race detector sleeps for a second at its end.
 export GORACE := atexit_sleep_ms=0
