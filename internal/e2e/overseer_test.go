@@ -94,7 +94,7 @@ func oversee(t *testing.T, flags ...string) *overseer {
 	for _, e := range o.temporary(t) {
 		o.before[e] = true
 	}
-	if o.server, err = launchProgram([]string{program}, as, filepath.Join(dir, "data"), append([]string{"--isolate", "--sandbox", "require", "--log-level", "warn"}, flags...)...); err != nil {
+	if o.server, err = launchProgram([]string{program}, as, filepath.Join(dir, "data"), append([]string{"--isolate", "--sandbox", "require", "--log-level", "warn", "--rate", "0"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	// An ordinary user has the same engines as root.
