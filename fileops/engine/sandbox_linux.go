@@ -75,7 +75,8 @@ func tryStart(l layers, flags uintptr, g *group) error {
 	s.cmd.Env = []string{}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	s.policy = &confine.Policy{Execute: append(slices.Clone(hostPrograms), self), Read: hostData}
-	done := make(chan error)
+	done, checked := make(chan error), make(chan struct{})
+	defer close(checked)
 	confine.Go(func() {
 		rules, err := s.policy.Thread(confine.Layers{Landlock: l.landlock})
 		if err == nil {
@@ -83,6 +84,7 @@ func tryStart(l layers, flags uintptr, g *group) error {
 			rules.Close()
 		}
 		done <- err
+		<-checked // the kernel kills the program when this thread ends
 	})
 	err = <-done
 	if perr, ok := errors.AsType[*fs.PathError](err); ok { // its path is of no interest

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,6 +43,17 @@ func delegated(t *testing.T, s *engine.Sandbox) string {
 		}
 	}
 	return ""
+}
+
+// Each start of a server finds the same layers.
+func TestSameLayers(t *testing.T) {
+	t.Parallel()
+	first := engine.NewSandbox()
+	for range 50 {
+		if s := engine.NewSandbox(); !slices.Equal(s.Layers(), first.Layers()) || !slices.Equal(s.Missing(), first.Missing()) {
+			t.Fatalf("layers %q, missing %q; at first %q, %q", s.Layers(), s.Missing(), first.Layers(), first.Missing())
+		}
+	}
 }
 
 // With a delegated cgroup, each run has its own group, and most programs are the init
