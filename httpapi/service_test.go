@@ -231,7 +231,7 @@ func TestFailingActions(t *testing.T) {
 	}
 }
 
-// A result tells what it lost, in the status and in webhooks.
+// The status and webhooks list the losses of a result.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	final := make(chan *status.Operation, 2)

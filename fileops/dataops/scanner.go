@@ -409,8 +409,8 @@ func (s *scanner) members(each func(key []byte, kind byte) error) error {
 	}
 }
 
-// elements reads the rest of an array after its first token. It calls each for every
-// element. each must read the value whose first token is kind.
+// elements reads the rest of an array after its first token. It calls each once for each
+// element; the function must read the value whose first token is kind.
 func (s *scanner) elements(each func(kind byte) error) error {
 	if err := s.enter(); err != nil {
 		return err

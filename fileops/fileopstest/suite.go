@@ -53,8 +53,8 @@ type Suite struct {
 //   - the action succeeds and the content of its results matches their names;
 //   - convert_to names the format of the results;
 //
-// and for every format, or once where that is enough (with -short, each set of
-// arguments also runs with only one format):
+// and for each format, or for one format where that is enough. With -short, each set of
+// arguments also runs with one format only:
 //
 //   - the same works in memory, on disk, and in many concurrent runs;
 //   - empty and random inputs fail with an error that blames the input.

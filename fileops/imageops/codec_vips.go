@@ -83,8 +83,8 @@ func (c *vipsCodec) name() string                { return "libvips " + c.version
 func (c *vipsCodec) reads(f format.Format) bool  { return c.in[f] }
 func (c *vipsCodec) writes(f format.Format) bool { return c.out[f] }
 
-// compresses reports whether f can be written at several levels of quality. libvips
-// supports that for every format that it reads and writes.
+// compresses reports whether libvips writes f at several levels of quality. It does so
+// for all formats that it both reads and writes.
 func (c *vipsCodec) compresses(f format.Format) bool { return c.in[f] && c.out[f] }
 
 // open opens one page of src, or all pages from that page on. more holds loader

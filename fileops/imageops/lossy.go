@@ -195,17 +195,18 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 	// A whole picture may differ a little from its sample.
 	quality := s.passed
 	for range tries(c.header) {
-		b := encoded
+		b, scored := encoded, true
 		if p.quality = quality; b == nil || quality > s.passed {
 			var err error
 			if b, err = c.encodeWhole(ctx, p); err != nil {
 				return err
 			}
+			scored = false
 		}
 		if float64(len(b)) >= c.limit {
 			return nil
 		}
-		good, err := c.acceptable(ctx, b)
+		good, err := c.acceptable(ctx, b, scored)
 		if good {
 			c.best = b
 		}
@@ -217,11 +218,13 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 	return nil
 }
 
-// acceptable reports whether a result looks enough like the picture.
-func (c *compression) acceptable(ctx context.Context, b []byte) (bool, error) {
-	got, err := c.score(ctx, b)
-	if err != nil || got < leastScore[c.level] {
-		return false, err
+// acceptable reports whether a result looks enough like the picture. The score of a
+// result may be known to suffice.
+func (c *compression) acceptable(ctx context.Context, b []byte, scored bool) (bool, error) {
+	if !scored {
+		if got, err := c.score(ctx, b); err != nil || got < leastScore[c.level] {
+			return false, err
+		}
 	}
 	similar, err := c.compare(ctx, source{b, c.src.format})
 	return similar >= leastAlike, err

@@ -10,7 +10,7 @@ import (
 	"github.com/filewright/filewright/internal/imagefile"
 )
 
-// warn records a warning for everything that a conversion by p drops.
+// warn records a warning for each kind of content that a conversion by p drops.
 func (e *Engine) warn(ctx context.Context, job *fileops.Job, src source, h header, p plan) error {
 	switch {
 	case p.all, h.pages < 2, src.format == format.TIFF: // nothing is dropped

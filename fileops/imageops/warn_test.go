@@ -147,7 +147,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// compress tells what a JPEG loses, too.
+// compress also warns about what a JPEG loses.
 func TestCompressWarns(t *testing.T) {
 	t.Parallel()
 	picture := save(t, jpegFile(t, "p.jpg", fileopstest.Picture(96, 64), 98))

@@ -48,7 +48,7 @@ func tagged(t *testing.T) []string {
 	return []string{"-f", "ffmetadata", "-i", path}
 }
 
-// Whatever the targets lose of tags, chapters and tracks is told, and nothing else.
+// Warnings name the tags, chapters and tracks that the results lack, and nothing else.
 func TestTagsAndChaptersTold(t *testing.T) {
 	t.Parallel()
 	song := makeFile(t, "in.mp3", args(tone(1, 44100), tagged(t), "-map 0 -map_metadata 1 -map_chapters 1 -c:a libmp3lame")...)
@@ -96,7 +96,7 @@ func TestTagsAndChaptersTold(t *testing.T) {
 	}
 }
 
-// A cover is kept where the format can hold it, and otherwise its loss is told.
+// A cover is kept where the format can hold it. Otherwise a warning names the loss.
 func TestCoverIsToldOrKept(t *testing.T) {
 	t.Parallel()
 	in := makeFile(t, "song.mp3", args(tone(1, 44100), "-i", coverArt(t), "-map 0 -map 1 -c:a libmp3lame -c:v copy -disposition:v attached_pic")...)
@@ -262,7 +262,7 @@ func dolbyVision(t *testing.T) *fileops.File {
 	return fileops.Bytes("in.mp4", b)
 }
 
-// A file that is cut off is either told or refused, never completed in silence.
+// A truncated file fails, or completes with a warning.
 func TestTruncatedIsTold(t *testing.T) {
 	t.Parallel()
 	noise := "-f lavfi -i anoisesrc=duration=20:sample_rate=44100"

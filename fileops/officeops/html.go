@@ -46,7 +46,7 @@ type cleaner struct {
 	tables   bool // add a border to tables without one: for pages without styles
 	pageSize bool // add pageStyle
 
-	lost *pageLosses // counts what is left out; may be nil
+	lost *pageLosses // counts the parts that are left out; may be nil
 }
 
 // clean rewrites a page in UTF-8. The result is ASCII, so its declared encoding does not

@@ -49,10 +49,8 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 		}
 		return t.compareText(ctx, parts.text(), path)
 	case format.TXT, format.MD, format.EPUB:
-		if n := parts.comments(); n == 1 {
-			t.job.Warn(fileops.WarnContentDropped, "1 comment was left out.")
-		} else if n > 1 {
-			t.job.Warn(fileops.WarnContentDropped, "%d comments were left out.", n)
+		if n := parts.comments(); n > 0 {
+			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "comment"))
 		}
 	}
 	return nil

@@ -208,6 +208,21 @@ func TestDocxFixedPage(t *testing.T) {
 	}
 }
 
+// coded is a page of text in a font that the file does not contain. codes are two bytes
+// each in hexadecimal; bfrange is the only range of the font's ToUnicode table.
+func coded(codes, bfrange string) []byte {
+	p := &pdfFile{}
+	content := p.stream("", "BT /F1 10 Tf 20 40 Td <"+codes+"> Tj ET")
+	desc := p.add("<</Type/FontDescriptor/FontName/Nowhere/Flags 32/ItalicAngle 0/Ascent 859/Descent -140/CapHeight 709/StemV 80/FontBBox[0 -140 1000 859]>>")
+	unicode := p.stream("", "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange <0000> <ffff> endcodespacerange\n1 beginbfrange "+bfrange+" endbfrange\nendcmap end end")
+	cid := p.add("<</Type/Font/Subtype/CIDFontType2/BaseFont/Nowhere/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/DW 500/CIDToGIDMap/Identity/FontDescriptor %s>>", desc)
+	font := p.add("<</Type/Font/Subtype/Type0/BaseFont/Nowhere/Encoding/Identity-H/DescendantFonts[%s]/ToUnicode %s>>", cid, unicode)
+	parent := len(p.objs) + 2
+	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
+	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
+	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+}
+
 // shifted is a page of text in a font whose ToUnicode table yields the codes, which are
 // numbers of glyphs.
 func shifted(codes ...rune) []byte {
@@ -215,18 +230,7 @@ func shifted(codes ...rune) []byte {
 	for _, c := range codes {
 		fmt.Fprintf(&hex, "%04x", c)
 	}
-	p := &pdfFile{}
-	content := p.stream("", "BT /F1 10 Tf 20 40 Td <"+hex.String()+"> Tj ET")
-	desc := p.add("<</Type/FontDescriptor/FontName/Nowhere/Flags 32/ItalicAngle 0/Ascent 859/Descent -140/CapHeight 709/StemV 80/FontBBox[0 -140 1000 859]>>")
-	var cmap strings.Builder
-	cmap.WriteString("/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange <0000> <ffff> endcodespacerange\n1 beginbfrange <0000> <00ff> <0000> endbfrange\nendcmap end end")
-	unicode := p.stream("", cmap.String())
-	cid := p.add("<</Type/Font/Subtype/CIDFontType2/BaseFont/Nowhere/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/DW 500/CIDToGIDMap/Identity/FontDescriptor %s>>", desc)
-	font := p.add("<</Type/Font/Subtype/Type0/BaseFont/Nowhere/Encoding/Identity-H/DescendantFonts[%s]/ToUnicode %s>>", cid, unicode)
-	parent := len(p.objs) + 2
-	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
-	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
-	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+	return coded(hex.String(), "<0000> <00ff> <0000>")
 }
 
 // Codes that are numbers of glyphs become the letters that they stand for. If some of

@@ -140,7 +140,6 @@ func TestDocxLinkFrame(t *testing.T) {
 // codesPage is a page whose font has codes below the space, without a map to
 // text: readable letters are the first few.
 func codesPage(letters, codes int) []byte {
-	p := &pdfFile{}
 	var hex strings.Builder
 	for i := range letters {
 		fmt.Fprintf(&hex, "%04x", 0x61+i%20)
@@ -148,15 +147,7 @@ func codesPage(letters, codes int) []byte {
 	for i := range codes {
 		fmt.Fprintf(&hex, "%04x", 1+i%8)
 	}
-	content := p.stream("", "BT /F1 10 Tf 20 40 Td <"+hex.String()+"> Tj ET")
-	desc := p.add("<</Type/FontDescriptor/FontName/Nowhere/Flags 32/ItalicAngle 0/Ascent 859/Descent -140/CapHeight 709/StemV 80/FontBBox[0 -140 1000 859]>>")
-	cmap := p.stream("", "/CIDInit /ProcSet findresource begin 12 dict begin begincmap\n1 begincodespacerange <0000> <ffff> endcodespacerange\n1 beginbfrange <0061> <007a> <0061> endbfrange\nendcmap end end")
-	cid := p.add("<</Type/Font/Subtype/CIDFontType2/BaseFont/Nowhere/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/DW 500/CIDToGIDMap/Identity/FontDescriptor %s>>", desc)
-	font := p.add("<</Type/Font/Subtype/Type0/BaseFont/Nowhere/Encoding/Identity-H/DescendantFonts[%s]/ToUnicode %s>>", cid, cmap)
-	parent := len(p.objs) + 2
-	page := p.add("<</Type/Page/Parent %d 0 R/MediaBox[0 0 600 120]/Resources<</Font<</F1 %s>>>>/Contents %s>>", parent, font, content)
-	tree := p.add("<</Type/Pages/Kids[%s]/Count 1>>", page)
-	return p.finish(p.add("<</Type/Catalog/Pages %s>>", tree))
+	return coded(hex.String(), "<0061> <007a> <0061>")
 }
 
 // Codes without text are not taken for white space: a page that consists of them

@@ -4,24 +4,14 @@ import (
 	"context"
 	"strings"
 
-	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/pdfread/internal/pdfium"
 )
 
 // Text returns the text layer of the first pages of a PDF file in memory, at most most
 // pages, in content order. It recognizes nothing. A damaged page has no text.
 func (e *Engine) Text(ctx context.Context, pdf []byte, most int) (string, error) {
-	if len(pdf) > pdfium.MaxFileSize {
-		return "", fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
-	}
 	var out strings.Builder
-	err := e.pool.Run(ctx, func(in *pdfium.Instance) error {
-		opened := in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
-		doc, err := pdfium.OpenDocument(in, pdf, "")
-		opened()
-		if err != nil {
-			return err
-		}
+	err := e.inMemory(ctx, pdf, func(in *pdfium.Instance, doc *pdfium.Document) error {
 		for i := range min(doc.Pages, most) {
 			if err := context.Cause(ctx); err != nil {
 				return err

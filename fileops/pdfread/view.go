@@ -13,21 +13,28 @@ import (
 // viewPixels is the largest size of a view in pixels.
 const viewPixels = 2_000_000
 
-// Views draws pages, counted from 0, of a PDF file in memory, with annotations
-// and form fields. The resolution is dpi dots per inch, or less for pages with
-// too many pixels. A page that pdfium cannot load has a width of 0.
-func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
+// inMemory calls do with a PDF file in memory that needs no password.
+func (e *Engine) inMemory(ctx context.Context, pdf []byte, do func(*pdfium.Instance, *pdfium.Document) error) error {
 	if len(pdf) > pdfium.MaxFileSize {
-		return nil, fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
+		return fileops.Fail(fileops.ErrLimit, nil, "the document is too large")
 	}
-	var out []raster.Page
-	err := e.pool.Run(ctx, func(in *pdfium.Instance) error {
+	return e.pool.Run(ctx, func(in *pdfium.Instance) error {
 		opened := in.Within(e.timeout, fileops.Fail(fileops.ErrLimit, nil, "the document takes longer to open than the limit of %v", e.timeout))
 		doc, err := pdfium.OpenDocument(in, pdf, "")
 		opened()
 		if err != nil {
 			return err
 		}
+		return do(in, doc)
+	})
+}
+
+// Views draws pages, counted from 0, of a PDF file in memory, with annotations
+// and form fields. The resolution is dpi dots per inch, or less for pages with
+// too many pixels. A page that pdfium cannot load has a width of 0.
+func (e *Engine) Views(ctx context.Context, pdf []byte, pages []int, dpi float64) ([]raster.Page, error) {
+	var out []raster.Page
+	err := e.inMemory(ctx, pdf, func(in *pdfium.Instance, doc *pdfium.Document) error {
 		doc.OpenForm()
 		for _, index := range pages {
 			if err := context.Cause(ctx); err != nil {

@@ -67,16 +67,10 @@ func attempts(t *testing.T, reg *fileops.Registry, f *fileops.File, actions, tar
 	return n
 }
 
-// sorted returns files by name. With -short, it returns the first file of each
-// format, and so one or more for each engine.
+// sorted returns files by name; with -short, a selection.
 func sorted(files []*fileops.File) []*fileops.File {
 	slices.SortFunc(files, func(a, b *fileops.File) int { return strings.Compare(a.Name(), b.Name()) })
-	seen := make(map[format.Format]bool)
-	return slices.DeleteFunc(files, func(f *fileops.File) bool {
-		twice := seen[f.Format()]
-		seen[f.Format()] = true
-		return testing.Short() && twice
-	})
+	return hostile.Scaled(files)
 }
 
 // No content of a file makes an engine open another file or call a server, whatever the

@@ -1,12 +1,9 @@
 package webops
 
 import (
-	"bytes"
 	"encoding/xml"
 	"fmt"
 	"strings"
-
-	"golang.org/x/net/html/charset"
 
 	"github.com/filewright/filewright/fileops"
 )
@@ -135,9 +132,7 @@ func (l losses) warn(job *fileops.Job) {
 func svgLosses(in []byte) losses {
 	var l losses
 	seen := map[string]bool{}
-	d := xml.NewDecoder(bytes.NewReader(in))
-	d.Strict = false
-	d.CharsetReader = charset.NewReaderLabel
+	d := drawing(in)
 	for {
 		t, err := d.Token()
 		if err != nil {

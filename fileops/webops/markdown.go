@@ -81,8 +81,8 @@ func (e *Engine) markdownPage(ctx context.Context, job *fileops.Job, in []byte) 
 var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
 
-	// formula matches TeX between dollar signs: a backslash, index or exponent tells it
-	// from amounts of money.
+	// formula matches TeX between dollar signs. It has a backslash, index or exponent,
+	// unlike amounts of money.
 	formula = regexp.MustCompile(`\$\$[^$]+\$\$|\$[^\s$](?:[^$\n]*[\\^_{][^$\n]*)?[^\s$]?\$`)
 	teX     = regexp.MustCompile(`[\\^_{]`)
 )

@@ -56,13 +56,20 @@ func (e *Engine) svgPage(_ context.Context, job *fileops.Job, in []byte) (page, 
 	return page{html: document(name, style, img), layout: l, check: true, lost: func(losses) { svgLosses(in).warn(job) }}, nil
 }
 
+// drawing returns a decoder that reads drawings as browsers do: in any encoding, and
+// damaged ones as far as possible.
+func drawing(in []byte) *xml.Decoder {
+	d := xml.NewDecoder(bytes.NewReader(in))
+	d.Strict = false
+	d.CharsetReader = charset.NewReaderLabel
+	return d
+}
+
 // svgSize returns the natural size of a drawing (SVG 2, 8.2 and CSS Images 3, 5.1): its
 // width and height, a missing one computed from its viewBox, and 300 × 150 pixels
 // without any.
 func svgSize(in []byte) (size, error) {
-	d := xml.NewDecoder(bytes.NewReader(in))
-	d.Strict = false
-	d.CharsetReader = charset.NewReaderLabel
+	d := drawing(in)
 	for {
 		t, err := d.Token()
 		if err != nil {

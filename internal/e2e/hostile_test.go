@@ -95,19 +95,6 @@ func (o *overseer) offered(t *testing.T, f format.Format) (out []deed) {
 // bombs returns all bombs. Some take seconds to make.
 var bombs = sync.OnceValue(func() []*fileops.File { return append(hostile.Bombs(), hostile.SlowBombs()...) })
 
-// oneOfEach returns files, or with -short the first one of each format.
-func oneOfEach(files []*fileops.File) []*fileops.File {
-	if !testing.Short() {
-		return files
-	}
-	seen := make(map[format.Format]bool)
-	return slices.DeleteFunc(slices.Clone(files), func(f *fileops.File) bool {
-		again := seen[f.Format()]
-		seen[f.Format()] = true
-		return again
-	})
-}
-
 // submit uploads a file and starts at most the first most deeds for it.
 func (o *overseer) submit(t *testing.T, f *fileops.File, n, most int) (tasks []string) {
 	t.Helper()
@@ -177,7 +164,7 @@ func TestHostileFiles(t *testing.T) {
 	good := docx(t)
 	began := time.Now()
 	batch := scale(12, 50)
-	files := oneOfEach(hostile.Files(x.Path, x.URL))
+	files := hostile.Scaled(hostile.Files(x.Path, x.URL))
 	for i := 0; i < len(files); i += batch {
 		check := o.guard(t)
 		var names []string
@@ -212,7 +199,7 @@ func TestBombs(t *testing.T) {
 	o := oversee(t)
 	good := docx(t)
 	batch := scale(4, 12)
-	files := oneOfEach(bombs())
+	files := hostile.Scaled(bombs())
 	for i := 0; i < len(files); i += batch {
 		stop, check := o.watch(t), o.guard(t)
 		began := time.Now()

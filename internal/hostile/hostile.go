@@ -9,10 +9,27 @@ import (
 	"archive/zip"
 	"bytes"
 	"net/url"
+	"slices"
 	"strings"
+	"testing"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
 )
+
+// Scaled returns files, or with -short the first one of each format, and so one or more
+// for each engine.
+func Scaled(files []*fileops.File) []*fileops.File {
+	if !testing.Short() {
+		return files
+	}
+	seen := make(map[format.Format]bool)
+	return slices.DeleteFunc(slices.Clone(files), func(f *fileops.File) bool {
+		again := seen[f.Format()]
+		seen[f.Format()] = true
+		return again
+	})
+}
 
 // A target is the file and the server that hostile files try to access.
 type target struct {

@@ -168,7 +168,7 @@ func (q *quantizer) choose(dct *[64]float32, out []int16) {
 // quantize fills in the coefficients of the components.
 func quantize(ctx context.Context, s raster.Samples, comps []*component, steps *[2][64]int) error {
 	qs := [2]*quantizer{newQuantizer(&steps[0]), newQuantizer(&steps[1])}
-	// A sample of the rows tells which symbols are frequent.
+	// A sample of the rows shows which symbols are frequent.
 	rows := comps[0].rows / comps[0].v
 	const sample = 4000 // blocks
 	every := max(1, comps[0].stride*comps[0].rows/sample)

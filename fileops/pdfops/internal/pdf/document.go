@@ -306,8 +306,8 @@ func (d *Document) Pages(most int) ([]Page, error) {
 // ErrManyPages reports that a document has more pages than allowed.
 var ErrManyPages = errors.New("the document has too many pages")
 
-// Each calls f for every dictionary of the document in a fixed order, including
-// nested dictionaries and those of streams. It skips objects that f adds.
+// Each calls f once for each dictionary of the document, including nested dictionaries
+// and those of streams, in a fixed order. It skips objects that f adds.
 func (d *Document) Each(f func(types.Dict)) {
 	var walk func(types.Object)
 	walk = func(o types.Object) {

@@ -24,7 +24,7 @@ func FuzzGrowth(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head, unit, tail string) {
 		if len(head)+len(unit)+len(tail) > 1000 {
-			t.Skip("longer texts only take longer")
+			return // longer texts only take longer
 		}
 		const few, factor, slack = 300, 8, 2000
 		looks := func(n int) int {
