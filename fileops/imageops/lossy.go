@@ -266,6 +266,7 @@ type scoreSearch struct {
 	lowest, highest int
 	least, enough   float64 // a score above enough is better than needed
 
+	failures                 int // number of insufficient scores
 	failed, passed           int // nearest qualities; 0 for none
 	failedScore, passedScore float64
 }
@@ -284,6 +285,7 @@ func (s *scoreSearch) next(got float64) bool {
 			aim = (s.least + s.enough) / 2
 		}
 	} else {
+		s.failures++
 		s.failed, s.failedScore = s.quality, got
 		if s.failed >= s.highest {
 			return false
@@ -301,7 +303,13 @@ func (s *scoreSearch) next(got float64) bool {
 	// The distance from 100 grows a little slower than that of the quality.
 	next := 101 - int(float64(101-s.quality)*math.Pow((100-aim)/max(0.1, 100-got), 1.2))
 	if s.failed > 0 {
-		s.quality = min(s.highest, max(s.failed+1, next))
+		// The score of noise hardly grows with the quality. After each miss, skip a
+		// growing part of the rest, so that the last try does not fail too.
+		least := s.highest
+		if leap := []int{12, 4, 2}; s.failures <= len(leap) {
+			least = s.failed + max(1, (s.highest-s.failed)/leap[s.failures-1])
+		}
+		s.quality = min(s.highest, max(least, next))
 	} else {
 		s.quality = max(s.lowest, min(s.passed-1, next))
 	}

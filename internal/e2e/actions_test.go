@@ -338,7 +338,7 @@ func TestCompress(t *testing.T) {
 // photograph returns a picture with enough noise that quality costs bytes.
 func photograph(t testing.TB) file {
 	return makeFile(t, "photo.jpg", "", "bash", "-c",
-		"vips perlin a.v 1600 1200 --cell-size 64 && vips gaussnoise n.v 1600 1200 --sigma 12 && vips linear a.v b.v 100 128 && vips add b.v n.v c.v && "+
+		"vips perlin a.v 1600 1200 --cell-size 64 --seed 7 && vips gaussnoise n.v 1600 1200 --sigma 12 --seed 7 && vips linear a.v b.v 100 128 && vips add b.v n.v c.v && "+
 			"vips bandjoin 'c.v b.v c.v' d.v && vips cast d.v e.v uchar && vips copy e.v f.v --interpretation srgb && vips jpegsave f.v photo.jpg --Q 97")
 }
 
