@@ -41,6 +41,7 @@ type sight struct {
 	whole raster.Samples    // RGB, or gray
 	parts []image.Rectangle // of the picture, that are compared
 	ref   *ssimulacra.Reference
+	luma  *image.Gray // of whole; nil until it is needed
 }
 
 const (
@@ -119,18 +120,6 @@ func cut(s raster.Samples, parts []image.Rectangle) (out []raster.Samples) {
 	return out
 }
 
-// score rates a result. A result of other dimensions has the score minus infinity.
-func (c *compression) score(ctx context.Context, b []byte) (float64, error) {
-	m, err := c.flat(ctx, source{b, c.src.format})
-	if err != nil {
-		return 0, err
-	}
-	if m.Width != c.sight.whole.Width || m.Height != c.sight.whole.Height {
-		return math.Inf(-1), nil
-	}
-	return c.sight.ref.Score(cut(m, c.sight.parts)...)
-}
-
 // sampled returns the parts of the original in a column, as a picture of its own,
 // and the parts of that picture. It returns the original if that is the only part.
 func (s *sight) sampled() (raster.Samples, []image.Rectangle) {
@@ -166,7 +155,8 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 	}
 	sample, parts := c.sight.sampled()
 	whole := len(parts) == 1
-	var encoded []byte // with the quality found, if known
+	var encoded []byte         // with the quality found, if known
+	var decoded raster.Samples // the pixels of encoded
 	for range 5 {
 		p.quality = s.quality
 		b, err := c.encodeSamples(ctx, sample, p)
@@ -183,7 +173,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 		}
 		again := s.next(got)
 		if whole && p.to == format.JPG && s.passed == p.quality {
-			encoded = b // the whole picture is coded alike
+			encoded, decoded = b, m // the whole picture is coded alike
 		}
 		if !again {
 			break
@@ -195,7 +185,7 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 	// A whole picture may differ a little from its sample.
 	quality := s.passed
 	for range tries(c.header) {
-		b, scored := encoded, true
+		b, m, scored := encoded, decoded, true
 		if p.quality = quality; b == nil || quality > s.passed {
 			var err error
 			if b, err = c.encodeWhole(ctx, p); err != nil {
@@ -206,7 +196,13 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 		if float64(len(b)) >= c.limit {
 			return nil
 		}
-		good, err := c.acceptable(ctx, b, scored)
+		if !scored {
+			var err error
+			if m, err = c.flat(ctx, source{b, p.to}); err != nil {
+				return err
+			}
+		}
+		good, err := c.acceptable(m, scored)
 		if good {
 			c.best = b
 		}
@@ -218,16 +214,35 @@ func (c *compression) tryScored(ctx context.Context, p plan) error {
 	return nil
 }
 
-// acceptable reports whether a result looks enough like the picture. The score of a
-// result may be known to suffice.
-func (c *compression) acceptable(ctx context.Context, b []byte, scored bool) (bool, error) {
+// acceptable reports whether a decoded result looks enough like the picture. The score
+// of a result may be known to suffice.
+func (c *compression) acceptable(m raster.Samples, scored bool) (bool, error) {
+	if m.Width != c.sight.whole.Width || m.Height != c.sight.whole.Height {
+		return false, nil
+	}
 	if !scored {
-		if got, err := c.score(ctx, b); err != nil || got < leastScore[c.level] {
+		if got, err := c.sight.ref.Score(cut(m, c.sight.parts)...); err != nil || got < leastScore[c.level] {
 			return false, err
 		}
 	}
-	similar, err := c.compare(ctx, source{b, c.src.format})
-	return similar >= leastAlike, err
+	if c.sight.luma == nil {
+		c.sight.luma = gray(c.sight.whole)
+	}
+	return imagefile.Similarity(c.sight.luma, gray(m)) >= leastAlike, nil
+}
+
+// gray returns the luminance of gray or RGB samples.
+func gray(s raster.Samples) *image.Gray {
+	r := image.Rect(0, 0, s.Width, s.Height)
+	if s.Components == 1 {
+		return &image.Gray{Pix: s.Pix, Stride: s.Width, Rect: r}
+	}
+	m := image.NewGray(r)
+	for i := range m.Pix {
+		p := s.Pix[3*i : 3*i+3]
+		m.Pix[i] = byte((19595*uint32(p[0]) + 38470*uint32(p[1]) + 7471*uint32(p[2]) + 1<<15) >> 16)
+	}
+	return m
 }
 
 // encodeWhole encodes the picture.
