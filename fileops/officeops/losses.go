@@ -35,25 +35,20 @@ func (t *task) warn(ctx context.Context, to format.Format, path string) error {
 		t.job.Warn(fileops.WarnContentDropped, "The macros of the document were left out.")
 	}
 	parts := readParts(in)
-	if parts == nil {
-		return nil
-	}
 	switch to {
 	case format.PDF:
 		t.warnFonts(parts.fonts())
-		if !parts.hasText() {
-			return nil
+		if parts.hasText() {
+			if err := checkText(path); err != nil {
+				return err
+			}
 		}
-		if err := checkText(path); err != nil || t.opts.Reader == nil {
-			return err
-		}
-		return t.compareText(ctx, parts.text(), path)
 	case format.TXT, format.MD, format.EPUB:
 		if n := parts.comments(); n > 0 {
 			t.job.Warn(fileops.WarnContentDropped, "%s left out.", counted(n, "comment"))
 		}
 	}
-	return nil
+	return t.compareText(ctx, t.certainText(ctx, parts, to), to, path)
 }
 
 // holdsMacros reports whether users expect the code of a document in a format: not in

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"context"
 	"html"
+	"io"
 	"os"
 	"regexp"
 	"strings"
-	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/filewright/filewright/fileops"
+	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/officetext"
 )
 
 // How the text of a document is compared with that of its PDF.
@@ -19,60 +19,96 @@ const (
 	comparedFile    = 64 << 20 // bytes of a PDF, at most
 	comparedPages   = 200      // with more pages, the end of the document is not compared
 	comparedLetters = 40       // least number of letters
+	comparedNumbers = 20       // least number of cells with numbers, if there are fewer letters
+	comparedCells   = 5        // least number of cells with text
 	lostText        = 0.90     // part of the letters, below which a warning says so
+	lostLooseText   = 0.70     // the same for formats that are read roughly
 	noText          = 0.02     // part of the letters, below which the result is useless
 )
 
-// compareText compares the letters of a document with those of its PDF at path: it
+// compareText compares the letters of a document with those of the result at path: it
 // warns if some are missing, and fails if nearly all are.
-func (t *task) compareText(ctx context.Context, want, path string) error {
-	letters := countLetters(want)
-	all := 0
-	for _, n := range letters {
-		all += n
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if all < comparedLetters || st.Size() > comparedFile {
+func (t *task) compareText(ctx context.Context, want officetext.Text, to format.Format, path string) error {
+	all, _ := officetext.Kept(want.Text, "")
+	if all < comparedLetters && want.Numbers < comparedNumbers {
 		return nil
 	}
-	pdf, err := os.ReadFile(path)
-	if err != nil {
+	got, ok, err := t.resultText(ctx, to, path)
+	if err != nil || !ok {
 		return err
 	}
-	got, err := t.opts.Reader.Text(ctx, pdf, comparedPages)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if all < comparedLetters { // numbers, which formats change
+		if digits, _ := officetext.Kept(got, ""); digits > 0 {
+			return nil
+		}
+		return textMissing()
 	}
-	if err != nil || strings.Count(got, "\f") >= comparedPages {
-		return nil //nolint:nilerr // a PDF that cannot be read is not compared
+	least := lostText
+	if want.Loose {
+		least = lostLooseText
 	}
-	kept := 0
-	found := countLetters(got)
-	for r, n := range letters {
-		kept += min(n, found[r])
+	_, kept := officetext.Kept(want.Text, got)
+	if to == format.PDF && t.job.Input().Format().Family() == format.Sheet {
+		if all, kept = officetext.KeptCells(want.Text, got); all < comparedCells {
+			return nil
+		}
 	}
 	switch part := float64(kept) / float64(all); {
 	case part < noText:
-		return fileops.Fail(fileops.ErrEngine, nil, "the document could not be converted: its text is missing in the result")
-	case part < lostText:
+		return textMissing()
+	case part < least:
 		t.job.Warn(fileops.WarnContentDropped, "About %.0f %% of the text of the document is not in the text of the result.", 100*(1-part))
 	}
 	return nil
 }
 
-// countLetters counts the letters and digits of a text, without case and accents:
-// programs write capitals, ligatures and combined characters in several ways.
-func countLetters(s string) map[rune]int {
-	counts := make(map[rune]int)
-	for _, r := range norm.NFKD.String(s) {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			counts[unicode.ToLower(r)]++
-		}
+func textMissing() error {
+	return fileops.Fail(fileops.ErrEngine, nil, "the document could not be converted: its text is missing in the result")
+}
+
+// resultText returns the text of a result. ok is false if it cannot be read, or if it is
+// too large to be compared.
+func (t *task) resultText(ctx context.Context, to format.Format, path string) (text string, ok bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false, err
 	}
-	return counts
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() > comparedFile {
+		return "", false, err
+	}
+	if to != format.PDF {
+		text, ok = officetext.Whole(ctx, f, st.Size(), to)
+	} else if t.opts.Reader != nil {
+		var pdf []byte
+		if pdf, err = io.ReadAll(f); err != nil {
+			return "", false, err
+		}
+		text, err = t.opts.Reader.Text(ctx, pdf, comparedPages)
+		ok = err == nil && strings.Count(text, "\f") < comparedPages
+	}
+	if ctx.Err() != nil {
+		return "", false, context.Cause(ctx)
+	}
+	return text, ok, nil
+}
+
+// certainText returns the text of the input that the result must have.
+func (t *task) certainText(ctx context.Context, p parts, to format.Format) officetext.Text {
+	in := t.job.Input()
+	switch in.Format() {
+	case format.DOCX, format.PPTX, format.ODT, format.ODP:
+		if !p.hasText() {
+			return officetext.Text{}
+		}
+		return officetext.Text{Text: p.text()}
+	}
+	separated := to == format.CSV || to == format.TSV
+	if separated && t.extra.sheet != "" {
+		return officetext.Text{} // another sheet
+	}
+	return officetext.Certain(ctx, in.Reader(), in.Size(), in.Format(), separated)
 }
 
 var (

@@ -59,6 +59,17 @@ func TestTextLayer(t *testing.T) {
 		return fileops.Bytes("a.odt", archive(t, "mimetype", "application/vnd.oasis.opendocument.text", "content.xml", `<office:document-content><office:body><office:text>`+body+`</office:text></office:body></office:document-content>`))
 	}
 	half := spelled[:len(spelled)/2]
+	book := func(cells string) *fileops.File {
+		return fileops.Bytes("a.fods", []byte(`<office:document office:mimetype="application/vnd.oasis.opendocument.spreadsheet"><office:body><office:spreadsheet><table:table><table:table-row>`+cells+`</table:table-row></table:table></office:spreadsheet></office:body></office:document>`))
+	}
+	numbers := strings.Repeat(`<table:table-cell office:value-type="float"><text:p>1</text:p></table:table-cell>`, 30)
+	cells, printed, cut := "", "", ""
+	for w := range strings.FieldsSeq("timber salt wool ships harbour village port") {
+		w += " and more"
+		cells += `<table:table-cell office:value-type="string"><text:p>` + w + `</text:p></table:table-cell>`
+		printed += w + "\n"
+		cut += w[:7] + "\n"
+	}
 	for name, tt := range map[string]struct {
 		in     *fileops.File
 		pdf    string
@@ -76,6 +87,14 @@ func TestTextLayer(t *testing.T) {
 		"half of an odt": {odt(`<text:p>` + escaped + `</text:p>`), half, fileops.WarnContentDropped, false},
 		"odt's comment":  {odt(`<text:p>` + escaped + `<office:annotation xml:id="1"><text:p>` + escaped + `</text:p></office:annotation></text:p>`), spelled, "", false},
 		"odt's changes":  {odt(`<text:tracked-changes xml:id="1"><text:p>` + escaped + `</text:p></text:tracked-changes><text:p>` + escaped + `</text:p>`), spelled, "", false},
+		"sheet":          {book(cells), printed, "", false},
+		"half a sheet":   {book(cells), printed[:len(printed)/2], fileops.WarnContentDropped, false},
+		"empty sheet":    {book(cells), "\f", "", true},
+		"cut-off cells":  {book(cells), cut, "", false},
+		"numbers":        {book(numbers), "1,0", "", false},
+		"no numbers":     {book(numbers), "\f", "", true},
+		"rtf":            {fileops.Bytes("a.rtf", []byte(`{\rtf1 `+text+`}`)), half, fileops.WarnContentDropped, false},
+		"text":           {fileops.Bytes("a.txt", []byte(text)), "\f", "", true},
 		"slides": {fileops.Bytes("a.pptx", archive(t, "[Content_Types].xml", "<Types/>", "ppt/presentation.xml", "<p:presentation/>", "ppt/slides/slide1.xml", `<p:sld><a:t>`+escaped+`</a:t></p:sld>`)),
 			half, fileops.WarnContentDropped, false},
 	} {
@@ -87,7 +106,7 @@ func TestTextLayer(t *testing.T) {
 			}
 			var codes []string
 			r := fileops.Runner{TempDir: t.TempDir(), Warn: func(w fileops.Warning) { codes = append(codes, w.Code) }}
-			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX}}}},
+			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX, format.FODS, format.RTF, format.TXT}}}},
 				func(ctx context.Context, job *fileops.Job) error {
 					e := &Engine{opts: Options{Reader: pdfText(tt.pdf)}, fonts: func() map[string]bool { return nil }}
 					if err := (&task{Engine: e, job: job}).warn(ctx, format.PDF, path); err != nil {
