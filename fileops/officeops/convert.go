@@ -2,6 +2,7 @@ package officeops
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,7 +15,9 @@ import (
 	"github.com/filewright/filewright/fileops/engine"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/charset"
+	"github.com/filewright/filewright/internal/odfcrypt"
 	"github.com/filewright/filewright/internal/route"
+	"github.com/filewright/filewright/internal/safezip"
 )
 
 // A filter is the name of LibreOffice's reader or writer of a format.
@@ -189,6 +192,7 @@ func (e *Engine) Convert() fileops.Action {
 type task struct {
 	*Engine
 	job   *fileops.Job
+	in    *fileops.File // the input, decrypted if it is OpenDocument
 	dir   string
 	n     int     // number of intermediate files
 	first bool    // the current step reads the input
@@ -207,7 +211,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if steps == nil {
 		return fmt.Errorf("no route from %s to %s", in.Format(), to)
 	}
-	password, err := e.check(ctx, in, job.Params.Get("password"))
+	in, password, err := e.open(ctx, in, job.Params.Get("password"))
 	unsure := errors.Is(err, errMaybeProtected)
 	if err != nil && !unsure {
 		return err
@@ -215,7 +219,7 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	if password != "" && steps[0].By != byOffice {
 		steps = append([]route.Step{{By: byOffice, From: in.Format(), To: in.Format()}}, steps...)
 	}
-	t := &task{Engine: e, job: job, share: 1 / float64(len(steps)), password: password}
+	t := &task{Engine: e, job: job, in: in, share: 1 / float64(len(steps)), password: password}
 	if t.dir, err = job.Dir(); err != nil {
 		return err
 	}
@@ -252,13 +256,41 @@ func (e *Engine) convert(ctx context.Context, job *fileops.Job) error {
 	return err
 }
 
-// check validates a document. It returns password if the document needs it.
-func (e *Engine) check(ctx context.Context, f *fileops.File, password string) (string, error) {
+// open validates a document, and decrypts it if it is OpenDocument. It returns password
+// if LibreOffice needs it.
+func (e *Engine) open(ctx context.Context, f *fileops.File, password string) (*fileops.File, string, error) {
 	err := e.opts.Limits.check(ctx, f)
-	if password != "" && encryptable(f.Format()) && (errors.Is(err, fileops.ErrPasswordRequired) || errors.Is(err, errMaybeProtected)) {
-		return password, nil
+	if password == "" || !encryptable(f.Format()) || !errors.Is(err, fileops.ErrPasswordRequired) && !errors.Is(err, errMaybeProtected) {
+		return f, "", err
 	}
-	return "", err
+	decrypt := decrypters[f.Format()]
+	if decrypt == nil {
+		return f, password, nil
+	}
+	if f.Size() > maxDecrypt {
+		return f, "", fileops.Fail(fileops.ErrLimit, nil, "the document has %d bytes, more than the limit of %d bytes for encrypted documents", f.Size(), maxDecrypt)
+	}
+	var plain bytes.Buffer
+	if err := decrypt(ctx, e.opts.Limits, f, password, &plain); err != nil {
+		return f, "", err
+	}
+	f = fileops.Bytes(f.Name(), plain.Bytes())
+	return f, "", e.opts.Limits.check(ctx, f)
+}
+
+// maxDecrypt is the largest document in bytes that is decrypted here.
+const maxDecrypt = 256 << 20
+
+// decrypters decrypt the formats that LibreOffice does not open with a password alone.
+// They are read-only.
+var decrypters = map[format.Format]func(context.Context, Limits, *fileops.File, string, io.Writer) error{
+	format.ODT: decryptODF, format.ODS: decryptODF, format.ODP: decryptODF,
+	format.PPT: decryptPPT,
+}
+
+func decryptODF(ctx context.Context, l Limits, f *fileops.File, password string, w io.Writer) error {
+	limits := safezip.Limits{Entries: l.Entries, Unpacked: l.Unpacked, Ratio: l.Ratio}
+	return odfcrypt.Decrypt(ctx, limits, f.Reader(), f.Size(), password, w)
 }
 
 // temp returns the path of an intermediate file.

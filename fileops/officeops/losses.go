@@ -27,7 +27,7 @@ const maxScan = 16 << 20
 // warn warns about parts of the input that the result, at path, lacks. It fails if the
 // result has no text at all although the input has.
 func (t *task) warn(ctx context.Context, to format.Format, path string) error {
-	in := t.job.Input()
+	in := t.in
 	if t.password != "" {
 		return nil // the parts of an encrypted document are not readable here
 	}

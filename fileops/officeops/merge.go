@@ -54,10 +54,14 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 	text := apps[0]
 	to := format.Format(job.Params.Get("convert_to"))
 	var more []addition
+	var first *fileops.File // decrypted
 	for _, f := range job.Inputs {
-		password, err := e.check(ctx, f, job.Params.Get("password"))
+		f, password, err := e.open(ctx, f, job.Params.Get("password"))
 		if err != nil && !errors.Is(err, errMaybeProtected) {
 			return err
+		}
+		if first == nil {
+			first = f
 		}
 		filter := text.in[f.Format()].name
 		if password != "" {
@@ -70,7 +74,11 @@ func (e *Engine) merge(ctx context.Context, job *fileops.Job) error {
 		more = append(more, addition{In: path, Name: f.Name(), InFilter: filter, Password: password})
 	}
 	name := "merged." + string(to)
-	if len(more) == 1 && job.Input().Format() == to && more[0].Password == "" {
+	if len(more) == 1 && first.Format() == to && more[0].Password == "" {
+		if first != job.Input() {
+			b, _ := first.Bytes()
+			return job.WriteBytes(name, b)
+		}
 		return job.Keep(job.Input().Named(name))
 	}
 	dir, err := job.Dir()

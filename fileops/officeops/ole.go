@@ -73,15 +73,9 @@ func checkOLE(ctx context.Context, f *fileops.File) error {
 		if err != nil {
 			return damaged(err)
 		}
-		if ok && len(b) >= 16 && le.Uint32(b[12:]) == 0xf3d1c4df {
-			return protectedPPT()
+		if ok && len(b) >= 16 && le.Uint32(b[12:]) == pptEncrypted {
+			return protected()
 		}
 	}
 	return nil
-}
-
-// protectedPPT returns the error for an encrypted PPT file. No engine opens one, with or
-// without its password.
-func protectedPPT() error {
-	return fileops.Fail(fileops.ErrPasswordRequired, nil, "the presentation is protected by a password, and ppt files cannot be decrypted here; save it without a password, or as pptx, first")
 }

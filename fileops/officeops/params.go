@@ -36,15 +36,14 @@ var paramPassword = fileops.Param{
 	Min: 1, Max: 1024, Secret: true, Scope: fileops.ScopeInput,
 }
 
-// encryptable reports whether LibreOffice opens encrypted documents of a format with a
-// password alone. OpenDocument files also need an interaction handler, and it does not
-// open encrypted PPT files at all.
+// encryptable reports whether encrypted documents of a format can be opened: by LibreOffice,
+// or here.
 func encryptable(f format.Format) bool {
 	switch f {
 	case format.DOCX, format.XLSX, format.PPTX, format.DOC, format.XLS:
 		return true
 	}
-	return false
+	return decrypters[f] != nil
 }
 
 // encryptedFilter returns the import filter for an encrypted document. The filters of

@@ -48,7 +48,7 @@ func (t *task) compareText(ctx context.Context, want officetext.Text, to format.
 		least = lostLooseText
 	}
 	_, kept := officetext.Kept(want.Text, got)
-	if to == format.PDF && t.job.Input().Format().Family() == format.Sheet {
+	if to == format.PDF && t.in.Format().Family() == format.Sheet {
 		if all, kept = officetext.KeptCells(want.Text, got); all < comparedCells {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (t *task) resultText(ctx context.Context, to format.Format, path string) (t
 
 // certainText returns the text of the input that the result must have.
 func (t *task) certainText(ctx context.Context, p parts, to format.Format) officetext.Text {
-	in := t.job.Input()
+	in := t.in
 	switch in.Format() {
 	case format.DOCX, format.PPTX, format.ODT, format.ODP:
 		if !p.hasText() {

@@ -109,7 +109,7 @@ func TestTextLayer(t *testing.T) {
 			check := fileops.Func(fileops.Spec{Name: "convert", Engine: "test", Family: "document", Accepts: []fileops.Accept{{Formats: []format.Format{format.DOCX, format.ODT, format.PPTX, format.FODS, format.RTF, format.TXT}}}},
 				func(ctx context.Context, job *fileops.Job) error {
 					e := &Engine{opts: Options{Reader: pdfText(tt.pdf)}, fonts: func() map[string]bool { return nil }}
-					if err := (&task{Engine: e, job: job}).warn(ctx, format.PDF, path); err != nil {
+					if err := (&task{Engine: e, job: job, in: job.Input()}).warn(ctx, format.PDF, path); err != nil {
 						return err
 					}
 					return job.WriteFile("out.pdf", func(out string) error { return os.Rename(path, out) })

@@ -8,11 +8,10 @@ import (
 	"github.com/filewright/filewright/internal/route"
 )
 
-// Unlock returns the action "unlock" for DOC and XLS. LibreOffice opens the document with
-// the password and writes it anew without one. A wrong password fails with
-// [fileops.ErrWrongPassword], a document without a password with
-// [fileops.ErrNotEncrypted]. There is no unlock for PPT, because LibreOffice cannot
-// decrypt it.
+// Unlock returns the action "unlock" for DOC and XLS, which LibreOffice opens with the
+// password and writes anew without one, and for OpenDocument and PPT, whose encryption
+// alone is removed. A wrong password fails with [fileops.ErrWrongPassword], a document
+// without a password with [fileops.ErrNotEncrypted].
 //
 // The action requires Python with UNO.
 func (e *Engine) Unlock() fileops.Action {
@@ -21,20 +20,23 @@ func (e *Engine) Unlock() fileops.Action {
 	return fileops.Func(fileops.Spec{
 		Name: "unlock", Engine: e.name(), Family: "office", Encrypted: true,
 		Summary: "Removes the password from a document.",
-		Accepts: []fileops.Accept{{Formats: []format.Format{format.DOC, format.XLS}, Params: fileops.Schema{password}}},
+		Accepts: []fileops.Accept{{Formats: []format.Format{format.DOC, format.XLS, format.PPT, format.ODT, format.ODS, format.ODP}, Params: fileops.Schema{password}}},
 	}, e.unlock)
 }
 
 func (e *Engine) unlock(ctx context.Context, job *fileops.Job) error {
-	in := job.Input()
-	password, err := e.check(ctx, in, job.Params.Get("password"))
+	in, password, err := e.open(ctx, job.Input(), job.Params.Get("password"))
 	if err != nil {
 		return err
+	}
+	if in != job.Input() {
+		b, _ := in.Bytes()
+		return job.WriteBytes(in.Name(), b)
 	}
 	if password == "" {
 		return fileops.Fail(fileops.ErrNotEncrypted, nil, "the file is not protected by a password")
 	}
-	t := &task{Engine: e, job: job, first: true, last: true, share: 1, password: password}
+	t := &task{Engine: e, job: job, in: in, first: true, last: true, share: 1, password: password}
 	if t.dir, err = job.Dir(); err != nil {
 		return err
 	}
