@@ -67,15 +67,45 @@ func (e *Engine) Recognize(ctx context.Context, img *image.Gray, dpi float64, la
 	p := pages[0]
 	turn := p.turn()
 	if turn != 0 { // base lines are known only for upright text
-		img = turned(img, turn)
-		if pages, err = e.read(ctx, netpbm(img), dpi, language, false, 1); err != nil {
+		upright := turned(img, turn)
+		if pages, err = e.read(ctx, netpbm(upright), dpi, language, false, 1); err != nil {
 			return nil, err
 		}
 		p = pages[0]
+		unturned := false
+		if countWords(pages) <= fewTurned { // Tesseract guesses the direction of little text
+			straight, err := e.read(ctx, netpbm(img), dpi, language, false, 1)
+			if err != nil {
+				return nil, err
+			}
+			if unturned = evidence(straight) >= evidence(pages); unturned {
+				p, turn = straight[0], 0
+			}
+		}
+		if !unturned {
+			img = upright
+		}
 	}
 	out := p.page()
 	out.Width, out.Height, out.Turn = img.Rect.Dx(), img.Rect.Dy(), turn
 	return out, nil
+}
+
+// fewTurned is the number of words up to which the direction of a page is checked
+// by reading it without turning it.
+const fewTurned = 30
+
+// evidence returns how much text pages show: their characters, weighted by the
+// square of the confidence. Text that is upside down has a low confidence.
+func evidence(pages []*hocrPage) (sum float64) {
+	for _, p := range pages {
+		for _, l := range p.lines {
+			for _, w := range l.words {
+				sum += float64(len([]rune(w.Text))) * w.Confidence * w.Confidence
+			}
+		}
+	}
+	return sum
 }
 
 func (e *Engine) checkSize(w, h int) error {

@@ -84,6 +84,27 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
+// Little text is turned only if it reads better that way.
+func TestRecognizeLittleText(t *testing.T) {
+	t.Parallel()
+	e := engine(t)
+	for name, tt := range map[string]struct {
+		img  *image.Gray
+		turn int
+	}{
+		"upright":     {page(t, "Total 11 6 90\n6 9 86", 300), 0},
+		"upside down": {quarter(quarter(page(t, "The invoice is due\nin thirty days", 300))), 2},
+	} {
+		p, err := e.Recognize(t.Context(), tt.img, 300, "eng")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Turn != tt.turn || len(p.Lines) == 0 {
+			t.Errorf("%s: turn %d with %d lines, want %d", name, p.Turn, len(p.Lines), tt.turn)
+		}
+	}
+}
+
 // The engine finds the script and the language of a text by itself.
 func TestDetect(t *testing.T) {
 	t.Parallel()

@@ -241,8 +241,8 @@ func takeWords(s *model.Sheet, got *Recognized, f *model.Font) {
 			continue
 		}
 		w := &model.Word{
-			Rect: geom.Rect{L: g.Left * k, T: g.Top * k, R: g.Right * k, B: g.Bottom * k},
-			Base: g.Base * k, Size: max(2, math.Round(2*g.Size*k)/2), RTL: strings.ContainsFunc(text, model.IsRTL),
+			Rect:       geom.Rect{L: g.Left * k, T: g.Top * k, R: g.Right * k, B: g.Bottom * k},
+			Recognised: true, Base: g.Base * k, Size: max(2, math.Round(2*g.Size*k)/2), RTL: strings.ContainsFunc(text, model.IsRTL),
 		}
 		if overlapsAny(w.Rect, known) {
 			continue // a stamp that is already text

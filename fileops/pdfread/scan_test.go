@@ -165,6 +165,13 @@ func TestDocxOfScan(t *testing.T) {
 	if main := string(parts["word/document.xml"]); !strings.Contains(main, "letter") || !strings.Contains(main, `behindDoc="1"`) {
 		t.Error("the text of a photograph is lost")
 	}
+	// Its own text is still visible in front.
+	stamped := mustConvert(t, e, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, lines("F1", 11, 72, 300, 14, "Received"))))[0].b
+	main := string(unzip(t, stamped)["word/document.xml"])
+	before, _, ok := strings.Cut(main, "Received")
+	if at := strings.LastIndex(before, "behindDoc="); !ok || at < 0 || !strings.HasPrefix(before[at:], `behindDoc="0"`) {
+		t.Error("a stamp is lost or behind its picture")
+	}
 	// If nothing is recognized, the picture stays.
 	mixed := newEngine(t, pdfread.Options{Recognizer: says(0)})
 	docx := mustConvert(t, mixed, fileops.Args{"convert_to": "docx"}, pages(picturePage(420, 595, ""), pdfPage{content: lines("F1", 14, 72, 500, 20, "text")}))[0].b

@@ -18,13 +18,15 @@ import (
 
 // Namespaces and content types of WordprocessingML.
 const (
-	nsMain  = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-	nsDraw  = "http://schemas.openxmlformats.org/drawingml/2006/main"
-	nsPic   = "http://schemas.openxmlformats.org/drawingml/2006/picture"
-	nsShape = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
-	nsWP    = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
-	mainDoc = "application/vnd.openxmlformats-officedocument.wordprocessingml."
-	rootNS  = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `" xmlns:wps="` + nsShape + `"`
+	nsMain   = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+	nsDraw   = "http://schemas.openxmlformats.org/drawingml/2006/main"
+	nsPic    = "http://schemas.openxmlformats.org/drawingml/2006/picture"
+	nsShape  = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
+	nsWord   = "http://schemas.microsoft.com/office/word/2010/wordml"
+	nsCompat = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+	nsWP     = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
+	mainDoc  = "application/vnd.openxmlformats-officedocument.wordprocessingml."
+	rootNS   = ` xmlns:w="` + nsMain + `" xmlns:r="` + ooxml.RelationshipNS + `" xmlns:wp="` + nsWP + `" xmlns:a="` + nsDraw + `" xmlns:pic="` + nsPic + `" xmlns:wps="` + nsShape + `" xmlns:w14="` + nsWord + `" xmlns:mc="` + nsCompat + `" mc:Ignorable="w14"`
 )
 
 // Write writes d. The result depends only on d.
@@ -93,25 +95,29 @@ type relation struct {
 type part struct{ name, kind, content string }
 
 type writer struct {
-	d        *model.Document
-	out      *bytes.Buffer
-	rels     []relation
-	links    map[string]string // target to relation id
-	parts    []part
-	lists    map[int]*listDef
-	nums     []*listDef
-	used     map[*model.Media]bool
-	mediaRel map[*model.Media]string
-	headings [model.MaxHeadingLevel + 1]*model.Style
-	pictures int
-	marks    int
-	breaks   map[*model.Line]*model.Placed // blocks of the current paragraph that start a page, by their first line
-	leaf     *model.Leaf                   // page of the current block, for its links
-	dark     bool                          // the current text has its own background
-	after    float64                       // space below the current paragraph, points
-	thin     float64                       // width of the thinnest border of the current table, points
-	moved    *model.Block                  // its space above is below the paragraph before it
-	narrow   int                           // character width of the current paragraph in per cent; 0 means 100
+	d         *model.Document
+	out       *bytes.Buffer
+	rels      []relation
+	links     map[string]string // target to relation id
+	parts     []part
+	lists     map[int]*listDef
+	nums      []*listDef
+	used      map[*model.Media]bool
+	mediaRel  map[*model.Media]string
+	headings  [model.MaxHeadingLevel + 1]*model.Style
+	pictures  int
+	marks     int
+	controls  int
+	field     *model.Field                  // of the open content control
+	goesOn    bool                          // the control stays open after the current text
+	onPicture bool                          // the current text is over a picture of its page
+	breaks    map[*model.Line]*model.Placed // blocks of the current paragraph that start a page, by their first line
+	leaf      *model.Leaf                   // page of the current block, for its links
+	dark      bool                          // the current text has its own background
+	after     float64                       // space below the current paragraph, points
+	thin      float64                       // width of the thinnest border of the current table, points
+	moved     *model.Block                  // its space above is below the paragraph before it
+	narrow    int                           // character width of the current paragraph in per cent; 0 means 100
 }
 
 func (x *writer) relate(kind, target string, external bool) string {

@@ -11,8 +11,8 @@ import (
 // picture of the page and its text boxes, all at places relative to the page.
 // section are the properties of its section, or "" for the last one.
 func (x *writer) fixed(f *model.Fixed, section string) {
-	x.leaf, x.dark = x.d.Leaves[f.Number], true
-	defer func() { x.dark = false }()
+	x.leaf, x.dark, x.onPicture = x.d.Leaves[f.Number], true, true
+	defer func() { x.dark, x.onPicture = false, false }()
 	x.out.WriteString(`<w:p><w:pPr><w:spacing w:before="0" w:after="0" w:line="20" w:lineRule="exact"/><w:rPr><w:sz w:val="2"/><w:szCs w:val="2"/></w:rPr>` + section + `</w:pPr>`)
 	if x.d.Targets[f.Number] {
 		x.bookmark(&model.Placed{Bookmark: f.Number})
@@ -121,6 +121,41 @@ func (x *writer) textBox(p place, direction string, content func()) {
 // boxText writes the paragraph of a text box. Its lines can wrap by themselves if
 // full is set.
 func (x *writer) boxText(b *model.Box, p place, pitch float64, full, rtl bool) {
+	block := &model.Block{Rect: b.Rect, Lines: b.Lines, Region: b.Rect}
+	defer func() { x.narrow, x.goesOn = 0, false }()
+	switch {
+	case full:
+		x.boxStart(b, pitch, full, rtl)
+		x.narrow = x.d.Squeeze(b.Lines, p.W, true)
+		x.text(b.Lines, block, x.d.Body, nil)
+		x.out.WriteString(`</w:p>`)
+	case len(b.Lines) > 1 && fieldOf(b) != nil: // programs lose line breaks next to a control
+		x.field = fieldOf(b)
+		x.control(x.field, false)
+		x.goesOn = true
+		for _, l := range b.Lines {
+			x.boxStart(b, pitch, full, rtl)
+			x.narrow = x.d.Fit(l, false)
+			x.text([]*model.Line{l}, block, x.d.Body, nil)
+			x.out.WriteString(`</w:p>`)
+		}
+		x.out.WriteString(`</w:sdtContent></w:sdt>`)
+		x.field = nil
+	default:
+		x.boxStart(b, pitch, full, rtl)
+		for i, l := range b.Lines {
+			if i > 0 {
+				x.out.WriteString(`<w:r><w:br/></w:r>`)
+			}
+			x.narrow = x.d.Fit(l, b.Turn%2 == 1)
+			x.text([]*model.Line{l}, block, x.d.Body, nil)
+		}
+		x.out.WriteString(`</w:p>`)
+	}
+}
+
+// boxStart starts a paragraph of a text box.
+func (x *writer) boxStart(b *model.Box, pitch float64, full, rtl bool) {
 	x.out.WriteString(`<w:p><w:pPr>`)
 	if rtl {
 		x.out.WriteString(`<w:bidi/>`)
@@ -135,21 +170,19 @@ func (x *writer) boxText(b *model.Box, p place, pitch float64, full, rtl bool) {
 		x.out.WriteString(`<w:jc w:val="right"/>`)
 	}
 	x.out.WriteString(`</w:pPr>`)
-	block := &model.Block{Rect: b.Rect, Lines: b.Lines, Region: b.Rect}
-	if full {
-		x.narrow = x.d.Squeeze(b.Lines, p.W, true)
-		x.text(b.Lines, block, x.d.Body, nil)
-	} else {
-		for i, l := range b.Lines {
-			if i > 0 {
-				x.out.WriteString(`<w:r><w:br/></w:r>`)
+}
+
+// fieldOf returns the form field that shows all text of a box, or nil.
+func fieldOf(b *model.Box) *model.Field {
+	f := b.Lines[0].Words[0].Field
+	for _, l := range b.Lines {
+		for _, w := range l.Words {
+			if w.Field != f {
+				return nil
 			}
-			x.narrow = x.d.Fit(l, b.Turn%2 == 1)
-			x.text([]*model.Line{l}, block, x.d.Body, nil)
 		}
 	}
-	x.narrow = 0
-	x.out.WriteString(`</w:p>`)
+	return f
 }
 
 // isFull reports whether the lines of a box are justified, so that they can wrap

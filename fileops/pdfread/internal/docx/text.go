@@ -173,7 +173,23 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 			pending.Reset()
 		}
 	}
+	control := func(f *model.Field, st model.Style) { // opens the control of f and closes that of another
+		if f == x.field {
+			return
+		}
+		flush()
+		closeLink()
+		if x.field != nil {
+			x.out.WriteString(`</w:sdtContent></w:sdt>`)
+		}
+		if x.field = f; f != nil {
+			x.control(f, x.runProps(st, base, false) == "")
+		}
+	}
 	put := func(text string, st model.Style) {
+		if x.field != nil {
+			st.Link = 0
+		}
 		if st.Link != open && x.link(st.Link) == "" {
 			st.Link = 0
 		}
@@ -192,6 +208,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 	var last model.Style
 	for li, l := range lines {
 		if p := x.breaks[l]; p != nil {
+			control(nil, base)
 			flush()
 			closeLink()
 			x.out.WriteString(`<w:r><w:br w:type="page"/></w:r>`)
@@ -219,6 +236,9 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 			case i == 0 && sep == " " && li > 0:
 				sep = model.LineJoint(lines[li-1], l)
 			}
+			if w.Field != x.field {
+				control(nil, base)
+			}
 			for k, sp := range w.Spans {
 				st := sp.Style
 				if st.Raise != 0 {
@@ -227,6 +247,7 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 				if k == 0 && sep != "" {
 					put(sep, spaceStyle(last, st, base))
 				}
+				control(w.Field, st)
 				t := sp.Text
 				if i == len(words)-1 && k == len(w.Spans)-1 && li+1 < len(lines) && x.breaks[lines[li+1]] == nil {
 					t = x.d.Unhyphen(w, t, lines[li+1])
@@ -235,6 +256,9 @@ func (x *writer) text(lines []*model.Line, b *model.Block, base model.Style, sto
 				last = st
 			}
 		}
+	}
+	if !x.goesOn {
+		control(nil, base)
 	}
 	flush()
 	closeLink()

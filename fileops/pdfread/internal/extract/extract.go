@@ -69,6 +69,9 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	s := &model.Sheet{Number: p.Number, W: p.W, H: p.H}
 	view := p.Matrix()
 	links := x.links(p, view)
+	if x.media != nil {
+		s.Fields = x.fields(p, view)
+	}
 	x.flatten(p)
 	glyphs, _ := x.glyphs(p, view)
 
@@ -87,6 +90,9 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 		for i := range links {
 			l := &links[i]
 			l.Rect = m.Rect(l.L, l.T, l.R, l.B)
+		}
+		for _, f := range s.Fields {
+			f.Rect = m.Rect(f.L, f.T, f.R, f.B)
 		}
 		view = view.Then(m)
 		if turn != 2 {
@@ -107,6 +113,7 @@ func (x *Extractor) Sheet(p *pdfium.Page) *model.Sheet {
 	s.Words = raiseWords(makeWords(glyphs))
 	s.Unlikely = Unlikely(s) || unreadable(s, x.unread) || x.left >= leftGlyphs
 	if x.media != nil {
+		fillFields(s)
 		w := &walker{x: x, page: p, sheet: s, turn: turn}
 		w.walk(view)
 		w.finish()

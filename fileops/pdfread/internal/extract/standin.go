@@ -2,6 +2,8 @@ package extract
 
 import (
 	"strings"
+
+	"github.com/filewright/filewright/fileops/pdfread/internal/model"
 )
 
 // Programs that open a document rarely have the fonts of a PDF file. A font that
@@ -13,7 +15,7 @@ import (
 var officeFonts = []string{
 	"times new roman", "arial", "courier new", "calibri", "cambria", "candara", "consolas", "constantia", "corbel", "aptos",
 	"verdana", "tahoma", "trebuchet", "georgia", "segoe", "comic sans", "impact", "century", "book antiqua",
-	"bookman", "palatino", "franklin gothic", "gill sans", "lucida", "symbol", "wingdings", "webdings", "zapfdingbats",
+	"bookman", "palatino", "franklin gothic", "gill sans", "lucida", "symbol", "wingdings", "webdings",
 	"liberation", "dejavu", "noto", "carlito", "caladea",
 }
 
@@ -30,6 +32,9 @@ func standIn(family, base string, flags int) string {
 		if strings.HasPrefix(low, f) {
 			return family
 		}
+	}
+	if strings.Contains(low, "dingbats") {
+		return model.SymbolFont
 	}
 	low += " " + strings.ToLower(base)
 	has := func(words ...string) bool {

@@ -22,6 +22,7 @@ type Inline struct {
 	Underline    bool
 	Raise        int8
 	Href         string
+	Field        *model.Field // the form field that shows it, or nil
 }
 
 func (a Inline) like(b Inline) bool { a.Text, b.Text = "", ""; return a == b }
@@ -172,7 +173,10 @@ func inlines(d *model.Document, lines []*model.Line, on []*model.Leaf, skip bool
 			for k, sp := range w.Spans {
 				in := Inline{
 					Bold: bold(sp.Font) && !bold(base.Font), Italic: italic(sp.Font) && !italic(base.Font),
-					Strike: sp.Strike, Underline: sp.Underline, Raise: sp.Raise, Href: href(d, sp.Link, on[li]),
+					Strike: sp.Strike, Underline: sp.Underline, Raise: sp.Raise, Href: href(d, sp.Link, on[li]), Field: w.Field,
+				}
+				if w.Field != nil {
+					in = Inline{Field: w.Field}
 				}
 				if in.Href != "" {
 					in.Underline = false // links are underlined anyway

@@ -279,6 +279,10 @@ func (x *writer) text(text []flow.Inline) {
 				x.print("<", tag, ">")
 			}
 		}
+		if in.Field != nil {
+			x.field(in.Field)
+			continue
+		}
 		if in.Href != "" {
 			x.print(`<a href="`, escapeHTML(in.Href), `">`)
 		}
@@ -295,6 +299,44 @@ func (x *writer) text(text []flow.Inline) {
 		if in.Href != "" {
 			x.print("</a>")
 		}
+	}
+}
+
+// field writes a form field.
+func (x *writer) field(f *model.Field) {
+	attrs := ` name="` + escapeHTML(f.Name) + `"`
+	if f.Label != "" {
+		attrs += ` aria-label="` + escapeHTML(f.Label) + `"`
+	}
+	if f.ReadOnly {
+		attrs += ` disabled`
+	}
+	switch {
+	case f.Ticks():
+		kind := "checkbox"
+		if f.Kind == model.RadioField {
+			kind = "radio"
+		}
+		if f.Checked {
+			attrs += ` checked`
+		}
+		x.print(`<input type="`, kind, `"`, attrs, `>`)
+	case f.Kind == model.ChoiceField && !f.Editable:
+		x.print(`<select`, attrs, `>`)
+		options := f.Options
+		if !slices.Contains(options, f.Value) {
+			options = slices.Concat([]string{f.Value}, options)
+		}
+		for _, o := range options {
+			selected := ""
+			if o == f.Value {
+				selected = ` selected`
+			}
+			x.print(`<option`, selected, `>`, escapeHTML(o), `</option>`)
+		}
+		x.print(`</select>`)
+	default:
+		x.print(`<input type="text"`, attrs, ` value="`, escapeHTML(f.Value), `">`)
 	}
 }
 

@@ -280,9 +280,6 @@ func flowHeight(b *model.Block) float64 {
 func fix(s *model.Sheet) *model.Fixed {
 	f := &model.Fixed{Number: s.Number, W: s.W, H: s.H, Whole: s.Unlikely}
 	words := slices.Clone(s.Words)
-	for _, p := range s.Pictures {
-		words = append(words, p.Labels...)
-	}
 	var level, turned []*model.Word
 	scanned := s.Scan != nil && s.Scan.Words > 0 // the picture shows the recognized words
 	if scanned {
@@ -291,21 +288,34 @@ func fix(s *model.Sheet) *model.Fixed {
 	if !s.Unlikely && f.Turn == 0 && (scanned || len(s.Words) == 0) {
 		f.Pictures = allPictures(s)
 	}
+	for _, p := range s.Pictures {
+		for _, w := range p.Labels {
+			w.Hidden = w.Hidden || scanned
+			words = append(words, w)
+		}
+	}
 	for _, w := range words {
-		w.Hidden = w.Hidden || s.Unlikely || scanned
+		w.Hidden = w.Hidden || s.Unlikely || scanned && w.Recognised
 		for i := range w.Spans { // the picture has their rules
 			w.Spans[i].Underline, w.Spans[i].Strike = false, false
 		}
-		if w.Turn == 0 {
+		switch {
+		case w.Field != nil && w.Spans[0].Font == nil: // a blank, or a box to tick
+			if w.Field.Ticks() {
+				tickOnly(w)
+			}
+			l := &model.Line{Rect: w.Rect, Words: []*model.Word{w}, Base: w.Base, Size: w.Size}
+			f.Boxes = append(f.Boxes, &model.Box{Rect: w.Rect, Lines: []*model.Line{l}})
+		case w.Turn == 0:
 			level = append(level, w)
-		} else {
+		default:
 			turned = append(turned, w)
 		}
 	}
 	if !s.Unlikely && f.Turn == 0 && f.Pictures == nil && len(s.Rules) <= maxBehind {
 		f.Rules = s.Rules
 	}
-	f.Boxes = boxes(Pieces(level, s.Rules))
+	f.Boxes = append(f.Boxes, boxes(Pieces(level, s.Rules))...)
 	for _, it := range Pieces(turned, nil) {
 		l := &model.Line{Rect: it.Rect, Words: it.Words, Base: it.base, Size: it.Size}
 		turn := it.Words[0].Turn
@@ -313,6 +323,20 @@ func fix(s *model.Sheet) *model.Fixed {
 	}
 	geom.SortStable(f.Boxes, func(a, b *model.Box) bool { return a.T < b.T })
 	return f
+}
+
+// tickOnly makes w, a check box or radio button, show only its mark, because the
+// picture of the page has the rest.
+func tickOnly(w *model.Word) {
+	f := w.Field
+	text, style := model.Blank, model.Style{Size: w.Size, Font: &model.Font{Name: model.SymbolFont}}
+	if f.Checked {
+		text = f.Tick()
+	}
+	if m := f.Mark; m != nil {
+		style, w.Rect, w.Base, w.Size = m.Spans[0].Style, m.Rect, m.Base, m.Size
+	}
+	w.Spans = []model.Span{{Text: text, Style: style}}
 }
 
 // allPictures returns the pictures of a page if they show everything on it that

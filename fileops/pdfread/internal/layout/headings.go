@@ -21,6 +21,9 @@ func bodyStyle(blocks []*model.Block) model.Style {
 	for _, b := range blocks {
 		for _, l := range b.Lines {
 			for _, w := range l.Words {
+				if w.Field != nil && w.Spans[0].Font == nil { // a blank or a box
+					continue
+				}
 				for _, s := range w.Spans {
 					if s.Raise != 0 {
 						continue

@@ -47,13 +47,15 @@ type Span struct {
 // A Word is a sequence of characters without space.
 type Word struct {
 	geom.Rect
-	Spans  []Span
-	Base   float64 // baseline
-	Size   float64 // of the characters that are not raised
-	RTL    bool
-	Hidden bool // invisible, as in the text layer of a scan
-	Glued  bool // no space before it, although it is a separate word
-	Turn   int  // direction in quarter turns clockwise, or askew
+	Spans      []Span
+	Base       float64 // baseline
+	Size       float64 // of the characters that are not raised
+	RTL        bool
+	Hidden     bool   // invisible, as in the text layer of a scan
+	Recognised bool   // read from a picture, which shows it
+	Glued      bool   // no space before it, although it is a separate word
+	Turn       int    // direction in quarter turns clockwise, or askew
+	Field      *Field // the form field that shows it; nil if none does
 }
 
 // Text returns the characters of all spans.
@@ -238,6 +240,7 @@ type Sheet struct {
 	Backs    []*Picture  // behind text
 	Lost     []geom.Rect // areas of other pictures that are behind text, and of shadings
 	Links    []Link
+	Fields   []*Field
 	Unlikely bool  // the text is probably not what the page shows
 	Blank    bool  // nothing is visible on it
 	Damaged  bool  // it cannot be read, and so is empty

@@ -11,10 +11,11 @@ import (
 // A Document is a PDF file that an instance has opened. It is closed with the
 // instance.
 type Document struct {
-	In    *Instance
-	Ptr   uint64
-	form  uint64 // form fill environment, 0 without a form
-	Pages int
+	In     *Instance
+	Ptr    uint64
+	form   uint64 // form fill environment, 0 without a form
+	fields uint64 // like form, see Fields
+	Pages  int
 
 	data   uint32 // address of the file
 	size   int
@@ -78,7 +79,7 @@ func OpenDocument(in *Instance, data []byte, password string) (*Document, error)
 // if that fails.
 func (d *Document) Reopen() *Document {
 	again := *d
-	again.form = 0
+	again.form, again.fields = 0, 0
 	if again.Ptr = d.In.Call("FPDF_LoadMemDocument", uint64(d.data), uint64(d.size), uint64(d.secret)); again.Ptr == 0 {
 		return nil
 	}
@@ -95,6 +96,15 @@ func (d *Document) OpenForm() {
 	if d.form != 0 {
 		d.In.Call("FPDF_SetFormFieldHighlightAlpha", d.form, 0)
 	}
+}
+
+// Fields returns a form fill environment that reads form fields, but does not
+// draw them.
+func (d *Document) Fields() uint64 {
+	if d.fields == 0 && d.In.Int("FPDF_GetFormType", d.Ptr) != 0 {
+		d.fields = d.In.Call("FPDFDOC_InitFormFillEnvironment", d.Ptr, d.In.Call("FPDF_FORMFILLINFO_Create"))
+	}
+	return d.fields
 }
 
 // A Page is a loaded page of a document.
