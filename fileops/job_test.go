@@ -15,6 +15,7 @@ import (
 
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // onAny is a joint action on files of any format.
@@ -127,13 +128,9 @@ func TestJobSymbolicLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const content = "behind the link"
-	if err := os.WriteFile(filepath.Join(dir, "target"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.WriteFile(filepath.Join(dir, "target"), []byte(content), 0o600))
 	link := filepath.Join(dir, "link.txt")
-	if err := os.Symlink("target", link); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, os.Symlink("target", link))
 	c, err := runJob(t, func(job *fileops.Job) error {
 		p, err := job.Path(job.Input())
 		if err != nil {
@@ -171,9 +168,7 @@ func TestJobWrite(t *testing.T) {
 						return nil
 					})
 				}, fileops.Bytes("a", nil))
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				if c.names[0] != "out.txt" || c.contents[0] != string(content) || c.onDisk[0] != (size > 1<<20) {
 					t.Errorf("got %s of %d bytes, on disk %v", c.names[0], len(c.contents[0]), c.onDisk[0])
 				}
@@ -202,9 +197,7 @@ func TestJobResults(t *testing.T) {
 		)
 		return err
 	}, fileops.Bytes("mem.txt", []byte("4")), fileops.Path(writeFile(t, "disk.txt", "5")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !slices.Equal(c.names, []string{"a.txt", "b.txt", "c.txt", "mem.txt", "disk.txt", "a.txt"}) || !slices.Equal(c.contents, []string{"1", "2", "3", "4", "5", "6"}) {
 		t.Errorf("got %v, %v", c.names, c.contents)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -63,9 +64,7 @@ func TestOverflow(t *testing.T) {
 						return status.Outcome{}
 					}),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() { done <- tr.Run(ctx, 0) }()
@@ -128,9 +127,7 @@ func TestNoOverflowAmongShortItems(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, 0) }()
@@ -172,16 +169,12 @@ func TestReleaseLater(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, 0) }()
 		op, err := tr.Submit(t.Context(), status.Operation{Owner: "o", Items: []status.Item{{Queue: "pdf"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if op, err = tr.Wait(t.Context(), "o", op.ID); err != nil || op.State != status.Completed {
 			t.Errorf("%+v, %v", op, err)
 		}
@@ -211,9 +204,7 @@ func TestQueueFullRetryAfter(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		submit := func(owner string, n int) error {
 			_, err := tr.Submit(t.Context(), status.Operation{Owner: owner, Items: slices.Repeat([]status.Item{{Queue: "pdf"}}, n)})
 			return err

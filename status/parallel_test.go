@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 )
 
@@ -77,9 +78,7 @@ func TestParallelLimit(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, 0) }()
@@ -90,9 +89,7 @@ func TestParallelLimit(t *testing.T) {
 				op.Items = append(op.Items, status.Item{Queue: []string{"pdf", "image"}[i%2]})
 			}
 			got, err := tr.Submit(t.Context(), op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return got
 		}
 		wait := func(op *status.Operation) time.Duration {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/upload"
 	"github.com/filewright/filewright/upload/blob"
 )
@@ -88,9 +89,7 @@ func TestBind(t *testing.T) {
 		old.intact(oldFiles[:2])
 
 		// A start that was interrupted between the two.
-		if err := old.blobs.Delete(ctx, upload.IdentityKey); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, old.blobs.Delete(ctx, upload.IdentityKey))
 		old.mustBind(false)
 		fresh := with(records(t), blobs(t))
 		fresh.mustBind(false)

@@ -138,9 +138,7 @@ func TestStart(t *testing.T) {
 	if *postgresFlag {
 		t.Run("postgres", func(t *testing.T) {
 			server, err := pgtest.Start(pgtest.Options{Durable: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			defer server.Close()
 			url := server.Database(t)
 			measure(t, url, "--data-dir", filepath.Join(t.TempDir(), "data"), "--database-url", url, "--blob-url", filepath.Join(t.TempDir(), "blobs"))
@@ -151,15 +149,9 @@ func TestStart(t *testing.T) {
 func measure(t *testing.T, target string, flags ...string) {
 	begin := time.Now()
 	db, err := olddb.Open(t.Context(), target, olddb.First)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fill(t.Context(), db, olddb.Postgres(target), *filesFlag, *operationsFlag); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
+	systest.NoError(t, fill(t.Context(), db, olddb.Postgres(target), *filesFlag, *operationsFlag))
+	systest.NoError(t, db.Close())
 	t.Logf("%d files and %d operations written in %v", *filesFlag, *operationsFlag, time.Since(begin).Round(time.Millisecond))
 	names := []string{"first start, with the upgrade of the schema"}
 	for range *startsFlag {
@@ -189,13 +181,9 @@ func once(t *testing.T, flags []string) (ready, done time.Duration) {
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, cmd.Start())
 	defer func() {
 		cmd.Process.Kill()
 		cmd.Wait()

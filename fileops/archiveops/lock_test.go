@@ -14,6 +14,7 @@ import (
 	"github.com/filewright/filewright/fileops/archiveops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // zipped packs a folder with 7-Zip as a ZIP archive.
@@ -22,9 +23,7 @@ func zipped(t testing.TB, dir string, args ...string) *fileops.File {
 	path := filepath.Join(t.TempDir(), "in.zip")
 	tool(t, "7z", append(append([]string{"a", "-bd", "-tzip"}, args...), path, dir+"/.")...)
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return fileops.Bytes("in.zip", b)
 }
 
@@ -45,9 +44,7 @@ func extracted(t testing.TB, f *fileops.File, password string) map[string][]byte
 		out[name], err = os.ReadFile(path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return out
 }
 
@@ -98,9 +95,7 @@ func TestUnlock(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		return fileops.Bytes("in.zip", b)
 	}
 	for name, in := range map[string]*fileops.File{

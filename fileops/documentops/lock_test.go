@@ -13,6 +13,7 @@ import (
 	"github.com/filewright/filewright/fileops/documentops"
 	"github.com/filewright/filewright/fileops/fileopstest"
 	"github.com/filewright/filewright/fileops/format"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const password = "pässwörd 日本 😀"
@@ -42,9 +43,7 @@ func TestLockedFilesOpenInLibreOffice(t *testing.T) {
 				if err := libreOffice.convert(locked, "not it", out, filter, ""); err == nil {
 					t.Error("opens with a wrong password")
 				}
-				if err := libreOffice.convert(locked, password, out, filter, ""); err != nil {
-					t.Fatal(err)
-				}
+				systest.NoError(t, libreOffice.convert(locked, password, out, filter, ""))
 				if text := tool(t, "pdftotext", out, "-"); !strings.Contains(strings.Join(strings.Fields(text), " "), "The quick b") { // the cell truncates it
 					t.Errorf("text %q", text)
 				}
@@ -73,9 +72,7 @@ func TestUnlockFilesOfLibreOffice(t *testing.T) {
 			t.Parallel()
 			plain := save(t, "a."+string(f), content(t, fileopstest.Sample(t, f)))
 			locked := filepath.Join(t.TempDir(), "locked."+string(f))
-			if err := libreOffice.convert(plain, "", locked, filter, password); err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, libreOffice.convert(plain, "", locked, filter, password))
 			if _, _, err := run(t.Context(), documentops.Unlock(nil), fileops.Args{"password": "no"}, fileops.Path(locked)); !errors.Is(err, fileops.ErrWrongPassword) {
 				t.Errorf("wrong password: %v", err)
 			}

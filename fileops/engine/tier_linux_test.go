@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/filewright/filewright/fileops/engine"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // delegated returns the cgroup v2 directory of this process if groups can be created
@@ -20,13 +21,9 @@ import (
 func delegated(t *testing.T, s *engine.Sandbox) string {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	mounts, err := os.ReadFile("/proc/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	_, path, ok := strings.Cut("\n"+string(own), "\n0::")
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
@@ -85,14 +82,10 @@ if sys.argv[1:] == ["stay"]: time.sleep(1000)
 		for _, arg := range []string{"", "stay"} {
 			a.Read = []string{"/proc"}
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-I", "-c", script, arg}, Dir: t.TempDir(), Stdout: w, Access: a})
 			w.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			var out bytes.Buffer
 			if arg == "stay" {
 				for strings.Count(out.String(), "started") < 3 {

@@ -20,6 +20,7 @@ import (
 	"github.com/filewright/filewright/httpapi/sqlstore"
 	"github.com/filewright/filewright/internal/apicheck"
 	"github.com/filewright/filewright/internal/logtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A site is a service with accounts. It checks every response against its own document.
@@ -35,9 +36,7 @@ type site struct {
 func serve(t *testing.T) *site {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s := &site{db: db, log: &logtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db, Log: log})
@@ -65,9 +64,7 @@ func serve(t *testing.T) *site {
 func (s *site) call(t *testing.T, want int, key, method, path, body string) map[string]any {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -75,14 +72,10 @@ func (s *site) call(t *testing.T, want int, key, method, path, body string) map[
 		r.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if err := s.check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, path, err, raw)
 	}
@@ -98,14 +91,10 @@ func (s *site) call(t *testing.T, want int, key, method, path, body string) map[
 func (s *site) status(t *testing.T, key string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/v1/formats", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -114,13 +103,9 @@ func (s *site) status(t *testing.T, key string) int {
 func (s *site) account(t *testing.T, name string, administrator bool) (id, key string) {
 	t.Helper()
 	acct, _, err := s.accounts.Create(t.Context(), auth.NewAccount{Name: name, Administrator: administrator})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	raw, _, err := s.accounts.Keys().Create(t.Context(), auth.NewKey{Name: "all", Account: acct.ID, Scopes: httpapi.DefaultScopes | httpapi.ScopeAdmin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	return acct.ID, raw
 }
 

@@ -40,9 +40,7 @@ func eachDatabase(t *testing.T, f func(t *testing.T, connect func() *sqlstore.DB
 		link := pgtest.New(t)
 		f(t, func() *sqlstore.DB {
 			db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: link})
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			t.Cleanup(func() { db.Close() })
 			return db
 		})
@@ -119,9 +117,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("with a wrong old password: %v", err)
 		}
 		fresh, err := a.ChangePassword(ctx, boss.ID, once, password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if _, err := there.Session(ctx, token); !errors.Is(err, auth.ErrNoSession) {
 			t.Errorf("the session from before: %v", err)
 		}
@@ -153,16 +149,12 @@ func TestAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs, err := there.ChangePassword(ctx, ada.ID, given, password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		if p, err := a.Authenticate(session(theirs)); err != nil || p.Account != ada.ID || p.Administrator {
 			t.Errorf("session as %+v, %v", p, err)
 		}
 		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: ada.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		withKey := request("Authorization", "Bearer "+key)
 		if p, err := there.Authenticate(withKey); err != nil || p.Account != ada.ID || p.Administrator || p.Scopes != httpapi.DefaultScopes {
 			t.Errorf("key as %+v, %v", p, err)
@@ -264,16 +256,10 @@ func TestDeleted(t *testing.T) {
 			t.Errorf("the same id again: %v", err)
 		}
 		token, _, err := a.Login(ctx, "ada", password, home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		key, _, err := a.Keys().Create(ctx, auth.NewKey{Name: "laptop", Account: "ada"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Delete(ctx, "ada"); err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
+		systest.NoError(t, a.Delete(ctx, "ada"))
 		for _, r := range []*http.Request{session(token), request("Authorization", "Bearer "+key)} {
 			if _, err := there.Authenticate(r); !errors.Is(err, httpapi.ErrUnauthenticated) {
 				t.Errorf("after it was deleted: %v", err)
@@ -321,15 +307,11 @@ func TestSessions(t *testing.T) {
 		db := connect()
 		a := newAccounts(db, auth.Config{})
 		acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		systest.NoError(t, err)
 		login := func() string {
 			t.Helper()
 			token, _, err := a.Login(ctx, "Ada", password, home)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			return token
 		}
 		first, second, third := login(), login(), login()
@@ -401,18 +383,12 @@ func TestCookies(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, filepath.Join(t.TempDir(), "filewright.db"))
 	base, err := url.Parse("https://files.example/x/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	direct, proxied, public := newAccounts(db, auth.Config{}), newAccounts(db, auth.Config{TrustProxy: true}), newAccounts(db, auth.Config{BaseURL: base})
 	acct, password, err := direct.Create(ctx, auth.NewAccount{Name: "Ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	token, err := direct.ChangePassword(ctx, acct.ID, password, "correct horse battery", home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, tt := range []struct {
 		name   string
 		a      *auth.Accounts
@@ -477,9 +453,7 @@ func TestThrottled(t *testing.T) {
 	ctx := t.Context()
 	a := newAccounts(open(t, filepath.Join(t.TempDir(), "filewright.db")), auth.Config{})
 	acct, password, err := a.Create(ctx, auth.NewAccount{Name: "Ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if _, _, err := a.Login(ctx, "Ada", password, home); err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/httpapi/dashboard"
 	"github.com/filewright/filewright/httpapi/sqlstore"
+	"github.com/filewright/filewright/internal/systest"
 	"github.com/filewright/filewright/status"
 	"github.com/filewright/filewright/status/webhook"
 )
@@ -44,9 +45,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "filewright.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	s := &site{t: t, accounts: auth.New(auth.Config{Accounts: db.Accounts(), Keys: db.Keys(), Sessions: db.Sessions(), Usage: db})}
 	if _, s.admin, err = s.accounts.Bootstrap(t.Context()); err != nil {
@@ -56,19 +55,13 @@ func newSite(t *testing.T) *site {
 	s.service, err = httpapi.New(httpapi.Config{
 		Actions: []fileops.Action{archiveops.Zip()}, Auth: s.accounts, Files: db.Files(), Operations: db.Operations(), Secrets: secrets, TempDir: t.TempDir(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s.hooks, err = webhook.New(webhook.Config{Store: db.Webhooks(), Secrets: secrets, Payload: func(_ context.Context, e webhook.Event) ([]byte, error) {
 		return s.service.Notification(e.Type, e.Time, e.Operation)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	d, err := dashboard.New(dashboard.Config{Service: s.service, Accounts: s.accounts, Webhooks: s.hooks, Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	s.dashboard = d
 	mux := http.NewServeMux()
 	mux.Handle(dashboard.Path, d)
@@ -304,9 +297,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if n := len(v.Jar.Cookies(u)); n == 0 {
 		t.Error("there is no session")
 	}
@@ -457,9 +448,7 @@ func TestPreviews(t *testing.T) {
 	}
 	key := v.send("long.txt", strings.Repeat("0123456789", 100))
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/dashboard/files/"+key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	r.Header.Set("Range", "bytes=10-14")
 	if p := v.do(r); p.status != 206 || p.text != "01234" {
 		t.Errorf("a part of a file: %d %q", p.status, p.text)
@@ -482,13 +471,9 @@ func TestOthers(t *testing.T) {
 		t.Fatalf("%v, %v", keys, err)
 	}
 	hook, secret, err := s.hooks.Create(t.Context(), adasAccount.ID, webhook.NewEndpoint{URL: "https://example.com/adas"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	delivery, err := s.hooks.Test(t.Context(), adasAccount.ID, hook.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for _, path := range []string{"operations/" + id, "webhooks/" + hook.ID, "webhooks/" + hook.ID + "/deliveries/" + delivery.ID, "accounts", "accounts/" + adasAccount.ID} {
 		if p := eve.get("/dashboard/" + path); p.status != 404 {
 			t.Errorf("eve gets %s: %d", path, p.status)
@@ -635,13 +620,9 @@ func TestEvents(t *testing.T) {
 	s := newSite(t)
 	v, acct := s.member("ada")
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/dashboard/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	resp, err := v.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	next := func() string {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/filewright/filewright/internal/systest"
 )
 
 const module = "github.com/filewright/filewright"
@@ -173,9 +175,7 @@ func TestArrows(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	for pkg, targets := range arrows {
 		if !seen[pkg] {
 			t.Errorf("the drawing has %s, the tree has not", pkg)
@@ -202,9 +202,7 @@ func TestStandardLibraryOnly(t *testing.T) {
 				continue
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
+			systest.NoError(t, err)
 			for _, imp := range file.Imports {
 				target, _ := strconv.Unquote(imp.Path.Value)
 				if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") && !strings.HasPrefix(target, module) {

@@ -18,6 +18,7 @@ import (
 	"github.com/filewright/filewright/httpapi/auth"
 	"github.com/filewright/filewright/internal/pgtest"
 	"github.com/filewright/filewright/internal/s3test"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // noEngines are flags for a server with only the linked engines.
@@ -226,9 +227,7 @@ func TestBucketAway(t *testing.T) {
 		}
 		return len(seen) == len(tasks) && n >= 2*len(tasks)
 	})
-	if err := s3.Start(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, s3.Start())
 	for _, task := range tasks {
 		if r := s.await(t, task); r.str("operation_status") != "completed" {
 			t.Errorf("after the bucket is back: %s", r.raw)

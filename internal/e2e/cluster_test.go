@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/filewright/filewright/internal/pgtest"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // A cluster is a set of servers that share a database and a directory.
@@ -190,13 +191,9 @@ func TestCluster(t *testing.T) {
 	after(operations / 6)
 	workers[0].kill()
 	after(operations / 6)
-	if err := c.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Kill())
 	eventually(t, "the server notices", func() bool { return api[0].request(t, "GET", "/readyz", nil).status == 503 })
-	if err := c.pg.Up(); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, c.pg.Up())
 	after(operations / 6)
 	api[1].kill()
 	go func() {
@@ -279,16 +276,12 @@ func TestFrozen(t *testing.T) {
 		})
 	}
 	running(task)
-	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 	other := c.node("worker", "--queues", "media")
 	if r := api.await(t, task); r.str("operation_status") != "completed" || len(r.elements()) != 1 {
 		t.Fatalf("operation of a frozen worker: %s", r.raw)
 	}
-	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 	eventually(t, "the frozen worker notices that it is late", func() bool { return strings.Contains(frozen.err.String(), "claim lost") })
 	if n := c.number(`SELECT count(*) FROM files WHERE task = $1`, task); n != 1 {
 		t.Errorf("%d results, want 1", n)

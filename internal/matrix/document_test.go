@@ -11,6 +11,7 @@ import (
 	"github.com/filewright/filewright/fileops"
 	"github.com/filewright/filewright/fileops/format"
 	"github.com/filewright/filewright/internal/matrix"
+	"github.com/filewright/filewright/internal/systest"
 )
 
 // docs/formats.md matches the code.
@@ -18,9 +19,7 @@ func TestDocument(t *testing.T) {
 	t.Parallel()
 	want := matrix.Document(set.Actions())
 	got, err := os.ReadFile("../../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	systest.NoError(t, err)
 	if !bytes.Equal(got, want) {
 		g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range max(len(g), len(w)) {

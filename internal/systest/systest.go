@@ -1,4 +1,4 @@
-// Package systest has what the tests of several packages need from the system: other programs,
+// Package systest has what the tests of several packages need: checks of errors, other programs,
 // free ports, a proxy between two peers, and waiting for an event.
 package systest
 
@@ -103,4 +103,23 @@ func Proxy(t testing.TB, to string, carry func(client, server *net.TCPConn)) str
 		}
 	}()
 	return ln.Addr().String()
+}
+
+// NoError ends the test if err is not nil. It costs nothing in the loop of a benchmark.
+func NoError(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// AtEnd calls a function, such as Close, at the end of the test. The test fails if that returns an
+// error.
+func AtEnd(t testing.TB, f func() error) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -311,7 +311,7 @@ func (w *Webhooks) payload(ctx context.Context, o *ClaimedDelivery) (body []byte
 	return body, err
 }
 
-// explain tells the account why there was no response. It does not reveal addresses
+// explain returns the reason, for the account, why there was no response. It does not reveal addresses
 // inside the server's network.
 func (w *Webhooks) explain(err error) string {
 	var dns *net.DNSError
