@@ -145,9 +145,7 @@ func newRun(b *testing.B, reg *fileops.Registry, name string, args fileops.Args,
 			out += f.Size()
 			return fileops.ToDir(dir).Put(ctx, f.Named(fmt.Sprintf("%d-%s", n.Add(1)%4, f.Name())))
 		})
-		if err := (&fileops.Runner{TempDir: dir}).Do(b.Context(), action, params, sink, files...); err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, (&fileops.Runner{TempDir: dir}).Do(b.Context(), action, params, sink, files...))
 		return out
 	}
 }

@@ -57,9 +57,7 @@ func durableOn(b *testing.B, blobs blob.Store, redirect bool) (base string) {
 	srv := httptest.NewServer(svc)
 	b.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, <-done)
 		srv.Close()
 		db.Close()
 	})

@@ -81,9 +81,7 @@ func TestJobPath(t *testing.T) {
 					}
 					return job.WriteBytes("r.txt", []byte("x"))
 				}, in)
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				if b, err := os.ReadFile(path); err != nil || string(b) != content {
 					t.Errorf("the input became %q, %v", b, err)
 				}
@@ -118,9 +116,7 @@ func TestJobPathOfSeveral(t *testing.T) {
 		}
 		return job.WriteBytes("r.txt", []byte("x"))
 	}, ins...)
-	if err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, err)
 }
 
 // A symbolic link is resolved once: engines and sinks see a regular file.
@@ -215,9 +211,7 @@ func TestJobResults(t *testing.T) {
 				default:
 					err = job.WriteFile(name, func(p string) error { return os.WriteFile(p, fmt.Append(nil, i), 0o600) })
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 			})
 		}
 		wg.Wait()
@@ -280,7 +274,5 @@ func TestJobLogAndParams(t *testing.T) {
 		}
 		return job.Keep(job.Input())
 	}), nil, new(collector), fileops.Bytes("a", nil))
-	if err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, err)
 }

@@ -570,9 +570,7 @@ func TestToDir(t *testing.T) {
 		path := writeFile(t, "in.txt", "content")
 		keep := onText(func(_ context.Context, job *fileops.Job) error { return job.Keep(job.Input()) })
 		for _, dir := range []string{t.TempDir(), filepath.Dir(path)} { // also into the input's own directory
-			if err := fileops.Run(t.Context(), keep, nil, fileops.ToDir(dir), fileops.Path(path)); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, fileops.Run(t.Context(), keep, nil, fileops.ToDir(dir), fileops.Path(path)))
 			for _, p := range []string{path, filepath.Join(dir, "in.txt")} {
 				if b, err := os.ReadFile(p); err != nil || string(b) != "content" {
 					t.Errorf("%s: %q, %v", p, b, err)
@@ -639,9 +637,7 @@ func TestToDir(t *testing.T) {
 		dir := t.TempDir()
 		systest.NoError(t, os.MkdirAll(filepath.Join(dir, "a.txt", "x"), 0o700))
 		write := onText(func(_ context.Context, job *fileops.Job) error { return job.WriteBytes("a.txt", []byte("x")) })
-		if err := fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, fileops.Run(t.Context(), write, nil, fileops.ToDir(dir), fileops.Bytes("a.txt", nil)))
 		if b, err := os.ReadFile(filepath.Join(dir, "a-2.txt")); err != nil || string(b) != "x" {
 			t.Errorf("%q, %v", b, err)
 		}

@@ -352,9 +352,7 @@ func TestRateLimit(t *testing.T) {
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
 		systest.NoError(t, err)
-		if err := a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b))
 		return resp
 	}
 	left := func(resp *http.Response) string {
@@ -399,9 +397,7 @@ func TestInvalidKeys(t *testing.T) {
 		systest.NoError(t, err)
 		defer resp.Body.Close()
 		b, _ := io.ReadAll(resp.Body)
-		if err := a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b))
 		return resp.StatusCode
 	}
 	for i, tt := range []struct {

@@ -158,9 +158,7 @@ func TestExtensionMistakes(t *testing.T) {
 		_, err := httpapi.New(httpapi.Config{Auth: httpapi.AllowAll(), Extensions: []func(*httpapi.Service) httpapi.Extension{extension}})
 		return err
 	}
-	if err := with("", httpapi.Route{Method: "GET", Path: "/api/v1/hello", Handler: http.NotFound}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, with("", httpapi.Route{Method: "GET", Path: "/api/v1/hello", Handler: http.NotFound}))
 	for name, err := range map[string]error{
 		"a path that there is":      with("", httpapi.Route{Method: "GET", Path: "/api/v1/formats", Handler: http.NotFound}),
 		"no path":                   with("", httpapi.Route{Method: "GET", Path: "hello", Handler: http.NotFound}),

@@ -514,9 +514,7 @@ func TestOpenAPIHandlers(t *testing.T) {
 				if method == http.MethodHead {
 					body = nil // net/http would drop it
 				}
-				if err := check.Response(method, path, w.Code, w.Header(), body); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, check.Response(method, path, w.Code, w.Header(), body))
 				return w
 			}
 			w := get("GET", "")
@@ -712,9 +710,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 	go func() { ran <- s.Run(ctx) }()
 	defer func() {
 		stop()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-ran)
 	}()
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -741,9 +737,7 @@ func TestOpenAPIRealResponses(t *testing.T) {
 		if _, err := b.ReadFrom(resp.Body); err != nil {
 			t.Fatal(err)
 		}
-		if err := check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, b.Bytes()); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, b.Bytes()))
 		if resp.StatusCode != want {
 			t.Fatalf("%s %s: got %d, want %d: %s", method, target, resp.StatusCode, want, b.String())
 		}

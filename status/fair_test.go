@@ -89,9 +89,7 @@ func TestOverflow(t *testing.T) {
 				submit("carol", 1)
 				time.Sleep(2*long + time.Minute)
 				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, <-done)
 				for owner, want := range tt.want {
 					if got := first[owner].Truncate(time.Second); got != want {
 						t.Errorf("%s starts after %v, want %v", owner, got, want)
@@ -138,9 +136,7 @@ func TestNoOverflowAmongShortItems(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 		if most != 2 {
 			t.Errorf("%d items ran at once, want 2", most)
 		}
@@ -186,9 +182,7 @@ func TestReleaseLater(t *testing.T) {
 			t.Errorf("it was started at %v, want %v", starts, want)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 	})
 }
 
@@ -231,20 +225,14 @@ func TestQueueFullRetryAfter(t *testing.T) {
 		refused("owner0", 40, true, time.Second, time.Minute) // before the rate is known
 		time.Sleep(20 * time.Second)                          // 40 of 80 are gone, 20 of each
 		refused("owner0", 40, true, 15*time.Second, 25*time.Second)
-		if err := submit("owner2", 40); err != nil {
-			t.Error(err)
-		}
-		if err := submit("owner3", 20); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, submit("owner2", 40))
+		systest.Check(t, submit("owner3", 20))
 		// 100 items are queued, and about two start per second.
 		refused("owner4", 10, false, 4*time.Second, 6*time.Second)
 		if _, err := tr.Get(t.Context(), "owner4", "none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 	})
 }

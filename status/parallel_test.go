@@ -128,8 +128,6 @@ func TestParallelLimit(t *testing.T) {
 			t.Errorf("items took %v after the limit was lifted", d)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 	})
 }

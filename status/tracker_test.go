@@ -1190,9 +1190,7 @@ func TestWatchRate(t *testing.T) {
 			wg.Go(func() {
 				n := 0
 				for _, err := range tr.Watch(t.Context(), "alice", op.ID) {
-					if err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, err)
 					n++
 				}
 				if n < 10 || n > 50 {

@@ -241,9 +241,7 @@ func TestCheckBesideWork(t *testing.T) {
 							}
 						}
 						if n%2 == 0 {
-							if err := e.Delete(t.Context(), "alice", f.Key); err != nil {
-								t.Error(err)
-							}
+							systest.Check(t, e.Delete(t.Context(), "alice", f.Key))
 						}
 						done.Add(1)
 					}
@@ -348,9 +346,7 @@ func TestCheckAfterChange(t *testing.T) {
 	etag := e.put(urls[0], noise(10))
 	store.before = func() {
 		store.before = nil
-		if err := e.Delete(ctx, "alice", deleted.Key); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, e.Delete(ctx, "alice", deleted.Key))
 		e.clock.advance(2 * time.Hour)
 		if n, err := e.Sweep(ctx); n != 1 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
@@ -379,9 +375,7 @@ func TestCheckDuringDeletion(t *testing.T) {
 		e.clock.advance(25 * time.Hour)
 		go func() {
 			time.Sleep(time.Second)
-			if err := e.blobs.Delete(context.Background(), slow); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, e.blobs.Delete(context.Background(), slow))
 		}()
 		found, _ := e.check(upload.CheckOptions{}, nil)
 		if !slices.Equal(found, []string{"orphan " + left[len("files/"):]}) {

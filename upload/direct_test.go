@@ -104,9 +104,7 @@ func TestDirect(t *testing.T) {
 		if !bytes.Equal(e.content(ready), bytes.Join(parts, nil)) {
 			t.Error("the file has changed")
 		}
-		if err := e.Delete(t.Context(), "alice", f.Key); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, e.Delete(t.Context(), "alice", f.Key))
 	}
 	if n := e.objects() + incomplete(t, s); n != 0 {
 		t.Errorf("%d objects and uploads are left", n)
@@ -270,9 +268,7 @@ func TestDirectSweep(t *testing.T) {
 	}
 	sweep(3*time.Hour, 1, 1, 0) // the file
 	sweep(5*time.Hour, 0, 0, 0) // the orphan
-	if err := s.AbortDirect(ctx, orphan); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, s.AbortDirect(ctx, orphan))
 	wantKind(t, "the session", func() error { _, err := e.Ready(ctx, "alice", f.Key); return err }(), upload.ErrExpired)
 }
 

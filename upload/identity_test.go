@@ -124,9 +124,7 @@ func TestBindConcurrently(t *testing.T) {
 				for range 4 {
 					e := newEnv(t, b, upload.Options{Store: s})
 					wg.Go(func() {
-						if err := e.bind(adopt); err != nil {
-							t.Error(err)
-						}
+						systest.Check(t, e.bind(adopt))
 					})
 				}
 				wg.Wait()

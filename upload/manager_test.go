@@ -105,9 +105,7 @@ func testUpload(t *testing.T, e *env, parts [][]byte, again bool) {
 	if !bytes.Equal(got, data) {
 		t.Errorf("content has %d bytes, MD5 %x; want %d, %x", len(got), md5.Sum(got), len(data), md5.Sum(data))
 	}
-	if err := e.Delete(ctx, "alice", f.Key); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, e.Delete(ctx, "alice", f.Key))
 	if n := e.objects(); n != 0 {
 		t.Errorf("%d objects or staging areas are left", n)
 	}

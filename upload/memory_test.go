@@ -62,9 +62,7 @@ func TestMemoryOfLargeUpload(t *testing.T) {
 		wg.Go(func() {
 			var err error
 			etags[i], err = e.PutPart(t.Context(), http.MethodPut, u, &zeros{onMiB: measure}, upload.PutOptions{Size: size / parts})
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 		})
 	}
 	wg.Wait()

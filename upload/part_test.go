@@ -301,9 +301,7 @@ func TestWhilePartArrives(t *testing.T) {
 		for name, size := range map[string]int{"deleted, in place": 5, "deleted, of its own": 8} {
 			g, urls := e.start(10, 2)
 			_, err = during(e, urls[0], noise(size), func() {
-				if err := e.Delete(ctx, "alice", g.Key); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, e.Delete(ctx, "alice", g.Key))
 			})
 			wantKind(t, name, err, fs.ErrNotExist)
 		}

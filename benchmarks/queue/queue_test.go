@@ -187,9 +187,7 @@ func BenchmarkStart(b *testing.B) {
 			took = append(took, (<-started).Sub(start))
 		}
 		stop()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		systest.Check(b, <-done)
 		slices.Sort(took)
 		for _, p := range []int{50, 99} {
 			b.ReportMetric(float64(took[len(took)*p/100].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))

@@ -34,9 +34,7 @@ func TestBackupWithoutFiles(t *testing.T) {
 	if at, err := db.LastBackup(t.Context()); err != nil || time.Since(at) > time.Minute {
 		t.Errorf("the last backup was at %v, error %v", at, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, db.Close())
 	out.Reset()
 	if code := run(t.Context(), []string{"keys", "list", "--data-dir", to}, &out, &out, none); code != 0 || !strings.Contains(out.String(), "x") {
 		t.Errorf("the copy: %d, %s", code, &out)

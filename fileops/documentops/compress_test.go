@@ -386,9 +386,7 @@ func TestPrinterSettings(t *testing.T) {
 	if got := string(part(t, b, "xl/worksheets/sheet1.xml")); strings.Contains(got, "r:id") || !strings.Contains(got, `orientation="landscape"`) {
 		t.Errorf("sheet: %s", got)
 	}
-	if err := libreOffice.convert(save(t, "a.xlsx", b), "", filepath.Join(t.TempDir(), "a.pdf"), "calc_pdf_Export", ""); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, libreOffice.convert(save(t, "a.xlsx", b), "", filepath.Join(t.TempDir(), "a.pdf"), "calc_pdf_Export", ""))
 }
 
 func TestCompressSuite(t *testing.T) {

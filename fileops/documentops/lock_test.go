@@ -79,9 +79,7 @@ func TestUnlockFilesOfLibreOffice(t *testing.T) {
 			b := must(t, documentops.Unlock(nil), fileops.Args{"password": password}, fileops.Path(locked))
 			tool(t, "unzip", "-t", save(t, "a.zip", b))
 			out := filepath.Join(t.TempDir(), "a.pdf")
-			if err := libreOffice.convert(save(t, "b."+string(f), b), "", out, toPDF[f], ""); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, libreOffice.convert(save(t, "b."+string(f), b), "", out, toPDF[f], ""))
 			reset := must(t, documentops.ResetPassword(nil), fileops.Args{"old_password": password, "new_password": "other"}, fileops.Path(locked))
 			if err := libreOffice.convert(save(t, "c."+string(f), reset), "other", out, toPDF[f], ""); err != nil {
 				t.Errorf("after reset: %v", err)
@@ -156,9 +154,7 @@ func TestUnlockSuite(t *testing.T) {
 	t.Parallel()
 	fileopstest.Run(t, fileopstest.Suite{Action: documentops.Unlock(nil), Formats: []format.Format{format.DOCX, format.XLSX}, Fixture: lockedSample, Args: fileops.Args{"password": "open sesame"}, Concurrency: 3,
 		Check: func(t *testing.T, _ []*fileops.File, _ fileops.Args, out []*fileops.File) {
-			if err := format.Check(out[0].Format(), out[0].Reader(), out[0].Size()); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, format.Check(out[0].Format(), out[0].Reader(), out[0].Size()))
 		}})
 }
 

@@ -69,9 +69,7 @@ print("done")
 		var out bytes.Buffer
 		threads := &late{f: func() string {
 			all, err := os.ReadDir("/proc/self/task")
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			var b strings.Builder
 			for _, thread := range all {
 				fmt.Fprintln(&b, thread.Name())

@@ -120,9 +120,7 @@ func TestRunExit(t *testing.T) {
 			t.Parallel()
 			err := program(t, tt.script).Run(t.Context(), engine.Cmd{Dir: t.TempDir()})
 			if tt.message == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				return
 			}
 			var exit *engine.ExitError
@@ -408,9 +406,7 @@ func TestRunLimits(t *testing.T) {
 		err := program(t, `head -c 1000 /dev/zero > f; ulimit -c -t -v -f`).Run(t.Context(), engine.Cmd{
 			Dir: t.TempDir(), Stdout: &out, Limits: engine.Limits{CPU: 90 * time.Second, Memory: 4 << 30, FileSize: 1 << 20},
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 		for _, want := range []string{"(blocks, -c) 0", "(seconds, -t) 90", "(kbytes, -v) 4194304", "(blocks, -f) 1024"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %q in %s", want, out.String())
@@ -489,9 +485,7 @@ func TestProcessLimit(t *testing.T) {
 	t.Parallel()
 	proc, err := program(t, "while :; do :; done").Start(t.Context(), engine.Cmd{Dir: t.TempDir(), Limits: engine.Limits{CPU: time.Hour}})
 	systest.NoError(t, err)
-	if err := proc.Limit(engine.Limits{CPU: time.Second}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, proc.Limit(engine.Limits{CPU: time.Second}))
 	var exit *engine.ExitError
 	if err := proc.Wait(); !errors.As(err, &exit) || exit.Signal != syscall.SIGXCPU {
 		t.Errorf("got %v", err)
@@ -507,13 +501,9 @@ func TestProcessContextAfterEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	proc, err := program(t, "exit 0").Start(ctx, engine.Cmd{Dir: t.TempDir()})
 	systest.NoError(t, err)
-	if err := proc.Wait(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, proc.Wait())
 	cancel()
-	if err := proc.Wait(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, proc.Wait())
 }
 
 // Many concurrent runs are not mixed up and leave no goroutines or descriptors behind.

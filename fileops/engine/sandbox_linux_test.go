@@ -280,9 +280,7 @@ func TestSandboxStaysOutside(t *testing.T) {
 		confined.Go(func() {
 			dir := t.TempDir()
 			for range 25 {
-				if err := p.Run(ctx, engine.Cmd{Dir: dir}); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, p.Run(ctx, engine.Cmd{Dir: dir}))
 			}
 		})
 	}
@@ -358,9 +356,7 @@ func TestWatchedLimits(t *testing.T) {
 			// Limits can be set during a run.
 			proc, err := p.Start(t.Context(), engine.Cmd{Args: []string{"-c", tt.script}, Dir: t.TempDir()})
 			systest.NoError(t, err)
-			if err := proc.Limit(tt.limits); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, proc.Limit(tt.limits))
 			if err := proc.Wait(); !errors.As(err, &exit) || exit.Exceeded != tt.name {
 				t.Errorf("limited later: %v", err)
 			}

@@ -33,9 +33,7 @@ func delegated(t *testing.T, s *engine.Sandbox) string {
 		dir := strings.TrimSuffix(filepath.Join(f[1], strings.TrimSpace(path)), "/server")
 		probe := filepath.Join(dir, "filewright-test-"+strconv.Itoa(os.Getpid()))
 		if err := os.Mkdir(probe, 0o700); err == nil {
-			if err := os.Remove(probe); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, os.Remove(probe))
 			return dir
 		}
 	}

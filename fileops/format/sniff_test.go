@@ -32,9 +32,7 @@ func TestSniffSamples(t *testing.T) {
 			b, err := fileopstest.Sample(t, f).ReadAll(1 << 30)
 			systest.NoError(t, err)
 			r := bytes.NewReader(b)
-			if err := format.Check(f, r, r.Size()); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, format.Check(f, r, r.Size()))
 			// Other names are rejected, unless they mean the same format.
 			got := format.Sniff(r, r.Size())
 			for other := range format.Known() {

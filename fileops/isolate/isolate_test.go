@@ -190,9 +190,7 @@ func pool(t testing.TB, o isolate.Options) (*isolate.Pool, string) {
 	p, err := isolate.New("test", o)
 	systest.NoError(t, err)
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, p.Close())
 		if es, err := os.ReadDir(o.TempDir); err != nil || len(es) > 0 {
 			t.Errorf("left behind: %v, %v", es, err)
 		}
@@ -370,9 +368,7 @@ func TestNeverReady(t *testing.T) {
 	if err := slow.Warm(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Warm of a slow one: %v", err)
 	}
-	if err := slow.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, slow.Close())
 }
 
 func TestClosed(t *testing.T) {

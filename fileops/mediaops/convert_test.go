@@ -246,9 +246,7 @@ func TestMissingStreams(t *testing.T) {
 			t.Parallel()
 			_, err := run(t, engine(t).Convert(), convertTo(tt.to), tt.in)
 			if tt.says == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, err)
 				return
 			}
 			if !errors.Is(err, fileops.ErrUnsupportedInput) || !strings.Contains(fileops.Message(err), tt.says) {

@@ -234,9 +234,7 @@ func TestSession(t *testing.T) {
 		if err == nil {
 			err = s.check.Response("POST", r.URL.Path, resp.StatusCode, resp.Header, raw)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 		return resp.StatusCode
 	}
 	token, _, err := s.accounts.Login(t.Context(), "Ada", password, auth.Client{})

@@ -50,9 +50,7 @@ func serve(t *testing.T) *site {
 	s.Server = httptest.NewServer(s.svc)
 	t.Cleanup(func() {
 		s.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Close())
 	})
 	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)

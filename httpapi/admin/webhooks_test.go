@@ -72,13 +72,9 @@ func serveWebhooks(t *testing.T) *site {
 		s.Close()
 		cancel()
 		for range 2 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, <-done)
 		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Close())
 	})
 	if s.check, err = apicheck.Fetch(s.URL); err != nil {
 		t.Fatal(err)
@@ -177,9 +173,7 @@ func TestWebhooks(t *testing.T) {
 	r := next()
 	wh, err := standardwebhooks.NewWebhook(secret)
 	systest.NoError(t, err)
-	if err := wh.Verify(r.body, r.header); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, wh.Verify(r.body, r.header))
 	var body struct {
 		Type      string
 		Timestamp time.Time
@@ -246,9 +240,7 @@ func TestWebhooks(t *testing.T) {
 		if wh, err = standardwebhooks.NewWebhook(secret); err == nil {
 			err = wh.Verify(r.body, r.header)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 	}
 	failed := settled(one+"/deliveries/"+tested["id"].(string), "failed", 1)
 	if log := failed["log"].([]any)[0].(map[string]any); failed["type"] != "webhook.test" || log["response"] != "no" || log["manual"] != true {

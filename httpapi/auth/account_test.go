@@ -327,9 +327,7 @@ func TestSessions(t *testing.T) {
 		if err := a.EndSession(ctx, "somebody else", a.SessionID(first)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("somebody else's session: %v", err)
 		}
-		if err := a.EndSession(ctx, acct.ID, a.SessionID(first)); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.EndSession(ctx, acct.ID, a.SessionID(first)))
 		expect := func(token string, want bool) {
 			t.Helper()
 			if _, err := a.Session(ctx, token); errors.Is(err, auth.ErrNoSession) == want || want && err != nil {
@@ -338,18 +336,12 @@ func TestSessions(t *testing.T) {
 		}
 		expect(first, false)
 		expect(second, true)
-		if err := a.EndOtherSessions(ctx, acct.ID, third); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.EndOtherSessions(ctx, acct.ID, third))
 		expect(second, false)
 		expect(third, true)
-		if err := a.Logout(ctx, third); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.Logout(ctx, third))
 		expect(third, false)
-		if err := a.Logout(ctx, "nonsense"); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, a.Logout(ctx, "nonsense"))
 		expect("", false)
 		expect(strings.Repeat("a", 52), false)
 

@@ -145,9 +145,7 @@ func TestKeysTogether(t *testing.T) {
 				if i%2 == 0 {
 					return
 				}
-				if err := there.Revoke(t.Context(), ids[i]); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, there.Revoke(t.Context(), ids[i]))
 				for range 5 {
 					if p, err := here.Authenticate(request("Authorization", "Bearer "+raws[i])); !errors.Is(err, httpapi.ErrUnauthenticated) {
 						t.Errorf("revoked: %+v, %v", p, err)

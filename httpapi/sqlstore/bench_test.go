@@ -145,9 +145,7 @@ func BenchmarkTracker(b *testing.B) {
 			}
 			b.StopTimer()
 			cancel()
-			if err := <-done; err != nil {
-				b.Error(err)
-			}
+			systest.Check(b, <-done)
 		})
 	}
 }

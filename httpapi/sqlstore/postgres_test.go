@@ -81,12 +81,8 @@ func TestPostgresTogether(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := db.Ping(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, db.Ping(t.Context()))
+			systest.Check(t, db.Close())
 		})
 	}
 	wg.Wait()
@@ -329,9 +325,7 @@ func TestRestart(t *testing.T) {
 	for i, end := range []func() error{server.Down, server.Kill, server.Down} {
 		n := rounds.Load() + 20
 		systest.Until(t, "more rounds", func() bool { return rounds.Load() >= n })
-		if err := end(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, end())
 		if i == 1 {
 			// unreachable for longer than transactions are retried
 			systest.Until(t, "a failure", func() bool { return failures.Load() > 0 })
@@ -510,9 +504,7 @@ func TestUploads(t *testing.T) {
 	for i := range 4 {
 		wg.Go(func() {
 			_, again, err := managers[i%2].Complete(t.Context(), "alice", f.Key, "", "", list)
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			if !again {
 				done.Add(1)
 			}

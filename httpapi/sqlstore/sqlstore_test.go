@@ -41,9 +41,7 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "new dir", "a b%20?#&ü.db")
 		db := openPath(t, path)
-		if err := db.Ping(t.Context()); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, db.Ping(t.Context()))
 		info, err := os.Stat(path)
 		systest.NoError(t, err)
 		if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode != 0o600 {
@@ -124,9 +122,7 @@ func TestLockWaits(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	first.Close()
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, <-got)
 }
 
 func TestExclusive(t *testing.T) {
@@ -140,18 +136,14 @@ func TestExclusive(t *testing.T) {
 
 	// A command can write while the server runs, and the server sees it.
 	second := openPath(t, path)
-	if err := second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, second.Keys().Create(t.Context(), &account.Key{ID: "k", Hash: [32]byte{1}, Created: time.Now()}))
 	if _, err := byHash(t, first.Keys(), [32]byte{1}); err != nil {
 		t.Error(err)
 	}
 	systest.NoError(t, first.Close())
 	third, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: path, Exclusive: true})
 	systest.NoError(t, err)
-	if err := third.Close(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, third.Close())
 }
 
 func TestReopen(t *testing.T) {
@@ -236,9 +228,7 @@ func TestBackup(t *testing.T) {
 		}
 	})
 	path := filepath.Join(t.TempDir(), "copy of it.db")
-	if err := db.Backup(t.Context(), path); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, db.Backup(t.Context(), path))
 	cancel()
 	wg.Wait()
 	if err := db.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) {
@@ -264,9 +254,7 @@ func testSettings(t *testing.T, db *sqlstore.DB) {
 	for i := range winners {
 		wg.Go(func() {
 			v, err := db.SetSettingOnce(t.Context(), "secret", []byte{0, byte(i)})
-			if err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, err)
 			winners[i] = string(v)
 		})
 	}
@@ -332,9 +320,7 @@ func testKeys(t *testing.T, db *sqlstore.DB) {
 		t.Errorf("error is %v, want one that matches fs.ErrNotExist", err)
 	}
 
-	if err := keys.Touch(t.Context(), "id0"); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, keys.Touch(t.Context(), "id0"))
 	used := func() time.Time {
 		k, err := byHash(t, keys, want[0].Hash)
 		systest.NoError(t, err)

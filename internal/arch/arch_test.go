@@ -77,9 +77,10 @@ var arrows = map[string][]string{
 	"fileops/standard": {"fileops", "fileops/format", "fileops/engine", "fileops/pdfops", "fileops/imageops",
 		"fileops/pdfread", "fileops/mediaops", "fileops/officeops", "fileops/documentops", "fileops/ocrops",
 		"fileops/archiveops", "fileops/dataops", "fileops/webops", "fileops/isolate", "internal/route"},
-	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen"},
+	"fileops/fileopstest": {"fileops", "fileops/format", "internal/specimen", "internal/systest"},
 	"internal/hostile":    {},
 	"internal/specimen":   {},
+	"internal/systest":    {},
 
 	// domain
 	"capability":           {"fileops", "fileops/format"},
@@ -90,9 +91,9 @@ var arrows = map[string][]string{
 	"upload/blob/memblob":  {"upload/blob"},
 	"upload/blob/fsblob":   {"upload/blob"},
 	"upload/blob/s3blob":   {"upload/blob"},
-	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob"},
+	"upload/blob/blobtest": {"upload/blob", "upload/blob/memblob", "internal/systest"},
 	"upload":               {"upload/blob", "upload/blob/memblob", "internal/steady"},
-	"upload/uploadtest":    {"upload", "upload/blob"},
+	"upload/uploadtest":    {"upload", "upload/blob", "internal/systest"},
 	"status":               {"internal/backoff", "internal/steady"},
 	"status/riverqueue":    {"internal/backoff", "status"},
 	"status/webhook":       {"internal/seal", "status"},

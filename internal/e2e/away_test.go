@@ -130,9 +130,7 @@ func TestDependenciesAway(t *testing.T) {
 		eventually(t, "more answers", func() bool { return n.Load() >= end || t.Failed() })
 	}
 	back := func(err error) {
-		if err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, err)
 	}
 	more(&good, 50)
 	for _, end := range []func() error{pg.Down, pg.Kill} { // fast and immediate shutdown

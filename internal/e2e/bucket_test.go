@@ -153,9 +153,7 @@ func TestBucketRedirect(t *testing.T) {
 		b, err := io.ReadAll(resp.Body)
 		systest.NoError(t, err)
 		if resp.Request.URL.Host == strings.TrimPrefix(s.url, "http://") {
-			if err := checker.Response(method, path, resp.StatusCode, resp.Header, b); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, checker.Response(method, path, resp.StatusCode, resp.Header, b))
 		}
 		return resp, b
 	}

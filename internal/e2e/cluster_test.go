@@ -252,9 +252,7 @@ func TestCluster(t *testing.T) {
 	if r := persist(t, []*server{late}, 0, "GET", "/api/v1/status/"+waits.str("main_task_id")+"?wait=30s", nil); r == nil || r.str("operation_status") != "completed" {
 		t.Errorf("accepted without workers: %v", r)
 	}
-	if err := again.stop(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, again.stop())
 }
 
 // TestFrozen freezes a worker while it processes an item. Another worker takes over, and the result

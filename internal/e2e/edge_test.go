@@ -328,9 +328,7 @@ func TestPasswordsLeaveNoTrace(t *testing.T) {
 	if found := findBelow(t, dir, secrets); found != nil { // while the server runs, including the database's log
 		t.Errorf("files have a password: %v", found)
 	}
-	if err := s.stop(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, s.stop())
 	if found := findBelow(t, dir, secrets); found != nil {
 		t.Errorf("files have a password after the server has stopped: %v", found)
 	}

@@ -87,9 +87,7 @@ func TestUpgrade(t *testing.T) {
 			s.want(t, 200, "", "POST", "/api/v1/complete-upload", was.Upload)
 			was.Contents[was.Upload["file_key"].(string)] = was.Uploaded
 			was.compare(t, s)
-			if err := s.stop(); err != nil {
-				t.Error(err)
-			}
+			systest.Check(t, s.stop())
 		})
 	}
 }

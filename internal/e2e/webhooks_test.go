@@ -105,9 +105,7 @@ func TestWebhooks(t *testing.T) {
 	systest.NoError(t, err)
 	seen := make(map[string]bool)
 	for i, r := range got {
-		if err := wh.Verify(bodies[i], r.Header); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, wh.Verify(bodies[i], r.Header))
 		if !strings.Contains(string(bodies[i]), task) {
 			t.Errorf("body %s", bodies[i])
 		}

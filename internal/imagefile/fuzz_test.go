@@ -61,9 +61,7 @@ func TestHeaders(t *testing.T) {
 	if err != nil || got.Width != 9 || got.Height != 7 || got.Depth != 1 || got.Colour != PNGPalette || got.Density != (Density{300, 300}) || !bytes.Equal(got.Profile, profile) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := got.CheckData(); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, got.CheckData())
 	got.Height++
 	if got.CheckData() == nil {
 		t.Error("a row is missing, and there is no error")

@@ -43,9 +43,7 @@ func (o *opener) add(t *testing.T, path string, c content) {
 	// Drop text that a page cannot show.
 	words := slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return w == "مرحبا" || w == "😀" })
 	o.files = append(o.files, opened{t.Name(), words})
-	if err := os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, os.Link(path, filepath.Join(o.dir, fmt.Sprintf("%04d%s", len(o.files), filepath.Ext(path)))))
 }
 
 // check fails for files that LibreOffice cannot convert to PDF.

@@ -251,9 +251,7 @@ func (s *Server) database(t testing.TB, template string) string {
 		if s.process == nil {
 			return
 		}
-		if err := s.exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, s.exec("DROP DATABASE "+name+" WITH (FORCE)"))
 	})
 	return s.URL(name)
 }

@@ -113,13 +113,17 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
+// Check fails the test if err is not nil, and the test goes on.
+func Check(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Error(err)
+	}
+}
+
 // AtEnd calls a function, such as Close, at the end of the test. The test fails if that returns an
 // error.
 func AtEnd(t testing.TB, f func() error) {
 	t.Helper()
-	t.Cleanup(func() {
-		if err := f(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { Check(t, f()) })
 }

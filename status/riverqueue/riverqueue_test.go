@@ -404,9 +404,7 @@ func TestTurns(t *testing.T) {
 		mu.Unlock()
 		// An owner's next ticket is promoted some milliseconds after one of its items
 		// has finished, when the following item has started.
-		if err := worker.queue.Flush(ctx); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, worker.queue.Flush(ctx))
 		return status.Outcome{}
 	}, nil)
 	worker.run(t, 0)
@@ -745,9 +743,7 @@ func TestStopWithoutAnswer(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		stop()
-		if err := first.db.Close(); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, first.db.Close())
 	}()
 	select {
 	case <-stopped:

@@ -387,9 +387,7 @@ func TestSealed(t *testing.T) {
 	both := newHooks(t, db, func(c *webhook.Config) { c.Secrets = [][]byte{other, secrets()[0]} })
 	stop := run(t, both)
 	one(t, db, "alice", "op1")
-	if err := verify(t, r.wait(t, 1)[0], secret); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, verify(t, r.wait(t, 1)[0], secret))
 	stop()
 
 	wrong := newHooks(t, db, func(c *webhook.Config) { c.Secrets, c.Schedule = [][]byte{other}, []time.Duration{time.Hour} })

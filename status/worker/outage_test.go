@@ -185,9 +185,7 @@ func TestLongOutage(t *testing.T) {
 				go func() { done <- w.Run(ctx) }()
 				defer func() {
 					stop()
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
+					systest.Check(t, <-done)
 				}()
 				// The first four are running when the outage starts; the last of
 				// them finishes after it.
@@ -258,9 +256,7 @@ func TestStopIsNoFailure(t *testing.T) {
 		systest.NoError(t, submit(t.Context(), w, w, "1", "hello", nil))
 		synctest.Wait()
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, <-done)
 		op, err := operations.Get(t.Context(), "1")
 		if it := op.Items[0]; err != nil || it.State != status.Queued || it.Attempt != 0 || it.Restarts != 0 || it.Waiting != nil || it.Claims != 1 {
 			t.Errorf("the item is %+v, %v; want it queued again, at no attempt", it, err)

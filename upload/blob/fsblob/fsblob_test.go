@@ -271,15 +271,11 @@ func TestRenamesAndRemovedDirectories(t *testing.T) {
 		wg.Go(func() {
 			for range 40 {
 				key := fmt.Sprintf("parts/same/%d", w)
-				if err := s.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Put(t.Context(), key, strings.NewReader("x"), 1))
 				if _, err := blob.Stat(t.Context(), s, key); err != nil {
 					t.Error(err)
 				}
-				if err := s.Delete(t.Context(), key); err != nil {
-					t.Error(err)
-				}
+				systest.Check(t, s.Delete(t.Context(), key))
 			}
 		})
 	}

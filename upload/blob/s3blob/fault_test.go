@@ -401,9 +401,7 @@ func TestFullBucket(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	if err := open(t, config()).Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	systest.Check(t, open(t, config()).Check(t.Context()))
 	c := config()
 	c.Bucket = "no-such-bucket"
 	s := open(t, c)
@@ -471,9 +469,7 @@ func TestServerDies(t *testing.T) {
 		if err != nil || u.Key != "lost" || time.Since(u.Begun) > time.Hour || time.Since(u.Begun) < -time.Hour {
 			t.Errorf("left: %+v, %v", u, err)
 		}
-		if err := s.AbortDirect(ctx, u); err != nil {
-			t.Error(err)
-		}
+		systest.Check(t, s.AbortDirect(ctx, u))
 	}
 	if n := uploads(t, s); n != 0 {
 		t.Errorf("%d uploads are left", n)
