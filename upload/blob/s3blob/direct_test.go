@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -36,9 +37,7 @@ func send(t testing.TB, method string, u *url.URL, body []byte, h http.Header) (
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, u.String(), bytes.NewReader(body))
 	systest.NoError(t, err)
-	for k, v := range h {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, h)
 	resp, err := http.DefaultClient.Do(req)
 	systest.NoError(t, err)
 	defer resp.Body.Close()

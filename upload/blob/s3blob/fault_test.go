@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -114,9 +115,7 @@ func TestBrokenAnswers(t *testing.T) {
 			return false
 		}
 		defer resp.Body.Close()
-		for k, v := range resp.Header {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		io.CopyN(w, resp.Body, resp.ContentLength*2/3)
 		http.NewResponseController(w).Flush()
