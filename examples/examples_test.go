@@ -245,10 +245,8 @@ func TestSingle(t *testing.T) {
 // The program in the README equals the tested program.
 func TestREADME(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
-	systest.NoError(t, err)
-	src, err := os.ReadFile(filepath.Join("embed", "main.go"))
-	systest.NoError(t, err)
+	readme := systest.ReadFile(t, filepath.Join("..", "README.md"))
+	src := systest.ReadFile(t, filepath.Join("embed", "main.go"))
 	_, body, ok := strings.Cut(string(src), "func main()")
 	if want := fmt.Sprintf("```go\nfunc main()%s```", body); !ok || !strings.Contains(string(readme), want) {
 		t.Errorf("the README does not show examples/embed as it is:\n%s", want)
@@ -258,12 +256,10 @@ func TestREADME(t *testing.T) {
 // The programs in docs/embedding.md that link to an example are parts of it.
 func TestEmbedding(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "embedding.md"))
-	systest.NoError(t, err)
+	doc := systest.ReadFile(t, filepath.Join("..", "docs", "embedding.md"))
 	seen := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`(?s)\(\.\./examples/([a-z/_]+\.go)\)[^\n]*\n\n`+"```go\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
-		src, err := os.ReadFile(m[1])
-		systest.NoError(t, err)
+		src := systest.ReadFile(t, m[1])
 		flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 		if !strings.Contains(flat(string(src)), flat(m[2])) {
 			t.Errorf("%s has not what embedding.md shows of it:\n%s", m[1], m[2])
@@ -290,8 +286,7 @@ func TestDeploy(t *testing.T) {
 	}
 	setting := regexp.MustCompile(`FILEWRIGHT_[A-Z_]+`)
 	for name, calls := range map[string][]string{"Dockerfile": {"serve"}, "compose.yaml": {"health"}, "filewright.service": {"serve"}} {
-		b, err := os.ReadFile(filepath.Join("deploy", name))
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, filepath.Join("deploy", name))
 		named := setting.FindAllString(string(b), -1)
 		if len(named) == 0 {
 			t.Errorf("%s has no setting", name)

@@ -347,11 +347,7 @@ func TestRateLimit(t *testing.T) {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.URL+"/api/v1/formats", nil)
 		req.Header.Set("Authorization", "Bearer "+key)
-		resp, err := http.DefaultClient.Do(req)
-		systest.NoError(t, err)
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		systest.NoError(t, err)
+		resp, b := systest.Send(t, req)
 		systest.Check(t, a.check.Response("GET", "/api/v1/formats", resp.StatusCode, resp.Header, b))
 		return resp
 	}
@@ -489,11 +485,7 @@ func TestForeignIsUnknown(t *testing.T) {
 			systest.NoError(t, err)
 			req.Header.Set("Authorization", "Bearer key-b")
 			req.Header.Set("X-Request-Id", "same")
-			resp, err := http.DefaultClient.Do(req)
-			systest.NoError(t, err)
-			defer resp.Body.Close()
-			b, err := io.ReadAll(resp.Body)
-			systest.NoError(t, err)
+			resp, b := systest.Send(t, req)
 			for _, varies := range []string{"Date", "RateLimit-Remaining", "RateLimit-Reset"} {
 				resp.Header.Del(varies)
 			}

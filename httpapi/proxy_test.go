@@ -27,11 +27,7 @@ func TestDownloadWithoutKey(t *testing.T) {
 		if credential != "" {
 			req.Header.Set("Authorization", "Bearer "+credential)
 		}
-		resp, err := http.DefaultClient.Do(req)
-		systest.NoError(t, err)
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		systest.NoError(t, err)
+		resp, body := systest.Send(t, req)
 		resp.Header.Del("Date")
 		for name := range resp.Header {
 			if strings.HasPrefix(strings.ToLower(name), "ratelimit-") {
@@ -105,11 +101,7 @@ func TestHostHeader(t *testing.T) {
 		req.Host = host
 		req.Header.Set("Authorization", "Bearer key-a")
 		req.Header.Set("X-Forwarded-Host", forwarded)
-		resp, err := http.DefaultClient.Do(req)
-		systest.NoError(t, err)
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		systest.NoError(t, err)
+		resp, body := systest.Send(t, req)
 		return resp.StatusCode, string(body)
 	}
 	for _, host := range []string{"files.example", "files.example:8080", "127.0.0.1:1", "[::1]", "[2001:db8::1]:443", "my_upstream", "localhost."} {

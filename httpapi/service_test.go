@@ -117,11 +117,7 @@ func (a *api) call(t *testing.T, key, method, path, body string) (int, map[strin
 	req, err := http.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	systest.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(req)
-	systest.NoError(t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	systest.NoError(t, err)
+	resp, raw := systest.Send(t, req)
 	if err := a.check.Response(method, req.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, req.URL.Path, err, raw)
 	}

@@ -210,9 +210,7 @@ func each(t *testing.T, o upload.Options, f func(t *testing.T, e *env)) {
 func (e *env) start(size int64, parts int) (*upload.File, []*url.URL) {
 	e.t.Helper()
 	f, urls, err := e.Start(e.t.Context(), upload.Request{Owner: "alice", Name: "a.pdf", ContentType: "application/pdf", Size: size, Parts: parts})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	systest.NoError(e.t, err)
 	if len(urls) != max(parts, 1) {
 		e.t.Fatalf("%d URLs for %d parts", len(urls), parts)
 	}
@@ -236,9 +234,7 @@ func (e *env) content(f *upload.File) []byte {
 	}
 	defer o.Close()
 	b, err := io.ReadAll(blob.NewReader(o))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	systest.NoError(e.t, err)
 	return b
 }
 
@@ -247,18 +243,14 @@ func (e *env) content(f *upload.File) []byte {
 func (e *env) objects() (n int) {
 	e.t.Helper()
 	for i, err := range e.blobs.List(e.t.Context(), "") {
-		if err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, err)
 		if i.Key != upload.IdentityKey && !strings.HasPrefix(i.Key, "quarantine/") {
 			n++
 		}
 	}
 	if s, ok := blob.As[blob.Stager](e.blobs); ok {
 		for _, err := range s.ListStaged(e.t.Context()) {
-			if err != nil {
-				e.t.Fatal(err)
-			}
+			systest.NoError(e.t, err)
 			n++
 		}
 	}

@@ -18,9 +18,7 @@ import (
 func (e *env) quarantined() (all []upload.Quarantined) {
 	e.t.Helper()
 	for q, err := range e.Quarantined(e.t.Context()) {
-		if err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, err)
 		all = append(all, q)
 	}
 	return all
@@ -36,9 +34,7 @@ func (e *env) mustSweep() {
 func (e *env) forget(files ...*upload.File) {
 	e.t.Helper()
 	for _, f := range files {
-		if err := e.store.Delete(e.t.Context(), f.Key); err != nil {
-			e.t.Fatal(err)
-		}
+		systest.NoError(e.t, e.store.Delete(e.t.Context(), f.Key))
 	}
 }
 

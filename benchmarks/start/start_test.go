@@ -215,20 +215,14 @@ type client struct {
 func (c client) call(method, path string, body, v any) {
 	c.t.Helper()
 	b, err := json.Marshal(body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.url+"/api/v1"+path, bytes.NewReader(b))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
@@ -254,13 +248,9 @@ func (c client) zip() {
 	}
 	c.call("POST", "/initiate-upload", map[string]any{"file_name": "a.txt", "size": len(text), "mime_type": "text/plain"}, &up)
 	req, err := http.NewRequestWithContext(c.t.Context(), "PUT", up.URLs[0], strings.NewReader(text))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	resp.Body.Close()
 	etag := fmt.Sprintf("%x", md5.Sum([]byte(text)))
 	var done map[string]any

@@ -311,8 +311,7 @@ func archive(t testing.TB, n int) []byte {
 	}
 	path := filepath.Join(dir, "in.zip")
 	tool(t, "zip", "-q1jr", path, dir)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return b
 }
 
@@ -336,8 +335,7 @@ func TestCompressKeepsEverything(t *testing.T) {
 	tool(t, "sh", "-c", sh)
 	in := fileops.Path(path)
 	out := mustRun(t, archiveops.Compress(nil), nil, in)
-	before, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	before := systest.ReadFile(t, path)
 	if out.Name() != "in.zip" || out.Size() >= int64(len(before)) {
 		t.Errorf("%s has %d bytes, the input %d", out.Name(), out.Size(), len(before))
 	}

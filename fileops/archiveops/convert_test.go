@@ -48,8 +48,7 @@ func gnuTar(t testing.TB, name, dir string, args ...string) *fileops.File {
 		args = append(args, "-z")
 	}
 	tool(t, "tar", append(append([]string{"-C", dir, "-cf", path}, args...), ".")...)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -328,8 +327,7 @@ func TestConvertLinks(t *testing.T) {
 		}
 		to := t.TempDir()
 		systest.NoError(t, r.Run(t.Context(), archiveops.Convert(nil), toZIP(), fileops.ToDir(to), in))
-		b, err := os.ReadFile(filepath.Join(to, "in.zip"))
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, filepath.Join(to, "in.zip"))
 		same(t, unpacked(t, fileops.Bytes("in.zip", b)), want)
 		if !slices.Equal(codes, []string{fileops.WarnLinksDropped, fileops.WarnContentDropped}) {
 			t.Errorf("%s: warnings %v", name, codes)

@@ -36,8 +36,7 @@ func sevenZip(t testing.TB, dir string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.7z")
 	tool(t, "7z", append(append([]string{"a", "-bd"}, args...), path, dir+"/.")...)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes("in.7z", b)
 }
 

@@ -22,8 +22,7 @@ func zipped(t testing.TB, dir string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.zip")
 	tool(t, "7z", append(append([]string{"a", "-bd", "-tzip"}, args...), path, dir+"/.")...)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes("in.zip", b)
 }
 
@@ -94,8 +93,7 @@ func TestUnlock(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		b, err := os.ReadFile(path)
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, path)
 		return fileops.Bytes("in.zip", b)
 	}
 	for name, in := range map[string]*fileops.File{

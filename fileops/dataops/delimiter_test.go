@@ -35,8 +35,7 @@ func converted(t *testing.T, name, text string, args fileops.Args) string {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	b, err := os.ReadFile(files[0])
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, files[0])
 	return string(b)
 }
 

@@ -127,8 +127,7 @@ func as(t testing.TB, f format.Format, filter string) *fileops.File {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "a."+string(f))
 	systest.NoError(t, libreOffice.convert(save(t, "a.docx", content(t, illustrated(t))), "", out, filter, ""))
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("illustrated."+string(f), b)
 }
 

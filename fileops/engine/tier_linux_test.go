@@ -20,10 +20,8 @@ import (
 // there and programs can have namespaces, else "".
 func delegated(t *testing.T, s *engine.Sandbox) string {
 	t.Helper()
-	own, err := os.ReadFile("/proc/self/cgroup")
-	systest.NoError(t, err)
-	mounts, err := os.ReadFile("/proc/mounts")
-	systest.NoError(t, err)
+	own := systest.ReadFile(t, "/proc/self/cgroup")
+	mounts := systest.ReadFile(t, "/proc/mounts")
 	_, path, ok := strings.Cut("\n"+string(own), "\n0::")
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)

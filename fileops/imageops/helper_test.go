@@ -60,8 +60,7 @@ func one(t testing.TB, a fileops.Action, args fileops.Args, in *fileops.File) *f
 func content(t testing.TB, f *fileops.File) []byte {
 	t.Helper()
 	if path, ok := f.Path(); ok {
-		b, err := os.ReadFile(path)
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, path)
 		return b
 	}
 	b, _ := f.Bytes()
@@ -88,8 +87,7 @@ func made(t testing.TB, name, program string, args ...string) *fileops.File {
 		args[i] = strings.ReplaceAll(args[i], "OUT", path)
 	}
 	tool(t, program, args...)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -107,8 +105,7 @@ func decoded(t testing.TB, f *fileops.File) image.Image {
 	in, dir := save(t, f), t.TempDir()
 	out := filepath.Join(dir, "out.png")
 	tool(t, "vips", "colourspace", in, out+"[strip]", "srgb")
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	m, err := png.Decode(bytes.NewReader(b))
 	systest.NoError(t, err)
 	return m

@@ -510,8 +510,7 @@ func TestResolution(t *testing.T) {
 	path := save(t, fileops.Bytes("dense.jpg", content(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": "jpg"}, bare))))
 	tool(t, "exiftool", "-n", "-overwrite_original", "-EXIF:XResolution=300", "-EXIF:YResolution=300", "-EXIF:ResolutionUnit=2",
 		"-JFIF:XResolution=300", "-JFIF:YResolution=300", "-JFIF:ResolutionUnit=1", path)
-	dense, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	dense := systest.ReadFile(t, path)
 	// Every resolution in a file, in pixels per inch.
 	read := func(f *fileops.File) map[string]float64 {
 		all := tags(t, f)
@@ -729,8 +728,7 @@ func TestStripMetadata(t *testing.T) {
 	tool(t, "exiftool", "-overwrite_original", "-GPSLatitude=52.5", "-GPSLatitudeRef=N", "-GPSLongitude=13.4", "-GPSLongitudeRef=E",
 		"-SerialNumber=SN123456", "-LensSerialNumber=L99", "-OwnerName=Some One", "-Artist=Some One", "-XMP:Creator=Some One", "-XMP:Location=Home",
 		"-IPTC:By-line=Some One", "-IPTC:City=Berlin", "-Comment=a comment", "-UserComment=private", "-ThumbnailImage<="+thumb, "-ICC_Profile<="+profile, path)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	in := fileops.Bytes("in.jpg", b)
 	if got := tags(t, in); got["EXIF:GPSLatitude"] == nil || got["XMP:Creator"] == nil || got["IPTC:City"] == nil || got["EXIF:ThumbnailImage"] == nil {
 		t.Fatalf("the input has only %v", got)
@@ -766,8 +764,7 @@ func TestStripMetadata(t *testing.T) {
 		t.Parallel()
 		path := save(t, fileops.Bytes("in.png", encodePNG(t, photo(60, 40))))
 		tool(t, "exiftool", "-overwrite_original", "-PNG:Author=Some One", "-PNG:Comment=private", "-XMP:Creator=Some One", "-EXIF:GPSLatitude=1", "-EXIF:SerialNumber=SN123456", path)
-		b, err := os.ReadFile(path)
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, path)
 		for _, to := range []string{"jpg", "webp", "tiff", "avif"} {
 			check(t, one(t, engine(t).Convert(), fileops.Args{"convert_to": to, "strip_metadata": true}, fileops.Bytes("in.png", b)), false)
 		}
@@ -1072,8 +1069,7 @@ func TestExifOfWebP(t *testing.T) {
 	t.Parallel()
 	photo := save(t, fileopstest.Sample(t, format.JPG))
 	tool(t, "exiftool", "-n", "-overwrite_original", "-Make=Maker", "-GPSLatitude=48.1", "-GPSLatitudeRef=N", photo)
-	b, err := os.ReadFile(photo)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, photo)
 	for name, in := range map[string]*fileops.File{"photo": fileops.Bytes("photo.jpg", b), "animation": fileopstest.Sample(t, format.GIF)} {
 		out := one(t, engine(t).Convert(), fileops.Args{"convert_to": "webp"}, in)
 		b := content(t, out)

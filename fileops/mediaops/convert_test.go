@@ -94,8 +94,7 @@ func TestHEVC(t *testing.T) {
 func TestFastStart(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"mp4", "mov", "m4a"} {
-		b, err := os.ReadFile(must(t, engine(t).Convert(), convertTo(to), sample(t, format.MKV)))
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, must(t, engine(t).Convert(), convertTo(to), sample(t, format.MKV)))
 		if moov, mdat := strings.Index(string(b), "moov"), strings.Index(string(b), "mdat"); moov < 0 || moov > mdat {
 			t.Errorf("%s: moov at %d, mdat at %d", to, moov, mdat)
 		}

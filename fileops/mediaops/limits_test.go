@@ -30,8 +30,7 @@ func TestHostile(t *testing.T) {
 	e := engine(t)
 	dir := t.TempDir()
 	canary := onDisk(t, makeFile(t, "canary.ts", args(picture("160x120", 25, 1), tone(1, 44100), "-c:v libx264 -pix_fmt yuv420p -c:a aac")...))
-	own, err := os.ReadFile(canary)
-	systest.NoError(t, err)
+	own := systest.ReadFile(t, canary)
 	near := filepath.Join(dir, "near.ts")
 	systest.NoError(t, os.WriteFile(near, own, 0o600))
 	playlist := "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1.0,\n" + canary + "\n#EXT-X-ENDLIST\n"
@@ -91,8 +90,7 @@ func TestDamaged(t *testing.T) {
 	t.Parallel()
 	e := engine(t)
 	whole := func(name string, a ...string) []byte {
-		b, err := os.ReadFile(onDisk(t, makeFile(t, name, a...)))
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, onDisk(t, makeFile(t, name, a...)))
 		return b
 	}
 	video := args(picture("160x120", 25, 4), tone(4, 44100), "-c:v libx264 -g 25 -pix_fmt yuv420p -c:a aac")

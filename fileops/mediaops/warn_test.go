@@ -235,8 +235,7 @@ func TestPictureLossesTold(t *testing.T) {
 // HDR, as in profile 5.
 func dolbyVision(t *testing.T) *fileops.File {
 	t.Helper()
-	b, err := os.ReadFile(onDisk(t, makeFile(t, "in.mp4", args(picture("160x120", 10, 1), "-c:v libx265 -x265-params log-level=error -pix_fmt yuv420p10le -tag:v hvc1")...)))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, onDisk(t, makeFile(t, "in.mp4", args(picture("160x120", 10, 1), "-c:v libx265 -x265-params log-level=error -pix_fmt yuv420p10le -tag:v hvc1")...)))
 	box := append([]byte("\x00\x00\x00\x20dvcC\x01\x00\x0a\x0d"), make([]byte, 20)...) // profile 5, level 1
 	// The media data comes first, so its offsets stay.
 	at, start := 0, 0
@@ -270,8 +269,7 @@ func TestTruncatedIsTold(t *testing.T) {
 	for name, a := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, err := os.ReadFile(onDisk(t, makeFile(t, name, a...)))
-			systest.NoError(t, err)
+			b := systest.ReadFile(t, onDisk(t, makeFile(t, name, a...)))
 			targets := []string{"wav"}
 			if name == "in.mp4" || name == "in.mkv" || name == "in.flv" {
 				targets = append(targets, "mov", "avi")

@@ -157,8 +157,7 @@ func encode(t testing.TB, img *image.Gray, to format.Format) []byte {
 		if msg, err := exec.CommandContext(t.Context(), "vips", "copy", in, out).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, msg)
 		}
-		p, err := os.ReadFile(out)
-		systest.NoError(t, err)
+		p := systest.ReadFile(t, out)
 		return p
 	}
 	systest.NoError(t, err)

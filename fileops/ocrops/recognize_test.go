@@ -118,8 +118,7 @@ func TestDetect(t *testing.T) {
 // The setup script installs the languages that the engine recommends.
 func TestRecommendedLanguages(t *testing.T) {
 	t.Parallel()
-	setup, err := os.ReadFile("../../scripts/setup.sh")
-	systest.NoError(t, err)
+	setup := systest.ReadFile(t, "../../scripts/setup.sh")
 	bare, err := ocrops.New(t.Context(), ocrops.Options{Probed: `{"path":"/bin/tesseract","version":"5","languages":["eng"]}`})
 	systest.NoError(t, err)
 	missing := bare.Dependencies()[0].Recommended

@@ -117,8 +117,7 @@ except Exception:
 office.wait()
 `
 	tool(t, "/usr/bin/python3", "-c", script, dir, in, out, filter)
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("locked."+string(f), b)
 }
 

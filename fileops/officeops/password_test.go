@@ -32,8 +32,7 @@ func locked(t testing.TB, f format.Format, filter, password string) *fileops.Fil
 	if err != nil || !strings.Contains(string(answer), "true") {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes("locked."+string(f), b)
 }
 

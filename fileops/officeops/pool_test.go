@@ -166,8 +166,7 @@ func busy(ctx context.Context, t testing.TB, e *officeops.Engine, dir string) <-
 	pids := processes(t, dir)["soffice.bin"]
 	ticks := func() (sum int) {
 		for _, pid := range pids {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			systest.NoError(t, err)
+			b := systest.ReadFile(t, fmt.Sprintf("/proc/%d/stat", pid))
 			f := strings.Fields(string(b[bytes.LastIndexByte(b, ')'):]))
 			user, _ := strconv.Atoi(f[12])
 			sum += user

@@ -69,8 +69,7 @@ func write(t testing.TB, name string, b []byte) string {
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return b
 }
 

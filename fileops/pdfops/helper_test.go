@@ -107,8 +107,7 @@ func encrypted(t testing.TB, plain []byte, args ...string) []byte {
 	out := filepath.Join(t.TempDir(), "out.pdf")
 	all := append([]string{"--allow-weak-crypto", "--encrypt"}, args...)
 	shell(t, "qpdf", append(all, "--", in, out)...)
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return b
 }
 

@@ -36,8 +36,7 @@ func encryptedWith(t *testing.T, plain []byte, before []string, args ...string) 
 	in, out := save(t, pdf("in.pdf", plain)), filepath.Join(t.TempDir(), "out.pdf")
 	all := append(append(append(before, "--allow-weak-crypto", "--encrypt"), args...), "--", in, out)
 	shell(t, "qpdf", all...)
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return b
 }
 
@@ -161,8 +160,7 @@ func TestPasswordsOfOtherPrograms(t *testing.T) {
 	shell(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--convert-to",
 		`pdf:writer_pdf_Export:{"EncryptFile":{"type":"boolean","value":"true"},"DocumentOpenPassword":{"type":"string","value":"user"},`+
 			`"RestrictPermissions":{"type":"boolean","value":"true"},"PermissionPassword":{"type":"string","value":"owner"}}`, "--outdir", dir, filepath.Join(dir, "a.txt"))
-	b, err := os.ReadFile(filepath.Join(dir, "a.pdf"))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join(dir, "a.pdf"))
 	files["LibreOffice"] = pdf("a.pdf", b)
 	for name, in := range files {
 		for label, tools := range variants(t) {

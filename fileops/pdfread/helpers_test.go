@@ -182,8 +182,7 @@ func office(t testing.TB, name string, content []byte, to string) []byte {
 	dir := filepath.Dir(in)
 	tool(t, "soffice", "-env:UserInstallation=file://"+dir+"/profile", "--headless", "--norestore", "--convert-to", to, "--outdir", dir, in)
 	ext, _, _ := strings.Cut(to, ":")
-	b, err := os.ReadFile(filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+"."+ext))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+"."+ext))
 	return b
 }
 

@@ -9,7 +9,6 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,8 +119,7 @@ func TestPicturesLookRight(t *testing.T) {
 			in := write(t, "in.pdf", pdf)
 			ref := filepath.Join(filepath.Dir(in), "ref")
 			tool(t, "pdftoppm", "-r", "100", "-png", "-singlefile", "-cropbox", in, ref)
-			b, err := os.ReadFile(ref + ".png")
-			systest.NoError(t, err)
+			b := systest.ReadFile(t, ref+".png")
 			want, err := png.Decode(bytes.NewReader(b))
 			systest.NoError(t, err)
 			for _, to := range []string{"png", "jpg"} {
@@ -283,8 +281,7 @@ func TestRefused(t *testing.T) {
 	owner := filepath.Join(filepath.Dir(in), "owner.pdf")
 	tool(t, "qpdf", "--encrypt", "", "owner", "256", "--", in, owner)
 	read := func(path string) []byte {
-		b, err := os.ReadFile(path)
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, path)
 		return b
 	}
 	many := make([]pdfPage, 5001)
@@ -351,8 +348,7 @@ func TestPassword(t *testing.T) {
 			t.Parallel()
 			locked := filepath.Join(t.TempDir(), "locked.pdf")
 			tool(t, "qpdf", "--password-mode=bytes", "--allow-weak-crypto", "--encrypt", tc.password, "owner-1", tc.bits, "--", in, locked)
-			b, err := os.ReadFile(locked)
-			systest.NoError(t, err)
+			b := systest.ReadFile(t, locked)
 			user := strings.ToValidUTF8(tc.password, "é")
 			for _, password := range []string{user, "owner-1"} {
 				if got := mustConvert(t, e, fileops.Args{"convert_to": "txt", "password": password}, b)[0].b; !bytes.Equal(got, want) {

@@ -36,8 +36,7 @@ func made(t *testing.T, name, program string, args ...string) *fileops.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	output(t, program, append(args, path)...)
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return fileops.Bytes(name, b)
 }
 
@@ -48,8 +47,7 @@ func blank(t *testing.T, name string, w, h int) *fileops.File {
 	out := filepath.Join(dir, name)
 	output(t, "vips", "black", filepath.Join(dir, "a.v"), fmt.Sprint(w), fmt.Sprint(h), "--bands", "3")
 	output(t, "vips", "copy", filepath.Join(dir, "a.v"), out)
-	b, err := os.ReadFile(out)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, out)
 	return fileops.Bytes(name, b)
 }
 

@@ -40,8 +40,7 @@ func waiting(t *testing.T, dir string) (maps [][]byte) {
 		if err != nil || filepath.Dir(filepath.Dir(filepath.Dir(to))) != dir {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(cwd), "maps"))
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, filepath.Join(filepath.Dir(cwd), "maps"))
 		maps = append(maps, b)
 	}
 	return maps

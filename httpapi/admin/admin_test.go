@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -69,11 +68,7 @@ func (s *site) call(t *testing.T, want int, key, method, path, body string) map[
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(r)
-	systest.NoError(t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	systest.NoError(t, err)
+	resp, raw := systest.Send(t, r)
 	if err := s.check.Response(method, r.URL.Path, resp.StatusCode, resp.Header, raw); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, path, err, raw)
 	}

@@ -81,9 +81,7 @@ type visitor struct {
 
 func (s *site) visitor() *visitor {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	return &visitor{&http.Client{Jar: jar, Timeout: time.Minute}, s, s.t}
 }
 
@@ -98,32 +96,24 @@ type shown struct {
 func (v *visitor) do(r *http.Request) shown {
 	v.t.Helper()
 	resp, err := v.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	return shown{resp.StatusCode, resp.Header, resp.Request.URL.Path, string(b)}
 }
 
 func (v *visitor) get(path string) shown {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "GET", v.s.URL+path, nil)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	return v.do(r)
 }
 
 func (v *visitor) post(path string, form url.Values, headers ...string) shown {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "POST", v.s.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -147,9 +137,7 @@ func (v *visitor) login(name, first string) {
 func (s *site) member(name string) (*visitor, *account.Account) {
 	s.t.Helper()
 	acct, password, err := s.accounts.Create(s.t.Context(), auth.NewAccount{Name: name})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	v := s.visitor()
 	v.login(name, password)
 	return v, acct
@@ -338,13 +326,9 @@ func (v *visitor) send(name, content string) (key string) {
 	v.t.Helper()
 	call := func(method, address string, body any) map[string]any {
 		b, err := json.Marshal(body)
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		systest.NoError(v.t, err)
 		r, err := http.NewRequestWithContext(v.t.Context(), method, address, bytes.NewReader(b))
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		systest.NoError(v.t, err)
 		r.Header.Set("Content-Type", "application/json")
 		var out map[string]any
 		p := v.do(r)
@@ -355,9 +339,7 @@ func (v *visitor) send(name, content string) (key string) {
 	}
 	begun := call("POST", v.s.URL+"/api/v1/initiate-upload", map[string]any{"file_name": name, "size": len(content), "mime_type": "text/html"})
 	r, err := http.NewRequestWithContext(v.t.Context(), "PUT", begun["presigned_urls"].([]any)[0].(string), strings.NewReader(content))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	systest.NoError(v.t, err)
 	sent := v.do(r)
 	call("POST", v.s.URL+"/api/v1/complete-upload", map[string]any{
 		"file_key": begun["file_key"], "object_name": begun["object_name"], "upload_id": begun["upload_id"],
@@ -373,9 +355,7 @@ func (s *site) submit(owner, key, name string) (id string) {
 		ID: "op-" + key, Owner: owner, Action: "zip", Created: time.Now(), Notes: map[string]string{"<b>note</b>": name},
 		Items: []status.Item{{Queue: "archive", Inputs: []status.File{{Key: key, Name: name, Size: 5}}}},
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	systest.NoError(s.t, err)
 	return op.ID
 }
 

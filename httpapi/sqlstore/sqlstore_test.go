@@ -198,8 +198,7 @@ func TestErased(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	systest.NoError(t, err)
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		systest.NoError(t, err)
+		b := systest.ReadFile(t, f)
 		all = append(all, b...)
 	}
 	if !bytes.Contains(all, []byte("public-1000.")) {
@@ -482,8 +481,7 @@ func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := openPath(t, path)
 	systest.NoError(t, db.Close())
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	// Bytes 18 and 19 are 2 for a write-ahead log: https://www.sqlite.org/fileformat.html#file_format_version_numbers
 	if v := binary.BigEndian.Uint16(b[18:]); v != 0x0202 {
 		t.Errorf("file format versions are %#x, want a write-ahead log", v)

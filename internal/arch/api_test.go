@@ -30,8 +30,7 @@ func TestExportedAPI(t *testing.T) {
 	if *updateAPI {
 		systest.NoError(t, os.WriteFile("api.txt", []byte(got), 0o644))
 	}
-	want, err := os.ReadFile("api.txt")
-	systest.NoError(t, err)
+	want := systest.ReadFile(t, "api.txt")
 	if got == string(want) {
 		return
 	}

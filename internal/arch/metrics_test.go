@@ -35,8 +35,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		})
 		systest.NoError(t, err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
-	systest.NoError(t, err)
+	page := systest.ReadFile(t, filepath.Join(root, "docs", "operations.md"))
 	docs := make(map[string]bool)
 	for _, m := range regexp.MustCompile("`(filewright_[a-z_]+)").FindAllSubmatch(page, -1) {
 		docs[string(m[1])] = true
@@ -56,8 +55,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 
 	// The alerting rules are well-formed, and use existing metrics.
-	b, err := os.ReadFile(filepath.Join(root, "examples", "deploy", "alerts.yaml"))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join(root, "examples", "deploy", "alerts.yaml"))
 	var rules struct {
 		Groups []struct {
 			Name  string

@@ -54,13 +54,9 @@ func (c *cluster) node(role string, flags ...string) *server {
 func (c *cluster) number(text string, args ...any) (n int) {
 	c.t.Helper()
 	conn, err := pgx.Connect(c.t.Context(), c.url)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, err)
 	defer conn.Close(c.t.Context())
-	if err := conn.QueryRow(c.t.Context(), text, args...).Scan(&n); err != nil {
-		c.t.Fatal(err)
-	}
+	systest.NoError(c.t, conn.QueryRow(c.t.Context(), text, args...).Scan(&n))
 	return n
 }
 

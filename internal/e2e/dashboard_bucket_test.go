@@ -78,8 +78,7 @@ func (b browserBucket) permit(t *testing.T, rules string) {
 // documented origin.
 func documentedRules(t *testing.T, origin string) string {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
-	systest.NoError(t, err)
+	doc := systest.ReadFile(t, filepath.Join("..", "..", "docs", "operations.md"))
 	m := regexp.MustCompile("(?s)```json\n(\\{\"CORSRules\".*?)```").FindSubmatch(doc)
 	if m == nil || !bytes.Contains(m[1], []byte(`"https://app.example.com"`)) {
 		t.Fatal("docs/operations.md has no CORS rules")

@@ -404,8 +404,7 @@ func live(t *testing.T, s *server, tab *browsertest.Tab) {
 
 func sampleFile(t *testing.T, name string) file {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "examples", "files", name))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join("..", "..", "examples", "files", name))
 	return file{name, b}
 }
 

@@ -577,9 +577,7 @@ func (b *testBrowser) call(method string, params any) json.RawMessage {
 		_, err = b.w.Write(append(text, 0))
 	}
 	b.mu.Unlock()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	systest.NoError(b.t, err)
 	select {
 	case r := <-reply:
 		return r

@@ -491,7 +491,6 @@ func makeFile(t testing.TB, name string, stdin string, argv ...string) file {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", argv, err, out)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join(dir, name))
 	return file{name, b}
 }

@@ -159,8 +159,7 @@ func differs(a, b any) string {
 // restore restores a dump and returns the URL of the database.
 func restore(t *testing.T, dump string) string {
 	t.Helper()
-	text, err := os.ReadFile(dump)
-	systest.NoError(t, err)
+	text := systest.ReadFile(t, dump)
 	url := pgtest.Own(t).Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
 	systest.NoError(t, err)

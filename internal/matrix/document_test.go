@@ -3,7 +3,6 @@ package matrix_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,8 +17,7 @@ import (
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	want := matrix.Document(set.Actions())
-	got, err := os.ReadFile("../../docs/formats.md")
-	systest.NoError(t, err)
+	got := systest.ReadFile(t, "../../docs/formats.md")
 	if !bytes.Equal(got, want) {
 		g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range max(len(g), len(w)) {

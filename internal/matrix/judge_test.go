@@ -85,8 +85,7 @@ func both(a, b judge) judge {
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, path)
 	return string(b)
 }
 

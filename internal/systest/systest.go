@@ -1,11 +1,14 @@
-// Package systest has what the tests of several packages need: checks of errors, other programs,
-// free ports, a proxy between two peers, and waiting for an event.
+// Package systest has what the tests of several packages need: checks of errors, files, requests,
+// other programs, free ports, a proxy between two peers, and waiting for an event.
 package systest
 
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -119,6 +122,26 @@ func Check(t testing.TB, err error) {
 		t.Helper()
 		t.Error(err)
 	}
+}
+
+// ReadFile returns the content of a file. The test ends if that fails.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	NoError(t, err)
+	return b
+}
+
+// Send sends a request and returns the response with its body, which has been read and closed. The
+// test ends if there is no complete response.
+func Send(t testing.TB, r *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(r)
+	NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	NoError(t, err)
+	return resp, body
 }
 
 // AtEnd calls a function, such as Close, at the end of the test. The test fails if that returns an

@@ -20,8 +20,7 @@ import (
 // snippet returns the program in docs/webhooks.md in the given language.
 func snippet(t *testing.T, language string) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/webhooks.md")
-	systest.NoError(t, err)
+	doc := systest.ReadFile(t, "../../docs/webhooks.md")
 	_, rest, ok := strings.Cut(string(doc), "\n```"+language+"\n")
 	code, _, end := strings.Cut(rest, "\n```\n")
 	if !ok || !end {

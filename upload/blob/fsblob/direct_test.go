@@ -52,8 +52,7 @@ func TestLargeRanges(t *testing.T) {
 		t.Errorf("again: %d, %v", k, err)
 	}
 	systest.NoError(t, s.CommitStaged(ctx, "a", "k", pieces))
-	b, err := os.ReadFile(filepath.Join(dir, "obj", "-k", "k"))
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, filepath.Join(dir, "obj", "-k", "k"))
 	if !bytes.Equal(b, data) {
 		t.Error("it is not what was written")
 	}

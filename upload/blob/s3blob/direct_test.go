@@ -38,11 +38,7 @@ func send(t testing.TB, method string, u *url.URL, body []byte, h http.Header) (
 	req, err := http.NewRequestWithContext(t.Context(), method, u.String(), bytes.NewReader(body))
 	systest.NoError(t, err)
 	maps.Copy(req.Header, h)
-	resp, err := http.DefaultClient.Do(req)
-	systest.NoError(t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	systest.NoError(t, err)
+	resp, b := systest.Send(t, req)
 	return resp.StatusCode, resp.Header, b
 }
 

@@ -64,8 +64,7 @@ func TestJBIG2(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), "pdfimages", in, filepath.Join(dir, "i")).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			got, err := os.ReadFile(filepath.Join(dir, "i-000.pbm"))
-			systest.NoError(t, err)
+			got := systest.ReadFile(t, filepath.Join(dir, "i-000.pbm"))
 			want := append(fmt.Appendf(nil, "P4\n%d %d\n", b.Width, b.Height), b.Rows...)
 			if !bytes.Equal(got, want) {
 				t.Errorf("poppler reads something else: %d bytes, want %d", len(got), len(want))
@@ -89,8 +88,7 @@ func TestFax(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), "vips", "tiffsave", in, out, "--compression", "ccittfax4", "--bitdepth", "1").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			tiff, err := os.ReadFile(out)
-			systest.NoError(t, err)
+			tiff := systest.ReadFile(t, out)
 			strips, rows, inverse := stripsOf(t, tiff)
 			for i, strip := range strips {
 				h := min(rows, b.Height-i*rows)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/filewright/filewright/fileops/pdfops/internal/fontfile"
@@ -22,8 +21,7 @@ const (
 
 func read(t testing.TB, p string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(p)
-	systest.NoError(t, err)
+	b := systest.ReadFile(t, p)
 	return b
 }
 
