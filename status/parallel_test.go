@@ -63,7 +63,7 @@ func TestParallelLimit(t *testing.T) {
 		s := &limited{MemStore: status.NewMemStore(), limit: limit}
 		var mu sync.Mutex
 		running, most := make(map[string]int), make(map[string]int)
-		tr, err := status.New(status.Config{
+		tr := newTracker(t, status.Config{
 			Store: s, Limits: map[string]int{"pdf": places, "image": places}, Exclusive: true, Retention: -1,
 			Dispatcher: status.NewLocal(s, &status.LocalOptions{OverflowWait: 2 * work}),
 			Handler: status.HandlerFunc(func(_ context.Context, c *status.Claim, _ func(float64)) status.Outcome {
@@ -78,10 +78,7 @@ func TestParallelLimit(t *testing.T) {
 				return status.Outcome{}
 			}),
 		})
-		systest.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Run(ctx, 0) }()
+		stop := run(t, tr, 0)
 		start := time.Now()
 		submit := func(owner string, n int) *status.Operation {
 			op := status.Operation{Owner: owner, Action: "convert"}
@@ -127,7 +124,6 @@ func TestParallelLimit(t *testing.T) {
 		if d := wait(submit("alice", 8*places)); d > 6*work {
 			t.Errorf("items took %v after the limit was lifted", d)
 		}
-		cancel()
-		systest.Check(t, <-done)
+		stop()
 	})
 }

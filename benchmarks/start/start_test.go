@@ -20,9 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -48,21 +46,7 @@ var (
 
 var binary string // the built refserver
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "start-")
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "refserver")
-		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
-			log.Fatal(err)
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { systest.MainWith(m, &binary, "../../cmd/refserver") }
 
 // key is an API key that fill inserts.
 const key = "fw_start_benchmark_0123456789abcdef"

@@ -18,7 +18,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -57,20 +56,7 @@ var killsFlag = flag.Int("kills", 0, "how often the server of TestNothingIsLost 
 // tests look for races.
 var binary string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "kills-")
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "refserver")
-		if err := systest.Build(binary, "../../cmd/refserver"); err != nil {
-			log.Fatal(err)
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { systest.MainWith(m, &binary, "../../cmd/refserver") }
 
 // A host is a place where servers run one after the other, on the same data and port. For customers
 // it can also stand for several such places.

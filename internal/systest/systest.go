@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,23 @@ func Build(path, target string, flags ...string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
 	}
 	return nil
+}
+
+// MainWith builds a program of this module, sets *path to it, runs the tests of a package and exits.
+// target is the folder of the program, relative to that of the tests.
+func MainWith(m *testing.M, path *string, target string) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "tests-")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		*path = filepath.Join(dir, filepath.Base(target))
+		if err := Build(*path, target); err != nil {
+			log.Fatal(err)
+		}
+		return m.Run()
+	}())
 }
 
 // patience is how long Until waits: longer than anything takes on a busy machine.
